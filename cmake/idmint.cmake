@@ -1,0 +1,49 @@
+# The functions that the CMakeLists.txt below use.
+
+# idmint_compile_options(TARGET): the warnings of this project. Consumers never see them.
+function(idmint_compile_options target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
+                         -Wsign-conversion -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough)
+  if(IDMINT_WERROR)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # GCC 12 reports false positives for std::string inside std::expected and std::variant when optimising.
+    target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized -Wno-restrict)
+  endif()
+endfunction()
+
+# idmint_test(NAME SOURCES file... [LABEL fast|real|slow] [LIBS target...] [TIMEOUT seconds] [ARGS ...])
+# One GoogleTest program, one CTest test. "fast" needs nothing but the library, "real" starts real
+# processes, servers or installs, "slow" takes minutes and runs only with scripts/test --slow.
+function(idmint_test name)
+  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;LIBS;ARGS" ${ARGN})
+  if(NOT ARG_LABEL)
+    set(ARG_LABEL fast)
+  endif()
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  idmint_compile_options(${name})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE idmint GTest::gmock GTest::gtest_main ${ARG_LIBS})
+  add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS})
+  set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
+  foreach(source IN LISTS ARG_SOURCES)
+    cmake_path(ABSOLUTE_PATH source)
+    set_property(GLOBAL APPEND PROPERTY IDMINT_REGISTERED_TESTS ${source})
+  endforeach()
+endfunction()
+
+# A *_test.cc that no idmint_test names would never run: that fails the configure.
+function(idmint_require_all_tests_registered)
+  get_property(registered GLOBAL PROPERTY IDMINT_REGISTERED_TESTS)
+  file(GLOB_RECURSE found CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*_test.cc
+       ${PROJECT_SOURCE_DIR}/tests/*_test.cc)
+  foreach(source IN LISTS found)
+    if(NOT source IN_LIST registered)
+      message(FATAL_ERROR "${source} is not registered: name it in an idmint_test()")
+    endif()
+  endforeach()
+endfunction()
