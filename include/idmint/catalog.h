@@ -1,0 +1,98 @@
+// Catalog: what each sequence of a store is, written once, beside its counters. Two hosts that
+// disagreed on a definition would mint duplicates; so configuration on a host only says where the
+// store is.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "idmint/counter_store.h"
+#include "idmint/export.h"
+#include "idmint/form.h"
+#include "idmint/result.h"
+#include "idmint/source.h"
+
+namespace idmint {
+
+// How a sequence turns counters into ids.
+enum class Strategy : std::uint8_t {
+  kCounter,      // one counter, callers combined: linearizable, continuous
+  kStriped,      // many counters, each with a block of the values, one picked at random
+  kInterleaved,  // K counters; counter k hands out first + k, first + k + K, ...
+  kCached,       // one counter; ranges are held in memory and handed out from there
+  kRandom,       // no counter: drawn at random, and claimed under a unique key
+  kPermuted,     // one counter, its values in an order that a key gives
+};
+
+// The name used in commands and documents: "counter", "striped", "interleaved", "cached", "random",
+// "permuted".
+[[nodiscard]] IDMINT_EXPORT std::string_view name(Strategy strategy) noexcept;
+// kInvalidArgument, with the names there are.
+[[nodiscard]] IDMINT_EXPORT Result<Strategy> strategy_named(std::string_view name);
+
+// What a strategy promises of the ids of one sequence.
+[[nodiscard]] IDMINT_EXPORT Guarantee guarantee(Strategy strategy) noexcept;
+// "all", "per thread" or "none".
+[[nodiscard]] IDMINT_EXPORT std::string_view order(Strategy strategy) noexcept;
+
+struct Definition {
+  std::string name{};
+  Strategy strategy = Strategy::kCounter;
+  // The values, both ends included, before they are printed.
+  std::int64_t first = 1;
+  std::int64_t last = kLargestValue;
+  std::int64_t stripes = 1;  // kStriped, kInterleaved: how many counters, 2 to kMaxStripes
+  std::int64_t step = 0;     // kCached: values in a range; 0: adapts to the rate
+  std::string key{};  // kPermuted: 32 hexadecimal digits; create_sequence() draws an empty one
+  std::int64_t largest_count = 0;  // the most values that one call may take; 0: no limit
+  Form form{};                     // how the values are printed
+  bool retired = false;            // a tombstone: nothing comes from it any more
+
+  static constexpr std::int64_t kMaxStripes = 100'000;
+
+  friend bool operator==(const Definition&, const Definition&) = default;
+};
+
+// kInvalidArgument, saying what to change, unless: the name has 1 to 120 characters out of A-Z a-z
+// 0-9 . _ - and begins with a letter or digit; 0 <= first <= last <= kLargestValue; each stripe has
+// a value at least; what a strategy does not use is as above; the form goes with integers and has
+// room for `last`.
+[[nodiscard]] IDMINT_EXPORT Result<void> validate(const Definition& definition);
+
+// The definition as one line of JSON, the form in which every store keeps it; and back. Reading
+// refuses what it does not know (kUnimplemented: written by a newer idmint) and what is damaged
+// (kDataLoss).
+[[nodiscard]] IDMINT_EXPORT std::string to_json(const Definition& definition);
+[[nodiscard]] IDMINT_EXPORT Result<Definition> definition_from_json(std::string_view json);
+
+struct CatalogEntry {
+  std::string name{};
+  Result<Definition> definition{};
+};
+
+// Any thread may call any method at any time. Errors as in CounterStore.
+// There is no remove: a name, once given, is never given again.
+class IDMINT_EXPORT Catalog {
+ public:
+  // Writes the definition unless its name has one already, in one atomic, durable step; returns the
+  // one that is now there, which may be another's. It is for the caller to compare.
+  [[nodiscard]] virtual Result<Definition> define(const Definition& definition) = 0;
+
+  // Puts `updated` in the place of `old`, in one atomic, durable step, if that is what is there;
+  // returns the definition that is now there. kNotFound: no such name. kInvalidArgument: not the
+  // same name.
+  [[nodiscard]] virtual Result<Definition> replace(const Definition& old,
+                                                   const Definition& updated) = 0;
+
+  // kNotFound: no such name.
+  [[nodiscard]] virtual Result<Definition> find(std::string_view name) = 0;
+  // By name. One that is damaged, or of a newer idmint, has its error in its entry.
+  [[nodiscard]] virtual Result<std::vector<CatalogEntry>> list() = 0;
+
+ protected:
+  ~Catalog() = default;
+};
+
+}  // namespace idmint

@@ -1,0 +1,61 @@
+// Where time comes from. Nothing in idmint asks the operating system for the time but through a
+// Clock.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include "idmint/export.h"
+#include "idmint/result.h"
+
+namespace idmint {
+
+// UTC without leap seconds, 1677 to 2262.
+using Instant = std::chrono::sys_time<std::chrono::nanoseconds>;
+
+// A wall clock. It may jump either way, or stand still; every user must be right whatever it shows.
+// Any thread may call any method at any time. A clock must outlive everything that was given it.
+class IDMINT_EXPORT Clock {
+ public:
+  [[nodiscard]] virtual Instant now() noexcept = 0;
+
+  // Returns when this clock shows `when` or later, or earlier for a reason of its own (a signal, a
+  // clock set meanwhile): ask now() again. Callers bound how far ahead `when` may lie.
+  virtual void sleep_until(Instant when) noexcept = 0;
+
+ protected:
+  ~Clock() = default;
+};
+
+// The clocks of this host. All show CLOCK_REALTIME; they differ in cost and staleness. None has a
+// thread of its own. Costs as measured on a 2.6 GHz EPYC in a virtual machine.
+[[nodiscard]] IDMINT_EXPORT Clock& system_clock() noexcept;  // precise; 22 ns
+[[nodiscard]] IDMINT_EXPORT Clock&
+coarse_clock() noexcept;  // at most one kernel tick (4 ms) stale; 5 ns
+[[nodiscard]] IDMINT_EXPORT Clock& seconds_clock() noexcept;  // whole seconds, as time(); 2 ns
+
+// At most 1 ms stale, and the right millisecond as long as the clock is not being set; 10 ns. Reads
+// the processor's time stamp counter and asks CLOCK_REALTIME once in a millisecond and thread.
+// Where there is no invariant time stamp counter it is system_clock().
+[[nodiscard]] IDMINT_EXPORT Clock& tsc_clock() noexcept;
+
+// ---- instants as text
+
+// "2018-06-09T10:00:00.000Z": to the millisecond, UTC.
+[[nodiscard]] IDMINT_EXPORT std::string format_time(Instant time);
+// As format_time, with the digits of a fraction that it takes, to the nanosecond, or none:
+// "2018-06-09T10:00:00Z". parse_time() reads the same instant back.
+[[nodiscard]] IDMINT_EXPORT std::string format_exact_time(Instant time);
+
+// Accepts, and nothing else, blanks included:
+//   2026-01-01                         midnight UTC
+//   2026-01-01T08:30:00.5+01:00        RFC 3339: 1 to 9 digits of a fraction or none; T may be t or
+//                                      a blank; Z (or z), +hh:mm or -hh:mm must be there
+//   2026-01-01T08:30Z, +0100, +01      and what ISO 8601 allows to be left out of that
+//   @1700000000, @1700000000123ms      seconds and milliseconds since 1970; @-1 is before
+// kInvalidArgument: it is none of these, or no such day or time exists; an Instant knows no leap
+// seconds. kOutOfRange: it lies outside 1677-09-21 to 2262-04-11.
+[[nodiscard]] IDMINT_EXPORT Result<Instant> parse_time(std::string_view text);
+
+}  // namespace idmint

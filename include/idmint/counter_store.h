@@ -1,0 +1,131 @@
+// CounterStore: the one operation behind every coordinated id, "advance a named counter by n".
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "idmint/export.h"
+#include "idmint/result.h"
+
+namespace idmint {
+
+// Values taken from a counter and owned by whoever took them: first, first + stride, ...
+struct Range {
+  std::int64_t first = 0;
+  std::int64_t stride = 1;
+  std::int64_t count = 0;
+
+  [[nodiscard]] constexpr std::int64_t at(std::int64_t index) const noexcept {
+    return first + index * stride;
+  }
+  // REQUIRES: count >= 1.
+  [[nodiscard]] constexpr std::int64_t last() const noexcept { return at(count - 1); }
+
+  friend bool operator==(const Range&, const Range&) = default;
+};
+
+// A record holds its next value, so it cannot express that 2^63-1 was taken: 2^63-2 is the last.
+inline constexpr std::int64_t kLargestValue = std::numeric_limits<std::int64_t>::max() - 1;
+
+// The values a counter hands out: first, first + stride, ... up to last, which may be one of them.
+// 0 <= first <= last <= kLargestValue - (stride - 1), so that the value after them can be written.
+struct CounterBounds {
+  std::int64_t first = 0;
+  std::int64_t last = kLargestValue;
+  std::int64_t stride = 1;
+
+  // The first of the values at or above `floor`; where there is none, the one after the last of
+  // them. REQUIRES: bounds as above.
+  [[nodiscard]] constexpr std::int64_t at_or_above(std::int64_t floor) const noexcept {
+    const std::int64_t from_first = std::clamp(floor, first, last + 1) - first;
+    return first + (from_first + (stride - 1)) / stride * stride;
+  }
+
+  friend bool operator==(const CounterBounds&, const CounterBounds&) = default;
+};
+
+struct CounterState {
+  std::string name{};
+  CounterBounds bounds{};
+  std::int64_t next = 0;  // what the next advance hands out; above bounds.last when none is left
+  bool closed = false;
+
+  // How many values are not taken yet, whether or not it is closed.
+  [[nodiscard]] constexpr std::int64_t left() const noexcept {
+    return (bounds.last - next + bounds.stride) / bounds.stride;
+  }
+
+  friend bool operator==(const CounterState&, const CounterState&) = default;
+};
+
+struct NewCounter {
+  std::string name{};
+  CounterBounds bounds{};
+};
+
+enum class Take : std::uint8_t {
+  kAll,   // the whole count, or kOutOfRange
+  kTail,  // less, at least one, when less is left
+};
+
+// Durable, named 64-bit counters. A counter only goes up. Any thread may call any method at any
+// time. Every method answers within the store's deadline (StoreOptions). Besides what each method
+// names:
+//   kUnavailable, kResourceExhausted, kPermissionDenied: was not applied.
+//   kUnknown, kDeadlineExceeded: may have been applied, now or later.
+//   kDataLoss: the store is damaged. kFailedPrecondition: the handle was inherited through fork().
+// There is no reset, and no way to give values back: a counter never goes down.
+class IDMINT_EXPORT CounterStore {
+ public:
+  // Makes counters whose next value is bounds.first. Those that exist with the same bounds are left
+  // as they are, whatever their value. On an error some of them may have been made; the same call
+  // again makes the rest. kAlreadyExists: one exists with other bounds. kInvalidArgument: more than
+  // kMaxCounters; an empty name or one longer than 1024 bytes; bounds that are not as above.
+  [[nodiscard]] virtual Result<void> create(std::span<const NewCounter> counters) = 0;
+  static constexpr std::size_t kMaxCounters = 10'000;
+  [[nodiscard]] Result<void> create(std::string_view counter, const CounterBounds& bounds) {
+    const NewCounter one{std::string(counter), bounds};
+    return create(std::span(&one, 1));
+  }
+
+  // Takes the next `count` values, in one atomic step that is durable before it returns;
+  // linearizable. The stride of the range is the counter's. kOutOfRange: fewer are left (kAll), or
+  // none (kTail); not moved. kNotFound: no such counter: it is never created here.
+  // kFailedPrecondition: it is closed. kInvalidArgument: count < 1.
+  [[nodiscard]] virtual Result<Range> advance(std::string_view counter, std::int64_t count,
+                                              Take take) = 0;
+
+  // One atomic max: afterwards nothing below `floor` is taken. Returns the next value, which is the
+  // first of the counter's values at or above `floor` or, where the counter was past that already,
+  // larger; at the end the one after the last. What a later extend() adds may be below the floor:
+  // extend first. Works on closed counters too. kNotFound: no such counter.
+  [[nodiscard]] virtual Result<std::int64_t> raise(std::string_view counter,
+                                                   std::int64_t floor) = 0;
+
+  // One atomic max: moves the end of the bounds to `last`, or leaves it where that is not larger.
+  // Returns the bounds as they are now. Works on closed counters too. kNotFound: no such counter.
+  // kInvalidArgument: last > kLargestValue - (stride - 1); nothing is changed.
+  [[nodiscard]] virtual Result<CounterBounds> extend(std::string_view counter,
+                                                     std::int64_t last) = 0;
+
+  // For people and monitoring; says nothing of what the next advance will return.
+  [[nodiscard]] virtual Result<CounterState> peek(std::string_view counter) = 0;
+  // All counters whose names start with `prefix`, by name.
+  [[nodiscard]] virtual Result<std::vector<CounterState>> list(std::string_view prefix) = 0;
+
+  // Ends the counter: every later advance, by anybody, is kFailedPrecondition. Again is fine. The
+  // record stays for ever, so that no counter is made again under its name. kNotFound: no such
+  // counter.
+  [[nodiscard]] virtual Result<void> close(std::string_view counter) = 0;
+
+ protected:
+  ~CounterStore() = default;
+};
+
+}  // namespace idmint

@@ -1,0 +1,54 @@
+// Encodings: the bytes of any id as text of a fixed width, in an order-preserving alphabet.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "idmint/export.h"
+#include "idmint/result.h"
+
+namespace idmint {
+
+// Every alphabet is in the order of ASCII, so texts of one width sort as the ids do.
+enum class Encoding : std::uint8_t {
+  kCanonical,    // the text that the id's own format prescribes; not one of the functions below
+  kDecimal,      // 0-9
+  kHex,          // 0-9a-f
+  kBase32,       // Crockford: 0-9A-Z without I L O U
+  kBase32Lower,  // the same in lower case, as TypeID has it
+  kBase32Hex,    // RFC 4648 base32hex: 0-9A-V
+  kBase36,       // 0-9a-z
+  kBase58,       // Bitcoin's: 1-9A-Za-z without I O l
+  kBase62,       // 0-9A-Za-z, as KSUID has it
+};
+
+// "canonical", "decimal", "hex", "base32", "base32-lower", "base32hex", "base36", "base58",
+// "base62".
+[[nodiscard]] IDMINT_EXPORT std::string_view name(Encoding encoding) noexcept;
+// kInvalidArgument, with the names there are.
+[[nodiscard]] IDMINT_EXPORT Result<Encoding> encoding_named(std::string_view name);
+
+// In ascending order; empty for kCanonical.
+[[nodiscard]] IDMINT_EXPORT std::string_view alphabet(Encoding encoding) noexcept;
+
+// The longest id: a KSUID's.
+inline constexpr std::size_t kMaxIdBytes = 20;
+inline constexpr std::size_t kMaxEncodedChars = 49;  // kMaxIdBytes in decimal
+
+// The characters that `bytes` bytes take, 1 to kMaxIdBytes: as many as the largest value needs.
+[[nodiscard]] IDMINT_EXPORT std::size_t encoded_width(Encoding encoding,
+                                                      std::size_t bytes) noexcept;
+
+// Writes the bytes, a big-endian number, as encoded_width() characters, no terminating zero;
+// returns the end. REQUIRES: not kCanonical; 1 to kMaxIdBytes bytes.
+IDMINT_EXPORT char* encode(Encoding encoding, std::span<const std::uint8_t> bytes,
+                           char* out) noexcept;
+
+// The exact inverse: fills `bytes`. kInvalidArgument: another width, a character outside the
+// alphabet (case counts), or a value that the bytes cannot hold. REQUIRES: as encode().
+[[nodiscard]] IDMINT_EXPORT Result<void> decode(Encoding encoding, std::string_view text,
+                                                std::span<std::uint8_t> bytes);
+
+}  // namespace idmint

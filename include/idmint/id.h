@@ -1,0 +1,56 @@
+// Id: a value of any format, and the readings that a text can have.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "idmint/clock.h"
+#include "idmint/digits.h"
+#include "idmint/export.h"
+#include "idmint/ksuid.h"
+#include "idmint/object_id.h"
+#include "idmint/snowflake.h"
+#include "idmint/ulid.h"
+#include "idmint/uuid.h"
+#include "idmint/xid.h"
+
+namespace idmint {
+
+// The integer alternative is a value of a sequence. A TypeID is a UUID in a form of its own
+// (form.h).
+using Id = std::variant<std::int64_t, Snowflake, Uuid, Ulid, ObjectId, Ksuid, Xid, Digits>;
+
+// Which alternative: "integer", "snowflake", "uuid", "ulid", "object-id", "ksuid", "xid", "digits".
+[[nodiscard]] IDMINT_EXPORT std::string_view format_of(const Id& id) noexcept;
+
+inline constexpr std::size_t kMaxIdChars = 36;
+
+// Writes the canonical text, at most kMaxIdChars characters, no terminating zero; returns the end.
+IDMINT_EXPORT char* to_chars(const Id& id, char* out) noexcept;
+[[nodiscard]] IDMINT_EXPORT std::string to_string(const Id& id);
+
+struct Field {
+  std::string name;
+  std::string value;
+};
+
+// One way to read a text as an id.
+struct Reading {
+  std::string format;     // as `next` has it, or another: "uuid1", "integer"
+  std::string canonical;  // the text as this format prints it
+  std::optional<Instant> time;
+  std::vector<Field> fields;  // in the order of the layout, the time among them; of a
+                              // snowflake first "layout", the name of its preset
+  double likelihood = 0;      // 0 to 1, for the order of readings only
+};
+
+// Every reading the text has, likeliest first; none when it has none. `now` is what plausible times
+// are measured against. Never fails, whatever the text.
+[[nodiscard]] IDMINT_EXPORT std::vector<Reading> inspect(std::string_view text, Instant now);
+
+}  // namespace idmint

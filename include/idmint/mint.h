@@ -1,0 +1,132 @@
+// Mint: the sources a program can be asked for: every format, and every sequence of one store.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "idmint/catalog.h"
+#include "idmint/clock.h"
+#include "idmint/digits.h"
+#include "idmint/entropy.h"
+#include "idmint/export.h"
+#include "idmint/form.h"
+#include "idmint/host.h"
+#include "idmint/result.h"
+#include "idmint/sequence.h"
+#include "idmint/snowflake.h"
+#include "idmint/source.h"
+#include "idmint/store.h"
+#include "idmint/uuid_time.h"
+
+namespace idmint {
+
+// Where a Snowflake generator's worker id comes from.
+struct Worker {
+  enum class From : std::uint8_t {
+    kGiven,     // unique if configured so
+    kHardware,  // a hash of the hardware addresses (host.h): practical
+    kRandom,    // drawn when the source is opened: practical
+  };
+  From from = From::kGiven;
+  std::uint32_t id = 0;  // kGiven
+
+  friend bool operator==(const Worker&, const Worker&) = default;
+};
+
+// Where the node of a version 1 or 2 UUID comes from.
+struct UuidNode {
+  enum class From : std::uint8_t {
+    kRandom,    // 47 random bits: practical
+    kHardware,  // host_address() (host.h): unique if configured so
+    kGiven,     // likewise
+  };
+  From from = From::kRandom;
+  HardwareAddress address{};  // kGiven
+
+  friend bool operator==(const UuidNode&, const UuidNode&) = default;
+};
+
+// What is asked of a format beyond its name. Each format takes some of them; another one that is
+// set is kInvalidArgument, and so is a needed one that is not.
+struct FormatOptions {
+  // Of all but typeid.
+  std::optional<Form> form{};
+  // snowflake. No worker id is ever guessed: it must be given.
+  std::optional<Worker> worker{};
+  std::optional<SnowflakeLayout> layout{};  // nothing: the preset sequence-generator
+  std::optional<std::chrono::nanoseconds> run_ahead{};
+  // uuid1: random if not given; uuid2: hardware.
+  std::optional<UuidNode> node{};
+  // uuid2, both needed.
+  std::optional<DceDomain> domain{};
+  std::optional<std::uint32_t> local_id{};
+  // digits.
+  std::optional<DigitsLayout> digits{};
+  // typeid.
+  std::optional<std::string> type{};
+
+  friend bool operator==(const FormatOptions&, const FormatOptions&) = default;
+};
+
+struct MintOptions {
+  // Empty: sqlite:DATA/ids.db, where DATA is $XDG_DATA_HOME/idmint or ~/.local/share/idmint.
+  std::string store{};
+  StoreOptions store_options{};
+  // Where state files are kept; empty: DATA.
+  std::filesystem::path state_directory{};
+  // null: system_clock(), and seconds_clock() for the formats that are ordered by second.
+  Clock* clock = nullptr;
+  Entropy* entropy = nullptr;  // null: system_entropy()
+  // Told, in one line, what is not an error but should be known: a state file was made. Called from
+  // within source(); must not throw.
+  std::function<void(std::string_view)> notice;
+};
+
+// Opens nothing until it is needed: asking for a format never touches the store. Only create()
+// makes a store, or the data folder that it lies in (mode 0700; for the state file of a Snowflake
+// source too). May be shared by threads. Sources keep what they need of the mint alive, but for the
+// clock and the entropy.
+class IDMINT_EXPORT Mint final {
+ public:
+  explicit Mint(MintOptions options = {});
+  ~Mint();
+  Mint(Mint&&) noexcept;
+  Mint& operator=(Mint&&) noexcept;
+
+  // The formats, which every mint has: "uuid4", "uuid7", "ulid", "snowflake", ...
+  [[nodiscard]] static std::vector<Declaration> formats();
+
+  // A format or a sequence by its name. kNotFound: neither; the message has the command that
+  // creates it. kInvalidArgument: the options do not go with it; a sequence takes none, as its
+  // definition says everything.
+  [[nodiscard]] Result<std::unique_ptr<Source>> source(std::string_view name,
+                                                       const FormatOptions& options = {});
+
+  // kInvalidArgument: also a name that is a format's. Otherwise as create_sequence.
+  [[nodiscard]] Result<void> create(
+      const Definition& definition,
+      const std::function<void(std::int64_t done, std::int64_t of)>& progress = {});
+  // As raise_sequence, extend_sequence, retire_sequence and sequence_status.
+  [[nodiscard]] Result<Raised> raise(std::string_view name, std::int64_t past);
+  [[nodiscard]] Result<Definition> extend(std::string_view name, std::int64_t last);
+  [[nodiscard]] Result<void> retire(std::string_view name);
+  [[nodiscard]] Result<SequenceStatus> peek(std::string_view name);
+  // By name. Empty when nothing was ever created: the store is the default one and is not there.
+  [[nodiscard]] Result<std::vector<SequenceStatus>> list();
+
+  // What options.store came to.
+  [[nodiscard]] Result<std::string> store_url() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace idmint

@@ -1,0 +1,171 @@
+// Sequences: durable integers by name, over the counters and claims of a store.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "idmint/catalog.h"
+#include "idmint/clock.h"
+#include "idmint/counter_store.h"
+#include "idmint/entropy.h"
+#include "idmint/export.h"
+#include "idmint/result.h"
+#include "idmint/store.h"
+
+namespace idmint {
+
+// ---- what a sequence is: its life in the store
+
+// Makes the counters first and writes the definition last, so a call that was cut off is finished
+// by the next. Again with the same definition is fine and leaves the values alone; with another one
+// it is kFailedPrecondition, naming the difference, as it is on a retired name. An empty key of a
+// permuted sequence is drawn from `entropy`, or is whatever is there. kUnimplemented: the store
+// does not offer what the strategy needs. `progress`: told now and then how many of how many
+// counters are made.
+[[nodiscard]] IDMINT_EXPORT Result<void> create_sequence(
+    Store& store, const Definition& definition, Entropy& entropy = system_entropy(),
+    const std::function<void(std::int64_t done, std::int64_t of)>& progress = {});
+
+struct Raised {
+  std::int64_t next = 0;     // the smallest value (permuted: index) that may come now; above the
+                             // last: none
+  std::int64_t skipped = 0;  // values passed over; those that others took meanwhile among them
+};
+
+// Afterwards no process takes a value of `past` or below from the store, with two exceptions that
+// no store can prevent: ranges that cached sequences hold in memory, and rounds under way. A
+// permuted sequence is raised by index: past the first `past` of its values. kInvalidArgument:
+// strategy random has no order. kOutOfRange: `past` is above the last value: it would not hold for
+// what an extension adds. kNotFound: no such sequence. kFailedPrecondition: retired. A raise that
+// was cut off may be made again.
+[[nodiscard]] IDMINT_EXPORT Result<Raised> raise_sequence(Store& store, std::string_view name,
+                                                          std::int64_t past);
+
+// Moves the last value up; nothing else of a definition ever changes. kFailedPrecondition: smaller
+// than the last value there, retired, or of a strategy whose values depend on it (striped,
+// permuted). kInvalidArgument: the new last value is not possible. A call that was cut off is
+// finished by the same call. Running processes keep the end they know until they open the sequence
+// again; a range that one of them takes beyond it is lost.
+[[nodiscard]] IDMINT_EXPORT Result<Definition> extend_sequence(Store& store, std::string_view name,
+                                                               std::int64_t last);
+
+// Ends the sequence for ever, for every process; a tombstone keeps its name. Again is fine, and
+// finishes a call that was cut off. Ranges that cached sequences hold in memory are handed out
+// still.
+[[nodiscard]] IDMINT_EXPORT Result<void> retire_sequence(Store& store, std::string_view name);
+
+// A sequence as its store has it, for people and monitoring.
+struct SequenceStatus {
+  Definition definition;
+  // Where there is one counter: what it hands out next (kPermuted: the index); above the last:
+  // none.
+  std::optional<std::int64_t> next;
+  std::int64_t left = 0;  // values not yet taken, of counters that are not closed
+  // What keeps the rest from being known or used. kDataLoss, kUnimplemented: as read (a counter is
+  // gone, say). kFailedPrecondition: a retire that was cut off. kUnavailable: an extension that
+  // was.
+  std::optional<Error> error;
+};
+
+// kNotFound: no such sequence.
+[[nodiscard]] IDMINT_EXPORT Result<SequenceStatus> sequence_status(Store& store,
+                                                                   std::string_view name);
+// By name. A definition that cannot be read, or whose counters are not right, has its error in its
+// row.
+[[nodiscard]] IDMINT_EXPORT Result<std::vector<SequenceStatus>> sequence_statuses(Store& store);
+
+// ---- values
+
+struct SequenceOptions {
+  // Requests waiting at one time, blocking and asynchronous together; one more is
+  // kResourceExhausted.
+  std::size_t max_outstanding = 1'000'000;
+  // Cached: how long a range is to last, of which the adaptive step follows; and the longest that a
+  // caller waits for one.
+  std::chrono::milliseconds horizon = std::chrono::seconds{10};
+  std::chrono::milliseconds deadline = std::chrono::seconds{5};
+  Clock* clock = nullptr;      // null: system_clock()
+  Entropy* entropy = nullptr;  // for stripes, random values and jitter; null: system_entropy()
+};
+
+struct SequenceStatistics {
+  std::uint64_t requests = 0;  // answered with values
+  std::uint64_t rounds = 0;    // round trips to the store
+  std::int64_t values = 0;     // handed out
+  std::int64_t waste = 0;      // taken, or perhaps taken, and not handed out
+};
+
+// Values of one sequence. May be shared by threads. In a child of fork() every call is
+// kFailedPrecondition; open stores and sequences after the fork.
+class IDMINT_EXPORT Sequence {
+ public:
+  virtual ~Sequence() = default;
+
+  [[nodiscard]] virtual const Definition& definition() const noexcept = 0;
+
+  // Fills all of `out`. On an error nothing in it is to be used, and what was taken for it is lost.
+  // kOutOfRange: fewer are left. kInvalidArgument: more than the definition's largest_count.
+  // kUnavailable: closed, or the store did not apply it. kUnknown, kDeadlineExceeded: values may
+  // have been lost; ask again. kResourceExhausted: max_outstanding, the store is full, or random
+  // values have become too few. kFailedPrecondition: retired since it was opened. kDataLoss: the
+  // store has gone back, or is damaged.
+  [[nodiscard]] virtual Result<void> next(std::span<std::int64_t> out) = 0;
+
+  [[nodiscard]] virtual SequenceStatistics statistics() const noexcept = 0;
+};
+
+// The store must outlive the sequence. kNotFound: no such name; the message has the command that
+// creates it. kFailedPrecondition: retired. kDataLoss: defined, but a counter is gone.
+[[nodiscard]] IDMINT_EXPORT Result<std::unique_ptr<Sequence>> open_sequence(
+    Store& store, std::string_view name, const SequenceOptions& options = {});
+
+// ---- strategy counter, with ranges and without waiting
+
+// Linearizable: a call that begins after another ended, in any process on any host, gets larger
+// values. No gap while no process dies, no deadline passes and no outcome is unknown. While one
+// round trip to the store is under way callers queue, and the next one serves them all, in the
+// order they came.
+//
+// It checks that the store does not go back: a value below one that was handed out before is
+// kDataLoss for that call and for every later one.
+class IDMINT_EXPORT CounterSequence final : public Sequence {
+ public:
+  // As open_sequence; kFailedPrecondition also where the name is of another strategy.
+  [[nodiscard]] static Result<std::unique_ptr<CounterSequence>> open(
+      Store& store, std::string_view name, const SequenceOptions& options = {});
+  ~CounterSequence() override;  // as close()
+  CounterSequence(const CounterSequence&) = delete;
+  CounterSequence& operator=(const CounterSequence&) = delete;
+
+  [[nodiscard]] const Definition& definition() const noexcept override;
+  [[nodiscard]] Result<void> next(std::span<std::int64_t> out) override;
+
+  // The next `count` values, all of them, consecutive. Blocks for one or two round trips. Errors as
+  // next(). kInvalidArgument: count < 1.
+  [[nodiscard]] Result<Range> take(std::int64_t count);
+
+  // The same without waiting. `done` is called exactly once, from take(), submit() or close() of
+  // any thread or from a thread of the sequence's own, which the first submit() starts; it may call
+  // submit(), and must not block or throw.
+  void submit(std::int64_t count, std::move_only_function<void(Result<Range>)> done);
+
+  // Answers every queued request with kUnavailable, waits for the round under way, and refuses what
+  // comes after. Not to be called from `done`.
+  void close() noexcept;
+
+  [[nodiscard]] SequenceStatistics statistics() const noexcept override;
+
+ private:
+  struct State;
+  explicit CounterSequence(std::unique_ptr<State> state) noexcept;
+  friend Result<std::unique_ptr<Sequence>> open_counter(Store& store, Definition definition,
+                                                        const SequenceOptions& options);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace idmint

@@ -1,0 +1,246 @@
+// Snowflake: integers of up to 64 bits made of a time, a worker id and a sequence number, in any
+// layout.
+//
+//   default order      unused | time | worker | sequence
+//   sequence first     unused | time | sequence | worker
+#pragma once
+
+#include <chrono>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "idmint/bounds.h"
+#include "idmint/clock.h"
+#include "idmint/entropy.h"
+#include "idmint/export.h"
+#include "idmint/result.h"
+
+namespace idmint {
+
+// The bare integer; what its bits mean is the layout's to say. Printed in decimal.
+class Snowflake {
+ public:
+  static constexpr std::size_t kMaxChars = 20;
+
+  constexpr Snowflake() noexcept = default;
+  constexpr explicit Snowflake(std::uint64_t value) noexcept : value_(value) {}
+
+  // Accepts 1 to 20 decimal digits up to 2^64-1, without sign, blanks or leading zeros.
+  [[nodiscard]] static constexpr Result<Snowflake> parse(std::string_view text);
+
+  [[nodiscard]] constexpr std::uint64_t value() const noexcept { return value_; }
+
+  // Writes at most kMaxChars characters, no terminating zero; returns the end.
+  constexpr char* to_chars(char* out) const noexcept;
+  [[nodiscard]] std::string to_string() const {
+    char text[kMaxChars];
+    return {text, to_chars(text)};
+  }
+
+  friend constexpr auto operator<=>(const Snowflake&, const Snowflake&) noexcept = default;
+
+ private:
+  std::uint64_t value_ = 0;
+};
+
+struct SnowflakeParts {
+  Instant time{};  // the beginning of the id's time unit
+  std::uint32_t worker = 0;
+  std::uint32_t sequence = 0;
+
+  friend bool operator==(const SnowflakeParts&, const SnowflakeParts&) = default;
+};
+
+// Where the fields lie and what the time counts. Two generators can only be told apart by their
+// worker ids if they use one and the same layout.
+struct SnowflakeLayout {
+  enum class Order : std::uint8_t { kWorkerThenSequence, kSequenceThenWorker };
+
+  Instant epoch{};  // time 0
+  std::chrono::nanoseconds unit = std::chrono::milliseconds{1};
+  int time_bits = 41;
+  int worker_bits = 10;
+  int sequence_bits = 12;
+  Order order = Order::kWorkerThenSequence;
+
+  // kInvalidArgument, naming the field, unless: 100 us <= unit <= 1 h; time_bits 1 to 62,
+  // worker_bits 0 to 31, sequence_bits 0 to 22, together at most 64.
+  [[nodiscard]] IDMINT_EXPORT Result<void> validate() const;
+
+  [[nodiscard]] constexpr std::uint32_t max_worker() const noexcept {
+    return static_cast<std::uint32_t>((std::uint64_t{1} << worker_bits) - 1);
+  }
+  [[nodiscard]] constexpr std::uint32_t max_sequence() const noexcept {
+    return static_cast<std::uint32_t>((std::uint64_t{1} << sequence_bits) - 1);
+  }
+  // The last time unit that fits.
+  [[nodiscard]] constexpr std::int64_t max_tick() const noexcept {
+    return static_cast<std::int64_t>((std::uint64_t{1} << time_bits) - 1);
+  }
+
+  // The id with these fields. kOutOfRange: the time lies outside the layout. kInvalidArgument: the
+  // worker or the sequence does. REQUIRES (here and below): validate() succeeds.
+  [[nodiscard]] IDMINT_EXPORT Result<Snowflake> encode(const SnowflakeParts& parts) const;
+  // kInvalidArgument: bits above the layout are set, or the time is past the year 2262.
+  [[nodiscard]] IDMINT_EXPORT Result<SnowflakeParts> decode(Snowflake id) const;
+  // The smallest and the largest id of the unit of `at`, over all workers. kOutOfRange: as encode.
+  [[nodiscard]] IDMINT_EXPORT Result<Bounds<Snowflake>> bounds(Instant at) const;
+
+  friend bool operator==(const SnowflakeLayout&, const SnowflakeLayout&) = default;
+};
+
+// A worker id that its users read as two numbers. Nothing but their names depends on it.
+struct SnowflakeWorkerSplit {
+  std::string_view high;
+  std::string_view low;
+  int low_bits = 5;
+};
+
+struct SnowflakePreset {
+  std::string_view name;
+  std::string_view description;
+  SnowflakeLayout layout;
+  std::optional<SnowflakeWorkerSplit> split{};
+};
+
+// The layouts that have a name, docs/formats.md has a table of them; the first is
+// "sequence-generator" (41 ms | 10 | 12 since 2015, the classic 64-bit sequence generator). All
+// names and texts are terminated by zero.
+[[nodiscard]] IDMINT_EXPORT std::span<const SnowflakePreset> snowflake_presets() noexcept;
+// Nothing by that name: kNotFound, with the names there are.
+[[nodiscard]] IDMINT_EXPORT Result<SnowflakeLayout> snowflake_layout(std::string_view preset);
+
+// A layout as text: the fields from the top, then what differs from an epoch of 1970 and a unit of
+// 1 ms: "41t10w12s epoch 2015-01-01T00:00:00Z", "39t8s16w epoch 2025-01-01T00:00:00Z unit 10ms".
+// t is the time, w the worker, s the sequence; all three are there, w and s in their order.
+[[nodiscard]] IDMINT_EXPORT std::string to_string(const SnowflakeLayout& layout);
+// The exact inverse of to_string(). Accepts a preset's name in place of the fields too, whose epoch
+// and unit hold where none is given; epoch and unit in either order; an epoch as parse_time() reads
+// it, without blanks; units in ns, us, ms and s. Words are parted by one blank. kNotFound: no
+// preset has the name. kInvalidArgument: another fault of the text, or validate() fails.
+// kOutOfRange: the epoch lies outside Instant.
+[[nodiscard]] IDMINT_EXPORT Result<SnowflakeLayout> parse_snowflake_layout(std::string_view text);
+
+struct SnowflakeOptions {
+  SnowflakeLayout layout{};
+  std::uint32_t worker = 0;  // must be this generator's alone, among all that use the layout
+
+  // Keeps what was minted across restarts and keeps a second generator on this host out (see
+  // SnowflakeGenerator). Made when it is not there. Empty: nothing is kept, and a restart after the
+  // clock was set back may repeat ids.
+  std::filesystem::path state_file{};
+
+  // How long open() waits for another process that holds the state file.
+  std::chrono::nanoseconds lock_wait = std::chrono::seconds{5};
+  // How far ids may run ahead of a clock that was set back.
+  std::chrono::nanoseconds max_drift = std::chrono::seconds{20};
+  // What happens when a unit's sequence numbers are used up: the next unit is entered at once as
+  // long as it lies at most this far ahead of the clock, then it is waited for. 0: it is always
+  // waited for. More than 0 needs a state file, because ids that ran ahead would come again after a
+  // restart; together with `window` at most max_drift.
+  std::chrono::nanoseconds max_run_ahead{};
+  // How far ahead of the ids the state file is written, at most; a crash costs that much id-time.
+  // The first write takes one unit, so that short runs follow each other without a gap; further
+  // ones are in whole units, rounded up, at least two. With max_run_ahead at most max_drift.
+  std::chrono::nanoseconds window = std::chrono::seconds{15};
+};
+
+// Strictly increasing ids of one worker. May be shared by threads; neither copied nor moved.
+//
+// Unique if configured so: as long as no other generator uses this worker id with this layout on
+// another host, or on this one without the same state file. With the state file, what it promises
+// holds across restarts, crashes, power cuts and clocks set back: no id is minted whose own
+// timestamp is not below a bound that was synced to the file before. Copying the file, or losing
+// it, cannot be detected. A child of fork() must open its own: in the child every call is
+// kFailedPrecondition.
+class IDMINT_EXPORT SnowflakeGenerator final {
+ public:
+  // kInvalidArgument: the layout, the worker, or a negative duration. kUnavailable: another process
+  // holds the state file after lock_wait, or the file is further ahead of the clock than max_drift
+  // (the message says for how long). kOutOfRange: the clock shows a time outside the layout.
+  // kFailedPrecondition: the file belongs to another layout or worker, lies on NFS, or its folder
+  // is missing. kDataLoss: the file is damaged. kPermissionDenied, kResourceExhausted (disk full),
+  // kUnknown (I/O).
+  [[nodiscard]] static Result<std::unique_ptr<SnowflakeGenerator>> open(
+      const SnowflakeOptions& options, Clock& clock = system_clock(),
+      Entropy& entropy = system_entropy());
+  ~SnowflakeGenerator();  // releases the state file; no other call may be under way
+  SnowflakeGenerator(const SnowflakeGenerator&) = delete;
+  SnowflakeGenerator& operator=(const SnowflakeGenerator&) = delete;
+
+  // Waits at most about one unit when the sequence numbers of this one are used up.
+  // kUnavailable: the clock was set back by more than max_drift; nothing was handed out, and it
+  // succeeds again once the clock has caught up. kOutOfRange: the end of the layout's time, or
+  // before its epoch. kDataLoss: the state file was replaced, removed or written by somebody else.
+  // kFailedPrecondition: inherited through fork().
+  [[nodiscard]] Result<Snowflake> next();
+  // All of `out`, increasing; on an error its content is of no use. Other threads' ids may lie
+  // between.
+  [[nodiscard]] Result<void> fill(std::span<Snowflake> out);
+
+  // Whether open() made the state file: then nothing before this run is known to it.
+  [[nodiscard]] bool made_state_file() const noexcept;
+
+  struct State;
+
+ private:
+  explicit SnowflakeGenerator(std::unique_ptr<State> state) noexcept;
+  std::unique_ptr<State> state_;
+};
+
+// ---- implementation of the constexpr parts
+
+namespace detail {
+
+IDMINT_EXPORT char* print_decimal(std::uint64_t value, char* out) noexcept;
+
+}  // namespace detail
+
+constexpr char* Snowflake::to_chars(char* out) const noexcept {
+  if consteval {
+    char digits[kMaxChars]{};
+    std::size_t n = 0;
+    for (std::uint64_t rest = value_; n == 0 || rest != 0; rest /= 10) {
+      digits[n++] = static_cast<char>('0' + rest % 10);
+    }
+    while (n != 0) *out++ = digits[--n];
+    return out;
+  } else {
+    return detail::print_decimal(value_, out);
+  }
+}
+
+constexpr Result<Snowflake> Snowflake::parse(std::string_view text) {
+  const auto refuse = [] {
+    return std::unexpected(Error{Code::kInvalidArgument,
+                                 "not a Snowflake id: expected 1 to 20 decimal digits, at most "
+                                 "18446744073709551615"});
+  };
+  if (text.empty() || text.size() > kMaxChars || (text.size() > 1 && text[0] == '0'))
+    return refuse();
+  std::uint64_t value = 0;
+  for (const char c : text) {
+    if (c < '0' || c > '9') return refuse();
+    const auto digit = static_cast<std::uint64_t>(c - '0');
+    if (value > (~std::uint64_t{0} - digit) / 10) return refuse();
+    value = value * 10 + digit;
+  }
+  return Snowflake{value};
+}
+
+}  // namespace idmint
+
+template <>
+struct std::hash<idmint::Snowflake> {
+  std::size_t operator()(const idmint::Snowflake& id) const noexcept {
+    return std::hash<std::uint64_t>{}(id.value());
+  }
+};

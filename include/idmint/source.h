@@ -1,0 +1,49 @@
+// Source: one named thing that ids can be asked of, be it a format or a sequence.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "idmint/export.h"
+#include "idmint/form.h"
+#include "idmint/id.h"
+#include "idmint/result.h"
+
+namespace idmint {
+
+// What a source promises of its ids; each includes those before it, kUniqueIfConfigured and kUnique
+// as one.
+enum class Guarantee : std::uint8_t {
+  kPractical,           // nothing is coordinated: the odds of a repeat are small, and stated
+  kUniqueIfConfigured,  // no value twice, as long as no other generator was given the same worker
+                        // id
+  kUnique,              // no value twice, ever
+  kLinearizable,        // and a call that begins after another ended gets a larger value
+};
+
+// "practical", "unique if configured so", "unique", "linearizable".
+[[nodiscard]] IDMINT_EXPORT std::string_view name(Guarantee guarantee) noexcept;
+
+struct Declaration {
+  std::string name;    // what `next` is asked for
+  std::string format;  // of its ids, as format_of(Id): "uuid", "integer"
+  Guarantee guarantee = Guarantee::kPractical;
+  std::string order;  // "none", "by second", "per process", "all"
+  std::string notes;  // the odds, the condition, where the values are kept
+  Form form{};        // how its ids are printed
+};
+
+// May be shared by threads. Errors are those of the generator or sequence behind it.
+class IDMINT_EXPORT Source {
+ public:
+  virtual ~Source() = default;
+
+  [[nodiscard]] virtual const Declaration& declaration() const noexcept = 0;
+
+  // Fills all of `out`, in the declared order. On an error nothing in `out` is to be used.
+  [[nodiscard]] virtual Result<void> next(std::span<Id> out) = 0;
+};
+
+}  // namespace idmint

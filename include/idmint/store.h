@@ -1,0 +1,65 @@
+// Stores: the databases that hold counters and definitions, opened by URL.
+//
+//   sqlite:PATH   one file, no server, any number of processes of one host; durable
+//   memory:       this process only, gone with it; for tests
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "idmint/catalog.h"
+#include "idmint/counter_store.h"
+#include "idmint/entropy.h"
+#include "idmint/export.h"
+#include "idmint/result.h"
+#include "idmint/unique_index.h"
+#include "idmint/uuid.h"
+
+namespace idmint {
+
+struct StoreOptions {
+  // The longest that one call waits: for another process's lock, for a server.
+  std::chrono::milliseconds deadline = std::chrono::seconds{5};
+  // Make the store if it is not there; otherwise that is kNotFound.
+  bool create = true;
+  Entropy* entropy = nullptr;  // for the id of a new store; null: system_entropy()
+};
+
+// A store offers any subset of the interfaces; null where it does not offer one. They live as long
+// as the store. Any thread may use it. A child of fork() cannot use it (kFailedPrecondition), and
+// must open its own; as SQLite keeps its locks by process, a child of a process that had an SQLite
+// store open can open none: open stores after the fork, or exec a program that does.
+class IDMINT_EXPORT Store {
+ public:
+  virtual ~Store() = default;
+
+  // The random id the store was given when it was made: two URLs with one id are one store.
+  [[nodiscard]] virtual const Uuid& id() const noexcept = 0;
+  // As opened, without passwords.
+  [[nodiscard]] virtual std::string_view url() const noexcept = 0;
+
+  [[nodiscard]] virtual CounterStore* counters() noexcept = 0;
+  [[nodiscard]] virtual Catalog* catalog() noexcept = 0;
+  [[nodiscard]] virtual UniqueIndex* unique_index() noexcept = 0;
+};
+
+// kInvalidArgument: not a URL of a known kind (the message lists them). kUnimplemented: this build
+// left the backend out. kNotFound: not there, and options.create is false. kPermissionDenied,
+// kResourceExhausted: cannot be written. kDataLoss: damaged. kFailedPrecondition: another
+// program's, or from a newer idmint; left as it was.
+[[nodiscard]] IDMINT_EXPORT Result<std::unique_ptr<Store>> open_store(
+    std::string_view url, const StoreOptions& options = {});
+
+struct StoreKind {
+  std::string_view scheme;   // "sqlite"
+  std::string_view example;  // "sqlite:ids.db"
+  std::string_view about;
+};
+
+// What open_store knows, in this build.
+[[nodiscard]] IDMINT_EXPORT std::span<const StoreKind> store_kinds() noexcept;
+
+}  // namespace idmint

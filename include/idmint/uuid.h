@@ -1,0 +1,297 @@
+// UUID: 128 bits, RFC 9562. The value itself, and the versions that need no node: 3 and 5 (of a
+// name), 4 (random), 7 (time-ordered), 8 (of your own). Versions 1, 2 and 6 are in uuid_time.h.
+//
+//   version 3   MD5 of namespace and name, 122 bits of it
+//   version 4   random 48 | 0100 | random 12 | 10 | random 62
+//   version 5   SHA-1 of namespace and name, 122 bits of it
+//   version 7   unix_ts_ms 48 | 0111 | rand_a 12 | 10 | rand_b 62
+//   version 8   yours 48 | 1000 | yours 12 | 10 | yours 62
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "idmint/bounds.h"
+#include "idmint/clock.h"
+#include "idmint/entropy.h"
+#include "idmint/export.h"
+#include "idmint/result.h"
+
+namespace idmint {
+
+namespace detail {
+
+constexpr std::array<std::uint8_t, 16> swap_first_fields(
+    const std::array<std::uint8_t, 16>& b) noexcept {
+  return {b[3], b[2], b[1],  b[0],  b[5],  b[4],  b[7],  b[6],
+          b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]};
+}
+
+}  // namespace detail
+
+// The ways to print a UUID. Uuid::parse() reads each of them.
+enum class UuidSpelling : std::uint8_t {
+  kCanonical,    // 017f22e2-79b0-7cc3-98c4-dc0c0c07398f
+  kUpper,        // 017F22E2-79B0-7CC3-98C4-DC0C0C07398F
+  kBraces,       // {017f22e2-79b0-7cc3-98c4-dc0c0c07398f}
+  kUpperBraces,  // {017F22E2-79B0-7CC3-98C4-DC0C0C07398F}, as in Microsoft's registry
+  kUrn,          // urn:uuid:017f22e2-79b0-7cc3-98c4-dc0c0c07398f
+  kNoDashes,     // 017f22e279b07cc398c4dc0c0c07398f
+};
+
+// Big-endian, as every field of RFC 9562; ordered as its bytes, which is also the order of its
+// text.
+class Uuid {
+ public:
+  using Bytes = std::array<std::uint8_t, 16>;
+  static constexpr std::size_t kChars = 36;
+  static constexpr std::size_t kMaxChars = 45;  // of any spelling
+
+  constexpr Uuid() noexcept = default;  // the nil UUID
+  constexpr explicit Uuid(const Bytes& bytes) noexcept : bytes_(bytes) {}
+
+  [[nodiscard]] static constexpr Uuid nil() noexcept { return Uuid{}; }
+  [[nodiscard]] static constexpr Uuid max() noexcept {
+    Uuid u;
+    u.bytes_.fill(0xff);
+    return u;
+  }
+
+  // Accepts, in either case: 8-4-4-4-12, the same in braces or after "urn:uuid:", and 32 digits
+  // without dashes. Anything else, surrounding blanks included, is kInvalidArgument.
+  [[nodiscard]] static constexpr Result<Uuid> parse(std::string_view text);
+
+  [[nodiscard]] constexpr const Bytes& bytes() const noexcept { return bytes_; }
+
+  // The version field, 0 to 15; it means something only where has_rfc_variant() holds.
+  [[nodiscard]] constexpr int version() const noexcept { return bytes_[6] >> 4; }
+  [[nodiscard]] constexpr bool has_rfc_variant() const noexcept {
+    return (bytes_[8] & 0xc0) == 0x80;
+  }
+
+  // Writes exactly kChars characters, lower case with dashes, no terminating zero; returns the end.
+  constexpr char* to_chars(char* out) const noexcept;
+  [[nodiscard]] std::string to_string() const {
+    std::string text(kChars, '\0');
+    to_chars(text.data());
+    return text;
+  }
+
+  // The same in a spelling of at most kMaxChars characters.
+  IDMINT_EXPORT char* to_chars(char* out, UuidSpelling spelling) const noexcept;
+  [[nodiscard]] std::string to_string(UuidSpelling spelling) const {
+    char text[kMaxChars];
+    return {text, to_chars(text, spelling)};
+  }
+
+  // Microsoft's COM and .NET keep a GUID as a 32-bit number, two of 16 bits and 8 bytes, and save
+  // the numbers little-endian. The text is the same.
+  [[nodiscard]] constexpr Bytes microsoft_bytes() const noexcept {
+    return detail::swap_first_fields(bytes_);
+  }
+  [[nodiscard]] static constexpr Uuid from_microsoft_bytes(const Bytes& bytes) noexcept {
+    return Uuid{detail::swap_first_fields(bytes)};
+  }
+
+  // A BSON element's payload as MongoDB keeps a UUID: the length 16 (int32, little-endian), the
+  // binary subtype 4, and the 16 bytes.
+  using Bson = std::array<std::uint8_t, 21>;
+  [[nodiscard]] constexpr Bson bson() const noexcept;
+  // kInvalidArgument: not these 21 bytes. Subtype 3 is refused as well: its byte order is a matter
+  // of the driver that wrote it.
+  [[nodiscard]] IDMINT_EXPORT static Result<Uuid> from_bson(std::span<const std::uint8_t> payload);
+
+  friend constexpr auto operator<=>(const Uuid&, const Uuid&) noexcept = default;
+
+ private:
+  Bytes bytes_{};
+};
+
+// The namespaces of RFC 9562, section 6.6, for names of these kinds.
+inline constexpr Uuid kUuidNamespaceDns{
+    Uuid::Bytes{0x6b, 0xa7, 0xb8, 0x10, 0x9d, 0xad, 0x11, 0xd1,  //
+                0x80, 0xb4, 0x00, 0xc0, 0x4f, 0xd4, 0x30, 0xc8}};
+inline constexpr Uuid kUuidNamespaceUrl{
+    Uuid::Bytes{0x6b, 0xa7, 0xb8, 0x11, 0x9d, 0xad, 0x11, 0xd1,  //
+                0x80, 0xb4, 0x00, 0xc0, 0x4f, 0xd4, 0x30, 0xc8}};
+inline constexpr Uuid kUuidNamespaceOid{
+    Uuid::Bytes{0x6b, 0xa7, 0xb8, 0x12, 0x9d, 0xad, 0x11, 0xd1,  //
+                0x80, 0xb4, 0x00, 0xc0, 0x4f, 0xd4, 0x30, 0xc8}};
+inline constexpr Uuid kUuidNamespaceX500{
+    Uuid::Bytes{0x6b, 0xa7, 0xb8, 0x14, 0x9d, 0xad, 0x11, 0xd1,  //
+                0x80, 0xb4, 0x00, 0xc0, 0x4f, 0xd4, 0x30, 0xc8}};
+
+// "dns", "url", "oid", "x500", or a UUID in any spelling. kInvalidArgument: none of these.
+[[nodiscard]] IDMINT_EXPORT Result<Uuid> uuid_namespace(std::string_view name);
+
+// Version 3 (MD5) and version 5 (SHA-1): the same namespace and the same bytes of a name give the
+// same UUID everywhere. Take 5 where there is a choice. Neither hides the name: who can guess it
+// can check the guess. Different names repeat an id only if 122 bits of their hashes are equal:
+// nobody has seen that happen by chance, but with MD5 and SHA-1 it can be brought about on purpose.
+// kUnimplemented: this host's OpenSSL is configured without the hash (FIPS).
+[[nodiscard]] IDMINT_EXPORT Result<Uuid> uuid3(const Uuid& name_space, std::string_view name);
+[[nodiscard]] IDMINT_EXPORT Result<Uuid> uuid5(const Uuid& name_space, std::string_view name);
+
+// Version 8: these bits, but for the six of version and variant. That they are unique is the
+// caller's business.
+[[nodiscard]] constexpr Uuid uuid8(Uuid::Bytes bits) noexcept {
+  bits[6] = static_cast<std::uint8_t>(0x80 | (bits[6] & 0x0f));
+  bits[8] = static_cast<std::uint8_t>(0x80 | (bits[8] & 0x3f));
+  return Uuid{bits};
+}
+
+// What a version 7 UUID says of itself.
+struct Uuid7Parts {
+  Instant time;          // to the millisecond
+  std::uint16_t rand_a;  // 12 bits
+  std::uint64_t rand_b;  // 62 bits
+
+  friend bool operator==(const Uuid7Parts&, const Uuid7Parts&) = default;
+};
+
+// Nothing when the variant or the version says that it is not a version 7 UUID, or when its time
+// lies beyond what an Instant holds (the year 2262; the format goes on to 10889).
+[[nodiscard]] IDMINT_EXPORT std::optional<Uuid7Parts> decode_uuid7(const Uuid& id) noexcept;
+
+// The smallest and the largest version 7 UUID of the millisecond of `at`. Before 1970:
+// kInvalidArgument.
+[[nodiscard]] IDMINT_EXPORT Result<Bounds<Uuid>> uuid7_bounds(Instant at);
+
+// Version 4: 122 random bits. May be shared by threads. Unique in practice: among n ids the odds of
+// one repeat are about n^2 / 2^123.
+class IDMINT_EXPORT Uuid4Generator final {
+ public:
+  explicit Uuid4Generator(Entropy& entropy = system_entropy()) noexcept : entropy_(entropy) {}
+  Uuid4Generator(const Uuid4Generator&) = delete;
+  Uuid4Generator& operator=(const Uuid4Generator&) = delete;
+
+  [[nodiscard]] Uuid next() noexcept;
+  void fill(std::span<Uuid> out) noexcept;
+
+ private:
+  Entropy& entropy_;
+};
+
+struct Uuid7Options {
+  // How far ids may run ahead of a clock that was set back before the generator starts afresh from
+  // the clock's time (order is then lost once, uniqueness is not).
+  std::chrono::nanoseconds max_drift = std::chrono::seconds{20};
+  // Answer kUnavailable instead of starting afresh: order is then never lost.
+  bool strict = false;
+};
+
+// Version 7, strictly increasing within one generator, across its threads and in bulk: RFC 9562
+// section 6.2 method 1, a 23-bit counter after the time (seeded with 22 random bits each
+// millisecond) and 51 fresh random bits in every id.
+//
+//   unix_ts_ms 48 | 0111 | counter, high 12 | 10 | counter, low 11 | random 51
+//
+// May be shared by threads; neither copied nor moved; a child of fork() starts afresh.
+// Unique in practice: two generators repeat an id only if they draw the same counter and the same
+// 51 bits in the same millisecond.
+class IDMINT_EXPORT Uuid7Generator final {
+ public:
+  explicit Uuid7Generator(const Uuid7Options& options = {}, Clock& clock = system_clock(),
+                          Entropy& entropy = system_entropy());
+  ~Uuid7Generator();
+  Uuid7Generator(const Uuid7Generator&) = delete;
+  Uuid7Generator& operator=(const Uuid7Generator&) = delete;
+
+  // kUnavailable: the clock was set back by more than max_drift and the options are strict.
+  // kOutOfRange: the clock shows a time before 1970. Nothing was handed out.
+  [[nodiscard]] Result<Uuid> next();
+
+  // All of `out`, increasing; on an error its content is of no use. Other threads' ids may lie
+  // between.
+  [[nodiscard]] Result<void> fill(std::span<Uuid> out);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// ---- implementation of the constexpr parts
+
+namespace detail {
+
+IDMINT_EXPORT char* print_uuid(const std::uint8_t* bytes, char* out) noexcept;
+
+constexpr int hex_digit(char c) noexcept {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+}  // namespace detail
+
+constexpr char* Uuid::to_chars(char* out) const noexcept {
+  if consteval {
+    constexpr std::string_view digits = "0123456789abcdef";
+    for (std::size_t i = 0; i < 16; ++i) {
+      if (i == 4 || i == 6 || i == 8 || i == 10) *out++ = '-';
+      *out++ = digits[bytes_[i] >> 4];
+      *out++ = digits[bytes_[i] & 15];
+    }
+    return out;
+  } else {
+    return detail::print_uuid(bytes_.data(), out);
+  }
+}
+
+constexpr Uuid::Bson Uuid::bson() const noexcept {
+  Bson payload{16, 0, 0, 0, 4};
+  for (std::size_t i = 0; i < 16; ++i) payload[5 + i] = bytes_[i];
+  return payload;
+}
+
+constexpr Result<Uuid> Uuid::parse(std::string_view text) {
+  const auto refuse = [] {
+    return std::unexpected(
+        Error{Code::kInvalidArgument,
+              "not a UUID: expected 32 hexadecimal digits as 8-4-4-4-12, with or without braces or "
+              "\"urn:uuid:\", or without dashes"});
+  };
+  if (text.size() == 45) {
+    constexpr std::string_view urn = "urn:uuid:";
+    for (std::size_t i = 0; i < urn.size(); ++i) {
+      const char c = text[i];
+      if ((c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c) != urn[i]) return refuse();
+    }
+    text.remove_prefix(urn.size());
+  } else if (text.size() == 38) {
+    if (text.front() != '{' || text.back() != '}') return refuse();
+    text = text.substr(1, 36);
+  }
+  const bool dashes = text.size() == 36;
+  if (!dashes && text.size() != 32) return refuse();
+  Uuid u;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < 16; ++i) {
+    if (dashes && (i == 4 || i == 6 || i == 8 || i == 10) && text[at++] != '-') return refuse();
+    const int high = detail::hex_digit(text[at++]);
+    const int low = detail::hex_digit(text[at++]);
+    if (high < 0 || low < 0) return refuse();
+    u.bytes_[i] = static_cast<std::uint8_t>(high << 4 | low);
+  }
+  return u;
+}
+
+}  // namespace idmint
+
+template <>
+struct std::hash<idmint::Uuid> {
+  std::size_t operator()(const idmint::Uuid& id) const noexcept {
+    return std::hash<std::string_view>{}(
+        {reinterpret_cast<const char*>(id.bytes().data()), id.bytes().size()});
+  }
+};

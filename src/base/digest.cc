@@ -1,0 +1,42 @@
+#include "base/digest.h"
+
+#include <openssl/evp.h>
+
+#include <memory>
+
+namespace idmint {
+namespace {
+
+struct Row {
+  const EVP_MD* (*algorithm)();
+  const char* refusal;
+};
+constexpr std::array kRows = {
+    Row{EVP_md5,
+        "this host's OpenSSL does not offer MD5, which version 3 is made of: use version 5, or "
+        "allow MD5 in its configuration"},
+    Row{EVP_sha1,
+        "this host's OpenSSL does not offer SHA-1, which version 5 is made of: allow it in its "
+        "configuration"},
+    Row{EVP_sha256, "this host's OpenSSL does not offer SHA-256: look at its configuration"}};
+
+}  // namespace
+
+Result<DigestBytes> digest_of(Digest digest,
+                              std::initializer_list<std::span<const std::byte>> pieces) {
+  const Row& row = kRows[static_cast<std::size_t>(digest)];
+  const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(),
+                                                                        EVP_MD_CTX_free);
+  DigestBytes bytes{};
+  static_assert(sizeof bytes >= 32);
+  bool done = context && EVP_DigestInit_ex(context.get(), row.algorithm(), nullptr) == 1;
+  for (const std::span<const std::byte> piece : pieces) {
+    done = done && EVP_DigestUpdate(context.get(), piece.data(), piece.size()) == 1;
+  }
+  if (!done || EVP_DigestFinal_ex(context.get(), bytes.data(), nullptr) != 1) {
+    return std::unexpected(Error{Code::kUnimplemented, row.refusal});
+  }
+  return bytes;
+}
+
+}  // namespace idmint

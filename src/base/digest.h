@@ -1,0 +1,24 @@
+// The hashes of names: MD5 and SHA-1 for UUIDs of version 3 and 5, SHA-256 for the machines of xids
+// and ObjectIds. None is for secrets here.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+
+#include "idmint/result.h"
+
+namespace idmint {
+
+enum class Digest : std::uint8_t { kMd5, kSha1, kSha256 };
+
+// 16 bytes of MD5, 20 of SHA-1 or 32 of SHA-256, then zeros.
+using DigestBytes = std::array<std::uint8_t, 32>;
+
+// Of the pieces, one after the other. kUnimplemented: this host's OpenSSL does not offer it.
+[[nodiscard]] Result<DigestBytes> digest_of(
+    Digest digest, std::initializer_list<std::span<const std::byte>> pieces);
+
+}  // namespace idmint

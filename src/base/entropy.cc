@@ -1,0 +1,188 @@
+#include "idmint/entropy.h"
+
+#include <openssl/evp.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/fork_wiped.h"
+
+namespace idmint {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kFirst = 256;   // so much getrandom() gives in one piece, signals or not
+constexpr std::size_t kDirect = 512;  // from here on past the buffer
+constexpr std::size_t kKeyLife = std::size_t{1} << 20;  // bytes
+
+[[noreturn]] void die(const char* why) noexcept {
+  std::fprintf(stderr,
+               "idmint: %s; without randomness ids would repeat, so this process ends here\n", why);
+  std::abort();
+}
+
+void from_kernel(std::byte* out, std::size_t size) noexcept {
+  while (size != 0) {
+    const ssize_t got = ::getrandom(out, size, 0);
+    if (got < 0) {
+      if (errno == EINTR) continue;
+      die("the kernel gave no randomness (getrandom failed); run Linux 3.17 or later, and allow "
+          "getrandom in the sandbox");
+    }
+    out += got;
+    size -= static_cast<std::size_t>(got);
+  }
+}
+
+// One thread's random bytes, on a page that a child of fork() finds zeroed: nothing is left, and
+// nothing is keyed. Bytes that were handed out stay until the next refill overwrites them.
+struct Stream {
+  std::uint32_t remaining;  // at the end of the buffer
+  bool begun;               // the kernel's first bytes were drawn
+  bool keyed;
+  std::uint64_t key_left;  // bytes this key may still give
+  std::byte buffer[kPage - 16];
+};
+static_assert(sizeof(Stream) == kPage);
+
+constinit Stream no_stream{};  // never written: nothing remains in it
+
+struct Thread {
+  Stream* stream = &no_stream;
+  EVP_CIPHER_CTX* cipher = nullptr;
+  bool over = false;  // the thread is ending: keep nothing any more
+};
+
+// Trivially destructible, so that it can be used to the very end of the thread. Initial-exec: one
+// load also where the library is shared.
+[[gnu::tls_model("initial-exec")]] constinit thread_local Thread thread;
+
+struct Pages {
+  Pages() { thread.stream = &*stream; }
+  ~Pages() {
+    EVP_CIPHER_CTX_free(thread.cipher);  // wipes the key
+    thread = {.over = true};
+  }
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+
+  ForkWiped<Stream> stream;
+};
+
+// AES-128-CTR, looked up once in a process; null while another thread is at it. Nobody waits: in a
+// child of fork() that thread may not exist, and the kernel's own bytes do as well.
+EVP_CIPHER* aes() noexcept {
+  static std::atomic<EVP_CIPHER*> found{nullptr};
+  static std::atomic<bool> looking{false};
+  EVP_CIPHER* cipher = found.load(std::memory_order_acquire);
+  if (cipher != nullptr || looking.exchange(true)) return cipher;
+  cipher = EVP_CIPHER_fetch(nullptr, "AES-128-CTR", nullptr);
+  if (cipher == nullptr) die("OpenSSL has no AES-128-CTR; look at its configuration");
+  found.store(cipher, std::memory_order_release);
+  return cipher;
+}
+
+bool key(Stream& stream) noexcept {
+  EVP_CIPHER* cipher = aes();
+  if (cipher == nullptr) return false;
+  if (thread.cipher == nullptr) thread.cipher = EVP_CIPHER_CTX_new();
+  unsigned char secret[32];  // key and first counter
+  from_kernel(reinterpret_cast<std::byte*>(secret), sizeof secret);
+  if (thread.cipher == nullptr ||
+      EVP_EncryptInit_ex2(thread.cipher, cipher, secret, secret + 16, nullptr) != 1) {
+    die("OpenSSL could not start AES-128-CTR");
+  }
+  OPENSSL_cleanse(secret, sizeof secret);
+  stream.keyed = true;
+  stream.key_left = kKeyLife;
+  return true;
+}
+
+void generate(Stream& stream, std::byte* out, std::size_t size) noexcept {
+  static constexpr unsigned char kZeros[kPage] = {};
+  while (size != 0) {
+    if ((!stream.keyed || stream.key_left == 0) && !key(stream)) return from_kernel(out, size);
+    const std::size_t piece = std::min({size, sizeof kZeros, std::size_t{stream.key_left}});
+    int written = 0;
+    if (EVP_EncryptUpdate(thread.cipher, reinterpret_cast<unsigned char*>(out), &written, kZeros,
+                          static_cast<int>(piece)) != 1 ||
+        written != static_cast<int>(piece)) {
+      die("OpenSSL stopped giving AES-128-CTR");
+    }
+    stream.key_left -= piece;
+    out += piece;
+    size -= piece;
+  }
+}
+
+// Takes from the buffer. REQUIRES: size <= stream.remaining.
+void take(Stream& stream, std::byte* out, std::size_t size) noexcept {
+  const std::byte* from = std::end(stream.buffer) - stream.remaining;
+  stream.remaining -= static_cast<std::uint32_t>(size);
+  std::memcpy(out, from, size);
+}
+
+void refill(Stream& stream, std::size_t wanted) noexcept {
+  if (!stream.begun && wanted <= kFirst) {
+    // Starting the cipher takes longer than a short-lived process lives: 1 to 2 ms.
+    stream.begun = true;
+    from_kernel(std::end(stream.buffer) - kFirst, kFirst);
+    stream.remaining = kFirst;
+  } else {
+    generate(stream, stream.buffer, sizeof stream.buffer);
+    stream.remaining = sizeof stream.buffer;
+  }
+}
+
+[[gnu::noinline]] void fill_any(std::span<std::byte> out) noexcept {
+  if (thread.over) return from_kernel(out.data(), out.size());
+  if (thread.stream == &no_stream) {
+    static thread_local Pages pages;
+  }
+  Stream& stream = *thread.stream;
+  if (out.size() >= kDirect) return generate(stream, out.data(), out.size());
+  if (out.size() > stream.remaining) {
+    const std::size_t rest = stream.remaining;
+    take(stream, out.data(), rest);
+    out = out.subspan(rest);
+    refill(stream, out.size());
+  }
+  if (!out.empty()) take(stream, out.data(), out.size());
+}
+
+class SystemEntropy final : public Entropy {
+ public:
+  void fill(std::span<std::byte> out) noexcept override {
+    Stream& stream = *thread.stream;
+    // The size that an id takes, without a call.
+    if (out.size() == 16 && stream.remaining >= 16) [[likely]]
+      return take(stream, out.data(), 16);
+    fill_any(out);
+  }
+
+  std::uint64_t draw() noexcept override {
+    std::uint64_t value;
+    Stream& stream = *thread.stream;
+    if (stream.remaining >= sizeof value) [[likely]] {
+      take(stream, reinterpret_cast<std::byte*>(&value), sizeof value);
+    } else {
+      fill_any(std::as_writable_bytes(std::span(&value, 1)));
+    }
+    return value;
+  }
+};
+
+}  // namespace
+
+Entropy& system_entropy() noexcept {
+  static constinit SystemEntropy entropy;
+  return entropy;
+}
+
+}  // namespace idmint

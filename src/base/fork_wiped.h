@@ -1,0 +1,50 @@
+// Memory that a child of fork() finds zeroed, so that nothing that mints is inherited.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace idmint {
+
+// Whole zeroed pages that the kernel wipes in every child of fork(), vfork() without sharing, or
+// clone() (MADV_WIPEONFORK, Linux 4.14). Ends the process where the kernel does not offer it,
+// because ids would repeat; throws std::bad_alloc when there is no memory.
+[[nodiscard]] void* map_fork_wiped(std::size_t size);
+void unmap_fork_wiped(void* pages, std::size_t size) noexcept;
+
+// A T on such pages. In a child every byte of it is zero: T must read all-zero as "not started",
+// and costs nothing to check that way. Destroying it in a child runs no destructor of T.
+template <class T>
+class ForkWiped {
+ public:
+  static_assert(std::is_trivially_destructible_v<T>);
+
+  ForkWiped() : value_(new(map_fork_wiped(sizeof(T))) T{}) {}
+  ~ForkWiped() { unmap_fork_wiped(value_, sizeof(T)); }
+  ForkWiped(const ForkWiped&) = delete;
+  ForkWiped& operator=(const ForkWiped&) = delete;
+
+  T* operator->() const noexcept { return value_; }
+  T& operator*() const noexcept { return *value_; }
+
+ private:
+  T* value_;
+};
+
+// True in the process that made it, false in every child of fork(): what holds locks, handles or
+// values asks this first, and touches none of them when it is false. One load.
+class OwnedByProcess {
+ public:
+  OwnedByProcess() { alive_->store(true, std::memory_order_relaxed); }
+
+  explicit operator bool() const noexcept { return alive_->load(std::memory_order_relaxed); }
+
+ private:
+  ForkWiped<std::atomic<bool>> alive_;
+};
+
+}  // namespace idmint

@@ -1,0 +1,222 @@
+#include "idmint/host.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/host_facts.h"
+#include "tests/fakes/scripted.h"
+
+namespace idmint {
+namespace {
+
+using fakes::ScriptedEntropy;
+
+constexpr HardwareAddress kA = {0x00, 0x1b, 0x21, 0x3c, 0x4d, 0x5e};
+constexpr HardwareAddress kB = {0x02, 0x42, 0xac, 0x11, 0x00, 0x02};  // locally administered
+
+TEST(HardwareAddresses, AreInOrderWithoutLoopbackAndRepeats) {
+  const std::vector<HardwareAddress> found = hardware_addresses();
+  EXPECT_TRUE(std::ranges::is_sorted(found));
+  EXPECT_EQ(std::ranges::adjacent_find(found), found.end());
+  EXPECT_FALSE(std::ranges::binary_search(found, HardwareAddress{}));
+}
+
+// The kernel's other list of them.
+TEST(HardwareAddresses, AreThoseOfTheInterfacesOfThisHost) {
+  const std::filesystem::path interfaces = "/sys/class/net";
+  if (!std::filesystem::is_directory(interfaces)) GTEST_SKIP() << "there is no " << interfaces;
+  std::set<HardwareAddress> expected;
+  for (const auto& interface : std::filesystem::directory_iterator(interfaces)) {
+    std::string text;
+    std::getline(std::ifstream(interface.path() / "address"), text);
+    std::string flags;
+    std::getline(std::ifstream(interface.path() / "flags"), flags);
+    const bool loopback = (std::strtoul(flags.c_str(), nullptr, 16) & 8) != 0;
+    std::array<unsigned, 6> bytes{};
+    if (loopback || text.size() != 17 ||
+        std::sscanf(text.c_str(), "%2x:%2x:%2x:%2x:%2x:%2x", &bytes[0], &bytes[1], &bytes[2],
+                    &bytes[3], &bytes[4], &bytes[5]) != 6) {
+      continue;
+    }
+    HardwareAddress address;
+    std::ranges::transform(bytes, address.begin(),
+                           [](unsigned b) { return static_cast<std::uint8_t>(b); });
+    if (address != HardwareAddress{}) expected.insert(address);
+  }
+  const std::vector<HardwareAddress> found = hardware_addresses();
+  EXPECT_EQ(std::set<HardwareAddress>(found.begin(), found.end()), expected);
+}
+
+// Known values of Java.
+TEST(JavaHashCode, IsJavas) {
+  EXPECT_EQ(detail::java_hash_code(""), 0U);
+  EXPECT_EQ(detail::java_hash_code("a"), 97U);
+  EXPECT_EQ(detail::java_hash_code("hello"), 99162322U);
+  EXPECT_EQ(detail::java_hash_code("polygenelubricants"), 0x8000'0000U);
+}
+
+// The check value of the algorithm's definition.
+TEST(Crc32, IsTheOneOfIeee) {
+  EXPECT_EQ(detail::crc32("123456789"), 0xcbf4'3926U);
+  EXPECT_EQ(detail::crc32(""), 0U);
+}
+
+TEST(WorkerFromHardware, HashesAllAddressesAsUpperCaseHex) {
+  ScriptedEntropy entropy({0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0});
+  const std::vector one = {kA};
+  const std::vector both = {kA, kB};
+  const std::uint32_t hash = detail::java_hash_code("001B213C4D5E");
+  EXPECT_EQ(detail::worker_from_hardware(one, 31, entropy), hash & 0x7fff'ffff);
+  EXPECT_EQ(detail::worker_from_hardware(one, 10, entropy), hash & 1023);
+  EXPECT_EQ(detail::worker_from_hardware(both, 10, entropy),
+            detail::java_hash_code("001B213C4D5E0242AC110002") & 1023);
+  EXPECT_EQ(detail::worker_from_hardware(both, 0, entropy), 0U);
+  EXPECT_EQ(entropy.draw() & 0xffff'ffff, 0xffff'ffffU) << "nothing was drawn until now";
+}
+
+TEST(WorkerFromHardware, IsDrawnWhereThereIsNoAddress) {
+  ScriptedEntropy entropy({0x34, 0x12, 0, 0, 0, 0, 0, 0, 0x34, 0x12, 0, 0x80, 0, 0, 0, 0});
+  EXPECT_EQ(detail::worker_from_hardware({}, 10, entropy), 0x234U);
+  EXPECT_EQ(detail::worker_from_hardware({}, 31, entropy), 0x1234U);
+}
+
+// Docker gives the first container of every host the address kB.
+TEST(HostAddress, IsTheFirstThatItsMakerGaveOrElseTheFirst) {
+  constexpr HardwareAddress kC = {0x3c, 0xec, 0xef, 0, 0, 1};
+  using Addresses = std::vector<HardwareAddress>;
+  EXPECT_EQ(detail::host_address(Addresses{kB, kC}), kC);
+  EXPECT_EQ(detail::host_address(Addresses{kA, kB, kC}), kA);
+  EXPECT_EQ(detail::host_address(Addresses{kB}), kB);
+  EXPECT_EQ(detail::host_address({}), std::nullopt);
+  EXPECT_EQ(host_address(), detail::host_address(hardware_addresses()));
+}
+
+TEST(WorkerFromHardware, IsTheSameEveryTime) {
+  if (hardware_addresses().empty()) GTEST_SKIP() << "this host has no hardware address";
+  EXPECT_EQ(worker_from_hardware(10), worker_from_hardware(10));
+  EXPECT_EQ(worker_from_hardware(10), worker_from_hardware(31) & 1023);
+}
+
+// ---- identities
+
+const detail::HostFacts kFacts{.addresses = {kA, kB},
+                               .host_name = "db-1",
+                               .platform_id = "abc",
+                               .cpuset = "/\n",
+                               .xid_machine_id = "",
+                               .process = 0x12345};
+
+detail::HostFacts with(auto change) {
+  detail::HostFacts facts = kFacts;
+  change(facts);
+  return facts;
+}
+
+// SHA-256 of "abc" is ba7816bf...f20015ad, as FIPS 180-4 has it.
+TEST(XidIdentity, IsOfThePlatformOrElseTheHostName) {
+  ScriptedEntropy entropy({0x01, 0x02, 0x03, 0x04, 0, 0, 0, 0});
+  EXPECT_EQ(detail::xid_identity(kFacts, entropy).machine, 0xba7816U);
+  const auto named = with([](auto& f) { f.platform_id = "", f.host_name = "abc"; });
+  EXPECT_EQ(detail::xid_identity(named, entropy).machine, 0xba7816U);
+  const auto unnamed = with([](auto& f) { f.platform_id = "", f.host_name = ""; });
+  EXPECT_EQ(detail::xid_identity(unnamed, entropy).machine, 0x030201U);
+}
+
+TEST(XidIdentity, FollowsItsVariable) {
+  ScriptedEntropy entropy;
+  const auto machine = [&](const char* text) {
+    return detail::xid_identity(with([&](auto& f) { f.xid_machine_id = text; }), entropy).machine;
+  };
+  EXPECT_EQ(machine("0"), 0U);
+  EXPECT_EQ(machine("16777215"), 0xffffffU);
+  for (const char* text : {"16777216", "-1", "12x", " 12", "x", "4294967296"}) {
+    EXPECT_EQ(machine(text), 0xba7816U) << text;
+  }
+}
+
+TEST(XidIdentity, MixesTheCpusetIntoTheProcess) {
+  ScriptedEntropy entropy;
+  EXPECT_EQ(detail::xid_identity(kFacts, entropy).process,
+            static_cast<std::uint16_t>(0x12345 ^ detail::crc32("/\n")));
+  for (const char* none : {"", "/"}) {
+    const auto facts = with([&](auto& f) { f.cpuset = none; });
+    EXPECT_EQ(detail::xid_identity(facts, entropy).process, 0x2345);
+  }
+}
+
+TEST(ClassicObjectIdIdentity, IsOfAnAddressItsMakerGaveOrElseTheHostName) {
+  ScriptedEntropy entropy({0x01, 0x02, 0x03, 0x04, 0, 0, 0, 0});
+  const auto machine = [&](std::vector<HardwareAddress> addresses, const char* name) {
+    return detail::classic_object_id_identity(
+               with([&](auto& f) { f.addresses = addresses, f.host_name = name; }), entropy)
+        .machine;
+  };
+  EXPECT_EQ(machine({}, "abc"), 0x0015adU) << "the end of SHA-256(abc)";
+  EXPECT_EQ(machine({kA}, "abc"), machine({kB, kA}, "abc"));
+  EXPECT_NE(machine({kB}, "abc"), machine({kA}, "abc"));
+  // sha256 of the bytes 00 1b 21 3c 4d 5e
+  EXPECT_EQ(machine({kA}, "abc"), 0x367ae4U);
+  EXPECT_EQ(machine({}, ""), 0x030201U);
+  EXPECT_EQ(detail::classic_object_id_identity(kFacts, entropy).process, 0x2345);
+}
+
+TEST(Identities, OfThisProcessHaveItsNumber) {
+  EXPECT_EQ(classic_object_id_identity().process, static_cast<std::uint16_t>(::getpid()));
+  EXPECT_LE(classic_object_id_identity().machine, 0xffffffU);
+  ::setenv("XID_MACHINE_ID", "77", 1);
+  EXPECT_EQ(xid_identity().machine, 77U);
+  ::unsetenv("XID_MACHINE_ID");
+  EXPECT_EQ(xid_identity().machine, xid_identity().machine);
+}
+
+// ---- odds
+
+double by_multiplying(std::uint64_t hosts, int bits) {
+  long double none = 1;
+  for (std::uint64_t i = 1; i < hosts; ++i) {
+    none *= 1 - static_cast<long double>(i) / std::pow(2.0L, bits);
+  }
+  return static_cast<double>(1 - none);
+}
+
+TEST(OddsOfSharedWorker, AreExact) {
+  EXPECT_EQ(odds_of_shared_worker(0, 10), 0);
+  EXPECT_EQ(odds_of_shared_worker(1, 10), 0);
+  EXPECT_DOUBLE_EQ(odds_of_shared_worker(2, 10), 1.0 / 1024);
+  EXPECT_DOUBLE_EQ(odds_of_shared_worker(2, 31), std::pow(2.0, -31));
+  EXPECT_EQ(odds_of_shared_worker(1, 0), 0);
+  EXPECT_EQ(odds_of_shared_worker(2, 0), 1);
+  for (const int bits : {1, 5, 10, 16, 31}) {
+    for (const std::uint64_t hosts : {2U, 3U, 10U, 40U, 100U, 1000U, 1024U}) {
+      if (hosts > std::uint64_t{1} << bits) {
+        EXPECT_EQ(odds_of_shared_worker(hosts, bits), 1);
+      } else {
+        EXPECT_NEAR(odds_of_shared_worker(hosts, bits), by_multiplying(hosts, bits), 1e-12);
+      }
+    }
+  }
+  // The problem of the birthdays, of a year of 2^9 days.
+  EXPECT_NEAR(odds_of_shared_worker(27, 9), 0.5023, 0.0001);
+}
+
+TEST(OddsOfSharedWorker, OfVeryManyHostsAreOneWithoutCountingThem) {
+  EXPECT_EQ(odds_of_shared_worker(std::uint64_t{1} << 31, 31), 1);
+  EXPECT_EQ(odds_of_shared_worker(~std::uint64_t{0}, 31), 1);
+  const double many = odds_of_shared_worker(100'000, 31);
+  EXPECT_NEAR(many, 1 - std::exp(-1e5 * (1e5 - 1) / std::pow(2.0, 32)), 1e-5);
+}
+
+}  // namespace
+}  // namespace idmint
