@@ -1,0 +1,244 @@
+#include "ids/clock_sequence.h"
+
+#include <cstdio>
+#include <string>
+
+namespace idmint {
+namespace {
+
+constexpr std::uint64_t as_unsigned(std::int64_t value) noexcept {
+  return static_cast<std::uint64_t>(value);
+}
+
+// Whether `later` is at most `ns` after `now`; unsigned, because the difference may not fit.
+bool within(std::int64_t ns, std::int64_t later, std::int64_t now) noexcept {
+  return later <= now || as_unsigned(later) - as_unsigned(now) <= as_unsigned(ns);
+}
+
+std::string seconds(std::uint64_t ns) {
+  char text[40];
+  const int size = std::snprintf(text, sizeof text, "%.3f s", static_cast<double>(ns) / 1e9);
+  return {text, static_cast<std::size_t>(size)};
+}
+
+}  // namespace
+
+ClockSequence::ClockSequence(const ClockSequenceOptions& options, Clock& clock,
+                             std::function<TickSeed()> seed, IdTimeLease* lease, SetApart set_apart)
+    : options_(options),
+      unit_(as_unsigned(options.unit.count())),
+      run_ahead_(std::min(options.max_run_ahead, options.max_drift).count()),
+      clock_(clock),
+      seed_(std::move(seed)),
+      lease_(lease),
+      set_apart_(std::move(set_apart)) {}
+
+// -1 before the epoch.
+std::int64_t ClockSequence::tick_of(std::int64_t ns) const noexcept {
+  const std::int64_t epoch = options_.epoch.time_since_epoch().count();
+  if (ns < epoch) return -1;
+  return static_cast<std::int64_t>((as_unsigned(ns) - as_unsigned(epoch)) / unit_);
+}
+
+std::int64_t ClockSequence::start_of(std::int64_t tick) const noexcept {
+  return static_cast<std::int64_t>(as_unsigned(options_.epoch.time_since_epoch().count()) +
+                                   as_unsigned(tick) * unit_);
+}
+
+bool ClockSequence::within_drift(std::int64_t tick_start, std::int64_t ns) const noexcept {
+  return within(options_.max_drift.count(), tick_start, ns);
+}
+
+bool ClockSequence::within_run_ahead(std::int64_t tick_start, std::int64_t ns) const noexcept {
+  return run_ahead_ != 0 && within(run_ahead_, tick_start, ns);
+}
+
+Error ClockSequence::clock_went_back(std::int64_t tick_start, std::int64_t ns) const {
+  const std::uint64_t behind = as_unsigned(tick_start) - as_unsigned(ns);
+  const std::uint64_t allowed = as_unsigned(options_.max_drift.count());
+  return {Code::kUnavailable, "the clock is " + seconds(behind) +
+                                  " behind ids already minted, more than the " + seconds(allowed) +
+                                  " allowed: set the clock right, or ask again in " +
+                                  seconds(behind - allowed)};
+}
+
+Result<Stamp> ClockSequence::next(std::uint32_t want) {
+  Shared& shared = *shared_;
+  for (int waits = 0; waits < kMaxWaits; ++waits) {
+    const std::int64_t start = shared.tick_start.load(std::memory_order_acquire);
+    if (as_unsigned(now()) - as_unsigned(start) >= unit_) {
+      if (Result<void> entered = enter_clocks_tick(); !entered) {
+        return std::unexpected(std::move(entered.error()));
+      }
+    }
+    Stamp stamp;
+    const std::uint64_t exhausted = take(want, stamp);
+    if (exhausted == kTaken) return stamp;
+    if (Result<void> outlasted = outlast(exhausted); !outlasted) {
+      return std::unexpected(std::move(outlasted.error()));
+    }
+  }
+  return std::unexpected(
+      Error{Code::kUnavailable,
+            "no sequence number was free in 100 time units: the clock stands still, or too many "
+            "callers share this generator; look at the clock, or give the layout more sequence "
+            "bits"});
+}
+
+Result<void> ClockSequence::start(std::int64_t from) {
+  Shared& shared = *shared_;
+  const std::lock_guard lock(shared.entering);
+  const std::int64_t ns = now();
+  const std::int64_t clock_tick = tick_of(ns);
+  // One unit ahead is what the run before may have begun, however long a unit is.
+  const std::int64_t reach = start_of(std::min(from, options_.max_tick));
+  if (from > clock_tick && from - clock_tick > 1 && !within_drift(reach, ns)) {
+    if (!options_.start_afresh) return std::unexpected(clock_went_back(reach, ns));
+    if (Result<void> has = format_has(clock_tick); !has) return has;
+    if (Result<void> apart = set_apart(clock_tick, false); !apart) return apart;
+    from = clock_tick;
+  }
+  return enter(std::max(from, clock_tick), ns);
+}
+
+Result<void> ClockSequence::format_has(std::int64_t tick) const {
+  if (tick < 0) {
+    return std::unexpected(
+        Error{Code::kOutOfRange, "the clock shows a time before the epoch of the format: set it"});
+  }
+  if (tick > options_.max_tick) {
+    return std::unexpected(Error{Code::kOutOfRange,
+                                 "the time is past the last one that the format can express: use a "
+                                 "layout with a later epoch or more time bits"});
+  }
+  return {};
+}
+
+Result<void> ClockSequence::set_apart(std::int64_t tick, bool first) {
+  if (!set_apart_) return {};
+  Result<std::int64_t> bound = set_apart_(tick, first);
+  if (!bound) {
+    lost_ = bound.error().code == Code::kDataLoss;
+    return std::unexpected(std::move(bound.error()));
+  }
+  bound_ = *bound;
+  return {};
+}
+
+// Moves the state into an epoch that nobody was in, then says which tick that is, then lets the
+// common path see the tick's beginning. Whoever comes in between waits for the lock and starts
+// over.
+Result<void> ClockSequence::enter(std::int64_t tick, std::int64_t ns) {
+  Shared& shared = *shared_;
+  if (lost_) {
+    return std::unexpected(Error{Code::kDataLoss,
+                                 "the lease on this worker id was lost: its state was replaced or "
+                                 "written by somebody else; open the generator again"});
+  }
+  if (Result<void> has = format_has(tick); !has) return has;
+  const bool first = shared.state.load() >> kCountBits == 0;
+  const bool again = first ? options_.self_starting
+                           : start_of(tick) <= shared.tick_start.load(std::memory_order_relaxed);
+  if (again) {
+    if (Result<void> apart = set_apart(tick, first); !apart) return apart;
+  }
+  if (lease_ != nullptr && tick >= bound_) {
+    Result<std::int64_t> extended = lease_->extend(tick);
+    if (!extended) {
+      lost_ = extended.error().code == Code::kDataLoss;
+      return std::unexpected(std::move(extended.error()));
+    }
+    bound_ = *extended;
+  }
+  const TickSeed seed = seed_ ? seed_() : TickSeed{};
+  // An epoch that the counts ran over into, after 2^24 vain additions, is not one of those moved
+  // into here, and never has a tick.
+  std::uint64_t state = shared.state.load();
+  std::uint64_t epoch = 0;
+  do {
+    epoch = (state >> kCountBits) + 1;
+    if (epoch >> (64 - kCountBits) != 0) {
+      return std::unexpected(Error{Code::kFailedPrecondition,
+                                   "this generator has entered 2^40 time units, all it can number: "
+                                   "open it again"});
+    }
+  } while (!shared.state.compare_exchange(state, epoch << kCountBits | seed.count));
+  Tick& current = shared.current;
+  current.epoch.store(0, std::memory_order_relaxed);
+  current.tick.store(tick, std::memory_order_release);
+  current.high.store(seed.high, std::memory_order_release);
+  current.low.store(seed.low, std::memory_order_release);
+  current.epoch.store(epoch, std::memory_order_release);
+  shared.entered.store(ns, std::memory_order_relaxed);
+  shared.tick_start.store(start_of(tick), std::memory_order_release);
+  return {};
+}
+
+// The clock does not show the current tick: it is later, earlier, or there is no current tick.
+Result<void> ClockSequence::enter_clocks_tick() {
+  Shared& shared = *shared_;
+  const auto started = [&] { return shared.state.load() >> kCountBits != 0; };
+  if (started()) {
+    const std::int64_t start = shared.tick_start.load(std::memory_order_acquire);
+    const std::int64_t ns = now();
+    if (ns < start && within_drift(start, ns)) return {};  // keep the old tick and count on
+  }
+  const std::lock_guard lock(shared.entering);
+  const std::int64_t ns = now();
+  if (!started()) {
+    if (options_.self_starting) return enter(tick_of(ns), ns);
+    return std::unexpected(Error{Code::kFailedPrecondition,
+                                 "this generator was inherited through fork(): open another one in "
+                                 "the child"});
+  }
+  const std::int64_t start = shared.tick_start.load(std::memory_order_relaxed);
+  const std::int64_t tick = tick_of(ns);
+  const std::int64_t current = tick_of(start);
+  if (tick > current) return enter(tick, ns);
+  if (tick == current || within_drift(start, ns)) return {};
+  if (options_.start_afresh) return enter(tick, ns);
+  return std::unexpected(clock_went_back(start, ns));
+}
+
+// Returns when the epoch is over, or its tick should be: waits for the tick to end, or for the next
+// one to lie within the run-ahead. Under a clock that was set back the tick ends one unit after it
+// was entered, and the next one is entered ahead of the clock.
+Result<void> ClockSequence::outlast(std::uint64_t epoch) {
+  Shared& shared = *shared_;
+  const auto over = [&] { return shared.state.load() >> kCountBits != epoch; };
+  if (epoch == 0) return enter_clocks_tick();
+  if (shared.current.epoch.load(std::memory_order_acquire) != epoch) {
+    const std::lock_guard lock(shared.entering);  // until a thread that enters a tick is through
+    if (shared.current.epoch.load(std::memory_order_relaxed) == epoch) return {};
+  }
+  if (over()) return {};
+  const std::int64_t start = shared.tick_start.load(std::memory_order_acquire);
+  const std::int64_t end = start + options_.unit.count();
+  std::int64_t ns = now();
+  std::int64_t until = ns;
+  if (!within_run_ahead(end, ns)) {
+    const bool ahead = ns < start;
+    const std::int64_t from =
+        ahead ? std::min(shared.entered.load(std::memory_order_relaxed), ns) : start;
+    until = from + options_.unit.count();
+    if (run_ahead_ != 0) until = std::min(until, end - run_ahead_);
+    clock_.sleep_until(Instant{std::chrono::nanoseconds{until}});
+    if (!ahead && run_ahead_ == 0) return {};
+  }
+
+  const std::lock_guard lock(shared.entering);
+  if (over()) return {};
+  ns = now();
+  const std::int64_t current = tick_of(shared.tick_start.load(std::memory_order_relaxed));
+  const std::int64_t tick = tick_of(ns);
+  if (tick > current) return enter(tick, ns);
+  const std::int64_t next_start = start_of(current + 1);
+  if (within_run_ahead(next_start, ns)) return enter(current + 1, ns);
+  // The clock has caught up, or did not come as far as it was waited for.
+  if (tick == current || (run_ahead_ != 0 && ns < until)) return {};
+  if (within_drift(next_start, ns)) return enter(current + 1, ns);
+  if (options_.start_afresh) return enter(tick, ns);
+  return std::unexpected(clock_went_back(next_start, ns));
+}
+
+}  // namespace idmint

@@ -1,0 +1,300 @@
+#include "idmint/form.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+namespace idmint {
+namespace {
+
+// What no sequence goes past: a counter holds its next value in the same 63 bits.
+constexpr std::int64_t kLargestInteger = std::numeric_limits<std::int64_t>::max() - 1;
+
+// ---- ids as big-endian numbers of a fixed size, in the order of the ids
+
+constexpr std::size_t kDigitsBytes = 15;
+
+// The digits of all sizes are numbered through: 0 to 9, 00 to 99, 000 ...
+constexpr std::array<Uint128, Digits::kMaxChars + 2> kFirstOfSize = [] {
+  std::array<Uint128, Digits::kMaxChars + 2> first{};
+  Uint128 power = 10;
+  for (std::size_t size = 2; size < first.size(); ++size, power *= 10) {
+    first[size] = first[size - 1] + power;
+  }
+  return first;
+}();
+static_assert(kFirstOfSize.back() <= Uint128{1} << (8 * kDigitsBytes));
+
+struct IdBytes {
+  std::array<std::uint8_t, kMaxIdBytes> bytes;
+  std::size_t size;
+  [[nodiscard]] std::span<const std::uint8_t> span() const noexcept {
+    return std::span(bytes).first(size);
+  }
+};
+
+IdBytes bytes_of(Uint128 number, std::size_t size) noexcept {
+  IdBytes to{.bytes = {}, .size = size};
+  for (std::size_t i = size; i-- != 0; number >>= 8)
+    to.bytes[i] = static_cast<std::uint8_t>(number);
+  return to;
+}
+
+Uint128 number_of(std::span<const std::uint8_t> bytes) noexcept {
+  Uint128 number = 0;
+  for (const std::uint8_t byte : bytes) number = number << 8 | byte;
+  return number;
+}
+
+struct ToBytes {
+  IdBytes operator()(std::int64_t value) const noexcept {
+    return bytes_of(static_cast<std::uint64_t>(value), sizeof value);
+  }
+  IdBytes operator()(const Snowflake& id) const noexcept {
+    return bytes_of(id.value(), sizeof id.value());
+  }
+  IdBytes operator()(const Digits& id) const noexcept {
+    return bytes_of(kFirstOfSize[id.size()] + id.value(), kDigitsBytes);
+  }
+  IdBytes operator()(const auto& id) const noexcept {
+    IdBytes to{.bytes = {}, .size = id.bytes().size()};
+    std::ranges::copy(id.bytes(), to.bytes.begin());
+    return to;
+  }
+};
+
+std::unexpected<Error> refuse(std::string why) {
+  return std::unexpected(Error{Code::kInvalidArgument, std::move(why)});
+}
+
+Result<Id> integer_from(std::span<const std::uint8_t> bytes) {
+  const Uint128 number = number_of(bytes);
+  if (number > kLargestInteger) return refuse("it is larger than any value of a sequence");
+  return Id{static_cast<std::int64_t>(number)};
+}
+
+Result<Id> snowflake_from(std::span<const std::uint8_t> bytes) {
+  return Id{Snowflake{static_cast<std::uint64_t>(number_of(bytes))}};
+}
+
+Result<Id> digits_from(std::span<const std::uint8_t> bytes) {
+  const Uint128 number = number_of(bytes);
+  const auto* const after =
+      std::ranges::upper_bound(kFirstOfSize.begin() + 2, kFirstOfSize.end(), number);
+  if (after == kFirstOfSize.end()) return refuse("it is larger than any id of 36 digits");
+  const auto size = static_cast<std::size_t>(after - kFirstOfSize.begin()) - 1;
+  return Id{Digits(size, number - kFirstOfSize[size])};
+}
+
+template <class T>
+Result<Id> id_from(std::span<const std::uint8_t> bytes) {
+  typename T::Bytes copy;
+  std::ranges::copy(bytes, copy.begin());
+  return Id{T(copy)};
+}
+
+// ---- ids as their own format prints them
+
+template <class T>
+Result<Id> read(std::string_view text) {
+  Result<T> id = T::parse(text);
+  if (!id) return std::unexpected(std::move(id.error()));
+  if (id->to_string() != text) return refuse("it is printed as " + id->to_string());
+  return Id{*id};
+}
+
+Result<Id> read_integer(std::string_view text) {
+  const Result<Snowflake> number = Snowflake::parse(text);
+  if (!number || number->value() > std::uint64_t{kLargestInteger}) {
+    return refuse("expected a decimal number without leading zeros, at most " +
+                  std::to_string(kLargestInteger));
+  }
+  return Id{static_cast<std::int64_t>(number->value())};
+}
+
+struct Format {
+  std::string_view name;
+  std::size_t bytes;
+  Result<Id> (*from)(std::span<const std::uint8_t> bytes);
+  Result<Id> (*read)(std::string_view text);
+};
+
+// In the order of the alternatives of Id.
+constexpr std::array<Format, std::variant_size_v<Id>> kFormats = {{
+    {"integer", 8, integer_from, read_integer},
+    {"snowflake", 8, snowflake_from, read<Snowflake>},
+    {"uuid", 16, id_from<Uuid>, read<Uuid>},
+    {"ulid", 16, id_from<Ulid>, read<Ulid>},
+    {"object-id", 12, id_from<ObjectId>, read<ObjectId>},
+    {"ksuid", 20, id_from<Ksuid>, read<Ksuid>},
+    {"xid", 12, id_from<Xid>, read<Xid>},
+    {"digits", kDigitsBytes, digits_from, read<Digits>},
+}};
+constexpr const Format& kInteger = kFormats[0];
+constexpr const Format& kDigits = kFormats[7];
+
+const Format* format_named(std::string_view name) noexcept {
+  const auto* const format = std::ranges::find(kFormats, name, &Format::name);
+  return format == kFormats.end() ? nullptr : format;
+}
+
+// ---- the parts of a form
+
+bool is_decimal_format(const Format& format) noexcept {
+  return &format == &kInteger || &format == &kDigits;
+}
+
+// Whether ids stand there as their own format prints them.
+bool is_own(const Form& form, const Format& format) noexcept {
+  return form.encoding == Encoding::kCanonical ||
+         (form.encoding == Encoding::kDecimal && is_decimal_format(format));
+}
+
+// What the check is of; empty where there can be none.
+std::string_view check_alphabet(const Form& form, const Format& format) noexcept {
+  const bool decimal = form.encoding == Encoding::kCanonical && is_decimal_format(format);
+  return alphabet(decimal ? Encoding::kDecimal : form.encoding);
+}
+
+bool all_in(std::string_view alphabet, std::string_view text) noexcept {
+  return text.find_first_not_of(alphabet) == std::string_view::npos;
+}
+
+// Where the part begins that the check is of.
+std::size_t checked_from(const Form& form, std::string_view alphabet) noexcept {
+  return all_in(alphabet, form.prefix) ? 0 : form.prefix.size();
+}
+
+// The decimal digits that form.digits leaves for the integer.
+int integer_width(const Form& form) noexcept {
+  const auto in_prefix =
+      std::ranges::count_if(form.prefix, [](char c) { return c >= '0' && c <= '9'; });
+  return form.digits - static_cast<int>(in_prefix) - static_cast<int>(check_width(form.check));
+}
+
+constexpr int kMaxDigits = static_cast<int>(Digits::kMaxChars);
+
+bool may_be_in_prefix(char c) noexcept { return c > ' ' && c < 0x7f && c != '"' && c != '\\'; }
+
+}  // namespace
+
+Result<void> validate(const Form& form, std::string_view format_name) {
+  const Format* const format = format_named(format_name);
+  if (format == nullptr) {
+    std::string message = "there is no format of that name that has forms: take one of";
+    for (const Format& each : kFormats) {
+      (message += &each == kFormats.data() ? " " : ", ") += each.name;
+    }
+    return refuse(std::move(message));
+  }
+  if (form.prefix.size() > Form::kMaxPrefix) {
+    return refuse("the prefix has " + std::to_string(form.prefix.size()) +
+                  " characters: at most 64 are allowed");
+  }
+  if (!std::ranges::all_of(form.prefix, may_be_in_prefix)) {
+    return refuse(
+        "the prefix has a character that is not allowed: take printable ASCII without "
+        "blanks, \" and \\");
+  }
+  if (form.check != Check::kNone) {
+    const std::string_view letters = check_alphabet(form, *format);
+    if (letters.empty() || !fits(form.check, letters)) {
+      return refuse("check " + std::string(name(form.check)) + " is not for " +
+                    std::string(format->name) + " in encoding " + std::string(name(form.encoding)) +
+                    ": take another encoding, or check none");
+    }
+  }
+  if (form.digits == 0) return {};
+  if (format != &kInteger || !is_own(form, *format)) {
+    return refuse("digits is for integers in decimal only: leave it out");
+  }
+  if (form.digits < 0 || form.digits > kMaxDigits) {
+    return refuse("digits is " + std::to_string(form.digits) + ": take 1 to 36, or leave it out");
+  }
+  if (integer_width(form) < 1) {
+    return refuse("digits is " + std::to_string(form.digits) +
+                  ", which the prefix and the check digits take: one at least must be left");
+  }
+  return {};
+}
+
+std::int64_t largest_integer(const Form& form) noexcept {
+  const int width = integer_width(form);
+  if (form.digits == 0 || width > 18) return kLargestInteger;
+  std::int64_t power = 1;
+  for (int i = 0; i < width; ++i) power *= 10;
+  return power - 1;
+}
+
+char* to_chars(const Id& id, const Form& form, char* out) noexcept {
+  char* const begin = out;
+  const Format& format = kFormats[id.index()];
+  out = std::ranges::copy(form.prefix, out).out;
+  if (!is_own(form, format)) {
+    out = encode(form.encoding, std::visit(ToBytes{}, id).span(), out);
+  } else if (form.digits != 0) {
+    const auto value = static_cast<std::uint64_t>(std::get<std::int64_t>(id));
+    out = Digits(static_cast<std::size_t>(integer_width(form)), value).to_chars(out);
+  } else {
+    out = to_chars(id, out);
+  }
+  if (form.check == Check::kNone) return out;
+  const std::string_view letters = check_alphabet(form, format);
+  return append_check(form.check, letters, {begin + checked_from(form, letters), out}, out);
+}
+
+std::string to_string(const Id& id, const Form& form) {
+  char text[kMaxFormChars];
+  return {text, to_chars(id, form, text)};
+}
+
+Result<Id> parse(std::string_view text, std::string_view format_name, const Form& form) {
+  if (Result<void> valid = validate(form, format_name); !valid) {
+    return std::unexpected(std::move(valid.error()));
+  }
+  const Format& format = *format_named(format_name);
+  const auto refuse_text = [&](const std::string& why) {
+    return refuse("not " + std::string(format.name) + " in this form: " + why);
+  };
+  if (!text.starts_with(form.prefix)) {
+    return refuse_text("it does not begin with the prefix " + form.prefix);
+  }
+  std::string_view body = text.substr(form.prefix.size());
+  if (form.check != Check::kNone) {
+    const std::string_view letters = check_alphabet(form, format);
+    if (!has_valid_check(form.check, letters, text.substr(checked_from(form, letters)))) {
+      return refuse_text("its check symbol (" + std::string(name(form.check)) +
+                         ") is wrong: it is mistyped");
+    }
+    // With the prefix in the sum, the symbols may lie in what should be the prefix.
+    if (body.size() < check_width(form.check)) return refuse_text("it is too short");
+    body.remove_suffix(check_width(form.check));
+  }
+  Result<Id> id;
+  if (!is_own(form, format)) {
+    IdBytes to{.bytes = {}, .size = format.bytes};
+    if (Result<void> decoded = decode(form.encoding, body, std::span(to.bytes).first(to.size));
+        !decoded) {
+      return refuse_text(decoded.error().message);
+    }
+    id = format.from(to.span());
+  } else if (form.digits != 0) {
+    const auto width = static_cast<std::size_t>(integer_width(form));
+    const Result<Digits> digits = Digits::parse(body);
+    if (!digits || digits->size() != width) {
+      return refuse_text("expected " + std::to_string(width) +
+                         " decimal digits between the prefix and the check symbols");
+    }
+    if (digits->value() > static_cast<Uint128>(largest_integer(form))) {
+      return refuse_text("it is larger than any value of a sequence");
+    }
+    id = Id{static_cast<std::int64_t>(digits->value())};
+  } else {
+    id = format.read(body);
+  }
+  if (!id) return refuse_text(id.error().message);
+  return id;
+}
+
+}  // namespace idmint

@@ -1,0 +1,22 @@
+// IdTimeLease: the right to mint ids whose timestamps lie below a bound that is stored durably.
+#pragma once
+
+#include <cstdint>
+
+#include "idmint/result.h"
+
+namespace idmint {
+
+// Ticks are the time units of the layout, counted from its epoch. Called under the lock of the one
+// ClockSequence that uses it, so by one thread at a time.
+class IdTimeLease {
+ public:
+  virtual ~IdTimeLease() = default;
+
+  // Ids with timestamps below the result may be minted once this returns; it is above `tick` and
+  // never falls. On an error the bound that was known before still holds, but for kDataLoss: then
+  // no further id may be minted at all.
+  [[nodiscard]] virtual Result<std::int64_t> extend(std::int64_t tick) = 0;
+};
+
+}  // namespace idmint

@@ -1,0 +1,755 @@
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <chrono>
+#include <cstring>
+#include <tuple>
+#include <utility>
+
+#include "base/print.h"
+#include "idmint/check_symbol.h"
+#include "idmint/digits.h"
+#include "idmint/encoding.h"
+#include "idmint/id.h"
+#include "idmint/ksuid.h"
+#include "idmint/object_id.h"
+#include "idmint/type_id.h"
+#include "idmint/xid.h"
+#include "ids/readings.h"
+#include "ids/uuid_bits.h"
+
+namespace idmint {
+namespace detail {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// How sure a reading is, in thousandths; only their order matters.
+constexpr int kCertain = 950;      // nothing else is spelled like this
+constexpr int kLikely = 900;       // and the time, if it has one, makes sense
+constexpr int kFallback = 500;     // always possible
+constexpr int kConceivable = 300;  // rather something else
+constexpr int kByChance = 200;     // one text in ten looks like this
+constexpr int kUnlikely = 100;     // the time makes no sense
+constexpr int kFarFetched = 50;    // neither the bits nor the spelling speak for it
+
+constexpr Instant kFirstPlausible =
+    std::chrono::sys_days{std::chrono::year{2000} / std::chrono::January / 1};
+
+FoundTime from_milliseconds(std::uint64_t ms) {
+  constexpr auto last = static_cast<std::uint64_t>(
+      std::chrono::floor<milliseconds>(Instant::max()).time_since_epoch().count());
+  if (ms > last) return std::nullopt;
+  return Instant{milliseconds{static_cast<std::int64_t>(ms)}};
+}
+
+// ---- which characters a text is made of
+
+using Alphabets = std::uint32_t;  // those that have every character of the text
+
+constexpr Alphabets kDecimalDigits = 1U << 0;
+constexpr Alphabets kHexDigits = 1U << 1;       // in either case, as the next two
+constexpr Alphabets kUuidChars = 1U << 2;       // hexadecimal digits and dashes
+constexpr Alphabets kUlidChars = 1U << 3;       // with what Crockford reads as a digit
+constexpr Alphabets kLowerUuidChars = 1U << 4;  // as UUIDs are printed
+constexpr Alphabets kLowerHex = 1U << 5;
+constexpr Alphabets kUpperBase32 = 1U << 6;
+constexpr Alphabets kLowerBase32 = 1U << 7;
+constexpr Alphabets kUpperBase32Hex = 1U << 8;
+constexpr Alphabets kLowerBase32Hex = 1U << 9;
+constexpr Alphabets kLowerBase36 = 1U << 10;
+constexpr Alphabets kBase58Chars = 1U << 11;
+constexpr Alphabets kBase62Chars = 1U << 12;
+constexpr Alphabets kTypeIdChars = 1U << 13;
+constexpr Alphabets kPrintable = 1U << 14;
+
+constexpr std::array<Alphabets, 256> kAlphabetsOf = [] {
+  std::array<Alphabets, 256> all{};
+  const auto put = [&all](Alphabets alphabet, std::string_view characters) {
+    for (const char c : characters) all[static_cast<unsigned char>(c)] |= alphabet;
+  };
+  constexpr std::string_view decimal = "0123456789";
+  constexpr std::string_view upper = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  constexpr std::string_view lower = "abcdefghijklmnopqrstuvwxyz";
+  for (const Alphabets alphabet :
+       {kDecimalDigits, kHexDigits, kUuidChars, kUlidChars, kLowerUuidChars, kLowerHex,
+        kUpperBase32, kLowerBase32, kUpperBase32Hex, kLowerBase32Hex, kLowerBase36, kBase62Chars,
+        kTypeIdChars}) {
+    put(alphabet, decimal);
+  }
+  for (const Alphabets alphabet : {kHexDigits, kUuidChars}) put(alphabet, "abcdefABCDEF");
+  for (const Alphabets alphabet : {kLowerUuidChars, kLowerHex}) put(alphabet, "abcdef");
+  for (const Alphabets alphabet : {kUuidChars, kLowerUuidChars}) put(alphabet, "-");
+  put(kUlidChars, "ABCDEFGHIJKLMNOPQRSTVWXYZabcdefghijklmnopqrstvwxyz");
+  put(kUpperBase32, "ABCDEFGHJKMNPQRSTVWXYZ");
+  put(kLowerBase32, "abcdefghjkmnpqrstvwxyz");
+  put(kUpperBase32Hex, "ABCDEFGHIJKLMNOPQRSTUV");
+  put(kLowerBase32Hex, "abcdefghijklmnopqrstuv");
+  put(kLowerBase36, lower);
+  put(kBase58Chars, "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz");
+  put(kBase62Chars, upper);
+  put(kBase62Chars, lower);
+  put(kTypeIdChars, lower);
+  put(kTypeIdChars, "_");
+  for (int c = 0x21; c < 0x7f; ++c) all[static_cast<std::size_t>(c)] |= kPrintable;
+  return all;
+}();
+
+Alphabets alphabets_of(std::string_view text) {
+  Alphabets common = ~Alphabets{0};
+  for (const char c : text) common &= kAlphabetsOf[static_cast<unsigned char>(c)];
+  return common;
+}
+
+// ---- bytes as numbers
+
+std::uint64_t load(const std::uint8_t* bytes) noexcept {
+  std::uint64_t value;
+  std::memcpy(&value, bytes, 8);
+  return std::endian::native == std::endian::little ? __builtin_bswap64(value) : value;
+}
+
+struct Halves {
+  std::uint64_t high;
+  std::uint64_t low;
+};
+
+Halves halves(const std::uint8_t* bytes) noexcept { return {load(bytes), load(bytes + 8)}; }
+
+Uuid uuid_of(Uint128 value) noexcept {
+  Uuid::Bytes bytes;
+  for (std::size_t i = bytes.size(); i-- != 0; value >>= 8) {
+    bytes[i] = static_cast<std::uint8_t>(value);
+  }
+  return Uuid{bytes};
+}
+
+// ---- UUID
+
+constexpr std::array<std::string_view, 9> kVersions = {
+    "unused",          "time and node",           "DCE security", "MD5 of a name", "random",
+    "SHA-1 of a name", "time and node, in order", "Unix time",    "custom",
+};
+constexpr std::array<std::string_view, 9> kUuidFormats = {
+    "uuid", "uuid1", "uuid2", "uuid3", "uuid4", "uuid5", "uuid6", "uuid7", "uuid8"};
+constexpr std::array<std::string_view, 3> kDomains = {"person", "group", "organization"};
+
+constexpr std::string_view variant(std::uint64_t low) {
+  const auto top = static_cast<unsigned>(low >> 61);
+  return top < 4 ? "NCS" : top < 6 ? "RFC 9562" : top == 6 ? "Microsoft" : "reserved";
+}
+
+// The fields as the RFC names them; bits 0 to 63 and 64 to 127.
+struct UuidBits {
+  std::uint64_t high;
+  std::uint64_t low;
+
+  [[nodiscard]] unsigned version() const { return high >> 12 & 15; }
+  [[nodiscard]] Hex first_48() const { return {0, high >> 16, 12}; }
+  [[nodiscard]] Hex middle_12() const { return {0, high & 0xfff, 3}; }
+  [[nodiscard]] Hex last_62() const { return {0, low & 0x3fff'ffff'ffff'ffff, 16}; }
+};
+
+void add_version(Reader& reader, const UuidBits& id) {
+  reader.add_field("version", NamedNumber{id.version(), kVersions[id.version()]});
+}
+
+void add_variant(Reader& reader, const UuidBits& id) {
+  reader.add_field("variant", variant(id.low));
+}
+
+void add_clock_and_node(Reader& reader, const UuidBits& id) {
+  reader.add_field("clock_seq", id.low >> 48 & 0x3fff);
+  reader.add_field("node", Hex{0, id.low, 12});
+}
+
+void add_version_1(Reader& reader, const UuidBits& id) {
+  reader.add_time(uuid_bits::instant_of(uuid_bits::timestamp_low_first(id.high)));
+  add_version(reader, id);
+  add_variant(reader, id);
+  add_clock_and_node(reader, id);
+}
+
+// DCE 1.1: the local id is where version 1 has its fast bits, so the time is known to 7 minutes.
+void add_version_2(Reader& reader, const UuidBits& id) {
+  reader.add_field("local_id", id.high >> 32);
+  reader.add_time(uuid_bits::instant_of(uuid_bits::timestamp_low_first(id.high) >> 32 << 32));
+  add_version(reader, id);
+  add_variant(reader, id);
+  reader.add_field("clock_seq", id.low >> 56 & 0x3f);
+  const std::uint64_t domain = id.low >> 48 & 0xff;
+  if (domain < kDomains.size()) {
+    reader.add_field("domain", NamedNumber{domain, kDomains[domain]});
+  } else {
+    reader.add_field("domain", domain);
+  }
+  reader.add_field("node", Hex{0, id.low, 12});
+}
+
+void add_hash(Reader& reader, const UuidBits& id) {
+  add_version(reader, id);
+  add_variant(reader, id);
+}
+
+void add_version_4(Reader& reader, const UuidBits& id) {
+  reader.add_field("random_a", id.first_48());
+  add_version(reader, id);
+  reader.add_field("random_b", id.middle_12());
+  add_variant(reader, id);
+  reader.add_field("random_c", id.last_62());
+}
+
+void add_version_6(Reader& reader, const UuidBits& id) {
+  reader.add_time(uuid_bits::instant_of(uuid_bits::timestamp_high_first(id.high)));
+  add_version(reader, id);
+  add_variant(reader, id);
+  add_clock_and_node(reader, id);
+}
+
+void add_version_7(Reader& reader, const UuidBits& id) {
+  reader.add_time(from_milliseconds(id.high >> 16));
+  add_version(reader, id);
+  reader.add_field("rand_a", id.middle_12());
+  add_variant(reader, id);
+  reader.add_field("rand_b", id.last_62());
+}
+
+void add_version_8(Reader& reader, const UuidBits& id) {
+  reader.add_field("custom_a", id.first_48());
+  add_version(reader, id);
+  reader.add_field("custom_b", id.middle_12());
+  add_variant(reader, id);
+  reader.add_field("custom_c", id.last_62());
+}
+
+constexpr std::array<void (*)(Reader&, const UuidBits&), 9> kUuidFields = {
+    nullptr,  add_version_1, add_version_2, add_hash,     add_version_4,
+    add_hash, add_version_6, add_version_7, add_version_8};
+constexpr std::uint32_t kTimedVersions = 1U << 1 | 1U << 2 | 1U << 6 | 1U << 7;
+
+// How sure a UUID is by the way it is spelled.
+struct UuidOdds {
+  int sound;  // the RFC's variant and versions, and a time that makes sense
+  int ill_timed;
+  int unsound;  // another variant or version
+};
+constexpr UuidOdds kSpelledAsUuid = {kCertain, kFallback, kCertain};
+constexpr UuidOdds kBareHex = {kLikely, kConceivable, kConceivable};  // as 128-bit hashes too
+constexpr UuidOdds kEncodedUuid = {250, kFarFetched + 10, kFarFetched};
+
+bool is_sound(const Uuid& uuid) {
+  return uuid.has_rfc_variant() && uuid.version() >= 1 &&
+         uuid.version() < static_cast<int>(kVersions.size());
+}
+
+// `encoding` is a field where it is not empty.
+void add_uuid(Reader& reader, const Uuid& uuid, const FoundValue& canonical, const UuidOdds& odds,
+              std::string_view encoding = {}) {
+  const auto [high, low] = halves(uuid.bytes().data());
+  const UuidBits id{high, low};
+  const bool nil = (high | low) == 0;
+  const bool max = (high & low) == ~std::uint64_t{0};
+  const unsigned version = id.version();
+  const bool sound = is_sound(uuid);
+  reader.add(nil     ? "uuid-nil"
+             : max   ? "uuid-max"
+             : sound ? kUuidFormats[version]
+                     : "uuid",
+             canonical, nil || max ? (encoding.empty() ? kCertain : kFarFetched) : odds.unsound);
+  if (!encoding.empty()) reader.add_field("encoding", encoding);
+  if (sound) {
+    kUuidFields[version](reader, id);
+    const bool timed = (kTimedVersions >> version & 1) != 0;
+    reader.last().permille =
+        !timed || reader.plausible(reader.last().time) ? odds.sound : odds.ill_timed;
+  } else if (!nil && !max) {
+    reader.add_field("version", std::uint64_t{version});
+    add_variant(reader, id);
+  }
+}
+
+void read_uuid(Reader& reader, std::string_view text, Alphabets alphabets) {
+  const Result<Uuid> id = Uuid::parse(text);
+  if (!id) return;
+  const bool canonical = text.size() == Uuid::kChars && (alphabets & kLowerUuidChars) != 0;
+  add_uuid(reader, *id, canonical ? FoundValue{text} : FoundValue{*id},
+           text.size() == 32 ? kBareHex : kSpelledAsUuid);
+}
+
+// ---- ULID, TypeID
+
+void read_ulid(Reader& reader, std::string_view text, Alphabets alphabets) {
+  if (crockford_digit(text[0]) > 7) return;  // more than 128 bits
+  const Result<Ulid> id = Ulid::parse(text);
+  if (!id) return;
+  const auto [high, low] = halves(id->bytes().data());
+  const FoundTime time = from_milliseconds(high >> 16);
+  reader.add("ulid", (alphabets & kUpperBase32) != 0 ? FoundValue{text} : FoundValue{*id},
+             reader.plausible(time) ? kLikely : kConceivable);
+  reader.add_time(time);
+  reader.add_field("random", Hex{high, low, 20});
+  reader.add_field("uuid", Uuid{id->bytes()});
+}
+
+// Without a prefix it is a ULID in lower case as well: then its bits decide.
+void read_type_id(Reader& reader, std::string_view text, Alphabets) {
+  const std::size_t underscore = text.rfind('_');
+  const bool bare = underscore == std::string_view::npos;
+  if (bare ? text.size() != TypeId::kSuffixChars
+           : text.size() - underscore - 1 != TypeId::kSuffixChars) {
+    return;
+  }
+  if (text[bare ? 0 : underscore + 1] > '7') return;
+  const Result<TypeId> id = TypeId::parse(text);
+  if (!id) return;
+  const auto [high, low] = halves(id->uuid().bytes().data());
+  const UuidBits bits{high, low};
+  const bool version_7 = low >> 62 == 2 && bits.version() == 7;
+  const FoundTime time = version_7 ? from_milliseconds(high >> 16) : std::nullopt;
+  const bool sound = version_7 && reader.plausible(time);
+  reader.add("typeid", text, sound ? kLikely + 20 : bare ? kUnlikely : kLikely - 50);
+  if (!bare) reader.add_field("prefix", text.substr(0, underscore));
+  if (version_7) reader.add_time(time);
+  reader.add_field("uuid", id->uuid());
+}
+
+// ---- ObjectId, xid, KSUID
+
+void read_object_id(Reader& reader, std::string_view text, Alphabets alphabets) {
+  if (text.size() != ObjectId::kChars && text[0] != 'O') return;
+  const Result<ObjectId> id = ObjectId::parse(text);
+  if (!id) return;
+  const ObjectId::Bytes& bytes = id->bytes();
+  const std::uint64_t high = load(bytes.data());
+  const std::uint64_t low = load(bytes.data() + 4);
+  const FoundValue canonical =
+      (alphabets & kLowerHex) != 0 ? FoundValue{text} : FoundValue{Hex{high >> 32, low, 24}};
+  const Instant time{seconds{id->seconds()}};
+
+  // The layout of the ids made before July 2018, when the specification changed.
+  constexpr Instant changed =
+      std::chrono::sys_days{std::chrono::year{2018} / std::chrono::July / 1};
+  const int first = reader.plausible(time) ? kLikely : kConceivable;
+  const int second = first * 6 / 10;
+  reader.add("object-id", canonical, time < changed ? second : first);
+  reader.add_time(time);
+  reader.add_field("random", Hex{0, low >> 24, 10});
+  reader.add_field("counter", low & 0xffffff);
+  reader.add("object-id-classic", canonical, time < changed ? first : second);
+  reader.add_time(time);
+  reader.add_field("machine", Hex{0, low >> 40, 6});
+  reader.add_field("pid", low >> 24 & 0xffff);
+  reader.add_field("counter", low & 0xffffff);
+}
+
+void read_xid(Reader& reader, std::string_view text, Alphabets alphabets) {
+  if (text.back() != '0' && text.back() != 'g') return;
+  const Result<Xid> id = Xid::parse(text);
+  if (!id) return;
+  const Instant time{seconds{id->seconds()}};
+  const bool likely = reader.plausible(time) && (alphabets & kDecimalDigits) == 0;
+  reader.add("xid", text, likely ? kLikely : kUnlikely);
+  reader.add_time(time);
+  reader.add_field("machine", Hex{0, id->machine(), 6});
+  reader.add_field("pid", std::uint64_t{id->process()});
+  reader.add_field("counter", std::uint64_t{id->counter()});
+}
+
+void read_ksuid(Reader& reader, std::string_view text, Alphabets) {
+  if (text > "aWgEPTl1tmebfsQzFP4bxwgy80V") return;
+  const Result<Ksuid> id = Ksuid::parse(text);
+  if (!id) return;
+  reader.add("ksuid", text, reader.plausible(id->time()) ? kLikely : kConceivable);
+  reader.add_time(id->time());
+  const auto [high, low] = halves(id->bytes().data() + 4);
+  reader.add_field("payload", Hex{high, low, 32});
+}
+
+}  // namespace
+
+// ---- decimal numbers
+
+struct KnownLayout {
+  struct Part {
+    std::string_view name{};
+    int bits = 0;
+    int shift = 0;
+  };
+
+  std::string_view name;
+  SnowflakeLayout layout;
+  bool always;                // is read whatever the time
+  int rarity;                 // in bits, beside the others
+  std::array<Part, 3> parts;  // below the time, from the highest; the unused have 0 bits
+  int time_shift = 0;
+  std::uint64_t last_tick = 0;        // that the layout and an Instant can hold
+  std::uint64_t first_plausible = 0;  // ticks; nobody minted in the first week
+  std::uint64_t last_plausible = 0;
+  int time_cost = 0;
+};
+
+namespace {
+
+constexpr std::string_view kOwnLayout = "sequence-generator";
+
+// How much rarer than the first a layout is, in bits. Where two read an id equally well, as twitter
+// and sequence-generator do for ten years, this decides.
+struct Rarity {
+  std::string_view name;
+  int bits;
+};
+constexpr std::array kRarities = {
+    Rarity{kOwnLayout, 0},  Rarity{"twitter", 1},      Rarity{"discord", 2}, Rarity{"instagram", 4},
+    Rarity{"sonyflake", 3}, Rarity{"sonyflake-v1", 4}, Rarity{"baidu", 4},   Rarity{"js-safe", 4},
+};
+
+KnownLayout make_known(std::string_view name, const SnowflakeLayout& layout,
+                       const std::optional<SnowflakeWorkerSplit>& split = {}) {
+  KnownLayout known{.name = name, .layout = layout, .always = false, .rarity = 6, .parts = {}};
+  const auto* const rarity = std::ranges::find(kRarities, name, &Rarity::name);
+  if (rarity != kRarities.end()) known.rarity = rarity->bits;
+  const KnownLayout::Part sequence{"sequence", layout.sequence_bits};
+  const KnownLayout::Part worker{"worker", layout.worker_bits};
+  if (layout.order == SnowflakeLayout::Order::kSequenceThenWorker) {
+    known.parts = {sequence, worker, {}};
+  } else if (split) {
+    known.parts = {KnownLayout::Part{split->high, layout.worker_bits - split->low_bits},
+                   KnownLayout::Part{split->low, split->low_bits}, sequence};
+  } else {
+    known.parts = {worker, sequence, {}};
+  }
+  int shift = 0;
+  for (auto part = known.parts.rbegin(); part != known.parts.rend(); ++part) {
+    part->shift = shift;
+    shift += part->bits;
+  }
+  known.time_shift = shift;
+  const std::uint64_t room = static_cast<std::uint64_t>(Instant::max().time_since_epoch().count()) -
+                             static_cast<std::uint64_t>(layout.epoch.time_since_epoch().count());
+  known.last_tick = std::min(static_cast<std::uint64_t>(layout.max_tick()),
+                             room / static_cast<std::uint64_t>(layout.unit.count()));
+  return known;
+}
+
+// Elias's gamma code: a small number is likelier than a large one.
+int cost_of(std::uint64_t value, int bits) {
+  return std::min(2 * static_cast<int>(std::bit_width(value + 1)) - 1, bits + 1);
+}
+
+// Of a plausible time: the fewer bits it takes to say time, worker and sequence, the likelier than
+// just some integer.
+int likelihood(const KnownLayout& known, std::uint64_t value) {
+  constexpr int rarity_of_integers = 9;
+  int cost = known.time_cost + known.rarity;
+  for (const KnownLayout::Part& part : known.parts) {
+    cost += cost_of(value >> part.shift & ((std::uint64_t{1} << part.bits) - 1), part.bits);
+  }
+  const int gain = static_cast<int>(std::bit_width(value)) + rarity_of_integers - cost;
+  return std::clamp(kFallback + 12 * gain, kConceivable + 10, kLikely);
+}
+
+void add_snowflake(Reader& reader, std::uint64_t value, const FoundValue& canonical,
+                   const KnownLayout& known, std::string_view encoding = {}) {
+  const std::uint64_t tick = value >> known.time_shift;
+  const bool plausible = tick >= known.first_plausible && tick <= known.last_plausible;
+  if (tick > known.last_tick || (!plausible && !known.always)) return;
+  reader.add("snowflake", canonical, plausible ? likelihood(known, value) : kUnlikely);
+  reader.add_field("layout", known.name);
+  if (!encoding.empty()) reader.add_field("encoding", encoding);
+  // Unsigned: more than 2^63 ns may lie between an epoch before 1970 and a time after it.
+  const std::uint64_t ns =
+      static_cast<std::uint64_t>(known.layout.epoch.time_since_epoch().count()) +
+      tick * static_cast<std::uint64_t>(known.layout.unit.count());
+  reader.add_time(Instant{std::chrono::nanoseconds{static_cast<std::int64_t>(ns)}});
+  for (const KnownLayout::Part& part : known.parts) {
+    if (part.bits == 0) continue;
+    reader.add_field(part.name, value >> part.shift & ((std::uint64_t{1} << part.bits) - 1));
+  }
+}
+
+void read_snowflakes(Reader& reader, std::uint64_t value, const FoundValue& canonical) {
+  for (const KnownLayout& known : reader.layouts()) add_snowflake(reader, value, canonical, known);
+}
+
+struct UnixTime {
+  std::string_view format;
+  std::uint64_t per_second;
+  int permille;
+};
+constexpr std::array kUnixTimes = {
+    UnixTime{"unix-seconds", 1, kConceivable},
+    UnixTime{"unix-milliseconds", 1'000, kConceivable},
+    UnixTime{"unix-microseconds", 1'000'000, kConceivable},
+    UnixTime{"unix-nanoseconds", 1'000'000'000, kByChance},
+};
+
+void read_unix_times(Reader& reader, std::uint64_t value, std::string_view text) {
+  for (const UnixTime& unit : kUnixTimes) {
+    const std::uint64_t whole = value / unit.per_second;
+    if (whole < 946'684'800 || whole > 9'000'000'000) continue;  // 2000 to 2255
+    const std::uint64_t ns = (value - whole * unit.per_second) * (1'000'000'000 / unit.per_second);
+    const Instant time = Instant{seconds{static_cast<std::int64_t>(whole)}} +
+                         std::chrono::nanoseconds{static_cast<std::int64_t>(ns)};
+    if (!reader.plausible(time)) continue;
+    reader.add(unit.format, text, unit.permille);
+    reader.add_time(time);
+  }
+}
+
+// Of shorter texts a check symbol says nothing.
+constexpr std::size_t kLeastChecked = 4;
+constexpr std::array kDecimalChecks = {Check::kLuhn, Check::kDamm, Check::kVerhoeff,
+                                       Check::kMod11_10, Check::kMod97_10};
+
+// The others by chance are satisfied by one number in ten, the last by one in 97.
+void read_digits(Reader& reader, std::string_view text, bool is_number) {
+  // What is so regular in a layout is no number with a check digit.
+  if (is_number && reader.likeliest() > kFallback + 150) return;
+  ValidChecks valid{0};
+  if (text.size() >= kLeastChecked) {
+    for (const Check check : kDecimalChecks) {
+      if (has_valid_check(check, "0123456789", text)) {
+        valid.bits |= 1U << static_cast<unsigned>(check);
+      }
+    }
+  }
+  if (is_number && valid.bits == 0) return;
+  reader.add("digits", text, is_number ? kByChance : kFallback);
+  reader.add_field("digits", text.size());
+  if (valid.bits != 0) reader.add_field("check", valid);
+}
+
+void read_decimal(Reader& reader, std::string_view text, Alphabets) {
+  std::uint64_t value = 0;
+  bool is_number = text.size() == 1 || text[0] != '0';
+  if (text.size() > Snowflake::kMaxChars) {
+    is_number = false;
+  } else {
+    for (const char c : text) {
+      std::uint64_t tens = 0;
+      if (__builtin_mul_overflow(value, std::uint64_t{10}, &tens) ||
+          __builtin_add_overflow(tens, static_cast<std::uint64_t>(c - '0'), &value)) {
+        is_number = false;
+        break;
+      }
+    }
+  }
+  if (is_number) {
+    read_snowflakes(reader, value, text);
+    reader.add("integer", text, kFallback);
+    read_unix_times(reader, value, text);
+  }
+  if (text.size() <= Digits::kMaxChars) read_digits(reader, text, is_number);
+}
+
+// ---- values of 64 and 128 bits in another base
+
+struct Base {
+  std::string_view name;  // as name(Encoding)
+  Alphabets alphabet;
+  std::size_t chars_64;
+  std::size_t chars_128;
+  std::string_view digits;
+};
+constexpr std::array kBases = {
+    Base{"hex", kLowerHex, 16, 0, "0123456789abcdef"},  // 32 of them are a UUID without dashes
+    Base{"base32", kUpperBase32, 13, 26, "0123456789ABCDEFGHJKMNPQRSTVWXYZ"},
+    Base{"base32-lower", kLowerBase32, 13, 26, "0123456789abcdefghjkmnpqrstvwxyz"},
+    Base{"base32hex", kUpperBase32Hex, 13, 26, "0123456789ABCDEFGHIJKLMNOPQRSTUV"},
+    Base{"base36", kLowerBase36, 13, 25, "0123456789abcdefghijklmnopqrstuvwxyz"},
+    Base{"base58", kBase58Chars, 11, 22,
+         "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"},
+    Base{"base62", kBase62Chars, 11, 22,
+         "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"},
+};
+
+std::optional<Uint128> number_in(const Base& base, std::string_view text) {
+  Uint128 value = 0;
+  for (const char c : text) {
+    if (__builtin_mul_overflow(value, Uint128{base.digits.size()}, &value) ||
+        __builtin_add_overflow(value, Uint128{base.digits.find(c)}, &value)) {
+      return std::nullopt;
+    }
+  }
+  return value;
+}
+
+void read_encoded(Reader& reader, std::string_view text, Alphabets alphabets) {
+  if ((alphabets & kDecimalDigits) != 0) return;
+  for (const Base& base : kBases) {
+    if ((alphabets & base.alphabet) == 0) continue;
+    const bool short_one = text.size() == base.chars_64;
+    if (!short_one && text.size() != base.chars_128) continue;
+    const std::optional<Uint128> value = number_in(base, text);
+    if (!value) continue;
+    if (!short_one) {
+      const Uuid uuid = uuid_of(*value);
+      if (is_sound(uuid) || !reader.found_any()) {
+        add_uuid(reader, uuid, uuid, kEncodedUuid, base.name);
+      }
+    } else if (const auto number = static_cast<std::uint64_t>(*value); number == *value) {
+      add_snowflake(reader, number, number, reader.layouts().front(), base.name);
+      reader.add("integer", number, kFarFetched);
+      reader.add_field("encoding", base.name);
+    }
+  }
+}
+
+// ---- which of them to ask
+
+struct Row {
+  Alphabets alphabet;
+  std::size_t least;  // characters
+  std::size_t most;
+  void (*read)(Reader& reader, std::string_view text, Alphabets alphabets);
+};
+constexpr std::array kRows = {
+    Row{kUuidChars, Uuid::kChars, Uuid::kChars, read_uuid},
+    Row{kHexDigits, 32, 32, read_uuid},
+    Row{kPrintable, 38, 38, read_uuid},  // in braces
+    Row{kPrintable, 45, 45, read_uuid},  // urn:uuid:
+    Row{kUlidChars, Ulid::kChars, Ulid::kChars, read_ulid},
+    Row{kHexDigits, ObjectId::kChars, ObjectId::kChars, read_object_id},
+    Row{kPrintable, 36, 36, read_object_id},  // ObjectId("...")
+    Row{kDecimalDigits, 1, Digits::kMaxChars, read_decimal},
+    Row{kBase62Chars, Ksuid::kChars, Ksuid::kChars, read_ksuid},
+    Row{kLowerBase32Hex, Xid::kChars, Xid::kChars, read_xid},
+    Row{kTypeIdChars, TypeId::kSuffixChars, TypeId::kMaxChars, read_type_id},
+    Row{kBase62Chars, 11, 26, read_encoded},
+};
+
+// ---- values as text
+
+char* put(std::string_view text, char* out) noexcept {
+  std::memcpy(out, text.data(), text.size());
+  return out + text.size();
+}
+
+struct Printer {
+  char* out;
+
+  char* operator()(std::string_view text) const noexcept { return put(text, out); }
+  char* operator()(std::uint64_t value) const noexcept { return print_decimal(value, out); }
+  char* operator()(const NamedNumber& value) const noexcept {
+    return put(value.name, put(": ", print_decimal(value.number, out)));
+  }
+  char* operator()(const Hex& value) const noexcept {
+    std::uint64_t rest = value.low;
+    for (int i = value.digits; i != 0; --i, rest >>= 4) {
+      if (value.digits - i == 16) rest = value.high;
+      out[i - 1] = "0123456789abcdef"[rest & 15];
+    }
+    return out + value.digits;
+  }
+  char* operator()(const Uuid& value) const noexcept { return value.to_chars(out); }
+  char* operator()(const Ulid& value) const noexcept { return value.to_chars(out); }
+  char* operator()(const FoundTime& value) const noexcept {
+    return value ? print_time(*value, out) : put("outside the years 1677 to 2262", out);
+  }
+  char* operator()(const ValidChecks& value) const noexcept {
+    char* end = out;
+    for (const Check check : kDecimalChecks) {
+      if ((value.bits >> static_cast<unsigned>(check) & 1) == 0) continue;
+      if (end != out) end = put(", ", end);
+      end = put(name(check), end);
+    }
+    return end;
+  }
+};
+
+}  // namespace
+
+char* print_value(const FoundValue& value, char* out) noexcept {
+  return std::visit(Printer{out}, value);
+}
+
+Reader::Reader(Instant now) {
+  const auto presets = snowflake_presets();
+  layouts_.reserve(presets.size() + 1);
+  for (const SnowflakePreset& preset : presets) {
+    layouts_.push_back(make_known(preset.name, preset.layout, preset.split));
+  }
+  layouts_.front().always = true;
+  set_now(now);
+}
+
+Reader::~Reader() = default;
+
+void Reader::add_layout(std::string_view name, const SnowflakeLayout& layout) {
+  layouts_.insert(layouts_.begin(), make_known(name, layout));
+  layouts_.front().always = true;
+  layouts_.front().rarity = -100;  // somebody says that it is this one
+  set_now(now_);
+}
+
+void Reader::set_now(Instant now) {
+  now_ = now;
+  constexpr std::chrono::days day{1};
+  last_plausible_ = now > Instant::max() - day ? Instant::max() : now + day;
+  for (KnownLayout& known : layouts_) {
+    const auto ticks = [&known](Instant at) {  // begun since the epoch
+      if (at < known.layout.epoch) return std::uint64_t{0};
+      return (static_cast<std::uint64_t>(at.time_since_epoch().count()) -
+              static_cast<std::uint64_t>(known.layout.epoch.time_since_epoch().count())) /
+             static_cast<std::uint64_t>(known.layout.unit.count());
+    };
+    known.first_plausible =
+        std::max(ticks(kFirstPlausible), static_cast<std::uint64_t>(7 * day / known.layout.unit));
+    known.last_plausible = std::min(ticks(last_plausible_), known.last_tick);
+    known.time_cost = static_cast<int>(std::bit_width(known.last_plausible));
+  }
+}
+
+bool Reader::plausible(FoundTime time) const noexcept {
+  return time && *time >= kFirstPlausible && *time <= last_plausible_;
+}
+
+std::span<const KnownLayout> Reader::layouts() const noexcept { return layouts_; }
+
+std::span<const FoundReading> Reader::read(std::string_view text) {
+  readings_.clear();
+  fields_.clear();
+  if (text.empty() || text.size() > TypeId::kMaxChars) return {};
+  const Alphabets alphabets = alphabets_of(text);
+  for (const Row& row : kRows) {
+    if ((alphabets & row.alphabet) != 0 && text.size() >= row.least && text.size() <= row.most) {
+      row.read(*this, text, alphabets);
+    }
+  }
+  // By insertion: they are few, and nearly in order.
+  const auto before = [](const FoundReading& a, const FoundReading& b) {
+    return std::tie(b.permille, a.format) < std::tie(a.permille, b.format);
+  };
+  for (std::size_t i = 1; i < readings_.size(); ++i) {
+    for (std::size_t j = i; j != 0 && before(readings_[j], readings_[j - 1]); --j) {
+      std::swap(readings_[j], readings_[j - 1]);
+    }
+  }
+  return readings_;
+}
+
+}  // namespace detail
+
+std::vector<Reading> inspect(std::string_view text, Instant now) {
+  const auto printed = [](const detail::FoundValue& value) {
+    char room[detail::kMaxValueChars];
+    return std::string(room, detail::print_value(value, room));
+  };
+  detail::Reader reader(now);
+  std::vector<Reading> readings;
+  for (const detail::FoundReading& found : reader.read(text)) {
+    Reading& reading =
+        readings.emplace_back(Reading{.format = std::string(found.format),
+                                      .canonical = printed(found.canonical),
+                                      .time = found.time,
+                                      .fields = {},
+                                      .likelihood = static_cast<double>(found.permille) / 1000});
+    for (const detail::FoundField& field : reader.fields(found)) {
+      reading.fields.push_back({std::string(field.name), printed(field.value)});
+    }
+  }
+  return readings;
+}
+
+}  // namespace idmint

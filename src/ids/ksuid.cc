@@ -1,0 +1,93 @@
+#include "idmint/ksuid.h"
+
+#include <cstring>
+
+#include "idmint/encoding.h"
+
+namespace idmint {
+namespace {
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+constexpr std::uint64_t kEpoch = Ksuid::kEpochSeconds * kSecond;
+// ns since kEpoch; as an unsigned number, it is below this in the times of KSUIDs and nowhere else.
+constexpr std::uint64_t kEnd = kSecond << 32;
+
+std::uint64_t since_epoch(Instant at) noexcept {
+  return static_cast<std::uint64_t>(at.time_since_epoch().count()) - kEpoch;
+}
+
+void set_seconds(std::uint32_t seconds, Ksuid::Bytes& bytes) noexcept {
+  const std::uint32_t big_endian = __builtin_bswap32(seconds);
+  std::memcpy(bytes.data(), &big_endian, 4);
+}
+
+[[gnu::cold]] std::unexpected<Error> outside() {
+  return std::unexpected(Error{Code::kOutOfRange,
+                               "the clock shows a time outside 2014-05-13T16:53:20Z to "
+                               "2150-06-19T23:21:35Z, which no KSUID can hold: set it"});
+}
+
+// Sixteen bytes and four, as compilers copy twenty: a copy need not wait for the stores to retire.
+Ksuid compose(std::uint32_t seconds, std::uint64_t first, std::uint64_t second) noexcept {
+  using Words [[gnu::vector_size(16)]] = std::uint64_t;
+  const Words words = {std::uint64_t{__builtin_bswap32(seconds)} | first << 32,
+                       first >> 32 | second << 32};
+  const auto rest = static_cast<std::uint32_t>(second >> 32);
+  Ksuid::Bytes bytes;
+  std::memcpy(bytes.data(), &words, 16);
+  std::memcpy(bytes.data() + 16, &rest, 4);
+  return Ksuid{bytes};
+}
+
+}  // namespace
+
+Result<Ksuid> Ksuid::parse(std::string_view text) {
+  Ksuid id;
+  if (Result<void> decoded = decode(Encoding::kBase62, text, id.bytes_); !decoded) {
+    return std::unexpected(
+        Error{Code::kInvalidArgument, "not a KSUID: " + decoded.error().message});
+  }
+  return id;
+}
+
+char* Ksuid::to_chars(char* out) const noexcept { return encode(Encoding::kBase62, bytes_, out); }
+
+Result<Bounds<Ksuid>> ksuid_bounds(Instant at) {
+  const std::uint64_t ns = since_epoch(at);
+  if (ns >= kEnd) {
+    return std::unexpected(
+        Error{Code::kInvalidArgument,
+              "a KSUID has times from 2014-05-13T16:53:20Z to 2150-06-19T23:21:35Z only"});
+  }
+  Ksuid::Bytes smallest{};
+  Ksuid::Bytes largest;
+  largest.fill(0xff);
+  set_seconds(static_cast<std::uint32_t>(ns / kSecond), smallest);
+  set_seconds(static_cast<std::uint32_t>(ns / kSecond), largest);
+  return Bounds<Ksuid>{Ksuid{smallest}, Ksuid{largest}};
+}
+
+Result<Ksuid> KsuidGenerator::next() {
+  const std::uint64_t ns = since_epoch(clock_.now());
+  if (ns >= kEnd) [[unlikely]]
+    return outside();
+  const std::uint64_t first = entropy_.draw();
+  return compose(static_cast<std::uint32_t>(ns / kSecond), first, entropy_.draw());
+}
+
+Result<void> KsuidGenerator::fill(std::span<Ksuid> out) {
+  const std::uint64_t ns = since_epoch(clock_.now());
+  if (ns >= kEnd) [[unlikely]]
+    return outside();
+  // The time goes over the first of 20 random bytes.
+  static_assert(sizeof(Ksuid) == sizeof(Ksuid::Bytes));
+  entropy_.fill(std::as_writable_bytes(out));
+  for (Ksuid& id : out) {
+    Ksuid::Bytes bytes = id.bytes();
+    set_seconds(static_cast<std::uint32_t>(ns / kSecond), bytes);
+    id = Ksuid{bytes};
+  }
+  return {};
+}
+
+}  // namespace idmint

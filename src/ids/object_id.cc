@@ -1,0 +1,123 @@
+#include "idmint/object_id.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+
+#include "base/biased_counter.h"
+#include "base/fork_wiped.h"
+#include "ids/second_counter.h"
+
+namespace idmint {
+namespace {
+
+constexpr int kCounterBits = 24;
+constexpr std::uint64_t kCounterMask = (std::uint64_t{1} << kCounterBits) - 1;
+constexpr std::uint64_t kSecond = 1'000'000'000;
+// ns since 1970; as an unsigned number, it is below this in 1970 to 2106 and nowhere else.
+constexpr std::uint64_t kEnd = kSecond << 32;
+
+}  // namespace
+
+Result<Bounds<ObjectId>> object_id_bounds(Instant at) {
+  const auto ns = static_cast<std::uint64_t>(at.time_since_epoch().count());
+  if (ns >= kEnd) {
+    return std::unexpected(Error{Code::kInvalidArgument,
+                                 "an ObjectId has times from 1970 to 2106-02-07T06:28:15Z only"});
+  }
+  const auto seconds = static_cast<std::uint32_t>(ns / kSecond);
+  return Bounds<ObjectId>{
+      ObjectId{twelve_bytes(seconds, 0, 0)},
+      ObjectId{twelve_bytes(seconds, ~std::uint64_t{0} >> kCounterBits, kCounterMask)}};
+}
+
+// Ids are numbered; each 2^24 of them are a lap, with random bits and a first counter value of its
+// own. A lap's draw is read under a sequence lock; whoever finds it gone drops its number and takes
+// another.
+struct ObjectIdGenerator::State {
+  State(Clock& from, Entropy& source) : clock(from), entropy(source) {}
+
+  // The latest lap, under a sequence lock.
+  struct Lap {
+    std::atomic<std::uint64_t> number_plus_1;   // 0: none yet, or being written
+    std::atomic<std::uint64_t> random_counter;  // random 40 | first counter value 24
+  };
+
+  // All zero means that nothing is drawn yet, which is what a child of fork() finds.
+  struct Shared {
+    BiasedCounter taken;
+    alignas(64) Lap latest;
+    std::mutex drawing;
+  };
+
+  // Fills a beginning of `out`, which is not empty, with ids of one lap: at least one id, or an
+  // error.
+  Result<std::size_t> take(std::span<ObjectId> out) {
+    const auto ns = static_cast<std::uint64_t>(clock.now().time_since_epoch().count());
+    if (ns >= kEnd) [[unlikely]]
+      return outside();
+    const auto seconds = static_cast<std::uint32_t>(ns / kSecond);
+    for (;;) {
+      const std::uint64_t first = shared->taken.fetch_add(out.size());
+      const std::uint64_t lap = first >> kCounterBits;
+      const Lap& latest = shared->latest;
+      if (latest.number_plus_1.load(std::memory_order_acquire) != lap + 1) [[unlikely]]
+        draw(lap);
+      const std::uint64_t drawn = latest.random_counter.load(std::memory_order_acquire);
+      if (latest.number_plus_1.load(std::memory_order_relaxed) != lap + 1) [[unlikely]]
+        continue;
+      const std::uint64_t left = kCounterMask + 1 - (first & kCounterMask);
+      const std::size_t size = std::min<std::size_t>(out.size(), left);
+      for (std::size_t i = 0; i < size; ++i) {
+        out[i] = ObjectId{
+            twelve_bytes(seconds, drawn >> kCounterBits, (drawn + first + i) & kCounterMask)};
+      }
+      return size;
+    }
+  }
+
+  [[gnu::cold]] static std::unexpected<Error> outside() {
+    return std::unexpected(
+        Error{Code::kOutOfRange,
+              "the clock shows a time outside 1970 to 2106, which no ObjectId can hold: set it"});
+  }
+
+  // Leaves a later lap alone.
+  [[gnu::cold]] void draw(std::uint64_t lap) {
+    const std::lock_guard lock(shared->drawing);
+    Lap& latest = shared->latest;
+    if (latest.number_plus_1.load(std::memory_order_relaxed) > lap) return;
+    const std::uint64_t random = entropy.draw();
+    latest.number_plus_1.store(0, std::memory_order_relaxed);
+    latest.random_counter.store(random, std::memory_order_release);
+    latest.number_plus_1.store(lap + 1, std::memory_order_release);
+  }
+
+  Clock& clock;
+  Entropy& entropy;
+  ForkWiped<Shared> shared;
+};
+
+ObjectIdGenerator::ObjectIdGenerator(Clock& clock, Entropy& entropy)
+    : state_(std::make_unique<State>(clock, entropy)) {}
+
+ObjectIdGenerator::~ObjectIdGenerator() = default;
+
+Result<ObjectId> ObjectIdGenerator::next() {
+  Result<ObjectId> id;
+  if (Result<std::size_t> taken = state_->take(std::span(&*id, 1)); !taken) [[unlikely]] {
+    id = std::unexpected(std::move(taken.error()));
+  }
+  return id;
+}
+
+Result<void> ObjectIdGenerator::fill(std::span<ObjectId> out) {
+  while (!out.empty()) {
+    Result<std::size_t> taken = state_->take(out.first(std::min<std::size_t>(out.size(), 1024)));
+    if (!taken) return std::unexpected(std::move(taken.error()));
+    out = out.subspan(*taken);
+  }
+  return {};
+}
+
+}  // namespace idmint

@@ -1,0 +1,135 @@
+// Readings: every way to understand a text as an id, found without allocating. Values stay values
+// until somebody wants characters: inspect() makes strings of them, the command of that name prints
+// them straight into its output.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "idmint/clock.h"
+#include "idmint/export.h"
+#include "idmint/snowflake.h"
+#include "idmint/ulid.h"
+#include "idmint/uuid.h"
+
+namespace idmint::detail {
+
+// A number of 128 bits, printed as its last `digits` hexadecimal digits, at most 32.
+struct Hex {
+  std::uint64_t high;
+  std::uint64_t low;
+  int digits;
+};
+
+// A number whose meaning has a name: "7: Unix time".
+struct NamedNumber {
+  std::uint64_t number;
+  std::string_view name;
+};
+
+// Which check symbols a text of decimal digits ends with: "luhn, verhoeff".
+struct ValidChecks {
+  std::uint32_t bits;  // 1 << Check
+};
+
+// A time that an Instant cannot hold is none.
+using FoundTime = std::optional<Instant>;
+
+// A text is the one read, a part of it, or a constant.
+using FoundValue = std::variant<std::string_view, std::uint64_t, NamedNumber, Hex, Uuid, Ulid,
+                                FoundTime, ValidChecks>;
+
+struct FoundField {
+  std::string_view name;
+  FoundValue value;
+};
+
+// Most that print_value() writes.
+inline constexpr std::size_t kMaxValueChars = 96;
+IDMINT_EXPORT char* print_value(const FoundValue& value, char* out) noexcept;
+
+struct FoundReading {
+  std::string_view format;
+  FoundValue canonical;  // the text itself, as a string_view, where it is spelled so
+  FoundTime time;
+  int permille = 0;  // likelihood
+  std::size_t first_field = 0;
+  std::size_t field_count = 0;
+};
+
+// As Reading has them.
+inline constexpr std::size_t kMaxFields = 10;
+inline constexpr std::size_t kMaxNameChars = 24;  // of formats, layouts and fields
+
+// A Snowflake layout, made ready for reading.
+struct KnownLayout;
+
+// Keeps its room between texts: no allocation but for the first ones, and for texts that look like
+// an id until the last character. For one thread.
+class IDMINT_EXPORT Reader {
+ public:
+  explicit Reader(Instant now);
+  ~Reader();
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
+
+  // Every reading, likeliest first, as inspect() has them. Valid until the next call, and as long
+  // as the text.
+  std::span<const FoundReading> read(std::string_view text);
+  [[nodiscard]] std::span<const FoundField> fields(const FoundReading& reading) const {
+    return std::span(fields_).subspan(reading.first_field, reading.field_count);
+  }
+
+  // What plausible times are measured against from now on.
+  void set_now(Instant now);
+  // Reads numbers in this layout too, whatever their time. `name` must outlive the reader.
+  // REQUIRES: the layout is valid.
+  void add_layout(std::string_view name, const SnowflakeLayout& layout);
+
+  // ---- for those who read one format
+
+  // These are defined here so that they can be inlined: they are most of the work.
+  void add(std::string_view format, FoundValue canonical, int permille) {
+    readings_.push_back({.format = format,
+                         .canonical = canonical,
+                         .time = {},
+                         .permille = permille,
+                         .first_field = fields_.size(),
+                         .field_count = 0});
+  }
+  // Of the reading added last.
+  [[nodiscard]] FoundReading& last() noexcept { return readings_.back(); }
+  void add_field(std::string_view name, FoundValue value) {
+    fields_.push_back({name, value});
+    ++readings_.back().field_count;
+  }
+  // As the field "time" and as the time of the reading.
+  void add_time(FoundTime time) {
+    readings_.back().time = time;
+    add_field("time", time);
+  }
+
+  [[nodiscard]] int likeliest() const noexcept {  // of the readings so far, in thousandths
+    int most = 0;
+    for (const FoundReading& reading : readings_) most = std::max(most, reading.permille);
+    return most;
+  }
+  [[nodiscard]] bool found_any() const noexcept { return !readings_.empty(); }
+  [[nodiscard]] bool plausible(FoundTime time) const noexcept;
+  [[nodiscard]] std::span<const KnownLayout> layouts() const noexcept;
+
+ private:
+  Instant now_;
+  Instant last_plausible_;
+  std::vector<KnownLayout> layouts_;
+  std::vector<FoundReading> readings_;
+  std::vector<FoundField> fields_;
+};
+
+}  // namespace idmint::detail

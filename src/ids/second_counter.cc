@@ -1,0 +1,84 @@
+#include "ids/second_counter.h"
+
+#include <string>
+#include <utility>
+
+namespace idmint {
+
+SecondCounter::SecondCounter(Clock& clock, Entropy& entropy)
+    : clock_(clock), start_(static_cast<std::uint32_t>(entropy.draw()) & (kCounters - 1)) {
+  shared_->lap_plus_1.store(1, std::memory_order_relaxed);
+}
+
+Result<SecondCounter::Run> SecondCounter::take_slowly(std::uint32_t want, std::uint64_t number) {
+  for (int waits = 0; waits < kMaxWaits; ++waits) {
+    Result<Settled> settled = settle(number, want);
+    if (!settled) return std::unexpected(std::move(settled.error()));
+    if (settled->run.size != 0) return settled->run;
+    clock_.sleep_until(settled->until);
+  }
+  return std::unexpected(
+      Error{Code::kUnavailable,
+            "no counter was free in 10 seconds: the clock stands still, or too many callers share "
+            "this generator; look at the clock, or make ids of a format with more bits"});
+}
+
+// Gives a number its second, under the lock: so a lap that begins later sees that second. A number
+// is kept while its caller waits, and none is taken before there is a second for it.
+Result<SecondCounter::Settled> SecondCounter::settle(std::uint64_t& number, std::uint32_t want) {
+  Shared& shared = *shared_;
+  if (shared.lap_plus_1.load(std::memory_order_relaxed) == 0) {
+    return std::unexpected(Error{Code::kFailedPrecondition,
+                                 "this generator was inherited through fork(): its process number "
+                                 "is the parent's; make another one in the child"});
+  }
+  const std::lock_guard lock(shared.settling);
+  const std::uint64_t ns = now();
+  const auto outside = [] {
+    return std::unexpected(
+        Error{Code::kOutOfRange,
+              "the clock shows a time outside 1970 to 2106, which the ids cannot hold: set it"});
+  };
+  if (ns >= kEnd) return outside();
+  const std::uint64_t clock_second = ns / kSecond;
+  std::uint64_t lap_plus_1 = shared.lap_plus_1.load(std::memory_order_relaxed);
+  const std::uint64_t highest = shared.highest.load(std::memory_order_relaxed);
+  std::uint64_t floor = shared.floor.load(std::memory_order_relaxed);
+  if (number != kNone && lap_of(number) + 1 < lap_plus_1) number = kNone;  // its lap is over
+
+  for (;;) {
+    std::uint64_t second = clock_second;
+    if (second < floor) {
+      if (floor >= kEnd / kSecond) return outside();
+      const std::uint64_t floor_start = floor * kSecond;
+      const std::uint64_t ahead = floor_start - ns;
+      const auto wait_until = [](std::uint64_t until) {
+        return Settled{.until =
+                           Instant{std::chrono::nanoseconds{static_cast<std::int64_t>(until)}}};
+      };
+      if (ahead <= kSecond) return wait_until(floor_start);
+      if (ahead > kMaxDrift + kSecond) {
+        return std::unexpected(
+            Error{Code::kUnavailable,
+                  "the clock is " + std::to_string(ahead / kSecond) +
+                      " s behind ids already minted, more than the 20 s allowed: set the clock "
+                      "right, or ask again later"});
+      }
+      if (ahead > kMaxDrift) return wait_until(floor_start - kMaxDrift);
+      second = floor;
+    }
+    if (number == kNone) number = shared.taken.fetch_add(want);
+    if (lap_of(number) + 1 > lap_plus_1) {
+      // A lap begins. Readers look at it before they look at its floor.
+      floor = highest + 1;
+      lap_plus_1 = lap_of(number) + 1;
+      shared.floor.store(floor, std::memory_order_release);
+      shared.lap_plus_1.store(lap_plus_1, std::memory_order_release);
+      continue;
+    }
+    if (second > highest) shared.highest.store(second, std::memory_order_release);
+    return Settled{.run = run(second, number, want)};
+  }
+}
+
+}  // namespace idmint

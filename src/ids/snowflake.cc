@@ -1,0 +1,464 @@
+#include "idmint/snowflake.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <limits>
+#include <utility>
+
+#include "ids/clock_sequence.h"
+#include "ids/state_file.h"
+
+namespace idmint {
+namespace {
+
+constexpr std::uint64_t ones(int bits) noexcept { return (std::uint64_t{1} << bits) - 1; }
+
+constexpr std::uint64_t ns_of(Instant at) noexcept {
+  return static_cast<std::uint64_t>(at.time_since_epoch().count());
+}
+
+// How far the fields lie to the left. What is below the time has at most 53 bits.
+struct Shifts {
+  int time;
+  int worker;
+  int sequence;
+};
+
+constexpr Shifts shifts_of(const SnowflakeLayout& layout) noexcept {
+  const bool worker_first = layout.order == SnowflakeLayout::Order::kWorkerThenSequence;
+  return {layout.worker_bits + layout.sequence_bits, worker_first ? layout.sequence_bits : 0,
+          worker_first ? 0 : layout.worker_bits};
+}
+
+// The last unit that begins at an Instant. Unsigned, because epoch to end may span 2^64 ns.
+constexpr std::uint64_t last_instant_tick(const SnowflakeLayout& layout) noexcept {
+  return (ns_of(Instant::max()) - ns_of(layout.epoch)) /
+         static_cast<std::uint64_t>(layout.unit.count());
+}
+
+Result<std::uint64_t> tick_of(const SnowflakeLayout& layout, Instant at) {
+  if (at < layout.epoch) {
+    return std::unexpected(Error{Code::kOutOfRange,
+                                 "the time is before the epoch of the Snowflake layout: give a "
+                                 "later one"});
+  }
+  const std::uint64_t tick =
+      (ns_of(at) - ns_of(layout.epoch)) / static_cast<std::uint64_t>(layout.unit.count());
+  if (tick > static_cast<std::uint64_t>(layout.max_tick())) {
+    return std::unexpected(Error{Code::kOutOfRange,
+                                 "the time is past the last one of the Snowflake layout: give an "
+                                 "earlier one, or use a layout with more time bits"});
+  }
+  return tick;
+}
+
+Error not_in_field(std::string_view field, std::uint32_t value, std::uint32_t max) {
+  return {Code::kInvalidArgument, "the " + std::string(field) + " " + std::to_string(value) +
+                                      " does not fit the Snowflake layout: give 0 to " +
+                                      std::to_string(max)};
+}
+
+// What sets one id space apart from the others; kept in the state file.
+std::string id_space_of(const SnowflakeOptions& options) {
+  const SnowflakeLayout& layout = options.layout;
+  char text[StateFileOptions::kMaxIdSpace];
+  const int size = std::snprintf(text, sizeof text,
+                                 "snowflake epoch %lld ns, unit %lld ns, %d time, %s, worker %u",
+                                 static_cast<long long>(layout.epoch.time_since_epoch().count()),
+                                 static_cast<long long>(layout.unit.count()), layout.time_bits,
+                                 layout.order == SnowflakeLayout::Order::kWorkerThenSequence
+                                     ? (std::to_string(layout.worker_bits) + " worker, " +
+                                        std::to_string(layout.sequence_bits) + " sequence bits")
+                                           .c_str()
+                                     : (std::to_string(layout.sequence_bits) + " sequence, " +
+                                        std::to_string(layout.worker_bits) + " worker bits")
+                                           .c_str(),
+                                 options.worker);
+  return {text, static_cast<std::size_t>(size)};
+}
+
+// In whole units, rounded up, at least two.
+std::int64_t window_of(const SnowflakeOptions& options) noexcept {
+  const std::int64_t whole = options.window / options.layout.unit;
+  const bool more = options.window % options.layout.unit != std::chrono::nanoseconds{};
+  return std::max<std::int64_t>(whole + (more ? 1 : 0), 2);
+}
+
+constexpr Instant since(int y, unsigned m, unsigned d) noexcept {
+  return std::chrono::sys_days{std::chrono::year{y} / static_cast<int>(m) / static_cast<int>(d)};
+}
+
+constexpr Instant since_ms(std::int64_t ms) noexcept {
+  return Instant{std::chrono::milliseconds{ms}};
+}
+
+using Order = SnowflakeLayout::Order;
+
+constexpr std::array kPresets = {
+    SnowflakePreset{"sequence-generator",
+                    "41 bits of milliseconds since 2015, 10 of node, 12 of sequence: the classic "
+                    "64-bit sequence generator",
+                    {.epoch = since(2015, 1, 1)}},
+    SnowflakePreset{"twitter",
+                    "41 bits of milliseconds since 2010-11-04T01:42:54.657Z, 5 of datacenter, 5 of "
+                    "worker, 12 of sequence: Twitter's Snowflake",
+                    {.epoch = since_ms(1288834974657)},
+                    SnowflakeWorkerSplit{.high = "datacenter", .low = "worker"}},
+    SnowflakePreset{"discord",
+                    "42 bits of milliseconds since 2015, 5 of worker, 5 of process, 12 of "
+                    "sequence: all 64 bits",
+                    {.epoch = since(2015, 1, 1), .time_bits = 42},
+                    SnowflakeWorkerSplit{.high = "worker", .low = "process"}},
+    SnowflakePreset{
+        "instagram",
+        "41 bits of milliseconds since 2011-08-24T21:07:01.721Z, 13 of shard, 10 of sequence: all "
+        "64 bits",
+        {.epoch = since_ms(1314220021721), .worker_bits = 13, .sequence_bits = 10}},
+    SnowflakePreset{"sonyflake",
+                    "39 bits of 10 ms since 2025, 8 of sequence, 16 of machine: Sonyflake 2",
+                    {.epoch = since(2025, 1, 1),
+                     .unit = std::chrono::milliseconds{10},
+                     .time_bits = 39,
+                     .worker_bits = 16,
+                     .sequence_bits = 8,
+                     .order = Order::kSequenceThenWorker}},
+    SnowflakePreset{"sonyflake-v1",
+                    "39 bits of 10 ms since 2014-09-01, 8 of sequence, 16 of machine: Sonyflake 1",
+                    {.epoch = since(2014, 9, 1),
+                     .unit = std::chrono::milliseconds{10},
+                     .time_bits = 39,
+                     .worker_bits = 16,
+                     .sequence_bits = 8,
+                     .order = Order::kSequenceThenWorker}},
+    SnowflakePreset{"baidu",
+                    "28 bits of seconds since 2016-05-20, 22 of worker, 13 of sequence: Baidu's "
+                    "uid-generator",
+                    {.epoch = since(2016, 5, 20),
+                     .unit = std::chrono::seconds{1},
+                     .time_bits = 28,
+                     .worker_bits = 22,
+                     .sequence_bits = 13}},
+    SnowflakePreset{
+        "js-safe",
+        "41 bits of milliseconds since 2015, 6 of worker, 6 of sequence: 53 bits, which "
+        "JavaScript's numbers hold exactly",
+        {.epoch = since(2015, 1, 1), .worker_bits = 6, .sequence_bits = 6}},
+};
+
+// ---- a layout as text
+
+constexpr std::string_view kFieldsForm =
+    "spell the fields from the top, like 41t10w12s or 39t8s16w, then \" epoch "
+    "2025-01-01T00:00:00Z\" and \" unit 10ms\" where they are not 1970 and 1ms";
+
+Error no_layout(const std::string& why) {
+  return {Code::kInvalidArgument,
+          "not a Snowflake layout: " + why + "; " + std::string(kFieldsForm)};
+}
+
+// A number of 1 to `max_digits` digits without leading zeros, at most 18 digits, at the beginning
+// of the text, which is then taken off. Not there: -1.
+std::int64_t take_number(std::string_view& text, std::size_t max_digits) {
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  if (digits == 0 || digits > max_digits || (digits > 1 && text[0] == '0')) return -1;
+  std::int64_t value = 0;
+  for (const char c : text.substr(0, digits)) value = value * 10 + (c - '0');
+  text.remove_prefix(digits);
+  return value;
+}
+
+Result<SnowflakeLayout> parse_fields(std::string_view text) {
+  const auto refuse = [&] {
+    return std::unexpected(no_layout("\"" + std::string(text) + "\" is not the fields of one"));
+  };
+  SnowflakeLayout layout;
+  std::string letters;
+  for (std::string_view rest = text; !rest.empty(); rest.remove_prefix(1)) {
+    const std::int64_t bits = take_number(rest, 2);
+    if (bits < 0 || rest.empty()) return refuse();
+    const char letter = rest.front();
+    letters += letter;
+    (letter == 't'   ? layout.time_bits
+     : letter == 'w' ? layout.worker_bits
+                     : layout.sequence_bits) = static_cast<int>(bits);
+  }
+  if (letters != "tws" && letters != "tsw") return refuse();
+  layout.order = letters == "tws" ? Order::kWorkerThenSequence : Order::kSequenceThenWorker;
+  return layout;
+}
+
+struct Unit {
+  std::string_view name;
+  std::int64_t ns;
+};
+
+constexpr std::array kUnits = {Unit{"s", 1'000'000'000}, Unit{"ms", 1'000'000}, Unit{"us", 1'000},
+                               Unit{"ns", 1}};
+
+Result<std::chrono::nanoseconds> parse_unit(std::string_view text) {
+  std::string_view name = text;
+  constexpr std::size_t max_digits = 13;  // an hour in nanoseconds
+  const std::int64_t count = take_number(name, max_digits);
+  for (const Unit& unit : kUnits) {
+    std::int64_t ns = 0;
+    if (count < 0 || unit.name != name || __builtin_mul_overflow(count, unit.ns, &ns)) continue;
+    return std::chrono::nanoseconds{ns};
+  }
+  return std::unexpected(
+      no_layout("the unit \"" + std::string(text) + "\" is not a number of ns, us, ms or s"));
+}
+
+// The text up to the next blank, both of which are taken off.
+std::string_view take_word(std::string_view& text) {
+  const std::string_view word = text.substr(0, text.find(' '));
+  text.remove_prefix(std::min(word.size() + 1, text.size()));
+  return word;
+}
+
+}  // namespace
+
+Result<void> SnowflakeLayout::validate() const {
+  using std::chrono::hours;
+  using std::chrono::microseconds;
+  const auto refuse = [](std::string_view what) {
+    return std::unexpected(Error{Code::kInvalidArgument, "Snowflake layout: " + std::string(what)});
+  };
+  if (unit < microseconds{100} || unit > hours{1}) {
+    return refuse("unit must be 100 microseconds to 1 hour");
+  }
+  if (time_bits < 1 || time_bits > 62) return refuse("time_bits must be 1 to 62");
+  if (worker_bits < 0 || worker_bits > 31) return refuse("worker_bits must be 0 to 31");
+  if (sequence_bits < 0 || sequence_bits > 22) return refuse("sequence_bits must be 0 to 22");
+  if (time_bits + worker_bits + sequence_bits > 64) {
+    return refuse("time_bits, worker_bits and sequence_bits must be at most 64 together");
+  }
+  if (order != Order::kWorkerThenSequence && order != Order::kSequenceThenWorker) {
+    return refuse("order is not one of those there are");
+  }
+  return {};
+}
+
+Result<Snowflake> SnowflakeLayout::encode(const SnowflakeParts& parts) const {
+  if (parts.worker > max_worker()) {
+    return std::unexpected(not_in_field("worker", parts.worker, max_worker()));
+  }
+  if (parts.sequence > max_sequence()) {
+    return std::unexpected(not_in_field("sequence", parts.sequence, max_sequence()));
+  }
+  Result<std::uint64_t> tick = tick_of(*this, parts.time);
+  if (!tick) return std::unexpected(std::move(tick.error()));
+  const Shifts shifts = shifts_of(*this);
+  return Snowflake{*tick << shifts.time | std::uint64_t{parts.worker} << shifts.worker |
+                   std::uint64_t{parts.sequence} << shifts.sequence};
+}
+
+Result<SnowflakeParts> SnowflakeLayout::decode(Snowflake id) const {
+  const Shifts shifts = shifts_of(*this);
+  const std::uint64_t tick = id.value() >> shifts.time;
+  if (tick > static_cast<std::uint64_t>(max_tick())) {
+    return std::unexpected(Error{Code::kInvalidArgument,
+                                 "bits above the Snowflake layout are set: it is an id of another "
+                                 "layout"});
+  }
+  if (tick > last_instant_tick(*this)) {
+    return std::unexpected(Error{Code::kInvalidArgument,
+                                 "the time of the id is past the year 2262: it is an id of another "
+                                 "layout"});
+  }
+  const std::uint64_t ns = ns_of(epoch) + tick * static_cast<std::uint64_t>(unit.count());
+  return SnowflakeParts{
+      .time = Instant{std::chrono::nanoseconds{static_cast<std::int64_t>(ns)}},
+      .worker = static_cast<std::uint32_t>(id.value() >> shifts.worker & max_worker()),
+      .sequence = static_cast<std::uint32_t>(id.value() >> shifts.sequence & max_sequence())};
+}
+
+Result<Bounds<Snowflake>> SnowflakeLayout::bounds(Instant at) const {
+  Result<std::uint64_t> tick = tick_of(*this, at);
+  if (!tick) return std::unexpected(std::move(tick.error()));
+  const int shift = shifts_of(*this).time;
+  const std::uint64_t smallest = *tick << shift;
+  return Bounds<Snowflake>{Snowflake{smallest}, Snowflake{smallest | ones(shift)}};
+}
+
+std::span<const SnowflakePreset> snowflake_presets() noexcept { return kPresets; }
+
+Result<SnowflakeLayout> snowflake_layout(std::string_view preset) {
+  std::string names;
+  for (const SnowflakePreset& row : kPresets) {
+    if (row.name == preset) return row.layout;
+    names += (names.empty() ? "" : ", ") + std::string(row.name);
+  }
+  return std::unexpected(Error{Code::kNotFound, "no Snowflake layout is named \"" +
+                                                    std::string(preset) + "\": there is " + names});
+}
+
+std::string to_string(const SnowflakeLayout& layout) {
+  const std::string worker = std::to_string(layout.worker_bits) + 'w';
+  const std::string sequence = std::to_string(layout.sequence_bits) + 's';
+  std::string text =
+      std::to_string(layout.time_bits) + 't' +
+      (layout.order == Order::kWorkerThenSequence ? worker + sequence : sequence + worker);
+  const SnowflakeLayout plain;
+  if (layout.epoch != plain.epoch) text += " epoch " + format_exact_time(layout.epoch);
+  if (layout.unit != plain.unit) {
+    const std::int64_t ns = layout.unit.count();
+    const auto* unit = std::ranges::find_if(kUnits, [&](const Unit& u) { return ns % u.ns == 0; });
+    text += " unit " + std::to_string(ns / unit->ns) + std::string(unit->name);
+  }
+  return text;
+}
+
+Result<SnowflakeLayout> parse_snowflake_layout(std::string_view text) {
+  std::string_view rest = text;
+  const std::string_view first = take_word(rest);
+  const bool named = !first.empty() && (first[0] < '0' || first[0] > '9');
+  Result<SnowflakeLayout> layout = named ? snowflake_layout(first) : parse_fields(first);
+  if (!layout) {
+    if (named) layout.error().message += "; or " + std::string(kFieldsForm);
+    return layout;
+  }
+  std::optional<Instant> epoch;
+  std::optional<std::chrono::nanoseconds> unit;
+  while (!rest.empty()) {
+    const std::string_view what = take_word(rest);
+    const std::string_view value = take_word(rest);
+    if (what == "epoch" && !epoch) {
+      Result<Instant> time = parse_time(value);
+      if (!time) {
+        time.error().message.insert(0, "the epoch of a Snowflake layout: ");
+        return std::unexpected(std::move(time.error()));
+      }
+      epoch = *time;
+    } else if (what == "unit" && !unit) {
+      Result<std::chrono::nanoseconds> length = parse_unit(value);
+      if (!length) return std::unexpected(std::move(length.error()));
+      unit = *length;
+    } else {
+      return std::unexpected(no_layout("\"" + std::string(what) +
+                                       "\" stands where epoch or unit may stand, each once"));
+    }
+  }
+  if (text.ends_with(' ')) return std::unexpected(no_layout("it ends with a blank"));
+  layout->epoch = epoch.value_or(layout->epoch);
+  layout->unit = unit.value_or(layout->unit);
+  if (Result<void> valid = layout->validate(); !valid) {
+    return std::unexpected(std::move(valid.error()));
+  }
+  return layout;
+}
+
+struct SnowflakeGenerator::State {
+  State(const SnowflakeOptions& options, Clock& clock, std::unique_ptr<StateFile> state_file)
+      : shifts(shifts_of(options.layout)),
+        worker(std::uint64_t{options.worker} << shifts.worker),
+        file(std::move(state_file)),
+        sequence({.epoch = options.layout.epoch,
+                  .unit = options.layout.unit,
+                  .capacity = options.layout.max_sequence() + 1,
+                  .max_tick = last_tick(options.layout),
+                  .max_drift = options.max_drift,
+                  .max_run_ahead = options.max_run_ahead},
+                 clock, {}, file.get()) {}
+
+  // Room for one unit more, so that no sum of the sequence passes the last Instant.
+  static std::int64_t last_tick(const SnowflakeLayout& layout) noexcept {
+    const std::uint64_t last = last_instant_tick(layout);
+    return static_cast<std::int64_t>(
+        std::min(static_cast<std::uint64_t>(layout.max_tick()), last == 0 ? 0 : last - 1));
+  }
+
+  [[nodiscard]] Snowflake id(const Stamp& stamp, std::uint32_t index) const noexcept {
+    return Snowflake{static_cast<std::uint64_t>(stamp.tick) << shifts.time | worker |
+                     std::uint64_t{stamp.count + index} << shifts.sequence};
+  }
+
+  // Apart, so that the common path saves no registers for it.
+  [[gnu::noinline]] Result<Snowflake> next_slowly() {
+    Result<Stamp> stamp = sequence.next(1);
+    if (!stamp) return std::unexpected(std::move(stamp.error()));
+    return id(*stamp, 0);
+  }
+
+  const Shifts shifts;
+  const std::uint64_t worker;
+  const std::unique_ptr<StateFile> file;  // null: nothing is kept
+  ClockSequence sequence;
+};
+
+Result<std::unique_ptr<SnowflakeGenerator>> SnowflakeGenerator::open(
+    const SnowflakeOptions& options, Clock& clock, Entropy& entropy) {
+  if (Result<void> valid = options.layout.validate(); !valid) {
+    return std::unexpected(std::move(valid.error()));
+  }
+  if (options.worker > options.layout.max_worker()) {
+    return std::unexpected(not_in_field("worker", options.worker, options.layout.max_worker()));
+  }
+  constexpr std::chrono::nanoseconds none{};
+  if (options.lock_wait < none || options.max_drift < none || options.max_run_ahead < none ||
+      options.window < none) {
+    return std::unexpected(Error{Code::kInvalidArgument,
+                                 "Snowflake options: lock_wait, max_drift, max_run_ahead and "
+                                 "window cannot be negative"});
+  }
+  if (options.state_file.empty() && options.max_run_ahead > none) {
+    return std::unexpected(Error{Code::kInvalidArgument,
+                                 "Snowflake options: max_run_ahead needs a state_file: without one "
+                                 "the ids that ran ahead of the clock would come again after a "
+                                 "restart; name one, or let the generator wait"});
+  }
+  if (!options.state_file.empty() && (options.max_run_ahead > options.max_drift ||
+                                      options.window > options.max_drift - options.max_run_ahead)) {
+    return std::unexpected(Error{Code::kInvalidArgument,
+                                 "Snowflake options: window and max_run_ahead together are larger "
+                                 "than max_drift, so that a restart after a crash would be "
+                                 "refused; make one of them smaller"});
+  }
+  std::unique_ptr<StateFile> file;
+  std::int64_t from = -1;  // the clock's time, whatever that is
+  if (!options.state_file.empty()) {
+    Result<std::unique_ptr<StateFile>> opened = StateFile::open({.path = options.state_file,
+                                                                 .id_space = id_space_of(options),
+                                                                 .lock_wait = options.lock_wait,
+                                                                 .window = window_of(options)},
+                                                                entropy);
+    if (!opened) return std::unexpected(std::move(opened.error()));
+    file = *std::move(opened);
+    if (file->minted_until() > 0) from = file->minted_until();
+  }
+  auto state = std::make_unique<State>(options, clock, std::move(file));
+  if (Result<void> started = state->sequence.start(from); !started) {
+    return std::unexpected(std::move(started.error()));
+  }
+  return std::unique_ptr<SnowflakeGenerator>(new SnowflakeGenerator(std::move(state)));
+}
+
+SnowflakeGenerator::SnowflakeGenerator(std::unique_ptr<State> state) noexcept
+    : state_(std::move(state)) {}
+
+SnowflakeGenerator::~SnowflakeGenerator() = default;
+
+Result<Snowflake> SnowflakeGenerator::next() {
+  Stamp stamp;
+  if (state_->sequence.try_next(1, stamp)) [[likely]] {
+    return state_->id(stamp, 0);
+  }
+  return state_->next_slowly();
+}
+
+Result<void> SnowflakeGenerator::fill(std::span<Snowflake> out) {
+  while (!out.empty()) {
+    Result<Stamp> stamp = state_->sequence.next(
+        static_cast<std::uint32_t>(std::min<std::size_t>(out.size(), ClockSequence::kMaxRun)));
+    if (!stamp) return std::unexpected(std::move(stamp.error()));
+    for (std::uint32_t i = 0; i < stamp->size; ++i) out[i] = state_->id(*stamp, i);
+    out = out.subspan(stamp->size);
+  }
+  return {};
+}
+
+bool SnowflakeGenerator::made_state_file() const noexcept {
+  return state_->file != nullptr && state_->file->made();
+}
+
+}  // namespace idmint
