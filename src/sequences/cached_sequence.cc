@@ -1,0 +1,644 @@
+#include "idmint/cached_sequence.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/fork_wiped.h"
+#include "sequences/rounds.h"
+#include "sequences/strategies.h"
+
+namespace idmint {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+constexpr std::int64_t kSliceSize = 64;
+
+// The adaptive step. It grows by so much at a time at most, so that one burst does not cost a
+// range of its rate; from the smallest to 1 M values, which a store 25 ms away needs to give 1 M
+// ids a second for some time, it takes six ranges.
+constexpr std::int64_t kSmallestStep = 16;
+constexpr std::int64_t kLargestStep = 10'000'000;
+constexpr std::int64_t kLargestShare = 256;  // no step is more than this part of what is left
+constexpr int kGrowth = 8;
+constexpr int kShrinkage = 2;
+
+// A store that answers in less is asked by the caller: to wake a thread takes as long.
+constexpr nanoseconds kQuick = std::chrono::microseconds{5};
+
+constexpr nanoseconds kFirstPause = milliseconds{10};
+constexpr nanoseconds kLongestPause = milliseconds{200};  // close() may have to wait for it
+
+constexpr std::int64_t kStopped = std::numeric_limits<std::int64_t>::min();  // below all values
+
+bool outcome_unknown(Code code) {
+  return code == Code::kUnknown || code == Code::kDeadlineExceeded;
+}
+
+Error inherited_through_fork(const std::string& name) {
+  return {Code::kFailedPrecondition,
+          "sequence " + name + ": opened before fork(); open it again in the child"};
+}
+
+void relax() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+}  // namespace
+
+// The range that slices are cut from, at the cursor. Whoever moves the cursor from c to c + n with
+// a compare-and-exchange owns c to c + n - 1. The cursor only grows, so nobody else gets these; and
+// they are ours, because
+//   - c is below a limit that was read before it;
+//   - limits only grow, and a new range moves the cursor to its first value before it sets its
+//     limit, when the cursor stands at the limit before: so from the cursor on to any limit that
+//     was read before it there are values of one range only.
+// All zero, as fork() leaves it: nothing.
+struct Cursor {
+  std::atomic<std::int64_t> next;
+  std::atomic<std::int64_t> limit;
+  std::atomic<std::int64_t> mark;   // whoever moves `next` up to it or past it has a range fetched
+  std::atomic<std::int64_t> slice;  // how many a thread takes at a time
+};
+
+struct CachedSequence::State : std::enable_shared_from_this<State> {
+  State(CounterStore& its_store, Definition its_definition, const SequenceOptions& options)
+      : store(its_store),
+        definition(std::move(its_definition)),
+        clock(options.clock != nullptr ? *options.clock : system_clock()),
+        entropy(options.entropy != nullptr ? *options.entropy : system_entropy()),
+        horizon(options.horizon),
+        deadline(options.deadline),
+        known{{definition.first, definition.last}},
+        step(definition.step != 0 ? definition.step : kSmallestStep) {}
+
+  // ---- handing out; without the lock
+
+  // The next 1 to `most` values, of which the caller is to use `wanted`.
+  Result<Range> claim(std::int64_t wanted, std::int64_t most);
+  // The same without a fetch. False: there are none.
+  bool cut_at_cursor(std::int64_t most, Range& cut) noexcept;
+  // The same when there are values again. Under the lock, so that those who wait are counted until
+  // they have what they wait for.
+  Result<void> wait_and_cut(std::int64_t wanted, std::int64_t most, Range& cut);
+  // Makes the slice, of the calling thread, `values`.
+  void keep(Slice& slice, const Range& values) noexcept;
+  // Null: the thread is ending, and has none any more.
+  Slice* slice_of_this_thread(std::uint64_t number);
+  void give_back(Slice* slice) noexcept;
+
+  // ---- fetching
+
+  std::unique_lock<std::mutex> locked();
+  void prefetch(std::int64_t lacking);
+  enum class Patience : bool { kOneAttempt, kUntilDeadline };
+  // REQUIRES, of both: `fetching` was set by the caller.
+  void fetch(std::unique_lock<std::mutex>& lock, Patience patience) noexcept;
+  void accept(const Range& values, nanoseconds took);
+  void run() noexcept;
+  void make_current();
+  void learn(nanoseconds lasted);
+  void set_mark();
+  void stop(Error why);
+  [[nodiscard]] std::int64_t wanted_step() const;
+  [[nodiscard]] bool patient_with(Code code, nanoseconds pause) const;
+  [[nodiscard]] std::int64_t values_held() const;
+
+  const OwnedByProcess owned;
+  CounterStore& store;
+  const Definition definition;
+  Clock& clock;
+  Entropy& entropy;
+  const nanoseconds horizon;
+  const nanoseconds deadline;
+
+  const ForkWiped<Cursor> cursor;
+  // Of calls of threads that are ending, which have no slice to count in.
+  std::atomic<std::int64_t> lost{0};
+  std::atomic<std::uint64_t> extra{0};
+
+  std::mutex mutex;
+  std::condition_variable changed;  // a fetch has ended, or all has
+  std::condition_variable asked;    // for the thread
+  std::atomic<bool> is_stopped{false};
+  std::optional<Error> stopped;  // the answer to everybody from now on
+  bool ended = false;            // nothing is left in the store
+
+  // Whose fetch it is writes these, one at a time.
+  KnownCounter known;
+  Tally tally;
+
+  std::int64_t taken = 0;  // values of all ranges
+  Range current;           // what the cursor goes through
+  Range pending;           // the range after it; may have none
+  Instant since;           // when the current range began
+  std::int64_t step;
+  double rate = 0;        // ids a nanosecond, of the range before
+  nanoseconds latency{};  // of the store: the longest of late
+
+  bool fetching = false;
+  bool thread_is_to_fetch = false;
+  std::uint64_t fetches = 0;       // the number of the latest
+  std::uint64_t failed_fetch = 0;  // the number of the latest that failed
+  std::optional<Error> failure;    // and why
+  std::size_t waiting = 0;         // callers that found nothing
+  std::int64_t wanting = 0;        // and how much they want, together
+  std::int64_t lacks = 0;          // what the caller lacks that came to the mark
+  Instant patient_since;           // when the first of them came, or the fetch began
+  nanoseconds paused{};            // since then
+
+  using Slices = std::array<Slice, 64>;  // a page
+  std::deque<ForkWiped<Slices>> slices;
+  std::vector<Slice*> unused;  // of threads that have ended, with what was left
+  std::size_t slice_count = 0;
+
+  std::thread thread;
+  std::shared_ptr<State> left_alone;  // itself, in a child of fork()
+};
+
+constinit thread_local CachedSequence::Holding CachedSequence::holdings_[kHoldings] = {};
+
+namespace {
+
+// Set when the thread has given back its slices: what it runs after that, destructors of other
+// thread_local objects, finds none and takes one value at a time.
+constinit thread_local bool thread_is_ending = false;
+
+}  // namespace
+
+// ---- handing out
+
+Result<Range> CachedSequence::State::claim(std::int64_t wanted, std::int64_t most) {
+  for (;;) {
+    Range cut;
+    if (!cut_at_cursor(most, cut)) {
+      if (auto waited = wait_and_cut(wanted, most, cut); !waited) {
+        return std::unexpected(std::move(waited).error());
+      }
+    }
+    const std::int64_t mark = cursor->mark.load(std::memory_order_relaxed);
+    if (cut.first < mark && mark <= cut.first + cut.count) {
+      prefetch(wanted - cut.count);
+      if (is_stopped.load()) {  // that the store has gone back, perhaps, was found just now
+        lost.fetch_add(cut.count, std::memory_order_relaxed);
+        continue;
+      }
+    }
+    return cut;
+  }
+}
+
+bool CachedSequence::State::cut_at_cursor(std::int64_t most, Range& cut) noexcept {
+  for (;;) {
+    const std::int64_t limit = cursor->limit.load(std::memory_order_acquire);
+    std::int64_t next = cursor->next.load(std::memory_order_acquire);
+    if (next >= limit) return false;
+    const std::int64_t count = std::min(most, limit - next);
+    if (cursor->next.compare_exchange_weak(next, next + count, std::memory_order_acq_rel)) {
+      cut = {next, 1, count};
+      return true;
+    }
+  }
+}
+
+// Either this sees that the sequence has been stopped, or stop() comes after it and sees the slice.
+void CachedSequence::State::keep(Slice& slice, const Range& values) noexcept {
+  const std::int64_t end = values.last() + 1;
+  slice.next.store(values.first, std::memory_order_relaxed);
+  slice.until.store(end, std::memory_order_relaxed);
+  slice.end.store(end, std::memory_order_seq_cst);
+  if (is_stopped.load(std::memory_order_seq_cst)) slice.end.store(kStopped);
+}
+
+Result<void> CachedSequence::State::wait_and_cut(std::int64_t wanted, std::int64_t most,
+                                                 Range& cut) {
+  std::unique_lock lock = locked();
+  std::uint64_t waits_for = 0;  // a fetch
+  const auto answer = [&](Result<void> result) {
+    if (waits_for != 0) {
+      --waiting;
+      wanting -= wanted;
+    }
+    return result;
+  };
+  for (;;) {
+    if (stopped) return answer(std::unexpected(*stopped));
+    if (cut_at_cursor(most, cut)) return answer({});
+    if (pending.count > 0) {
+      make_current();
+      continue;
+    }
+    if (ended) {
+      return answer(std::unexpected(used_up(definition.name, static_cast<std::uint64_t>(wanted),
+                                            definition.last, known.ended)));
+    }
+    if (waits_for != 0 && failed_fetch >= waits_for) return answer(std::unexpected(*failure));
+    if (waits_for == 0) {
+      if (waiting++ == 0) {
+        patient_since = clock.now();
+        paused = {};
+      }
+      wanting += wanted;
+      waits_for = fetching ? fetches : fetches + 1;
+    }
+    if (fetching) {
+      changed.wait(lock);
+    } else {
+      fetching = true;
+      ++fetches;
+      fetch(lock, Patience::kUntilDeadline);
+    }
+  }
+}
+
+CachedSequence::Slice* CachedSequence::State::slice_of_this_thread(std::uint64_t number) {
+  // What this thread has of each sequence, and gives back when it ends.
+  struct Uses {
+    struct Use {
+      std::uint64_t sequence;
+      std::weak_ptr<State> state;
+      Slice* slice;
+    };
+    std::vector<Use> uses;
+
+    ~Uses() {
+      thread_is_ending = true;
+      for (Holding& holding : holdings_) holding = {};
+      for (const Use& use : uses) {
+        if (const auto state = use.state.lock()) state->give_back(use.slice);
+      }
+    }
+  };
+  if (thread_is_ending) return nullptr;
+  thread_local Uses mine;
+  Holding& holding = holdings_[number % kHoldings];
+  if (holding.sequence == number) return holding.slice;
+  const auto found = std::ranges::find(mine.uses, number, &Uses::Use::sequence);
+  if (found != mine.uses.end()) {
+    holding = {number, found->slice};
+    return found->slice;
+  }
+  std::erase_if(mine.uses, [](const Uses::Use& use) { return use.state.expired(); });
+  mine.uses.reserve(mine.uses.size() + 1);
+  const std::lock_guard lock(mutex);
+  if (unused.empty()) {
+    if (slice_count % std::tuple_size_v<Slices> == 0) slices.emplace_back();
+    unused.reserve(slice_count + 1);  // so that giving back never fails
+    unused.push_back(&(*slices.back())[slice_count % std::tuple_size_v<Slices>]);
+    ++slice_count;
+    if (stopped) unused.back()->end.store(kStopped);
+  }
+  Slice* const slice = unused.back();
+  unused.pop_back();
+  mine.uses.push_back({number, weak_from_this(), slice});
+  holding = {number, slice};
+  return slice;
+}
+
+// What is left in the slice goes to the next thread that comes: to it, it is the first it gets, so
+// its values increase.
+void CachedSequence::State::give_back(Slice* slice) noexcept {
+  if (!owned) return;
+  const std::lock_guard lock(mutex);
+  unused.push_back(slice);
+}
+
+// ---- fetching
+
+// A range is exchanged in less time than a thread takes to fall asleep.
+std::unique_lock<std::mutex> CachedSequence::State::locked() {
+  constexpr int kTries = 200;
+  std::unique_lock lock(mutex, std::try_to_lock);
+  for (int i = 0; i < kTries && !lock; ++i) {
+    relax();
+    static_cast<void>(lock.try_lock());
+  }
+  if (!lock) lock.lock();
+  return lock;
+}
+
+// By the one caller that came to the mark, and what it lacks besides what it has got.
+void CachedSequence::State::prefetch(std::int64_t lacking) {
+  std::unique_lock lock = locked();
+  if (stopped || ended || fetching || pending.count > 0) return;
+  if (latency >= kQuick && !thread.joinable()) {
+    try {
+      thread = std::thread(&State::run, this);
+    } catch (const std::system_error&) {
+      return;  // whoever finds nothing fetches it
+    }
+  }
+  fetching = true;
+  ++fetches;
+  lacks = std::max<std::int64_t>(lacking, 0);
+  if (latency < kQuick) {
+    fetch(lock, Patience::kOneAttempt);
+    return;
+  }
+  thread_is_to_fetch = true;
+  lock.unlock();
+  asked.notify_one();
+}
+
+// The thread's whole life.
+void CachedSequence::State::run() noexcept {
+  std::unique_lock lock(mutex);
+  for (;;) {
+    asked.wait(lock, [this] { return thread_is_to_fetch || stopped; });
+    if (!std::exchange(thread_is_to_fetch, false)) return;
+    fetch(lock, Patience::kUntilDeadline);
+  }
+}
+
+// noexcept: with no memory left it is better to end the process than to leave callers waiting.
+void CachedSequence::State::fetch(std::unique_lock<std::mutex>& lock, Patience patience) noexcept {
+  if (waiting == 0) {
+    patient_since = clock.now();
+    paused = {};
+  }
+  nanoseconds pause = kFirstPause;
+  while (!stopped) {
+    const std::int64_t count = std::max({wanted_step(), wanting, lacks});
+    lock.unlock();
+    const Instant begin = clock.now();
+    Result<Range> values =
+        believed_advance(store, definition.name, known, count, Take::kTail, definition.name, tally);
+    const nanoseconds took = clock.now() - begin;
+    lock.lock();
+    if (values) {
+      accept(*values, took);
+      break;
+    }
+    const Code code = values.error().code;
+    if (code == Code::kOutOfRange) {
+      ended = true;
+      break;
+    }
+    if (code == Code::kDataLoss) {
+      stop(std::move(values).error());
+      break;
+    }
+    // So that many unknown outcomes cost no more than two of the first.
+    if (outcome_unknown(code)) step = std::max(step / 2, std::min(step, kSmallestStep));
+    if (patience == Patience::kOneAttempt || !patient_with(code, pause)) {
+      if (patience == Patience::kUntilDeadline) {
+        failed_fetch = fetches;
+        failure = std::move(values).error();
+      }
+      set_mark();
+      break;
+    }
+    const auto half = static_cast<std::uint64_t>(pause.count() / 2);
+    const nanoseconds jittered{static_cast<std::int64_t>(half + entropy.draw() % (half + 1))};
+    paused += jittered;
+    pause = std::min(pause * 2, kLongestPause);
+    lock.unlock();
+    clock.sleep_until(clock.now() + jittered);
+    lock.lock();
+  }
+  fetching = false;
+  lacks = 0;
+  changed.notify_all();
+}
+
+// Bounded by the clock and, should it stand still or go back, by the pauses made.
+bool CachedSequence::State::patient_with(Code code, nanoseconds pause) const {
+  if (code != Code::kUnavailable && !outcome_unknown(code)) return false;
+  return paused + pause <= deadline && clock.now() - patient_since + pause <= deadline;
+}
+
+void CachedSequence::State::accept(const Range& values, nanoseconds took) {
+  latency = std::max(std::min(took, deadline), latency - latency / 8);
+  taken += values.count;
+  pending = values;
+  if (!stopped && cursor->next.load() >= cursor->limit.load()) make_current();
+}
+
+// REQUIRES: the cursor stands at the limit; `pending` has values.
+void CachedSequence::State::make_current() {
+  const Instant now = clock.now();
+  if (current.count > 0) learn(now - since);
+  since = now;
+  current = std::exchange(pending, Range{});
+  const auto threads = static_cast<std::int64_t>(slice_count - unused.size());
+  cursor->slice.store(std::clamp<std::int64_t>(
+                          current.count / (4 * std::max<std::int64_t>(threads, 1)), 1, kSliceSize),
+                      std::memory_order_relaxed);
+  cursor->next.store(current.first, std::memory_order_release);
+  set_mark();
+  cursor->limit.store(current.last() + 1, std::memory_order_release);
+}
+
+// Where so much is left that it lasts for two fetches; but when half of the range is used up at
+// latest, since the rate may rise.
+void CachedSequence::State::set_mark() {
+  const std::int64_t end = current.last() + 1;
+  const std::int64_t next = cursor->next.load();
+  const auto used_meanwhile = static_cast<std::int64_t>(
+      std::min(2 * rate * static_cast<double>(latency.count()), static_cast<double>(kLargestStep)));
+  const std::int64_t left = std::max((end - next) / 2, used_meanwhile);
+  cursor->mark.store(std::max(next + 1, end - left), std::memory_order_relaxed);
+}
+
+// From how long a range lasted.
+void CachedSequence::State::learn(nanoseconds lasted) {
+  const auto ns = static_cast<double>(std::max<std::int64_t>(lasted.count(), 1));
+  rate = static_cast<double>(current.count) / ns;
+  if (definition.step != 0) return;
+  const auto wanted = static_cast<std::int64_t>(
+      std::min(rate * static_cast<double>(horizon.count()), static_cast<double>(kLargestStep)));
+  step = std::clamp(std::clamp(wanted, step / kShrinkage, step * kGrowth), kSmallestStep,
+                    kLargestStep);
+}
+
+std::int64_t CachedSequence::State::wanted_step() const {
+  if (definition.step != 0) return definition.step;
+  const std::int64_t left = definition.last - known.floor + 1;
+  return std::min(step, std::max(left / kLargestShare, kSmallestStep));
+}
+
+void CachedSequence::State::stop(Error why) {
+  if (!stopped) stopped = std::move(why);
+  // In this order: who finds its slice stopped must find nothing at the cursor, or the rest of the
+  // slice would be overwritten and be missing from the waste.
+  cursor->limit.store(kStopped);
+  is_stopped.store(true, std::memory_order_seq_cst);
+  for (std::size_t i = 0; i < slice_count; ++i) {
+    Slices& page = *slices[i / std::tuple_size_v<Slices>];
+    page[i % std::tuple_size_v<Slices>].end.store(kStopped, std::memory_order_seq_cst);
+  }
+  changed.notify_all();
+  asked.notify_all();
+}
+
+std::int64_t CachedSequence::State::values_held() const {
+  std::int64_t held =
+      pending.count + std::max<std::int64_t>(current.last() + 1 - cursor->next.load(), 0);
+  for (std::size_t i = 0; i < slice_count; ++i) {
+    const Slices& page = *slices[i / std::tuple_size_v<Slices>];
+    const Slice& slice = page[i % std::tuple_size_v<Slices>];
+    const std::int64_t left =
+        slice.until.load(std::memory_order_relaxed) - slice.next.load(std::memory_order_relaxed);
+    held += std::clamp<std::int64_t>(left, 0, kSliceSize);
+  }
+  return held;
+}
+
+// ---- the sequence
+
+CachedSequence::CachedSequence(std::shared_ptr<State> state) noexcept
+    : number_([] {
+        static std::atomic<std::uint64_t> sequences{0};
+        return sequences.fetch_add(1) + 1;
+      }()),
+      state_(std::move(state)) {}
+
+CachedSequence::~CachedSequence() {
+  if (state_->owned) {
+    close();
+    return;
+  }
+  // In a child of fork() the lock may be held and the thread is not there: nothing is touched.
+  state_->left_alone = state_;
+}
+
+Result<std::unique_ptr<Sequence>> open_cached(Store& store, Definition definition,
+                                              const SequenceOptions& options) {
+  if (auto counters = read_counters(store, definition); !counters) {
+    return std::unexpected(std::move(counters).error());
+  }
+  auto state =
+      std::make_shared<CachedSequence::State>(*store.counters(), std::move(definition), options);
+  return std::unique_ptr<Sequence>(new CachedSequence(std::move(state)));
+}
+
+const Definition& CachedSequence::definition() const noexcept { return state_->definition; }
+
+Result<std::int64_t> CachedSequence::next_slice() {
+  State& state = *state_;
+  if (!state.owned) return std::unexpected(inherited_through_fork(state.definition.name));
+  Slice* const slice = state.slice_of_this_thread(number_);
+  if (slice != nullptr) {
+    const std::int64_t value = slice->next.load(std::memory_order_relaxed);
+    if (value < slice->end.load(std::memory_order_relaxed)) {
+      slice->next.store(value + 1, std::memory_order_relaxed);
+      return value;
+    }
+  }
+  const std::int64_t most =
+      slice != nullptr ? std::max<std::int64_t>(state.cursor->slice.load(), 1) : 1;
+  const Result<Range> values = state.claim(1, most);
+  if (!values) return std::unexpected(values.error());
+  if (values->count > 1) state.keep(*slice, {values->first + 1, 1, values->count - 1});
+  return values->first;
+}
+
+Result<void> CachedSequence::next(std::span<std::int64_t> out) {
+  State& state = *state_;
+  if (!state.owned) return std::unexpected(inherited_through_fork(state.definition.name));
+  if (out.empty()) return {};
+  const auto all = static_cast<std::int64_t>(out.size());
+  if (auto right = check_count(state.definition, all); !right) return right;
+  Slice* const slice = state.slice_of_this_thread(number_);
+  std::size_t filled = 0;
+  if (slice != nullptr) {
+    std::int64_t value = slice->next.load(std::memory_order_relaxed);
+    const std::int64_t end = slice->end.load(std::memory_order_relaxed);
+    while (filled < out.size() && value < end) out[filled++] = value++;
+    slice->next.store(value, std::memory_order_relaxed);
+  }
+  while (filled < out.size()) {
+    const auto wanted = static_cast<std::int64_t>(out.size() - filled);
+    const std::int64_t most =
+        slice != nullptr ? std::max(wanted, state.cursor->slice.load()) : wanted;
+    const Result<Range> values = state.claim(wanted, most);
+    if (!values) {
+      const auto lost = static_cast<std::int64_t>(filled);
+      (slice != nullptr ? slice->lost : state.lost).fetch_add(lost, std::memory_order_relaxed);
+      return std::unexpected(values.error());
+    }
+    const std::int64_t used = std::min(wanted, values->count);
+    for (std::int64_t i = 0; i < used; ++i) out[filled++] = values->at(i);
+    if (used < values->count) state.keep(*slice, {values->at(used), 1, values->count - used});
+  }
+  (slice != nullptr ? slice->extra : state.extra)
+      .fetch_add(out.size() - 1, std::memory_order_relaxed);
+  return {};
+}
+
+std::int64_t CachedSequence::held() const noexcept {
+  State& state = *state_;
+  if (!state.owned) return 0;
+  const std::lock_guard lock(state.mutex);
+  return state.stopped ? 0 : state.values_held();
+}
+
+std::size_t CachedSequence::waiting() const noexcept {
+  State& state = *state_;
+  if (!state.owned) return 0;
+  const std::lock_guard lock(state.mutex);
+  return state.waiting;
+}
+
+void CachedSequence::close() noexcept {
+  State& state = *state_;
+  if (!state.owned) return;
+  std::unique_lock lock(state.mutex);
+  state.stop({Code::kUnavailable, "sequence " + state.definition.name + ": closed"});
+  state.changed.wait(lock, [&state] { return !state.fetching; });
+  std::thread thread = std::move(state.thread);
+  lock.unlock();
+  if (thread.joinable()) thread.join();
+}
+
+SequenceStatistics CachedSequence::statistics() const noexcept {
+  State& state = *state_;
+  if (!state.owned) return {};
+  const std::lock_guard lock(state.mutex);
+  std::int64_t lost = state.lost.load(std::memory_order_relaxed);
+  std::uint64_t extra = state.extra.load(std::memory_order_relaxed);
+  for (std::size_t i = 0; i < state.slice_count; ++i) {
+    const auto& page = *state.slices[i / std::tuple_size_v<State::Slices>];
+    const Slice& slice = page[i % std::tuple_size_v<State::Slices>];
+    lost += slice.lost.load(std::memory_order_relaxed);
+    extra += slice.extra.load(std::memory_order_relaxed);
+  }
+  const std::int64_t held = state.values_held();
+  const std::int64_t values = std::max<std::int64_t>(state.taken - held - lost, 0);
+  return {.requests = std::max(static_cast<std::uint64_t>(values), extra) - extra,
+          .rounds = state.tally.round_trips(),
+          .values = values,
+          .waste = state.tally.waste() + lost + (state.stopped ? held : 0)};
+}
+
+Result<std::unique_ptr<CachedSequence>> CachedSequence::open(Store& store, std::string_view name,
+                                                             const SequenceOptions& options) {
+  Opened opened = open_sequence(store, name, options);
+  if (!opened) return std::unexpected(std::move(opened).error());
+  if (auto* const cached = dynamic_cast<CachedSequence*>(opened->get())) {
+    [[maybe_unused]] const Sequence* const same = opened->release();
+    return std::unique_ptr<CachedSequence>(cached);
+  }
+  const std::string strategy(idmint::name((*opened)->definition().strategy));
+  return std::unexpected(
+      error_at(store, Code::kFailedPrecondition, name,
+               "it is " + strategy + ", not cached; open it with open_sequence()"));
+}
+
+}  // namespace idmint

@@ -1,0 +1,753 @@
+#include "idmint/cached_sequence.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/fakes/gated_store.h"
+#include "tests/fakes/scripted.h"
+
+namespace idmint {
+namespace {
+
+using fakes::GatedStore;
+using fakes::ManualClock;
+using fakes::ScriptedEntropy;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+using std::chrono::seconds;
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+constexpr Instant kStart{seconds{1'800'000'000}};
+
+// Every reading takes a while, so that the store seems far away and is asked by the sequence's own
+// thread. Remembers how long it was asked to sleep; it sleeps by moving on, or not at all.
+class TickingClock final : public Clock {
+ public:
+  explicit TickingClock(bool stands_still_in_sleep = false) : lazy_(stands_still_in_sleep) {}
+
+  Instant now() noexcept override {
+    const std::lock_guard lock(mutex_);
+    return now_ += lazy_ ? nanoseconds{0} : nanoseconds{20'000};
+  }
+  void sleep_until(Instant when) noexcept override {
+    const std::lock_guard lock(mutex_);
+    sleeps_.push_back(when - now_);
+    if (!lazy_) now_ = std::max(now_, when);
+  }
+
+  [[nodiscard]] std::vector<nanoseconds> sleeps() {
+    const std::lock_guard lock(mutex_);
+    return sleeps_;
+  }
+
+ private:
+  const bool lazy_;
+  std::mutex mutex_;
+  Instant now_ = kStart;
+  std::vector<nanoseconds> sleeps_;
+};
+
+Definition tickets(std::int64_t step, std::int64_t last = kLargestValue) {
+  return {.name = "tickets", .strategy = Strategy::kCached, .first = 1, .last = last, .step = step};
+}
+
+// The manual clock stands still, so the store seems to be quick: callers ask it themselves.
+struct Fixture {
+  explicit Fixture(const Definition& definition) : Fixture(definition, nullptr) {}
+  Fixture(const Definition& definition, Clock* clock) : used_clock(clock) {
+    EXPECT_TRUE(create_sequence(store, definition));
+    sequence = open();
+  }
+
+  std::unique_ptr<CachedSequence> open() {
+    return CachedSequence::open(
+               store, "tickets",
+               {.clock = used_clock != nullptr ? used_clock : &manual, .entropy = &entropy})
+        .value();
+  }
+  Result<std::vector<std::int64_t>> next(std::size_t count) const {
+    std::vector<std::int64_t> values(count);
+    if (auto got = sequence->next(values); !got) return std::unexpected(got.error());
+    return values;
+  }
+  void wait_for_waiting(std::size_t n) const {
+    while (sequence->waiting() < n) std::this_thread::yield();
+  }
+  std::vector<std::int64_t> counts() const {
+    std::vector<std::int64_t> all;
+    for (const auto& advance : store.advances()) all.push_back(advance.count);
+    return all;
+  }
+
+  ManualClock manual{kStart};
+  ScriptedEntropy entropy;
+  Clock* used_clock;
+  GatedStore store;
+  std::unique_ptr<CachedSequence> sequence;
+};
+
+Code code(const Result<std::int64_t>& result) {
+  EXPECT_FALSE(result) << "value " << *result;
+  return result ? Code::kInternal : result.error().code;
+}
+
+void in_child(const std::function<bool()>& check) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(check() ? 0 : 1);
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+// ---- ranges
+
+TEST(CachedSequence, OneThreadGetsAllValuesInOrder) {
+  Fixture f(tickets(10));
+  for (std::int64_t value = 1; value <= 1000; ++value) ASSERT_EQ(f.sequence->next(), value);
+  EXPECT_THAT(f.counts(), Each(10)) << "as the definition says";
+  EXPECT_THAT(f.store.advances(), Each(testing::Field(&GatedStore::Advance::take, Take::kTail)));
+}
+
+TEST(CachedSequence, OpeningTakesNothingAndOneValueLittle) {
+  Fixture f(tickets(0));
+  EXPECT_TRUE(f.store.advances().empty());
+  EXPECT_EQ(f.sequence->next(), 1);
+  EXPECT_THAT(f.counts(), ElementsAre(16));
+  EXPECT_EQ(f.sequence->held(), 15);
+  EXPECT_EQ(f.sequence->statistics().waste, 0);
+  f.sequence->close();
+  EXPECT_EQ(f.sequence->held(), 0);
+  EXPECT_EQ(f.sequence->statistics().waste, 15);
+}
+
+TEST(CachedSequence, TheNextRangeIsFetchedWhenHalfOfOneIsLeft) {
+  Fixture f(tickets(100));
+  ASSERT_TRUE(f.next(49));
+  EXPECT_THAT(f.counts(), SizeIs(1));
+  ASSERT_TRUE(f.next(40));
+  EXPECT_THAT(f.counts(), SizeIs(2));
+  ASSERT_TRUE(f.next(40));
+  EXPECT_THAT(f.counts(), SizeIs(2));
+}
+
+TEST(CachedSequence, ARangeThatIsUsedUpTooSoonIsFollowedByALargerOne) {
+  Fixture f(tickets(0));
+  while (f.counts().size() < 9) ASSERT_TRUE(f.sequence->next());
+  EXPECT_THAT(f.counts(), ElementsAre(16, 16, 128, 1024, 8192, 65536, 524288, 4194304, 10'000'000))
+      << "no time passes: it grows as fast as it may, to the largest";
+}
+
+TEST(CachedSequence, AStepFollowsTheRateUpAndDown) {
+  Fixture f(tickets(0));
+  const auto one_each = [&](nanoseconds time, std::size_t fetches) {
+    while (f.counts().size() < fetches) {
+      ASSERT_TRUE(f.sequence->next());
+      f.manual.advance(time);
+    }
+  };
+  one_each(milliseconds{100}, 5);
+  EXPECT_THAT(f.counts(),
+              ElementsAre(16, 16, 100, testing::AllOf(testing::Ge(90), testing::Le(110)),
+                          testing::AllOf(testing::Ge(90), testing::Le(110))))
+      << "10 a second for the horizon of 10 s";
+  one_each(seconds{60}, 12);
+  EXPECT_EQ(f.counts().back(), 16);
+}
+
+TEST(CachedSequence, AStepIsASmallPartOfWhatIsLeft) {
+  Fixture f(tickets(0, 25'600));
+  for (int i = 0; i < 25'000; ++i) ASSERT_TRUE(f.sequence->next());
+  EXPECT_THAT(f.counts(), Each(testing::Le(100)));
+}
+
+TEST(CachedSequence, AClockThatGoesBackMakesTheStepLargerAndNothingElse) {
+  Fixture f(tickets(0));
+  for (std::int64_t value = 1; value < 1000; ++value) {
+    ASSERT_EQ(f.sequence->next(), value);
+    f.manual.advance(-seconds{10});
+  }
+}
+
+TEST(CachedSequence, EverythingIsHandedOutBeforeItIsUsedUp) {
+  Fixture f(tickets(10, 25));
+  for (std::int64_t value = 1; value <= 25; ++value) ASSERT_EQ(f.sequence->next(), value);
+  for (int i = 0; i < 3; ++i) {
+    const Result<std::int64_t> more = f.sequence->next();
+    ASSERT_FALSE(more);
+    EXPECT_EQ(more.error().code, Code::kOutOfRange);
+    EXPECT_THAT(more.error().message, HasSubstr("sequence tickets: used up; 25 is the last"));
+  }
+  EXPECT_LE(f.counts().size(), 4U) << "a store that has no more is not asked again";
+  EXPECT_EQ(f.sequence->statistics().values, 25);
+  EXPECT_EQ(f.sequence->statistics().waste, 0);
+}
+
+TEST(CachedSequence, TheLargestValuesDoNotOverflow) {
+  Definition definition = tickets(kLargestValue);
+  definition.first = kLargestValue - 5;
+  Fixture f(definition);
+  for (int i = 5; i >= 0; --i) ASSERT_EQ(f.sequence->next(), kLargestValue - i);
+  EXPECT_EQ(code(f.sequence->next()), Code::kOutOfRange);
+}
+
+// ---- several values in one call
+
+TEST(CachedSequence, ACallForMoreThanARangeAsksForWhatIsMissing) {
+  Fixture f(tickets(10));
+  ASSERT_EQ(f.sequence->next(), 1);
+  const auto values = f.next(1000).value();
+  EXPECT_TRUE(std::ranges::is_sorted(values));
+  EXPECT_EQ(values.front(), 2);
+  EXPECT_EQ(values.back(), 1001);
+  EXPECT_LE(f.counts().size(), 4U);
+}
+
+TEST(CachedSequence, SmallCallsShareASlice) {
+  Fixture f(tickets(1000));
+  EXPECT_THAT(f.next(3).value(), ElementsAre(1, 2, 3));
+  EXPECT_THAT(f.next(2).value(), ElementsAre(4, 5));
+  EXPECT_EQ(f.sequence->next(), 6);
+  EXPECT_TRUE(f.next(0));
+  const SequenceStatistics is = f.sequence->statistics();
+  EXPECT_EQ(is.requests, 3U);
+  EXPECT_EQ(is.values, 6);
+  EXPECT_EQ(is.rounds, 1U);
+  EXPECT_EQ(f.sequence->held(), 994);
+}
+
+TEST(CachedSequence, ACallThatFailsLosesWhatItHad) {
+  Fixture f(tickets(10, 25));
+  ASSERT_TRUE(f.next(20));
+  EXPECT_EQ(f.next(6).error().code, Code::kOutOfRange);
+  EXPECT_EQ(f.sequence->statistics().values, 20);
+  EXPECT_EQ(f.sequence->statistics().requests, 1U);
+  EXPECT_EQ(f.sequence->statistics().waste, 5);
+}
+
+TEST(CachedSequence, WantsNoMoreThanItsLargestCount) {
+  Definition definition = tickets(10);
+  definition.largest_count = 3;
+  Fixture f(definition);
+  EXPECT_EQ(f.next(4).error().code, Code::kInvalidArgument);
+  EXPECT_THAT(f.next(3).value(), ElementsAre(1, 2, 3));
+}
+
+// ---- fetching ahead
+
+TEST(CachedSequence, NobodyWaitsForAFetchAsLongAsThereAreValues) {
+  TickingClock clock;
+  Fixture f(tickets(1000), &clock);
+  ASSERT_EQ(f.sequence->next(), 1);
+  f.store.shut_gate();
+  for (std::int64_t value = 2; value <= 600; ++value) ASSERT_EQ(f.sequence->next(), value);
+  f.store.wait_for_advances(2);
+  for (std::int64_t value = 601; value <= 1000; ++value) ASSERT_EQ(f.sequence->next(), value);
+  f.store.open_gate();
+  for (std::int64_t value = 1001; value <= 5000; ++value) ASSERT_EQ(f.sequence->next(), value);
+  EXPECT_EQ(f.store.most_in_flight(), 1U);
+}
+
+TEST(CachedSequence, ItIsFetchedSoonerWhereTheStoreTakesLonger) {
+  Fixture f(tickets(1000));
+  ASSERT_EQ(f.sequence->next(), 1);
+  f.store.shut_gate();
+  std::thread other([&] {
+    while (f.sequence->next().value() < 600) {
+    }
+  });
+  f.store.wait_for_advances(2);
+  f.manual.advance(seconds{1});  // so long does the fetch take, and the range last
+  f.store.let_one_pass();
+  other.join();
+  while (f.sequence->next().value() <= 1000) {
+  }
+  f.store.wait_for_advances(3);
+  EXPECT_GT(f.sequence->held(), 900) << "1000 values are too few for another fetch: ask at once";
+  f.store.open_gate();
+}
+
+TEST(CachedSequence, WaitersShareOneFetchAndTheNextBringsWhatTheyWant) {
+  TickingClock clock;
+  Fixture f(tickets(1), &clock);
+  f.store.shut_gate();
+  std::vector<std::thread> threads;
+  std::array<Result<std::int64_t>, 8> got;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    threads.emplace_back([&, i] { got[i] = f.sequence->next(); });
+    f.wait_for_waiting(i + 1);
+  }
+  EXPECT_THAT(f.counts(), ElementsAre(1)) << "the first asked, the others wait";
+  f.store.open_gate();
+  for (std::thread& thread : threads) thread.join();
+  std::set<std::int64_t> values;
+  for (const auto& each : got) values.insert(each.value());
+  EXPECT_THAT(values, SizeIs(8));
+  EXPECT_EQ(f.counts().at(1), 7) << "one for each that waits";
+  EXPECT_EQ(f.store.most_in_flight(), 1U);
+  EXPECT_EQ(f.sequence->waiting(), 0U);
+}
+
+// ---- errors
+
+TEST(CachedSequence, AnErrorReachesEveryWaiterAndTheNextCallTriesAfresh) {
+  TickingClock clock;
+  Fixture f(tickets(10), &clock);
+  f.store.shut_gate();
+  f.store.fail_next({{Code::kPermissionDenied, "read only"}, false});
+  std::vector<std::thread> threads;
+  std::array<Result<std::int64_t>, 8> got;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    threads.emplace_back([&, i] { got[i] = f.sequence->next(); });
+    f.wait_for_waiting(i + 1);
+  }
+  f.store.open_gate();
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& each : got) {
+    EXPECT_EQ(code(each), Code::kPermissionDenied);
+    EXPECT_EQ(each.error().message, "read only");
+  }
+  EXPECT_THAT(f.counts(), SizeIs(1));
+  EXPECT_EQ(f.sequence->next(), 1);
+}
+
+TEST(CachedSequence, WhatMaySucceedLaterIsTriedAgainAfterLongerAndLongerPauses) {
+  TickingClock clock;
+  Fixture f(tickets(10), &clock);
+  f.entropy.push(std::array<std::uint8_t, 16>{});  // no chance in the first two
+  for (int i = 0; i < 9; ++i) f.store.fail_next({{Code::kUnavailable, "busy"}, false});
+  EXPECT_EQ(f.sequence->next(), 1);
+  const std::vector<nanoseconds> sleeps = clock.sleeps();
+  ASSERT_THAT(sleeps, SizeIs(9));
+  EXPECT_EQ(sleeps[0], milliseconds{5});
+  EXPECT_EQ(sleeps[1], milliseconds{10});
+  nanoseconds longest = milliseconds{10};
+  for (const nanoseconds sleep : sleeps) {
+    EXPECT_GE(sleep, longest / 2);
+    EXPECT_LE(sleep, longest);
+    longest = std::min<nanoseconds>(longest * 2, milliseconds{200});
+  }
+  EXPECT_NE(sleeps[7], sleeps[8]) << "chance";
+}
+
+TEST(CachedSequence, ACallerWaitsNoLongerThanTheDeadline) {
+  for (const bool stands_still : {false, true}) {
+    TickingClock clock(stands_still);
+    Fixture f(tickets(10), &clock);
+    for (int i = 0; i < 1000; ++i) f.store.fail_next({{Code::kUnavailable, "busy"}, false});
+    const Result<std::int64_t> got = f.sequence->next();
+    EXPECT_EQ(code(got), Code::kUnavailable);
+    EXPECT_EQ(got.error().message, "busy");
+    nanoseconds slept{};
+    for (const nanoseconds sleep : clock.sleeps()) slept += sleep;
+    EXPECT_LE(slept, seconds{5});
+    EXPECT_GE(slept, seconds{4});
+  }
+}
+
+TEST(CachedSequence, AFetchAheadThatFailsIsNoCallersConcern) {
+  Fixture f(tickets(100));
+  ASSERT_EQ(f.sequence->next(), 1);
+  for (int i = 0; i < 3; ++i) f.store.fail_next({{Code::kUnavailable, "busy"}, false});
+  for (std::int64_t value = 2; value <= 300; ++value) ASSERT_EQ(f.sequence->next(), value);
+  EXPECT_EQ(f.manual.sleeps(), 0) << "one attempt each, of a caller that has values";
+}
+
+TEST(CachedSequence, ARangeOfUnknownOutcomeIsLost) {
+  for (const Code unknown : {Code::kUnknown, Code::kDeadlineExceeded}) {
+    for (const bool applied : {false, true}) {
+      Fixture f(tickets(10));
+      f.store.fail_next({{unknown, "no reply"}, applied});
+      EXPECT_EQ(f.sequence->next(), applied ? 11 : 1);
+      EXPECT_EQ(f.sequence->statistics().waste, 10);
+      EXPECT_EQ(f.sequence->statistics().rounds, 2U);
+    }
+  }
+}
+
+TEST(CachedSequence, ManyUnknownOutcomesCostNoMoreThanTwo) {
+  Fixture f(tickets(0));
+  while (f.counts().size() < 5) ASSERT_TRUE(f.sequence->next());  // 8192 by now
+  const std::int64_t held = f.sequence->held();
+  for (int i = 0; i < 20; ++i) f.store.fail_next({{Code::kUnknown, "no reply"}, true});
+  for (std::int64_t i = 0; i < held; ++i) ASSERT_TRUE(f.sequence->next());
+  ASSERT_TRUE(f.sequence->next());
+  EXPECT_LE(f.sequence->statistics().waste, 2 * 65536 + 20 * 16);
+  EXPECT_GT(f.sequence->statistics().waste, 0);
+}
+
+TEST(CachedSequence, AStoreThatWentBackMakesEverythingHeldVoid) {
+  Fixture f(tickets(100));
+  ASSERT_TRUE(f.next(10));
+  std::thread([&] { ASSERT_TRUE(f.sequence->next()); }).join();
+  f.store.set_next("tickets", 50);
+  Result<std::int64_t> got = 0;
+  for (int i = 0; i < 100 && got; ++i) got = f.sequence->next();
+  EXPECT_EQ(code(got), Code::kDataLoss);
+  EXPECT_EQ(f.sequence->held(), 0);
+  EXPECT_EQ(f.sequence->statistics().values, 11) << "found when the next range was fetched";
+  f.store.set_next("tickets", 1000);
+  EXPECT_EQ(code(f.sequence->next()), Code::kDataLoss) << "for ever";
+  EXPECT_EQ(f.next(2).error().code, Code::kDataLoss);
+  std::thread([&] { EXPECT_EQ(code(f.sequence->next()), Code::kDataLoss); }).join();
+}
+
+TEST(CachedSequence, AnotherThreadsSliceIsVoidToo) {
+  Fixture f(tickets(100));
+  ASSERT_TRUE(f.sequence->next());
+  ASSERT_TRUE(f.sequence->next());  // has a slice now
+  f.store.lose("tickets");
+  std::thread([&] {
+    while (f.sequence->next()) {
+    }
+  }).join();
+  EXPECT_EQ(code(f.sequence->next()), Code::kDataLoss);
+}
+
+TEST(CachedSequence, ValuesBeyondTheLastOneThatIsKnownAreNotHandedOut) {
+  Fixture f(tickets(10, 25));
+  ASSERT_TRUE(extend_sequence(f.store, "tickets", 1000));
+  Result<std::int64_t> got = 0;
+  while (got) {
+    got = f.sequence->next();
+    ASSERT_LE(got.value_or(0), 25);
+  }
+  EXPECT_EQ(got.error().code, Code::kOutOfRange);
+  EXPECT_THAT(got.error().message, HasSubstr("extended"));
+}
+
+TEST(CachedSequence, RetiringAndRaisingDoNotRecallWhatIsHeld) {
+  Fixture f(tickets(100));
+  ASSERT_EQ(f.sequence->next(), 1);
+  ASSERT_TRUE(raise_sequence(f.store, "tickets", 5000));
+  EXPECT_EQ(f.sequence->held(), 99);
+  for (std::int64_t value = 2; value <= 100; ++value) ASSERT_EQ(f.sequence->next(), value);
+  EXPECT_EQ(f.sequence->next(), 5001);
+  ASSERT_TRUE(retire_sequence(f.store, "tickets"));
+  for (std::int64_t left = f.sequence->held(); left > 0; --left) ASSERT_TRUE(f.sequence->next());
+  EXPECT_EQ(code(f.sequence->next()), Code::kFailedPrecondition);
+}
+
+TEST(CachedSequence, IsOpenedUnderItsOwnStrategyOnly) {
+  Fixture f(tickets(10));
+  ASSERT_TRUE(create_sequence(f.store, {.name = "orders"}));
+  EXPECT_EQ(CachedSequence::open(f.store, "orders").error().code, Code::kFailedPrecondition);
+  EXPECT_EQ(CachedSequence::open(f.store, "none").error().code, Code::kNotFound);
+  f.store.lose("tickets");
+  EXPECT_EQ(CachedSequence::open(f.store, "tickets").error().code, Code::kDataLoss);
+}
+
+// ---- closing
+
+TEST(CachedSequence, CloseEndsEveryThreadsSlice) {
+  Fixture f(tickets(1000));
+  ASSERT_TRUE(f.next(2));
+  std::atomic<int> step{0};
+  std::thread other([&] {
+    EXPECT_TRUE(f.sequence->next());
+    EXPECT_TRUE(f.sequence->next());
+    step.store(1);
+    while (step.load() < 2) std::this_thread::yield();
+    EXPECT_EQ(code(f.sequence->next()), Code::kUnavailable);
+  });
+  while (step.load() < 1) std::this_thread::yield();
+  f.sequence->close();
+  step.store(2);
+  other.join();
+  EXPECT_EQ(code(f.sequence->next()), Code::kUnavailable);
+  EXPECT_EQ(f.next(3).error().code, Code::kUnavailable);
+  EXPECT_EQ(f.sequence->statistics().values, 4);
+  EXPECT_EQ(f.sequence->statistics().waste, 996);
+  EXPECT_EQ(f.sequence->held(), 0);
+}
+
+TEST(CachedSequence, CloseAnswersAllThatWaitAndWaitsForTheFetch) {
+  TickingClock clock;
+  Fixture f(tickets(10), &clock);
+  f.store.shut_gate();
+  std::thread leader([&] { EXPECT_EQ(code(f.sequence->next()), Code::kUnavailable); });
+  f.wait_for_waiting(1);
+  std::thread waiter([&] { EXPECT_EQ(code(f.sequence->next()), Code::kUnavailable); });
+  f.wait_for_waiting(2);
+  std::atomic<bool> closed{false};
+  std::thread closer([&] {
+    f.sequence->close();
+    closed.store(true);
+  });
+  waiter.join();
+  for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+  EXPECT_FALSE(closed.load()) << "the fetch is under way";
+  f.store.open_gate();
+  leader.join();
+  closer.join();
+  EXPECT_EQ(f.sequence->statistics().waste, 10) << "it came too late";
+}
+
+TEST(CachedSequence, CloseEndsAFetchAheadThatIsUnderWay) {
+  TickingClock clock;
+  Fixture f(tickets(100), &clock);
+  ASSERT_TRUE(f.next(2));
+  f.store.shut_gate();
+  ASSERT_TRUE(f.next(70));
+  f.store.wait_for_advances(2);
+  std::thread closer([&] { f.sequence->close(); });
+  while (f.sequence->next()) {
+  }
+  f.store.open_gate();
+  closer.join();
+  const SequenceStatistics is = f.sequence->statistics();
+  EXPECT_EQ(is.values + is.waste, 200);
+}
+
+// ---- threads
+
+TEST(CachedSequence, ThreadsThatComeAndGoWasteNothing) {
+  Fixture f(tickets(1000));
+  std::set<std::int64_t> seen;
+  for (int i = 0; i < 300; ++i) {
+    std::thread([&] { seen.insert(f.sequence->next().value()); }).join();
+  }
+  EXPECT_THAT(seen, SizeIs(300));
+  EXPECT_EQ(*seen.rbegin(), 300) << "what one left the next one takes";
+}
+
+TEST(CachedSequence, AThreadMayAskWhileItEnds) {
+  struct AsksAtTheEnd {
+    CachedSequence* sequence = nullptr;
+    std::vector<std::int64_t>* into = nullptr;
+    ~AsksAtTheEnd() {
+      if (sequence == nullptr) return;
+      for (int i = 0; i < 5; ++i) into->push_back(sequence->next().value());
+      std::array<std::int64_t, 3> more{};
+      EXPECT_TRUE(sequence->next(more));
+      into->insert(into->end(), more.begin(), more.end());
+    }
+  };
+  Fixture f(tickets(1000));
+  std::vector<std::int64_t> values;
+  std::thread([&] {
+    thread_local AsksAtTheEnd last;  // begun before the slice is, so it ends after
+    last.sequence = f.sequence.get();
+    last.into = &values;
+    for (int i = 0; i < 3; ++i) values.push_back(f.sequence->next().value());
+  }).join();
+  EXPECT_TRUE(std::ranges::is_sorted(values)) << "increasing";
+  EXPECT_GT(values.at(3), 65) << "not out of the slice of 64, which may be another thread's now";
+  for (int i = 0; i < 200; ++i) values.push_back(f.sequence->next().value());
+  EXPECT_EQ(std::set<std::int64_t>(values.begin(), values.end()).size(), 211U);
+  EXPECT_EQ(f.sequence->statistics().values, 211);
+  EXPECT_EQ(f.sequence->statistics().requests, 209U);
+}
+
+TEST(CachedSequence, AThreadMayUseManySequencesAndTheyMayEndBeforeIt) {
+  constexpr std::size_t kSequences = 30;
+  GatedStore store;
+  std::vector<std::unique_ptr<CachedSequence>> all;
+  for (std::size_t i = 0; i < kSequences; ++i) {
+    Definition definition = tickets(100);
+    definition.name += std::to_string(i);
+    ASSERT_TRUE(create_sequence(store, definition));
+    all.push_back(CachedSequence::open(store, definition.name).value());
+  }
+  for (std::int64_t value = 1; value <= 500; ++value) {
+    for (const auto& sequence : all) ASSERT_EQ(sequence->next(), value);
+  }
+  std::atomic<int> step{0};
+  std::thread outlives([&] {
+    for (const auto& sequence : all) EXPECT_GT(sequence->next().value(), 500);
+    step.store(1);
+    while (step.load() < 2) std::this_thread::yield();
+  });
+  while (step.load() < 1) std::this_thread::yield();
+  all.clear();
+  ASSERT_TRUE(create_sequence(store, tickets(100)));
+  const auto later = CachedSequence::open(store, "tickets").value();
+  EXPECT_EQ(later->next(), 1);
+  step.store(2);
+  outlives.join();
+}
+
+// No value twice, over threads that stay and threads that come and go, one value or many at a time,
+// of several sequences over one counter, which end and are opened again; each thread's increase;
+// and the books balance.
+void take_from_all_sides(Clock* clock, std::int64_t step) {
+  constexpr std::size_t kThreads = 4;
+  constexpr int kCalls = 4000;
+  GatedStore store;
+  ASSERT_TRUE(create_sequence(store, tickets(step)));
+  std::vector<std::vector<std::int64_t>> got(kThreads * 2);
+  std::int64_t values = 0;
+  std::int64_t waste = 0;
+  for (int round = 0; round < 3; ++round) {
+    std::array<std::unique_ptr<CachedSequence>, 2> sequences;
+    for (auto& each : sequences) {
+      each = CachedSequence::open(store, "tickets", {.clock = clock}).value();
+    }
+    std::vector<std::thread> threads;
+    for (std::size_t t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&, t] {
+        for (int i = 0; i < kCalls; ++i) {
+          CachedSequence& sequence = *sequences[static_cast<std::size_t>(i) % 2];
+          std::vector<std::int64_t>& mine = got[2 * t + static_cast<std::size_t>(i) % 2];
+          if (i % 50 == 7) {
+            std::array<std::int64_t, 90> many{};
+            ASSERT_TRUE(sequence.next(many));
+            mine.insert(mine.end(), many.begin(), many.end());
+          } else if (i % 1000 == 13) {
+            std::thread([&] { mine.push_back(sequence.next().value()); }).join();
+            mine.pop_back();  // another thread's: smaller, perhaps
+          } else {
+            mine.push_back(sequence.next().value());
+          }
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (auto& each : sequences) {
+      each->close();
+      values += each->statistics().values;
+      waste += each->statistics().waste;
+    }
+    for (const auto& mine : got) ASSERT_TRUE(std::ranges::is_sorted(mine));
+  }
+  std::vector<std::int64_t> all;
+  for (const auto& mine : got) all.insert(all.end(), mine.begin(), mine.end());
+  EXPECT_EQ(all.size() + 3 * kThreads * 4, static_cast<std::size_t>(values));
+  std::ranges::sort(all);
+  EXPECT_EQ(std::ranges::adjacent_find(all), all.end()) << "twice";
+  EXPECT_EQ(values + waste, store.peek("tickets")->next - 1);
+  EXPECT_LE(store.most_in_flight(), 2U) << "one for each sequence";
+}
+
+TEST(CachedSequenceUnderThreads, NoValueTwiceFromAQuickStore) {
+  ManualClock clock(kStart);
+  take_from_all_sides(&clock, 100);
+  take_from_all_sides(&clock, 0);
+}
+
+TEST(CachedSequenceUnderThreads, NoValueTwiceFromADistantStore) {
+  TickingClock clock;
+  take_from_all_sides(&clock, 100);
+  take_from_all_sides(&clock, 0);
+}
+
+TEST(CachedSequenceUnderThreads, CloseAmongCallsEndsThemAndTheBooksBalance) {
+  for (int i = 0; i < 30; ++i) {
+    Fixture f(tickets(200));
+    std::atomic<std::int64_t> got{0};
+    std::atomic<bool> closed{false};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 3; ++t) {
+      threads.emplace_back([&] {
+        for (;;) {
+          const bool after = closed.load();
+          if (!f.sequence->next()) return;
+          EXPECT_FALSE(after) << "a value after close()";
+          got.fetch_add(1);
+        }
+      });
+    }
+    while (got.load() < 1000) std::this_thread::yield();
+    f.sequence->close();
+    closed.store(true);
+    for (std::thread& thread : threads) thread.join();
+    const SequenceStatistics is = f.sequence->statistics();
+    EXPECT_EQ(is.values, got.load());
+    EXPECT_EQ(is.values + is.waste, f.store.peek("tickets")->next - 1);
+  }
+}
+
+// Any order of calls, of three sequences over one counter, under faults of any kind.
+RC_GTEST_PROP(CachedSequenceProperty, NoValueTwiceUnderAnyFaults, ()) {
+  const auto step = *rc::gen::element<std::int64_t>(0, 1, 7, 100);
+  ManualClock clock(kStart);
+  ScriptedEntropy entropy;
+  GatedStore store;
+  RC_ASSERT(create_sequence(store, tickets(step, 3000)).has_value());
+  const auto open = [&] {
+    return CachedSequence::open(store, "tickets", {.clock = &clock, .entropy = &entropy}).value();
+  };
+  std::array<std::unique_ptr<CachedSequence>, 3> sequences{open(), open(), open()};
+  std::set<std::int64_t> seen;
+  const auto commands = *rc::gen::container<std::vector<std::pair<int, int>>>(
+      rc::gen::pair(rc::gen::inRange(0, 12), rc::gen::inRange(0, 3)));
+  for (const auto& [command, which] : commands) {
+    auto& sequence = sequences[static_cast<std::size_t>(which)];
+    if (command == 0) {
+      sequence = open();
+    } else if (command == 1) {
+      store.fail_next({{Code::kUnknown, "no reply"}, which != 0});
+    } else if (command == 2) {
+      store.fail_next({{Code::kUnavailable, "busy"}, false});
+    } else if (command == 3) {
+      clock.advance(seconds{which * 10 - 5});
+    } else {
+      std::vector<std::int64_t> values(static_cast<std::size_t>(command * command));
+      if (!sequence->next(values)) continue;
+      for (const std::int64_t value : values) {
+        RC_ASSERT(value >= 1 && value <= 3000);
+        RC_ASSERT(seen.insert(value).second);
+      }
+    }
+  }
+}
+
+// ---- fork
+
+TEST(CachedSequence, AChildOfForkHoldsNothing) {
+  TickingClock clock;
+  Fixture f(tickets(1000), &clock);
+  ASSERT_TRUE(f.next(600));  // with a slice, a range, and the thread
+  ASSERT_TRUE(f.sequence->next());
+  ASSERT_TRUE(f.sequence->next());
+  in_child([&] {
+    const Result<std::int64_t> one = f.sequence->next();
+    const auto many = f.next(3);
+    const bool refused = !one && one.error().code == Code::kFailedPrecondition && !many &&
+                         many.error().code == Code::kFailedPrecondition;
+    const bool none = f.sequence->held() == 0 && f.sequence->statistics().values == 0 &&
+                      f.sequence->waiting() == 0;
+    f.sequence->close();
+    f.sequence.reset();
+    return refused && none;
+  });
+  EXPECT_EQ(f.sequence->next(), 603) << "the parent goes on";
+}
+
+TEST(CachedSequence, AChildForkedInTheMidstOfAFetchIsNotStuck) {
+  TickingClock clock;
+  Fixture f(tickets(10), &clock);
+  f.store.shut_gate();
+  std::thread waits([&] { EXPECT_TRUE(f.sequence->next()); });
+  f.wait_for_waiting(1);
+  in_child([&] {
+    const bool refused = code(f.sequence->next()) == Code::kFailedPrecondition;
+    f.sequence.reset();
+    return refused;
+  });
+  f.store.open_gate();
+  waits.join();
+}
+
+}  // namespace
+}  // namespace idmint

@@ -1,0 +1,46 @@
+#include "sequences/combined_sequence.h"
+
+#include <utility>
+
+#include "sequences/combiner.h"
+#include "sequences/strategies.h"
+
+namespace idmint {
+
+struct CombinedSequence::State {
+  State(Definition its_definition, const SequenceOptions& options,
+        const std::function<std::unique_ptr<Rounds>(const Definition&)>& make)
+      : definition(std::move(its_definition)),
+        rounds(make(definition)),
+        combiner(*rounds, definition.name, options.max_outstanding) {}
+
+  const Definition definition;
+  const std::unique_ptr<Rounds> rounds;
+  Combiner combiner;
+};
+
+CombinedSequence::CombinedSequence(
+    Definition definition, const SequenceOptions& options,
+    const std::function<std::unique_ptr<Rounds>(const Definition&)>& make)
+    : state_(std::make_unique<State>(std::move(definition), options, make)) {}
+
+CombinedSequence::~CombinedSequence() {
+  // In a child of fork() the locks may be held: nothing is touched.
+  if (!state_->combiner.inherited()) return;
+  [[maybe_unused]] const State* const left_alone = state_.release();
+}
+
+const Definition& CombinedSequence::definition() const noexcept { return state_->definition; }
+
+Result<void> CombinedSequence::next(std::span<std::int64_t> out) {
+  if (out.empty()) return {};
+  const auto count = static_cast<std::int64_t>(out.size());
+  if (auto allowed = check_count(state_->definition, count); !allowed) return allowed;
+  return state_->combiner.fill(out);
+}
+
+SequenceStatistics CombinedSequence::statistics() const noexcept {
+  return state_->combiner.statistics();
+}
+
+}  // namespace idmint

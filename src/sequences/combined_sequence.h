@@ -1,0 +1,32 @@
+// CombinedSequence: the sequence over any rounds, for values in no order.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "idmint/catalog.h"
+#include "idmint/sequence.h"
+#include "sequences/rounds.h"
+
+namespace idmint {
+
+class CombinedSequence final : public Sequence {
+ public:
+  // `make` is given the sequence's own copy of the definition, which lives as long as the rounds.
+  CombinedSequence(Definition definition, const SequenceOptions& options,
+                   const std::function<std::unique_ptr<Rounds>(const Definition&)>& make);
+  ~CombinedSequence() override;
+  CombinedSequence(const CombinedSequence&) = delete;
+  CombinedSequence& operator=(const CombinedSequence&) = delete;
+
+  [[nodiscard]] const Definition& definition() const noexcept override;
+  [[nodiscard]] Result<void> next(std::span<std::int64_t> out) override;
+  [[nodiscard]] SequenceStatistics statistics() const noexcept override;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace idmint

@@ -1,0 +1,112 @@
+// Combiner: while one round is under way callers queue; the next one serves them all. What callers
+// see of it is documented at CounterSequence.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/fork_wiped.h"
+#include "idmint/counter_store.h"
+#include "idmint/result.h"
+#include "idmint/sequence.h"
+#include "sequences/rounds.h"
+
+namespace idmint {
+
+// A round takes everybody who queues, in arrival order. It is run by a leader: a thread in take(),
+// or, from the first submit() on, the combiner's own thread; as long as there is only take() there
+// is no thread. The leader answers the callers of its round before the next round starts, and the
+// next leader gives them a short chance to queue again. Otherwise callers over a remote store split
+// into two halves that each wait for two rounds.
+//
+// Where the values come from, and what of a store can be believed, is for the Rounds.
+//
+// At the bound nothing is lost: the sum is asked for as a whole, and where it does not fit the
+// round is halved, again and again, until each caller has its values or is known not to fit. Only
+// where everybody wants one value is it "as many as are left", since then whatever comes is handed
+// out. Taking a rest that nobody fits would end the sequence for every other process.
+//
+// May be shared by threads. In a child of fork() every call answers kFailedPrecondition and touches
+// no lock; the child must not destroy it (inherited()), since its threads are not there.
+class Combiner {
+ public:
+  using Done = std::move_only_function<void(Result<Range>)>;
+
+  // `rounds` must outlive the combiner, which alone calls it. `sequence` is the name in messages.
+  Combiner(Rounds& rounds, std::string sequence, std::size_t max_outstanding);
+  ~Combiner();  // as close(); not in a child of fork()
+  Combiner(const Combiner&) = delete;
+  Combiner& operator=(const Combiner&) = delete;
+
+  // REQUIRES, of both: each round is one range.
+  [[nodiscard]] Result<Range> take(std::int64_t count);
+  void submit(std::int64_t count, Done done);
+  // The same for values of any ranges: fills all of `out`, or nothing in it is to be used.
+  [[nodiscard]] Result<void> fill(std::span<std::int64_t> out);
+  void close() noexcept;
+  [[nodiscard]] SequenceStatistics statistics() const noexcept;
+
+  // Made by the parent of this process.
+  [[nodiscard]] bool inherited() const noexcept { return !owned_; }
+  // How many callers wait for a round that has not started. At once out of date.
+  [[nodiscard]] std::size_t queued() const noexcept { return queued_.load(); }
+
+ private:
+  // A blocking caller. Each thread has one for all its calls; a request shares it, because whoever
+  // notifies it may still be about to when the caller has long returned.
+  struct Waiter;
+  struct Request {
+    std::int64_t count;
+    std::shared_ptr<Waiter> waiter;  // null: an asynchronous one
+    Done done;
+  };
+  enum class Phase : std::uint8_t {
+    kIdle,       // nobody leads; the queue is empty, or the thread has been notified
+    kGathering,  // somebody leads, or was told to, and will look at the queue
+    kRound,      // the leader is busy with its round and will look at the queue after it
+  };
+
+  [[nodiscard]] static std::shared_ptr<Waiter> this_threads_waiter();
+  [[nodiscard]] std::optional<Error> refusal(std::int64_t count) const;
+  [[nodiscard]] Result<Range> wait_for(std::int64_t count, std::int64_t* out);
+  void enqueue(Request request);
+  void run() noexcept;
+  void lead() noexcept;
+  void gather() const noexcept;
+  void serve(std::span<Request> group, std::uint64_t& refused);
+  void hand_out(std::span<Request> group, std::span<Range> values);
+  void fail(std::span<Request> group, const Error& error);
+  static void answer(Request& request, Result<Range> result);
+  void drain(std::unique_lock<std::mutex>& lock);
+
+  Rounds& rounds_;
+  const std::string sequence_;
+  const std::size_t max_outstanding_;
+  const OwnedByProcess owned_;
+
+  std::vector<Request> round_;  // the leader's
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;  // for the thread and for close()
+  std::vector<Request> queue_;
+  std::atomic<std::size_t> queued_{0};  // queue_.size(), for looking without the lock
+  std::size_t outstanding_ = 0;         // queued, or in a round and not answered
+  std::size_t expected_ = 0;            // how many may queue now if all of the last round come back
+  Phase phase_ = Phase::kIdle;
+  bool closed_ = false;
+  std::uint64_t requests_ = 0;  // answered with values
+  std::int64_t values_ = 0;     // handed out
+  std::thread thread_;
+};
+
+}  // namespace idmint

@@ -1,0 +1,559 @@
+#include "sequences/combiner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <future>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "sequences/counter_rounds.h"
+#include "tests/fakes/gated_store.h"
+
+namespace idmint {
+namespace {
+
+using fakes::GatedStore;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Advance = GatedStore::Advance;
+
+constexpr std::size_t kMany = 1'000'000;
+
+struct Fixture {
+  explicit Fixture(CounterBounds bounds = {1, kLargestValue}, std::size_t max_outstanding = kMany)
+      : rounds(store, "orders", bounds), combiner(rounds, "orders", max_outstanding) {
+    EXPECT_TRUE(store.create("orders", bounds));
+  }
+
+  void wait_for_queued(std::size_t n) const {
+    while (combiner.queued() < n) std::this_thread::yield();
+  }
+
+  GatedStore store;
+  CounterRounds rounds;
+  Combiner combiner;
+};
+
+// The answers to asynchronous requests, in the order of the calls back; get() returns in the order
+// of the requests. A request answered twice breaks its promise and so the test.
+class Answers {
+ public:
+  void submit(Combiner& combiner, std::int64_t count) {
+    promises_.push_back(std::make_shared<std::promise<Result<Range>>>());
+    combiner.submit(count, [this, promise = promises_.back(),
+                            index = promises_.size() - 1](Result<Range> result) {
+      {
+        const std::lock_guard lock(mutex_);
+        order_.push_back(index);
+      }
+      promise->set_value(std::move(result));
+    });
+  }
+  Result<Range> get(std::size_t index) { return promises_.at(index)->get_future().get(); }
+  std::vector<std::size_t> order() {
+    const std::lock_guard lock(mutex_);
+    return order_;
+  }
+
+ private:
+  std::vector<std::shared_ptr<std::promise<Result<Range>>>> promises_;
+  std::mutex mutex_;
+  std::vector<std::size_t> order_;
+};
+
+Code code(const Result<Range>& result) {
+  EXPECT_FALSE(result) << "first " << result->first;
+  return result ? Code::kInternal : result.error().code;
+}
+
+Range run(std::int64_t first, std::int64_t count) { return {first, 1, count}; }
+
+// ---- combining
+
+TEST(Combiner, OneCallIsOneAdvanceOfExactlyItsCount) {
+  Fixture f;
+  EXPECT_EQ(f.combiner.take(1), run(1, 1));
+  EXPECT_EQ(f.combiner.take(5), run(2, 5));
+  EXPECT_THAT(f.store.advances(), ElementsAre(Advance{1, Take::kAll}, Advance{5, Take::kAll}));
+}
+
+TEST(Combiner, AllBlockingCallersThatWaitShareTheNextAdvance) {
+  constexpr int kCallers = 16;
+  Fixture f;
+  f.store.shut_gate();
+  std::vector<std::thread> threads;
+  std::vector<Result<Range>> got(kCallers + 1);
+  threads.emplace_back([&] { got[0] = f.combiner.take(1); });
+  f.store.wait_for_advances(1);
+  for (std::size_t i = 1; i <= kCallers; ++i) {
+    threads.emplace_back([&, i] { got[i] = f.combiner.take(1); });
+    f.wait_for_queued(i);
+  }
+  f.store.open_gate();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(f.store.advances(),
+              ElementsAre(Advance{1, Take::kAll}, Advance{kCallers, Take::kTail}));
+  for (std::size_t i = 0; i <= kCallers; ++i) {
+    EXPECT_EQ(got[i], run(static_cast<std::int64_t>(i) + 1, 1)) << "in arrival order";
+  }
+}
+
+TEST(Combiner, AsynchronousCallersAreServedInArrivalOrderByOneAdvance) {
+  Fixture f;
+  f.store.shut_gate();
+  Answers answers;
+  answers.submit(f.combiner, 1);
+  f.store.wait_for_advances(1);
+  for (const std::int64_t count : {3, 1, 4}) answers.submit(f.combiner, count);
+  f.store.open_gate();
+  EXPECT_EQ(answers.get(0), run(1, 1));
+  EXPECT_EQ(answers.get(1), run(2, 3));
+  EXPECT_EQ(answers.get(2), run(5, 1));
+  EXPECT_EQ(answers.get(3), run(6, 4));
+  EXPECT_THAT(answers.order(), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(f.store.advances(), ElementsAre(Advance{1, Take::kAll}, Advance{8, Take::kAll}));
+}
+
+TEST(Combiner, BlockingAndAsynchronousCallersShareARound) {
+  Fixture f;
+  f.store.shut_gate();
+  std::optional<Result<Range>> first;
+  std::optional<Result<Range>> last;
+  std::thread one([&] { first = f.combiner.take(1); });
+  f.store.wait_for_advances(1);
+  Answers answers;
+  answers.submit(f.combiner, 2);
+  std::thread two([&] { last = f.combiner.take(3); });
+  f.wait_for_queued(2);
+  f.store.open_gate();
+  one.join();
+  two.join();
+  EXPECT_EQ(*first, run(1, 1));
+  EXPECT_EQ(answers.get(0), run(2, 2));
+  EXPECT_EQ(*last, run(4, 3));
+  EXPECT_THAT(f.store.advances(), ElementsAre(Advance{1, Take::kAll}, Advance{5, Take::kAll}));
+}
+
+TEST(Combiner, ACallBackMaySubmitAndItsRequestGoesWithTheNextRound) {
+  Fixture f;
+  std::promise<Result<Range>> second;
+  f.combiner.submit(1, [&](const Result<Range>& first) {
+    EXPECT_EQ(first, run(1, 1));
+    f.combiner.submit(2, [&](Result<Range> result) { second.set_value(std::move(result)); });
+  });
+  EXPECT_EQ(second.get_future().get(), run(2, 2));
+  EXPECT_EQ(f.store.advances().size(), 2U);
+}
+
+TEST(Combiner, NeverTwoAdvancesInFlight) {
+  constexpr std::uint64_t kRequests = 8 * 500;
+  Fixture f;
+  std::atomic<std::uint64_t> answered{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 500; ++i) {
+        EXPECT_TRUE(f.combiner.take(1));
+        f.combiner.submit(1, [&](const Result<Range>& result) {
+          if (result) answered.fetch_add(1);
+        });
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  while (answered.load() < kRequests) std::this_thread::yield();
+  EXPECT_EQ(f.combiner.statistics().requests, 2 * kRequests);
+  EXPECT_EQ(f.store.most_in_flight(), 1U);
+}
+
+// ---- order across threads
+
+// If one call ended before another began, its values are smaller. Begin and end are read from one
+// counter that every thread advances.
+TEST(Combiner, IsLinearizableAndLeavesNoGap) {
+  struct Call {
+    std::uint64_t begin, end;
+    Range range;
+  };
+  constexpr std::size_t kThreads = 8;
+  constexpr std::size_t kCalls = 2000;
+  Fixture f;
+  std::atomic<std::uint64_t> time{0};
+  std::vector<std::vector<Call>> calls(kThreads);
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (std::size_t i = 0; i < kCalls; ++i) {
+        Call call{time.fetch_add(1), 0, {}};
+        call.range = f.combiner.take(static_cast<std::int64_t>(1 + (i + t) % 3)).value();
+        call.end = time.fetch_add(1);
+        calls[t].push_back(call);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::vector<Call> all;
+  for (const auto& some : calls) all.insert(all.end(), some.begin(), some.end());
+
+  std::ranges::sort(all, {}, [](const Call& call) { return call.range.first; });
+  std::int64_t next = 1;
+  std::uint64_t latest_begin = 0;  // of all calls with smaller values
+  for (const Call& call : all) {
+    ASSERT_EQ(call.range.first, next) << "a gap or a repeat";
+    next = call.range.last() + 1;
+    latest_begin = std::max(latest_begin, call.begin);
+    ASSERT_GT(call.end, latest_begin) << "ended before a call with smaller values began";
+  }
+  EXPECT_EQ(f.combiner.statistics().requests, kThreads * kCalls);
+  EXPECT_EQ(f.combiner.statistics().values, next - 1);
+}
+
+// ---- at the bound
+
+// Submits `counts` while a first request of 1 is held, so that one round carries them all.
+std::vector<Result<Range>> in_one_round(Fixture& f, const std::vector<std::int64_t>& counts) {
+  f.store.shut_gate();
+  Answers answers;
+  answers.submit(f.combiner, 1);
+  f.store.wait_for_advances(1);
+  for (const std::int64_t count : counts) answers.submit(f.combiner, count);
+  f.store.open_gate();
+  std::vector<Result<Range>> got;
+  for (std::size_t i = 0; i <= counts.size(); ++i) got.push_back(answers.get(i));
+  f.combiner.close();  // the call backs use `answers`
+  return got;
+}
+
+TEST(CombinerAtTheBound, WhoFitsIsServedInOrderAndSmallerOnesAreStillTried) {
+  Fixture f({1, 10});
+  const auto got = in_one_round(f, {4, 6, 3, 5, 2, 1});
+  EXPECT_EQ(got[1], run(2, 4));
+  EXPECT_EQ(code(got[2]), Code::kOutOfRange);
+  EXPECT_EQ(got[3], run(6, 3));
+  EXPECT_EQ(code(got[4]), Code::kOutOfRange);
+  EXPECT_EQ(got[5], run(9, 2));
+  ASSERT_EQ(code(got[6]), Code::kOutOfRange);
+  EXPECT_THAT(got[6].error().message, HasSubstr("10 is the last"));
+}
+
+TEST(CombinerAtTheBound, CallersOfOneValueAreServedByOneAdvance) {
+  Fixture f({1, 4});
+  const auto got = in_one_round(f, {1, 1, 1, 1, 1});
+  for (std::int64_t i = 0; i < 4; ++i) EXPECT_EQ(got[static_cast<std::size_t>(i)], run(i + 1, 1));
+  EXPECT_EQ(code(got[4]), Code::kOutOfRange);
+  EXPECT_EQ(code(got[5]), Code::kOutOfRange);
+  EXPECT_THAT(f.store.advances(), ElementsAre(Advance{1, Take::kAll}, Advance{5, Take::kTail}));
+}
+
+// A request that nobody could serve must not take what is left from everybody else.
+TEST(CombinerAtTheBound, AHugeRequestTakesNothing) {
+  Fixture f({1, 1000});
+  const auto got = in_one_round(f, {1, 5000, 2});
+  EXPECT_EQ(got[1], run(2, 1));
+  EXPECT_EQ(code(got[2]), Code::kOutOfRange);
+  EXPECT_EQ(got[3], run(3, 2));
+  EXPECT_EQ(f.store.peek("orders")->next, 5);
+  EXPECT_EQ(f.combiner.statistics().waste, 0);
+}
+
+TEST(CombinerAtTheBound, SumsThatOverflowAreNotAskedFor) {
+  constexpr std::int64_t kHalf = std::int64_t{1} << 62;
+  Fixture f({0, kLargestValue});
+  const auto got =
+      in_one_round(f, {kHalf, std::numeric_limits<std::int64_t>::max(), kHalf, kHalf - 2, 1});
+  EXPECT_EQ(got[1], run(1, kHalf));
+  EXPECT_EQ(code(got[2]), Code::kOutOfRange);
+  EXPECT_EQ(code(got[3]), Code::kOutOfRange);
+  EXPECT_EQ(got[4], run(kHalf + 1, kHalf - 2));
+  EXPECT_EQ(code(got[5]), Code::kOutOfRange);
+}
+
+TEST(CombinerAtTheBound, AllValuesOfTheLargestCounterCanBeTakenAtOnce) {
+  Fixture f({0, kLargestValue});
+  const std::int64_t all = std::numeric_limits<std::int64_t>::max();
+  EXPECT_EQ(f.combiner.take(all), run(0, all));
+  EXPECT_EQ(code(f.combiner.take(1)), Code::kOutOfRange);
+}
+
+TEST(CombinerAtTheBound, AnExhaustedCounterIsAskedFewTimes) {
+  Fixture f({1, 1});
+  const auto got = in_one_round(f, std::vector<std::int64_t>(1000, 7));
+  for (std::size_t i = 1; i < got.size(); ++i) EXPECT_EQ(code(got[i]), Code::kOutOfRange);
+  EXPECT_LE(f.store.advances().size(), 13U);  // the first, and 7000, 3500, ..., 7
+}
+
+RC_GTEST_PROP(CombinerAtTheBound, IsAsIfServedOneByOne, ()) {
+  const auto last = *rc::gen::inRange<std::int64_t>(1, 60);
+  const auto counts = *rc::gen::container<std::vector<std::int64_t>>(
+      rc::gen::oneOf(rc::gen::just<std::int64_t>(1), rc::gen::inRange<std::int64_t>(1, 20)));
+  Fixture f({1, last});
+  const auto got = in_one_round(f, counts);
+  std::int64_t next = 2;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] <= last - next + 1) {
+      RC_ASSERT((got[i + 1] == run(next, counts[i])));
+      next += counts[i];
+    } else {
+      RC_ASSERT(!got[i + 1] && got[i + 1].error().code == Code::kOutOfRange);
+    }
+  }
+  RC_ASSERT(f.store.peek("orders")->next == next);
+}
+
+// ---- failures of the store
+
+TEST(CombinerFailure, FailsExactlyTheCallersOfTheRound) {
+  Fixture f;
+  f.store.shut_gate();
+  Answers answers;
+  answers.submit(f.combiner, 1);
+  f.store.wait_for_advances(1);
+  answers.submit(f.combiner, 2);
+  answers.submit(f.combiner, 3);
+  f.store.let_one_pass();
+  EXPECT_EQ(answers.get(0), run(1, 1));
+  f.store.wait_for_advances(2);
+  answers.submit(f.combiner, 4);
+  f.store.fail_next({{Code::kUnavailable, "disk away"}, false});
+  f.store.open_gate();
+  for (const std::size_t i : {1U, 2U}) {
+    const Result<Range> got = answers.get(i);
+    EXPECT_EQ(code(got), Code::kUnavailable);
+    EXPECT_EQ(got.error().message, "disk away");
+  }
+  EXPECT_EQ(answers.get(3), run(2, 4)) << "not applied: no gap";
+  EXPECT_EQ(f.combiner.statistics().waste, 0);
+  f.combiner.close();
+}
+
+TEST(CombinerFailure, ValuesOfAnUnknownOutcomeAreNeverHandedOut) {
+  for (const Code unknown : {Code::kUnknown, Code::kDeadlineExceeded}) {
+    for (const bool applied : {false, true}) {
+      Fixture f;
+      EXPECT_EQ(f.combiner.take(1), run(1, 1));
+      f.store.fail_next({{unknown, "no reply"}, applied});
+      EXPECT_EQ(code(f.combiner.take(10)), unknown);
+      EXPECT_EQ(f.combiner.take(1), run(applied ? 12 : 2, 1));
+      EXPECT_EQ(f.combiner.statistics().waste, 10);
+      EXPECT_EQ(f.store.advances().size(), 3U) << "asking again is for the caller to decide";
+    }
+  }
+}
+
+TEST(CombinerFailure, AStoreThatWentBackIsDataLossForEver) {
+  Fixture f;
+  EXPECT_EQ(f.combiner.take(10), run(1, 10));
+  f.store.set_next("orders", 10);
+  EXPECT_EQ(code(f.combiner.take(1)), Code::kDataLoss);
+  f.store.set_next("orders", 1000);
+  const Result<Range> later = f.combiner.take(1);
+  ASSERT_EQ(code(later), Code::kDataLoss);
+  EXPECT_THAT(later.error().message, HasSubstr("gone back"));
+  EXPECT_EQ(f.store.advances().size(), 2U) << "it is not asked any more";
+}
+
+TEST(CombinerFailure, AStoreThatWentBackIsDataLossForThoseWhoQueue) {
+  Fixture f;
+  EXPECT_EQ(f.combiner.take(10), run(1, 10));
+  f.store.set_next("orders", 5);
+  f.store.shut_gate();
+  Answers answers;
+  answers.submit(f.combiner, 1);
+  f.store.wait_for_advances(2);
+  answers.submit(f.combiner, 20);
+  f.store.let_one_pass();
+  EXPECT_EQ(code(answers.get(0)), Code::kDataLoss);
+  f.store.set_next("orders", 1000);
+  f.store.open_gate();
+  EXPECT_EQ(code(answers.get(1)), Code::kDataLoss);
+  f.combiner.close();
+}
+
+TEST(CombinerFailure, ValuesBelowTheBoundsAreDataLoss) {
+  Fixture f({5, 10});
+  f.store.lose("orders");
+  ASSERT_TRUE(f.store.create("orders", {0, 20}));
+  f.store.set_next("orders", 4);
+  EXPECT_EQ(code(f.combiner.take(1)), Code::kDataLoss);
+}
+
+TEST(CombinerFailure, OfWhatOthersAddedAtTheEndNothingIsHandedOutAndLittleTaken) {
+  Fixture f({5, 10});
+  EXPECT_EQ(f.combiner.take(5), (Range{5, 1, 5}));
+  ASSERT_TRUE(f.store.extend("orders", 20));
+  const auto across = f.combiner.take(2);
+  ASSERT_EQ(code(across), Code::kOutOfRange);
+  EXPECT_THAT(across.error().message, testing::HasSubstr("open it again"));
+  EXPECT_EQ(f.combiner.statistics().waste, 2);
+  EXPECT_EQ(code(f.combiner.take(1)), Code::kOutOfRange);
+  EXPECT_EQ(f.store.peek("orders")->next, 12) << "the rest is for those who know of it";
+}
+
+TEST(CombinerFailure, AMissingCounterIsDataLoss) {
+  Fixture f;
+  f.store.lose("orders");
+  EXPECT_EQ(code(f.combiner.take(1)), Code::kDataLoss);
+  ASSERT_TRUE(f.store.create("orders", {1, kLargestValue}));
+  EXPECT_EQ(code(f.combiner.take(1)), Code::kDataLoss) << "made anew: it would start over";
+}
+
+// ---- limits, closing, forking
+
+TEST(Combiner, RefusesACountBelowOneAndGoesOn) {
+  Fixture f;
+  EXPECT_EQ(code(f.combiner.take(0)), Code::kInvalidArgument);
+  EXPECT_EQ(code(f.combiner.take(-1)), Code::kInvalidArgument);
+  EXPECT_EQ(f.combiner.take(1), run(1, 1));
+}
+
+TEST(Combiner, OutstandingRequestsAreBounded) {
+  Fixture f({1, kLargestValue}, 3);
+  f.store.shut_gate();
+  Answers answers;
+  answers.submit(f.combiner, 1);
+  f.store.wait_for_advances(1);
+  answers.submit(f.combiner, 1);
+  answers.submit(f.combiner, 1);
+  answers.submit(f.combiner, 1);
+  EXPECT_EQ(code(answers.get(3)), Code::kResourceExhausted) << "answered at once";
+  EXPECT_EQ(code(f.combiner.take(1)), Code::kResourceExhausted);
+  f.store.open_gate();
+  EXPECT_EQ(answers.get(2), run(3, 1));
+  EXPECT_EQ(f.combiner.take(1), run(4, 1)) << "places are free again";
+  f.combiner.close();
+}
+
+TEST(Combiner, CloseAnswersWhoWaitsAtOnceAndTheRoundUnderWayWithItsValues) {
+  Fixture f;
+  f.store.shut_gate();
+  std::optional<Result<Range>> first;
+  std::optional<Result<Range>> second;
+  std::thread one([&] { first = f.combiner.take(1); });
+  f.store.wait_for_advances(1);
+  std::thread two([&] { second = f.combiner.take(1); });
+  f.wait_for_queued(1);
+  std::thread closer([&] { f.combiner.close(); });
+  two.join();  // while the round is still held
+  EXPECT_EQ(code(*second), Code::kUnavailable);
+  EXPECT_EQ(code(f.combiner.take(1)), Code::kUnavailable);
+  f.store.open_gate();
+  one.join();
+  closer.join();
+  EXPECT_EQ(*first, run(1, 1));
+  f.combiner.close();
+}
+
+TEST(Combiner, CloseAnswersAsynchronousRequestsAndRefusesLaterOnes) {
+  Fixture f;
+  f.store.shut_gate();
+  Answers answers;
+  answers.submit(f.combiner, 1);
+  f.store.wait_for_advances(1);
+  answers.submit(f.combiner, 1);
+  std::thread closer([&] { f.combiner.close(); });
+  EXPECT_EQ(code(answers.get(1)), Code::kUnavailable);
+  answers.submit(f.combiner, 1);
+  EXPECT_EQ(code(answers.get(2)), Code::kUnavailable);
+  f.store.open_gate();
+  closer.join();
+  EXPECT_EQ(answers.get(0), run(1, 1));
+}
+
+// Whatever the moment of close(), every request is answered exactly once and nothing hangs.
+TEST(Combiner, CloseAmongBusyCallersLeavesNobodyWaiting) {
+  for (int round = 0; round < 50; ++round) {
+    Fixture f;
+    std::atomic<std::int64_t> values{0};
+    std::atomic<int> submitted{0};
+    std::atomic<int> answered{0};
+    std::atomic<int> working{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 6; ++t) {
+      threads.emplace_back([&, t] {
+        working.fetch_add(1);
+        while (true) {
+          if (round % 2 == 0 && t % 2 == 0) {
+            submitted.fetch_add(1);
+            f.combiner.submit(1, [&](const Result<Range>& result) {
+              if (result) values.fetch_add(1);
+              answered.fetch_add(1);
+            });
+          }
+          const Result<Range> got = f.combiner.take(1);
+          if (!got) {
+            EXPECT_EQ(got.error().code, Code::kUnavailable);
+            return;
+          }
+          values.fetch_add(1);
+        }
+      });
+    }
+    while (working.load() < 6) std::this_thread::yield();
+    std::thread other([&] { f.combiner.close(); });
+    f.combiner.close();
+    other.join();
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(answered.load(), submitted.load());
+    EXPECT_EQ(values.load(), f.combiner.statistics().values);
+    EXPECT_EQ(f.store.peek("orders")->next, f.combiner.statistics().values + 1);
+  }
+}
+
+TEST(Combiner, AChildOfForkIsRefusedWithoutTouchingALock) {
+  Fixture f;
+  Answers answers;
+  answers.submit(f.combiner, 1);  // the thread runs
+  ASSERT_EQ(answers.get(0), run(1, 1));
+  f.store.shut_gate();
+  std::thread waiter([&] { EXPECT_EQ(f.combiner.take(1), run(2, 1)); });
+  f.store.wait_for_advances(2);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    bool right = f.combiner.inherited();
+    const Result<Range> taken = f.combiner.take(1);
+    right = right && !taken && taken.error().code == Code::kFailedPrecondition;
+    bool called = false;
+    f.combiner.submit(1, [&](const Result<Range>& result) {
+      called = !result && result.error().code == Code::kFailedPrecondition;
+    });
+    f.combiner.close();
+    right = right && called && f.combiner.statistics().requests == 0;
+    ::_exit(right ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  f.store.open_gate();
+  waiter.join();
+  f.combiner.close();
+}
+
+TEST(Combiner, CountsWhatItDid) {
+  Fixture f({1, 20});
+  EXPECT_TRUE(f.combiner.take(4));
+  f.store.fail_next({{Code::kUnknown, "no reply"}, true});
+  EXPECT_FALSE(f.combiner.take(6));
+  EXPECT_FALSE(f.combiner.take(11));
+  EXPECT_TRUE(f.combiner.take(10));
+  const SequenceStatistics is = f.combiner.statistics();
+  EXPECT_EQ(is.requests, 2U);
+  EXPECT_EQ(is.rounds, 4U);
+  EXPECT_EQ(is.values, 14);
+  EXPECT_EQ(is.waste, 6);
+}
+
+}  // namespace
+}  // namespace idmint

@@ -1,0 +1,46 @@
+// CounterRounds: rounds of one counter, linearizable.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "idmint/counter_store.h"
+#include "sequences/rounds.h"
+
+namespace idmint {
+
+class CounterRounds final : public Rounds {
+ public:
+  // The store must outlive it. `counter` is also the name of the sequence; `bounds` are the
+  // counter's.
+  CounterRounds(CounterStore& store, std::string counter, const CounterBounds& bounds)
+      : store_(store), counter_(std::move(counter)), known_{bounds} {}
+
+  [[nodiscard]] Result<std::span<Range>> advance(std::int64_t count, Take take) override {
+    if (lost_) return std::unexpected(*lost_);
+    Result<Range> values =
+        believed_advance(store_, counter_, known_, count, take, counter_, tally_);
+    if (!values) {
+      if (values.error().code == Code::kDataLoss) lost_ = values.error();
+      return std::unexpected(std::move(values).error());
+    }
+    values_ = *values;
+    return std::span(&values_, 1);
+  }
+
+  [[nodiscard]] Error refusal(std::uint64_t count) const override {
+    return used_up(counter_, count, known_.bounds.last, known_.ended);
+  }
+
+ private:
+  CounterStore& store_;
+  const std::string counter_;
+  KnownCounter known_;
+  std::optional<Error> lost_;  // the answer to everybody from now on
+  Range values_;
+};
+
+}  // namespace idmint

@@ -1,0 +1,86 @@
+#include <string>
+#include <utility>
+
+#include "idmint/sequence.h"
+#include "sequences/combiner.h"
+#include "sequences/counter_rounds.h"
+#include "sequences/strategies.h"
+
+namespace idmint {
+
+struct CounterSequence::State {
+  State(CounterStore& store, Definition its_definition, const SequenceOptions& options)
+      : definition(std::move(its_definition)),
+        rounds(store, definition.name, counter_of(definition, 0).bounds),
+        combiner(rounds, definition.name, options.max_outstanding) {}
+
+  Definition definition;
+  CounterRounds rounds;
+  Combiner combiner;
+};
+
+CounterSequence::CounterSequence(std::unique_ptr<State> state) noexcept
+    : state_(std::move(state)) {}
+
+CounterSequence::~CounterSequence() {
+  // In a child of fork() the locks may be held and the thread is not there: nothing is touched.
+  if (!state_->combiner.inherited()) return;
+  [[maybe_unused]] const State* const left_alone = state_.release();
+}
+
+Result<std::unique_ptr<CounterSequence>> CounterSequence::open(Store& store, std::string_view name,
+                                                               const SequenceOptions& options) {
+  Opened opened = open_sequence(store, name, options);
+  if (!opened) return std::unexpected(std::move(opened.error()));
+  if (auto* const counter = dynamic_cast<CounterSequence*>(opened->get())) {
+    [[maybe_unused]] const Sequence* const same = opened->release();
+    return std::unique_ptr<CounterSequence>(counter);
+  }
+  const std::string strategy(idmint::name((*opened)->definition().strategy));
+  return std::unexpected(error_at(store, Code::kFailedPrecondition, name,
+                                  "it is " + strategy +
+                                      ", and only a counter gives ranges; open it with "
+                                      "open_sequence()"));
+}
+
+const Definition& CounterSequence::definition() const noexcept { return state_->definition; }
+
+Result<void> CounterSequence::next(std::span<std::int64_t> out) {
+  if (out.empty()) return {};
+  const Result<Range> values = take(static_cast<std::int64_t>(out.size()));
+  if (!values) return std::unexpected(values.error());
+  std::int64_t value = values->first;
+  for (std::int64_t& each : out) each = value++;
+  return {};
+}
+
+Result<Range> CounterSequence::take(std::int64_t count) {
+  if (auto ok = check_count(state_->definition, count); !ok)
+    return std::unexpected(std::move(ok.error()));
+  return state_->combiner.take(count);
+}
+
+void CounterSequence::submit(std::int64_t count,
+                             std::move_only_function<void(Result<Range>)> done) {
+  if (auto ok = check_count(state_->definition, count); !ok) {
+    done(std::unexpected(std::move(ok.error())));
+    return;
+  }
+  state_->combiner.submit(count, std::move(done));
+}
+
+void CounterSequence::close() noexcept { state_->combiner.close(); }
+
+SequenceStatistics CounterSequence::statistics() const noexcept {
+  return state_->combiner.statistics();
+}
+
+Opened open_counter(Store& store, Definition definition, const SequenceOptions& options) {
+  if (auto counters = read_counters(store, definition); !counters)
+    return std::unexpected(std::move(counters.error()));
+  auto state =
+      std::make_unique<CounterSequence::State>(*store.counters(), std::move(definition), options);
+  return std::unique_ptr<Sequence>(new CounterSequence(std::move(state)));
+}
+
+}  // namespace idmint

@@ -1,0 +1,383 @@
+// What becomes of a sequence in its store: made, raised, extended, retired, looked at. Every step
+// is one that may be made twice, and they come in an order in which the first n of them, for any n,
+// repeat no value.
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "idmint/sequence.h"
+#include "sequences/strategies.h"
+
+namespace idmint {
+namespace {
+
+// How often a definition that others are changing is read again. Each time one of them got on.
+constexpr int kAttempts = 100;
+
+// What `act` says of `definition`, as it is now: others may extend the sequence after it was read,
+// and its counters then look damaged, as they go beyond it.
+template <class Act>
+auto with_latest(Store& store, Definition definition, Act act)
+    -> decltype(act(std::as_const(definition))) {
+  for (int attempt = 1;; ++attempt) {
+    auto done = act(std::as_const(definition));
+    if (done || done.error().code != Code::kDataLoss || attempt == kAttempts) return done;
+    Result<Definition> now = store.catalog()->find(definition.name);
+    if (!now || *now == definition) return done;
+    definition = *std::move(now);
+  }
+}
+
+std::string spelled(const std::string& value) { return value.empty() ? "none" : value; }
+
+// "first: 1 there, 5 here; last: 10 there, 20 here".
+std::string differences(const Definition& there, const Definition& here) {
+  std::string text;
+  const auto compare = [&text](std::string_view field, const std::string& a, const std::string& b) {
+    if (a == b) return;
+    if (!text.empty()) text += "; ";
+    text += std::string(field) + ": " + a + " there, " + b + " here";
+  };
+  const auto number = [&](std::string_view field, std::int64_t a, std::int64_t b) {
+    compare(field, std::to_string(a), std::to_string(b));
+  };
+  compare("strategy", std::string(name(there.strategy)), std::string(name(here.strategy)));
+  number("first", there.first, here.first);
+  number("last", there.last, here.last);
+  number("stripes", there.stripes, here.stripes);
+  number("step", there.step, here.step);
+  compare("key", spelled(there.key), spelled(here.key));
+  number("largest count", there.largest_count, here.largest_count);
+  compare("prefix", spelled(there.form.prefix), spelled(here.form.prefix));
+  number("digits", there.form.digits, here.form.digits);
+  // What has no name of its own here shows as the JSON it is kept as.
+  if (text.empty()) text = to_json(there) + " there, " + to_json(here) + " here";
+  return text;
+}
+
+Error is_retired(const Store& store, std::string_view name) {
+  return error_at(store, Code::kFailedPrecondition, name,
+                  "it is retired, and its name is not given again; use another");
+}
+
+// A key that was left open is whatever is there.
+Result<void> must_agree(const Store& store, const Definition& there, Definition here) {
+  if (there.retired && !here.retired) return std::unexpected(is_retired(store, here.name));
+  if (here.key.empty()) here.key = there.key;
+  if (there == here) return {};
+  return std::unexpected(error_at(store, Code::kFailedPrecondition, here.name,
+                                  "defined otherwise already: " + differences(there, here) +
+                                      "; use it as it is, or choose another name"));
+}
+
+std::string draw_key(Entropy& entropy) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  std::array<std::byte, 16> bytes{};
+  entropy.fill(bytes);
+  std::string key;
+  for (const std::byte byte : bytes) {
+    key += kHex[std::to_integer<std::size_t>(byte >> 4)];
+    key += kHex[std::to_integer<std::size_t>(byte & std::byte{15})];
+  }
+  return key;
+}
+
+Result<void> make_counters(Store& store, const Definition& definition,
+                           const std::function<void(std::int64_t, std::int64_t)>& progress) {
+  constexpr std::int64_t kAtOnce = 5000;
+  static_assert(kAtOnce <= CounterStore::kMaxCounters);
+  const std::int64_t count = counter_count(definition);
+  std::vector<NewCounter> batch;
+  for (std::int64_t k = 0; k < count;) {
+    batch.clear();
+    for (const std::int64_t end = std::min(count, k + kAtOnce); k < end; ++k)
+      batch.push_back(counter_of(definition, k));
+    if (auto made = store.counters()->create(batch); !made) return made;
+    if (progress) progress(k, count);
+  }
+  return {};
+}
+
+// What a definition stands for, made before it was.
+Result<void> must_be_there(Store& store, const Definition& definition) {
+  if (definition.strategy == Strategy::kRandom) {
+    const auto claimed = read_claimed(store, definition);
+    return claimed ? Result<void>{} : std::unexpected(claimed.error());
+  }
+  const auto counters = read_counters(store, definition);
+  return counters ? Result<void>{} : std::unexpected(counters.error());
+}
+
+// Moves the ends that lie below the definition's.
+Result<void> extend_counters(Store& store, const Definition& definition,
+                             std::vector<CounterState>& counters) {
+  for (std::size_t k = 0; k < counters.size(); ++k) {
+    const std::int64_t last = counter_of(definition, static_cast<std::int64_t>(k)).bounds.last;
+    if (counters[k].bounds.last >= last) continue;
+    Result<CounterBounds> bounds = store.counters()->extend(counters[k].name, last);
+    if (!bounds) return std::unexpected(std::move(bounds.error()));
+    counters[k].bounds = *bounds;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> create_sequence(Store& store, const Definition& definition, Entropy& entropy,
+                             const std::function<void(std::int64_t, std::int64_t)>& progress) {
+  if (auto valid = validate(definition); !valid) return valid;
+  const auto refuse = [&](Code code, const std::string& what) {
+    return std::unexpected(error_at(store, code, definition.name, what));
+  };
+  if (definition.retired)
+    return refuse(Code::kInvalidArgument, "it cannot be made retired: create it, then retire it");
+  if (auto offered = offers(store, definition.strategy, definition.name); !offered) return offered;
+  const Result<Definition> found = store.catalog()->find(definition.name);
+  if (found) {
+    return with_latest(store, *found, [&](const Definition& there) {
+      if (auto agreed = must_agree(store, there, definition); !agreed) return agreed;
+      return must_be_there(store, there);
+    });
+  }
+  if (found.error().code != Code::kNotFound) return std::unexpected(found.error());
+
+  Definition complete = definition;
+  if (definition.strategy == Strategy::kPermuted && definition.key.empty())
+    complete.key = draw_key(entropy);
+  if (definition.strategy == Strategy::kRandom) {
+    if (auto made = store.unique_index()->create_space(definition.name); !made) return made;
+  }
+  if (auto made = make_counters(store, complete, progress); !made) {
+    if (made.error().code != Code::kAlreadyExists) return made;
+    // Another may have created the sequence since find().
+    if (const auto now = store.catalog()->find(definition.name)) {
+      if (auto agreed = must_agree(store, *now, definition); !agreed) return agreed;
+    }
+    return refuse(Code::kFailedPrecondition,
+                  "there is a counter of that name with other bounds and no definition, left by a "
+                  "create that was cut off (" +
+                      made.error().message +
+                      "); create it with the bounds of that counter, or choose another name");
+  }
+  const Result<Definition> defined = store.catalog()->define(complete);
+  if (!defined) return std::unexpected(defined.error());
+  return must_agree(store, *defined, definition);
+}
+
+namespace {
+
+Result<Raised> raise_defined(Store& store, const Definition& definition, std::int64_t past) {
+  const std::string& name = definition.name;
+  const auto refuse = [&](Code code, const std::string& what) {
+    return std::unexpected(error_at(store, code, name, what));
+  };
+  if (definition.retired) return std::unexpected(is_retired(store, name));
+  if (definition.strategy == Strategy::kRandom)
+    return refuse(Code::kInvalidArgument,
+                  "its values come in no order, so it cannot be raised past one; its claims keep "
+                  "them apart");
+  const bool by_index = definition.strategy == Strategy::kPermuted;
+  const std::int64_t most = by_index ? definition.last - definition.first + 1 : definition.last;
+  if (past > most)
+    return refuse(Code::kOutOfRange, "it cannot be raised past " + std::to_string(past) +
+                                         (by_index ? " values: it has " : ": it ends at ") +
+                                         std::to_string(most) +
+                                         "; raise it past that, or extend it first");
+  // The indices of the first `past` values are 0 to past - 1.
+  const std::int64_t floor = std::max<std::int64_t>(0, by_index ? past : past + 1);
+
+  Result<std::vector<CounterState>> counters = read_counters(store, definition);
+  if (!counters) return std::unexpected(counters.error());
+  // Of an extension that was cut off, too, nothing below the floor may come.
+  if (auto extended = extend_counters(store, definition, *counters); !extended)
+    return std::unexpected(extended.error());
+  Raised raised{by_index ? most : most + 1, 0};
+  for (CounterState& counter : *counters) {
+    const std::int64_t before = counter.next;
+    if (counter.next < floor && counter.left() > 0) {
+      Result<std::int64_t> next = store.counters()->raise(counter.name, floor);
+      if (!next) return std::unexpected(std::move(next.error()));
+      counter.next = *next;
+    }
+    raised.skipped += (counter.next - before) / counter.bounds.stride;
+    if (counter.left() > 0) raised.next = std::min(raised.next, counter.next);
+  }
+  return raised;
+}
+
+}  // namespace
+
+Result<Raised> raise_sequence(Store& store, std::string_view name, std::int64_t past) {
+  Result<Definition> found = find_definition(store, name);
+  if (!found) return std::unexpected(std::move(found.error()));
+  return with_latest(store, *std::move(found), [&](const Definition& definition) {
+    return raise_defined(store, definition, past);
+  });
+}
+
+Result<Definition> extend_sequence(Store& store, std::string_view name, std::int64_t last) {
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const Result<Definition> found = find_definition(store, name);
+    if (!found) return found;
+    const auto refuse = [&](Code code, const std::string& what) {
+      return std::unexpected(error_at(store, code, name, what));
+    };
+    if (found->retired) return std::unexpected(is_retired(store, name));
+    if (found->strategy == Strategy::kStriped || found->strategy == Strategy::kPermuted)
+      return refuse(Code::kFailedPrecondition,
+                    "all of its values depend on the last one (it is " +
+                        std::string(idmint::name(found->strategy)) +
+                        "), so that one stays; go on with a new sequence that begins above it");
+    if (last < found->last)
+      return refuse(Code::kFailedPrecondition, "its last value is " + std::to_string(found->last) +
+                                                   " and can only be moved up, not to " +
+                                                   std::to_string(last));
+    Definition updated = *found;
+    updated.last = last;
+    if (auto valid = validate(updated); !valid) return std::unexpected(valid.error());
+    // The definition first: a counter that ended above it would be taken for a damaged one.
+    if (updated != *found) {
+      const Result<Definition> now = store.catalog()->replace(*found, updated);
+      if (!now) return now;
+      if (*now != updated) continue;
+    }
+    Result<std::vector<CounterState>> counters = read_counters(store, updated);
+    if (!counters) {
+      if (counters.error().code == Code::kDataLoss) {
+        // Another may have extended it further since.
+        const Result<Definition> now = store.catalog()->find(name);
+        if (now && *now != updated) continue;
+      }
+      return std::unexpected(counters.error());
+    }
+    if (auto extended = extend_counters(store, updated, *counters); !extended)
+      return std::unexpected(extended.error());
+    return updated;
+  }
+  return std::unexpected(
+      error_at(store, Code::kUnavailable, name, "others keep changing its definition; try again"));
+}
+
+Result<void> retire_sequence(Store& store, std::string_view name) {
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const Result<Definition> found = find_definition(store, name);
+    if (!found) return std::unexpected(found.error());
+    if (found->retired) return {};
+    if (auto offered = offers(store, found->strategy, name); !offered) return offered;
+    // The counters first: what stands in the definition stops no process that runs.
+    const auto gone = [](const Result<void>& closed) {
+      return !closed && closed.error().code != Code::kNotFound;
+    };
+    if (found->strategy == Strategy::kRandom) {
+      if (auto closed = store.unique_index()->close_space(found->name); gone(closed)) return closed;
+    }
+    for (std::int64_t k = 0; k < counter_count(*found); ++k) {
+      if (auto closed = store.counters()->close(counter_of(*found, k).name); gone(closed))
+        return closed;
+    }
+    Definition tombstone = *found;
+    tombstone.retired = true;
+    const Result<Definition> now = store.catalog()->replace(*found, tombstone);
+    if (!now) return std::unexpected(now.error());
+    if (now->retired) return {};
+  }
+  return std::unexpected(
+      error_at(store, Code::kUnavailable, name, "others keep changing its definition; try again"));
+}
+
+namespace {
+
+// Of the store as a whole, rather than of one sequence in it.
+bool concerns_all(Code code) {
+  return code == Code::kUnavailable || code == Code::kUnknown || code == Code::kDeadlineExceeded ||
+         code == Code::kResourceExhausted || code == Code::kPermissionDenied;
+}
+
+Result<SequenceStatus> status_as_read(Store& store, Definition definition) {
+  SequenceStatus status;
+  status.definition = std::move(definition);
+  const Definition& its = status.definition;
+  if (its.retired) return status;
+  const auto in_its_row = [&](const Error& error) -> Result<SequenceStatus> {
+    if (concerns_all(error.code)) return std::unexpected(error);
+    status.left = 0;
+    status.error = error;
+    return status;
+  };
+  if (auto offered = offers(store, its.strategy, its.name); !offered)
+    return in_its_row(offered.error());
+  if (its.strategy == Strategy::kRandom) {
+    const Result<std::int64_t> claimed = read_claimed(store, its);
+    if (!claimed) return in_its_row(claimed.error());
+    status.left = its.last - its.first + 1 - *claimed;
+    return status;
+  }
+  const Result<std::vector<CounterState>> counters = read_counters(store, its);
+  if (!counters) return in_its_row(counters.error());
+  for (std::size_t k = 0; k < counters->size(); ++k) {
+    const CounterState& counter = (*counters)[k];
+    if (!counter.closed) status.left += counter.left();
+    if (counter.bounds.last < counter_of(its, static_cast<std::int64_t>(k)).bounds.last &&
+        !status.error)
+      status.error = error_at(
+          store, Code::kUnavailable, its.name,
+          "counter " + counter.name + " ends at " + std::to_string(counter.bounds.last) +
+              " yet: an extension was cut off; extend it again to " + std::to_string(its.last));
+    if (counter.closed && !status.error)
+      status.error = error_at(store, Code::kFailedPrecondition, its.name,
+                              "counter " + counter.name +
+                                  " is closed, by a retire that was cut off or by hand; retire the "
+                                  "sequence, and go on with another");
+  }
+  if (counters->size() == 1) status.next = counters->front().next;
+  return status;
+}
+
+bool says_damaged(const std::optional<Error>& error) {
+  return error && error->code == Code::kDataLoss;
+}
+
+Result<SequenceStatus> status_of(Store& store, Definition definition) {
+  for (int attempt = 1;; ++attempt) {
+    Result<SequenceStatus> status = status_as_read(store, definition);
+    const bool damaged = status && says_damaged(status->error);
+    if (!damaged || attempt == kAttempts) return status;
+    // Or extended by others since it was read.
+    Result<Definition> now = store.catalog()->find(definition.name);
+    if (!now || *now == definition) return status;
+    definition = *std::move(now);
+  }
+}
+
+}  // namespace
+
+Result<SequenceStatus> sequence_status(Store& store, std::string_view name) {
+  Result<Definition> found = find_definition(store, name);
+  if (!found) return std::unexpected(std::move(found.error()));
+  return status_of(store, *std::move(found));
+}
+
+Result<std::vector<SequenceStatus>> sequence_statuses(Store& store) {
+  if (store.catalog() == nullptr)
+    return std::unexpected(Error{Code::kUnimplemented, "the store " + std::string(store.url()) +
+                                                           " keeps no sequences; use another"});
+  Result<std::vector<CatalogEntry>> entries = store.catalog()->list();
+  if (!entries) return std::unexpected(std::move(entries.error()));
+  std::vector<SequenceStatus> all;
+  for (CatalogEntry& entry : *entries) {
+    if (!entry.definition) {
+      SequenceStatus& status = all.emplace_back();
+      status.definition.name = std::move(entry.name);
+      status.error = std::move(entry.definition.error());
+      continue;
+    }
+    Result<SequenceStatus> status = status_of(store, *std::move(entry.definition));
+    if (!status) return std::unexpected(std::move(status.error()));
+    all.push_back(*std::move(status));
+  }
+  return all;
+}
+
+}  // namespace idmint

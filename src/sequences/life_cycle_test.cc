@@ -1,0 +1,724 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "idmint/sequence.h"
+#include "sequences/strategies.h"
+#include "tests/fakes/gated_store.h"
+#include "tests/fakes/scripted.h"
+
+namespace idmint {
+namespace {
+
+using fakes::GatedStore;
+using fakes::ScriptedEntropy;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+Code code_of(const auto& result) { return result ? Code{0} : result.error().code; }
+
+Definition orders(std::int64_t first, std::int64_t last) {
+  return {"orders", Strategy::kCounter, first, last};
+}
+Definition of(Strategy strategy) {
+  const bool stripes = strategy == Strategy::kStriped || strategy == Strategy::kInterleaved;
+  return {.name = "s",
+          .strategy = strategy,
+          .first = 10,
+          .last = 40,
+          .stripes = stripes ? 3 : 1,
+          .key = strategy == Strategy::kPermuted ? std::string(32, '7') : ""};
+}
+constexpr std::array kAll = {Strategy::kCounter, Strategy::kStriped, Strategy::kInterleaved,
+                             Strategy::kCached,  Strategy::kRandom,  Strategy::kPermuted};
+
+// ---- the counters of each strategy
+
+std::vector<CounterBounds> bounds_of(const Definition& definition) {
+  std::vector<CounterBounds> all;
+  for (std::int64_t k = 0; k < counter_count(definition); ++k)
+    all.push_back(counter_of(definition, k).bounds);
+  return all;
+}
+
+TEST(Counters, BlocksAreOfOneSizeAndTheLastTakesTheRest) {
+  EXPECT_THAT(bounds_of(of(Strategy::kStriped)),
+              ElementsAre(CounterBounds{10, 19}, CounterBounds{20, 29}, CounterBounds{30, 40}));
+  const Definition digits{.name = "accounts",
+                          .strategy = Strategy::kStriped,
+                          .first = 0,
+                          .last = 999'999'999'999,
+                          .stripes = 1000};
+  EXPECT_EQ(counter_of(digits, 786).bounds, (CounterBounds{786'000'000'000, 786'999'999'999}));
+  EXPECT_EQ(counter_of(digits, 786).name, "accounts/786");
+}
+
+TEST(Counters, EveryCutIntoBlocksCoversEveryValueOnce) {
+  for (const std::int64_t last : {kLargestValue, std::int64_t{11}, std::int64_t{999'999}}) {
+    for (const std::int64_t stripes : {2, 3, 7, 10}) {
+      const Definition definition{.name = "s",
+                                  .strategy = Strategy::kStriped,
+                                  .first = 2,
+                                  .last = last,
+                                  .stripes = stripes};
+      ASSERT_TRUE(validate(definition));
+      std::int64_t next = 2;
+      for (const CounterBounds& bounds : bounds_of(definition)) {
+        ASSERT_EQ(bounds.first, next);
+        ASSERT_LE(bounds.first, bounds.last);
+        ASSERT_EQ(bounds.stride, 1);
+        next = bounds.last + 1;
+      }
+      EXPECT_EQ(next - 1, last);
+    }
+  }
+}
+
+TEST(Counters, InterleavedOnesStartSideBySide) {
+  EXPECT_THAT(
+      bounds_of(of(Strategy::kInterleaved)),
+      ElementsAre(CounterBounds{10, 40, 3}, CounterBounds{11, 40, 3}, CounterBounds{12, 40, 3}));
+}
+
+TEST(Counters, OthersHaveOneOrNone) {
+  EXPECT_EQ(counter_of(of(Strategy::kCounter), 0).name, "s");
+  EXPECT_THAT(bounds_of(of(Strategy::kCounter)), ElementsAre(CounterBounds{10, 40}));
+  EXPECT_THAT(bounds_of(of(Strategy::kCached)), ElementsAre(CounterBounds{10, 40}));
+  EXPECT_THAT(bounds_of(of(Strategy::kPermuted)), ElementsAre(CounterBounds{0, 30}));
+  EXPECT_THAT(bounds_of(of(Strategy::kRandom)), ElementsAre());
+}
+
+TEST(Counters, AreReadByNumberWhateverElseIsThere) {
+  GatedStore store;
+  Definition many = of(Strategy::kInterleaved);
+  many.stripes = 12;
+  ASSERT_TRUE(create_sequence(store, many));
+  ASSERT_TRUE(store.create("s/12", {1, 2}));  // of a create with more stripes that was cut off
+  ASSERT_TRUE(store.create("s/1x", {1, 2}));
+  const std::size_t before = store.calls();
+  const auto counters = read_counters(store, many);
+  ASSERT_TRUE(counters) << counters.error().message;
+  EXPECT_EQ(store.calls(), before + 1) << "one call for all stripes";
+  ASSERT_EQ(counters->size(), 12U);
+  for (std::int64_t k = 0; k < 12; ++k)
+    EXPECT_EQ((*counters)[static_cast<std::size_t>(k)].bounds.first, 10 + k);
+}
+
+// ---- create
+
+TEST(CreateSequence, MakesTheCounterAndTheDefinition) {
+  GatedStore store;
+  ASSERT_TRUE(create_sequence(store, orders(5, 10)));
+  EXPECT_EQ(store.find("orders"), orders(5, 10));
+  EXPECT_EQ(store.peek("orders"), (CounterState{"orders", {5, 10}, 5, false}));
+}
+
+TEST(CreateSequence, AgainIsFineAndLeavesTheValueAlone) {
+  GatedStore store;
+  ASSERT_TRUE(create_sequence(store, orders(5, 10)));
+  ASSERT_TRUE(store.advance("orders", 3, Take::kAll));
+  EXPECT_TRUE(create_sequence(store, orders(5, 10)));
+  EXPECT_EQ(store.peek("orders")->next, 8);
+}
+
+TEST(CreateSequence, ACallThatWasCutOffIsFinished) {
+  GatedStore store;
+  store.fail_next({{Code::kUnavailable, "cut off"}, false});
+  const Result<void> cut = create_sequence(store, orders(5, 10));
+  ASSERT_FALSE(cut);
+  EXPECT_EQ(cut.error().message, "cut off");
+  EXPECT_TRUE(store.peek("orders")) << "the counter is made first";
+  EXPECT_FALSE(store.find("orders")) << "the definition last";
+  EXPECT_TRUE(create_sequence(store, orders(5, 10)));
+  EXPECT_TRUE(CounterSequence::open(store, "orders"));
+}
+
+TEST(CreateSequence, AnotherDefinitionIsRefusedNamingEachDifference) {
+  GatedStore store;
+  ASSERT_TRUE(create_sequence(store, orders(1, 10)));
+  const Result<void> last = create_sequence(store, orders(1, 20));
+  ASSERT_FALSE(last);
+  EXPECT_EQ(last.error().code, Code::kFailedPrecondition);
+  EXPECT_THAT(last.error().message, HasSubstr("last: 10 there, 20 here"));
+  EXPECT_THAT(last.error().message, Not(HasSubstr("first:")));
+  const Result<void> both = create_sequence(store, orders(2, 20));
+  ASSERT_FALSE(both);
+  EXPECT_THAT(both.error().message, HasSubstr("first: 1 there, 2 here; last: 10 there, 20 here"));
+  EXPECT_EQ(store.find("orders"), orders(1, 10));
+}
+
+TEST(CreateSequence, ACounterWithOtherBoundsIsNotTakenOver) {
+  GatedStore store;
+  ASSERT_TRUE(store.create("orders", {1, 10}));
+  const Result<void> made = create_sequence(store, orders(1, 20));
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, Code::kFailedPrecondition);
+  EXPECT_FALSE(store.find("orders"));
+  EXPECT_EQ(store.peek("orders")->bounds, (CounterBounds{1, 10}));
+}
+
+TEST(CreateSequence, ALostCounterIsNotMadeAgain) {
+  GatedStore store;
+  ASSERT_TRUE(create_sequence(store, orders(1, 10)));
+  store.lose("orders");
+  const Result<void> made = create_sequence(store, orders(1, 10));
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, Code::kDataLoss);
+  EXPECT_FALSE(store.peek("orders")) << "it would start over";
+}
+
+TEST(CreateSequence, WantsAStoreWithSequencesAndAValidDefinition) {
+  GatedStore store;
+  EXPECT_EQ(create_sequence(store, orders(10, 1)).error().code, Code::kInvalidArgument);
+  store.offer_nothing();
+  EXPECT_EQ(create_sequence(store, orders(1, 10)).error().code, Code::kUnimplemented);
+  EXPECT_EQ(open_sequence(store, "orders").error().code, Code::kUnimplemented);
+}
+
+TEST(CreateSequence, MakesWhatEachStrategyNeeds) {
+  for (const Strategy strategy : kAll) {
+    GatedStore store;
+    ASSERT_TRUE(create_sequence(store, of(strategy))) << name(strategy);
+    EXPECT_TRUE(create_sequence(store, of(strategy))) << "again";
+    EXPECT_EQ(store.find("s"), of(strategy));
+    EXPECT_EQ(store.claimed("s").has_value(), strategy == Strategy::kRandom);
+    EXPECT_EQ(static_cast<std::int64_t>(store.counters()->list("")->size()),
+              counter_count(of(strategy)));
+  }
+}
+
+TEST(CreateSequence, MakesAThousandStripesInAFewCallsAndTellsHowFarItIs) {
+  GatedStore store;
+  Definition definition = of(Strategy::kInterleaved);
+  definition.last = 1'000'000;
+  definition.stripes = 12'000;
+  std::vector<std::pair<std::int64_t, std::int64_t>> told;
+  ASSERT_TRUE(
+      create_sequence(store, definition, system_entropy(),
+                      [&](std::int64_t done, std::int64_t of) { told.emplace_back(done, of); }));
+  EXPECT_THAT(told, ElementsAre(std::pair(5000, 12'000), std::pair(10'000, 12'000),
+                                std::pair(12'000, 12'000)));
+  EXPECT_LE(store.calls(), 5U);
+  EXPECT_TRUE(read_counters(store, definition));
+}
+
+TEST(CreateSequence, DrawsAKeyOnceAndThenKeepsIt) {
+  GatedStore store;
+  ScriptedEntropy entropy({0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef, 0xfe, 0xdc, 0xba, 0x98,
+                           0x76, 0x54, 0x32, 0x10});
+  Definition keyless = of(Strategy::kPermuted);
+  keyless.key.clear();
+  ASSERT_TRUE(create_sequence(store, keyless, entropy));
+  EXPECT_EQ(store.find("s")->key, "0123456789abcdeffedcba9876543210");
+  EXPECT_TRUE(create_sequence(store, keyless, entropy)) << "whatever is there";
+  EXPECT_EQ(store.find("s")->key, "0123456789abcdeffedcba9876543210");
+  const auto other = create_sequence(store, of(Strategy::kPermuted), entropy);
+  ASSERT_EQ(code_of(other), Code::kFailedPrecondition);
+  EXPECT_THAT(other.error().message, HasSubstr("key: 0123456789abcdeffedcba9876543210 there"));
+}
+
+TEST(CreateSequence, NamesEveryFieldThatDiffers) {
+  GatedStore store;
+  ASSERT_TRUE(create_sequence(store, of(Strategy::kCached)));
+  Definition other = of(Strategy::kCached);
+  other.step = 100;
+  other.largest_count = 7;
+  other.form.prefix = "A-";
+  const auto made = create_sequence(store, other);
+  ASSERT_EQ(code_of(made), Code::kFailedPrecondition);
+  EXPECT_THAT(
+      made.error().message,
+      AllOf(HasSubstr("step: 0 there, 100 here"), HasSubstr("largest count: 0 there, 7 here"),
+            HasSubstr("prefix: none there, A- here"), Not(HasSubstr("first"))));
+  Definition encoded = of(Strategy::kCached);
+  encoded.form.encoding = Encoding::kBase58;
+  EXPECT_THAT(create_sequence(store, encoded).error().message, HasSubstr("base58"));
+}
+
+TEST(CreateSequence, ARetiredNameIsNotGivenAgain) {
+  for (const Strategy strategy : kAll) {
+    GatedStore store;
+    ASSERT_TRUE(create_sequence(store, of(strategy)));
+    ASSERT_TRUE(retire_sequence(store, "s"));
+    const auto again = create_sequence(store, of(strategy));
+    ASSERT_EQ(code_of(again), Code::kFailedPrecondition);
+    EXPECT_THAT(again.error().message, HasSubstr("retired"));
+    Definition tombstone = of(strategy);
+    tombstone.name = "t";
+    tombstone.retired = true;
+    EXPECT_EQ(code_of(create_sequence(store, tombstone)), Code::kInvalidArgument);
+  }
+}
+
+TEST(CreateSequence, ALostStripeOrSpaceIsNotMadeAgain) {
+  GatedStore store;
+  ASSERT_TRUE(create_sequence(store, of(Strategy::kStriped)));
+  store.lose("s/1");
+  const auto made = create_sequence(store, of(Strategy::kStriped));
+  ASSERT_EQ(code_of(made), Code::kDataLoss);
+  EXPECT_THAT(made.error().message, HasSubstr("s/1"));
+  EXPECT_FALSE(store.peek("s/1"));
+
+  GatedStore claims;
+  claims.put(of(Strategy::kRandom));
+  EXPECT_EQ(code_of(create_sequence(claims, of(Strategy::kRandom))), Code::kDataLoss);
+  EXPECT_EQ(code_of(claims.claimed("s")), Code::kNotFound);
+}
+
+// ---- raise
+
+TEST(RaiseSequence, SkipsWhatLiesBelow) {
+  for (const Strategy strategy : {Strategy::kCounter, Strategy::kCached}) {
+    GatedStore store;
+    ASSERT_TRUE(create_sequence(store, of(strategy)));  // 10 to 40
+    const auto raised = raise_sequence(store, "s", 25);
+    ASSERT_TRUE(raised) << raised.error().message;
+    EXPECT_EQ(raised->next, 26);
+    EXPECT_EQ(raised->skipped, 16);
+    EXPECT_EQ(store.advance("s", 1, Take::kAll), (Range{26, 1, 1}));
+    EXPECT_EQ(raise_sequence(store, "s", 5)->next, 27) << "never down";
+    EXPECT_EQ(raise_sequence(store, "s", 5)->skipped, 0);
+    EXPECT_EQ(raise_sequence(store, "s", -7)->next, 27);
+    EXPECT_EQ(raise_sequence(store, "s", 40)->next, 41) << "none is left";
+    EXPECT_EQ(code_of(store.advance("s", 1, Take::kTail)), Code::kOutOfRange);
+  }
+}
+
+TEST(RaiseSequence, PassesWholeBlocks) {
+  GatedStore store;
+  ASSERT_TRUE(create_sequence(store, of(Strategy::kStriped)));  // 10-19, 20-29, 30-40
+  const auto raised = raise_sequence(store, "s", 24);
+  ASSERT_TRUE(raised);
+  EXPECT_EQ(raised->next, 25);
+  EXPECT_EQ(raised->skipped, 15);
+  EXPECT_EQ(code_of(store.advance("s/0", 1, Take::kTail)), Code::kOutOfRange);
+  EXPECT_EQ(store.peek("s/1")->next, 25);
+  EXPECT_EQ(store.peek("s/2")->next, 30);
+}
+
+TEST(RaiseSequence, RoundsUpToEachStripesOwnValues) {
+  GatedStore store;
+  ASSERT_TRUE(create_sequence(store, of(Strategy::kInterleaved)));  // 10, 13 ..; 11, 14 ..; 12 ..
+  const auto raised = raise_sequence(store, "s", 24);
+  ASSERT_TRUE(raised);
+  EXPECT_EQ(raised->next, 25);
+  EXPECT_EQ(raised->skipped, 15);
+  EXPECT_EQ(store.peek("s/0")->next, 25);
+  EXPECT_EQ(store.peek("s/1")->next, 26);
+  EXPECT_EQ(store.peek("s/2")->next, 27);
+}
+
+TEST(RaiseSequence, OfAPermutationGoesByIndex) {
+  GatedStore store;
+  ASSERT_TRUE(create_sequence(store, of(Strategy::kPermuted)));  // 31 values
+  const auto raised = raise_sequence(store, "s", 12);
+  ASSERT_TRUE(raised);
+  EXPECT_EQ(raised->next, 12) << "0 to 11 are passed";
+  EXPECT_EQ(raised->skipped, 12);
+  EXPECT_EQ(raise_sequence(store, "s", 31)->next, 31);
+  EXPECT_EQ(code_of(raise_sequence(store, "s", 32)), Code::kOutOfRange);
+}
+
+TEST(RaiseSequence, SaysWhyItCannot) {
+  GatedStore store;
+  EXPECT_EQ(code_of(raise_sequence(store, "s", 12)), Code::kNotFound);
+  ASSERT_TRUE(create_sequence(store, of(Strategy::kRandom)));
+  EXPECT_EQ(code_of(raise_sequence(store, "s", 12)), Code::kInvalidArgument);
+  ASSERT_TRUE(create_sequence(store, orders(1, 10)));
+  for (const std::int64_t past : {std::int64_t{11}, std::numeric_limits<std::int64_t>::max()})
+    EXPECT_EQ(code_of(raise_sequence(store, "orders", past)), Code::kOutOfRange);
+  EXPECT_EQ(store.peek("orders")->next, 1);
+  ASSERT_TRUE(retire_sequence(store, "orders"));
+  EXPECT_EQ(code_of(raise_sequence(store, "orders", 5)), Code::kFailedPrecondition);
+}
+
+TEST(RaiseSequence, HoldsForAnExtensionThatWasCutOffBefore) {
+  GatedStore store;
+  ASSERT_TRUE(create_sequence(store, orders(1, 10)));
+  store.put(orders(1, 30));  // the definition was extended, the counter not yet
+  ASSERT_TRUE(raise_sequence(store, "orders", 20));
+  ASSERT_TRUE(extend_sequence(store, "orders", 30));
+  EXPECT_EQ(store.advance("orders", 1, Take::kAll), (Range{21, 1, 1}));
+}
+
+// ---- extend
+
+TEST(ExtendSequence, MovesTheEndUp) {
+  for (const Strategy strategy : {Strategy::kCounter, Strategy::kCached}) {
+    GatedStore store;
+    ASSERT_TRUE(create_sequence(store, of(strategy)));
+    ASSERT_TRUE(store.advance("s", 31, Take::kAll));
+    const auto extended = extend_sequence(store, "s", 42);
+    ASSERT_TRUE(extended) << extended.error().message;
+    EXPECT_EQ(extended->last, 42);
+    EXPECT_EQ(store.find("s"), *extended);
+    EXPECT_EQ(store.advance("s", 9, Take::kTail), (Range{41, 1, 2}));
+    EXPECT_EQ(extend_sequence(store, "s", 42), *extended) << "again";
+    EXPECT_EQ(sequence_status(store, "s")->left, 0);
+  }
+}
+
+TEST(ExtendSequence, MovesTheEndOfEveryInterleavedStripe) {
+  GatedStore store;
+  ASSERT_TRUE(create_sequence(store, of(Strategy::kInterleaved)));
+  ASSERT_TRUE(extend_sequence(store, "s", 43));
+  std::int64_t values = 0;
+  for (const char* stripe : {"s/0", "s/1", "s/2"})
+    values += store.advance(stripe, 100, Take::kTail)->count;
+  EXPECT_EQ(values, 34);
+}
+
+TEST(ExtendSequence, OfRandomValuesNeedsNoCounter) {
+  GatedStore store;
+  ASSERT_TRUE(create_sequence(store, of(Strategy::kRandom)));
+  ASSERT_TRUE(extend_sequence(store, "s", 49));
+  EXPECT_EQ(sequence_status(store, "s")->left, 40);
+}
+
+TEST(ExtendSequence, SaysWhyItCannot) {
+  GatedStore store;
+  EXPECT_EQ(code_of(extend_sequence(store, "orders", 12)), Code::kNotFound);
+  ASSERT_TRUE(create_sequence(store, orders(1, 10)));
+  const auto down = extend_sequence(store, "orders", 9);
+  ASSERT_EQ(code_of(down), Code::kFailedPrecondition);
+  EXPECT_THAT(down.error().message, HasSubstr("10"));
+  EXPECT_EQ(code_of(extend_sequence(store, "orders", kLargestValue + 1)), Code::kInvalidArgument);
+  EXPECT_EQ(store.find("orders"), orders(1, 10));
+  for (const Strategy strategy : {Strategy::kStriped, Strategy::kPermuted}) {
+    GatedStore other;
+    ASSERT_TRUE(create_sequence(other, of(strategy)));
+    EXPECT_EQ(code_of(extend_sequence(other, "s", 100)), Code::kFailedPrecondition);
+    EXPECT_EQ(other.find("s"), of(strategy));
+  }
+  ASSERT_TRUE(retire_sequence(store, "orders"));
+  EXPECT_EQ(code_of(extend_sequence(store, "orders", 20)), Code::kFailedPrecondition);
+}
+
+TEST(ExtendSequence, NotBeyondTheDigitsThatArePrinted) {
+  GatedStore store;
+  Definition two_digits = orders(1, 50);
+  two_digits.form.digits = 2;
+  ASSERT_TRUE(create_sequence(store, two_digits));
+  const auto far = extend_sequence(store, "orders", 100);
+  ASSERT_EQ(code_of(far), Code::kInvalidArgument) << "100 would be printed as another value is";
+  EXPECT_THAT(far.error().message, HasSubstr("99"));
+  EXPECT_EQ(store.peek("orders")->bounds.last, 50);
+  EXPECT_EQ(extend_sequence(store, "orders", 99)->last, 99);
+}
+
+// ---- retire
+
+TEST(RetireSequence, ClosesEverythingAndLeavesATombstone) {
+  for (const Strategy strategy : kAll) {
+    GatedStore store;
+    ASSERT_TRUE(create_sequence(store, of(strategy)));
+    ASSERT_TRUE(retire_sequence(store, "s")) << name(strategy);
+    ASSERT_TRUE(retire_sequence(store, "s")) << "again";
+    Definition tombstone = of(strategy);
+    tombstone.retired = true;
+    EXPECT_EQ(store.find("s"), tombstone);
+    const auto counters = store.counters()->list("");
+    for (const CounterState& counter : *counters) EXPECT_TRUE(counter.closed);
+    if (strategy == Strategy::kRandom) {
+      EXPECT_EQ(code_of(store.insert("s", std::vector<std::int64_t>{11})),
+                Code::kFailedPrecondition);
+    }
+    const auto opened = open_sequence(store, "s");
+    ASSERT_EQ(code_of(opened), Code::kFailedPrecondition);
+    EXPECT_THAT(opened.error().message, HasSubstr("retired"));
+  }
+  GatedStore store;
+  EXPECT_EQ(code_of(retire_sequence(store, "s")), Code::kNotFound);
+}
+
+TEST(RetireSequence, EndsWhatHasLostItsCounterToo) {
+  GatedStore store;
+  ASSERT_TRUE(create_sequence(store, of(Strategy::kStriped)));
+  store.lose("s/1");
+  EXPECT_TRUE(retire_sequence(store, "s"));
+  EXPECT_TRUE(store.find("s")->retired);
+}
+
+// ---- cut off at every call to the store
+
+// Everything that is in a store.
+struct Contents {
+  std::vector<CounterState> counters;
+  std::vector<Definition> definitions;
+  std::int64_t claims = -1;
+  friend bool operator==(const Contents&, const Contents&) = default;
+};
+Contents contents_of(GatedStore& store) {
+  Contents all{*store.counters()->list(""), {}, store.claimed("s").value_or(-1)};
+  const auto entries = store.catalog()->list();
+  for (const CatalogEntry& entry : *entries) all.definitions.push_back(*entry.definition);
+  return all;
+}
+
+// What holds whenever a process dies.
+void expect_sound(GatedStore& store, const Definition& definition) {
+  const auto found = store.find("s");
+  if (!found) return;  // nobody can open it
+  if (definition.strategy == Strategy::kRandom) {
+    EXPECT_TRUE(store.claimed("s")) << "defined without its claims";
+    if (found->retired) {
+      EXPECT_FALSE(store.insert("s", std::vector<std::int64_t>{11}));
+    }
+    return;
+  }
+  const auto counters = read_counters(store, *found);
+  ASSERT_TRUE(counters) << counters.error().message;
+  for (const CounterState& counter : *counters) {
+    EXPECT_TRUE(!found->retired || counter.closed) << "a tombstone over what lives";
+    EXPECT_LE(counter.bounds.last, found->last) << "an end that nobody knows";
+  }
+}
+
+struct Step {
+  const char* name;
+  std::function<bool(GatedStore&, const Definition&)> run;
+  bool (*goes_for)(Strategy);
+};
+
+TEST(LifeCycle, CutOffAtAnyCallItIsFinishedByTheNextAndSoundInBetween) {
+  const auto create = [](GatedStore& store, const Definition& definition) {
+    return create_sequence(store, definition).has_value();
+  };
+  const std::vector<Step> steps = {
+      {"create", create, [](Strategy) { return true; }},
+      {"raise",
+       [](GatedStore& store, const Definition&) {
+         return raise_sequence(store, "s", 24).has_value();
+       },
+       [](Strategy strategy) { return strategy != Strategy::kRandom; }},
+      {"extend",
+       [](GatedStore& store, const Definition&) {
+         return extend_sequence(store, "s", 100).has_value();
+       },
+       [](Strategy strategy) {
+         return strategy != Strategy::kStriped && strategy != Strategy::kPermuted;
+       }},
+      {"retire",
+       [](GatedStore& store, const Definition&) { return retire_sequence(store, "s").has_value(); },
+       [](Strategy) { return true; }},
+  };
+  int cuts = 0;
+  for (const Strategy strategy : kAll) {
+    const Definition definition = of(strategy);
+    for (std::size_t step = 0; step < steps.size(); ++step) {
+      if (!steps[step].goes_for(strategy)) continue;
+      const auto before = [&](GatedStore& store) {
+        if (step > 0) {
+          ASSERT_TRUE(create(store, definition));
+        }
+      };
+      GatedStore whole;
+      before(whole);
+      const std::size_t begin = whole.calls();
+      ASSERT_TRUE(steps[step].run(whole, definition));
+      const std::size_t calls = whole.calls() - begin;
+      for (std::size_t call = 1; call <= calls; ++call) {
+        for (const bool applied : {false, true}) {
+          SCOPED_TRACE(std::string(name(strategy)) + ", " + steps[step].name + ", call " +
+                       std::to_string(call) + (applied ? ", applied" : ""));
+          GatedStore store;
+          before(store);
+          store.fail_call(call, {{Code::kUnknown, "cut off"}, applied});
+          EXPECT_FALSE(steps[step].run(store, definition));
+          expect_sound(store, definition);
+          EXPECT_TRUE(steps[step].run(store, definition)) << "finished by the next";
+          expect_sound(store, definition);
+          EXPECT_EQ(contents_of(store), contents_of(whole));
+          ++cuts;
+        }
+      }
+    }
+  }
+  EXPECT_GT(cuts, 100);
+}
+
+TEST(LifeCycle, OthersMayChangeTheDefinitionMeanwhile) {
+  // Between the find and the replace of an extend, or of a retire, another extends.
+  for (const bool retire : {false, true}) {
+    GatedStore store;
+    ASSERT_TRUE(create_sequence(store, orders(1, 10)));
+    store.meanwhile(retire ? 3 : 2,
+                    [](auto& definitions) { definitions["orders"] = orders(1, 20); });
+    if (retire) {
+      EXPECT_TRUE(retire_sequence(store, "orders"));
+      EXPECT_TRUE(store.find("orders")->retired);
+      EXPECT_EQ(store.find("orders")->last, 20) << "what the other wrote is kept";
+    } else {
+      EXPECT_EQ(extend_sequence(store, "orders", 30)->last, 30);
+      EXPECT_EQ(store.find("orders")->last, 30);
+      EXPECT_EQ(store.peek("orders")->bounds.last, 30);
+    }
+  }
+}
+
+TEST(LifeCycle, AnExtensionBetweenDefinitionAndCounterIsNoDamage) {
+  // What another process did between the two reads: both of its steps.
+  const auto extended_meanwhile = [](GatedStore& store, std::size_t call) {
+    ASSERT_TRUE(create_sequence(store, orders(1, 10)));
+    ASSERT_TRUE(store.extend("orders", 20));
+    store.meanwhile(call, [](auto& definitions) { definitions["orders"] = orders(1, 20); });
+  };
+  {
+    GatedStore store;
+    extended_meanwhile(store, 2);
+    const auto raised = raise_sequence(store, "orders", 5);
+    ASSERT_TRUE(raised) << raised.error().message;
+    EXPECT_EQ(raised->next, 6);
+    EXPECT_EQ(store.peek("orders")->next, 6);
+  }
+  {
+    GatedStore store;  // to the last value there is, which the other one moved
+    extended_meanwhile(store, 2);
+    EXPECT_EQ(code_of(extend_sequence(store, "orders", 10)), Code::kFailedPrecondition);
+    EXPECT_EQ(store.find("orders")->last, 20);
+  }
+  {
+    GatedStore store;  // one that was there a moment before
+    extended_meanwhile(store, 2);
+    EXPECT_EQ(code_of(create_sequence(store, orders(1, 10))), Code::kFailedPrecondition);
+  }
+  {
+    GatedStore store;
+    extended_meanwhile(store, 2);
+    const auto status = sequence_status(store, "orders");
+    ASSERT_TRUE(status);
+    EXPECT_EQ(status->error, std::nullopt);
+    EXPECT_EQ(status->definition.last, 20);
+    EXPECT_EQ(status->left, 20);
+  }
+  {
+    GatedStore store;
+    extended_meanwhile(store, 2);
+    const auto all = sequence_statuses(store);
+    ASSERT_TRUE(all);
+    ASSERT_EQ(all->size(), 1U);
+    EXPECT_EQ(all->front().error, std::nullopt);
+    EXPECT_EQ(all->front().left, 20);
+  }
+  GatedStore changed;  // by hand: it stays as it is
+  ASSERT_TRUE(create_sequence(changed, orders(1, 10)));
+  ASSERT_TRUE(changed.extend("orders", 20));
+  EXPECT_EQ(code_of(raise_sequence(changed, "orders", 5)), Code::kDataLoss);
+  EXPECT_EQ(code_of(extend_sequence(changed, "orders", 10)), Code::kDataLoss);
+  EXPECT_EQ(code_of(create_sequence(changed, orders(1, 10))), Code::kDataLoss);
+  const auto status = sequence_status(changed, "orders");
+  ASSERT_TRUE(status && status->error);
+  EXPECT_EQ(status->error->code, Code::kDataLoss);
+}
+
+// ---- status
+
+TEST(SequenceStatus, CountsWhatIsLeft) {
+  GatedStore store;
+  ASSERT_TRUE(create_sequence(store, orders(5, 10)));
+  ASSERT_TRUE(store.advance("orders", 2, Take::kAll));
+  auto status = sequence_status(store, "orders");
+  ASSERT_TRUE(status);
+  EXPECT_EQ(status->definition, orders(5, 10));
+  EXPECT_EQ(status->next, 7);
+  EXPECT_EQ(status->left, 4);
+  EXPECT_EQ(status->error, std::nullopt);
+  for (const Strategy strategy : {Strategy::kStriped, Strategy::kInterleaved}) {
+    GatedStore striped;
+    ASSERT_TRUE(create_sequence(striped, of(strategy)));
+    ASSERT_TRUE(striped.advance("s/2", 4, Take::kAll));
+    status = sequence_status(striped, "s");
+    ASSERT_TRUE(status);
+    EXPECT_EQ(status->next, std::nullopt);
+    EXPECT_EQ(status->left, 27);
+  }
+  GatedStore random;
+  ASSERT_TRUE(create_sequence(random, of(Strategy::kRandom)));
+  ASSERT_TRUE(random.insert("s", std::vector<std::int64_t>{11, 12, 13}));
+  EXPECT_EQ(sequence_status(random, "s")->left, 28);
+  ASSERT_TRUE(retire_sequence(random, "s"));
+  EXPECT_EQ(sequence_status(random, "s")->left, 0);
+  EXPECT_EQ(code_of(sequence_status(random, "t")), Code::kNotFound);
+}
+
+TEST(SequenceStatus, TellsWhatWasCutOff) {
+  GatedStore store;
+  ASSERT_TRUE(create_sequence(store, orders(1, 10)));
+  store.put(orders(1, 20));
+  auto status = sequence_status(store, "orders");
+  ASSERT_TRUE(status && status->error);
+  EXPECT_EQ(status->error->code, Code::kUnavailable);
+  EXPECT_THAT(status->error->message, HasSubstr("extend it again to 20"));
+  EXPECT_EQ(status->left, 10);
+
+  ASSERT_TRUE(extend_sequence(store, "orders", 20));
+  ASSERT_TRUE(store.close("orders"));
+  status = sequence_status(store, "orders");
+  ASSERT_TRUE(status && status->error);
+  EXPECT_EQ(status->error->code, Code::kFailedPrecondition);
+  EXPECT_EQ(status->left, 0);
+}
+
+TEST(SequenceStatuses, HaveTheirErrorsInTheirRows) {
+  GatedStore store;
+  ASSERT_TRUE(create_sequence(store, orders(1, 10)));
+  Definition lost = of(Strategy::kStriped);
+  store.put(lost);
+  Definition claims = of(Strategy::kRandom);
+  claims.name = "z";
+  store.put(claims);
+  const auto all = sequence_statuses(store);
+  ASSERT_TRUE(all) << all.error().message;
+  ASSERT_EQ(all->size(), 3U);
+  EXPECT_EQ((*all)[0].error, std::nullopt);
+  EXPECT_EQ((*all)[0].left, 10);
+  ASSERT_TRUE((*all)[1].error);
+  EXPECT_EQ((*all)[1].error->code, Code::kDataLoss);
+  EXPECT_THAT((*all)[1].error->message, HasSubstr("s/0"));
+  ASSERT_TRUE((*all)[2].error);
+  EXPECT_EQ((*all)[2].error->code, Code::kDataLoss);
+}
+
+TEST(SequenceStatuses, AStoreThatDoesNotAnswerIsNotTheSequencesFault) {
+  GatedStore store;
+  ASSERT_TRUE(create_sequence(store, orders(1, 10)));
+  store.fail_call(2, {{Code::kUnavailable, "away"}, false});
+  EXPECT_EQ(code_of(sequence_statuses(store)), Code::kUnavailable);
+}
+
+// ---- open
+
+TEST(OpenSequence, AnExtensionBetweenDefinitionAndCounterIsNoDamage) {
+  GatedStore store;
+  ASSERT_TRUE(create_sequence(store, orders(1, 10)));
+  ASSERT_TRUE(store.extend("orders", 20));
+  store.meanwhile(2, [](auto& definitions) { definitions["orders"] = orders(1, 20); });
+  const auto opened = open_sequence(store, "orders");
+  ASSERT_TRUE(opened) << opened.error().message;
+  EXPECT_EQ((*opened)->definition().last, 20);
+}
+
+TEST(OpenSequence, AnEndBelowTheDefinitionsIsNoDamageEither) {
+  GatedStore store;
+  ASSERT_TRUE(create_sequence(store, orders(1, 3)));
+  store.put(orders(1, 20));
+  const auto opened = CounterSequence::open(store, "orders");
+  ASSERT_TRUE(opened) << opened.error().message;
+  EXPECT_EQ((*opened)->take(3), (Range{1, 1, 3}));
+  EXPECT_EQ(code_of((*opened)->take(1)), Code::kOutOfRange);
+  ASSERT_TRUE(extend_sequence(store, "orders", 20));
+  EXPECT_EQ((*opened)->take(1), (Range{4, 1, 1})) << "it knows of that end";
+}
+
+}  // namespace
+}  // namespace idmint

@@ -1,0 +1,138 @@
+#include "sequences/random_rounds.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include "base/uniform.h"
+#include "idmint/occupancy.h"
+#include "sequences/strategies.h"
+
+namespace idmint {
+namespace {
+
+constexpr std::int64_t kAtOnce = UniqueIndex::kMaxKeys;
+constexpr std::int64_t kWindow = 1000;  // draws from which something is concluded
+
+Error claims_gone(const Store& store, const Definition& definition) {
+  return error_at(store, Code::kDataLoss, definition.name,
+                  "it is defined, but its claims are gone; restore the store, then go on with a "
+                  "sequence of values that none in use is among");
+}
+
+}  // namespace
+
+RandomRounds::RandomRounds(Store& store, const Definition& definition, std::int64_t claimed,
+                           Entropy& entropy)
+    : store_(store),
+      definition_(definition),
+      entropy_(entropy),
+      size_(definition.last - definition.first + 1),
+      claimed_(claimed) {}
+
+Result<std::span<Range>> RandomRounds::advance(std::int64_t count, Take take) {
+  if (lost_) return std::unexpected(*lost_);
+  int in_vain = 0;  // attempts in a row
+  int unknown = 0;
+  while (kept() < count) {
+    const std::int64_t missing = count - kept();
+    const std::int64_t possible = std::min(missing, room());
+    if (possible < missing && (take == Take::kAll || kept() + possible == 0)) {
+      return std::unexpected(Error{Code::kOutOfRange, "too few can be claimed"});
+    }
+    if (possible == 0) break;
+    const std::int64_t before = kept();
+    const Result<void> claimed = claim(std::min(possible, kAtOnce));
+    if (!claimed) {
+      const Error& why = claimed.error();
+      if (why.code == Code::kUnknown && ++unknown < kMostUnknown) continue;
+      if (why.code == Code::kDataLoss) lost_ = why;
+      return std::unexpected(why);
+    }
+    in_vain = kept() == before ? in_vain + 1 : 0;
+    if (in_vain < kMostInVain) continue;
+    const Result<void> looked = look();
+    if (!looked && looked.error().code == Code::kDataLoss) lost_ = looked.error();
+    return std::unexpected(looked ? refusal(1) : looked.error());
+  }
+  return hand_over(std::min(count, kept()));
+}
+
+Error RandomRounds::refusal(std::uint64_t count) const {
+  const Occupancy is = occupancy(claimed_, size_);
+  std::array<char, 96> facts{};
+  std::snprintf(facts.data(), facts.size(), "%.1f %% full, %.3g redraws for the next id",
+                100 * static_cast<double>(claimed_) / static_cast<double>(size_),
+                is.expected_redraws);
+  return {Code::kResourceExhausted,
+          "sequence " + definition_.name + ": " + std::to_string(claimed_) + " of " +
+              std::to_string(size_) + " values are claimed (" + facts.data() + "), and " +
+              std::to_string(std::max<std::int64_t>(room(), 0)) + " more are given, fewer than " +
+              std::to_string(count) + "; go on with a sequence of more digits"};
+}
+
+std::int64_t RandomRounds::kept() const noexcept { return static_cast<std::int64_t>(kept_.size()); }
+
+// How many more may be claimed; below 0 where others went beyond it.
+std::int64_t RandomRounds::room() const noexcept { return most_claims(size_) - claimed_; }
+
+// One attempt.
+Result<void> RandomRounds::claim(std::int64_t count) {
+  keys_.resize(static_cast<std::size_t>(count));
+  for (std::int64_t& key : keys_) {
+    key = definition_.first +
+          static_cast<std::int64_t>(uniform_below(entropy_, static_cast<std::uint64_t>(size_)));
+  }
+  const Result<std::vector<bool>> ours = store_.unique_index()->insert(definition_.name, keys_);
+  tally_.count_round_trip();
+  if (!ours) {
+    const Error& why = ours.error();
+    if (why.code == Code::kUnknown || why.code == Code::kDeadlineExceeded) tally_.add_waste(count);
+    if (why.code == Code::kNotFound) return std::unexpected(claims_gone(store_, definition_));
+    return std::unexpected(why);
+  }
+  const std::int64_t before = kept();
+  for (std::size_t i = 0; i < keys_.size(); ++i) {
+    if ((*ours)[i]) kept_.push_back({keys_[i], 1, 1});
+  }
+  const std::int64_t claimed = kept() - before;
+  tally_.add_waste(claimed);
+  claimed_ += claimed;
+  draws_ += count;
+  collisions_ += count - claimed;
+  if (draws_ < kWindow) return {};
+  const bool many = collisions_ / Occupancy::kMostRedraws > draws_ / (Occupancy::kMostRedraws + 1);
+  draws_ = 0;
+  collisions_ = 0;
+  return many ? look() : Result<void>{};
+}
+
+// Asks the store how many are claimed. A claim is never freed.
+Result<void> RandomRounds::look() {
+  const Result<std::int64_t> claimed = read_claimed(store_, definition_);
+  tally_.count_round_trip();
+  if (!claimed) return std::unexpected(claimed.error());
+  if (*claimed < claimed_) {
+    return std::unexpected(error_at(
+        store_, Code::kDataLoss, definition_.name,
+        "the store says that " + std::to_string(*claimed) + " values are claimed, where " +
+            std::to_string(claimed_) +
+            " were: it has gone back; stop every process that uses it, and go on with a sequence "
+            "of values that none in use is among"));
+  }
+  claimed_ = *claimed;
+  return {};
+}
+
+// The last ones: they are in no order.
+std::span<Range> RandomRounds::hand_over(std::int64_t count) {
+  tally_.take_back_waste(count);
+  const auto begin = kept_.end() - count;
+  values_.assign(begin, kept_.end());
+  kept_.erase(begin, kept_.end());
+  return values_;
+}
+
+}  // namespace idmint

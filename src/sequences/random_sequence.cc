@@ -1,0 +1,19 @@
+#include <utility>
+
+#include "sequences/combined_sequence.h"
+#include "sequences/random_rounds.h"
+#include "sequences/strategies.h"
+
+namespace idmint {
+
+Opened open_random(Store& store, Definition definition, const SequenceOptions& options) {
+  const Result<std::int64_t> claimed = read_claimed(store, definition);
+  if (!claimed) return std::unexpected(claimed.error());
+  return std::make_unique<CombinedSequence>(
+      std::move(definition), options, [&](const Definition& its) {
+        return std::make_unique<RandomRounds>(
+            store, its, *claimed, options.entropy != nullptr ? *options.entropy : system_entropy());
+      });
+}
+
+}  // namespace idmint

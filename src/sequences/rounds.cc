@@ -1,0 +1,84 @@
+#include "sequences/rounds.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <string_view>
+
+namespace idmint {
+namespace {
+
+// Whether a counter of these bounds, wherever it ends, can give the values from `floor` on.
+bool can_give(const CounterBounds& bounds, std::int64_t floor, const Range& values) {
+  const std::int64_t end = kLargestValue - (bounds.stride - 1);
+  return values.stride == bounds.stride && values.first >= floor && values.first <= end &&
+         (values.first - bounds.first) % bounds.stride == 0 &&
+         values.count - 1 <= (end - values.first) / bounds.stride;
+}
+
+Error at(std::string_view sequence, const std::string& name, const std::string& what) {
+  return {Code::kDataLoss, "sequence " + std::string(sequence) + ": " +
+                               (name == sequence ? "" : "counter " + name + ": ") + what};
+}
+
+}  // namespace
+
+void Tally::add_waste(std::int64_t values) noexcept {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  const std::int64_t before = waste();
+  waste_.store(before > kMost - values ? kMost : before + values, std::memory_order_relaxed);
+}
+
+void Tally::take_back_waste(std::int64_t values) noexcept {
+  waste_.store(std::max<std::int64_t>(waste() - values, 0), std::memory_order_relaxed);
+}
+
+Error used_up(std::string_view sequence, std::uint64_t count, std::int64_t last, bool extended) {
+  const std::string left =
+      count == 1 ? "used up; " : "fewer than " + std::to_string(count) + " are left; ";
+  return {Code::kOutOfRange, "sequence " + std::string(sequence) + ": " + left +
+                                 std::to_string(last) + " is the last" +
+                                 (extended ? " (it was extended since: open it again)" : "")};
+}
+
+Result<Range> believed_advance(CounterStore& store, const std::string& name, KnownCounter& known,
+                               std::int64_t count, Take take, std::string_view sequence,
+                               Tally& tally) {
+  const auto ended = [] { return Error{Code::kOutOfRange, "extended since"}; };
+  if (known.ended) return std::unexpected(ended());
+  Result<Range> values = store.advance(name, count, take);
+  tally.count_round_trip();
+  if (!values) {
+    Error& error = values.error();
+    if (error.code == Code::kUnknown || error.code == Code::kDeadlineExceeded) {
+      tally.add_waste(count);
+    }
+    if (error.code == Code::kNotFound) {
+      error = at(sequence, name,
+                 "it is defined, but its counter is gone; restore the store, then go on with a "
+                 "sequence that begins past every value in use");
+    }
+    return values;
+  }
+  const bool complete =
+      take == Take::kAll ? values->count == count : values->count >= 1 && values->count <= count;
+  if (!complete || !can_give(known.bounds, known.floor, *values)) {
+    tally.add_waste(count);
+    return std::unexpected(
+        at(sequence, name,
+           "the store gave " + std::to_string(values->count) + " values from " +
+               std::to_string(values->first) + " on, where " + std::to_string(known.floor) +
+               " to " + std::to_string(known.bounds.last) +
+               " are not used: it has gone back or was changed by hand; stop every process that "
+               "uses it, and go on with a sequence that begins past every value in use"));
+  }
+  if (values->last() > known.bounds.last) {
+    tally.add_waste(count);
+    known.ended = true;
+    return std::unexpected(ended());
+  }
+  known.floor = values->last() + known.bounds.stride;
+  return values;
+}
+
+}  // namespace idmint

@@ -1,0 +1,191 @@
+#include "sequences/strategies.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace idmint {
+namespace {
+
+struct Opener {
+  Strategy strategy;
+  Opened (*open)(Store& store, Definition definition, const SequenceOptions& options);
+};
+constexpr std::array kOpeners = {
+    // counter_sequence.cc
+    Opener{Strategy::kCounter, open_counter},
+    // striped_sequence.cc
+    Opener{Strategy::kStriped, open_striped},
+    Opener{Strategy::kInterleaved, open_striped},
+    // cached_sequence.cc
+    Opener{Strategy::kCached, open_cached},
+    // random_sequence.cc
+    Opener{Strategy::kRandom, open_random},
+    // permuted_sequence.cc
+    Opener{Strategy::kPermuted, open_permuted},
+};
+
+bool has_stripes(const Definition& definition) {
+  return definition.strategy == Strategy::kStriped || definition.strategy == Strategy::kInterleaved;
+}
+
+std::string text_of(const CounterBounds& bounds) {
+  std::string text = std::to_string(bounds.first) + " to " + std::to_string(bounds.last);
+  if (bounds.stride != 1) text += " in steps of " + std::to_string(bounds.stride);
+  return text;
+}
+
+// A definition is written after its counters, so from then on they are there. None is ever made
+// again: it would start over.
+Error counter_gone(const Store& store, const Definition& definition, const std::string& counter) {
+  const std::string which = counter == definition.name ? "its counter" : "its counter " + counter;
+  return error_at(store, Code::kDataLoss, definition.name,
+                  "it is defined, but " + which +
+                      " is gone; restore the store, then go on with a sequence that begins past "
+                      "every value in use");
+}
+
+// The bounds may end below those wanted, where an extend was cut off between definition and
+// counter.
+Result<void> must_match(const Store& store, const Definition& definition,
+                        const CounterState& counter, const CounterBounds& wanted) {
+  const CounterBounds& there = counter.bounds;
+  if (there.first == wanted.first && there.stride == wanted.stride && there.last <= wanted.last)
+    return {};
+  return std::unexpected(error_at(
+      store, Code::kDataLoss, definition.name,
+      "its counter " + counter.name + " goes from " + text_of(there) + ", its definition from " +
+          text_of(wanted) +
+          ": one of them was changed by hand; find out which values are in use before going on"));
+}
+
+}  // namespace
+
+Error error_at(const Store& store, Code code, std::string_view name, const std::string& what) {
+  return {code, "sequence " + std::string(name) + " in " + std::string(store.url()) + ": " + what};
+}
+
+Result<void> offers(Store& store, Strategy strategy, std::string_view name) {
+  const bool values =
+      strategy == Strategy::kRandom ? store.unique_index() != nullptr : store.counters() != nullptr;
+  if (store.catalog() != nullptr && values) return {};
+  return std::unexpected(error_at(store, Code::kUnimplemented, name,
+                                  "this store keeps no sequences of strategy " +
+                                      std::string(idmint::name(strategy)) + "; use another"));
+}
+
+Result<Definition> find_definition(Store& store, std::string_view name) {
+  if (store.catalog() == nullptr)
+    return std::unexpected(
+        error_at(store, Code::kUnimplemented, name, "this store keeps no sequences; use another"));
+  Result<Definition> found = store.catalog()->find(name);
+  if (!found && found.error().code == Code::kNotFound)
+    return std::unexpected(
+        error_at(store, Code::kNotFound, name,
+                 "no such sequence; create it: idmint create " + std::string(name)));
+  return found;
+}
+
+Result<void> check_count(const Definition& definition, std::int64_t count) {
+  const auto refuse = [&](const std::string& why) {
+    return std::unexpected(
+        Error{Code::kInvalidArgument, "sequence " + definition.name + ": cannot take " +
+                                          std::to_string(count) + " values; " + why});
+  };
+  if (count < 1) return refuse("ask for at least 1");
+  if (definition.largest_count != 0 && count > definition.largest_count)
+    return refuse("ask for at most " + std::to_string(definition.largest_count) + " in one call");
+  return {};
+}
+
+std::int64_t counter_count(const Definition& definition) noexcept {
+  return definition.strategy == Strategy::kRandom ? 0 : definition.stripes;
+}
+
+NewCounter counter_of(const Definition& definition, std::int64_t k) {
+  const std::int64_t first = definition.first;
+  const std::int64_t last = definition.last;
+  const std::string stripe = definition.name + "/" + std::to_string(k);
+  switch (definition.strategy) {
+    case Strategy::kStriped: {
+      const std::int64_t size = (last - first + 1) / definition.stripes;
+      const std::int64_t begin = first + k * size;
+      return {stripe, {begin, k + 1 == definition.stripes ? last : begin + size - 1}};
+    }
+    case Strategy::kInterleaved:
+      return {stripe, {first + k, last, definition.stripes}};
+    case Strategy::kPermuted:
+      return {definition.name, {0, last - first}};
+    case Strategy::kCounter:
+    case Strategy::kCached:
+    case Strategy::kRandom:
+      break;
+  }
+  return {definition.name, {first, last}};
+}
+
+Result<std::vector<CounterState>> read_counters(Store& store, const Definition& definition) {
+  const std::int64_t count = counter_count(definition);
+  std::vector<CounterState> counters;
+  if (!has_stripes(definition)) {
+    for (std::int64_t k = 0; k < count; ++k) {
+      Result<CounterState> counter = store.counters()->peek(definition.name);
+      if (!counter && counter.error().code == Code::kNotFound)
+        return std::unexpected(counter_gone(store, definition, definition.name));
+      if (!counter) return std::unexpected(std::move(counter.error()));
+      counters.push_back(*std::move(counter));
+    }
+  } else {
+    Result<std::vector<CounterState>> listed = store.counters()->list(definition.name + "/");
+    if (!listed) return listed;
+    // By name, "10" before "2"; a create that was cut off may have left more.
+    for (std::int64_t k = 0; k < count; ++k) {
+      const std::string name = definition.name + "/" + std::to_string(k);
+      const auto at = std::ranges::lower_bound(*listed, name, {}, &CounterState::name);
+      if (at == listed->end() || at->name != name)
+        return std::unexpected(counter_gone(store, definition, name));
+      counters.push_back(*at);
+    }
+  }
+  for (std::int64_t k = 0; k < count; ++k) {
+    const CounterState& counter = counters[static_cast<std::size_t>(k)];
+    if (auto ok = must_match(store, definition, counter, counter_of(definition, k).bounds); !ok)
+      return std::unexpected(std::move(ok.error()));
+  }
+  return counters;
+}
+
+Result<std::int64_t> read_claimed(Store& store, const Definition& definition) {
+  Result<std::int64_t> claimed = store.unique_index()->claimed(definition.name);
+  if (claimed || claimed.error().code != Code::kNotFound) return claimed;
+  return std::unexpected(
+      error_at(store, Code::kDataLoss, definition.name,
+               "it is defined, but its claims are gone; restore the store, then go on with a "
+               "sequence of values that are not in use"));
+}
+
+Result<std::unique_ptr<Sequence>> open_sequence(Store& store, std::string_view name,
+                                                const SequenceOptions& options) {
+  Result<Definition> found = find_definition(store, name);
+  while (found) {
+    if (found->retired)
+      return std::unexpected(error_at(store, Code::kFailedPrecondition, name,
+                                      "it is retired: nothing comes from it any more"));
+    if (auto offered = offers(store, found->strategy, name); !offered)
+      return std::unexpected(std::move(offered.error()));
+    const auto* const opener = std::ranges::find(kOpeners, found->strategy, &Opener::strategy);
+    if (opener == kOpeners.end())
+      return std::unexpected(error_at(store, Code::kUnimplemented, name,
+                                      "this idmint does not open sequences of strategy " +
+                                          std::string(idmint::name(found->strategy))));
+    Opened opened = opener->open(store, *found, options);
+    if (opened || opened.error().code != Code::kDataLoss) return opened;
+    // Its counters may have been extended since its definition was read.
+    Result<Definition> now = find_definition(store, name);
+    if (now && *now == *found) return opened;
+    found = std::move(now);
+  }
+  return std::unexpected(std::move(found.error()));
+}
+
+}  // namespace idmint

@@ -1,0 +1,66 @@
+// The strategies: what each makes in the store, and how it is opened. One opener for each, in a
+// file of its own; open_sequence() has the table.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "idmint/catalog.h"
+#include "idmint/counter_store.h"
+#include "idmint/result.h"
+#include "idmint/sequence.h"
+#include "idmint/store.h"
+
+namespace idmint {
+
+// Opens what `definition`, which is valid, read from the store and not retired, describes. Each
+// verifies its counters with read_counters(), or its claims, first.
+using Opened = Result<std::unique_ptr<Sequence>>;
+[[nodiscard]] Opened open_counter(Store& store, Definition definition,
+                                  const SequenceOptions& options);
+[[nodiscard]] Opened open_striped(Store& store, Definition definition,
+                                  const SequenceOptions& options);  // kInterleaved too
+[[nodiscard]] Opened open_cached(Store& store, Definition definition,
+                                 const SequenceOptions& options);
+[[nodiscard]] Opened open_random(Store& store, Definition definition,
+                                 const SequenceOptions& options);
+[[nodiscard]] Opened open_permuted(Store& store, Definition definition,
+                                   const SequenceOptions& options);
+
+// ---- counters of a sequence
+
+// How many there are: 0 for kRandom, whose claims are in the space of its name.
+[[nodiscard]] std::int64_t counter_count(const Definition& definition) noexcept;
+
+// Counter k of them: NAME where there is one, and NAME/k where there are stripes. The blocks of
+// kStriped are of one size, and the last takes the rest; kPermuted counts indices, 0 to last -
+// first. REQUIRES: 0 <= k < counter_count().
+[[nodiscard]] NewCounter counter_of(const Definition& definition, std::int64_t k);
+
+// All of them, stripe k at index k, in one call to the store. kDataLoss: one is gone, or has bounds
+// that are not the definition's. One may end below it, where an extend was cut off.
+[[nodiscard]] Result<std::vector<CounterState>> read_counters(Store& store,
+                                                              const Definition& definition);
+
+// How many values of a kRandom sequence are claimed. kDataLoss: its claims are gone.
+[[nodiscard]] Result<std::int64_t> read_claimed(Store& store, const Definition& definition);
+
+// ---- shared refusals
+
+// "sequence NAME in URL: what".
+[[nodiscard]] Error error_at(const Store& store, Code code, std::string_view name,
+                             const std::string& what);
+
+// kUnimplemented: the store lacks what the strategy needs.
+[[nodiscard]] Result<void> offers(Store& store, Strategy strategy, std::string_view name);
+
+// The definition, retired or not. kNotFound with the command that creates it.
+[[nodiscard]] Result<Definition> find_definition(Store& store, std::string_view name);
+
+// kInvalidArgument: `count` is below 1, or more than the definition's largest_count.
+[[nodiscard]] Result<void> check_count(const Definition& definition, std::int64_t count);
+
+}  // namespace idmint

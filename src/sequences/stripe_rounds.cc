@@ -1,0 +1,161 @@
+#include "sequences/stripe_rounds.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/uniform.h"
+#include "sequences/strategies.h"
+
+namespace idmint {
+namespace {
+
+// How many values are left where `next` is the next one. The end of the store may be another than
+// the one known here.
+std::int64_t left(const CounterBounds& bounds, std::int64_t next) {
+  return next > bounds.last ? 0 : (bounds.last - next) / bounds.stride + 1;
+}
+
+// For the combiner, which has the words for it.
+Error too_few() { return {Code::kOutOfRange, "too few are left"}; }
+
+}  // namespace
+
+StripeRounds::StripeRounds(CounterStore& store, const Definition& definition,
+                           std::span<const CounterState> stripes, Clock& clock, Entropy& entropy)
+    : store_(store), definition_(definition), clock_(clock), entropy_(entropy) {
+  for (const CounterState& stripe : stripes) {
+    if (stripe.left() > 0) open_.push_back(stripes_.size());
+    stripes_.push_back({{stripe.bounds}});
+  }
+}
+
+Result<std::span<Range>> StripeRounds::advance(std::int64_t count, Take take) {
+  if (lost_) return std::unexpected(*lost_);
+  bool all_of_one = take == Take::kAll;
+  int unavailable = 0;
+  while (kept_values_ < count && !open_.empty()) {
+    const std::int64_t missing = count - kept_values_;
+    const Result<void> asked = ask_one(missing, all_of_one ? Take::kAll : Take::kTail);
+    if (asked) continue;
+    const Error& why = asked.error();
+    if (why.code == Code::kOutOfRange) {
+      if (!all_of_one) continue;
+      if (const Result<void> there = must_have(missing); !there) {
+        return std::unexpected(there.error());
+      }
+      all_of_one = false;
+      continue;
+    }
+    if (why.code == Code::kUnavailable && ++unavailable < kMostUnavailable && has_another()) {
+      continue;
+    }
+    return std::unexpected(why);
+  }
+  const std::int64_t there = std::min(count, kept_values_);
+  if (there == 0 || (there < count && take == Take::kAll)) return std::unexpected(too_few());
+  return hand_over(there);
+}
+
+// Takes from a stripe at random, and keeps it. kOutOfRange: it has too few (kAll), or none (kTail).
+Result<void> StripeRounds::ask_one(std::int64_t count, Take take) {
+  const std::size_t place = pick();
+  Stripe& stripe = stripes_[open_[place]];
+  const std::int64_t possible = std::min(count, left(stripe.known.bounds, stripe.known.floor));
+  if (take == Take::kAll && possible < count) return std::unexpected(too_few());
+  const Result<Range> values = believed_advance(store_, name(open_[place]), stripe.known, possible,
+                                                take, definition_.name, tally_);
+  if (values) {
+    stripe.failed_at = {};
+    kept_.push_back(*values);
+    kept_values_ += values->count;
+    tally_.add_waste(values->count);
+    const bool used_up = left(stripe.known.bounds, stripe.known.floor) == 0;
+    if (values->count < possible || used_up) forget(place);
+    return {};
+  }
+  const Error& why = values.error();
+  if (why.code == Code::kOutOfRange && (take == Take::kTail || stripe.known.ended)) {
+    extended_ = extended_ || stripe.known.ended;
+    forget(place);
+  }
+  if (why.code == Code::kUnavailable || why.code == Code::kUnknown ||
+      why.code == Code::kDeadlineExceeded) {
+    stripe.failed_at = clock_.now();
+  }
+  if (why.code == Code::kDataLoss) lost_ = why;
+  return std::unexpected(why);
+}
+
+Error StripeRounds::refusal(std::uint64_t count) const {
+  return used_up(definition_.name, count, definition_.last, extended_);
+}
+
+std::string StripeRounds::name(std::size_t k) const {
+  return counter_of(definition_, static_cast<std::int64_t>(k)).name;
+}
+
+// The place in open_ of a stripe at random, of those that are not left alone if there are any.
+std::size_t StripeRounds::pick() {
+  constexpr int kDraws = 8;
+  std::size_t place = 0;
+  for (int draw = 0; draw < kDraws; ++draw) {
+    place = static_cast<std::size_t>(uniform_below(entropy_, open_.size()));
+    if (!left_alone(stripes_[open_[place]])) return place;
+  }
+  for (std::size_t step = 0; step < open_.size(); ++step) {
+    const std::size_t other = (place + step) % open_.size();
+    if (!left_alone(stripes_[open_[other]])) return other;
+  }
+  return place;
+}
+
+bool StripeRounds::left_alone(const Stripe& stripe) const {
+  if (stripe.failed_at == Instant{}) return false;
+  const auto ago = clock_.now() - stripe.failed_at;
+  return ago >= ago.zero() && ago < kLeftAlone;
+}
+
+bool StripeRounds::has_another() const {
+  return std::ranges::any_of(open_, [this](std::size_t k) { return !left_alone(stripes_[k]); });
+}
+
+// kOutOfRange unless all stripes together have so many, as the store says now. Those that have none
+// are forgotten.
+Result<void> StripeRounds::must_have(std::int64_t count) {
+  const Result<std::vector<CounterState>> now = store_.list(definition_.name + "/");
+  tally_.count_round_trip();
+  if (!now) return std::unexpected(now.error());
+  const auto is_used_up = [&](std::size_t k) {
+    const std::string wanted = name(k);
+    const auto at = std::ranges::lower_bound(*now, wanted, {}, &CounterState::name);
+    if (at == now->end() || at->name != wanted) return false;  // gone: its advance will say so
+    const std::int64_t its = left(stripes_[k].known.bounds, at->next);
+    count -= std::min(count, its);
+    return its == 0;
+  };
+  std::erase_if(open_, is_used_up);
+  if (count > 0) return std::unexpected(too_few());
+  return {};
+}
+
+// The order of the others is of no account.
+void StripeRounds::forget(std::size_t place) {
+  open_[place] = open_.back();
+  open_.pop_back();
+}
+
+std::span<Range> StripeRounds::hand_over(std::int64_t count) {
+  values_.clear();
+  tally_.take_back_waste(count);
+  kept_values_ -= count;
+  std::span<Range> kept = kept_;
+  while (count > 0) {
+    values_.push_back(pop(kept, count));
+    count -= values_.back().count;
+  }
+  kept_.erase(kept_.begin(), kept_.end() - static_cast<std::ptrdiff_t>(kept.size()));
+  return values_;
+}
+
+}  // namespace idmint

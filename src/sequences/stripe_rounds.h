@@ -1,0 +1,69 @@
+// StripeRounds: rounds of many counters, picked at random: unique, in no order.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "idmint/catalog.h"
+#include "idmint/clock.h"
+#include "idmint/counter_store.h"
+#include "idmint/entropy.h"
+#include "sequences/rounds.h"
+
+namespace idmint {
+
+// A round asks one stripe for all it needs. Where that has too few, it first looks whether all of
+// them together have enough, so that what nobody can be given is not taken; then it takes what it
+// finds, stripe by stripe. What was taken for a round that came to nothing all the same, because
+// another process was quicker or the store went away, is kept and goes out with the next one.
+//
+// A stripe that is used up is not asked again. One that does not answer is left alone for a while,
+// as long as there are others: stripes may come to live on different stores. One that goes back is
+// kDataLoss for the sequence.
+class StripeRounds final : public Rounds {
+ public:
+  static constexpr std::chrono::nanoseconds kLeftAlone = std::chrono::seconds{1};
+  // A round tries so many stripes that are unavailable, each with the store's deadline.
+  static constexpr int kMostUnavailable = 3;
+
+  // `stripes`: the counters of the definition, as they were read. All references must outlive it.
+  StripeRounds(CounterStore& store, const Definition& definition,
+               std::span<const CounterState> stripes, Clock& clock, Entropy& entropy);
+
+  [[nodiscard]] Result<std::span<Range>> advance(std::int64_t count, Take take) override;
+  [[nodiscard]] Error refusal(std::uint64_t count) const override;
+
+ private:
+  struct Stripe {
+    KnownCounter known;
+    Instant failed_at{};  // Instant{}: never
+  };
+
+  [[nodiscard]] Result<void> ask_one(std::int64_t count, Take take);
+  [[nodiscard]] std::string name(std::size_t k) const;
+  [[nodiscard]] std::size_t pick();
+  [[nodiscard]] bool left_alone(const Stripe& stripe) const;
+  [[nodiscard]] bool has_another() const;
+  [[nodiscard]] Result<void> must_have(std::int64_t count);
+  void forget(std::size_t place);
+  [[nodiscard]] std::span<Range> hand_over(std::int64_t count);
+
+  CounterStore& store_;
+  const Definition& definition_;
+  Clock& clock_;
+  Entropy& entropy_;
+  std::vector<Stripe> stripes_;
+  std::vector<std::size_t> open_;  // those not known to be used up, in any order
+  std::vector<Range> kept_;        // taken, and not handed out
+  std::int64_t kept_values_ = 0;
+  bool extended_ = false;      // others extended a stripe
+  std::vector<Range> values_;  // what was handed over last
+  std::optional<Error> lost_;  // the answer to everybody from now on
+};
+
+}  // namespace idmint

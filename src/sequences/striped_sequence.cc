@@ -1,0 +1,22 @@
+#include <utility>
+#include <vector>
+
+#include "sequences/combined_sequence.h"
+#include "sequences/strategies.h"
+#include "sequences/stripe_rounds.h"
+
+namespace idmint {
+
+Opened open_striped(Store& store, Definition definition, const SequenceOptions& options) {
+  const Result<std::vector<CounterState>> stripes = read_counters(store, definition);
+  if (!stripes) return std::unexpected(stripes.error());
+  return std::make_unique<CombinedSequence>(
+      std::move(definition), options, [&](const Definition& its) {
+        return std::make_unique<StripeRounds>(
+            *store.counters(), its, *stripes,
+            options.clock != nullptr ? *options.clock : system_clock(),
+            options.entropy != nullptr ? *options.entropy : system_entropy());
+      });
+}
+
+}  // namespace idmint

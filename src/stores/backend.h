@@ -1,0 +1,59 @@
+// What the backends share: how open_store reaches them, and the refusals that read alike in all.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "idmint/catalog.h"
+#include "idmint/counter_store.h"
+#include "idmint/result.h"
+#include "idmint/store.h"
+#include "idmint/uuid.h"
+
+namespace idmint::stores {
+
+// `rest` is what follows the scheme and its colon.
+[[nodiscard]] Result<std::unique_ptr<Store>> open_memory(std::string_view rest,
+                                                         const StoreOptions& options);
+[[nodiscard]] Result<std::unique_ptr<Store>> open_sqlite(std::string_view rest,
+                                                         const StoreOptions& options);
+
+// A version 4 UUID for a new store.
+[[nodiscard]] Uuid draw_store_id(const StoreOptions& options);
+
+// A name for a message: in quotes, on one line, cut where it is long.
+[[nodiscard]] std::string shown(std::string_view name);
+
+// The largest end that a counter of this stride may have.
+[[nodiscard]] constexpr std::int64_t largest_last(std::int64_t stride) {
+  return kLargestValue - (stride - 1);
+}
+
+// kInvalidArgument, where the argument of the method it is named after is not allowed.
+[[nodiscard]] Result<void> check_new_counters(std::span<const NewCounter> counters);
+[[nodiscard]] Result<void> check_new_space(std::string_view space);
+[[nodiscard]] Result<void> check_keys(std::string_view space, std::size_t count);
+// Valid, and complete: the key of a permutation may be missing before it is stored, not after.
+[[nodiscard]] Result<void> check_stored(const Definition& definition);
+[[nodiscard]] Result<void> check_replacement(const Definition& old, const Definition& updated);
+[[nodiscard]] Result<void> check_count(std::string_view counter, std::int64_t count);
+
+// kAlreadyExists: a counter that exists with bounds other than those wanted.
+[[nodiscard]] Error other_bounds(const CounterState& there, const CounterBounds& wanted);
+// Why an advance that moved nothing did not: the counter is closed, or too little is left.
+[[nodiscard]] Error refused_advance(const CounterState& counter, std::int64_t count);
+// kInvalidArgument: an extend past largest_last(stride).
+[[nodiscard]] Error too_large_an_end(std::string_view counter, std::int64_t last,
+                                     std::int64_t stride);
+[[nodiscard]] Error no_space(std::string_view space, std::string_view url);
+[[nodiscard]] Error closed_space(std::string_view space);
+[[nodiscard]] Error no_counter(std::string_view counter, std::string_view url);
+[[nodiscard]] Error no_definition(std::string_view name, std::string_view url);
+// The handle came through fork().
+[[nodiscard]] Error inherited_handle(std::string_view url);
+
+}  // namespace idmint::stores

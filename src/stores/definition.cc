@@ -1,0 +1,260 @@
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "idmint/catalog.h"
+#include "idmint/check_symbol.h"
+#include "idmint/encoding.h"
+#include "idmint/form.h"
+#include "stores/backend.h"
+
+namespace idmint {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// What a strategy is called, what it promises, and which field of a definition is its own.
+struct Row {
+  Strategy strategy;
+  std::string_view name;
+  Guarantee guarantee;
+  std::string_view order;
+  std::string_view field;
+};
+constexpr std::array kStrategies = {
+    Row{Strategy::kCounter, "counter", Guarantee::kLinearizable, "all", ""},
+    Row{Strategy::kStriped, "striped", Guarantee::kUnique, "none", "stripes"},
+    Row{Strategy::kInterleaved, "interleaved", Guarantee::kUnique, "none", "stripes"},
+    Row{Strategy::kCached, "cached", Guarantee::kUnique, "per thread", "step"},
+    Row{Strategy::kRandom, "random", Guarantee::kUnique, "none", ""},
+    Row{Strategy::kPermuted, "permuted", Guarantee::kUnique, "none", "key"},
+};
+
+const Row& row_of(Strategy strategy) noexcept {
+  static constexpr Row kNone{Strategy{}, "?", Guarantee::kPractical, "none", ""};
+  const auto* const row = std::ranges::find(kStrategies, strategy, &Row::strategy);
+  return row != kStrategies.end() ? *row : kNone;
+}
+
+constexpr std::array<std::string_view, 13> kFields = {
+    "name",          "strategy", "first",    "last",  "stripes", "step",   "key",
+    "largest_count", "prefix",   "encoding", "check", "digits",  "retired"};
+
+std::unexpected<Error> damaged(std::string why) {
+  return std::unexpected(Error{
+      Code::kDataLoss,
+      "a stored definition is damaged: " + std::move(why) + "; restore the store from a backup"});
+}
+
+std::unexpected<Error> newer(std::string what) {
+  return std::unexpected(
+      Error{Code::kUnimplemented, "a stored definition has " + std::move(what) +
+                                      ", which this idmint does not know; use a newer idmint"});
+}
+
+// Each false where the field is there and is not of the type; what is not there leaves `out` alone.
+bool read(const Json& object, std::string_view field, std::int64_t& out) {
+  const auto at = object.find(field);
+  if (at == object.end()) return true;
+  if (!at->is_number_integer()) return false;
+  if (at->is_number_unsigned() &&
+      at->get<std::uint64_t>() > std::uint64_t{std::numeric_limits<std::int64_t>::max()})
+    return false;
+  out = at->get<std::int64_t>();
+  return true;
+}
+
+bool read(const Json& object, std::string_view field, std::string& out) {
+  const auto at = object.find(field);
+  if (at == object.end()) return true;
+  if (!at->is_string()) return false;
+  out = at->get<std::string>();
+  return true;
+}
+
+bool read(const Json& object, std::string_view field, bool& out) {
+  const auto at = object.find(field);
+  if (at == object.end()) return true;
+  if (!at->is_boolean()) return false;
+  out = at->get<bool>();
+  return true;
+}
+
+std::unexpected<Error> refuse(std::string why) {
+  return std::unexpected(Error{Code::kInvalidArgument, std::move(why)});
+}
+
+Result<void> validate_name(const std::string& name) {
+  constexpr std::size_t kLongest = 120;
+  const auto alphanumeric = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  };
+  const auto allowed = [&](char c) { return alphanumeric(c) || c == '.' || c == '_' || c == '-'; };
+  if (name.empty()) return refuse("the name of a sequence is empty: give it one, such as orders");
+  if (name.size() > kLongest)
+    return refuse("the name " + stores::shown(name) + " has " + std::to_string(name.size()) +
+                  " characters: use 120 at most");
+  if (!std::ranges::all_of(name, allowed) || !alphanumeric(name.front()))
+    return refuse("the name " + stores::shown(name) +
+                  " is not allowed: use A-Z a-z 0-9 . _ - and begin with a letter or digit");
+  return {};
+}
+
+Result<void> validate_values(const Definition& definition) {
+  const std::string sequence = "sequence " + definition.name;
+  if (definition.first < 0)
+    return refuse(sequence + " would begin at " + std::to_string(definition.first) +
+                  ": begin at 0 or above");
+  // The value after a stripe's last must be one that can be written.
+  const std::int64_t largest =
+      kLargestValue - (definition.strategy == Strategy::kInterleaved ? definition.stripes - 1 : 0);
+  if (definition.last > largest)
+    return refuse(sequence + " would end at " + std::to_string(definition.last) + ": end at " +
+                  std::to_string(largest) + " or below");
+  if (definition.first > definition.last)
+    return refuse(sequence + " would begin at " + std::to_string(definition.first) +
+                  ", above its end at " + std::to_string(definition.last) +
+                  ": give a larger end or a smaller beginning");
+  if (definition.stripes - 1 > definition.last - definition.first)
+    return refuse(sequence + " would have " + std::to_string(definition.stripes) +
+                  " stripes and fewer values: give a larger end or fewer stripes");
+  return {};
+}
+
+// Each field as its strategy can use it, and where the strategy does not, as it is by default.
+Result<void> validate_strategy(const Definition& definition) {
+  constexpr std::size_t kKeyDigits = 32;
+  const std::string sequence = "sequence " + definition.name;
+  const auto* const row = std::ranges::find(kStrategies, definition.strategy, &Row::strategy);
+  if (row == kStrategies.end()) return refuse(sequence + " has no strategy: give it one");
+  const auto unused = [&](std::string_view field) {
+    return refuse(sequence + " is " + std::string(row->name) + ", which does not use " +
+                  std::string(field) + ": leave it out, or choose another strategy");
+  };
+  const bool stripes = row->field == "stripes";
+  if (!stripes && definition.stripes != 1) return unused("stripes");
+  if (stripes && (definition.stripes < 2 || definition.stripes > Definition::kMaxStripes))
+    return refuse(sequence + " would have " + std::to_string(definition.stripes) +
+                  " stripes: give 2 to " + std::to_string(Definition::kMaxStripes));
+  if (row->field != "step" && definition.step != 0) return unused("a step");
+  if (definition.step < 0)
+    return refuse(sequence + " would take ranges of " + std::to_string(definition.step) +
+                  " values: give a step of 1 or more, or none to let it adapt");
+  if (row->field != "key" && !definition.key.empty()) return unused("a key");
+  if (!definition.key.empty() &&
+      (definition.key.size() != kKeyDigits ||
+       definition.key.find_first_not_of("0123456789abcdef") != std::string::npos))
+    return refuse(sequence +
+                  " has a key that is not 32 digits out of 0-9 a-f: give such a one, "
+                  "or none to have it drawn");
+  if (definition.largest_count < 0)
+    return refuse(sequence + " would hand out " + std::to_string(definition.largest_count) +
+                  " values at most in one call: give 1 or more, or 0 for no limit");
+  return {};
+}
+
+// A value that the form has no room for would be printed as another one is.
+Result<void> validate_form(const Definition& definition) {
+  const std::string sequence = "sequence " + definition.name;
+  if (Result<void> ok = idmint::validate(definition.form, "integer"); !ok)
+    return refuse(sequence + ": " + ok.error().message);
+  const std::int64_t largest = largest_integer(definition.form);
+  if (definition.last > largest)
+    return refuse(sequence + " would end at " + std::to_string(definition.last) + ", and its " +
+                  std::to_string(definition.form.digits) + " digits have room for values up to " +
+                  std::to_string(largest) + ": end there or below, or give more digits");
+  return {};
+}
+
+}  // namespace
+
+std::string_view name(Strategy strategy) noexcept { return row_of(strategy).name; }
+Guarantee guarantee(Strategy strategy) noexcept { return row_of(strategy).guarantee; }
+std::string_view order(Strategy strategy) noexcept { return row_of(strategy).order; }
+
+Result<Strategy> strategy_named(std::string_view name) {
+  const auto* const row = std::ranges::find(kStrategies, name, &Row::name);
+  if (row != kStrategies.end()) return row->strategy;
+  std::string message = "no strategy is called " + stores::shown(name) + ": choose";
+  for (const Row& each : kStrategies) {
+    if (&each != kStrategies.data()) message += &each == &kStrategies.back() ? " or" : ",";
+    message += " " + std::string(each.name);
+  }
+  return refuse(std::move(message));
+}
+
+Result<void> validate(const Definition& definition) {
+  if (Result<void> ok = validate_name(definition.name); !ok) return ok;
+  if (Result<void> ok = validate_strategy(definition); !ok) return ok;
+  if (Result<void> ok = validate_values(definition); !ok) return ok;
+  return validate_form(definition);
+}
+
+std::string to_json(const Definition& definition) {
+  const Definition plain;
+  Json json{{"name", definition.name},
+            {"strategy", name(definition.strategy)},
+            {"first", definition.first},
+            {"last", definition.last}};
+  // Only what is not as in every definition: an older idmint refuses a field that it does not know.
+  const auto write = [&json](std::string_view field, const auto& value, const auto& usual) {
+    if (value != usual) json[std::string(field)] = value;
+  };
+  write("stripes", definition.stripes, plain.stripes);
+  write("step", definition.step, plain.step);
+  write("key", definition.key, plain.key);
+  write("largest_count", definition.largest_count, plain.largest_count);
+  write("prefix", definition.form.prefix, plain.form.prefix);
+  write("encoding", name(definition.form.encoding), name(plain.form.encoding));
+  write("check", name(definition.form.check), name(plain.form.check));
+  write("digits", definition.form.digits, plain.form.digits);
+  write("retired", definition.retired, plain.retired);
+  // A name that is not UTF-8 is not valid either; it is made readable rather than thrown over.
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Result<Definition> definition_from_json(std::string_view json) {
+  // Longer than any definition, and short enough that no nesting in it can exhaust the stack.
+  constexpr std::size_t kLongest = 4096;
+  if (json.size() > kLongest) return damaged("it has " + std::to_string(json.size()) + " bytes");
+  const Json object = Json::parse(json, nullptr, false);
+  if (!object.is_object()) return damaged("it is not a JSON object: " + stores::shown(json));
+  for (const auto& [key, value] : object.items()) {
+    if (std::ranges::find(kFields, key) == kFields.end())
+      return newer("the field " + stores::shown(key));
+  }
+  Definition definition;
+  std::string strategy;
+  std::string encoding(name(definition.form.encoding));
+  std::string check(name(definition.form.check));
+  std::int64_t digits = 0;
+  const auto is_there = [&](std::string_view field) { return object.contains(field); };
+  if (!std::ranges::all_of(std::span(kFields).first(4), is_there) ||
+      !read(object, "name", definition.name) || !read(object, "strategy", strategy) ||
+      !read(object, "first", definition.first) || !read(object, "last", definition.last) ||
+      !read(object, "stripes", definition.stripes) || !read(object, "step", definition.step) ||
+      !read(object, "key", definition.key) ||
+      !read(object, "largest_count", definition.largest_count) ||
+      !read(object, "prefix", definition.form.prefix) || !read(object, "encoding", encoding) ||
+      !read(object, "check", check) || !read(object, "digits", digits) ||
+      !read(object, "retired", definition.retired))
+    return damaged("a field is missing or of the wrong type: " + stores::shown(json));
+  const Result<Strategy> known = strategy_named(strategy);
+  if (!known) return newer("the strategy " + stores::shown(strategy));
+  definition.strategy = *known;
+  const Result<Encoding> known_encoding = encoding_named(encoding);
+  if (!known_encoding) return newer("the encoding " + stores::shown(encoding));
+  definition.form.encoding = *known_encoding;
+  const Result<Check> known_check = check_named(check);
+  if (!known_check) return newer("the check " + stores::shown(check));
+  definition.form.check = *known_check;
+  if (digits != static_cast<int>(digits))
+    return damaged("it has " + std::to_string(digits) + " digits");
+  definition.form.digits = static_cast<int>(digits);
+  if (Result<void> ok = stores::check_stored(definition); !ok) return damaged(ok.error().message);
+  return definition;
+}
+
+}  // namespace idmint

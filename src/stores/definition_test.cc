@@ -1,0 +1,254 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "idmint/catalog.h"
+
+namespace idmint {
+namespace {
+
+Code code_of(const auto& result) { return result ? Code{0} : result.error().code; }
+
+const Definition kOrders{"orders", Strategy::kCounter, 1000, 9999};
+constexpr const char* kOrdersJson =
+    R"({"name":"orders","strategy":"counter","first":1000,"last":9999})";
+
+TEST(DefinitionTest, IsOneLineOfJson) {
+  EXPECT_EQ(to_json(kOrders), kOrdersJson);
+  EXPECT_EQ(definition_from_json(kOrdersJson), kOrders);
+  EXPECT_EQ(name(Strategy::kCounter), "counter");
+}
+
+TEST(DefinitionTest, ValidateSaysWhatToChange) {
+  EXPECT_TRUE(validate({"a"}).has_value());
+  EXPECT_TRUE(validate({"0.A_z-9", Strategy::kCounter, 0, 0}).has_value());
+  EXPECT_TRUE(validate({std::string(120, 'x')}).has_value());
+  const auto refusal = [](const Definition& definition) {
+    const Result<void> result = validate(definition);
+    EXPECT_EQ(code_of(result), Code::kInvalidArgument);
+    return result ? "" : result.error().message;
+  };
+  using testing::HasSubstr;
+  EXPECT_THAT(refusal({""}), HasSubstr("empty"));
+  EXPECT_THAT(refusal({std::string(121, 'x')}), HasSubstr("120"));
+  for (const char* bad : {".a", "-a", "_a", "a b", "a/b", "ä", "a\n"})
+    EXPECT_THAT(refusal({bad}), HasSubstr("begin with a letter or digit")) << bad;
+  EXPECT_THAT(refusal({"a", Strategy::kCounter, -1, 5}), HasSubstr("begin at 0"));
+  EXPECT_THAT(refusal({"a", Strategy::kCounter, 6, 5}), HasSubstr("larger end"));
+  EXPECT_THAT(refusal({"a", Strategy::kCounter, 1, kLargestValue + 1}),
+              HasSubstr("9223372036854775806"));
+}
+
+const Definition kCards{.name = "cards",
+                        .strategy = Strategy::kPermuted,
+                        .first = 0,
+                        .last = 999'999,
+                        .key = "0123456789abcdef0123456789abcdef",
+                        .largest_count = 50,
+                        .form = {.prefix = "C-", .check = Check::kLuhn, .digits = 9},
+                        .retired = true};
+constexpr const char* kCardsJson =
+    R"({"name":"cards","strategy":"permuted","first":0,"last":999999,)"
+    R"("key":"0123456789abcdef0123456789abcdef","largest_count":50,"prefix":"C-","check":"luhn",)"
+    R"("digits":9,"retired":true})";
+
+TEST(DefinitionTest, WritesOnlyWhatIsNotAsUsual) {
+  EXPECT_EQ(to_json(kCards), kCardsJson);
+  EXPECT_EQ(definition_from_json(kCardsJson), kCards);
+  const Definition accounts{
+      .name = "a", .strategy = Strategy::kInterleaved, .last = 99, .stripes = 7};
+  EXPECT_EQ(to_json(accounts),
+            R"({"name":"a","strategy":"interleaved","first":1,"last":99,"stripes":7})");
+  const Definition tickets{.name = "t",
+                           .strategy = Strategy::kCached,
+                           .last = 99,
+                           .step = 10,
+                           .form = {.encoding = Encoding::kBase58}};
+  EXPECT_EQ(
+      to_json(tickets),
+      R"({"name":"t","strategy":"cached","first":1,"last":99,"step":10,"encoding":"base58"})");
+  EXPECT_EQ(definition_from_json(to_json(tickets)), tickets);
+}
+
+TEST(DefinitionTest, EachStrategyHasItsNameAndItsPromise) {
+  const struct {
+    Strategy strategy;
+    const char* name;
+    Guarantee guarantee;
+    const char* order;
+  } rows[] = {{Strategy::kCounter, "counter", Guarantee::kLinearizable, "all"},
+              {Strategy::kStriped, "striped", Guarantee::kUnique, "none"},
+              {Strategy::kInterleaved, "interleaved", Guarantee::kUnique, "none"},
+              {Strategy::kCached, "cached", Guarantee::kUnique, "per thread"},
+              {Strategy::kRandom, "random", Guarantee::kUnique, "none"},
+              {Strategy::kPermuted, "permuted", Guarantee::kUnique, "none"}};
+  for (const auto& row : rows) {
+    EXPECT_EQ(name(row.strategy), row.name);
+    EXPECT_EQ(strategy_named(row.name), row.strategy);
+    EXPECT_EQ(guarantee(row.strategy), row.guarantee);
+    EXPECT_EQ(order(row.strategy), row.order);
+  }
+  const auto none = strategy_named("Counter");
+  ASSERT_EQ(code_of(none), Code::kInvalidArgument);
+  EXPECT_THAT(none.error().message, testing::HasSubstr("cached, random or permuted"));
+}
+
+TEST(DefinitionTest, ValidateKnowsWhatEachStrategyUses) {
+  const auto refusal = [](const Definition& definition) {
+    const Result<void> result = validate(definition);
+    EXPECT_EQ(code_of(result), Code::kInvalidArgument);
+    return result ? "" : result.error().message;
+  };
+  using testing::HasSubstr;
+  for (const Strategy strategy : {Strategy::kStriped, Strategy::kInterleaved}) {
+    const auto of = [&](std::int64_t first, std::int64_t last, std::int64_t stripes) {
+      return Definition{
+          .name = "a", .strategy = strategy, .first = first, .last = last, .stripes = stripes};
+    };
+    EXPECT_TRUE(validate(of(5, 6, 2)));
+    EXPECT_TRUE(validate(of(0, 99'999, 100'000)));
+    EXPECT_THAT(refusal(of(0, 99, 1)), HasSubstr("2 to 100000"));
+    EXPECT_THAT(refusal(of(0, 99, 0)), HasSubstr("2 to 100000"));
+    EXPECT_THAT(refusal(of(0, 99, -5)), HasSubstr("2 to 100000"));
+    EXPECT_THAT(refusal(of(0, 999'999, 100'001)), HasSubstr("2 to 100000"));
+    EXPECT_THAT(refusal(of(5, 6, 3)), HasSubstr("fewer values"));
+    EXPECT_EQ(code_of(validate(of(0, kLargestValue, 2))),
+              strategy == Strategy::kStriped ? Code{0} : Code::kInvalidArgument);
+    EXPECT_TRUE(validate(of(0, kLargestValue - 1, 2)));
+  }
+  const auto with = [](Strategy strategy, auto change) {
+    Definition definition{.name = "a", .strategy = strategy};
+    change(definition);
+    return definition;
+  };
+  const auto stripes = [](Definition& d) { d.stripes = 2; };
+  const auto step = [](Definition& d) { d.step = 5; };
+  const auto key = [](Definition& d) { d.key = std::string(32, 'a'); };
+  EXPECT_TRUE(validate(with(Strategy::kCached, step)));
+  EXPECT_TRUE(validate(with(Strategy::kPermuted, key)));
+  EXPECT_TRUE(validate(with(Strategy::kPermuted, [](Definition&) {})));
+  for (const Strategy strategy : {Strategy::kCounter, Strategy::kRandom, Strategy::kPermuted}) {
+    EXPECT_THAT(refusal(with(strategy, stripes)), HasSubstr("does not use stripes"));
+    EXPECT_THAT(refusal(with(strategy, step)), HasSubstr("does not use a step"));
+  }
+  for (const Strategy strategy : {Strategy::kCounter, Strategy::kRandom, Strategy::kCached})
+    EXPECT_THAT(refusal(with(strategy, key)), HasSubstr("does not use a key"));
+  EXPECT_THAT(refusal(with(Strategy::kCached, [](Definition& d) { d.step = -1; })),
+              HasSubstr("step of 1 or more"));
+  for (const char* bad : {"a", "0123456789abcdef0123456789abcdeF",
+                          "0123456789abcdef0123456789abcdefa", "0123456789abcdef0123456789abcde "})
+    EXPECT_THAT(refusal(with(Strategy::kPermuted, [&](Definition& d) { d.key = bad; })),
+                HasSubstr("32 digits"));
+  EXPECT_THAT(refusal(with(Strategy::kCounter, [](Definition& d) { d.largest_count = -1; })),
+              HasSubstr("no limit"));
+  EXPECT_THAT(refusal(with(static_cast<Strategy>(77), [](Definition&) {})),
+              HasSubstr("no strategy"));
+}
+
+TEST(DefinitionTest, TheFormHasRoomForEveryValue) {
+  const auto refusal = [](std::int64_t last, const Form& form) {
+    const Result<void> result = validate({.name = "a", .last = last, .form = form});
+    EXPECT_EQ(code_of(result), Code::kInvalidArgument);
+    return result ? "" : result.error().message;
+  };
+  using testing::HasSubstr;
+  const Form three_digits{.prefix = "7-", .check = Check::kLuhn, .digits = 5};
+  EXPECT_TRUE(validate({.name = "a", .last = 999, .form = three_digits}));
+  // Two values would be printed alike.
+  EXPECT_THAT(refusal(1000, three_digits), HasSubstr("999"));
+  EXPECT_THAT(refusal(9, {.encoding = Encoding::kBase58, .check = Check::kDamm}),
+              HasSubstr("damm"));
+  EXPECT_THAT(refusal(9, {.digits = 37}), HasSubstr("36"));
+  EXPECT_THAT(refusal(9, {.encoding = Encoding::kHex, .digits = 9}), HasSubstr("decimal"));
+  EXPECT_EQ(code_of(definition_from_json(
+                R"({"name":"a","strategy":"counter","first":1,"last":1000,"digits":3})")),
+            Code::kDataLoss);
+}
+
+TEST(DefinitionTest, WhatANewerOneWroteIsUnimplemented) {
+  EXPECT_EQ(
+      code_of(definition_from_json(R"({"name":"a","strategy":"gapless","first":1,"last":2})")),
+      Code::kUnimplemented);
+  EXPECT_EQ(code_of(definition_from_json(
+                R"({"name":"a","strategy":"counter","first":1,"last":2,"colour":5})")),
+            Code::kUnimplemented);
+  for (const char* field : {R"("encoding":"base59")", R"("check":"parity")"})
+    EXPECT_EQ(
+        code_of(definition_from_json(R"({"name":"a","strategy":"counter","first":1,"last":2,)" +
+                                     std::string(field) + "}")),
+        Code::kUnimplemented);
+}
+
+TEST(DefinitionTest, WhatIsDamagedIsDataLoss) {
+  for (const char* field :
+       {R"("stripes":2)", R"("stripes":true)", R"("step":-1)", R"("step":"5")", R"("key":7)",
+        R"("key":"x")", R"("largest_count":-3)", R"("largest_count":1.5)", R"("prefix":1)",
+        R"("prefix":"a b")", R"("encoding":2)", R"("check":null)", R"("digits":"9")",
+        R"("digits":4294967305)", R"("digits":-1)", R"("retired":1)", R"("retired":"true")"})
+    EXPECT_EQ(
+        code_of(definition_from_json(R"({"name":"a","strategy":"counter","first":1,"last":2,)" +
+                                     std::string(field) + "}")),
+        Code::kDataLoss)
+        << field;
+  EXPECT_EQ(
+      code_of(definition_from_json(R"({"name":"a","strategy":"permuted","first":1,"last":2})")),
+      Code::kDataLoss)
+      << "a permutation without its key";
+  for (const char* json :
+       {"", "x", "[]", "null", "{}", "{", R"({"name":"a"})",
+        R"({"name":"a","strategy":"counter","first":1,"last":2} x)",
+        R"({"name":"a","strategy":"counter","first":1.0,"last":2})",
+        R"({"name":"a","strategy":"counter","first":"1","last":2})",
+        R"({"name":7,"strategy":"counter","first":1,"last":2})",
+        R"({"name":"a","strategy":7,"first":1,"last":2})",
+        R"({"name":"a","strategy":"counter","first":1,"last":9223372036854775807})",
+        R"({"name":"a","strategy":"counter","first":1,"last":18446744073709551615})",
+        R"({"name":"a","strategy":"counter","first":1,"last":99999999999999999999})",
+        R"({"name":"a","strategy":"counter","first":-1,"last":2})",
+        R"({"name":"a","strategy":"counter","first":3,"last":2})",
+        R"({"name":"a b","strategy":"counter","first":1,"last":2})"})
+    EXPECT_EQ(code_of(definition_from_json(json)), Code::kDataLoss) << json;
+  EXPECT_EQ(code_of(definition_from_json(std::string(100'000, '['))), Code::kDataLoss);
+}
+
+RC_GTEST_PROP(DefinitionProperty, EveryValidDefinitionSurvives, ()) {
+  Definition definition;
+  definition.name = *rc::gen::container<std::string>(rc::gen::elementOf(std::string("azAZ09._-")));
+  definition.name = ("n" + definition.name).substr(0, 120);
+  const auto bound = rc::gen::inRange<std::int64_t>(0, kLargestValue);
+  const std::int64_t one = *bound;
+  const std::int64_t other = *bound;
+  definition.first = std::min(one, other);
+  definition.last = std::max(one, other);
+  definition.strategy =
+      *rc::gen::element(Strategy::kCounter, Strategy::kStriped, Strategy::kInterleaved,
+                        Strategy::kCached, Strategy::kRandom, Strategy::kPermuted);
+  if (definition.strategy == Strategy::kStriped || definition.strategy == Strategy::kInterleaved)
+    definition.stripes = *rc::gen::inRange<std::int64_t>(2, Definition::kMaxStripes + 1);
+  if (definition.strategy == Strategy::kCached) definition.step = *bound;
+  if (definition.strategy == Strategy::kPermuted)
+    definition.key =
+        *rc::gen::container<std::string>(32, rc::gen::elementOf(std::string("0123456789abcdef")));
+  definition.largest_count = *bound;
+  definition.form.prefix =
+      *rc::gen::container<std::string>(rc::gen::elementOf(std::string("azAZ09.:/-{}$'")));
+  definition.form.prefix.resize(std::min(definition.form.prefix.size(), Form::kMaxPrefix));
+  definition.retired = *rc::gen::arbitrary<bool>();
+  RC_PRE(validate(definition).has_value());
+  const Result<Definition> read = definition_from_json(to_json(definition));
+  RC_ASSERT(read.has_value());
+  RC_ASSERT(*read == definition);
+}
+
+RC_GTEST_PROP(DefinitionProperty, NoDamagePassesAsAnotherDefinition, (std::size_t at, char byte)) {
+  std::string json = at % 2 == 0 ? kOrdersJson : kCardsJson;
+  json[at % json.size()] = byte;
+  const Result<Definition> read = definition_from_json(json);
+  if (read) RC_ASSERT(validate(*read).has_value());
+}
+
+}  // namespace
+}  // namespace idmint

@@ -1,0 +1,206 @@
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "base/fork_wiped.h"
+#include "idmint/store.h"
+#include "stores/backend.h"
+
+namespace idmint::stores {
+namespace {
+
+constexpr std::string_view kUrl = "memory:";
+
+// Maps under a mutex. Durable as long as the process, which is what its URL promises.
+class MemoryStore final : public Store, private CounterStore, private Catalog, private UniqueIndex {
+ public:
+  explicit MemoryStore(const Uuid& id) : id_(id) {}
+
+  const Uuid& id() const noexcept override { return id_; }
+  std::string_view url() const noexcept override { return kUrl; }
+  CounterStore* counters() noexcept override { return this; }
+  Catalog* catalog() noexcept override { return this; }
+  UniqueIndex* unique_index() noexcept override { return this; }
+
+ private:
+  struct Space {
+    std::set<std::int64_t> claims;
+    bool closed = false;
+  };
+
+  Result<void> create(std::span<const NewCounter> counters) override {
+    if (!owner_) return inherited();
+    if (Result<void> ok = check_new_counters(counters); !ok) return ok;
+    const std::lock_guard lock(mutex_);
+    for (const auto& [name, bounds] : counters) {
+      const auto at = counters_.try_emplace(name, name, bounds, bounds.first, false).first;
+      if (at->second.bounds != bounds) return std::unexpected(other_bounds(at->second, bounds));
+    }
+    return {};
+  }
+
+  Result<Range> advance(std::string_view counter, std::int64_t count, Take take) override {
+    if (!owner_) return inherited();
+    if (Result<void> ok = check_count(counter, count); !ok) return std::unexpected(ok.error());
+    const std::lock_guard lock(mutex_);
+    const auto at = counters_.find(counter);
+    if (at == counters_.end()) return std::unexpected(no_counter(counter, kUrl));
+    CounterState& state = at->second;
+    const std::int64_t left = state.left();
+    const std::int64_t least = take == Take::kAll ? count : 1;
+    if (state.closed || left < least) return std::unexpected(refused_advance(state, count));
+    const Range range{state.next, state.bounds.stride, std::min(count, left)};
+    state.next += range.count * range.stride;
+    return range;
+  }
+
+  Result<std::int64_t> raise(std::string_view counter, std::int64_t floor) override {
+    if (!owner_) return inherited();
+    const std::lock_guard lock(mutex_);
+    const auto at = counters_.find(counter);
+    if (at == counters_.end()) return std::unexpected(no_counter(counter, kUrl));
+    CounterState& state = at->second;
+    state.next = std::max(state.next, state.bounds.at_or_above(floor));
+    return state.next;
+  }
+
+  Result<CounterBounds> extend(std::string_view counter, std::int64_t last) override {
+    if (!owner_) return inherited();
+    const std::lock_guard lock(mutex_);
+    const auto at = counters_.find(counter);
+    if (at == counters_.end()) return std::unexpected(no_counter(counter, kUrl));
+    CounterBounds& bounds = at->second.bounds;
+    if (last > largest_last(bounds.stride))
+      return std::unexpected(too_large_an_end(counter, last, bounds.stride));
+    bounds.last = std::max(bounds.last, last);
+    return bounds;
+  }
+
+  Result<CounterState> peek(std::string_view counter) override {
+    if (!owner_) return inherited();
+    const std::lock_guard lock(mutex_);
+    const auto at = counters_.find(counter);
+    if (at == counters_.end()) return std::unexpected(no_counter(counter, kUrl));
+    return at->second;
+  }
+
+  Result<std::vector<CounterState>> list(std::string_view prefix) override {
+    if (!owner_) return inherited();
+    const std::lock_guard lock(mutex_);
+    std::vector<CounterState> found;
+    for (auto at = counters_.lower_bound(prefix);
+         at != counters_.end() && at->first.starts_with(prefix); ++at)
+      found.push_back(at->second);
+    return found;
+  }
+
+  Result<void> close(std::string_view counter) override {
+    if (!owner_) return inherited();
+    const std::lock_guard lock(mutex_);
+    const auto at = counters_.find(counter);
+    if (at == counters_.end()) return std::unexpected(no_counter(counter, kUrl));
+    at->second.closed = true;
+    return {};
+  }
+
+  Result<Definition> define(const Definition& definition) override {
+    if (!owner_) return inherited();
+    if (Result<void> ok = check_stored(definition); !ok) return std::unexpected(ok.error());
+    const std::lock_guard lock(mutex_);
+    return definitions_.try_emplace(definition.name, definition).first->second;
+  }
+
+  Result<Definition> replace(const Definition& old, const Definition& updated) override {
+    if (!owner_) return inherited();
+    if (Result<void> ok = check_replacement(old, updated); !ok) return std::unexpected(ok.error());
+    const std::lock_guard lock(mutex_);
+    const auto at = definitions_.find(old.name);
+    if (at == definitions_.end()) return std::unexpected(no_definition(old.name, kUrl));
+    if (at->second == old) at->second = updated;
+    return at->second;
+  }
+
+  Result<Definition> find(std::string_view name) override {
+    if (!owner_) return inherited();
+    const std::lock_guard lock(mutex_);
+    const auto at = definitions_.find(name);
+    if (at == definitions_.end()) return std::unexpected(no_definition(name, kUrl));
+    return at->second;
+  }
+
+  Result<std::vector<CatalogEntry>> list() override {
+    if (!owner_) return inherited();
+    const std::lock_guard lock(mutex_);
+    std::vector<CatalogEntry> all;
+    for (const auto& [name, definition] : definitions_) all.push_back({name, definition});
+    return all;
+  }
+
+  Result<void> create_space(std::string_view space) override {
+    if (!owner_) return inherited();
+    if (Result<void> ok = check_new_space(space); !ok) return ok;
+    const std::lock_guard lock(mutex_);
+    spaces_.try_emplace(std::string(space));
+    return {};
+  }
+
+  Result<std::vector<bool>> insert(std::string_view space,
+                                   std::span<const std::int64_t> keys) override {
+    if (!owner_) return inherited();
+    if (Result<void> ok = check_keys(space, keys.size()); !ok) return std::unexpected(ok.error());
+    const std::lock_guard lock(mutex_);
+    const auto at = spaces_.find(space);
+    if (at == spaces_.end()) return std::unexpected(no_space(space, kUrl));
+    if (at->second.closed) return std::unexpected(closed_space(space));
+    std::vector<bool> ours;
+    ours.reserve(keys.size());
+    for (const std::int64_t key : keys) ours.push_back(at->second.claims.insert(key).second);
+    return ours;
+  }
+
+  Result<std::int64_t> claimed(std::string_view space) override {
+    if (!owner_) return inherited();
+    const std::lock_guard lock(mutex_);
+    const auto at = spaces_.find(space);
+    if (at == spaces_.end()) return std::unexpected(no_space(space, kUrl));
+    return std::ssize(at->second.claims);
+  }
+
+  Result<void> close_space(std::string_view space) override {
+    if (!owner_) return inherited();
+    const std::lock_guard lock(mutex_);
+    const auto at = spaces_.find(space);
+    if (at == spaces_.end()) return std::unexpected(no_space(space, kUrl));
+    at->second.closed = true;
+    return {};
+  }
+
+  static std::unexpected<Error> inherited() { return std::unexpected(inherited_handle(kUrl)); }
+
+  const OwnedByProcess owner_;
+  const Uuid id_;
+  std::mutex mutex_;
+  std::map<std::string, CounterState, std::less<>> counters_;
+  std::map<std::string, Definition, std::less<>> definitions_;
+  std::map<std::string, Space, std::less<>> spaces_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Store>> open_memory(std::string_view rest, const StoreOptions& options) {
+  if (!rest.empty())
+    return std::unexpected(Error{Code::kInvalidArgument,
+                                 "a memory store has no name: use \"memory:\", "
+                                 "not " +
+                                     shown("memory:" + std::string(rest))});
+  if (!options.create)
+    return std::unexpected(Error{Code::kNotFound,
+                                 "no memory store is there before it is opened: open it with "
+                                 "StoreOptions::create"});
+  return std::make_unique<MemoryStore>(draw_store_id(options));
+}
+
+}  // namespace idmint::stores

@@ -1,0 +1,1047 @@
+// sqlite:PATH. Layout of schema version 1, in a file with application_id "idmt":
+//
+//   store        id (16 bytes)                            one row
+//   counters     name, first, last, stride, next, taken_from, closed
+//   definitions  name, json (to_json)
+//   spaces       name, claimed (how many of its claims there are), closed
+//   claims       space, key
+//
+// `next` is what the next advance hands out; `taken_from` is where the last one began, kept only so
+// that the UPDATE can return it. The journal is a write-ahead log with synchronous=FULL: the frames
+// of an UPDATE, or of a transaction, are on the disk before sqlite3_step says SQLITE_DONE, and no
+// sooner is a value handed out, or a claim anybody's.
+#include <sqlite3.h>
+#include <sys/vfs.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "base/fork_wiped.h"
+#include "base/local_disk.h"
+#include "idmint/store.h"
+#include "stores/backend.h"
+
+namespace idmint::stores {
+namespace {
+
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+constexpr std::int64_t kApplicationId = 0x69646d74;  // "idmt"
+constexpr std::int64_t kSchemaVersion = 1;
+
+// The same numbers as above.
+constexpr const char* kSchema = R"(
+  CREATE TABLE store (id BLOB NOT NULL CHECK (length(id) = 16)) STRICT;
+  CREATE TABLE counters (
+    name TEXT NOT NULL PRIMARY KEY,
+    first INTEGER NOT NULL,
+    last INTEGER NOT NULL,
+    stride INTEGER NOT NULL,
+    next INTEGER NOT NULL,
+    taken_from INTEGER NOT NULL,
+    closed INTEGER NOT NULL,
+    CHECK (0 <= first AND 1 <= stride AND first <= next AND next <= last + stride),
+    CHECK ((next - first) % stride = 0)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE definitions (
+    name TEXT NOT NULL PRIMARY KEY,
+    json TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE spaces (
+    name TEXT NOT NULL PRIMARY KEY,
+    claimed INTEGER NOT NULL CHECK (claimed >= 0),
+    closed INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE claims (
+    space TEXT NOT NULL,
+    key INTEGER NOT NULL,
+    PRIMARY KEY (space, key)
+  ) STRICT, WITHOUT ROWID;
+  PRAGMA application_id = 0x69646d74;
+  PRAGMA user_version = 1;
+)";
+
+enum Query : std::size_t {
+  kAdvance,
+  kRaise,
+  kExtend,
+  kClose,
+  kCreate,
+  kPeek,
+  kListCounters,
+  kDefine,
+  kReplace,
+  kFind,
+  kListDefinitions,
+  kCreateSpace,
+  kSpace,
+  kClaim,
+  kCount,
+  kCloseSpace,
+  kQueries,
+};
+
+// How many values are left is (last - next + stride) / stride, as in CounterState::left(), and the
+// value that a raise goes to is that of CounterBounds::at_or_above(). No sum overflows: 0 <= first,
+// next <= last + stride <= 2^63 - 1.
+constexpr std::array<const char*, kQueries> kSql = {
+    "UPDATE counters SET taken_from = next,"
+    " next = next + min(?2, (last - next + stride) / stride) * stride"
+    " WHERE name = ?1 AND NOT closed AND (last - next + stride) / stride >= ?3"
+    " RETURNING taken_from, stride, (next - taken_from) / stride",
+    "UPDATE counters SET next = max(next,"
+    " first + (min(max(?2, first), last + 1) - first + (stride - 1)) / stride * stride)"
+    " WHERE name = ?1 RETURNING next",
+    "UPDATE counters SET last = max(last, ?2)"
+    " WHERE name = ?1 AND ?2 <= 9223372036854775806 - (stride - 1) RETURNING first, last, stride",
+    "UPDATE counters SET closed = 1 WHERE name = ?1 RETURNING 1",
+    "INSERT INTO counters (name, first, last, stride, next, taken_from, closed)"
+    " VALUES (?1, ?2, ?3, ?4, ?2, ?2, 0) ON CONFLICT DO NOTHING",
+    "SELECT name, first, last, stride, next, closed FROM counters WHERE name = ?1",
+    "SELECT name, first, last, stride, next, closed FROM counters WHERE name >= ?1 ORDER BY name",
+    "INSERT INTO definitions (name, json) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+    "UPDATE definitions SET json = ?3 WHERE name = ?1 AND json = ?2",
+    "SELECT name, json FROM definitions WHERE name = ?1",
+    "SELECT name, json FROM definitions ORDER BY name",
+    "INSERT INTO spaces (name, claimed, closed) VALUES (?1, 0, 0) ON CONFLICT DO NOTHING",
+    "SELECT claimed, closed FROM spaces WHERE name = ?1",
+    "INSERT INTO claims (space, key) VALUES (?1, ?2) ON CONFLICT DO NOTHING RETURNING 1",
+    "UPDATE spaces SET claimed = claimed + ?2 WHERE name = ?1",
+    "UPDATE spaces SET closed = 1 WHERE name = ?1 RETURNING 1",
+};
+
+// Handles open in this process, and those that it or a forebear of it opened. They differ in a
+// child of fork(): see open_sqlite.
+int handles_seen = 0;  // guarded by the mutex of handles_here()
+struct HandlesHere {
+  std::mutex mutex;  // an open one in a child, whoever held it
+  int count;
+};
+ForkWiped<HandlesHere>& handles_here() {
+  // Never destroyed: a store may be, after every static.
+  static auto& handles = *new ForkWiped<HandlesHere>;
+  return handles;
+}
+
+void count_handles(int change) {
+  const std::lock_guard lock(handles_here()->mutex);
+  handles_seen += change;
+  handles_here()->count += change;
+}
+
+bool forked_with_handles() {
+  const std::lock_guard lock(handles_here()->mutex);
+  return handles_seen != handles_here()->count;
+}
+
+// A prepared statement during one call. It must not outlive the lock under which it runs.
+class Run {
+ public:
+  explicit Run(sqlite3_stmt* statement) : statement_(statement) {}
+  ~Run() {
+    sqlite3_reset(statement_);
+    sqlite3_clear_bindings(statement_);
+  }
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  void bind(int at, std::string_view text) {
+    sqlite3_bind_text64(statement_, at, text.data() != nullptr ? text.data() : "", text.size(),
+                        SQLITE_STATIC, SQLITE_UTF8);
+  }
+  void bind(int at, std::int64_t value) { sqlite3_bind_int64(statement_, at, value); }
+  void bind(int at, const Uuid& id) {
+    sqlite3_bind_blob(statement_, at, id.bytes().data(), static_cast<int>(id.bytes().size()),
+                      SQLITE_STATIC);
+  }
+
+  [[nodiscard]] int step() { return sqlite3_step(statement_); }
+
+  [[nodiscard]] std::int64_t integer(int column) const {
+    return sqlite3_column_int64(statement_, column);
+  }
+  // Valid until the next step.
+  [[nodiscard]] std::string_view bytes(int column) const {
+    const void* const data = sqlite3_column_blob(statement_, column);
+    const int size = sqlite3_column_bytes(statement_, column);
+    return data == nullptr
+               ? std::string_view{}
+               : std::string_view(static_cast<const char*>(data), static_cast<std::size_t>(size));
+  }
+
+ private:
+  sqlite3_stmt* statement_;
+};
+
+// A mutex that is waited for until a given time. Not std::timed_mutex: the ThreadSanitizer of GCC
+// 12 does not see that one being locked.
+class BoundedMutex {
+ public:
+  bool try_lock_until(SteadyTime until) {
+    std::unique_lock lock(mutex_);
+    if (!free_.wait_until(lock, until, [this] { return !taken_; })) return false;
+    taken_ = true;
+    return true;
+  }
+  void unlock() {
+    {
+      const std::lock_guard lock(mutex_);
+      taken_ = false;
+    }
+    free_.notify_one();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable free_;
+  bool taken_ = false;
+};
+
+// One connection under one mutex. After an I/O error it is poisoned: an fsync that failed once may
+// report success the next time without having written anything, so that nothing this handle would
+// acknowledge afterwards could be believed.
+class SqliteStore final : public Store, private CounterStore, private Catalog, private UniqueIndex {
+ public:
+  SqliteStore(std::string url, std::string path, const StoreOptions& options)
+      : url_(std::move(url)),
+        path_(std::move(path)),
+        patience_(options.deadline),
+        entropy_(options.entropy != nullptr ? *options.entropy : system_entropy()) {
+    count_handles(1);
+  }
+
+  // In a child of fork() the handle is left as it is, on purpose: closing it there would take the
+  // child for the last user of the file and remove the log that the parent still writes to.
+  ~SqliteStore() override {
+    if (!owner_) return;
+    for (sqlite3_stmt* const statement : statements_) sqlite3_finalize(statement);
+    sqlite3_close(db_);
+    count_handles(-1);
+  }
+  SqliteStore(const SqliteStore&) = delete;
+  SqliteStore& operator=(const SqliteStore&) = delete;
+
+  const Uuid& id() const noexcept override { return id_; }
+  std::string_view url() const noexcept override { return url_; }
+  CounterStore* counters() noexcept override { return this; }
+  Catalog* catalog() noexcept override { return this; }
+  UniqueIndex* unique_index() noexcept override { return this; }
+
+  // Called once, before anything else.
+  Result<void> open(const StoreOptions& options);
+
+ private:
+  using Lock = std::unique_lock<BoundedMutex>;
+
+  Result<void> create(std::span<const NewCounter> counters) override;
+  Result<Range> advance(std::string_view counter, std::int64_t count, Take take) override;
+  Result<std::int64_t> raise(std::string_view counter, std::int64_t floor) override;
+  Result<CounterBounds> extend(std::string_view counter, std::int64_t last) override;
+  Result<CounterState> peek(std::string_view counter) override;
+  Result<std::vector<CounterState>> list(std::string_view prefix) override;
+  Result<void> close(std::string_view counter) override;
+  Result<Definition> define(const Definition& definition) override;
+  Result<Definition> replace(const Definition& old, const Definition& updated) override;
+  Result<Definition> find(std::string_view name) override;
+  Result<std::vector<CatalogEntry>> list() override;
+  Result<void> create_space(std::string_view space) override;
+  Result<std::vector<bool>> insert(std::string_view space,
+                                   std::span<const std::int64_t> keys) override;
+  Result<std::int64_t> claimed(std::string_view space) override;
+  Result<void> close_space(std::string_view space) override;
+
+  struct Space {
+    std::int64_t claimed;
+    bool closed;
+  };
+
+  Result<Lock> enter();
+  Result<sqlite3_stmt*> prepared(Query query);
+  Result<void> atomically(std::string_view doing, const std::function<Result<void>()>& changes);
+  Result<void> make_counter(const NewCounter& counter);
+  Result<CounterState> read_counter(std::string_view counter);
+  Result<bool> claim(std::string_view space, std::int64_t key);
+  Result<Space> read_space(std::string_view space);
+  Result<Definition> read_definition(std::string_view name, std::string* json = nullptr);
+  static CounterState state_of(const Run& row);
+  Result<Definition> definition_of(const Run& row) const;
+
+  enum class Content : std::uint8_t { kNothing, kOurs };
+  Result<Content> identify();
+  Result<void> make_schema(const StoreOptions& options);
+  Result<void> switch_to_wal();
+  Result<void> read_id();
+  Result<std::int64_t> read_integer(const char* sql);
+  Result<void> execute(const char* sql, std::string_view doing);
+
+  Error failed(int result, std::string_view doing);
+  std::string how_to_make() const;
+  std::unexpected<Error> damaged(std::string why) const;
+  void poison();
+  bool wait_for_lock(int attempt);
+  static int checkpoint(void* self, sqlite3* db, const char* schema, int pages);
+
+  const OwnedByProcess owner_;
+  const std::string url_;
+  const std::string path_;
+  const std::chrono::milliseconds patience_;
+  Entropy& entropy_;
+  Uuid id_;
+
+  BoundedMutex mutex_;  // guards what follows
+  sqlite3* db_ = nullptr;
+  std::array<sqlite3_stmt*, kQueries> statements_{};
+  SteadyTime until_;  // the deadline of the call under way
+  bool opening_ = true;
+  bool poisoned_ = false;
+};
+
+// ---- errors
+
+std::string SqliteStore::how_to_make() const {
+  return "make a store with: idmint create NAME --store " + url_ +
+         " (in a program: StoreOptions::create), or give the path of one";
+}
+
+std::unexpected<Error> SqliteStore::damaged(std::string why) const {
+  return std::unexpected(
+      Error{Code::kDataLoss, path_ + " is damaged: " + std::move(why) +
+                                 "; restore it from a backup, and go on with sequences that begin "
+                                 "past every value in use"});
+}
+
+// REQUIRES: `result` is what the latest call on db_ returned.
+Error SqliteStore::failed(int result, std::string_view doing) {
+  const int cause = sqlite3_system_errno(db_);
+  const bool no_space = cause == ENOSPC || cause == EDQUOT || cause == EFBIG;
+  const bool not_allowed = cause == EACCES || cause == EPERM || cause == EROFS;
+  std::string what = "could not " + std::string(doing) + " " + path_ + ": ";
+  std::string why = sqlite3_errmsg(db_);
+  if ((result & 0xff) == SQLITE_CANTOPEN || (result & 0xff) == SQLITE_IOERR)
+    if (cause != 0) why += std::string(" (") + std::strerror(cause) + ")";
+
+  const auto full = [&] {
+    return Error{Code::kResourceExhausted, what + "no space left (" + why +
+                                               "); nothing was changed; free some and ask again"};
+  };
+  const auto refused = [&] {
+    return Error{Code::kPermissionDenied,
+                 what + why + "; the file and its folder must be writable by this user"};
+  };
+  switch (result & 0xff) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+    case SQLITE_PROTOCOL:
+      return {Code::kUnavailable, what + "others hold it locked (waited up to " +
+                                      std::to_string(patience_.count()) +
+                                      " ms); nothing was changed; ask again"};
+    case SQLITE_FULL:
+      return full();
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+      return refused();
+    case SQLITE_NOTADB:
+      return {Code::kDataLoss, path_ +
+                                   " is not an SQLite file, or its first page is damaged; it was "
+                                   "left as it is: give another path, or restore it from a backup"};
+    case SQLITE_ERROR:
+      return {Code::kDataLoss, path_ + " is not as idmint makes it: " + why +
+                                   "; look at its tables before you restore anything"};
+    case SQLITE_NOMEM:
+      if (opening_) return {Code::kResourceExhausted, what + "out of memory; free some, try again"};
+      poison();
+      return {Code::kUnknown, what +
+                                  "out of memory; it may have been done or not, and this handle "
+                                  "does nothing more: free some memory, open the store again"};
+    case SQLITE_CORRUPT:
+    case SQLITE_CONSTRAINT:
+    case SQLITE_MISMATCH:
+      return damaged(std::move(why)).error();
+    case SQLITE_CANTOPEN:
+      if (no_space) return full();
+      if (not_allowed) return refused();
+      return {Code::kUnavailable, what + why};
+    default:
+      break;
+  }
+  if (opening_) {
+    if (no_space) return full();
+    if (not_allowed) return refused();
+    return {Code::kUnavailable, what + why};
+  }
+  // Nothing of a log frame that could not be written counts, so that is as a full disk is. Failing
+  // anywhere else, the commit may be on the disk.
+  if (result == SQLITE_IOERR_WRITE && no_space) return full();
+  poison();
+  return {Code::kUnknown, what + why +
+                              "; it may have been done or not, and this handle does nothing more: "
+                              "check the disk, then open the store again"};
+}
+
+// ---- waiting, and moving the log into the file
+
+// SQLite's busy handler: sleeps for a random while, longer from attempt to attempt but never so
+// long that the others always win. False: the deadline is over.
+bool SqliteStore::wait_for_lock(int attempt) {
+  const auto now = std::chrono::steady_clock::now();
+  if (now >= until_) return false;
+  std::array<std::byte, 2> random{};
+  entropy_.fill(random);
+  const int longest_us = std::min(50 << std::min(attempt, 10), 2000);
+  const int us =
+      1 + (std::to_integer<int>(random[0]) << 8 | std::to_integer<int>(random[1])) % longest_us;
+  std::this_thread::sleep_until(std::min(until_, now + std::chrono::microseconds{us}));
+  return true;
+}
+
+// SQLite's hook after each commit; stands in for its automatic checkpoint, which keeps failures to
+// itself. The commit is durable whatever happens here, and is acknowledged; an I/O error poisons
+// the handle for what comes after. What is merely not possible now (readers, a full disk) is tried
+// again after a later commit.
+int SqliteStore::checkpoint(void* self, sqlite3* db, const char* schema, int pages) {
+  constexpr int kPages = 1000;
+  if (pages < kPages) return SQLITE_OK;
+  const int result =
+      sqlite3_wal_checkpoint_v2(db, schema, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+  if ((result & 0xff) == SQLITE_IOERR) static_cast<SqliteStore*>(self)->poison();
+  return SQLITE_OK;
+}
+
+// Nothing more is done with the handle; nor does closing it move the log into the file.
+void SqliteStore::poison() {
+  poisoned_ = true;
+  sqlite3_db_config(db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+}
+
+// ---- opening
+
+Result<void> SqliteStore::execute(const char* sql, std::string_view doing) {
+  if (const int result = sqlite3_exec(db_, sql, nullptr, nullptr, nullptr); result != SQLITE_OK)
+    return std::unexpected(failed(result, doing));
+  return {};
+}
+
+Result<std::int64_t> SqliteStore::read_integer(const char* sql) {
+  sqlite3_stmt* statement = nullptr;
+  int result = sqlite3_prepare_v2(db_, sql, -1, &statement, nullptr);
+  std::int64_t value = 0;
+  if (result == SQLITE_OK) {
+    result = sqlite3_step(statement);
+    if (result == SQLITE_ROW) value = sqlite3_column_int64(statement, 0);
+  }
+  Result<std::int64_t> answer = value;
+  if (result != SQLITE_ROW) answer = std::unexpected(failed(result, "read"));
+  sqlite3_finalize(statement);
+  return answer;
+}
+
+// Only reads.
+Result<SqliteStore::Content> SqliteStore::identify() {
+  const Result<std::int64_t> application = read_integer("PRAGMA application_id");
+  if (!application) return std::unexpected(application.error());
+  const Result<std::int64_t> version = read_integer("PRAGMA user_version");
+  if (!version) return std::unexpected(version.error());
+  if (*application == kApplicationId) {
+    if (*version == kSchemaVersion) return Content::kOurs;
+    if (*version > kSchemaVersion)
+      return std::unexpected(Error{Code::kFailedPrecondition,
+                                   path_ + " has schema version " + std::to_string(*version) +
+                                       ", and this idmint knows versions up to " +
+                                       std::to_string(kSchemaVersion) +
+                                       "; it was left as it is: use a newer idmint"});
+    return damaged("it has schema version " + std::to_string(*version));
+  }
+  if (sqlite3_get_autocommit(db_) != 0) {
+    // Another process may be making the store at this moment: all of it must be of one snapshot.
+    if (Result<void> begun = execute("BEGIN", "read"); !begun)
+      return std::unexpected(begun.error());
+    Result<Content> content = identify();
+    if (!content) {
+      sqlite3_exec(db_, "ROLLBACK", nullptr, nullptr, nullptr);
+      return content;
+    }
+    if (Result<void> ended = execute("END", "read"); !ended) return std::unexpected(ended.error());
+    return content;
+  }
+  const Result<std::int64_t> tables = read_integer("SELECT count(*) FROM sqlite_schema");
+  if (!tables) return std::unexpected(tables.error());
+  if (*application == 0 && *version == 0 && *tables == 0) return Content::kNothing;
+  return std::unexpected(Error{Code::kFailedPrecondition,
+                               path_ + " is an SQLite file of another program; it was left as it "
+                                       "is: give another path"});
+}
+
+Result<void> SqliteStore::switch_to_wal() {
+  // Not every lock taken here asks the busy handler.
+  for (int attempt = 0;; ++attempt) {
+    sqlite3_stmt* statement = nullptr;
+    int result = sqlite3_prepare_v2(db_, "PRAGMA journal_mode = WAL", -1, &statement, nullptr);
+    if (result == SQLITE_OK) result = sqlite3_step(statement);
+    std::string mode;
+    if (result == SQLITE_ROW) mode = Run(statement).bytes(0);
+    std::optional<Error> error;
+    if (result != SQLITE_ROW) error = failed(result, "set the journal of");
+    sqlite3_finalize(statement);
+    if (mode == "wal") return {};
+    if (!error)
+      return std::unexpected(Error{Code::kFailedPrecondition,
+                                   path_ + " cannot have a write-ahead log (journal_mode stays " +
+                                       mode +
+                                       "); put it on a local file system with shared memory"});
+    if ((result & 0xff) != SQLITE_BUSY || !wait_for_lock(attempt))
+      return std::unexpected(*std::move(error));
+  }
+}
+
+// Of two processes that come here at once, one makes the tables and the id, and the other finds
+// them made.
+Result<void> SqliteStore::make_schema(const StoreOptions& options) {
+  return atomically("make the tables of", [&]() -> Result<void> {
+    const Result<Content> content = identify();
+    if (!content) return std::unexpected(content.error());
+    if (*content == Content::kOurs) return {};
+    if (Result<void> ok = execute(kSchema, "make the tables of"); !ok) return ok;
+    sqlite3_stmt* statement = nullptr;
+    int result =
+        sqlite3_prepare_v2(db_, "INSERT INTO store (id) VALUES (?1)", -1, &statement, nullptr);
+    if (result == SQLITE_OK) {
+      const Uuid id = draw_store_id(options);
+      Run run(statement);
+      run.bind(1, id);
+      result = run.step();
+    }
+    Result<void> made;
+    if (result != SQLITE_DONE) made = std::unexpected(failed(result, "name"));
+    sqlite3_finalize(statement);
+    return made;
+  });
+}
+
+Result<void> SqliteStore::read_id() {
+  sqlite3_stmt* statement = nullptr;
+  int result = sqlite3_prepare_v2(db_, "SELECT id FROM store", -1, &statement, nullptr);
+  if (result == SQLITE_OK) result = sqlite3_step(statement);
+  Uuid::Bytes bytes{};
+  Result<void> answer;
+  if (result == SQLITE_ROW) {
+    Run run(statement);
+    const std::string_view id = run.bytes(0);
+    if (id.size() == bytes.size()) {
+      std::ranges::copy(id, bytes.begin());
+      id_ = Uuid(bytes);
+    } else {
+      answer = damaged("its id has " + std::to_string(id.size()) + " bytes");
+    }
+  } else if (result == SQLITE_DONE) {
+    answer = damaged("its id is missing");
+  } else {
+    answer = std::unexpected(failed(result, "read"));
+  }
+  sqlite3_finalize(statement);
+  return answer;
+}
+
+Result<void> SqliteStore::open(const StoreOptions& options) {
+  until_ = std::chrono::steady_clock::now() + patience_;
+  // The log's shared memory and locks keep the processes of one host apart, and not two hosts.
+  struct ::statfs system{};
+  const std::string beside = path_.substr(0, path_.rfind('/') + 1);
+  if ((::statfs(path_.c_str(), &system) == 0 || ::statfs(beside.c_str(), &system) == 0) &&
+      is_shared_between_hosts(system.f_type))
+    return std::unexpected(
+        Error{Code::kFailedPrecondition,
+              path_ + " lies on a file system that hosts share (such as NFS or SMB), where two "
+                      "hosts could take the same values; keep it on a disk of this host"});
+  // SQLite would wait for the other end of a FIFO, and write to a device.
+  std::error_code unknown;
+  const auto kind = std::filesystem::status(path_, unknown).type();
+  if (kind != std::filesystem::file_type::regular && !unknown &&
+      kind != std::filesystem::file_type::not_found)
+    return std::unexpected(
+        Error{Code::kFailedPrecondition,
+              path_ +
+                  (kind == std::filesystem::file_type::directory ? " is a folder"
+                                                                 : " is not a plain file") +
+                  "; give the path of a file"});
+  const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
+                    (options.create ? SQLITE_OPEN_CREATE : 0);
+  if (const int result = sqlite3_open_v2(path_.c_str(), &db_, flags, nullptr);
+      result != SQLITE_OK) {
+    if (db_ == nullptr)
+      return std::unexpected(Error{Code::kResourceExhausted, "out of memory opening " + path_});
+    if (sqlite3_system_errno(db_) != ENOENT) return std::unexpected(failed(result, "open"));
+    const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
+    std::error_code ignored;
+    if (!std::filesystem::exists(folder, ignored))
+      return std::unexpected(Error{Code::kNotFound, "no folder " + folder.string() + " to hold " +
+                                                        path_ + "; make it first"});
+    // SQLite, not allowed to make the file, tried to read it.
+    if (options.create)
+      return std::unexpected(Error{Code::kPermissionDenied, "could not make " + path_ +
+                                                                ": the folder " + folder.string() +
+                                                                " must be writable by this user"});
+    return std::unexpected(Error{Code::kNotFound, "no store at " + path_ + "; " + how_to_make()});
+  }
+  if (sqlite3_db_readonly(db_, "main") == 1)
+    return std::unexpected(Error{Code::kPermissionDenied,
+                                 path_ + " is read-only for this user; make it and its folder "
+                                         "writable, or open it as its owner"});
+  sqlite3_busy_handler(
+      db_,
+      [](void* self, int attempt) -> int {
+        return static_cast<SqliteStore*>(self)->wait_for_lock(attempt) ? 1 : 0;
+      },
+      this);
+  // Until we know whose it is, a file is not even tidied up.
+  sqlite3_db_config(db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+
+  const Result<Content> content = identify();
+  if (!content) return std::unexpected(content.error());
+  if (*content == Content::kNothing && !options.create)
+    return std::unexpected(Error{Code::kNotFound, path_ + " is empty; " + how_to_make()});
+  if (Result<void> ok = execute("PRAGMA synchronous=FULL", "set up"); !ok) return ok;
+  if (Result<void> ok = switch_to_wal(); !ok) return ok;
+  if (*content == Content::kNothing)
+    if (Result<void> ok = make_schema(options); !ok) return ok;
+  if (Result<void> ok = read_id(); !ok) return ok;
+  // Where a sync fails while the journal is switched, SQLite answers "wal" and goes back.
+  const Result<std::int64_t> wal =
+      read_integer("SELECT count(*) FROM pragma_journal_mode WHERE journal_mode = 'wal'");
+  if (!wal) return std::unexpected(wal.error());
+  if (*wal != 1)
+    return std::unexpected(
+        Error{Code::kUnavailable, path_ + " could not be given a write-ahead log (an I/O error?); "
+                                          "check the disk, then open it again"});
+
+  sqlite3_wal_hook(db_, &SqliteStore::checkpoint, this);
+  sqlite3_db_config(db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, nullptr);
+  opening_ = false;
+  return {};
+}
+
+// ---- calls
+
+Result<SqliteStore::Lock> SqliteStore::enter() {
+  if (!owner_) return std::unexpected(inherited_handle(url_));
+  const SteadyTime until = std::chrono::steady_clock::now() + patience_;
+  Lock lock(mutex_, until);
+  if (!lock)
+    return std::unexpected(
+        Error{Code::kUnavailable, path_ + " was busy with this process's own calls for " +
+                                      std::to_string(patience_.count()) + " ms; ask again"});
+  if (poisoned_)
+    return std::unexpected(
+        Error{Code::kUnavailable, "an I/O error made this handle of " + path_ +
+                                      " unusable; check the disk, then open the store again"});
+  int moved = 0;
+  sqlite3_file_control(db_, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+  if (moved != 0)
+    return std::unexpected(
+        Error{Code::kDataLoss, path_ + " was moved, removed or replaced while it was open; put it "
+                                       "back, or open the store again"});
+  until_ = until;
+  return lock;
+}
+
+Result<sqlite3_stmt*> SqliteStore::prepared(Query query) {
+  sqlite3_stmt*& statement = statements_[query];
+  if (statement == nullptr) {
+    const int result =
+        sqlite3_prepare_v3(db_, kSql[query], -1, SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
+    if (result != SQLITE_OK) return std::unexpected(failed(result, "read the tables of"));
+  }
+  return statement;
+}
+
+// All of the changes in one transaction, or none; durable when it returns without an error.
+Result<void> SqliteStore::atomically(std::string_view doing,
+                                     const std::function<Result<void>()>& changes) {
+  if (Result<void> begun = execute("BEGIN IMMEDIATE", doing); !begun) return begun;
+  Result<void> done = changes();
+  if (done) done = execute("COMMIT", doing);
+  if (sqlite3_get_autocommit(db_) == 0) sqlite3_exec(db_, "ROLLBACK", nullptr, nullptr, nullptr);
+  // What later calls did would be part of that transaction, and never be durable.
+  if (sqlite3_get_autocommit(db_) == 0) poison();
+  return done;
+}
+
+CounterState SqliteStore::state_of(const Run& row) {
+  return {std::string(row.bytes(0)),
+          {row.integer(1), row.integer(2), row.integer(3)},
+          row.integer(4),
+          row.integer(5) != 0};
+}
+
+Result<CounterState> SqliteStore::read_counter(std::string_view counter) {
+  const Result<sqlite3_stmt*> statement = prepared(kPeek);
+  if (!statement) return std::unexpected(statement.error());
+  Run run(*statement);
+  run.bind(1, counter);
+  const int result = run.step();
+  if (result == SQLITE_ROW) return state_of(run);
+  if (result == SQLITE_DONE) return std::unexpected(no_counter(counter, url_));
+  return std::unexpected(failed(result, "read"));
+}
+
+Result<void> SqliteStore::make_counter(const NewCounter& counter) {
+  const Result<sqlite3_stmt*> statement = prepared(kCreate);
+  if (!statement) return std::unexpected(statement.error());
+  {
+    Run run(*statement);
+    run.bind(1, counter.name);
+    run.bind(2, counter.bounds.first);
+    run.bind(3, counter.bounds.last);
+    run.bind(4, counter.bounds.stride);
+    if (const int result = run.step(); result != SQLITE_DONE)
+      return std::unexpected(failed(result, "make a counter in"));
+  }
+  const Result<CounterState> there = read_counter(counter.name);
+  if (!there) return std::unexpected(there.error());
+  if (there->bounds != counter.bounds) return std::unexpected(other_bounds(*there, counter.bounds));
+  return {};
+}
+
+Result<void> SqliteStore::create(std::span<const NewCounter> counters) {
+  const Result<Lock> lock = enter();
+  if (!lock) return std::unexpected(lock.error());
+  if (Result<void> ok = check_new_counters(counters); !ok) return ok;
+  return atomically("make counters in", [&]() -> Result<void> {
+    for (const NewCounter& counter : counters)
+      if (Result<void> made = make_counter(counter); !made) return made;
+    return {};
+  });
+}
+
+Result<Range> SqliteStore::advance(std::string_view counter, std::int64_t count, Take take) {
+  const Result<Lock> lock = enter();
+  if (!lock) return std::unexpected(lock.error());
+  if (Result<void> ok = check_count(counter, count); !ok) return std::unexpected(ok.error());
+  const std::int64_t least = take == Take::kAll ? count : 1;
+  const Result<sqlite3_stmt*> statement = prepared(kAdvance);
+  if (!statement) return std::unexpected(statement.error());
+  // Another round only if somebody made the counter between the two statements.
+  for (;;) {
+    {
+      Run run(*statement);
+      run.bind(1, counter);
+      run.bind(2, count);
+      run.bind(3, least);
+      std::optional<Range> taken;
+      int result = run.step();
+      if (result == SQLITE_ROW) {
+        taken = Range{run.integer(0), run.integer(1), run.integer(2)};
+        result = run.step();  // the row comes before the commit, which is here
+      }
+      if (result != SQLITE_DONE) return std::unexpected(failed(result, "take values from"));
+      if (taken) return *taken;
+    }
+    const Result<CounterState> state = read_counter(counter);
+    if (!state) return std::unexpected(state.error());
+    if (state->closed || state->left() < least)
+      return std::unexpected(refused_advance(*state, count));
+  }
+}
+
+Result<std::int64_t> SqliteStore::raise(std::string_view counter, std::int64_t floor) {
+  const Result<Lock> lock = enter();
+  if (!lock) return std::unexpected(lock.error());
+  const Result<sqlite3_stmt*> statement = prepared(kRaise);
+  if (!statement) return std::unexpected(statement.error());
+  Run run(*statement);
+  run.bind(1, counter);
+  run.bind(2, floor);
+  std::optional<std::int64_t> next;
+  int result = run.step();
+  if (result == SQLITE_ROW) {
+    next = run.integer(0);
+    result = run.step();
+  }
+  if (result != SQLITE_DONE) return std::unexpected(failed(result, "raise a counter in"));
+  if (!next) return std::unexpected(no_counter(counter, url_));
+  return *next;
+}
+
+Result<CounterBounds> SqliteStore::extend(std::string_view counter, std::int64_t last) {
+  const Result<Lock> lock = enter();
+  if (!lock) return std::unexpected(lock.error());
+  const Result<sqlite3_stmt*> statement = prepared(kExtend);
+  if (!statement) return std::unexpected(statement.error());
+  std::optional<CounterBounds> bounds;
+  {
+    Run run(*statement);
+    run.bind(1, counter);
+    run.bind(2, last);
+    int result = run.step();
+    if (result == SQLITE_ROW) {
+      bounds = CounterBounds{run.integer(0), run.integer(1), run.integer(2)};
+      result = run.step();
+    }
+    if (result != SQLITE_DONE) return std::unexpected(failed(result, "extend a counter in"));
+  }
+  if (bounds) return *bounds;
+  const Result<CounterState> there = read_counter(counter);
+  if (!there) return std::unexpected(there.error());
+  return std::unexpected(too_large_an_end(counter, last, there->bounds.stride));
+}
+
+Result<CounterState> SqliteStore::peek(std::string_view counter) {
+  const Result<Lock> lock = enter();
+  if (!lock) return std::unexpected(lock.error());
+  return read_counter(counter);
+}
+
+Result<std::vector<CounterState>> SqliteStore::list(std::string_view prefix) {
+  const Result<Lock> lock = enter();
+  if (!lock) return std::unexpected(lock.error());
+  const Result<sqlite3_stmt*> statement = prepared(kListCounters);
+  if (!statement) return std::unexpected(statement.error());
+  Run run(*statement);
+  run.bind(1, prefix);
+  std::vector<CounterState> found;
+  int result = run.step();
+  for (; result == SQLITE_ROW && run.bytes(0).starts_with(prefix); result = run.step())
+    found.push_back(state_of(run));
+  if (result != SQLITE_ROW && result != SQLITE_DONE) return std::unexpected(failed(result, "read"));
+  return found;
+}
+
+Result<void> SqliteStore::close(std::string_view counter) {
+  const Result<Lock> lock = enter();
+  if (!lock) return std::unexpected(lock.error());
+  const Result<sqlite3_stmt*> statement = prepared(kClose);
+  if (!statement) return std::unexpected(statement.error());
+  Run run(*statement);
+  run.bind(1, counter);
+  int result = run.step();
+  const bool there = result == SQLITE_ROW;
+  if (there) result = run.step();
+  if (result != SQLITE_DONE) return std::unexpected(failed(result, "close a counter in"));
+  if (!there) return std::unexpected(no_counter(counter, url_));
+  return {};
+}
+
+Result<Definition> SqliteStore::definition_of(const Run& row) const {
+  Result<Definition> definition = definition_from_json(row.bytes(1));
+  if (!definition) {
+    definition.error().message =
+        path_ + ", " + shown(row.bytes(0)) + ": " + definition.error().message;
+  } else if (definition->name != row.bytes(0)) {
+    return damaged("the definition of " + shown(row.bytes(0)) + " is that of " +
+                   shown(definition->name));
+  }
+  return definition;
+}
+
+// Puts the text itself into `json`.
+Result<Definition> SqliteStore::read_definition(std::string_view name, std::string* json) {
+  const Result<sqlite3_stmt*> statement = prepared(kFind);
+  if (!statement) return std::unexpected(statement.error());
+  Run run(*statement);
+  run.bind(1, name);
+  const int result = run.step();
+  if (result == SQLITE_DONE) return std::unexpected(no_definition(name, url_));
+  if (result != SQLITE_ROW) return std::unexpected(failed(result, "read"));
+  if (json != nullptr) *json = run.bytes(1);
+  return definition_of(run);
+}
+
+Result<Definition> SqliteStore::define(const Definition& definition) {
+  const Result<Lock> lock = enter();
+  if (!lock) return std::unexpected(lock.error());
+  if (Result<void> ok = check_stored(definition); !ok) return std::unexpected(ok.error());
+  const Result<sqlite3_stmt*> statement = prepared(kDefine);
+  if (!statement) return std::unexpected(statement.error());
+  const std::string json = to_json(definition);
+  {
+    Run run(*statement);
+    run.bind(1, definition.name);
+    run.bind(2, json);
+    if (const int result = run.step(); result != SQLITE_DONE)
+      return std::unexpected(failed(result, "write a definition into"));
+  }
+  return read_definition(definition.name);
+}
+
+// Replaces the text that was read, and no other.
+Result<Definition> SqliteStore::replace(const Definition& old, const Definition& updated) {
+  const Result<Lock> lock = enter();
+  if (!lock) return std::unexpected(lock.error());
+  if (Result<void> ok = check_replacement(old, updated); !ok) return std::unexpected(ok.error());
+  std::string json;
+  Result<Definition> there = read_definition(old.name, &json);
+  if (!there || *there != old) return there;
+  const Result<sqlite3_stmt*> statement = prepared(kReplace);
+  if (!statement) return std::unexpected(statement.error());
+  const std::string updated_json = to_json(updated);
+  {
+    Run run(*statement);
+    run.bind(1, old.name);
+    run.bind(2, json);
+    run.bind(3, updated_json);
+    if (const int result = run.step(); result != SQLITE_DONE)
+      return std::unexpected(failed(result, "replace a definition in"));
+  }
+  return read_definition(old.name);
+}
+
+Result<Definition> SqliteStore::find(std::string_view name) {
+  const Result<Lock> lock = enter();
+  if (!lock) return std::unexpected(lock.error());
+  return read_definition(name);
+}
+
+Result<std::vector<CatalogEntry>> SqliteStore::list() {
+  const Result<Lock> lock = enter();
+  if (!lock) return std::unexpected(lock.error());
+  const Result<sqlite3_stmt*> statement = prepared(kListDefinitions);
+  if (!statement) return std::unexpected(statement.error());
+  Run run(*statement);
+  std::vector<CatalogEntry> all;
+  int result = run.step();
+  for (; result == SQLITE_ROW; result = run.step())
+    all.push_back({std::string(run.bytes(0)), definition_of(run)});
+  if (result != SQLITE_DONE) return std::unexpected(failed(result, "read"));
+  return all;
+}
+
+// ---- claims
+
+Result<SqliteStore::Space> SqliteStore::read_space(std::string_view space) {
+  const Result<sqlite3_stmt*> statement = prepared(kSpace);
+  if (!statement) return std::unexpected(statement.error());
+  Run run(*statement);
+  run.bind(1, space);
+  const int result = run.step();
+  if (result == SQLITE_ROW) return Space{run.integer(0), run.integer(1) != 0};
+  if (result == SQLITE_DONE) return std::unexpected(no_space(space, url_));
+  return std::unexpected(failed(result, "read"));
+}
+
+Result<void> SqliteStore::create_space(std::string_view space) {
+  const Result<Lock> lock = enter();
+  if (!lock) return std::unexpected(lock.error());
+  if (Result<void> ok = check_new_space(space); !ok) return ok;
+  const Result<sqlite3_stmt*> statement = prepared(kCreateSpace);
+  if (!statement) return std::unexpected(statement.error());
+  Run run(*statement);
+  run.bind(1, space);
+  if (const int result = run.step(); result != SQLITE_DONE)
+    return std::unexpected(failed(result, "make a space of claims in"));
+  return {};
+}
+
+// Whether the key was free; it is taken now. REQUIRES: within a transaction.
+Result<bool> SqliteStore::claim(std::string_view space, std::int64_t key) {
+  const Result<sqlite3_stmt*> statement = prepared(kClaim);
+  if (!statement) return std::unexpected(statement.error());
+  Run run(*statement);
+  run.bind(1, space);
+  run.bind(2, key);
+  int result = run.step();
+  const bool free = result == SQLITE_ROW;
+  if (free) result = run.step();
+  if (result != SQLITE_DONE) return std::unexpected(failed(result, "claim numbers in"));
+  return free;
+}
+
+Result<std::vector<bool>> SqliteStore::insert(std::string_view space,
+                                              std::span<const std::int64_t> keys) {
+  const Result<Lock> lock = enter();
+  if (!lock) return std::unexpected(lock.error());
+  if (Result<void> ok = check_keys(space, keys.size()); !ok) return std::unexpected(ok.error());
+  std::vector<bool> ours;
+  ours.reserve(keys.size());
+  const Result<void> done = atomically("claim numbers in", [&]() -> Result<void> {
+    const Result<Space> there = read_space(space);
+    if (!there) return std::unexpected(there.error());
+    if (there->closed) return std::unexpected(closed_space(space));
+    for (const std::int64_t key : keys) {
+      const Result<bool> free = claim(space, key);
+      if (!free) return std::unexpected(free.error());
+      ours.push_back(*free);
+    }
+    const Result<sqlite3_stmt*> statement = prepared(kCount);
+    if (!statement) return std::unexpected(statement.error());
+    Run run(*statement);
+    run.bind(1, space);
+    run.bind(2, std::int64_t{std::ranges::count(ours, true)});
+    if (const int result = run.step(); result != SQLITE_DONE)
+      return std::unexpected(failed(result, "claim numbers in"));
+    return {};
+  });
+  if (!done) return std::unexpected(done.error());
+  return ours;
+}
+
+Result<std::int64_t> SqliteStore::claimed(std::string_view space) {
+  const Result<Lock> lock = enter();
+  if (!lock) return std::unexpected(lock.error());
+  const Result<Space> there = read_space(space);
+  if (!there) return std::unexpected(there.error());
+  return there->claimed;
+}
+
+Result<void> SqliteStore::close_space(std::string_view space) {
+  const Result<Lock> lock = enter();
+  if (!lock) return std::unexpected(lock.error());
+  const Result<sqlite3_stmt*> statement = prepared(kCloseSpace);
+  if (!statement) return std::unexpected(statement.error());
+  Run run(*statement);
+  run.bind(1, space);
+  int result = run.step();
+  const bool there = result == SQLITE_ROW;
+  if (there) result = run.step();
+  if (result != SQLITE_DONE) return std::unexpected(failed(result, "close a space of claims in"));
+  if (!there) return std::unexpected(no_space(space, url_));
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Store>> open_sqlite(std::string_view rest, const StoreOptions& options) {
+  const std::string url = "sqlite:" + std::string(rest);
+  if (rest.starts_with("//")) {
+    rest.remove_prefix(2);
+    if (!rest.starts_with('/'))
+      return std::unexpected(Error{Code::kInvalidArgument,
+                                   "an SQLite store is not on a host: write sqlite:PATH or "
+                                   "sqlite:///PATH, not " +
+                                       shown(url)});
+  }
+  if (rest.empty() || rest.ends_with('/') || rest.find('\0') != std::string_view::npos)
+    return std::unexpected(Error{Code::kInvalidArgument,
+                                 "an SQLite store needs the path of a file, such as sqlite:ids.db; "
+                                 "this is " +
+                                     shown(url)});
+  // SQLite keeps, for the whole process, which locks it holds on which file, and a child of fork()
+  // inherits that without the locks. A handle opened there would write to a file that others take
+  // for unused, and remove or restart its log: acknowledged values would be lost.
+  if (forked_with_handles())
+    return std::unexpected(Error{Code::kFailedPrecondition,
+                                 "cannot open " + url +
+                                     ": this process was forked from one that had an SQLite store "
+                                     "open; open stores after the fork only, or call exec"});
+  // A path of its own kind, such as ":memory:" or "file:", is a plain file name here.
+  std::string path = rest.starts_with('/') ? std::string(rest) : "./" + std::string(rest);
+  auto store = std::make_unique<SqliteStore>(url, std::move(path), options);
+  if (Result<void> ok = store->open(options); !ok) return std::unexpected(ok.error());
+  return store;
+}
+
+}  // namespace idmint::stores

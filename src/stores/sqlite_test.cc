@@ -1,0 +1,405 @@
+// What only an SQLite store can meet: other files, other versions, damage, locks, a full disk.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sqlite3.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <barrier>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "idmint/store.h"
+#include "tests/fakes/temp_folder.h"
+
+namespace idmint {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+Code code_of(const auto& result) { return result ? Code{0} : result.error().code; }
+
+std::string contents(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+void overwrite(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+// Runs statements with SQLite itself, past the store.
+std::string run_sql(const std::string& path, const char* sql) {
+  sqlite3* db = nullptr;
+  EXPECT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
+  std::string last;
+  EXPECT_EQ(sqlite3_exec(
+                db, sql,
+                [](void* to, int, char** values, char**) {
+                  *static_cast<std::string*>(to) = values[0] != nullptr ? values[0] : "";
+                  return 0;
+                },
+                &last, nullptr),
+            SQLITE_OK)
+      << sqlite3_errmsg(db);
+  sqlite3_close(db);
+  return last;
+}
+
+// What `body` answers in a child of its own; 255 when it dies.
+int in_child(const std::function<int()>& body) {
+  const pid_t child = fork();
+  if (child == 0) _exit(body());
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 255;
+}
+
+class SqliteStoreTest : public testing::Test {
+ protected:
+  std::unique_ptr<Store> open(const StoreOptions& options = {}) {
+    auto store = open_store("sqlite:" + path_, options);
+    EXPECT_TRUE(store.has_value()) << store.error().message;
+    return store ? *std::move(store) : nullptr;
+  }
+  Result<std::unique_ptr<Store>> try_open(const StoreOptions& options = {}) {
+    return open_store("sqlite:" + path_, options);
+  }
+  // A store with a counter "c" at 10 and many others, closed.
+  void make() {
+    const auto store = open();
+    ASSERT_NE(store, nullptr);
+    ASSERT_TRUE(store->counters()->create("c", {1, 1000}).has_value());
+    ASSERT_EQ(store->counters()->advance("c", 9, Take::kAll), (Range{1, 1, 9}));
+    for (int i = 0; i < 40; ++i)
+      ASSERT_TRUE(store->counters()
+                      ->create("c" + std::to_string(i) + std::string(900, 'x'), {})
+                      .has_value());
+  }
+
+  fakes::TempFolder folder_;
+  std::string path_ = folder_.path("ids.db");
+};
+
+TEST_F(SqliteStoreTest, ClosingLeavesOneFile) {
+  make();
+  EXPECT_TRUE(std::filesystem::exists(path_));
+  EXPECT_FALSE(std::filesystem::exists(path_ + "-wal"));
+  EXPECT_FALSE(std::filesystem::exists(path_ + "-shm"));
+}
+
+TEST_F(SqliteStoreTest, TheFileSaysWhatItIs) {
+  make();
+  EXPECT_EQ(run_sql(path_, "PRAGMA journal_mode"), "wal");
+  EXPECT_EQ(run_sql(path_, "PRAGMA application_id"), std::to_string(0x69646d74));
+  EXPECT_EQ(run_sql(path_, "PRAGMA user_version"), "1");
+  EXPECT_EQ(run_sql(path_, "SELECT next FROM counters WHERE name = 'c'"), "10");
+}
+
+TEST_F(SqliteStoreTest, UrlsWithAnAbsolutePathNameTheSameFile) {
+  const auto one = open();
+  const auto other = open_store("sqlite://" + path_);
+  ASSERT_TRUE(other.has_value());
+  EXPECT_EQ((*other)->id(), one->id());
+}
+
+TEST_F(SqliteStoreTest, APathOfSqlitesOwnKindIsAFileName) {
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder_.path(""));
+  EXPECT_TRUE(open_store("sqlite::memory:").has_value());
+  EXPECT_TRUE(std::filesystem::exists(":memory:"));
+  EXPECT_TRUE(open_store("sqlite:file:x?mode=memory").has_value());
+  EXPECT_TRUE(std::filesystem::exists("file:x?mode=memory"));
+  std::filesystem::current_path(before);
+}
+
+TEST_F(SqliteStoreTest, AMissingFolderIsNamed) {
+  const auto store = open_store("sqlite:" + folder_.path("none/ids.db"));
+  ASSERT_EQ(code_of(store), Code::kNotFound);
+  EXPECT_THAT(store.error().message, HasSubstr(folder_.path("none")));
+}
+
+TEST_F(SqliteStoreTest, WhatIsNotAPlainFileIsRefused) {
+  EXPECT_EQ(code_of(open_store("sqlite:" + folder_.path("."))), Code::kFailedPrecondition);
+  EXPECT_EQ(code_of(open_store("sqlite:/dev/null")), Code::kFailedPrecondition);
+  std::filesystem::create_symlink("/dev/null", path_);
+  EXPECT_EQ(code_of(open_store("sqlite:" + path_)), Code::kFailedPrecondition);
+  const std::string fifo = folder_.path("fifo");
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_EQ(code_of(open_store("sqlite:" + fifo)), Code::kFailedPrecondition);
+}
+
+// Kept in a static that was there before the library's own: destroyed after all of them.
+TEST_F(SqliteStoreTest, AStoreMayOutliveMain) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        static std::unique_ptr<Store> kept;
+        auto opened = open_store("sqlite:" + folder_.path("kept.db"));
+        kept = *std::move(opened);
+        std::exit(0);
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
+TEST_F(SqliteStoreTest, AnotherProgramsFileIsLeftAsItWas) {
+  run_sql(path_, "CREATE TABLE mine (x); INSERT INTO mine VALUES (1)");
+  const std::string before = contents(path_);
+  EXPECT_EQ(code_of(try_open()), Code::kFailedPrecondition);
+  EXPECT_EQ(contents(path_), before);
+
+  run_sql(path_, "DROP TABLE mine; PRAGMA application_id = 7");
+  EXPECT_EQ(code_of(try_open()), Code::kFailedPrecondition);
+  EXPECT_EQ(run_sql(path_, "PRAGMA application_id"), "7");
+  EXPECT_EQ(run_sql(path_, "PRAGMA journal_mode"), "delete");
+}
+
+TEST_F(SqliteStoreTest, ANewerSchemaIsLeftAsItWasAndBothVersionsAreNamed) {
+  make();
+  run_sql(path_, "PRAGMA user_version = 7");
+  const std::string before = contents(path_);
+  const auto store = try_open();
+  ASSERT_EQ(code_of(store), Code::kFailedPrecondition);
+  EXPECT_THAT(store.error().message, AllOf(HasSubstr("version 7"), HasSubstr("up to 1")));
+  EXPECT_EQ(contents(path_), before);
+}
+
+TEST_F(SqliteStoreTest, DamageIsDataLossAndNothingIsHandedOut) {
+  make();
+  const std::string good = contents(path_);
+  ASSERT_GT(good.size(), std::size_t{5 * 4096});
+  const auto verdict = [&](const std::string& bytes) {
+    overwrite(path_, bytes);
+    const auto store = try_open();
+    if (!store) return store.error().code;
+    return code_of((*store)->counters()->advance("c", 1, Take::kAll));
+  };
+  EXPECT_EQ(verdict(good.substr(0, good.size() / 2)), Code::kDataLoss) << "half of it";
+  EXPECT_EQ(verdict(good.substr(0, 100)), Code::kDataLoss) << "100 bytes of it";
+  std::string bad = good;
+  bad.replace(0, 16, "no such database");
+  EXPECT_EQ(verdict(bad), Code::kDataLoss) << "header";
+  EXPECT_EQ(contents(path_), bad) << "it must be left for a rescue";
+  bad = good;
+  bad.replace(4096, bad.size() - 4096, std::string(bad.size() - 4096, '\xab'));
+  EXPECT_EQ(verdict(bad), Code::kDataLoss) << "all but the first page";
+  overwrite(path_, good);
+  run_sql(path_, "DROP TABLE counters");
+  EXPECT_EQ(verdict(contents(path_)), Code::kDataLoss) << "a table is gone";
+  overwrite(path_, good);
+  run_sql(path_, "DELETE FROM store");
+  EXPECT_EQ(verdict(contents(path_)), Code::kDataLoss) << "the id is gone";
+  overwrite(path_, good);
+  run_sql(path_,
+          "INSERT INTO definitions VALUES ('a', '{\"name\":\"b\",\"strategy\":\"counter\","
+          "\"first\":1,\"last\":2}'), ('x', 'garbage')");
+  const auto store = open();
+  EXPECT_EQ(code_of(store->catalog()->find("a")), Code::kDataLoss);
+  EXPECT_EQ(code_of(store->catalog()->find("x")), Code::kDataLoss);
+  ASSERT_TRUE(store->catalog()->define({"whole"}).has_value());
+  const auto entries = store->catalog()->list();
+  ASSERT_TRUE(entries.has_value());
+  ASSERT_EQ(entries->size(), 3U);
+  EXPECT_EQ(code_of((*entries)[0].definition), Code::kDataLoss);
+  EXPECT_EQ((*entries)[1].definition, Definition{"whole"});
+  EXPECT_EQ((*entries)[2].name, "x");
+  EXPECT_EQ(code_of((*entries)[2].definition), Code::kDataLoss);
+}
+
+TEST_F(SqliteStoreTest, ADefinitionIsReplacedHoweverItIsSpelled) {
+  make();
+  run_sql(path_,
+          "INSERT INTO definitions VALUES ('a', '{ \"strategy\": \"counter\", \"name\": \"a\", "
+          "\"last\": 2, \"first\": 1}')");
+  const auto store = open();
+  const Definition old{"a", Strategy::kCounter, 1, 2};
+  const Definition updated{"a", Strategy::kCounter, 1, 3};
+  EXPECT_EQ(store->catalog()->replace(old, updated), updated);
+  EXPECT_EQ(store->catalog()->find("a"), updated);
+}
+
+TEST_F(SqliteStoreTest, AFileReplacedWhileOpenIsNoticed) {
+  make();
+  const std::string backup = contents(path_);
+  const auto store = open();
+  ASSERT_TRUE(store->counters()->advance("c", 1, Take::kAll).has_value());
+  overwrite(folder_.path("backup"), backup);
+  std::filesystem::rename(folder_.path("backup"), path_);
+  EXPECT_EQ(code_of(store->counters()->advance("c", 1, Take::kAll)), Code::kDataLoss);
+}
+
+TEST_F(SqliteStoreTest, WithoutPermissionNothingIsOpened) {
+  make();
+  std::filesystem::permissions(folder_.path(""), std::filesystem::perms{0755});
+  std::filesystem::permissions(path_, std::filesystem::perms{0444});
+  const auto as_anybody = [&](const std::function<int()>& body) {
+    return in_child([&] {
+      if (getuid() == 0 && setresuid(65534, 65534, 65534) != 0) return 254;
+      return body();
+    });
+  };
+  const auto opened = [&] { return static_cast<int>(code_of(try_open())); };
+  EXPECT_EQ(as_anybody(opened), static_cast<int>(Code::kPermissionDenied)) << "file";
+  std::filesystem::permissions(path_, std::filesystem::perms{0666});
+  std::filesystem::permissions(folder_.path(""), std::filesystem::perms{0555});
+  EXPECT_EQ(as_anybody(opened), static_cast<int>(Code::kPermissionDenied)) << "folder";
+  EXPECT_EQ(as_anybody([&] {
+              return static_cast<int>(code_of(open_store("sqlite:" + folder_.path("new.db"))));
+            }),
+            static_cast<int>(Code::kPermissionDenied))
+      << "new file";
+  std::filesystem::permissions(folder_.path(""), std::filesystem::perms{0700});
+}
+
+TEST_F(SqliteStoreTest, ALockHeldPastTheDeadlineIsUnavailableAndHarmless) {
+  make();
+  const auto store = open({.deadline = std::chrono::milliseconds{30}});
+  sqlite3* other = nullptr;
+  ASSERT_EQ(sqlite3_open(path_.c_str(), &other), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(other, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
+  EXPECT_EQ(code_of(store->counters()->advance("c", 1, Take::kAll)), Code::kUnavailable);
+  EXPECT_EQ(code_of(store->counters()->raise("c", 99)), Code::kUnavailable);
+  EXPECT_EQ(store->counters()->peek("c")->next, 10);
+  ASSERT_EQ(sqlite3_exec(other, "COMMIT", nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(other);
+  EXPECT_EQ(store->counters()->advance("c", 1, Take::kAll), (Range{10, 1, 1}));
+}
+
+TEST_F(SqliteStoreTest, ManyWhoMakeTheFileAtOnceMakeOne) {
+  for (int round = 0; round < 5; ++round) {
+    const std::string path = folder_.path("new" + std::to_string(round));
+    const std::string ids = path + ".ids";
+    std::vector<pid_t> children;
+    std::array<int, 2> gate{};
+    ASSERT_EQ(pipe(gate.data()), 0);
+    for (int i = 0; i < 6; ++i) {
+      const pid_t child = fork();
+      if (child == 0) {
+        char go = 0;
+        ::close(gate[1]);
+        if (read(gate[0], &go, 1) != 0) _exit(2);  // all start when the parent closes its end
+        const auto store = open_store("sqlite:" + path, {.deadline = std::chrono::seconds{60}});
+        if (!store) {
+          std::fprintf(stderr, "%s\n", store.error().message.c_str());
+          _exit(1);
+        }
+        std::ofstream(ids, std::ios::app) << ((*store)->id().to_string() + "\n") << std::flush;
+        _exit(0);
+      }
+      children.push_back(child);
+    }
+    ::close(gate[0]);
+    ::close(gate[1]);
+    for (const pid_t child : children) {
+      int status = 0;
+      ASSERT_EQ(waitpid(child, &status, 0), child);
+      EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+    const std::string all = contents(ids);
+    ASSERT_EQ(all.size(), std::size_t{6 * 37});
+    for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(all.substr(i * 37, 37), all.substr(0, 37));
+  }
+}
+
+TEST_F(SqliteStoreTest, AChildForkedWhileAStoreWasOpenCannotOpenOne) {
+  make();
+  {
+    const auto store = open();
+    EXPECT_EQ(in_child([&] { return static_cast<int>(code_of(try_open())); }),
+              static_cast<int>(Code::kFailedPrecondition));
+  }
+  EXPECT_EQ(in_child([&] { return static_cast<int>(code_of(try_open())); }), 0);
+}
+
+// Bodies return 0, or the number of the line that failed.
+#define CHECK_LINE(condition) \
+  if (!(condition)) return __LINE__ % 250 + 1
+
+TEST_F(SqliteStoreTest, AFullDiskRefusesAndGoesOnOnceThereIsSpace) {
+  const std::string mount_point = folder_.path("small");
+  ASSERT_TRUE(std::filesystem::create_directory(mount_point));
+  constexpr int kNoMount = 251;
+  const int result = in_child([&]() -> int {
+    const unsigned uid = getuid();
+    if (uid != 0 && unshare(CLONE_NEWUSER) != 0) return kNoMount;
+    if (unshare(CLONE_NEWNS) != 0) return kNoMount;
+    if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return kNoMount;
+    if (mount("tmpfs", mount_point.c_str(), "tmpfs", 0, "size=256k") != 0) return kNoMount;
+    const auto store = open_store("sqlite:" + mount_point + "/ids.db");
+    CHECK_LINE(store.has_value());
+    CounterStore& counters = *(*store)->counters();
+    CHECK_LINE(counters.create("c", {1, kLargestValue}).has_value());
+    const std::string filler = mount_point + "/filler";
+    std::int64_t next = 1;
+    for (int round = 0; round < 3; ++round) {
+      const int fd = ::open(filler.c_str(), O_CREAT | O_WRONLY | O_APPEND, 0600);
+      CHECK_LINE(fd >= 0);
+      const std::string block(512, 'x');
+      while (::write(fd, block.data(), block.size()) > 0) {
+      }
+      ::close(fd);
+      // What fits into the page in use may still pass.
+      auto range = counters.advance("c", 1, Take::kAll);
+      for (int i = 0; range && i < 1000; ++i) {
+        CHECK_LINE(range->first == next);
+        ++next;
+        range = counters.advance("c", 1, Take::kAll);
+      }
+      CHECK_LINE(code_of(range) == Code::kResourceExhausted);
+      CHECK_LINE(code_of(counters.advance("c", 1, Take::kAll)) == Code::kResourceExhausted);
+      CHECK_LINE(counters.peek("c")->next == next);
+      CHECK_LINE(::unlink(filler.c_str()) == 0);
+      CHECK_LINE(counters.advance("c", 1, Take::kAll) == (Range{next, 1, 1}));
+      ++next;
+    }
+    return 0;
+  });
+  if (result == kNoMount) GTEST_SKIP() << "may not mount a small disk here";
+  EXPECT_EQ(result, 0) << "a line of this test, modulo 250, plus 1";
+}
+
+// ---- a transaction that does not end
+
+bool no_rollback = false;
+
+// For the next connection that is opened: ROLLBACK is refused while no_rollback is set, as it is
+// when there is no memory to parse it.
+int refuse_rollback(sqlite3* db, char** /*message*/, const struct sqlite3_api_routines* /*api*/) {
+  return sqlite3_set_authorizer(
+      db,
+      [](void*, int action, const char* what, const char*, const char*, const char*) {
+        return no_rollback && action == SQLITE_TRANSACTION && std::string(what) == "ROLLBACK"
+                   ? SQLITE_DENY
+                   : SQLITE_OK;
+      },
+      nullptr);
+}
+
+TEST_F(SqliteStoreTest, NothingIsHandedOutOfATransactionThatCannotBeEnded) {
+  const auto extension = reinterpret_cast<void (*)()>(&refuse_rollback);
+  ASSERT_EQ(sqlite3_auto_extension(extension), SQLITE_OK);
+  auto store = open();
+  ASSERT_EQ(sqlite3_cancel_auto_extension(extension), 1);
+  ASSERT_NE(store, nullptr);
+  CounterStore& counters = *store->counters();
+  ASSERT_TRUE(counters.create("a", {1, 10}));
+  no_rollback = true;
+  EXPECT_EQ(code_of(counters.create("a", {1, 11})), Code::kAlreadyExists);
+  no_rollback = false;
+  EXPECT_EQ(code_of(counters.advance("a", 1, Take::kAll)), Code::kUnavailable);
+  store.reset();
+  store = open();
+  EXPECT_EQ(store->counters()->advance("a", 1, Take::kAll), (Range{1, 1, 1}));
+}
+
+}  // namespace
+}  // namespace idmint

@@ -1,0 +1,193 @@
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "idmint/store.h"
+#include "stores/backend.h"
+
+namespace idmint {
+namespace {
+
+using Open = Result<std::unique_ptr<Store>> (*)(std::string_view rest, const StoreOptions& options);
+
+// One row for each backend; kKinds and kOpeners run in parallel.
+constexpr std::array kKinds = {
+    StoreKind{"sqlite", "sqlite:ids.db",
+              "one file, no server, any number of processes of one host; durable"},
+    StoreKind{"memory", "memory:", "this process only, gone with it; for tests"},
+};
+constexpr std::array<Open, kKinds.size()> kOpeners = {stores::open_sqlite, stores::open_memory};
+
+}  // namespace
+
+std::span<const StoreKind> store_kinds() noexcept { return kKinds; }
+
+Result<std::unique_ptr<Store>> open_store(std::string_view url, const StoreOptions& options) {
+  const std::size_t colon = url.find(':');
+  const auto* const kind = std::ranges::find(kKinds, url.substr(0, colon), &StoreKind::scheme);
+  if (colon != std::string_view::npos && kind != kKinds.end()) {
+    const auto row = static_cast<std::size_t>(kind - kKinds.begin());
+    return kOpeners[row](url.substr(colon + 1), options);
+  }
+  std::string message = "not the URL of a store: " + stores::shown(url) + "; give one such as ";
+  for (const StoreKind& each : kKinds) {
+    if (&each != kKinds.data()) message += " or ";
+    message += each.example;
+  }
+  return std::unexpected(Error{Code::kInvalidArgument, std::move(message)});
+}
+
+namespace stores {
+
+Uuid draw_store_id(const StoreOptions& options) {
+  Entropy& entropy = options.entropy != nullptr ? *options.entropy : system_entropy();
+  return Uuid4Generator(entropy).next();
+}
+
+std::string shown(std::string_view name) {
+  constexpr std::size_t kMost = 120;
+  constexpr std::string_view kHex = "0123456789abcdef";
+  std::string text = "\"";
+  for (const char c : name.substr(0, kMost)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7f) {
+      text += c;
+    } else {
+      text += "\\x";
+      text += kHex[byte >> 4];
+      text += kHex[byte & 15];
+    }
+  }
+  text += name.size() > kMost ? "...\"" : "\"";
+  return text;
+}
+
+namespace {
+
+std::unexpected<Error> refuse(std::string what, const std::string& why) {
+  return std::unexpected(Error{Code::kInvalidArgument, std::move(what) + ": " + why});
+}
+
+Result<void> check_name(const std::string& making, std::string_view name) {
+  constexpr std::size_t kLongest = 1024;
+  if (name.empty()) return refuse(making, "the name is empty");
+  if (name.size() > kLongest)
+    return refuse(making,
+                  "the name has " + std::to_string(name.size()) + " bytes, 1024 are allowed");
+  return {};
+}
+
+Result<void> check_new_counter(std::string_view name, const CounterBounds& bounds) {
+  const std::string making = "cannot make counter " + shown(name);
+  if (Result<void> ok = check_name(making, name); !ok) return ok;
+  if (bounds.first < 0)
+    return refuse(making,
+                  "the first value is " + std::to_string(bounds.first) + ", it must be 0 or more");
+  if (bounds.stride < 1)
+    return refuse(making,
+                  "the stride is " + std::to_string(bounds.stride) + ", it must be 1 or more");
+  if (bounds.last > largest_last(bounds.stride))
+    return refuse(making, "the last value is " + std::to_string(bounds.last) +
+                              ", the largest possible is " +
+                              std::to_string(largest_last(bounds.stride)));
+  if (bounds.first > bounds.last)
+    return refuse(making, "the first value, " + std::to_string(bounds.first) +
+                              ", is above the last, " + std::to_string(bounds.last));
+  return {};
+}
+
+}  // namespace
+
+Result<void> check_new_counters(std::span<const NewCounter> counters) {
+  if (counters.size() > CounterStore::kMaxCounters)
+    return refuse("cannot make " + std::to_string(counters.size()) + " counters at once",
+                  std::to_string(CounterStore::kMaxCounters) + " are allowed");
+  for (const auto& [name, bounds] : counters)
+    if (Result<void> ok = check_new_counter(name, bounds); !ok) return ok;
+  return {};
+}
+
+Result<void> check_new_space(std::string_view space) {
+  return check_name("cannot make the space of claims " + shown(space), space);
+}
+
+Result<void> check_keys(std::string_view space, std::size_t count) {
+  if (count >= 1 && count <= UniqueIndex::kMaxKeys) return {};
+  return refuse("cannot claim " + std::to_string(count) + " numbers of " + shown(space),
+                "ask for 1 to " + std::to_string(UniqueIndex::kMaxKeys));
+}
+
+Result<void> check_stored(const Definition& definition) {
+  if (Result<void> ok = validate(definition); !ok) return ok;
+  if (definition.strategy == Strategy::kPermuted && definition.key.empty())
+    return refuse("cannot store sequence " + definition.name, "its key is missing");
+  return {};
+}
+
+Result<void> check_replacement(const Definition& old, const Definition& updated) {
+  if (old.name != updated.name)
+    return refuse("cannot replace the definition of " + shown(old.name),
+                  "the new one is of " + shown(updated.name));
+  return check_stored(updated);
+}
+
+Result<void> check_count(std::string_view counter, std::int64_t count) {
+  if (count >= 1) return {};
+  return std::unexpected(Error{Code::kInvalidArgument, "cannot take " + std::to_string(count) +
+                                                           " values from counter " +
+                                                           shown(counter) + ": ask for 1 or more"});
+}
+
+Error other_bounds(const CounterState& there, const CounterBounds& wanted) {
+  const auto text = [](const CounterBounds& b) {
+    const std::string ends = std::to_string(b.first) + " to " + std::to_string(b.last);
+    return b.stride == 1 ? ends : ends + " in steps of " + std::to_string(b.stride);
+  };
+  return {Code::kAlreadyExists, "counter " + shown(there.name) + " exists and runs from " +
+                                    text(there.bounds) + ", not from " + text(wanted) +
+                                    "; use those bounds or another name"};
+}
+
+Error refused_advance(const CounterState& counter, std::int64_t count) {
+  if (counter.closed)
+    return {Code::kFailedPrecondition,
+            "counter " + shown(counter.name) + " is closed and hands out nothing any more"};
+  return {Code::kOutOfRange, "counter " + shown(counter.name) + " ends at " +
+                                 std::to_string(counter.bounds.last) + ": " +
+                                 std::to_string(count) + " wanted, " +
+                                 std::to_string(counter.left()) + " left"};
+}
+
+Error too_large_an_end(std::string_view counter, std::int64_t last, std::int64_t stride) {
+  return {Code::kInvalidArgument, "cannot extend counter " + shown(counter) + " to " +
+                                      std::to_string(last) + ": the largest possible is " +
+                                      std::to_string(largest_last(stride))};
+}
+
+Error no_space(std::string_view space, std::string_view url) {
+  return {Code::kNotFound, "no space of claims " + shown(space) + " in " + std::string(url)};
+}
+
+Error closed_space(std::string_view space) {
+  return {Code::kFailedPrecondition,
+          "the space of claims " + shown(space) + " is closed: nothing more is claimed in it"};
+}
+
+Error no_counter(std::string_view counter, std::string_view url) {
+  return {Code::kNotFound, "no counter " + shown(counter) + " in " + std::string(url)};
+}
+
+Error no_definition(std::string_view name, std::string_view url) {
+  return {Code::kNotFound, "no definition of " + shown(name) + " in " + std::string(url)};
+}
+
+Error inherited_handle(std::string_view url) {
+  return {Code::kFailedPrecondition,
+          "the handle of " + std::string(url) +
+              " was inherited through fork(); open stores after the fork, not before"};
+}
+
+}  // namespace stores
+}  // namespace idmint
