@@ -1,0 +1,164 @@
+// apply: makes the sequences of a TOML file, or finds them made.
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "cli/applied.h"
+#include "cli/commands.h"
+#include "cli/exit_status.h"
+#include "cli/json.h"
+#include "idmint/sequence.h"
+#include "idmint/store.h"
+#include "mint/definitions_toml.h"
+
+namespace idmint::cli {
+
+namespace {
+
+Result<std::vector<Definition>> read_file(const std::string& path) {
+  struct Closed {
+    void operator()(std::FILE* file) const noexcept { std::fclose(file); }
+  };
+  const bool standard_input = path == "-";
+  const std::string shown = standard_input ? "standard input" : shortened(path);
+  const std::unique_ptr<std::FILE, Closed> file(standard_input ? stdin
+                                                               : std::fopen(path.c_str(), "rbe"));
+  std::string text(kLongestToml + 1, '\0');  // one more is refused by its length
+  if (file) text.resize(std::fread(text.data(), 1, text.size(), file.get()));
+  if (!file || std::ferror(file.get()) != 0) {
+    return std::unexpected(Error{errno == EACCES ? Code::kPermissionDenied : Code::kNotFound,
+                                 "cannot read " + shown + " (" +
+                                     std::generic_category().message(errno) +
+                                     "): give a TOML file of sequences"});
+  }
+  Result<std::vector<Definition>> definitions = definitions_from_toml(text);
+  if (!definitions) {
+    definitions.error().message = shown + ": " + definitions.error().message;
+  }
+  return definitions;
+}
+
+// In any case, as Mint::create() has it.
+bool is_name_of_format(std::string name) {
+  std::ranges::transform(name, name.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return std::ranges::any_of(Mint::formats(),
+                             [&](const Declaration& format) { return format.name == name; });
+}
+
+// Only the last value moves, and up.
+bool extends(const Definition& there, Definition wanted) {
+  if (wanted.last <= there.last || there.retired || there.strategy == Strategy::kStriped ||
+      there.strategy == Strategy::kPermuted) {
+    return false;
+  }
+  wanted.last = there.last;
+  if (wanted.key.empty()) wanted.key = there.key;
+  return wanted == there;
+}
+
+// What will become of it, without changing anything.
+Applied judge(Mint& mint, const Definition& wanted, const std::vector<SequenceStatus>& all) {
+  Applied applied{.name = wanted.name, .outcome = Outcome::kCreated, .text = ""};
+  const auto refuse = [&](std::string why) {
+    applied.outcome = Outcome::kRefused;
+    applied.text = std::move(why);
+    return applied;
+  };
+  const auto there = std::ranges::find_if(
+      all, [&](const SequenceStatus& status) { return status.definition.name == wanted.name; });
+  if (there == all.end()) {
+    if (is_name_of_format(wanted.name)) {
+      return refuse("that is the name of a format: choose another name");
+    }
+    return applied;
+  }
+  const std::optional<Error>& unusable = there->error;
+  if (unusable) return refuse(unusable->message);
+  if (extends(there->definition, wanted)) {
+    applied.outcome = Outcome::kExtended;
+    applied.text = "last: from " + std::to_string(there->definition.last) + " to " +
+                   std::to_string(wanted.last);
+    return applied;
+  }
+  // Of a sequence that is there, creating it again changes nothing: it compares.
+  if (Result<void> same = mint.create(wanted); !same)
+    return refuse(std::move(same.error().message));
+  applied.outcome = Outcome::kThere;
+  return applied;
+}
+
+Result<void> carry_out(Mint& mint, const Definition& wanted, Outcome outcome) {
+  if (outcome == Outcome::kCreated) return mint.create(wanted);
+  if (outcome != Outcome::kExtended) return {};
+  const Result<std::string> url = mint.store_url();
+  if (!url) return std::unexpected(url.error());
+  const Result<std::unique_ptr<Store>> store = open_store(*url, {.create = false});
+  if (!store) return std::unexpected(store.error());
+  const Result<Definition> extended = extend_sequence(**store, wanted.name, wanted.last);
+  if (!extended) return std::unexpected(extended.error());
+  return {};
+}
+
+void print_applied(Output& out, const std::vector<Applied>& all) {
+  for (const Applied& applied : all) {
+    std::string line(name(applied.outcome));
+    line.resize(11, ' ');
+    out.write(line + applied.name + (applied.text.empty() ? "" : ": " + applied.text) + "\n");
+  }
+}
+
+}  // namespace
+
+std::string_view name(Outcome outcome) noexcept {
+  constexpr std::array<std::string_view, 4> names = {"created", "was there", "extended", "refused"};
+  return names[static_cast<std::size_t>(outcome)];
+}
+
+Result<void> run_apply(Context& context) {
+  const Arguments& arguments = context.arguments;
+  const Result<std::vector<Definition>> wanted = read_file(arguments.name);
+  if (!wanted) return std::unexpected(wanted.error());
+  Mint mint = open_mint(arguments);
+  Result<std::vector<SequenceStatus>> all = mint.list();
+  if (!all) {
+    if (all.error().code != Code::kNotFound) return std::unexpected(std::move(all.error()));
+    all = std::vector<SequenceStatus>{};  // a store that is not made yet
+  }
+  std::vector<Applied> judged;
+  for (const Definition& definition : *wanted) judged.push_back(judge(mint, definition, *all));
+  const auto refused = std::ranges::count(judged, Outcome::kRefused, &Applied::outcome);
+  const bool change = refused == 0 && !arguments.dry_run;
+  if (change) {
+    for (std::size_t i = 0; i < judged.size(); ++i) {
+      if (Result<void> done = carry_out(mint, (*wanted)[i], judged[i].outcome); !done) {
+        done.error().message += "; " + std::to_string(i) + " of " + std::to_string(judged.size()) +
+                                " sequences are as the file has them: apply it again";
+        return done;
+      }
+    }
+  }
+  if (arguments.json) {
+    context.out.write(json_applied(judged, change) + "\n");
+  } else {
+    print_applied(context.out, judged);
+  }
+  if (refused != 0) {
+    return std::unexpected(Error{Code::kFailedPrecondition,
+                                 std::to_string(refused) + " of " + std::to_string(judged.size()) +
+                                     " sequences are refused, and nothing was changed: mend the "
+                                     "file"});
+  }
+  if (arguments.dry_run) report_notice("nothing was changed: this was a dry run", arguments.json);
+  return {};
+}
+
+}  // namespace idmint::cli

@@ -1,0 +1,760 @@
+#include "cli/arguments.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "cli/commands.h"
+#include "cli/exit_status.h"
+#include "cli/output.h"
+#include "cli/source_options.h"
+#include "idmint/mint.h"
+
+namespace idmint::cli {
+
+namespace {
+
+// What was given, before numbers are read.
+struct Given {
+  std::string store;
+  FormatTexts format;
+  SequenceTexts sequence;
+  std::string past;
+  std::optional<std::string> digits;  // of check
+  std::string version = "5";
+  std::string count = "1";
+  std::string threads = "1";
+  std::string batch = "1";
+  std::string seconds = "1";
+};
+
+// The help, on 80 columns.
+constexpr std::size_t kColumns = 80;
+constexpr std::size_t kOptionColumn = 20;  // where the description of an option begins
+
+// Lines of at most `width` characters, as long as its words are.
+std::string wrapped(std::string_view text, std::size_t width) {
+  std::string lines;
+  std::size_t used = 0;
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+    if (used != 0) lines += used + 1 + word.size() > width ? '\n' : ' ';
+    used = lines.empty() || lines.back() == '\n' ? word.size() : used + 1 + word.size();
+    lines += word;
+  }
+  return lines;
+}
+
+class HelpOnEightyColumns final : public CLI::Formatter {
+  std::string make_option_desc(const CLI::Option* option) const override {
+    return wrapped(option->get_description(), kColumns - kOptionColumn);
+  }
+};
+
+struct Command {
+  std::string_view name;
+  std::string_view about;
+  void (*add_options)(CLI::App& app, Arguments& arguments, Given& given);
+  Result<void> (*run)(Context& context);
+  std::string_view footer;
+};
+
+void add_json(CLI::App& app, Arguments& arguments) {
+  app.add_flag("--json", arguments.json, "Print JSON, on standard error too");
+}
+
+void add_store(CLI::App& app, Given& given) {
+  app.add_option("--store", given.store,
+                 "sqlite:PATH or memory: (default: ids.db in ~/.local/share/idmint)")
+      ->type_name("URL");
+}
+
+void add_form(CLI::App& app, FormTexts& form) {
+  app.add_option("--prefix", form.prefix, "Print this before each id; for typeid its type")
+      ->type_name("TEXT");
+  app.add_option("--encoding", form.encoding,
+                 "decimal, hex, base32, base32-lower, base32hex, base36, base58 or base62")
+      ->type_name("E");
+  app.add_option("--check", form.check,
+                 "After each id: luhn; of decimal digits damm, verhoeff, mod11-10 or mod97-10; of "
+                 "base32 mod37")
+      ->type_name("C");
+  app.add_option("--digits", form.digits,
+                 "Exactly N decimal digits, those of the prefix and of the check included")
+      ->type_name("N");
+  app.add_flag("--no-leading-zeros", form.no_leading_zeros, "The first digit is not 0");
+}
+
+void add_snowflake(CLI::App& app, FormatTexts& format) {
+  app.add_option("--worker", format.worker,
+                 "snowflake: a worker id that no other generator uses (0 to 1023 in the usual "
+                 "layout); or mac, a hash of the hardware addresses; or random")
+      ->type_name("W");
+  app.add_option("--layout", format.layout,
+                 "snowflake: a preset (idmint formats --layouts) or fields such as 41t10w12s")
+      ->type_name("L");
+  app.add_option("--epoch", format.epoch, "snowflake: when its time begins")->type_name("TIME");
+  app.add_option("--unit", format.unit, "snowflake: what its time counts (1ms)")->type_name("T");
+  app.add_option("--run-ahead", format.run_ahead,
+                 "snowflake: go on ahead of the clock by so much, instead of waiting")
+      ->type_name("T");
+}
+
+void add_next(CLI::App& app, Arguments& arguments, Given& given) {
+  std::string formats;
+  for (const Declaration& format : Mint::formats()) {
+    formats += (formats.empty() ? "" : ", ") + format.name;
+  }
+  app.add_option("SOURCE", arguments.name, "A format (" + formats + ") or a sequence")
+      ->required()
+      ->type_name("");
+  app.add_option("-n,--count", given.count, "How many ids (1)")->type_name("N");
+  add_form(app, given.format.form);
+  add_snowflake(app, given.format);
+  app.add_option("--node", given.format.node,
+                 "uuid1, uuid2: mac (uuid1: random), random or 12 hexadecimal digits")
+      ->type_name("NODE");
+  app.add_option("--domain", given.format.domain, "uuid2: person, group or org")->type_name("D");
+  app.add_option("--local-id", given.format.local_id, "uuid2: of the domain, a user id, say")
+      ->type_name("N");
+  add_store(app, given);
+}
+
+void add_create(CLI::App& app, Arguments& arguments, Given& given) {
+  SequenceTexts& sequence = given.sequence;
+  app.add_option("NAME", arguments.name,
+                 "1 to 120 of A-Z a-z 0-9 . _ - beginning with a letter or digit")
+      ->required()
+      ->type_name("");
+  app.add_option("--strategy", sequence.strategy,
+                 "counter (the usual one), striped, interleaved, cached, random or permuted")
+      ->type_name("S");
+  app.add_option("--start", sequence.start, "The first value (1; see below for --digits)")
+      ->type_name("N");
+  app.add_option("--max", sequence.max,
+                 "The last value (" + std::to_string(kLargestValue) + ", or what --digits allows)")
+      ->type_name("N");
+  app.add_option("--stripes", sequence.stripes, "striped, interleaved: how many counters")
+      ->type_name("K");
+  app.add_option("--step", sequence.step, "cached: values in a range (follows the rate)")
+      ->type_name("N");
+  app.add_option("--largest-count", sequence.largest_count,
+                 "The most values that one call may take (no limit)")
+      ->type_name("N");
+  add_form(app, sequence.form);
+  add_store(app, given);
+}
+
+void add_raise(CLI::App& app, Arguments& arguments, Given& given) {
+  app.add_option("NAME", arguments.name, "A sequence")->required()->type_name("");
+  app.add_option("--past", given.past, "The largest value that is not to come any more")
+      ->required()
+      ->type_name("N");
+  add_store(app, given);
+}
+
+void add_alter(CLI::App& app, Arguments& arguments, Given& given) {
+  app.add_option("NAME", arguments.name, "A sequence")->required()->type_name("");
+  app.add_option("--max", given.sequence.max, "The new last value, larger than the present one")
+      ->required()
+      ->type_name("N");
+  add_store(app, given);
+}
+
+void add_formats(CLI::App& app, Arguments& arguments, Given&) {
+  app.add_flag("--layouts", arguments.layouts, "List the layouts of snowflake instead");
+}
+
+void add_list(CLI::App& app, Arguments& arguments, Given& given) {
+  app.add_flag("--toml", arguments.toml, "Print the definitions as a file for apply");
+  add_store(app, given);
+}
+
+void add_peek(CLI::App& app, Arguments& arguments, Given& given) {
+  app.add_option("NAME", arguments.name, "A sequence")->required()->type_name("");
+  add_store(app, given);
+}
+
+void add_texts(CLI::App& app, Arguments& arguments) {
+  app.add_option("ID", arguments.texts, "Ids; - reads them from standard input, one a line")
+      ->required()
+      ->type_name("");
+}
+
+void add_plan(CLI::App& app, Arguments& arguments, Given&) {
+  PlanArguments& plan = arguments.plan;
+  app.add_option("--digits", plan.digits, "Exactly N printed decimal digits, 1 to 36")
+      ->type_name("N");
+  app.add_option("--bits", plan.bits, "At most N bits, 1 to 160 (instead of --digits)")
+      ->type_name("N");
+  app.add_option("--count", plan.count, "How many ids in all (1e9)")->type_name("N");
+  app.add_option("--hosts", plan.hosts, "How many hosts mint them (1)")->type_name("N");
+  app.add_option("--rate", plan.rate, "How many at a time, on all hosts (1000/s)")
+      ->type_name("N/s");
+  app.add_option("--order", plan.order, "none, per-host or strict: on all hosts (none)")
+      ->type_name("O");
+  app.add_option("--database", plan.database,
+                 "Their key there: none, mongodb, postgresql, mysql, sqlite, redis (none)")
+      ->type_name("D");
+  app.add_option("--round-trip", plan.round_trip,
+                 "Of the store, durable (1ms on one host, 25ms on several)")
+      ->type_name("T");
+  app.add_flag("--shared-store", plan.shared_store,
+               "There is a store that all hosts reach, even if this idmint has none");
+  app.add_flag("--unguessable", plan.unguessable, "Who knows some ids cannot tell others");
+}
+
+void add_bench(CLI::App& app, Arguments& arguments, Given& given) {
+  app.add_option("SOURCE", arguments.texts, "Formats and sequences (the formats)")->type_name("");
+  app.add_option("--threads", given.threads, "That share each source (1)")->type_name("N");
+  app.add_option("--seconds", given.seconds, "For each source (1)")->type_name("S");
+  app.add_option("--batch", given.batch, "Ids in one call (1)")->type_name("N");
+  app.add_option("--svg", arguments.bench.svg, "Also draw the bars into this file")
+      ->type_name("FILE");
+  add_snowflake(app, given.format);
+  add_store(app, given);
+}
+
+void add_layout(CLI::App& app, Arguments& arguments, const char* use) {
+  app.add_option("--layout", arguments.ids.layout, use)->type_name("L");
+}
+
+void add_inspect(CLI::App& app, Arguments& arguments, Given&) {
+  add_texts(app, arguments);
+  add_layout(app, arguments, "A Snowflake layout to read numbers in, besides those with a name");
+}
+
+void add_bounds(CLI::App& app, Arguments& arguments, Given&) {
+  app.add_option("FORMAT", arguments.name, "uuid6, uuid7, ulid, object-id, ksuid, xid, snowflake")
+      ->required()
+      ->type_name("");
+  app.add_option("--at", arguments.ids.at, "The instant, or the beginning of the span")
+      ->required()
+      ->type_name("TIME");
+  app.add_option("--until", arguments.ids.until, "The end of the span, which is not part of it")
+      ->type_name("TIME");
+  add_layout(app, arguments, "Of snowflake (sequence-generator)");
+}
+
+void add_convert(CLI::App& app, Arguments& arguments, Given&) {
+  IdArguments& ids = arguments.ids;
+  add_texts(app, arguments);
+  app.add_option("--to", ids.to, "An encoding, a format or a spelling: see below")
+      ->required()
+      ->type_name("WHAT");
+  app.add_option("--from", ids.from, "What the ids are: FORMAT, ENCODING or FORMAT:ENCODING")
+      ->type_name("WHAT");
+  app.add_option("--prefix", ids.prefix, "Of a TypeID, or to print before the id")->type_name("P");
+  app.add_option("--check", ids.check, "Check symbols to print after the id")->type_name("C");
+}
+
+void add_check(CLI::App& app, Arguments& arguments, Given& given) {
+  IdArguments& ids = arguments.ids;
+  add_texts(app, arguments);
+  app.add_option("--as", ids.as, "What they must be: ids of a format, or of a sequence")
+      ->type_name("WHAT");
+  app.add_option("--check", ids.check,
+                 "Check symbols they must have: luhn, damm, verhoeff, mod11-10, mod97-10, mod37")
+      ->type_name("C");
+  app.add_option("--prefix", ids.prefix, "What they must begin with")->type_name("P");
+  app.add_option("--encoding", ids.encoding, "Their encoding, such as base58")->type_name("E");
+  app.add_option("--digits", given.digits, "How many decimal digits they must have, 1 to 36")
+      ->type_name("N");
+  add_store(app, given);
+}
+
+void add_name(CLI::App& app, Arguments& arguments, Given& given) {
+  app.add_option("NAMESPACE", arguments.name, "dns, url, oid, x500 or a UUID")
+      ->required()
+      ->type_name("");
+  app.add_option("TEXT", arguments.texts, "Names; - reads them from standard input, one a line")
+      ->required()
+      ->type_name("");
+  app.add_option("--version", given.version, "Of the UUID: 5 (SHA-1) or 3 (MD5)")->type_name("V");
+}
+
+void add_doctor(CLI::App& app, Arguments& arguments, Given& given) {
+  DoctorArguments& doctor = arguments.doctor;
+  app.add_option("--warn-below", doctor.warn_below, "Least part of a sequence that is left (10%)")
+      ->type_name("P");
+  app.add_option("--horizon", doctor.horizon, "What ends sooner is a warning (90d)")
+      ->type_name("T");
+  app.add_option("--rate", doctor.rates, "Of a sequence: NAME=50k/s; again for another")
+      ->type_name("R");
+  add_store(app, given);
+}
+
+void add_apply(CLI::App& app, Arguments& arguments, Given& given) {
+  app.add_option("FILE", arguments.name, "A TOML file of sequences; - is standard input")
+      ->required()
+      ->type_name("");
+  app.add_flag("--dry-run", arguments.dry_run, "Only say what would be done");
+  add_store(app, given);
+}
+
+void add_nothing(CLI::App&, Arguments&, Given&) {}
+
+void add_completion(CLI::App& app, Arguments& arguments, Given&) {
+  app.add_option("SHELL", arguments.name, "bash, zsh or fish")->required()->type_name("");
+}
+
+constexpr std::array kCommands = {
+    Command{"next", "Print new ids, one a line", add_next, run_next,
+            R"(Ids of a sequence are taken from its store before they are printed, up to
+1000000 in one step: all of them, or none and exit status 6. When fewer are left
+than you ask for, nothing is taken unless another process takes at the same
+time. What was taken and could not be printed is lost; it never comes again.
+With --json each id is one line {"id":...,"source":...}. Ids are strings, but
+for the integers of a sequence up to 2^53, which are numbers.
+
+Examples:
+  $ idmint next uuid7
+  $ idmint next uuid7 -n 3
+  $ idmint next snowflake --worker 5
+  $ idmint next snowflake --layout twitter --worker mac
+  $ idmint next typeid --prefix user
+  $ idmint next digits --digits 16 --prefix 4 --check luhn
+  $ idmint next uuid7 --encoding base58
+  $ idmint create orders --start 1000
+  $ idmint next orders -n 5 --json
+)"},
+    Command{"create", "Make a sequence", add_create, run_create,
+            R"(Again with the same values is fine and changes nothing. There is no way to
+remove a sequence or to set it back: its values would come twice.
+
+The strategies:
+  counter      one counter: continuous, increasing, across all processes
+  striped      K counters, each with a block of the values; for databases with
+               hot spots
+  interleaved  K counters; counter k gives k, k+K, k+2K, ...
+  cached       ranges held in memory: fastest, increasing for each thread
+  random       drawn at random and claimed in the store: never twice
+  permuted     a counter in an order that a key gives: looks random, costs as a
+               counter
+
+With --digits N the values are all that fit N digits, from 0 on; where they come
+in order (counter, cached) from 1 on. What is given here is kept in the store,
+for every process.
+
+Examples:
+  $ idmint create orders --start 1000
+  $ idmint create small --start 1 --max 10
+  $ idmint create accounts --digits 12 --stripes 1000
+  $ idmint create tickets --strategy cached --step 1000
+  $ idmint create cards --digits 16 --strategy permuted --check luhn
+  $ idmint create codes --digits 12 --strategy random
+  $ idmint create invoices --prefix INV- --digits 6
+)"},
+    Command{"raise", "Skip values of a sequence", add_raise, run_raise,
+            R"(Afterwards no value up to and including N comes from the store: for numbers that
+are in use elsewhere. What processes hold in memory (strategy cached) still
+comes. A permuted sequence is raised by index: past the first N of its values.
+
+Examples:
+  $ idmint create orders --start 1000
+  $ idmint raise orders --past 81234
+)"},
+    Command{"alter", "Move the last value of a sequence up", add_alter, run_alter,
+            R"(Nothing else of a sequence can be changed, and the last value only be made
+larger.
+
+Examples:
+  $ idmint create small --max 10
+  $ idmint alter small --max 20
+)"},
+    Command{"retire", "End a sequence for ever", add_peek, run_retire,
+            R"(No process gets another value. The name stays taken, so that the sequence is
+never made again with the values it gave before.
+
+Examples:
+  $ idmint create old-orders
+  $ idmint retire old-orders
+)"},
+    Command{"list", "List the sequences of a store", add_list, run_list,
+            R"(Examples:
+  $ idmint list
+  $ idmint list --json
+)"},
+    Command{"peek", "Show a sequence without taking from it", add_peek, run_peek,
+            R"(The value shown as next may be taken by somebody else before you ask for it.
+
+Examples:
+  $ idmint create orders --start 1000
+  $ idmint peek orders
+)"},
+    Command{"inspect", "Say what ids mean: every reading, likeliest first", add_inspect,
+            run_inspect,
+            R"(A layout is the name of one (idmint formats), or its fields from the top:
+"41t10w12s epoch 2015-01-01T00:00:00Z unit 1ms".
+
+Examples:
+  $ idmint inspect 454947766275222906
+  $ idmint inspect 017f22e2-79b0-7cc3-98c4-dc0c0c07398f --json
+  $ idmint inspect 180363646902239241 --layout "29t21w13s epoch 2016-09-20 unit 1s"
+  $ idmint next ulid -n 2 | idmint inspect -
+)"},
+    Command{"plan", "Say which source to use, and what it costs", add_plan, run_plan,
+            R"(One source is recommended; the others follow, best first, then those that do not
+fit, each with its reason. Nothing is opened and nothing is made.
+Numbers: 1000, 50k, 2M, 1e9, 10^9. Rates: 50k/s, 600/min, 2M/h, 1e6/d.
+
+Examples:
+  $ idmint plan
+  $ idmint plan --digits 12 --count 1e9 --hosts 40 --rate 50k/s --order none
+  $ idmint plan --digits 12 --hosts 40 --rate 50k/s --shared-store
+  $ idmint plan --bits 64 --hosts 40 --order per-host --database postgresql
+  $ idmint plan --digits 16 --unguessable --json
+)"},
+    Command{"bench", "Mint for a while, and tell how fast", add_bench, run_bench,
+            R"(Without a SOURCE, all formats that need nothing to be given. What a sequence
+mints is used up, so sequences run only when they are named; it says how many
+values they have lost.
+NS/ID is of all threads together. The other times are those of one call, a
+sample of them, with the clock that is read around it (about 40 ns). Ctrl-C ends
+it with the results so far.
+
+Examples:
+  $ idmint bench uuid7 ulid --seconds 0.1
+  $ idmint bench uuid7 --threads 2 --batch 1000 --seconds 0.1 --svg uuid7.svg
+  $ idmint bench uuid4 --seconds 0.1 --json
+)"},
+    Command{"bounds", "Print the smallest and the largest id of a time", add_bounds, run_bounds,
+            R"(Two lines, both ends included, for range queries on a column of ids, without an
+index on a time. --until TIME makes it a span, which ends before that time.
+Times: 2026-01-01, 2026-01-01T08:30:00.5+01:00, @1767225600 (seconds),
+@1767225600000ms.
+
+Examples:
+  $ idmint bounds uuid7 --at 2026-01-01T00:00:00Z
+  $ idmint bounds object-id --at 2026-01-01 --until 2026-02-01
+  $ idmint bounds snowflake --layout discord --at 2026-01-01 --json
+
+All orders of January 2026, by their key alone:
+  $ set -- $(idmint bounds uuid7 --at 2026-01-01 --until 2026-02-01)
+  $ psql -c "SELECT count(*) FROM orders WHERE id BETWEEN '$1' AND '$2'"
+)"},
+    Command{"convert", "Print ids in another encoding, spelling or format", add_convert,
+            run_convert,
+            R"(The bits stay the same. --to takes
+  an encoding   canonical, decimal, hex, base32, base32-lower, base32hex,
+                base36, base58, base62: of fixed width, and in the order of the
+                ids
+  a format      uuid, ulid, typeid (128 bits); object-id, xid (96 bits);
+                integer (64 bits)
+  a spelling    of a UUID: upper, braces, urn, bare (no dashes), microsoft (the
+                first three fields in the other byte order); bson: MongoDB's
+                Extended JSON, of UUIDs in subtype 4
+Without --from the likeliest reading is taken if it is clear, and else the
+readings are named.
+
+Examples:
+  $ idmint convert 01890a5d-ac96-774b-bcce-b302099a8057 --to base58
+  $ idmint convert 01890a5d-ac96-774b-bcce-b302099a8057 --to typeid --prefix user
+  $ idmint convert 02tcRIyrxLXTR81B3dqdOx --from uuid:base62 --to uuid
+  $ idmint convert 01ARZ3NDEKTSV4RRFFQ69G5FAV --to bson
+  $ idmint next uuid7 -n 3 | idmint convert - --to base62
+)"},
+    Command{"check", "Say whether ids are valid: check symbols, form, spelling", add_check,
+            run_check,
+            R"(Each id gets a line: that it is valid, and of which format, or what is wrong.
+When one is not valid, the exit status is 3. Without options an id is valid if
+it has a reading, and the likeliest one is spelled as its format prints it. With
+--check, --prefix or --digits it must be decimal digits, unless --as says
+otherwise. As ids of a sequence they must have its form, and values of its
+range; whether they were issued is not known.
+
+Examples:
+  $ idmint check 79927398713 --check luhn
+  $ idmint check 017f22e2-79b0-7cc3-98c4-dc0c0c07398f --as uuid7
+  $ idmint check user_01h455vb4pex5vsknk084sn02q --as typeid --prefix user
+  $ idmint next uuid4 -n 3 | idmint check -
+  $ idmint create cards --digits 16 --strategy permuted --check luhn
+  $ idmint next cards -n 3 | idmint check - --as cards
+)"},
+    Command{"name", "Print the UUIDs of names", add_name, run_name,
+            R"(The same namespace and name give the same UUID everywhere: version 5, or 3 where
+that is asked for. Nothing is minted, and the name is not hidden: who can guess
+it can check. A line of standard input is a name with every blank in it.
+
+Examples:
+  $ idmint name dns www.example.com
+  $ idmint name url https://example.com/ --version 3
+  $ printf 'anna\nbert\n' | idmint name 6ba7b810-9dad-11d1-80b4-00c04fd430c8 -
+)"},
+    Command{"doctor", "Say what runs out when, and what is wrong", add_doctor, run_doctor,
+            R"(One line for the store, its disk, every sequence, every Snowflake state file,
+the clock and the end of every layout; each begins with ok, warn or fail.
+Nothing is changed.
+Exit status: 0 all ok, 20 a warning, 21 a failure; others as of every command.
+
+Examples:
+  $ idmint doctor
+  $ idmint create orders --max 1000000000
+  $ idmint doctor --rate orders=100/s --horizon 30d
+  $ idmint doctor --json --warn-below 5%
+)"},
+    Command{"apply", "Make the sequences of a TOML file", add_apply, run_apply,
+            R"(Each [sequence.NAME] of the file is created, was there, is extended (its max
+moved up) or is refused, because it is defined otherwise. All are looked at
+first: when one is refused, none is changed, and the exit status is 5. Again is
+fine.
+Keys: strategy, start, max, digits, no_leading_zeros, stripes, step, prefix,
+encoding, check, key, largest_count.
+
+Examples:
+  $ printf '[sequence.invoices]\nstart = 1000\n' >sources.toml
+  $ idmint apply sources.toml --dry-run
+  $ idmint apply sources.toml
+  $ idmint list --toml
+)"},
+    Command{"formats", "List the formats and what each guarantees", add_formats, run_formats,
+            R"(Examples:
+  $ idmint formats
+  $ idmint formats --layouts
+)"},
+    Command{"completion", "Print the completion script of a shell", add_completion, run_completion,
+            R"(Examples:
+  $ idmint completion bash
+)"},
+    Command{"version", "Print the version", add_nothing, run_version, R"(Examples:
+  $ idmint version
+)"},
+};
+
+std::string main_footer() {
+  std::string text = R"(Environment:
+  IDMINT_STORE   as --store
+  IDMINT_WORKER  as --worker
+  NO_COLOR       when it is not empty: no colour on a terminal
+
+Exit status:
+   0  done
+)";
+  int last = 0;
+  for (const ExitStatus& row : kExitStatuses) {
+    if (std::exchange(last, row.status) == row.status) continue;
+    const std::string status = std::to_string(row.status);
+    text += std::string(4 - status.size(), ' ') + status + "  ";
+    for (const char c : wrapped(row.meaning, kColumns - 6)) {
+      text += c == '\n' ? "\n      " : std::string(1, c);
+    }
+    text += '\n';
+  }
+  return text + R"(  Stopped by a signal, it ends by that signal: 130 (Ctrl-C), 141 (the reader of
+  a pipe went away) and 143 in a shell.
+
+Examples:
+  $ idmint next uuid7 -n 3
+  $ idmint create orders --start 1000
+  $ idmint next orders -n 5
+  $ idmint inspect 454947766275222906
+
+What a command takes: idmint COMMAND --help
+)";
+}
+
+std::unexpected<Error> usage(std::string message) {
+  return std::unexpected(Error{Code::kInvalidArgument, std::move(message)});
+}
+
+// Only what the command uses: a bad IDMINT_WORKER does not keep anyone from `list`.
+Result<void> read_numbers(const Given& given, Arguments& arguments) {
+  struct Row {
+    std::string_view command;
+    std::string_view option;
+    std::string text;
+    std::int64_t least;
+    std::int64_t most;
+    std::int64_t* value;
+  };
+  std::int64_t threads = 1;
+  std::int64_t batch = 1;
+  const std::array rows = {
+      Row{"next", "-n", given.count, 1, std::numeric_limits<std::int64_t>::max(), &arguments.count},
+      Row{"bench", "--threads", given.threads, 1, 1024, &threads},
+      Row{"bench", "--batch", given.batch, 1, 1'000'000, &batch},
+      Row{"name", "--version", given.version, 3, 5, &arguments.value},
+      Row{"raise", "--past", given.past, 0, kLargestValue, &arguments.value},
+      Row{"alter", "--max", given.sequence.max.value_or(""), 1, kLargestValue, &arguments.value},
+  };
+  for (const Row& row : rows) {
+    if (row.command != arguments.command) continue;
+    const Result<std::int64_t> value = whole_number(row.option, row.text, row.least, row.most);
+    if (!value) return std::unexpected(value.error());
+    *row.value = *value;
+  }
+  arguments.bench.threads = static_cast<int>(threads);
+  arguments.bench.batch = static_cast<int>(batch);
+  if (given.digits) {
+    const Result<std::int64_t> digits = whole_number("--digits", *given.digits, 1, 36);
+    if (!digits) return std::unexpected(digits.error());
+    arguments.ids.digits = static_cast<int>(*digits);
+  }
+  if (arguments.command == "bench") {
+    const char* const end = given.seconds.data() + given.seconds.size();
+    const auto [at, why] = std::from_chars(given.seconds.data(), end, arguments.bench.seconds);
+    if (why != std::errc{} || at != end || !(arguments.bench.seconds >= 0.01) ||
+        arguments.bench.seconds > 3600) {
+      return usage("--seconds is \"" + shortened(given.seconds) + "\": give 0.01 to 3600");
+    }
+  }
+  return {};
+}
+
+// The environment, and what only some values of the options allow.
+Result<void> settle(const CLI::App& sub, Given& given, Arguments& arguments) {
+  const auto is_given = [&](const char* option) {
+    return sub.get_option_no_throw(option) != nullptr && sub.count(option) > 0;
+  };
+  if (sub.get_option_no_throw("--store") != nullptr) {
+    if (!is_given("--store")) {
+      const char* const value = std::getenv("IDMINT_STORE");
+      given.store = value != nullptr ? value : "";
+      arguments.store_is_from_environment = !given.store.empty();
+    } else if (given.store.empty()) {
+      return usage("--store is empty: give a URL such as sqlite:ids.db, or leave it out");
+    }
+    if (given.store.starts_with("sqlite:~/")) {
+      return usage("idmint does not expand ~ in the store " + given.store +
+                   (arguments.store_is_from_environment ? " (from IDMINT_STORE)" : "") +
+                   ": write sqlite:$HOME" + given.store.substr(8));
+    }
+    // The others can do without a store.
+    constexpr std::array need_none = {std::string_view{"next"}, std::string_view{"bench"},
+                                      std::string_view{"check"}};
+    if (given.store.starts_with("memory:") &&
+        std::ranges::find(need_none, arguments.command) == need_none.end()) {
+      return usage("the store " + given.store +
+                   " begins empty and is gone when the command ends: give one that stays, such as "
+                   "sqlite:ids.db");
+    }
+    arguments.store = given.store;
+  }
+  if (arguments.toml && arguments.json) {
+    return usage("--toml and --json are two ways to print the list: give one");
+  }
+  if (arguments.command == "create") {
+    Result<Definition> made = definition(arguments.name, given.sequence);
+    if (!made) return std::unexpected(std::move(made.error()));
+    arguments.definition = *std::move(made);
+    return {};
+  }
+  const bool mints_snowflakes =
+      arguments.command == "next"
+          ? arguments.name == "snowflake"
+          : arguments.command == "bench" &&
+                std::ranges::find(arguments.texts, "snowflake") != arguments.texts.end();
+  if (const char* const value = std::getenv("IDMINT_WORKER");
+      mints_snowflakes && !given.format.worker && value != nullptr && *value != '\0') {
+    given.format.worker = value;
+  }
+  if (arguments.command != "next" && arguments.command != "bench") return {};
+  Result<FormatOptions> options = format_options(arguments.name, given.format);
+  if (!options) return std::unexpected(std::move(options.error()));
+  arguments.format = *std::move(options);
+  return {};
+}
+
+// The first word that looks like an option and is none of these; empty when there is none.
+std::string unknown_option(const CLI::App& app, std::span<const char* const> words) {
+  for (const std::string_view word : words) {
+    if (word == "--") break;
+    if (word.size() < 2 || word[0] != '-' || (word[1] >= '0' && word[1] <= '9')) continue;
+    const std::string option(word[1] == '-' ? word.substr(0, word.find('=')) : word.substr(0, 2));
+    if (app.get_option_no_throw(option) == nullptr) return option;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string without_password(std::string_view url) {
+  const std::size_t start = url.find("://");
+  if (start == std::string_view::npos) return std::string(url);
+  const std::size_t at = url.substr(0, url.find('/', start + 3)).rfind('@');
+  const std::size_t colon = url.find(':', start + 3);
+  if (at == std::string_view::npos || colon > at) return std::string(url);
+  return std::string(url.substr(0, colon)) + ":***" + std::string(url.substr(at));
+}
+
+Result<Arguments> parse(int argc, const char* const* argv) {
+  Arguments arguments;
+  Given given;
+  CLI::App app("idmint mints globally unique ids, and never the same one twice.", "idmint");
+  app.set_help_flag("-h,--help", "Print this help");
+  app.set_version_flag("--version", "idmint " IDMINT_VERSION "\n", "Print the version");
+  app.require_subcommand(1);
+  app.formatter(std::make_shared<HelpOnEightyColumns>());
+  app.get_formatter()->column_width(kOptionColumn);
+  app.get_formatter()->label("REQUIRED", "");
+  app.get_formatter()->label("SUBCOMMAND", "COMMAND");
+  app.footer(main_footer);
+  const std::string_view first = argc > 1 ? argv[1] : "";
+  const auto* const command = std::ranges::find(kCommands, first, &Command::name);
+  const bool known = command != kCommands.end();
+  for (const Command& row : kCommands) {
+    if (known && row.name != first) continue;  // spares the common call the others' set-up
+    CLI::App* const sub = app.add_subcommand(std::string(row.name), std::string(row.about));
+    row.add_options(*sub, arguments, given);
+    add_json(*sub, arguments);
+    sub->footer(std::string(row.footer));
+    sub->group("Commands");
+  }
+  const auto print = [&](std::string text) -> Result<Arguments> {
+    arguments.command = "help";
+    arguments.run = run_help;
+    arguments.text = std::move(text);
+    return std::move(arguments);
+  };
+  if (argc < 2) return usage("no command is given: see idmint --help");
+  if (first == "help") {  // as --help; help COMMAND as COMMAND --help
+    const std::array words = {argv[0], argc > 2 ? argv[2] : "--help", "--help"};
+    return parse(static_cast<int>(words.size()), words.data());
+  }
+  if (!known && !first.starts_with('-')) {
+    for (const Declaration& format : Mint::formats()) {
+      if (format.name != first) continue;
+      return usage("\"" + format.name +
+                   "\" is a format, not a command: did you mean: idmint next " + format.name);
+    }
+    return usage("there is no command \"" + shortened(first) +
+                 "\": see idmint --help; for ids: idmint next SOURCE");
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    return print(app.help());
+  } catch (const CLI::CallForVersion& version) {
+    return print(version.what());
+  } catch (const CLI::ParseError& error) {
+    const std::span words(argv, static_cast<std::size_t>(argc));
+    const CLI::App& taker = known ? *app.get_subcommand(std::string(first)) : app;
+    std::string message = error.what();
+    if (const std::string option = unknown_option(taker, words.subspan(1)); !option.empty()) {
+      message = "there is no option \"" + shortened(option) + "\"";
+    }
+    message.erase(message.find_last_not_of(" \n.") + 1);
+    return usage(message + ": see idmint " + (known ? std::string(first) + " " : "") + "--help");
+  }
+  arguments.command = first;
+  arguments.run = command->run;
+  const CLI::App& sub = *app.get_subcommand(std::string(first));
+  if (Result<void> settled = settle(sub, given, arguments); !settled) {
+    return std::unexpected(std::move(settled.error()));
+  }
+  if (Result<void> read = read_numbers(given, arguments); !read) {
+    return std::unexpected(std::move(read.error()));
+  }
+  return arguments;
+}
+
+}  // namespace idmint::cli

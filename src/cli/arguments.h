@@ -1,0 +1,89 @@
+// The command line, parsed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "idmint/catalog.h"
+#include "idmint/mint.h"
+#include "idmint/result.h"
+
+namespace idmint::cli {
+
+// As given; plan reads them itself. Empty: not given.
+struct PlanArguments {
+  std::string digits{};
+  std::string bits{};
+  std::string count = "1e9";
+  std::string hosts = "1";
+  std::string rate = "1000/s";
+  std::string order = "none";
+  std::string database = "none";
+  std::string round_trip{};
+  bool unguessable = false;
+  bool shared_store = false;
+};
+
+struct BenchArguments {
+  int threads = 1;
+  int batch = 1;
+  double seconds = 1;  // for each source
+  std::string svg{};   // a file
+};
+
+// Of inspect, bounds, convert and check, as given; they read them themselves. Empty: not given.
+struct IdArguments {
+  std::string at{};
+  std::string until{};
+  std::string layout{};
+  std::string to{};
+  std::string from{};
+  std::string as{};
+  std::string prefix{};
+  std::string encoding{};
+  std::string check{};
+  int digits = 0;
+};
+
+// As given; doctor reads them itself.
+struct DoctorArguments {
+  std::string warn_below = "10%";
+  std::string horizon = "90d";
+  std::vector<std::string> rates{};  // NAME=RATE
+};
+
+struct Context;
+
+struct Arguments {
+  std::string command;  // "next"; "help" when `text` is to be printed
+  Result<void> (*run)(Context& context) = nullptr;
+  std::string text;
+  bool json = false;
+  std::string store;  // empty: the default
+  bool store_is_from_environment = false;
+  std::string name;  // of a source, a sequence, a shell
+  std::int64_t count = 1;
+  FormatOptions format;    // of next
+  Definition definition;   // of create
+  std::int64_t value = 0;  // of raise: --past; of alter: --max; of name: --version
+  bool layouts = false;    // of formats
+  std::vector<std::string> texts;
+  PlanArguments plan;
+  BenchArguments bench;
+  bool dry_run = false;  // of apply
+  bool toml = false;     // of list
+  IdArguments ids;
+  DoctorArguments doctor;
+};
+
+// "scheme://user:***@host" for a URL with a password.
+[[nodiscard]] std::string without_password(std::string_view url);
+
+// Options win over the environment (IDMINT_STORE; IDMINT_WORKER, read only for snowflake).
+// kInvalidArgument: not a command line of idmint; the message has what to read.
+[[nodiscard]] Result<Arguments> parse(int argc, const char* const* argv);
+
+}  // namespace idmint::cli

@@ -1,0 +1,240 @@
+// bench: mints for a while, and tells how fast.
+#include <langinfo.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <clocale>
+#include <cmath>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "cli/chart.h"
+#include "cli/commands.h"
+#include "cli/exit_status.h"
+#include "cli/histogram.h"
+#include "cli/json.h"
+#include "cli/measurement.h"
+#include "cli/progress.h"
+#include "cli/quantity.h"
+#include "cli/stop.h"
+
+namespace idmint::cli {
+
+namespace {
+
+using namespace std::chrono_literals;
+using Ticks = std::chrono::steady_clock;
+
+// Looking at the clock costs more than many an id: only one call in so many is timed, and every one
+// where calls take longer than kSlow.
+constexpr int kUntimed = 63;
+constexpr auto kSlow = 2us;
+
+// What one thread has done; on a cache line of its own.
+struct alignas(64) Worker {
+  std::atomic<std::uint64_t> ids = 0;
+  Histogram calls;
+  std::optional<Error> error;
+};
+
+void mint(Source& source, std::size_t batch, const std::atomic<bool>& stop, Worker& worker) {
+  std::vector<Id> ids(batch);
+  std::uint64_t done = 0;
+  int untimed = 0;  // calls before the next timed one
+  while (!stop.load(std::memory_order_relaxed)) {
+    for (int i = 0; i < untimed && !worker.error; ++i) {
+      if (Result<void> filled = source.next(ids); !filled) {
+        worker.error = std::move(filled.error());
+      } else {
+        done += batch;
+      }
+    }
+    if (!worker.error) {
+      const auto begin = Ticks::now();
+      Result<void> filled = source.next(ids);
+      const auto took = Ticks::now() - begin;
+      if (!filled) {
+        worker.error = std::move(filled.error());
+      } else {
+        done += batch;
+        worker.calls.record(static_cast<std::uint64_t>(
+            std::chrono::duration_cast<std::chrono::nanoseconds>(took).count()));
+        untimed = took > kSlow ? 0 : kUntimed;
+      }
+    }
+    worker.ids.store(done, std::memory_order_relaxed);
+    if (worker.error) return;
+  }
+}
+
+std::uint64_t ids_of(const std::vector<Worker>& workers) {
+  std::uint64_t ids = 0;
+  for (const Worker& worker : workers) ids += worker.ids.load(std::memory_order_relaxed);
+  return ids;
+}
+
+Measurement measure(Source& source, const BenchArguments& wanted) {
+  std::vector<Worker> workers(static_cast<std::size_t>(wanted.threads));
+  std::atomic<bool> stop = false;
+  const std::string counted = "ids of " + source.declaration().name;
+  Progress progress(counted);
+  const auto begin = Ticks::now();
+  const auto end = begin + std::chrono::duration_cast<Ticks::duration>(
+                               std::chrono::duration<double>(wanted.seconds));
+  {
+    std::vector<std::jthread> threads;
+    for (Worker& worker : workers) {
+      threads.emplace_back(
+          [&] { mint(source, static_cast<std::size_t>(wanted.batch), stop, worker); });
+    }
+    while (Ticks::now() < end && stop_signal() == 0) {
+      std::this_thread::sleep_until(std::min(end, Ticks::now() + 20ms));
+      progress.show(static_cast<std::int64_t>(ids_of(workers)));
+    }
+    stop = true;
+  }
+  Measurement result{.source = source.declaration().name,
+                     .threads = wanted.threads,
+                     .batch = wanted.batch,
+                     .seconds = std::chrono::duration<double>(Ticks::now() - begin).count(),
+                     .ids = ids_of(workers)};
+  for (Worker& worker : workers) {
+    result.calls.merge(worker.calls);
+    if (worker.error) result.error = std::move(worker.error);
+  }
+  result.durable = source.declaration().guarantee >= Guarantee::kUnique;
+  return result;
+}
+
+// The formats that need nothing to be given.
+std::vector<std::string> usual_sources(const Arguments& arguments) {
+  std::vector<std::string> names;
+  for (const Declaration& format : Mint::formats()) {
+    const bool needs_a_worker = format.name == "snowflake";
+    if (format.guarantee == Guarantee::kPractical || (needs_a_worker && arguments.format.worker)) {
+      names.push_back(format.name);
+    }
+  }
+  return names;
+}
+
+std::string nanoseconds(double ns) { return print_duration(ns * 1e-9); }
+
+std::vector<Bar> bars_of(const std::vector<Measurement>& results) {
+  std::vector<Bar> bars;
+  for (const Measurement& result : results) {
+    bars.push_back({.label = result.source,
+                    .value = result.ids_per_second(),
+                    .text = print_rate(std::round(result.ids_per_second()))});
+  }
+  return bars;
+}
+
+std::string conditions(const BenchArguments& wanted) {
+  return std::to_string(wanted.threads) + (wanted.threads == 1 ? " thread, " : " threads, ") +
+         std::to_string(wanted.batch) + (wanted.batch == 1 ? " id a call, " : " ids a call, ") +
+         print_duration(wanted.seconds) + " each";
+}
+
+bool has_utf8() {
+  return std::setlocale(LC_CTYPE, "") != nullptr &&
+         std::string_view(nl_langinfo(CODESET)) == "UTF-8";
+}
+
+void print_results(Output& out, const std::vector<Measurement>& results,
+                   const BenchArguments& wanted) {
+  std::vector<Row> rows;
+  for (const Measurement& result : results) {
+    const auto quantile = [&](double part) {
+      return nanoseconds(static_cast<double>(result.calls.quantile(part)));
+    };
+    rows.push_back({result.source, print_count(std::round(result.ids_per_second())),
+                    print_count(std::round(result.ns_per_id() * 10) / 10), quantile(0.5),
+                    quantile(0.99), quantile(0.999),
+                    nanoseconds(static_cast<double>(result.calls.max()))});
+  }
+  print_table(out,
+              {{"SOURCE"},
+               {"IDS/S", Align::kRight},
+               {"NS/ID", Align::kRight},
+               {"P50", Align::kRight},
+               {"P99", Align::kRight},
+               {"P99.9", Align::kRight},
+               {"MAX", Align::kRight}},
+              rows);
+  out.write("\nids/s with " + conditions(wanted) + "\n" + text_chart(bars_of(results), has_utf8()));
+}
+
+Result<void> write_svg(std::ofstream& file, const std::string& path,
+                       const std::vector<Measurement>& results, const BenchArguments& wanted) {
+  file << svg_chart("Ids per second", "idmint bench: " + conditions(wanted), bars_of(results));
+  file.close();
+  if (file) return {};
+  return std::unexpected(
+      Error{Code::kResourceExhausted, "cannot write " + path +
+                                          ": is the disk full? The results stand "
+                                          "above"});
+}
+
+}  // namespace
+
+Result<void> run_bench(Context& context) {
+  const Arguments& arguments = context.arguments;
+  const BenchArguments& wanted = arguments.bench;
+  stop_at_signals();
+  std::ofstream svg;
+  if (!wanted.svg.empty()) {
+    svg.open(wanted.svg);
+    if (!svg) {
+      return std::unexpected(Error{Code::kFailedPrecondition, "cannot write " + wanted.svg +
+                                                                  ": give --svg a file in a "
+                                                                  "folder that is there"});
+    }
+  }
+  Mint mint = open_mint(arguments);
+  const std::vector<std::string> names =
+      arguments.texts.empty() ? usual_sources(arguments) : arguments.texts;
+  // All of them before the first is run: a misspelt one is told at once.
+  std::vector<std::unique_ptr<Source>> sources;
+  for (const std::string& name : names) {
+    Result<std::unique_ptr<Source>> source =
+        mint.source(name, name == "snowflake" ? arguments.format : FormatOptions{});
+    if (!source) return std::unexpected(std::move(source.error()));
+    sources.push_back(*std::move(source));
+  }
+  std::vector<Measurement> results;
+  for (const std::unique_ptr<Source>& source : sources) {
+    if (stop_signal() != 0) break;
+    Measurement result = measure(*source, wanted);
+    if (result.error && result.ids == 0) return std::unexpected(std::move(*result.error));
+    results.push_back(std::move(result));
+  }
+  context.stopped_by = stop_signal();
+
+  if (arguments.json) {
+    context.out.write(json_measurements(results) + "\n");
+  } else {
+    print_results(context.out, results, wanted);
+  }
+  for (const Measurement& result : results) {
+    if (result.durable) {
+      report_notice(result.source + ": " + print_count(static_cast<double>(result.ids)) +
+                        " of its values are used up, and never come again",
+                    arguments.json);
+    }
+    if (result.error) {
+      report(*result.error, arguments.json);
+      context.status = exit_status(result.error->code);
+    }
+  }
+  if (!wanted.svg.empty()) return write_svg(svg, wanted.svg, results, wanted);
+  return {};
+}
+
+}  // namespace idmint::cli

@@ -1,0 +1,199 @@
+// check: whether texts are valid ids: check symbols, form and canonical spelling.
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/exit_status.h"
+#include "cli/json.h"
+#include "cli/lines.h"
+#include "cli/read_id.h"
+#include "idmint/clock.h"
+#include "idmint/form.h"
+#include "idmint/id.h"
+#include "idmint/mint.h"
+#include "idmint/type_id.h"
+
+namespace idmint::cli {
+
+namespace {
+
+std::unexpected<Error> refuse(std::string why) {
+  return std::unexpected(Error{Code::kInvalidArgument, std::move(why)});
+}
+
+// What a text is measured by.
+struct Standard {
+  std::string format{};  // "uuid", "digits"; empty: any, in its canonical spelling
+  int version = 0;       // of a UUID; 0: any
+  Form form{};
+  std::optional<Definition> sequence{};  // whose values they must be
+};
+
+// As format_of(Id), and what is a form of one.
+constexpr std::array<std::string_view, 9> kFormats = {
+    "integer", "snowflake", "uuid", "ulid", "object-id", "ksuid", "xid", "digits", "typeid"};
+
+// The form and the range that were settled when the sequence was created.
+Result<Standard> standard_of_sequence(const Arguments& arguments, const Form& form) {
+  if (form != Form{} || arguments.ids.digits != 0) {
+    return refuse(
+        "how the ids of a sequence are printed is settled in its definition: leave out "
+        "--prefix, --encoding, --check and --digits");
+  }
+  Mint mint = open_mint(arguments);
+  Result<SequenceStatus> status = mint.peek(arguments.ids.as);
+  if (!status) return std::unexpected(std::move(status.error()));
+  return Standard{
+      .format = "integer", .form = status->definition.form, .sequence = status->definition};
+}
+
+std::size_t digits_in(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(text, [](char c) { return c >= '0' && c <= '9'; }));
+}
+
+// The options that say how ids are printed. --digits is looked at apart: a Form has it for integers
+// only.
+Result<Form> form_of(const IdArguments& ids) {
+  Form form{.prefix = ids.prefix};
+  if (!ids.check.empty()) {
+    const Result<Check> check = check_named(ids.check);
+    if (!check) return std::unexpected(check.error());
+    form.check = *check;
+  }
+  if (!ids.encoding.empty()) {
+    const Result<Encoding> encoding = encoding_named(ids.encoding);
+    if (!encoding) return std::unexpected(encoding.error());
+    form.encoding = *encoding;
+  }
+  return form;
+}
+
+Result<Standard> standard_of(const Arguments& arguments) {
+  const IdArguments& ids = arguments.ids;
+  Result<Form> form = form_of(ids);
+  if (!form) return std::unexpected(form.error());
+  Standard standard{.form = *std::move(form)};
+  if (ids.as.empty()) {
+    if (standard.form == Form{} && ids.digits == 0) return standard;
+    if (standard.form.encoding != Encoding::kCanonical &&
+        standard.form.encoding != Encoding::kDecimal) {
+      return refuse(
+          "--encoding " + ids.encoding +
+          " may hold ids of many formats: say of which with --as FORMAT, such as --as uuid");
+    }
+    standard.format = "digits";
+  } else if (ids.as.size() == 5 && ids.as.starts_with("uuid") && ids.as[4] >= '1' &&
+             ids.as[4] <= '8') {
+    standard.format = "uuid";
+    standard.version = ids.as[4] - '0';
+  } else if (std::ranges::find(kFormats, ids.as) != kFormats.end()) {
+    standard.format = ids.as;
+  } else {
+    return standard_of_sequence(arguments, standard.form);
+  }
+  if (standard.format == "typeid") return standard;
+  if (Result<void> valid = validate(standard.form, standard.format); !valid) {
+    return std::unexpected(std::move(valid.error()));
+  }
+  return standard;
+}
+
+// What is wrong with a text; nothing is wrong where it is empty.
+class Checker {
+ public:
+  Checker(Standard standard, std::size_t digits)
+      : standard_(std::move(standard)), digits_(digits), reader_(system_clock().now()) {}
+
+  struct Verdict {
+    std::string format;
+    std::string problem;
+  };
+
+  Verdict operator()(std::string_view text) {
+    if (standard_.format.empty()) return any(text);
+    Verdict verdict{.format = standard_.format, .problem = {}};
+    if (standard_.format == "typeid") {
+      verdict.problem = type_id_problem(text);
+      return verdict;
+    }
+    const Result<Id> id = parse(text, standard_.format, standard_.form);
+    if (!id) {
+      verdict.problem = id.error().message;
+    } else if (digits_ != 0 && digits_in(text) != digits_) {
+      verdict.problem = "it has " + std::to_string(digits_in(text)) + " digits instead of " +
+                        std::to_string(digits_);
+    } else if (standard_.sequence) {
+      verdict.problem = problem_of(std::get<std::int64_t>(*id), *standard_.sequence);
+    } else if (standard_.version != 0) {
+      const Uuid& uuid = std::get<Uuid>(*id);
+      if (!uuid.has_rfc_variant()) {
+        verdict.problem = "its variant is not that of RFC 9562";
+      } else if (uuid.version() != standard_.version) {
+        verdict.problem = "it is a UUID of version " + std::to_string(uuid.version()) +
+                          " instead of " + std::to_string(standard_.version);
+      }
+    }
+    return verdict;
+  }
+
+ private:
+  Verdict any(std::string_view text) {
+    const auto readings = reader_.read(text);
+    if (readings.empty()) return {.format = {}, .problem = "it is no id of a known format"};
+    const detail::FoundReading& likeliest = readings.front();
+    Verdict verdict{.format = std::string(likeliest.format), .problem = {}};
+    if (!std::holds_alternative<std::string_view>(likeliest.canonical)) {
+      char room[detail::kMaxValueChars];
+      verdict.problem = "it is not in the canonical spelling, which is " +
+                        std::string(room, detail::print_value(likeliest.canonical, room));
+    }
+    return verdict;
+  }
+
+  [[nodiscard]] static std::string problem_of(std::int64_t value, const Definition& sequence) {
+    if (value >= sequence.first && value <= sequence.last) return {};
+    return "its value is " + std::to_string(value) + ", and those of " + sequence.name + " are " +
+           std::to_string(sequence.first) + " to " + std::to_string(sequence.last);
+  }
+
+  [[nodiscard]] std::string type_id_problem(std::string_view text) const {
+    const Result<TypeId> id = TypeId::parse(text);
+    if (!id) return id.error().message;
+    if (!standard_.form.prefix.empty() && id->prefix() != standard_.form.prefix) {
+      return "its prefix is \"" + id->prefix() + "\" instead of \"" + standard_.form.prefix + "\"";
+    }
+    return {};
+  }
+
+  const Standard standard_;
+  const std::size_t digits_;  // that the text must have; 0: any number
+  detail::Reader reader_;
+};
+
+}  // namespace
+
+Result<void> run_check(Context& context) {
+  const Arguments& arguments = context.arguments;
+  Result<Standard> standard = standard_of(arguments);
+  if (!standard) return std::unexpected(standard.error());
+  Checker checker(*std::move(standard), static_cast<std::size_t>(arguments.ids.digits));
+  return for_each_text(context, [&](std::string_view text, std::size_t) {
+    const Checker::Verdict verdict = checker(text);
+    if (!verdict.problem.empty()) context.status = exit_status(Code::kNotFound);
+    if (arguments.json) {
+      context.out.write(json_checked(text, verdict.format, verdict.problem) + "\n");
+    } else if (verdict.problem.empty()) {
+      context.out.write(std::string(text) + ": valid (" + verdict.format + ")\n");
+    } else {
+      context.out.write(shortened(text) + ": not valid: " + verdict.problem + "\n");
+    }
+  });
+}
+
+}  // namespace idmint::cli

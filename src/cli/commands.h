@@ -1,0 +1,43 @@
+// The commands of idmint.
+#pragma once
+
+#include "cli/arguments.h"
+#include "cli/output.h"
+#include "idmint/mint.h"
+#include "idmint/result.h"
+
+namespace idmint::cli {
+
+struct Context {
+  const Arguments& arguments;
+  Output& out;
+  int stopped_by = 0;  // the signal that ended the command early, after a whole line
+  int status = 0;      // when the command ends without an error of its own; told already
+};
+
+// Each prints to `out`; main() flushes it, and tells of its failure or of the error returned.
+[[nodiscard]] Result<void> run_next(Context& context);
+[[nodiscard]] Result<void> run_create(Context& context);
+[[nodiscard]] Result<void> run_raise(Context& context);
+[[nodiscard]] Result<void> run_alter(Context& context);
+[[nodiscard]] Result<void> run_retire(Context& context);
+[[nodiscard]] Result<void> run_list(Context& context);
+[[nodiscard]] Result<void> run_peek(Context& context);
+[[nodiscard]] Result<void> run_inspect(Context& context);
+[[nodiscard]] Result<void> run_plan(Context& context);
+[[nodiscard]] Result<void> run_bench(Context& context);
+[[nodiscard]] Result<void> run_bounds(Context& context);
+[[nodiscard]] Result<void> run_convert(Context& context);
+[[nodiscard]] Result<void> run_check(Context& context);
+[[nodiscard]] Result<void> run_name(Context& context);
+[[nodiscard]] Result<void> run_doctor(Context& context);
+[[nodiscard]] Result<void> run_apply(Context& context);
+[[nodiscard]] Result<void> run_formats(Context& context);
+[[nodiscard]] Result<void> run_completion(Context& context);
+[[nodiscard]] Result<void> run_version(Context& context);
+[[nodiscard]] Result<void> run_help(Context& context);
+
+// The mint that the command line asks for.
+[[nodiscard]] Mint open_mint(const Arguments& arguments);
+
+}  // namespace idmint::cli

@@ -1,0 +1,82 @@
+# bash completion for idmint
+#   source <(idmint completion bash)
+
+_idmint_first_column() {
+  local name _ header=1
+  while read -r name _; do
+    if [[ $header -eq 1 ]]; then header=0; else printf '%s\n' "$name"; fi
+  done < <("$@" 2>/dev/null)
+}
+
+_idmint() {
+  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
+  local command=${COMP_WORDS[1]} words=""
+  if [[ $COMP_CWORD -eq 1 ]]; then
+    words="next create raise alter retire list peek inspect bounds convert check name plan bench doctor apply formats completion version --help --version"
+  elif [[ $previous == --store ]]; then
+    words="sqlite: memory:"
+  elif [[ $previous == -n || $previous == --count || $previous == --start || $previous == --max || $previous == --past ]]; then
+    words=""
+  elif [[ $previous == --strategy ]]; then
+    words="counter striped interleaved cached random permuted"
+  elif [[ $previous == --worker || $previous == --node ]]; then
+    words="mac random"
+  elif [[ $previous == --domain ]]; then
+    words="person group org"
+  elif [[ $previous == --to ]]; then
+    words="canonical decimal hex base32 base32-lower base32hex base36 base58 base62 uuid ulid typeid object-id xid integer upper braces urn bare microsoft bson"
+  elif [[ $previous == --from || $previous == --as ]]; then
+    words="uuid ulid typeid object-id xid ksuid snowflake integer digits"
+  elif [[ $previous == --encoding ]]; then
+    words="canonical decimal hex base32 base32-lower base32hex base36 base58 base62"
+  elif [[ $previous == --check ]]; then
+    words="luhn damm verhoeff mod11-10 mod97-10 mod37"
+  elif [[ $previous == --layout ]]; then
+    words="sequence-generator twitter discord instagram sonyflake sonyflake-v1 baidu js-safe"
+  elif [[ $previous == --at || $previous == --until || $previous == --prefix || $previous == --digits ]]; then
+    words=""
+  elif [[ $previous == --order ]]; then
+    words="none per-host strict"
+  elif [[ $previous == --database ]]; then
+    words="none mongodb postgresql mysql sqlite redis"
+  elif [[ $previous == --svg ]]; then
+    COMPREPLY=($(compgen -f -- "$current"))
+    return
+  elif [[ $current == -* ]]; then
+    words="--help --json"
+    case $command in
+      next) words+=" -n --count --prefix --encoding --check --digits --no-leading-zeros --worker --layout --epoch --unit --run-ahead --node --domain --local-id --store" ;;
+      create) words+=" --strategy --start --max --stripes --step --largest-count --prefix --encoding --check --digits --no-leading-zeros --store" ;;
+      raise) words+=" --past --store" ;;
+      alter) words+=" --max --store" ;;
+      retire) words+=" --store" ;;
+      formats) words+=" --layouts" ;;
+      inspect) words+=" --layout" ;;
+      bounds) words+=" --at --until --layout" ;;
+      convert) words+=" --to --from --prefix --check" ;;
+      check) words+=" --as --check --prefix --encoding --digits --store" ;;
+      name) words+=" --version" ;;
+      list) words+=" --toml --store" ;;
+      peek) words+=" --store" ;;
+      plan) words+=" --digits --bits --count --hosts --rate --order --database --round-trip --shared-store --unguessable" ;;
+      bench) words+=" --threads --seconds --batch --svg --worker --layout --epoch --unit --run-ahead --store" ;;
+      doctor) words+=" --warn-below --horizon --rate --store" ;;
+      apply) words+=" --dry-run --store" ;;
+    esac
+  else
+    case $command in
+      apply)
+        COMPREPLY=($(compgen -f -- "$current"))
+        return
+        ;;
+      next | bench) words="$(_idmint_first_column idmint formats) $(_idmint_first_column idmint list)" ;;
+      peek | raise | alter | retire) words="$(_idmint_first_column idmint list)" ;;
+      name) words="dns url oid x500" ;;
+      bounds) words="uuid6 uuid7 ulid object-id ksuid xid snowflake" ;;
+      completion) words="bash zsh fish" ;;
+    esac
+  fi
+  COMPREPLY=($(compgen -W "$words" -- "$current"))
+}
+
+complete -F _idmint idmint

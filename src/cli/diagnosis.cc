@@ -1,0 +1,212 @@
+#include "cli/diagnosis.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+
+#include "base/local_disk.h"
+#include "cli/quantity.h"
+#include "idmint/id.h"
+
+namespace idmint::cli {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// Years in nanoseconds overflow 64 bits.
+__extension__ using Wide = __int128;
+
+std::chrono::nanoseconds max_drift() { return SnowflakeOptions{}.max_drift; }
+constexpr double kLittleDisk = 100e6;
+constexpr double kNoDisk = 1e6;
+constexpr auto kLargestClockError = 1s;
+
+double seconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+// Nothing past the year 2262.
+std::optional<Instant> after(Instant start, double in_seconds) {
+  const double most = seconds(Instant::max() - std::max(start, Instant{}));
+  if (!(in_seconds < most)) return std::nullopt;
+  return start + std::chrono::nanoseconds{static_cast<std::int64_t>(in_seconds * 1e9)};
+}
+
+std::string day(Instant at) { return format_time(at).substr(0, 10); }
+
+std::optional<Instant> end_of_time(Instant epoch, std::chrono::nanoseconds unit,
+                                   int bits) noexcept {
+  const auto units = static_cast<Wide>((std::uint64_t{1} << bits) - 1);
+  const Wide end = units * unit.count() + epoch.time_since_epoch().count();
+  if (end > std::numeric_limits<std::int64_t>::max()) return std::nullopt;
+  return Instant{std::chrono::nanoseconds{static_cast<std::int64_t>(end)}};
+}
+
+}  // namespace
+
+std::string_view name(Health health) noexcept {
+  constexpr std::array<std::string_view, 3> names = {"ok", "warn", "fail"};
+  return names[static_cast<std::size_t>(health)];
+}
+
+Finding diagnose(const SequenceStatus& status, std::optional<double> rate, const Limits& limits,
+                 Instant now) {
+  const Definition& definition = status.definition;
+  Finding finding{.kind = "sequence", .subject = definition.name};
+  if (definition.retired) {
+    finding.text = "retired";
+    return finding;
+  }
+  if (status.error) {
+    finding.health = Health::kFail;
+    finding.text = status.error->message;
+    return finding;
+  }
+  const double all = static_cast<double>(definition.last - definition.first) + 1;
+  finding.left = static_cast<double>(status.left) / all;
+  if (status.left == 0) {
+    finding.health = Health::kFail;
+    finding.text = "used up: move its last value up (idmint alter), or go on with another";
+    return finding;
+  }
+  finding.text = print_percent(1 - *finding.left) + " used, " +
+                 print_count(static_cast<double>(status.left)) + " left";
+  if (*finding.left < limits.least_left) {
+    finding.health = Health::kWarn;
+    finding.text += ", less than " + print_percent(limits.least_left);
+  }
+  if (!rate) return finding;
+  const double lasts = static_cast<double>(status.left) / *rate;
+  finding.ends = after(now, lasts);
+  finding.text += "; at " + print_rate(*rate) + " they last " + print_duration(lasts);
+  if (lasts < seconds(limits.horizon)) {
+    finding.health = Health::kWarn;
+    finding.text += ", less than " + print_duration(seconds(limits.horizon));
+  }
+  return finding;
+}
+
+std::optional<Instant> end_of(const SnowflakeLayout& layout) noexcept {
+  return end_of_time(layout.epoch, layout.unit, layout.time_bits);
+}
+
+Finding diagnose_end(std::string_view subject, std::optional<Instant> ends, bool used,
+                     const Limits& limits, Instant now) {
+  Finding finding{.kind = "layout", .subject = std::string(subject), .ends = ends};
+  if (!ends) {
+    finding.text = "its time ends after the year 2262";
+    return finding;
+  }
+  const bool over = *ends <= now;
+  finding.text = std::string(over ? "its time ended " : "its time ends ") + day(*ends);
+  if (!used) {
+    finding.text += over ? "; nothing here uses it" : "";
+  } else if (over) {
+    finding.health = Health::kFail;
+    finding.text += ": nothing can be minted; go over to another layout";
+  } else if (*ends - now < limits.horizon) {
+    finding.health = Health::kWarn;
+    finding.text += ", in " + print_duration(seconds(*ends - now)) + ": go over to another layout";
+  }
+  return finding;
+}
+
+std::optional<IdSpace> parse_id_space(std::string_view text) {
+  const std::string terminated(text);
+  long long epoch = 0;
+  long long unit = 0;
+  int bits = 0;
+  if (std::sscanf(terminated.c_str(), "snowflake epoch %lld ns, unit %lld ns, %d time", &epoch,
+                  &unit, &bits) != 3) {
+    return std::nullopt;
+  }
+  const std::size_t at = text.rfind("worker ");
+  unsigned worker = 0;
+  if (at == std::string_view::npos || unit < 1 || bits < 1 || bits > 62 ||
+      std::sscanf(terminated.c_str() + at, "worker %u", &worker) != 1) {
+    return std::nullopt;
+  }
+  return IdSpace{.epoch = Instant{std::chrono::nanoseconds{epoch}},
+                 .unit = std::chrono::nanoseconds{unit},
+                 .time_bits = bits,
+                 .worker = worker};
+}
+
+Finding diagnose_state(std::string_view path, const IdSpace& space, std::int64_t minted_until,
+                       const Limits& limits, Instant now) {
+  Finding finding{.kind = "state file", .subject = std::string(path)};
+  finding.ends = end_of_time(space.epoch, space.unit, space.time_bits);
+  const std::string worker = "worker " + std::to_string(space.worker);
+  const auto bound =
+      static_cast<Wide>(minted_until) * space.unit.count() + space.epoch.time_since_epoch().count();
+  const auto ahead = static_cast<double>(bound - now.time_since_epoch().count()) / 1e9;
+  if (ahead > seconds(max_drift())) {
+    finding.health = Health::kFail;
+    finding.text = worker + " may mint again in " + print_duration(ahead - seconds(max_drift())) +
+                   ": its bound is that far ahead of the clock; is the clock right?";
+    return finding;
+  }
+  finding.text = minted_until == 0 ? worker + ", has not minted yet"
+                 : ahead > 0 ? worker + ", bound " + print_duration(ahead) + " ahead of the clock"
+                             : worker + ", bound behind the clock";
+  if (finding.ends && *finding.ends <= now) {
+    finding.health = Health::kFail;
+    finding.text += "; the time of its layout ended " + day(*finding.ends);
+  } else if (finding.ends && *finding.ends - now < limits.horizon) {
+    finding.health = Health::kWarn;
+    finding.text += "; the time of its layout ends " + day(*finding.ends);
+  }
+  return finding;
+}
+
+Finding diagnose_clock(bool synchronised, std::chrono::microseconds largest_error) {
+  Finding finding{.kind = "clock", .subject = "system"};
+  const std::string error = print_duration(seconds(largest_error));
+  if (!synchronised) {
+    finding.health = Health::kWarn;
+    finding.text =
+        "the kernel says that it is not synchronised: run an NTP service (no id repeats "
+        "for it, but times in ids may be wrong)";
+  } else if (largest_error > kLargestClockError) {
+    finding.health = Health::kWarn;
+    finding.text = "synchronised, but it may be wrong by " + error + ": look at the NTP service";
+  } else {
+    finding.text = "synchronised, to " + error + " at most";
+  }
+  return finding;
+}
+
+Finding diagnose_disk(std::string_view path, double free_bytes, long file_system) {
+  Finding finding{.kind = "disk", .subject = std::string(path)};
+  struct Kind {
+    long type;  // as statfs(2) lists them
+    Health health;
+    std::string_view says;
+  };
+  constexpr std::array kinds = {
+      Kind{0x01021994, Health::kWarn, "tmpfs: gone when the host restarts"},
+      Kind{static_cast<long>(0x858458f6), Health::kWarn, "ramfs: gone when the host restarts"},
+      Kind{0x794c7630, Health::kWarn,
+           "overlayfs: gone with its container, unless that is a volume"},
+      Kind{0x65735546, Health::kWarn, "FUSE: cannot tell whether it is a disk of this host"}};
+  finding.text = print_count(std::floor(free_bytes / 1e6)) + " MB free";
+  if (free_bytes < kLittleDisk) {
+    finding.health = free_bytes < kNoDisk ? Health::kFail : Health::kWarn;
+    finding.text += ": make room";
+  }
+  if (is_shared_between_hosts(file_system)) {
+    finding.health = Health::kFail;
+    finding.text += "; a network file system: keep it on a disk of this host";
+  }
+  for (const Kind& kind : kinds) {
+    if (kind.type != file_system) continue;
+    finding.health = std::max(finding.health, kind.health);
+    finding.text += "; " + std::string(kind.says);
+  }
+  return finding;
+}
+
+}  // namespace idmint::cli

@@ -1,0 +1,66 @@
+// What doctor thinks of what it found: one line each. Arithmetic and words only; finding is done in
+// doctor.cc.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "idmint/clock.h"
+#include "idmint/sequence.h"
+#include "idmint/snowflake.h"
+
+namespace idmint::cli {
+
+enum class Health : std::uint8_t { kOk, kWarn, kFail };
+[[nodiscard]] std::string_view name(Health health) noexcept;  // "ok", "warn", "fail"
+
+struct Finding {
+  Health health = Health::kOk;
+  std::string kind{};             // "sequence", "layout", "state file", "clock", "store"
+  std::string subject{};          // its name
+  std::string text{};             // what is so, and what to do where it is not ok
+  std::optional<double> left{};   // the part that is left, 0 to 1
+  std::optional<Instant> ends{};  // when it runs out, as far as that is known
+};
+
+struct Limits {
+  double least_left = 0.1;                                   // below it a sequence is a warning
+  std::chrono::nanoseconds horizon = std::chrono::days{90};  // what ends sooner is a warning
+};
+
+// `rate`: ids in a second, where somebody knows it.
+[[nodiscard]] Finding diagnose(const SequenceStatus& status, std::optional<double> rate,
+                               const Limits& limits, Instant now);
+
+// The last instant of a layout; nothing where it lies past the year 2262.
+[[nodiscard]] std::optional<Instant> end_of(const SnowflakeLayout& layout) noexcept;
+
+// A format or preset whose timestamps end. `used`: something on this host mints with it.
+[[nodiscard]] Finding diagnose_end(std::string_view subject, std::optional<Instant> ends, bool used,
+                                   const Limits& limits, Instant now);
+
+// What a state file says its ids are of, as the generator wrote it; nothing where that is not
+// known. Only what a time is made of.
+struct IdSpace {
+  Instant epoch{};
+  std::chrono::nanoseconds unit{};
+  int time_bits = 0;
+  std::uint32_t worker = 0;
+};
+[[nodiscard]] std::optional<IdSpace> parse_id_space(std::string_view text);
+
+// A state file: how far its bound is ahead of the clock. Ahead by more than a generator allows,
+// nothing is minted until the clock has caught up.
+[[nodiscard]] Finding diagnose_state(std::string_view path, const IdSpace& space,
+                                     std::int64_t minted_until, const Limits& limits, Instant now);
+
+// The kernel's word on its clock: synchronised, and to how many microseconds.
+[[nodiscard]] Finding diagnose_clock(bool synchronised, std::chrono::microseconds largest_error);
+
+// The disk that a store lies on. `file_system`: as statfs has it.
+[[nodiscard]] Finding diagnose_disk(std::string_view path, double free_bytes, long file_system);
+
+}  // namespace idmint::cli

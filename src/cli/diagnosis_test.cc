@@ -1,0 +1,125 @@
+#include "cli/diagnosis.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace idmint::cli {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+constexpr Instant kNow = Instant{1'800'000'000s};  // 2027-01-15
+
+SequenceStatus thousand(std::int64_t left) {
+  SequenceStatus status;
+  status.definition = {.name = "orders", .first = 1, .last = 1000};
+  status.left = left;
+  return status;
+}
+
+TEST(Diagnosis, SequencesByWhatIsLeft) {
+  EXPECT_EQ(diagnose(thousand(1000), {}, {}, kNow).health, Health::kOk);
+  EXPECT_EQ(diagnose(thousand(100), {}, {}, kNow).health, Health::kOk);
+  const Finding low = diagnose(thousand(99), {}, {}, kNow);
+  EXPECT_EQ(low.health, Health::kWarn);
+  EXPECT_EQ(low.left, 0.099);
+  EXPECT_THAT(low.text, HasSubstr("99 left"));
+  EXPECT_EQ(diagnose(thousand(99), {}, {.least_left = 0.05}, kNow).health, Health::kOk);
+  const Finding none = diagnose(thousand(0), {}, {}, kNow);
+  EXPECT_EQ(none.health, Health::kFail);
+  EXPECT_THAT(none.text, HasSubstr("used up"));
+}
+
+TEST(Diagnosis, SequencesByRate) {
+  const Finding soon = diagnose(thousand(1000), 1.0, {}, kNow);
+  EXPECT_EQ(soon.health, Health::kWarn);
+  EXPECT_EQ(soon.ends, kNow + 1000s);
+  EXPECT_EQ(diagnose(thousand(1000), 1.0, {.horizon = 999s}, kNow).health, Health::kOk);
+  SequenceStatus large = thousand(kLargestValue);
+  large.definition.last = kLargestValue;
+  const Finding never = diagnose(large, 1.0, {}, kNow);
+  EXPECT_EQ(never.health, Health::kOk);
+  EXPECT_EQ(never.ends, std::nullopt) << "past the year 2262";
+  EXPECT_EQ(diagnose(thousand(1000), {}, {}, kNow).ends, std::nullopt) << "no rate, no date";
+}
+
+TEST(Diagnosis, SequencesThatAreOver) {
+  SequenceStatus status = thousand(0);
+  status.definition.retired = true;
+  EXPECT_EQ(diagnose(status, 1.0, {}, kNow).health, Health::kOk);
+  status.definition.retired = false;
+  status.left = 10;
+  status.error = Error{Code::kDataLoss, "its counter is gone"};
+  const Finding damaged = diagnose(status, {}, {}, kNow);
+  EXPECT_EQ(damaged.health, Health::kFail);
+  EXPECT_EQ(damaged.text, "its counter is gone");
+}
+
+TEST(Diagnosis, LayoutsEnd) {
+  EXPECT_EQ(end_of({.epoch = Instant{0s}, .unit = 1s, .time_bits = 4}), Instant{15s});
+  EXPECT_EQ(end_of({.unit = 1ms, .time_bits = 62}), std::nullopt);
+  const Instant ends = kNow + 100 * 24h;
+  EXPECT_EQ(diagnose_end("x", ends, true, {}, kNow).health, Health::kOk);
+  EXPECT_EQ(diagnose_end("x", ends, true, {.horizon = 101 * 24h}, kNow).health, Health::kWarn);
+  EXPECT_EQ(diagnose_end("x", ends, false, {.horizon = 101 * 24h}, kNow).health, Health::kOk);
+  EXPECT_EQ(diagnose_end("x", kNow, true, {}, kNow).health, Health::kFail);
+  EXPECT_EQ(diagnose_end("x", kNow, false, {}, kNow).health, Health::kOk);
+  EXPECT_THAT(diagnose_end("x", kNow, false, {}, kNow).text, HasSubstr("nothing here uses it"));
+  EXPECT_EQ(diagnose_end("x", std::nullopt, true, {}, kNow).health, Health::kOk);
+}
+
+TEST(Diagnosis, IdSpacesOfStateFiles) {
+  const auto space = parse_id_space(
+      "snowflake epoch 1420070400000000000 ns, unit 1000000 ns, 41 time, 10 worker, 12 sequence "
+      "bits, worker 786");
+  ASSERT_TRUE(space);
+  EXPECT_EQ(space->epoch, Instant{1420070400s});
+  EXPECT_EQ(space->unit, 1ms);
+  EXPECT_EQ(space->time_bits, 41);
+  EXPECT_EQ(space->worker, 786u);
+  for (const std::string_view text :
+       {"", "snowflake", "uuid1 node 5", "snowflake epoch 1 ns, unit 0 ns, 41 time, worker 1",
+        "snowflake epoch 1 ns, unit 1 ns, 63 time, worker 1",
+        "snowflake epoch 1 ns, unit 1 ns, 41 time"}) {
+    EXPECT_FALSE(parse_id_space(text)) << text;
+  }
+}
+
+TEST(Diagnosis, StateFilesAheadOfTheClock) {
+  const IdSpace space{.epoch = Instant{0s}, .unit = 1s, .time_bits = 41, .worker = 5};
+  const auto health = [&](std::int64_t until) {
+    return diagnose_state("f", space, until, {}, kNow).health;
+  };
+  EXPECT_EQ(health(0), Health::kOk);
+  EXPECT_EQ(health(1'800'000'000), Health::kOk);
+  EXPECT_EQ(health(1'800'000'020), Health::kOk);
+  EXPECT_EQ(health(1'800'000'021), Health::kFail);
+  EXPECT_THAT(diagnose_state("f", space, 1'800'000'080, {}, kNow).text, HasSubstr("in 1 min"));
+  EXPECT_THAT(diagnose_state("f", space, 1'800'000'015, {}, kNow).text,
+              HasSubstr("worker 5, bound 15 s ahead"));
+  // 2^31 - 1 seconds: 2038-01-19.
+  const IdSpace old{.epoch = Instant{0s}, .unit = 1s, .time_bits = 31, .worker = 5};
+  EXPECT_EQ(diagnose_state("f", old, 0, {}, Instant{2'147'483'646s}).health, Health::kWarn);
+  EXPECT_EQ(diagnose_state("f", old, 0, {}, Instant{2'147'483'647s}).health, Health::kFail);
+}
+
+TEST(Diagnosis, TheClock) {
+  EXPECT_EQ(diagnose_clock(true, 500us).health, Health::kOk);
+  EXPECT_EQ(diagnose_clock(true, 2s).health, Health::kWarn);
+  EXPECT_EQ(diagnose_clock(false, 0us).health, Health::kWarn);
+}
+
+TEST(Diagnosis, Disks) {
+  constexpr long kExt4 = 0xef53;
+  EXPECT_EQ(diagnose_disk("d", 1e9, kExt4).health, Health::kOk);
+  EXPECT_EQ(diagnose_disk("d", 1e9, kExt4).text, "1,000 MB free");
+  EXPECT_EQ(diagnose_disk("d", 99e6, kExt4).health, Health::kWarn);
+  EXPECT_EQ(diagnose_disk("d", 0, kExt4).health, Health::kFail);
+  EXPECT_EQ(diagnose_disk("d", 1e9, 0x01021994).health, Health::kWarn);
+  EXPECT_EQ(diagnose_disk("d", 1e9, 0x6969).health, Health::kFail);
+  EXPECT_EQ(diagnose_disk("d", 0, 0x01021994).health, Health::kFail) << "the worse of both";
+}
+
+}  // namespace
+}  // namespace idmint::cli

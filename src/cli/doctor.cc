@@ -1,0 +1,223 @@
+// doctor: looks at the store, the state files, the clock and the layouts; changes nothing.
+#include <sys/statfs.h>
+#include <sys/timex.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/diagnosis.h"
+#include "cli/exit_status.h"
+#include "cli/json.h"
+#include "cli/quantity.h"
+#include "idmint/ksuid.h"
+#include "idmint/store.h"
+#include "ids/state_file.h"
+
+namespace idmint::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+struct Rate {
+  std::string sequence;
+  double per_second = 0;
+};
+
+struct Wanted {
+  Limits limits;
+  std::vector<Rate> rates;
+};
+
+Result<Wanted> read_wanted(const DoctorArguments& given) {
+  Wanted wanted;
+  const Result<double> least = parse_percent(given.warn_below);
+  if (!least) {
+    return std::unexpected(Error{least.error().code, "--warn-below: " + least.error().message});
+  }
+  wanted.limits.least_left = *least;
+  const Result<std::chrono::nanoseconds> horizon = parse_duration(given.horizon);
+  if (!horizon) {
+    return std::unexpected(Error{horizon.error().code, "--horizon: " + horizon.error().message});
+  }
+  wanted.limits.horizon = *horizon;
+  for (const std::string& text : given.rates) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos) {
+      return std::unexpected(
+          Error{Code::kInvalidArgument, "--rate is \"" + shortened(text) + "\": give NAME=50k/s"});
+    }
+    const Result<double> rate = parse_rate(text.substr(equals + 1));
+    if (!rate) return std::unexpected(Error{rate.error().code, "--rate: " + rate.error().message});
+    wanted.rates.push_back({text.substr(0, equals), *rate});
+  }
+  return wanted;
+}
+
+Finding on_disk(const fs::path& folder) {
+  struct ::statfs system{};
+  if (::statfs(folder.c_str(), &system) != 0) {
+    return {Health::kFail, "disk", folder.string(),
+            "cannot look at it (" + std::generic_category().message(errno) + ")"};
+  }
+  return diagnose_disk(folder.string(),
+                       static_cast<double>(system.f_bavail) * static_cast<double>(system.f_bsize),
+                       system.f_type);
+}
+
+// The store, and every sequence in it.
+Result<void> look_at_store(const Arguments& arguments, const Wanted& wanted, Instant now,
+                           std::vector<Finding>& findings) {
+  Mint mint = open_mint(arguments);
+  const Result<std::string> url = mint.store_url();
+  if (!url) return std::unexpected(url.error());
+  const std::string shown = without_password(*url);
+  const Result<std::vector<SequenceStatus>> all = mint.list();
+  if (!all) {
+    if (all.error().code == Code::kInvalidArgument) return std::unexpected(all.error());
+    findings.push_back({Health::kFail, "store", shown, all.error().message});
+    return {};
+  }
+  constexpr std::string_view sqlite = "sqlite:";
+  const bool is_file = url->starts_with(sqlite);
+  std::string path = is_file ? url->substr(sqlite.size()) : "";
+  if (path.starts_with("//")) path.erase(0, 2);
+  std::error_code ignored;
+  const bool made = !is_file || fs::exists(path, ignored);
+  findings.push_back(
+      {Health::kOk, "store", shown,
+       !made     ? "not made yet: nothing was ever created"
+       : is_file ? "opens; every value is synced before it is handed out (WAL, synchronous=FULL)"
+                 : "opens"});
+  if (is_file && made) {
+    const fs::path folder = fs::path(path).parent_path();
+    findings.push_back(on_disk(folder.empty() ? fs::path(".") : folder));
+  }
+  for (const Rate& rate : wanted.rates) {
+    if (std::ranges::none_of(*all, [&](const SequenceStatus& status) {
+          return status.definition.name == rate.sequence;
+        })) {
+      return std::unexpected(Error{Code::kNotFound, "--rate: there is no sequence \"" +
+                                                        shortened(rate.sequence) + "\" in " +
+                                                        shown + ": see idmint list"});
+    }
+  }
+  for (const SequenceStatus& status : *all) {
+    const auto rate = std::ranges::find(wanted.rates, status.definition.name, &Rate::sequence);
+    findings.push_back(diagnose(
+        status, rate != wanted.rates.end() ? std::optional(rate->per_second) : std::nullopt,
+        wanted.limits, now));
+  }
+  return {};
+}
+
+// Of the folder that idmint keeps its own in. The presets that they are of go to `used`.
+void look_at_state_files(const Limits& limits, Instant now, std::vector<Finding>& findings,
+                         std::vector<std::string>& used) {
+  const Result<std::string> store = Mint().store_url();  // sqlite:DATA/ids.db
+  if (!store) return;
+  const fs::path folder = fs::path(store->substr(store->find(':') + 1)).parent_path();
+  std::error_code failed;
+  std::vector<fs::path> files;
+  for (auto entry = fs::directory_iterator(folder, failed);
+       !failed && entry != fs::directory_iterator(); entry.increment(failed)) {
+    const std::string file = entry->path().filename().string();
+    if (file.starts_with("snowflake-") && file.ends_with(".state")) files.push_back(entry->path());
+  }
+  std::ranges::sort(files);
+  for (const fs::path& file : files) {
+    constexpr std::size_t prefix = std::string_view("snowflake-").size();
+    const std::string file_name = file.filename().string();
+    const std::size_t dash = file_name.rfind('-');
+    if (dash > prefix) used.push_back(file_name.substr(prefix, dash - prefix));
+    const Result<StateFileContent> content = read_state_file(file);
+    const std::optional<IdSpace> space =
+        content ? parse_id_space(content->id_space) : std::optional<IdSpace>();
+    if (!content) {
+      findings.push_back({Health::kFail, "state file", file_name, content.error().message});
+    } else if (!space) {
+      findings.push_back({Health::kFail, "state file", file_name,
+                          "it is for what this idmint does not know (" + content->id_space + ")"});
+    } else {
+      findings.push_back(diagnose_state(file_name, *space, content->minted_until, limits, now));
+    }
+  }
+}
+
+void look_at_layouts(const Limits& limits, Instant now, const std::vector<std::string>& used,
+                     std::vector<Finding>& findings) {
+  for (const SnowflakePreset& preset : snowflake_presets()) {
+    const bool here = std::ranges::find(used, preset.name) != used.end();
+    findings.push_back(diagnose_end("snowflake " + std::string(preset.name), end_of(preset.layout),
+                                    here, limits, now));
+  }
+  // Unsigned 32 bits of seconds. They are minted without a trace: all count as used.
+  constexpr auto last = std::chrono::seconds{0xffff'ffff};
+  struct Format {
+    std::string_view name;
+    Instant ends;
+  };
+  for (const Format& format :
+       {Format{"object-id", Instant{last}}, Format{"xid", Instant{last}},
+        Format{"ksuid", Instant{std::chrono::seconds{Ksuid::kEpochSeconds} + last}}}) {
+    findings.push_back(diagnose_end(format.name, format.ends, true, limits, now));
+  }
+}
+
+Finding look_at_clock() {
+  ::timex state{};
+  const int answer = ::adjtimex(&state);
+  if (answer < 0) {
+    return {Health::kWarn, "clock", "system",
+            "cannot ask the kernel (" + std::generic_category().message(errno) + ")"};
+  }
+  return diagnose_clock(answer != TIME_ERROR && (state.status & STA_UNSYNC) == 0,
+                        std::chrono::microseconds{state.maxerror});
+}
+
+}  // namespace
+
+Result<void> run_doctor(Context& context) {
+  const Arguments& arguments = context.arguments;
+  const Result<Wanted> wanted = read_wanted(arguments.doctor);
+  if (!wanted) return std::unexpected(wanted.error());
+  const Instant now = system_clock().now();
+  std::vector<Finding> findings;
+  if (Result<void> looked = look_at_store(arguments, *wanted, now, findings); !looked) {
+    return looked;
+  }
+  std::vector<std::string> used;
+  look_at_state_files(wanted->limits, now, findings, used);
+  findings.push_back(look_at_clock());
+  look_at_layouts(wanted->limits, now, used, findings);
+
+  Health worst = Health::kOk;
+  for (const Finding& finding : findings) worst = std::max(worst, finding.health);
+  constexpr std::array statuses = {0, kDoctorWarned, kDoctorFailed};
+  context.status = statuses[static_cast<std::size_t>(worst)];
+  if (arguments.json) {
+    context.out.write(json_findings(worst, findings) + "\n");
+    return {};
+  }
+  constexpr std::array colours = {"\x1b[32m", "\x1b[33m", "\x1b[31m"};
+  const bool coloured = context.out.coloured();
+  for (const Finding& finding : findings) {
+    const std::string word(name(finding.health));
+    const std::string padding(6 - word.size(), ' ');
+    std::string line =
+        coloured ? colours[static_cast<std::size_t>(finding.health)] + word + "\x1b[0m" : word;
+    line.append(padding).append(finding.kind).append(" ").append(finding.subject);
+    line.append(": ").append(finding.text).append("\n");
+    context.out.write(line);
+  }
+  return {};
+}
+
+}  // namespace idmint::cli

@@ -1,0 +1,213 @@
+#include "cli/json.h"
+
+#include <nlohmann/json.hpp>
+
+#include "cli/sequence_facts.h"
+
+namespace idmint::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json integer(std::int64_t value) {
+  return value <= kLargestJsonNumber ? Json(value) : Json(std::to_string(value));
+}
+
+// What is not UTF-8 in a text is replaced, so that the line stays JSON.
+std::string line(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Json sequence(const SequenceStatus& status) {
+  return {{"name", status.definition.name},
+          {"strategy", name(status.definition.strategy)},
+          {"guarantee", name(guarantee(status.definition.strategy))},
+          {"first", integer(status.definition.first)},
+          {"last", integer(status.definition.last)},
+          {"next", status.next ? integer(*status.next) : Json(nullptr)},
+          {"left", integer(status.left)},
+          {"state", state_name(status)}};
+}
+
+// What is not finite has no number in JSON.
+template <class Value>
+Json optional(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json choice_json(const Choice& choice) {
+  Json stored = Json::array();
+  for (const Stored& form : choice.stored) {
+    stored.push_back(
+        {{"type", form.type}, {"row_bytes", form.row_bytes}, {"index_bytes", form.index_bytes}});
+  }
+  return {{"source", choice.source},
+          {"about", choice.about},
+          {"reason", choice.reason},
+          {"guarantee", name(choice.guarantee)},
+          {"order", choice.order},
+          {"command", choice.command},
+          {"command_note", choice.command_note},
+          {"space", choice.space},
+          {"odds_of_a_repeat", optional(choice.odds_of_a_repeat)},
+          {"odds_that_the_last_collides", optional(choice.odds_that_the_last_collides)},
+          {"redraws", optional(choice.redraws)},
+          {"seconds_to_count", choice.seconds_to_count},
+          {"seconds_to_end", choice.seconds_to_end},
+          {"time_ends", choice.time_ends ? Json(format_time(*choice.time_ends)) : Json(nullptr)},
+          {"workers", optional(choice.workers)},
+          {"odds_of_shared_worker", optional(choice.odds_of_shared_worker)},
+          {"ids_per_second", choice.ids_per_second},
+          {"callers", optional(choice.callers)},
+          {"store_writes_per_second", choice.store_writes_per_second},
+          {"speed", choice.speed},
+          {"stored", stored},
+          {"index_gigabytes", choice.index_gigabytes},
+          {"appends", choice.appends},
+          {"locality", choice.locality},
+          {"clock_goes_back", choice.clock_goes_back},
+          {"host_dies", choice.host_dies},
+          {"store_down", choice.store_down}};
+}
+
+Json choices_json(std::span<const Choice> choices) {
+  Json all = Json::array();
+  for (const Choice& choice : choices) all.push_back(choice_json(choice));
+  return all;
+}
+
+}  // namespace
+
+std::string json_error(const Error& error) {
+  return line({{"error", {{"code", name(error.code)}, {"message", error.message}}}});
+}
+
+std::string json_notice(std::string_view notice) { return line({{"notice", notice}}); }
+
+std::string json_version(std::string_view version) {
+  return line({{"name", "idmint"}, {"version", version}});
+}
+
+std::string json_formats(std::span<const Declaration> formats) {
+  Json all = Json::array();
+  for (const Declaration& format : formats) {
+    all.push_back({{"name", format.name},
+                   {"guarantee", name(format.guarantee)},
+                   {"order", format.order},
+                   {"notes", format.notes}});
+  }
+  return line(all);
+}
+
+std::string json_layouts(std::span<const SnowflakePreset> presets) {
+  Json all = Json::array();
+  for (const SnowflakePreset& preset : presets) {
+    all.push_back({{"name", preset.name},
+                   {"fields", to_string(preset.layout)},
+                   {"time_bits", preset.layout.time_bits},
+                   {"worker_bits", preset.layout.worker_bits},
+                   {"sequence_bits", preset.layout.sequence_bits},
+                   {"notes", preset.description}});
+  }
+  return line(all);
+}
+
+std::string json_sequence(const SequenceStatus& status, std::string_view store) {
+  Json json = sequence(status);
+  json["store"] = store;
+  return line(json);
+}
+
+std::string json_created(const SequenceStatus& status, std::string_view store, bool created) {
+  Json json = sequence(status);
+  json["created"] = created;
+  json["store"] = store;
+  return line(json);
+}
+
+std::string json_sequences(std::span<const SequenceStatus> statuses) {
+  Json all = Json::array();
+  for (const SequenceStatus& status : statuses) all.push_back(sequence(status));
+  return line(all);
+}
+
+std::string json_bounds(std::string_view format, std::string_view smallest,
+                        std::string_view largest) {
+  return line({{"format", format}, {"smallest", smallest}, {"largest", largest}});
+}
+
+std::string json_measurements(std::span<const Measurement> results) {
+  Json all = Json::array();
+  for (const Measurement& result : results) {
+    all.push_back({{"source", result.source},
+                   {"threads", result.threads},
+                   {"batch", result.batch},
+                   {"seconds", result.seconds},
+                   {"ids", result.ids},
+                   {"ids_per_second", result.ids_per_second()},
+                   {"ns_per_id", result.ns_per_id()},
+                   {"call_ns",
+                    {{"p50", result.calls.quantile(0.5)},
+                     {"p99", result.calls.quantile(0.99)},
+                     {"p99_9", result.calls.quantile(0.999)},
+                     {"max", result.calls.max()}}},
+                   {"used_up", result.durable ? result.ids : 0}});
+  }
+  return line(all);
+}
+
+std::string json_findings(Health worst, std::span<const Finding> findings) {
+  Json all = Json::array();
+  for (const Finding& finding : findings) {
+    all.push_back({{"health", name(finding.health)},
+                   {"kind", finding.kind},
+                   {"subject", finding.subject},
+                   {"text", finding.text},
+                   {"left", optional(finding.left)},
+                   {"ends", finding.ends ? Json(format_time(*finding.ends)) : Json(nullptr)}});
+  }
+  return line({{"health", name(worst)}, {"findings", all}});
+}
+
+std::string json_applied(std::span<const Applied> applied, bool changed) {
+  Json all = Json::array();
+  for (const Applied& each : applied) {
+    all.push_back({{"name", each.name}, {"outcome", name(each.outcome)}, {"text", each.text}});
+  }
+  return line({{"carried_out", changed}, {"sequences", all}});
+}
+
+std::string json_plan(const Needs& needs, const Plan& plan) {
+  const std::span<const Choice> fitting(plan.fitting);
+  return line({{"needs",
+                {{"digits", optional(needs.digits)},
+                 {"bits", optional(needs.bits)},
+                 {"count", needs.count},
+                 {"hosts", needs.hosts},
+                 {"rate_per_second", needs.rate},
+                 {"order", name(needs.order)},
+                 {"database", name(needs.database)},
+                 {"unguessable", needs.unguessable},
+                 {"shared_store", needs.shared_store},
+                 {"round_trip_seconds", std::chrono::duration<double>(needs.round_trip).count()}}},
+               {"recommended", fitting.empty() ? Json(nullptr) : choice_json(fitting.front())},
+               {"alternatives", choices_json(fitting.empty() ? fitting : fitting.subspan(1))},
+               {"unfitting", choices_json(plan.unfitting)},
+               {"storage_note", plan.storage_note}});
+}
+
+std::string json_converted(std::string_view text, std::string_view result) {
+  return line({{"text", text}, {"result", result}});
+}
+
+std::string json_checked(std::string_view text, std::string_view format, std::string_view problem) {
+  return line({{"text", text},
+               {"valid", problem.empty()},
+               {"format", format.empty() ? Json(nullptr) : Json(format)},
+               {"problem", problem.empty() ? Json(nullptr) : Json(problem)}});
+}
+
+std::string json_text(std::string_view text) { return line(text); }
+
+}  // namespace idmint::cli

@@ -1,0 +1,47 @@
+// Every JSON that idmint prints, but for the lines of `next` and `inspect`, which are too many for
+// a library.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "cli/applied.h"
+#include "cli/diagnosis.h"
+#include "cli/measurement.h"
+#include "cli/plan.h"
+#include "idmint/mint.h"
+#include "idmint/result.h"
+#include "idmint/source.h"
+
+namespace idmint::cli {
+
+// Beyond it many readers of JSON round: larger integers are printed as strings.
+inline constexpr std::int64_t kLargestJsonNumber = std::int64_t{1} << 53;
+
+// One line each, without the newline.
+[[nodiscard]] std::string json_error(const Error& error);
+[[nodiscard]] std::string json_notice(std::string_view notice);
+[[nodiscard]] std::string json_version(std::string_view version);
+[[nodiscard]] std::string json_formats(std::span<const Declaration> formats);
+[[nodiscard]] std::string json_layouts(std::span<const SnowflakePreset> presets);
+[[nodiscard]] std::string json_sequence(const SequenceStatus& status, std::string_view store);
+[[nodiscard]] std::string json_created(const SequenceStatus& status, std::string_view store,
+                                       bool created);
+[[nodiscard]] std::string json_sequences(std::span<const SequenceStatus> statuses);
+[[nodiscard]] std::string json_measurements(std::span<const Measurement> results);
+[[nodiscard]] std::string json_findings(Health worst, std::span<const Finding> findings);
+// `changed`: it was carried out.
+[[nodiscard]] std::string json_applied(std::span<const Applied> applied, bool changed);
+[[nodiscard]] std::string json_plan(const Needs& needs, const Plan& plan);
+[[nodiscard]] std::string json_bounds(std::string_view format, std::string_view smallest,
+                                      std::string_view largest);
+[[nodiscard]] std::string json_converted(std::string_view text, std::string_view result);
+// `problem` is empty where there is none.
+[[nodiscard]] std::string json_checked(std::string_view text, std::string_view format,
+                                       std::string_view problem);
+// A string alone, with its quotes.
+[[nodiscard]] std::string json_text(std::string_view text);
+
+}  // namespace idmint::cli

@@ -1,0 +1,86 @@
+#include "cli/lines.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <system_error>
+
+#include "cli/progress.h"
+
+namespace idmint::cli {
+
+namespace {
+
+bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+Result<void> read_standard_input(Output& out, const TakeText& take) {
+  std::string block(Output::kBlock, '\0');
+  std::string rest;  // of a line whose end was not read yet
+  std::size_t number = 0;
+  Progress progress("lines");
+  const auto pass_on = [&](std::string_view line) {
+    ++number;
+    take(line, number);
+  };
+  while (!out.failed()) {
+    const ssize_t size = ::read(STDIN_FILENO, block.data(), block.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) {
+      const int why = errno;
+      return std::unexpected(Error{why == EISDIR ? Code::kInvalidArgument : Code::kUnavailable,
+                                   "cannot read standard input (" +
+                                       std::generic_category().message(why) +
+                                       "): give the ids as arguments, or another input"});
+    }
+    if (size == 0) break;
+    std::string_view left(block.data(), static_cast<std::size_t>(size));
+    for (std::size_t end; (end = left.find('\n')) != std::string_view::npos;) {
+      if (rest.empty()) {
+        pass_on(left.substr(0, end));
+      } else {
+        pass_on(rest.append(left, 0, end));
+        rest.clear();
+      }
+      left.remove_prefix(end + 1);
+    }
+    rest += left;
+    if (static_cast<std::size_t>(size) < block.size()) out.flush();  // the input pauses
+    progress.show(static_cast<std::int64_t>(number));
+  }
+  if (!rest.empty()) pass_on(rest);
+  return {};
+}
+
+}  // namespace
+
+Result<void> for_each_line(Context& context, const TakeText& take) {
+  for (const std::string& text : context.arguments.texts) {
+    if (text != "-") {
+      take(text, 0);
+    } else if (Result<void> read = read_standard_input(context.out, take); !read) {
+      return read;
+    }
+  }
+  return {};
+}
+
+Result<void> for_each_text(Context& context, const TakeText& take) {
+  return for_each_line(context, [&](std::string_view text, std::size_t line) {
+    if (line != 0) text = trimmed(text);
+    if (line == 0 || !text.empty()) take(text, line);
+  });
+}
+
+std::string place_of(std::size_t line) {
+  return line == 0 ? "" : "standard input, line " + std::to_string(line) + ": ";
+}
+
+}  // namespace idmint::cli

@@ -1,0 +1,97 @@
+// idmint: the command line.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <exception>
+#include <span>
+#include <string_view>
+
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/exit_status.h"
+#include "cli/output.h"
+
+namespace idmint::cli {
+namespace {
+
+// A file opened later must not become standard output: ids would be written into the store.
+// Whether standard output was open.
+bool occupy_standard_descriptors() {
+  const bool open = ::fcntl(STDOUT_FILENO, F_GETFD) != -1;
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (::fcntl(fd, F_GETFD) == -1 && ::open("/dev/null", O_RDWR) != fd) std::abort();
+  }
+  return open;
+}
+
+// Ends the process by the signal, as its parent expects it.
+int end_by(int signal) {
+  struct sigaction fatal{};
+  fatal.sa_handler = SIG_DFL;
+  ::sigaction(signal, &fatal, nullptr);
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, signal);
+  ::sigprocmask(SIG_UNBLOCK, &set, nullptr);
+  ::raise(signal);
+  return 128 + signal;
+}
+
+int fail(const Error& error, bool json) {
+  report(error, json);
+  return exit_status(error.code);
+}
+
+// A message that quotes the store's URL: without its password, and with where it came from.
+Error with_origin(Error error, const Arguments& arguments) {
+  if (arguments.store.empty()) return error;
+  bool quoted = false;
+  const std::string shown = without_password(arguments.store);
+  for (std::size_t at = 0; (at = error.message.find(arguments.store, at)) != std::string::npos;
+       at += shown.size()) {
+    error.message.replace(at, arguments.store.size(), shown);
+    quoted = true;
+  }
+  if (quoted && arguments.store_is_from_environment && error.code == Code::kInvalidArgument) {
+    error.message += " (the value came from IDMINT_STORE)";
+  }
+  return error;
+}
+
+int run(int argc, char** argv) {
+  const std::span<char*> words(argv, static_cast<std::size_t>(argc));
+  const Result<Arguments> arguments = parse(argc, argv);
+  if (!arguments) {
+    const bool json = std::ranges::find(words, std::string_view("--json")) != words.end();
+    return fail(arguments.error(), json);
+  }
+  Output out(STDOUT_FILENO);
+  Context context{.arguments = *arguments, .out = out};
+  const Result<void> result = arguments->run(context);
+  out.close();
+  if (out.reader_gone()) return end_by(SIGPIPE);
+  if (out.failed()) return fail(out.failure(arguments->command == "next"), arguments->json);
+  if (!result) return fail(with_origin(result.error(), *arguments), arguments->json);
+  return context.stopped_by != 0 ? end_by(context.stopped_by) : context.status;
+}
+
+}  // namespace
+}  // namespace idmint::cli
+
+int main(int argc, char** argv) {
+  using namespace idmint;
+  std::signal(SIGPIPE, SIG_IGN);  // told by write() instead, when everything is in order
+  if (!cli::occupy_standard_descriptors()) {
+    return cli::fail({Code::kInvalidArgument,
+                      "standard output is closed: redirect it to a file, a pipe or /dev/null"},
+                     false);
+  }
+  try {
+    return cli::run(argc, argv);
+  } catch (const std::exception& error) {
+    return cli::fail({Code::kInternal, std::string(error.what()) + ": please report it"}, false);
+  }
+}

@@ -1,0 +1,122 @@
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/json.h"
+#include "cli/progress.h"
+#include "cli/stop.h"
+
+namespace idmint::cli {
+
+namespace {
+
+// Of a local generator: small enough to stay in the processor's cache.
+constexpr std::int64_t kBatch = 1024;
+// Of a sequence, where each batch is one durable step.
+constexpr std::int64_t kLargestTake = 1'000'000;
+
+std::int64_t largest_batch(const Declaration& declaration) {
+  if (declaration.guarantee >= Guarantee::kUnique) return kLargestTake;
+  // There are 64 in 7 minutes, each a durable step of its own: those that there were are printed.
+  return declaration.name == "uuid2" ? 1 : kBatch;
+}
+
+void print_text(Output& out, std::span<const Id> ids, const Form& form) {
+  // Apart, as the plain texts are printed tens of millions a second.
+  if (form == Form{}) {
+    for (const Id& id : ids) {
+      char* end = to_chars(id, out.reserve(kMaxIdChars + 1));
+      *end++ = '\n';
+      out.commit(end);
+    }
+    return;
+  }
+  for (const Id& id : ids) {
+    char* end = to_chars(id, form, out.reserve(kMaxFormChars + 1));
+    *end++ = '\n';
+    out.commit(end);
+  }
+}
+
+// The characters of ids and of names need no escape in JSON, nor do those of prefixes.
+void print_json(Output& out, std::span<const Id> ids, const std::string& source, const Form& form) {
+  constexpr std::string_view start = R"({"id":)";
+  const std::string finish = R"(,"source":")" + source + "\"}\n";
+  const bool plain = form == Form{};
+  for (const Id& id : ids) {
+    const auto* const integer = std::get_if<std::int64_t>(&id);
+    const bool bare = plain && integer != nullptr && *integer <= kLargestJsonNumber;
+    char* end = out.reserve(start.size() + kMaxFormChars + 2 + finish.size());
+    end = std::ranges::copy(start, end).out;
+    if (!bare) *end++ = '"';
+    end = plain ? to_chars(id, end) : to_chars(id, form, end);
+    if (!bare) *end++ = '"';
+    end = std::ranges::copy(finish, end).out;
+    out.commit(end);
+  }
+}
+
+}  // namespace
+
+Result<void> run_next(Context& context) {
+  const Arguments& arguments = context.arguments;
+  Output& out = context.out;
+  Mint mint = open_mint(arguments);
+  const Result<std::unique_ptr<Source>> source = mint.source(arguments.name, arguments.format);
+  if (!source) {
+    Error error = source.error();
+    if (error.code == Code::kNotFound && (arguments.name == "uuid3" || arguments.name == "uuid5")) {
+      error.message = "\"" + arguments.name +
+                      "\" is the UUID of a name, and is not minted: idmint name NAMESPACE TEXT "
+                      "--version " +
+                      arguments.name.back();
+    }
+    return std::unexpected(std::move(error));
+  }
+  const Declaration& declaration = (*source)->declaration();
+  const bool durable = declaration.guarantee >= Guarantee::kUnique;
+
+  if (durable && arguments.count > kLargestTake) {  // a smaller one is refused whole by the store
+    const Result<SequenceStatus> status = mint.peek(arguments.name);
+    if (!status) return std::unexpected(status.error());
+    if (const std::int64_t left = status->left; left < arguments.count) {
+      return std::unexpected(
+          Error{Code::kOutOfRange, std::to_string(arguments.count) + " values of \"" +
+                                       arguments.name + "\" were asked for, " +
+                                       std::to_string(left) + " are left: none was taken"});
+    }
+  }
+
+  std::vector<Id> batch(
+      static_cast<std::size_t>(std::min(arguments.count, largest_batch(declaration))));
+  Progress progress("ids", arguments.count);
+  stop_at_signals();
+  std::int64_t done = 0;
+  while (done < arguments.count && !out.failed()) {
+    if (const int signal = stop_signal(); signal != 0) {
+      context.stopped_by = signal;
+      break;
+    }
+    const std::span<Id> ids = std::span(batch).first(static_cast<std::size_t>(
+        std::min(arguments.count - done, static_cast<std::int64_t>(batch.size()))));
+    if (Result<void> filled = (*source)->next(ids); !filled) {
+      Error error = std::move(filled.error());
+      if (done != 0) error.message += "; " + std::to_string(done) + " ids were printed before";
+      return std::unexpected(std::move(error));
+    }
+    if (arguments.json) {
+      print_json(out, ids, arguments.name, declaration.form);
+    } else {
+      print_text(out, ids, declaration.form);
+    }
+    if (durable) out.flush();
+    done += static_cast<std::int64_t>(ids.size());
+    progress.show(done);
+  }
+  return {};
+}
+
+}  // namespace idmint::cli

@@ -1,0 +1,132 @@
+#include "cli/output.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <system_error>
+
+#include "cli/json.h"
+
+namespace idmint::cli {
+
+namespace {
+
+// 0, or errno. Carries on after short writes and signals, and waits for a pipe that was made
+// non-blocking.
+int write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written > 0) {
+      text.remove_prefix(static_cast<std::size_t>(written));
+    } else if (written == 0) {
+      return EIO;
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      pollfd ready{.fd = fd, .events = POLLOUT, .revents = 0};
+      if (::poll(&ready, 1, -1) < 0 && errno != EINTR) return errno;
+    } else if (errno != EINTR) {
+      return errno;
+    }
+  }
+  return 0;
+}
+
+// One line, whatever a name contains: no control character reaches the terminal.
+std::string one_line(std::string_view text) {
+  std::string line(text);
+  std::ranges::replace_if(line, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  return line;
+}
+
+// There is nowhere to tell that standard error cannot be written.
+void say(const std::string& line) { static_cast<void>(write_all(STDERR_FILENO, line + "\n")); }
+
+}  // namespace
+
+Output::Output(int fd) : fd_(fd), block_(std::make_unique_for_overwrite<char[]>(kBlock)) {
+  // Fewer switches between writer and reader. Fails on what is no pipe, which does not matter.
+  static_cast<void>(::fcntl(fd_, F_SETPIPE_SZ, 1 << 20));
+}
+
+void Output::write(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t part = std::min(text.size(), kBlock);
+    char* const room = reserve(part);
+    commit(std::copy_n(text.begin(), part, room));
+    text.remove_prefix(part);
+  }
+}
+
+void Output::flush() {
+  if (error_ == 0) error_ = write_all(fd_, {block_.get(), used_});
+  used_ = 0;
+}
+
+void Output::close() {
+  flush();
+  if (::close(fd_) != 0 && error_ == 0) error_ = errno;
+}
+
+bool Output::reader_gone() const noexcept { return error_ == EPIPE; }
+
+Error Output::failure(bool ids) const {
+  const bool full = error_ == ENOSPC || error_ == EDQUOT || error_ == EFBIG;
+  return {full  ? Code::kResourceExhausted
+          : ids ? Code::kUnknown
+                : Code::kUnavailable,
+          "cannot write standard output (" + std::generic_category().message(error_) +
+              (ids ? "): what was not printed is lost, and never comes again; mend that and ask "
+                     "for new ids"
+                   : "): mend that, and try again")};
+}
+
+bool Output::coloured() const {
+  const char* const no_color = std::getenv("NO_COLOR");
+  const char* const term = std::getenv("TERM");
+  return ::isatty(fd_) == 1 && (no_color == nullptr || *no_color == '\0') && term != nullptr &&
+         std::string_view(term) != "dumb";
+}
+
+void print_table(Output& out, const std::vector<Column>& columns, const std::vector<Row>& rows) {
+  std::vector<std::size_t> widths;
+  Row titles;
+  for (const Column& column : columns) {
+    std::size_t width = column.title.size();
+    for (const Row& row : rows) width = std::max(width, row[widths.size()].size());
+    widths.push_back(width);
+    titles.push_back(column.title);
+  }
+  const auto print = [&](const Row& row) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string padding(widths[i] - row[i].size(), ' ');
+      if (i != 0) line += "  ";
+      line += columns[i].align == Align::kRight ? padding + row[i] : row[i] + padding;
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    return line;
+  };
+  out.write(out.coloured() ? "\x1b[1m" + print(titles) + "\x1b[0m\n" : print(titles) + "\n");
+  for (const Row& row : rows) out.write(print(row) + "\n");
+}
+
+void report(const Error& error, bool json) {
+  say(json ? json_error(error) : "idmint: " + one_line(error.message));
+}
+
+std::string shortened(std::string_view text) {
+  constexpr std::size_t longest = 100;
+  if (text.size() <= longest) return std::string(text);
+  std::size_t size = longest;
+  while (size > longest - 4 && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) --size;
+  return std::string(text.substr(0, size)) + "...";
+}
+
+void report_notice(std::string_view notice, bool json) {
+  say(json ? json_notice(notice) : "idmint: " + one_line(notice));
+}
+
+}  // namespace idmint::cli

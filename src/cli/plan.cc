@@ -1,0 +1,840 @@
+#include "cli/plan.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <tuple>
+#include <utility>
+
+#include "cli/odds.h"
+#include "cli/quantity.h"
+#include "idmint/counter_store.h"
+#include "idmint/sequence.h"
+
+namespace idmint::cli {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Sources that coordinate nothing are refused above these odds of any repeat among all ids.
+constexpr double kAcceptable = 1e-6;
+// Random numbers under a unique key are refused above this part of the space: two draws an id.
+constexpr double kFullest = 0.5;
+// More callers than these waiting at a time are no longer a matter of course.
+constexpr double kManyCallers = 1000;
+// A caller that is combined with others waits for the rest of the round under way, half of it on
+// average, and for its own.
+constexpr double kRounds = 1.5;
+constexpr double kHorizon = 10;  // seconds that a cached range lasts, if it can
+constexpr double kStripes = 1000;
+constexpr auto kLocalRoundTrip = 1ms;  // of a store on the same host, durable
+
+// ---- what there is to choose from
+
+enum class Id : std::uint8_t {
+  kUuid7,
+  kUuid4,
+  kUlid,
+  kObjectId,
+  kKsuid,
+  kXid,
+  kSnowflake,
+  kCounter,
+  kCached,
+  kStriped,
+  kInterleaved,
+  kPerHost,
+  kPermuted,
+  kRandom,
+  kDigits,
+};
+
+enum class Kind : std::uint8_t {
+  kCoincidence,  // coordinates nothing: random bits, or the identity of the process
+  kWorker,       // a worker id that nobody else uses
+  kSequence,     // numbers of a store
+};
+
+struct Candidate {
+  Id id;
+  std::string_view name;
+  std::string_view about;
+  Kind kind;
+  Guarantee guarantee;
+  std::string_view order;
+  Ordering holds;  // the strongest that it gives
+  int bits;        // of the id in binary; 63 for numbers, which take fewer where fewer are wanted
+  int chars;       // as text; 0: decimal
+  bool appends;
+  bool guessable;
+  std::string_view locality;
+  std::string_view clock_goes_back;
+  std::string_view host_dies;
+  std::string_view store_down;
+};
+
+constexpr std::string_view kNoClock = "no matter: it uses no clock";
+constexpr std::string_view kNoStore = "no matter: it uses no store";
+constexpr std::string_view kNoState = "nothing is lost, nothing is to be done";
+constexpr std::string_view kRestIsAGap =
+    "values it had taken and not used are a gap; they never come again";
+constexpr std::string_view kWaits =
+    "no ids until it is back: calls fail after the deadline, 5 s; none repeats";
+constexpr std::string_view kInTimeOrder =
+    "new ids go to the right-hand edge of the index, whose pages stay in memory";
+constexpr std::string_view kAnywhere =
+    "each new id goes to any page of the index: once it outgrows the memory, an insert costs a "
+    "read from the disk, and split pages stay about 69 % full";
+constexpr std::string_view kKeepsOn =
+    "goes on from the old time, up to 20 s ahead of the clock; past that it starts afresh, and "
+    "order is lost once";
+
+constexpr std::array kCandidates = {
+    Candidate{Id::kUuid7, "uuid7", "UUID version 7: milliseconds, a counter, random bits",
+              Kind::kCoincidence, Guarantee::kPractical, "per process", Ordering::kPerHost, 128, 36,
+              true, true, kInTimeOrder, kKeepsOn, kNoState, kNoStore},
+    Candidate{Id::kUuid4, "uuid4", "UUID version 4: 122 random bits", Kind::kCoincidence,
+              Guarantee::kPractical, "none", Ordering::kNone, 128, 36, false, false, kAnywhere,
+              kNoClock, kNoState, kNoStore},
+    Candidate{Id::kUlid, "ulid", "ULID: milliseconds, 80 random bits", Kind::kCoincidence,
+              Guarantee::kPractical, "per process", Ordering::kPerHost, 128, 26, true, true,
+              kInTimeOrder, kKeepsOn, kNoState, kNoStore},
+    Candidate{Id::kObjectId, "object-id",
+              "ObjectId: seconds, 40 random bits of the process, a counter", Kind::kCoincidence,
+              Guarantee::kPractical, "by second", Ordering::kNone, 96, 24, true, true, kInTimeOrder,
+              "ids of an earlier time come again only with the same random bits and count",
+              kNoState, kNoStore},
+    Candidate{Id::kKsuid, "ksuid", "KSUID: seconds, 128 random bits", Kind::kCoincidence,
+              Guarantee::kPractical, "by second", Ordering::kNone, 160, 27, true, true,
+              kInTimeOrder, "order is lost, the random bits stay", kNoState, kNoStore},
+    Candidate{Id::kXid, "xid", "xid: seconds, machine, process, a counter", Kind::kCoincidence,
+              Guarantee::kPractical, "by second", Ordering::kNone, 96, 20, true, true, kInTimeOrder,
+              "after a restart, ids of that time may come again if the counter meets", kNoState,
+              kNoStore},
+    Candidate{
+        Id::kSnowflake, "snowflake", "milliseconds since 2015, a worker id, a sequence",
+        Kind::kWorker, Guarantee::kUniqueIfConfigured, "per process", Ordering::kPerHost, 63, 0,
+        true, true, kInTimeOrder,
+        "goes on from the old time, up to 20 s ahead of the clock; past that it refuses until "
+        "the clock has caught up",
+        "its state file keeps its ids unique after a restart; a new host with its worker id "
+        "must not start before the old one's time has passed",
+        kNoStore},
+    Candidate{Id::kCounter, "counter", "one counter in a store, callers combined", Kind::kSequence,
+              Guarantee::kLinearizable, "all", Ordering::kStrict, 63, 0, true, true, kInTimeOrder,
+              kNoClock, kRestIsAGap, kWaits},
+    Candidate{Id::kCached, "cached", "one counter; each process holds ranges of it in memory",
+              Kind::kSequence, Guarantee::kUnique, "per thread", Ordering::kNone, 63, 0, true, true,
+              "nearly in order: each process fills its own range, at a place that stays in memory",
+              kNoClock, "the rest of its ranges is a gap, up to about 20 s of its ids",
+              "ids go on until the ranges in memory are used up, about 10 s; then calls fail"},
+    Candidate{Id::kStriped, "striped", "1000 counters with a block of the numbers each",
+              Kind::kSequence, Guarantee::kUnique, "none", Ordering::kNone, 63, 0, true, true,
+              "1000 places of the index, each filled in order: their pages stay in memory",
+              kNoClock, kRestIsAGap, kWaits},
+    Candidate{Id::kInterleaved, "interleaved", "16 counters, each every 16th number",
+              Kind::kSequence, Guarantee::kUnique, "none", Ordering::kNone, 63, 0, true, true,
+              "nearly in order, as long as the counters go on at one pace", kNoClock, kRestIsAGap,
+              kWaits},
+    Candidate{Id::kPerHost, "counter for each host", "a counter of its own, in a block of its own",
+              Kind::kSequence, Guarantee::kUniqueIfConfigured, "all of a host", Ordering::kPerHost,
+              63, 0, true, true, "as many places of the index as hosts, each filled in order",
+              kNoClock, "its block ends with its store: never start another one at the same place",
+              "stores are local: only that host stops"},
+    Candidate{Id::kPermuted, "permuted", "one counter; a key gives the order of the numbers",
+              Kind::kSequence, Guarantee::kUnique, "none", Ordering::kNone, 63, 0, false, true,
+              kAnywhere, kNoClock, kRestIsAGap, kWaits},
+    Candidate{Id::kRandom, "random", "drawn at random, claimed under a unique key", Kind::kSequence,
+              Guarantee::kUnique, "none", Ordering::kNone, 63, 0, false, false, kAnywhere, kNoClock,
+              "ids it had claimed and not used are lost; nothing else", kWaits},
+    Candidate{Id::kDigits, "digits", "random decimal digits, which nobody keeps",
+              Kind::kCoincidence, Guarantee::kPractical, "none", Ordering::kNone, 0, 0, false,
+              false, kAnywhere, kNoClock, kNoState, kNoStore},
+};
+
+const Candidate& candidate(Id id) { return kCandidates[static_cast<std::size_t>(id)]; }
+
+// ---- arithmetic
+
+double seconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+// What `counter for each host` counts in lies on that host.
+std::chrono::nanoseconds round_trip(Id id, const Needs& needs) {
+  return id == Id::kPerHost ? std::min<std::chrono::nanoseconds>(needs.round_trip, kLocalRoundTrip)
+                            : needs.round_trip;
+}
+
+double callers_at_once(Id id, const Needs& needs) {
+  return std::ceil(needs.rate * kRounds * seconds(round_trip(id, needs)));
+}
+
+bool wants_number(const Needs& needs) { return needs.digits || (needs.bits && *needs.bits < 96); }
+
+constexpr int kMostDigits = 18;  // that 63 bits have room for, whatever the digits are
+
+// The largest number that a sequence may reach.
+std::int64_t largest_number(const Needs& needs) {
+  std::int64_t largest = kLargestValue;
+  if (needs.digits && *needs.digits <= kMostDigits) {
+    largest = 1;
+    for (int i = 0; i < *needs.digits; ++i) largest *= 10;
+    --largest;
+  }
+  if (needs.bits && *needs.bits < 63) largest = (std::int64_t{1} << *needs.bits) - 1;
+  return largest;
+}
+
+// snowflake, or where 63 bits are too many the preset of 53.
+struct WorkerLayout {
+  std::string_view preset;
+  int bits;
+  double workers;
+  double per_millisecond;
+};
+constexpr std::array kLayouts = {WorkerLayout{"sequence-generator", 63, 1024, 4096},
+                                 WorkerLayout{"js-safe", 53, 64, 64}};
+
+const WorkerLayout& layout_for(const Needs& needs) {
+  return needs.bits && *needs.bits < 63 ? kLayouts[1] : kLayouts[0];
+}
+
+// 2015-01-01 and 2^41 - 1 ms.
+constexpr Instant kSnowflakeEnds = Instant{1420070400000ms} + 2199023255551ms;
+constexpr Instant kUnsignedSecondsEnd = Instant{4294967295s};  // ObjectId, xid
+constexpr Instant kKsuidEnds = Instant{1400000000s} + std::chrono::seconds{4294967295};
+
+std::optional<Instant> time_ends(Id id) {
+  switch (id) {
+    case Id::kSnowflake:
+      return kSnowflakeEnds;
+    case Id::kObjectId:
+    case Id::kXid:
+      return kUnsignedSecondsEnd;
+    case Id::kKsuid:
+      return kKsuidEnds;
+    default:
+      return std::nullopt;  // none, or past the year 9999
+  }
+}
+
+double space_of(Id id, const Needs& needs) {
+  switch (id) {
+    case Id::kUuid7:
+    case Id::kUuid4:
+      return std::exp2(122);
+    case Id::kUlid:
+      return std::exp2(128);
+    case Id::kObjectId:
+    case Id::kXid:
+      return std::exp2(96);
+    case Id::kKsuid:
+      return std::exp2(160);
+    case Id::kSnowflake:
+      return std::exp2(layout_for(needs).bits);
+    case Id::kDigits:
+      return std::pow(10.0, needs.digits.value_or(0));
+    default:
+      return static_cast<double>(largest_number(needs));
+  }
+}
+
+// Of any repeat among all ids, at most: the sum over all pairs of ids that could meet.
+std::optional<double> odds_of(Id id, const Needs& needs) {
+  // Pairs of one unit of time, from two hosts: each host's own ids never meet.
+  const double others = 1 - 1 / needs.hosts;
+  const auto at_most = [&](double unit, double bits, double part) {
+    const double pairs = needs.count * needs.rate * unit / 2 * part;
+    return std::min(1.0, pairs * std::exp2(-bits));
+  };
+  switch (id) {
+    case Id::kUuid4:
+    case Id::kDigits:
+      return odds_of_a_repeat(needs.count, space_of(id, needs));
+    case Id::kUuid7:
+      return at_most(1e-3, 22 + 51, others);
+    case Id::kUlid:
+      return at_most(1e-3, 80, others);
+    case Id::kKsuid:
+      return at_most(1, 128, 1);
+    case Id::kObjectId:
+      return odds_of_a_repeat(needs.hosts, std::exp2(40));
+    case Id::kXid:
+      return odds_of_a_repeat(needs.hosts, std::exp2(24));
+    default:
+      return std::nullopt;
+  }
+}
+
+double ids_per_second(Id id, const Needs& needs) {
+  const double combined = static_cast<double>(SequenceOptions{}.max_outstanding) /
+                          (kRounds * seconds(round_trip(id, needs)));
+  switch (id) {
+    case Id::kUuid7:
+      return needs.hosts * 1e3 * std::exp2(22);
+    case Id::kObjectId:
+    case Id::kXid:
+      return needs.hosts * std::exp2(24);
+    case Id::kSnowflake:
+      return needs.hosts * 1e3 * layout_for(needs).per_millisecond;
+    case Id::kCounter:
+    case Id::kPermuted:
+    case Id::kPerHost:
+    case Id::kStriped:
+    case Id::kInterleaved:
+    case Id::kRandom:
+      return needs.hosts * combined;
+    default:
+      return kInfinity;  // as fast as the processor
+  }
+}
+
+// Round trips to the store in a second, at the rate.
+double store_writes(Id id, const Needs& needs) {
+  const double rounds = needs.hosts / seconds(round_trip(id, needs));
+  switch (id) {
+    case Id::kCounter:
+    case Id::kPermuted:
+    case Id::kPerHost:
+      return std::min(needs.rate, rounds);
+    case Id::kStriped:
+    case Id::kInterleaved:
+    case Id::kRandom:
+      return needs.rate;
+    case Id::kCached:
+      return std::min(needs.rate, needs.hosts / kHorizon);
+    default:
+      return 0;
+  }
+}
+
+std::string speed_of(Id id, const Needs& needs, const Choice& choice) {
+  const double local = seconds(round_trip(id, needs));
+  const std::string trip = print_duration(local);
+  const std::string one = print_rate(1 / local);
+  const std::string wait = "; " + print_rate(needs.rate) + " take " +
+                           print_count(choice.callers.value_or(0)) +
+                           " callers that wait at a time, or batches";
+  switch (id) {
+    case Id::kCounter:
+    case Id::kPermuted:
+    case Id::kPerHost:
+      return "one caller " + one + " with a store that takes " + trip + wait;
+    case Id::kStriped:
+    case Id::kInterleaved:
+      return "one caller " + one + " with a store that takes " + trip +
+             "; no record is written by all" + wait;
+    case Id::kRandom:
+      return "one caller " + one + " with a store that takes " + trip +
+             "; each id is an insert of its own" + wait;
+    case Id::kCached:
+      return "from memory; a range of the store lasts about 10 s, whatever the store takes";
+    case Id::kSnowflake:
+      return print_count(layout_for(needs).per_millisecond) +
+             " in a millisecond for each worker id";
+    case Id::kObjectId:
+    case Id::kXid:
+      return "16,777,216 a second for each process";
+    default:
+      return "as fast as the processor: see idmint bench " + std::string(candidate(id).name);
+  }
+}
+
+// ---- bytes
+
+double fill_of(double appended, bool appends) { return appends ? appended : kRandomFill; }
+double aligned(double bytes) { return std::ceil(bytes / 8) * 8; }
+
+std::string_view note_of(Database database) {
+  switch (database) {
+    case Database::kPostgresql:
+      return "PostgreSQL: an index entry has 8 bytes of header, the key in multiples of 8, and 4 "
+             "in "
+             "the page; pages 90 % full where ids append";
+    case Database::kMysql:
+      return "InnoDB: the key of a primary index is the row itself; the index bytes are those that "
+             "each further index repeats; pages 15/16 full where ids append";
+    case Database::kSqlite:
+      return "SQLite: an INTEGER PRIMARY KEY is the row id, without an index of its own; other "
+             "keys "
+             "have an index with the key, a row id of 4 bytes and 5 of headers";
+    case Database::kMongodb:
+      return "MongoDB: the row bytes are those of the field _id in BSON; the index bytes come "
+             "before "
+             "its prefix compression, with 4 of record id, pages 90 % full where ids append";
+    case Database::kRedis:
+      return "Redis: the row bytes are the key's string with its header, the index bytes its entry "
+             "in the hash table";
+    case Database::kNone:
+      return "the bare values; name a --database for its own overhead";
+  }
+  return "";
+}
+
+double stored_size(const Stored& stored, const Needs& needs) {
+  return needs.count * stored.index_bytes / 1e9;
+}
+
+std::vector<Stored> forms_of(const Candidate& source, const Needs& needs, double space) {
+  const Database database = needs.database;
+  std::vector<Stored> forms;
+  if (source.chars == 0) {
+    const bool is_integer = source.id != Id::kDigits || needs.digits.value_or(0) <= kMostDigits;
+    if (database != Database::kRedis && is_integer) {
+      forms.push_back(stored_integer(database, space, source.appends));
+    }
+    const int chars =
+        needs.digits ? *needs.digits : static_cast<int>(std::floor(std::log10(space))) + 1;
+    forms.push_back(stored_text(database, chars, source.appends));
+    return forms;
+  }
+  if (database != Database::kRedis) {
+    forms.push_back(
+        stored_binary(database, source.bits / 8, source.appends, source.id == Id::kObjectId));
+  }
+  forms.push_back(stored_text(database, source.chars, source.appends));
+  return forms;
+}
+
+// ---- why not: the first that holds
+
+struct Objection {
+  std::string_view name;
+  // Empty: no objection.
+  std::string (*says)(const Candidate& source, const Needs& needs, const Choice& choice,
+                      Instant now);
+};
+
+constexpr std::array kObjections = {
+    Objection{"digits",
+              [](const Candidate& source, const Needs& needs, const Choice&, Instant) {
+                if (source.id == Id::kDigits) {
+                  return needs.digits ? "" : std::string("it takes a number of --digits");
+                }
+                if (!needs.digits) return std::string();
+                if (source.kind == Kind::kSequence) return std::string();
+                return source.kind == Kind::kWorker
+                           ? "its numbers have 18 or 19 digits, and grow with time: not " +
+                                 std::to_string(*needs.digits)
+                           : "it is printed with letters, not as " + std::to_string(*needs.digits) +
+                                 " decimal digits";
+              }},
+    Objection{"bits",
+              [](const Candidate& source, const Needs& needs, const Choice&, Instant) {
+                if (!needs.bits) return std::string();
+                const int least = source.kind == Kind::kSequence ? 1
+                                  : source.kind == Kind::kWorker ? kLayouts[1].bits
+                                                                 : source.bits;
+                if (least <= *needs.bits) return std::string();
+                return "it takes " + std::to_string(least) + " bits, not " +
+                       std::to_string(*needs.bits);
+              }},
+    Objection{"space",
+              [](const Candidate&, const Needs& needs, const Choice& choice, Instant) {
+                if (needs.count <= choice.space) return std::string();
+                return "there are only " + print_count(choice.space) + " of them, not " +
+                       print_count(needs.count);
+              }},
+    Objection{"order",
+              [](const Candidate& source, const Needs& needs, const Choice&, Instant) {
+                if (source.holds >= needs.order) return std::string();
+                if (source.id == Id::kCached) {
+                  return std::string(
+                      "its ids increase for each thread only: ranges are handed out side by side");
+                }
+                return needs.order == Ordering::kStrict
+                           ? std::string("the ids of two hosts are in no strict order")
+                           : "its order is \"" + std::string(source.order) +
+                                 "\": ids of one host "
+                                 "do not come in their order";
+              }},
+    Objection{"unguessable",
+              [](const Candidate& source, const Needs& needs, const Choice&, Instant) {
+                if (!needs.unguessable || !source.guessable) return std::string();
+                return source.id == Id::kPermuted
+                           ? std::string(
+                                 "a permutation hides the order, and is no encryption: who "
+                                 "breaks the key knows every id")
+                           : std::string("who knows one id can tell others near it");
+              }},
+    Objection{"workers",
+              [](const Candidate& source, const Needs& needs, const Choice& choice, Instant) {
+                if (source.kind != Kind::kWorker || needs.hosts <= *choice.workers) {
+                  return std::string();
+                }
+                return "it has " + print_count(*choice.workers) + " worker ids, for " +
+                       print_count(needs.hosts) + " hosts";
+              }},
+    Objection{"store",
+              [](const Candidate& source, const Needs& needs, const Choice&, Instant) {
+                if (source.kind != Kind::kSequence || source.id == Id::kPerHost ||
+                    needs.hosts == 1 || needs.shared_store) {
+                  return std::string();
+                }
+                return "it needs a store that all " + print_count(needs.hosts) +
+                       " hosts reach, and this idmint has none: weigh it with --shared-store";
+              }},
+    Objection{"one host",
+              [](const Candidate& source, const Needs& needs, const Choice&, Instant) {
+                if (source.id != Id::kPerHost || needs.hosts > 1) return std::string();
+                return std::string("there is one host: it is the same as counter");
+              }},
+    Objection{"parts",
+              [](const Candidate& source, const Needs& needs, const Choice& choice, Instant) {
+                const double parts = source.id == Id::kPerHost       ? needs.hosts
+                                     : source.id == Id::kStriped     ? kStripes
+                                     : source.id == Id::kInterleaved ? 16
+                                                                     : 1;
+                if (parts <= choice.space) return std::string();
+                return print_count(choice.space) + " numbers are too few for " +
+                       print_count(parts) + " parts";
+              }},
+    Objection{"rate",
+              [](const Candidate&, const Needs& needs, const Choice& choice, Instant) {
+                if (needs.rate <= choice.ids_per_second) return std::string();
+                return "it mints at most " + print_rate(choice.ids_per_second) + ", not " +
+                       print_rate(needs.rate);
+              }},
+    Objection{"time",
+              [](const Candidate&, const Needs&, const Choice& choice, Instant now) {
+                if (!choice.time_ends ||
+                    choice.seconds_to_count <= seconds(*choice.time_ends - now)) {
+                  return std::string();
+                }
+                return "its time ends before the last id: in " +
+                       print_duration(seconds(*choice.time_ends - now)) + ", and that takes " +
+                       print_duration(choice.seconds_to_count);
+              }},
+    Objection{"odds",
+              [](const Candidate&, const Needs&, const Choice& choice, Instant) {
+                if (!choice.odds_of_a_repeat || *choice.odds_of_a_repeat <= kAcceptable) {
+                  return std::string();
+                }
+                return "the odds of a repeat are " + print_odds(*choice.odds_of_a_repeat) +
+                       ", above 1 in a million";
+              }},
+    Objection{"fullness",
+              [](const Candidate& source, const Needs& needs, const Choice& choice, Instant) {
+                if (source.id != Id::kRandom || needs.count <= kFullest * choice.space) {
+                  return std::string();
+                }
+                return "the numbers become " + print_percent(needs.count / choice.space) +
+                       " used up: more draws meet one that is there than do not";
+              }},
+};
+
+// ---- which first: the first rule of a source that applies is its place and its reason
+
+struct Rule {
+  std::string_view name;
+  Id id;
+  bool (*applies)(const Needs& needs);
+  std::string_view reason;
+};
+
+bool always(const Needs&) { return true; }
+
+constexpr std::array kRules = {
+    // By need.
+    Rule{"strict", Id::kCounter, [](const Needs& n) { return n.order == Ordering::kStrict; },
+         "strict order: of one counter every later call gets the larger id, on all hosts, and one "
+         "round trip serves all callers that wait"},
+    Rule{"unguessable digits, no shared store", Id::kDigits,
+         [](const Needs& n) { return n.unguessable && n.digits && n.hosts > 1 && !n.shared_store; },
+         "unguessable: so many random digits that no two meet, and nothing to run"},
+    Rule{"unguessable number", Id::kRandom,
+         [](const Needs& n) { return n.unguessable && wants_number(n); },
+         "unguessable: each number is drawn by itself, and the claim under a unique key keeps it "
+         "from coming twice"},
+    Rule{"unguessable", Id::kUuid4, [](const Needs& n) { return n.unguessable; },
+         "unguessable: 122 random bits in each id, and nothing to run"},
+    Rule{"number, one host", Id::kCounter,
+         [](const Needs& n) {
+           return wants_number(n) && n.hosts == 1 &&
+                  callers_at_once(Id::kCounter, n) <= kManyCallers;
+         },
+         "one host: its own store is near, so the plainest source is fast enough, and leaves no "
+         "gaps"},
+    Rule{"number of 53 bits or more, many hosts", Id::kSnowflake,
+         [](const Needs& n) { return !n.digits && n.bits && *n.bits >= 53 && *n.bits < 96; },
+         "fits the bits, and no host waits for anything: each needs only a worker id of its own"},
+    Rule{"number, per host, shared store", Id::kCounter,
+         [](const Needs& n) {
+           return wants_number(n) && n.order == Ordering::kPerHost && n.shared_store;
+         },
+         "order per host: of one counter all ids are in order, and callers are combined"},
+    Rule{"number, no shared store", Id::kPerHost,
+         [](const Needs& n) { return wants_number(n) && n.hosts > 1 && !n.shared_store; },
+         "no store that all hosts reach: each host gets a block of the numbers for itself, and "
+         "counts in its own store"},
+    Rule{"number", Id::kCached, wants_number,
+         "no caller waits for the store: a range of about 10 s is in memory, and the next one is "
+         "fetched before it ends"},
+    Rule{"sqlite, one host", Id::kCounter,
+         [](const Needs& n) { return n.database == Database::kSqlite && n.hosts == 1; },
+         "SQLite: an integer as primary key is the row id, and takes no index of its own"},
+    Rule{"mongodb", Id::kObjectId,
+         [](const Needs& n) {
+           return n.database == Database::kMongodb && n.order == Ordering::kNone;
+         },
+         "MongoDB: its own type for _id, 12 bytes, in order of its seconds, and nothing to run"},
+    Rule{"no width", Id::kUuid7, [](const Needs& n) { return !wants_number(n); },
+         "nothing to run and nothing to configure, and ids in order of time append to an index"},
+    // What else fits, in the order of what it asks for.
+    Rule{"nothing to run", Id::kUuid7, always,
+         "nothing to run and nothing to configure; 16 bytes, in order of time"},
+    Rule{"small", Id::kSnowflake, always,
+         "half the size of a UUID, in order of time; asks for a worker id for each generator"},
+    Rule{"sortable text", Id::kUlid, always,
+         "as uuid7, in 26 characters that sort as text and are easier to read aloud"},
+    Rule{"small numbers", Id::kCached, always,
+         "the smallest ids, and no caller waits; asks for a store"},
+    Rule{"no gaps", Id::kCounter, always,
+         "in order and without gaps; each call waits for the store once or twice"},
+    Rule{"no hot record", Id::kStriped, always,
+         "calls go to 1000 records instead of one, where a store locks records; each waits for the "
+         "store"},
+    Rule{"several stores", Id::kInterleaved, always,
+         "nearly in order, and a counter that is locked does not stop the others"},
+    Rule{"looks random", Id::kPermuted, always,
+         "the numbers look random and never meet: for ids that must not tell how many there are"},
+    Rule{"cannot be told", Id::kRandom, always,
+         "the numbers are random: for ids that must not be told from others; costs a claim for "
+         "each"},
+    Rule{"own block", Id::kPerHost, always,
+         "no host waits for another; the blocks must be given out by hand, once"},
+    Rule{"twelve bytes", Id::kObjectId, always, "12 bytes; what MongoDB has as its own type"},
+    Rule{"twelve bytes, machine", Id::kXid, always,
+         "12 bytes, 20 characters; tells which machine made it"},
+    Rule{"most bits", Id::kKsuid, always,
+         "the most random bits, 20 bytes, in order of its seconds"},
+    Rule{"many digits", Id::kDigits, always,
+         "so many random digits that no two meet, and nothing to run; none of them tells anything"},
+    Rule{"no order", Id::kUuid4, always,
+         "tells nothing, not even its time; inserts all over the index"},
+};
+
+// ---- commands
+
+std::string width_options(const Needs& needs) {
+  if (needs.digits) return " --digits " + std::to_string(*needs.digits);
+  if (needs.bits && *needs.bits < 63) {
+    return " --max " + std::to_string((std::uint64_t{1} << *needs.bits) - 1);
+  }
+  return "";
+}
+
+std::pair<std::string, std::string> command_of(const Candidate& source, const Needs& needs) {
+  const std::string create = "idmint create NAME" + width_options(needs);
+  switch (source.id) {
+    case Id::kSnowflake: {
+      const WorkerLayout& layout = layout_for(needs);
+      std::string command = "idmint next snowflake";
+      if (layout.bits != 63) command += " --layout " + std::string(layout.preset);
+      return {command + " --worker 0", needs.hosts > 1 ? "another worker id on each host, up to " +
+                                                             print_count(layout.workers - 1)
+                                                       : ""};
+    }
+    case Id::kCounter:
+      return {create, ""};
+    case Id::kStriped:
+      return {create + " --stripes 1000", ""};
+    case Id::kInterleaved:
+      return {create + " --strategy interleaved --stripes 16", ""};
+    case Id::kPerHost: {
+      const auto hosts = static_cast<std::int64_t>(std::min(needs.hosts, 0x1p62));
+      const std::int64_t part = (largest_number(needs) + 1) / hosts;
+      std::string command = "idmint create NAME";
+      if (needs.digits) command += " --digits " + std::to_string(*needs.digits);
+      return {command + " --start 0 --max " + std::to_string(part - 1),
+              "on host k, from 0: --start k x " + std::to_string(part) +
+                  ", --max one less than the next host's start"};
+    }
+    case Id::kDigits:
+      return {"idmint next digits --digits " + std::to_string(needs.digits.value_or(0)), ""};
+    case Id::kCached:
+    case Id::kPermuted:
+    case Id::kRandom:
+      return {create + " --strategy " + std::string(source.name), ""};
+    default:
+      return {"idmint next " + std::string(source.name), ""};
+  }
+}
+
+Choice choice_of(const Candidate& source, const Needs& needs) {
+  Choice choice;
+  choice.source = source.name;
+  choice.about = source.about;
+  choice.guarantee = source.guarantee;
+  choice.order = source.order;
+  choice.space = space_of(source.id, needs);
+  std::tie(choice.command, choice.command_note) = command_of(source, needs);
+  choice.odds_of_a_repeat = odds_of(source.id, needs);
+  if (source.id == Id::kRandom) {
+    choice.odds_that_the_last_collides = odds_that_the_last_collides(needs.count, choice.space);
+    choice.redraws = expected_redraws(needs.count, choice.space);
+  }
+  choice.seconds_to_count = needs.count / needs.rate;
+  choice.seconds_to_end = choice.space / needs.rate;
+  choice.time_ends = time_ends(source.id);
+  if (source.kind == Kind::kWorker) {
+    choice.workers = layout_for(needs).workers;
+    choice.odds_of_shared_worker = odds_of_a_repeat(needs.hosts, *choice.workers);
+  }
+  choice.ids_per_second = ids_per_second(source.id, needs);
+  if (source.kind == Kind::kSequence && source.id != Id::kCached) {
+    choice.callers = callers_at_once(source.id, needs);
+  }
+  choice.store_writes_per_second = store_writes(source.id, needs);
+  choice.speed = speed_of(source.id, needs, choice);
+  choice.stored =
+      forms_of(source, needs, std::min(choice.space, static_cast<double>(kLargestValue)));
+  choice.index_gigabytes = stored_size(choice.stored.front(), needs);
+  choice.appends = source.appends;
+  choice.locality = source.locality;
+  choice.clock_goes_back = source.clock_goes_back;
+  choice.host_dies = source.host_dies;
+  choice.store_down = source.store_down;
+  return choice;
+}
+
+// ---- names
+
+template <class Value>
+struct Named {
+  std::string_view name;
+  Value value;
+};
+
+constexpr std::array kOrderings = {Named{"none", Ordering::kNone},
+                                   Named{"per-host", Ordering::kPerHost},
+                                   Named{"strict", Ordering::kStrict}};
+constexpr std::array kDatabases = {Named{"none", Database::kNone},
+                                   Named{"mongodb", Database::kMongodb},
+                                   Named{"postgresql", Database::kPostgresql},
+                                   Named{"mysql", Database::kMysql},
+                                   Named{"sqlite", Database::kSqlite},
+                                   Named{"redis", Database::kRedis}};
+
+template <class Value, std::size_t kSize>
+Result<Value> value_named(const std::array<Named<Value>, kSize>& values, std::string_view option,
+                          std::string_view name) {
+  std::string known;
+  for (const Named<Value>& row : values) {
+    if (row.name == name) return row.value;
+    known += (known.empty() ? "" : ", ") + std::string(row.name);
+  }
+  return std::unexpected(Error{Code::kInvalidArgument, std::string(option) + " is \"" +
+                                                           std::string(name.substr(0, 40)) +
+                                                           "\": give one of " + known});
+}
+
+}  // namespace
+
+Result<Ordering> ordering_named(std::string_view name) {
+  return value_named(kOrderings, "--order", name);
+}
+
+std::string_view name(Ordering ordering) noexcept {
+  return kOrderings[static_cast<std::size_t>(ordering)].name;
+}
+
+Result<Database> database_named(std::string_view name) {
+  return value_named(kDatabases, "--database", name);
+}
+
+std::string_view name(Database database) noexcept {
+  return kDatabases[static_cast<std::size_t>(database)].name;
+}
+
+Stored stored_integer(Database database, double largest, bool appends) {
+  const double bits = std::floor(std::log2(std::max(largest, 1.0))) + 1;
+  switch (database) {
+    case Database::kPostgresql:
+      return {"bigint", 8, (8 + 8 + 4) / fill_of(0.9, appends)};
+    case Database::kMysql:
+      return {"BIGINT", 8, 8 / fill_of(15.0 / 16, appends)};
+    case Database::kSqlite:  // a varint: 7 bits in each byte, 8 in the ninth
+      return {"INTEGER PRIMARY KEY", std::min(9.0, std::ceil(bits / 7)), 0};
+    case Database::kMongodb:  // type, "_id", zero, value; in the index a type, the bytes, an end
+      return {"int64", 5 + 8, (1 + std::ceil((bits + 1) / 8) + 1 + 4) / fill_of(0.9, appends)};
+    case Database::kRedis:
+    case Database::kNone:
+      return {"int64", 8, 8};
+  }
+  return {};
+}
+
+Stored stored_binary(Database database, int bytes, bool appends, bool object_id) {
+  const double n = bytes;
+  const std::string size = std::to_string(bytes);
+  switch (database) {
+    case Database::kPostgresql:
+      if (bytes == 16) return {"uuid", 16, (8 + 16 + 4) / fill_of(0.9, appends)};
+      return {"bytea", n + 1, (8 + aligned(n + 1) + 4) / fill_of(0.9, appends)};
+    case Database::kMysql:
+      return {"BINARY(" + size + ")", n, n / fill_of(15.0 / 16, appends)};
+    case Database::kSqlite:
+      return {"BLOB(" + size + ")", n + 1, (n + 4 + 5) / fill_of(1, appends)};
+    case Database::kMongodb:
+      if (object_id) return {"ObjectId", 5 + n, (1 + n + 1 + 4) / fill_of(0.9, appends)};
+      return {bytes == 16 ? "binary, subtype 4" : "binary", 5 + 4 + 1 + n,
+              (3 + n + 1 + 4) / fill_of(0.9, appends)};
+    case Database::kRedis:
+    case Database::kNone:
+      return {"binary, " + size + " bytes", n, n};
+  }
+  return {};
+}
+
+Stored stored_text(Database database, int chars, bool appends) {
+  const double n = chars;
+  const std::string size = std::to_string(chars);
+  switch (database) {
+    case Database::kPostgresql:
+      return {"text, " + size, n + 1, (8 + aligned(n + 1) + 4) / fill_of(0.9, appends)};
+    case Database::kMysql:
+      return {"CHAR(" + size + ") ascii", n, n / fill_of(15.0 / 16, appends)};
+    case Database::kSqlite:
+      return {"TEXT, " + size, n + 1, (n + 4 + 5) / fill_of(1, appends)};
+    case Database::kMongodb:
+      return {"string, " + size, 5 + 4 + n + 1, (1 + n + 1 + 1 + 4) / fill_of(0.9, appends)};
+    case Database::kRedis:  // 3 bytes of header and a zero, in the allocator's steps of 8
+      return {"key of " + size, aligned(n + 4), 24 + 8};
+    case Database::kNone:
+      return {"text, " + size, n, n};
+  }
+  return {};
+}
+
+Plan make_plan(const Needs& needs, Instant now) {
+  Plan plan;
+  plan.storage_note = note_of(needs.database);
+  std::array<bool, kCandidates.size()> placed{};
+  for (const Rule& rule : kRules) {
+    bool& done = placed[static_cast<std::size_t>(rule.id)];
+    if (done || !rule.applies(needs)) continue;
+    done = true;
+    const Candidate& source = candidate(rule.id);
+    Choice choice = choice_of(source, needs);
+    for (const Objection& objection : kObjections) {
+      choice.reason = objection.says(source, needs, choice, now);
+      if (!choice.reason.empty()) break;
+    }
+    if (choice.reason.empty()) {
+      choice.reason = rule.reason;
+      plan.fitting.push_back(std::move(choice));
+    } else {
+      plan.unfitting.push_back(std::move(choice));
+    }
+  }
+  return plan;
+}
+
+}  // namespace idmint::cli

@@ -1,0 +1,107 @@
+// From needs to a source: what fits, what does not, and why. Rules and arithmetic only; nothing is
+// opened and nothing is printed.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "idmint/clock.h"
+#include "idmint/result.h"
+#include "idmint/source.h"
+
+namespace idmint::cli {
+
+enum class Ordering : std::uint8_t {
+  kNone,
+  kPerHost,  // of two ids of one host the later one is the larger
+  kStrict,   // of any two ids, on all hosts
+};
+// "none", "per-host", "strict". kInvalidArgument, with the names there are.
+[[nodiscard]] Result<Ordering> ordering_named(std::string_view name);
+[[nodiscard]] std::string_view name(Ordering ordering) noexcept;
+
+// Where the ids will be the key of a table or collection.
+enum class Database : std::uint8_t { kNone, kMongodb, kPostgresql, kMysql, kSqlite, kRedis };
+[[nodiscard]] Result<Database> database_named(std::string_view name);
+[[nodiscard]] std::string_view name(Database database) noexcept;
+
+struct Needs {
+  std::optional<int> digits{};  // exactly that many printed decimal digits, 1 to 36
+  std::optional<int> bits{};    // at most that many bits, 1 to 160
+  double count = 1e9;           // ids in all
+  double hosts = 1;             // with one generating process each
+  double rate = 1000;           // ids in a second, of all hosts together
+  Ordering order = Ordering::kNone;
+  Database database = Database::kNone;
+  bool unguessable = false;   // who knows some ids cannot tell others
+  bool shared_store = false;  // there is a store that all hosts reach
+  std::chrono::nanoseconds round_trip = std::chrono::milliseconds{25};  // of that store, durable
+};
+
+// The id as a database keeps it. Bytes without what every row has anyway.
+struct Stored {
+  std::string type{};      // "uuid", "BINARY(16)"
+  double row_bytes = 0;    // of the value in its row or document
+  double index_bytes = 0;  // in the index over it; see Plan::storage_note
+};
+
+struct Choice {
+  std::string source{};  // "uuid7", "cached"
+  std::string about{};
+  std::string reason{};  // why this one, or why not
+  Guarantee guarantee = Guarantee::kPractical;
+  std::string order{};
+  std::string command{};       // that makes it; or makes one id, where nothing is to be made
+  std::string command_note{};  // what to change in it from host to host
+
+  double space = 0;  // how many ids there are
+  // Of sources that coordinate nothing: of any repeat among all ids; at most that.
+  std::optional<double> odds_of_a_repeat{};
+  // Of random ids under a unique key: that the last one meets another, and how often all do.
+  std::optional<double> odds_that_the_last_collides{};
+  std::optional<double> redraws{};
+  double seconds_to_count = 0;                    // until Needs::count is reached, at the rate
+  double seconds_to_end = 0;                      // until all ids are used up, at the rate
+  std::optional<Instant> time_ends{};             // of the timestamps
+  std::optional<double> workers{};                // worker ids there are, each for one generator
+  std::optional<double> odds_of_shared_worker{};  // if they were hashed from hardware addresses
+
+  double ids_per_second = 0;           // possible, of all hosts together
+  std::optional<double> callers{};     // that must wait at a time to reach the rate; or batches
+  double store_writes_per_second = 0;  // at the rate
+  std::string speed{};
+
+  std::vector<Stored> stored{};
+  double index_gigabytes = 0;  // of Needs::count ids, in the first of these forms
+  bool appends = false;        // whether new ids go to a few places of an index, or to all of it
+  std::string locality{};
+  std::string clock_goes_back{};
+  std::string host_dies{};
+  std::string store_down{};
+};
+
+struct Plan {
+  // What fits, the recommended one first; empty when nothing does.
+  std::vector<Choice> fitting{};
+  std::vector<Choice> unfitting{};
+  std::string storage_note{};  // what the bytes of the database rest on
+};
+
+[[nodiscard]] Plan make_plan(const Needs& needs, Instant now);
+
+// ---- parts, for tests
+
+// How full a B-tree's pages are: where keys arrive in their order, and in any (log 2).
+inline constexpr double kRandomFill = 0.69;
+
+[[nodiscard]] Stored stored_integer(Database database, double largest, bool appends);
+// Of `bytes` bytes: 12 (ObjectId, xid), 16 (UUID, ULID), 20 (KSUID).
+[[nodiscard]] Stored stored_binary(Database database, int bytes, bool appends,
+                                   bool object_id = false);
+[[nodiscard]] Stored stored_text(Database database, int chars, bool appends);
+
+}  // namespace idmint::cli

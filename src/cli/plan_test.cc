@@ -1,0 +1,341 @@
+#include "cli/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace idmint::cli {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr Instant kNow = Instant{1'800'000'000s};  // 2027-01-15
+
+std::string recommended(const Needs& needs) {
+  const Plan plan = make_plan(needs, kNow);
+  return plan.fitting.empty() ? "" : plan.fitting.front().source;
+}
+
+const Choice* find(const std::vector<Choice>& choices, std::string_view source) {
+  const auto found = std::ranges::find(choices, source, &Choice::source);
+  return found == choices.end() ? nullptr : &*found;
+}
+
+Choice fitting(const Needs& needs, std::string_view source) {
+  const Plan plan = make_plan(needs, kNow);
+  const Choice* const choice = find(plan.fitting, source);
+  EXPECT_NE(choice, nullptr) << source;
+  return choice != nullptr ? *choice : Choice{};
+}
+
+// Why not; empty when it fits.
+std::string objection(const Needs& needs, std::string_view source) {
+  const Plan plan = make_plan(needs, kNow);
+  const Choice* const choice = find(plan.unfitting, source);
+  return choice != nullptr ? choice->reason : "";
+}
+
+Needs twelve_digits() {
+  return {.digits = 12, .count = 1e9, .hosts = 40, .rate = 5e4, .shared_store = true};
+}
+
+// ---- the rules, one by one
+
+TEST(Plan, StrictOrderTakesOneCounter) {
+  Needs needs{.hosts = 40, .order = Ordering::kStrict, .shared_store = true};
+  EXPECT_EQ(recommended(needs), "counter");
+  EXPECT_EQ(make_plan(needs, kNow).fitting.size(), 1u);
+  needs.digits = 12;
+  EXPECT_EQ(recommended(needs), "counter");
+  needs.shared_store = false;
+  EXPECT_EQ(recommended(needs), "") << "nothing orders 40 hosts that share no store";
+  needs.hosts = 1;
+  EXPECT_EQ(recommended(needs), "counter");
+}
+
+TEST(Plan, UnguessableNumbersAreClaimed) {
+  Needs needs = twelve_digits();
+  needs.unguessable = true;
+  const Plan plan = make_plan(needs, kNow);
+  ASSERT_EQ(plan.fitting.size(), 1u);
+  EXPECT_EQ(plan.fitting.front().source, "random");
+  EXPECT_THAT(objection(needs, "permuted"), HasSubstr("no encryption"));
+  EXPECT_THAT(objection(needs, "cached"), HasSubstr("can tell others"));
+}
+
+// n^2 / (2 x 10^digits) is below 1 in a million from 24 digits on, for 10^9 ids.
+TEST(Plan, ManyRandomDigitsNeedNoStore) {
+  Needs needs;
+  needs.count = 1e9;
+  needs.hosts = 40;
+  needs.unguessable = true;
+  for (const int digits : {12, 23}) {
+    needs.digits = digits;
+    EXPECT_TRUE(make_plan(needs, kNow).fitting.empty()) << digits;
+    EXPECT_THAT(objection(needs, "digits"), HasSubstr("above 1 in a million")) << digits;
+  }
+  needs.digits = 24;
+  const Choice choice = make_plan(needs, kNow).fitting.at(0);
+  EXPECT_EQ(choice.source, "digits");
+  EXPECT_EQ(choice.command, "idmint next digits --digits 24");
+  EXPECT_NEAR(*choice.odds_of_a_repeat, 5e-7, 1e-9);
+  ASSERT_EQ(choice.stored.size(), 1u);  // 24 digits are no integer of 64 bits
+  EXPECT_THAT(choice.stored[0].type, HasSubstr("24"));
+  needs.shared_store = true;
+  EXPECT_EQ(make_plan(needs, kNow).fitting.at(0).source, "random");
+  needs.digits = std::nullopt;
+  EXPECT_THAT(objection(needs, "digits"), HasSubstr("--digits"));
+}
+
+TEST(Plan, UnguessableIdsAreVersion4) {
+  EXPECT_EQ(recommended({.hosts = 40, .unguessable = true}), "uuid4");
+  EXPECT_THAT(objection({.unguessable = true}, "uuid7"), HasSubstr("can tell others"));
+}
+
+TEST(Plan, NumbersOfOneHostComeFromItsCounter) {
+  Needs needs{.digits = 12, .hosts = 1, .rate = 5e4, .round_trip = 1ms};
+  EXPECT_EQ(recommended(needs), "counter");
+  needs.rate = 1e6;  // 1500 callers would wait
+  EXPECT_EQ(recommended(needs), "cached");
+  EXPECT_THAT(objection(needs, "counter for each host"), HasSubstr("same as counter"));
+}
+
+TEST(Plan, NumbersWithRoomForATimeAreSnowflakes) {
+  EXPECT_EQ(recommended({.bits = 64, .hosts = 40}), "snowflake");
+  EXPECT_EQ(recommended({.bits = 63, .hosts = 40, .order = Ordering::kPerHost}), "snowflake");
+  const Choice js_safe = fitting({.bits = 53, .hosts = 40}, "snowflake");
+  EXPECT_EQ(js_safe.workers, 64);
+  EXPECT_THAT(js_safe.command, HasSubstr("js-safe"));
+  EXPECT_EQ(js_safe.ids_per_second, 40 * 64e3);
+  EXPECT_THAT(objection({.bits = 52, .hosts = 40}, "snowflake"), HasSubstr("53 bits"));
+  EXPECT_THAT(objection({.bits = 53, .hosts = 65}, "snowflake"), HasSubstr("64 worker ids"));
+  EXPECT_THAT(objection({.bits = 63, .hosts = 1025}, "snowflake"), HasSubstr("1,024 worker ids"));
+}
+
+TEST(Plan, NumbersInOrderPerHostComeFromOneCounter) {
+  Needs needs = twelve_digits();
+  needs.order = Ordering::kPerHost;
+  EXPECT_EQ(recommended(needs), "counter");
+  EXPECT_THAT(objection(needs, "cached"), HasSubstr("each thread only"));
+  EXPECT_THAT(objection(needs, "striped"), HasSubstr("do not come in their order"));
+}
+
+TEST(Plan, NumbersWithoutASharedStoreAreDealtOutInBlocks) {
+  Needs needs = twelve_digits();
+  needs.shared_store = false;
+  const Plan plan = make_plan(needs, kNow);
+  ASSERT_EQ(plan.fitting.size(), 1u);
+  const Choice& choice = plan.fitting.front();
+  EXPECT_EQ(choice.source, "counter for each host");
+  EXPECT_EQ(choice.command, "idmint create NAME --digits 12 --start 0 --max 24999999999");
+  EXPECT_THAT(choice.command_note, HasSubstr("k x 25000000000"));
+  EXPECT_EQ(choice.callers, 75) << "its store is near, whatever the round trip of a shared one";
+  EXPECT_THAT(objection(needs, "cached"), HasSubstr("all 40 hosts"));
+}
+
+TEST(Plan, BlocksOfAllHostsFit) {
+  // The largest next value is 2^63 - 1, so there are as many: 2^63 - 1 = 40 x 230584300921369395
+  // + 7.
+  EXPECT_EQ(fitting({.bits = 64, .hosts = 40}, "counter for each host").command,
+            "idmint create NAME --start 0 --max 230584300921369394");
+}
+
+TEST(Plan, NumbersOfManyHostsAreCached) {
+  const Plan plan = make_plan(twelve_digits(), kNow);
+  std::vector<std::string> order;
+  for (const Choice& choice : plan.fitting) order.push_back(choice.source);
+  EXPECT_THAT(order, ElementsAre("cached", "counter", "striped", "interleaved", "permuted",
+                                 "random", "counter for each host"));
+  const Choice& cached = plan.fitting.front();
+  EXPECT_EQ(cached.command, "idmint create NAME --digits 12 --strategy cached");
+  EXPECT_EQ(plan.fitting[2].command, "idmint create NAME --digits 12 --stripes 1000");
+  EXPECT_EQ(cached.store_writes_per_second, 4);
+  EXPECT_EQ(cached.seconds_to_count, 2e4);
+  EXPECT_NEAR(cached.seconds_to_end, 2e7, 1);
+}
+
+TEST(Plan, SqliteOnOneHostTakesAnInteger) {
+  EXPECT_EQ(recommended({.hosts = 1, .database = Database::kSqlite}), "counter");
+  EXPECT_EQ(recommended({.hosts = 2, .database = Database::kSqlite}), "uuid7");
+}
+
+TEST(Plan, MongodbTakesItsOwnType) {
+  EXPECT_EQ(recommended({.hosts = 40, .database = Database::kMongodb}), "object-id");
+  EXPECT_EQ(recommended({.hosts = 40, .order = Ordering::kPerHost, .database = Database::kMongodb}),
+            "uuid7");
+  // 40 random bits are too few for very many processes.
+  EXPECT_EQ(recommended({.hosts = 5000, .database = Database::kMongodb}), "uuid7");
+  EXPECT_THAT(objection({.hosts = 5000, .database = Database::kMongodb}, "object-id"),
+              HasSubstr("odds of a repeat"));
+}
+
+TEST(Plan, WithoutAWidthVersion7) {
+  for (const Database database : {Database::kNone, Database::kPostgresql, Database::kMysql}) {
+    EXPECT_EQ(recommended({.hosts = 40, .database = database}), "uuid7");
+  }
+  EXPECT_EQ(recommended({.bits = 128}), "uuid7");
+  EXPECT_EQ(recommended({.hosts = 40, .order = Ordering::kPerHost}), "uuid7");
+  EXPECT_THAT(objection({.hosts = 40}, "cached"), HasSubstr("all 40 hosts"));
+}
+
+// ---- what is refused
+
+TEST(Plan, TooManyForTheNumbers) {
+  Needs needs = twelve_digits();
+  needs.digits = 8;
+  EXPECT_TRUE(make_plan(needs, kNow).fitting.empty());
+  EXPECT_THAT(objection(needs, "cached"), HasSubstr("only 99,999,999"));
+  needs.count = 9e7;
+  EXPECT_EQ(recommended(needs), "cached");
+  EXPECT_THAT(objection(needs, "random"), HasSubstr("90 % used up"));
+  needs.count = 4e7;
+  EXPECT_EQ(objection(needs, "random"), "");
+  EXPECT_THAT(objection({.bits = 8, .count = 100, .hosts = 1}, "striped"), HasSubstr("too few"));
+}
+
+TEST(Plan, TooFast) {
+  EXPECT_THAT(objection({.bits = 53, .hosts = 1, .rate = 65e3}, "snowflake"),
+              HasSubstr("at most 64,000/s"));
+  EXPECT_EQ(objection({.bits = 53, .hosts = 1, .rate = 64e3}, "snowflake"), "");
+  EXPECT_THAT(objection({.hosts = 1, .rate = 2e7}, "object-id"), HasSubstr("at most 16,777,216/s"));
+}
+
+TEST(Plan, TheEndOfTime) {
+  // 2^41 ms after 2015: 2084-09-06; at 10 ids a second 10^10 take 31 years, 10^11 ten times that.
+  EXPECT_EQ(objection({.bits = 63, .count = 1e10, .hosts = 2, .rate = 10}, "snowflake"), "");
+  EXPECT_THAT(objection({.bits = 63, .count = 1e11, .hosts = 2, .rate = 10}, "snowflake"),
+              HasSubstr("time ends before the last id"));
+  EXPECT_EQ(fitting({.bits = 63, .hosts = 2}, "snowflake").time_ends,
+            Instant{1420070400000ms} + 2199023255551ms);
+}
+
+TEST(Plan, NoDecimalDigits) {
+  EXPECT_THAT(objection(twelve_digits(), "uuid7"), HasSubstr("letters"));
+  EXPECT_THAT(objection(twelve_digits(), "snowflake"), HasSubstr("18 or 19 digits"));
+  EXPECT_THAT(objection({.bits = 64}, "uuid4"), HasSubstr("128 bits"));
+}
+
+// ---- arithmetic
+
+TEST(Plan, OddsOfWhatIsNotCoordinated) {
+  const Needs needs{.count = 1e9, .hosts = 40, .rate = 5e4};
+  const auto odds = [&](std::string_view source) {
+    return *fitting(needs, source).odds_of_a_repeat;
+  };
+  EXPECT_NEAR(odds("uuid4") / (1e9 * (1e9 - 1) / 2 / 0x1p122), 1, 1e-12);
+  // 50 ids in a millisecond, 25 pairs for each id, 39 of 40 with another host's.
+  EXPECT_NEAR(odds("uuid7") / (1e9 * 25 * 39 / 40 / 0x1p73), 1, 1e-12);
+  EXPECT_NEAR(odds("ulid") / (1e9 * 25 * 39 / 40 / 0x1p80), 1, 1e-12);
+  EXPECT_NEAR(odds("ksuid") / (1e9 * 25'000 / 0x1p128), 1, 1e-12);
+  EXPECT_NEAR(odds("object-id") / (40 * 39 / 2 / 0x1p40), 1, 1e-9);
+  EXPECT_THAT(objection(needs, "xid"), HasSubstr("1 in 21,510"));  // 780 pairs of 2^24 machines
+  EXPECT_EQ(*fitting({.hosts = 1}, "uuid7").odds_of_a_repeat, 0) << "a host's own never meet";
+}
+
+TEST(Plan, RandomNumbersAndTheirRedraws) {
+  const Choice random = fitting(twelve_digits(), "random");
+  EXPECT_NEAR(*random.odds_that_the_last_collides, 0.001, 1e-8);
+  EXPECT_NEAR(*random.redraws, 500'334, 1);
+  EXPECT_EQ(random.odds_of_a_repeat, std::nullopt) << "claimed: none repeats";
+}
+
+TEST(Plan, WorkerIdsHashedFromAddresses) {
+  long double different = 1;
+  for (int i = 1; i < 40; ++i) different *= 1 - i / 1024.0L;
+  EXPECT_NEAR(*fitting({.bits = 63, .hosts = 40}, "snowflake").odds_of_shared_worker,
+              static_cast<double>(1 - different), 1e-14);
+}
+
+TEST(Plan, CallersThatAreCombined) {
+  // Half a round to wait for the one under way, and one of its own: 37.5 ms at 50,000/s.
+  const Choice counter = fitting(twelve_digits(), "counter");
+  EXPECT_EQ(counter.callers, 1875);
+  EXPECT_THAT(counter.speed, HasSubstr("one caller 40/s"));
+  EXPECT_EQ(counter.store_writes_per_second, 1600);
+  EXPECT_NEAR(counter.ids_per_second, 40 * 1e6 / 0.0375, 1);
+  EXPECT_EQ(fitting(twelve_digits(), "striped").store_writes_per_second, 5e4);
+  EXPECT_EQ(fitting(twelve_digits(), "cached").callers, std::nullopt);
+}
+
+// ---- bytes
+
+TEST(Plan, BytesInPostgresql) {
+  const Stored integer = stored_integer(Database::kPostgresql, 1e12, true);
+  EXPECT_EQ(integer.row_bytes, 8);
+  EXPECT_NEAR(integer.index_bytes, 20 / 0.9, 1e-9);
+  const Stored uuid = stored_binary(Database::kPostgresql, 16, false);
+  EXPECT_EQ(uuid.type, "uuid");
+  EXPECT_EQ(uuid.row_bytes, 16);
+  EXPECT_NEAR(uuid.index_bytes, 28 / kRandomFill, 1e-9);
+  const Stored text = stored_text(Database::kPostgresql, 36, true);
+  EXPECT_EQ(text.row_bytes, 37);
+  EXPECT_NEAR(text.index_bytes, (8 + 40 + 4) / 0.9, 1e-9);
+}
+
+TEST(Plan, BytesInMysql) {
+  EXPECT_EQ(stored_integer(Database::kMysql, 1e12, true).row_bytes, 8);
+  EXPECT_EQ(stored_binary(Database::kMysql, 16, true).type, "BINARY(16)");
+  EXPECT_NEAR(stored_binary(Database::kMysql, 16, true).index_bytes, 16 * 16 / 15.0, 1e-9);
+  EXPECT_NEAR(stored_text(Database::kMysql, 36, false).index_bytes, 36 / kRandomFill, 1e-9);
+}
+
+TEST(Plan, BytesInSqlite) {
+  EXPECT_EQ(stored_integer(Database::kSqlite, 127, true).row_bytes, 1);
+  EXPECT_EQ(stored_integer(Database::kSqlite, 128, true).row_bytes, 2);
+  EXPECT_EQ(stored_integer(Database::kSqlite, 1e12 - 1, true).row_bytes, 6);
+  EXPECT_EQ(stored_integer(Database::kSqlite, 0x1p62, true).row_bytes, 9);
+  EXPECT_EQ(stored_integer(Database::kSqlite, 1e12, true).index_bytes, 0);
+  EXPECT_EQ(stored_binary(Database::kSqlite, 16, true).index_bytes, 25);
+}
+
+TEST(Plan, BytesInMongodb) {
+  EXPECT_EQ(stored_integer(Database::kMongodb, 1e9, true).row_bytes, 13);
+  EXPECT_EQ(stored_binary(Database::kMongodb, 12, true, true).row_bytes, 17);
+  EXPECT_EQ(stored_binary(Database::kMongodb, 16, true).row_bytes, 26);
+  EXPECT_EQ(stored_text(Database::kMongodb, 24, true).row_bytes, 34);
+}
+
+TEST(Plan, BytesInRedisAndBare) {
+  EXPECT_EQ(stored_text(Database::kRedis, 36, true).row_bytes, 40);
+  EXPECT_EQ(stored_text(Database::kRedis, 12, true).row_bytes, 16);
+  EXPECT_EQ(stored_binary(Database::kNone, 16, true).row_bytes, 16);
+  const Choice cached = fitting({.digits = 12, .hosts = 1, .database = Database::kRedis}, "cached");
+  ASSERT_EQ(cached.stored.size(), 1u);
+  EXPECT_EQ(cached.stored.front().type, "key of 12");
+}
+
+TEST(Plan, EveryChoiceSaysEverything) {
+  for (const Needs& needs : {twelve_digits(), Needs{.hosts = 40}, Needs{.bits = 63, .hosts = 3}}) {
+    const Plan plan = make_plan(needs, kNow);
+    EXPECT_EQ(plan.fitting.size() + plan.unfitting.size(), 15u);
+    for (const auto* const choices : {&plan.fitting, &plan.unfitting}) {
+      for (const Choice& choice : *choices) {
+        for (const std::string& text :
+             {choice.about, choice.reason, choice.order, choice.command, choice.speed,
+              choice.locality, choice.clock_goes_back, choice.host_dies, choice.store_down}) {
+          EXPECT_FALSE(text.empty()) << choice.source;
+        }
+        EXPECT_FALSE(choice.stored.empty());
+      }
+    }
+  }
+}
+
+TEST(Plan, Names) {
+  for (const std::string_view text : {"none", "per-host", "strict"}) {
+    EXPECT_EQ(name(*ordering_named(text)), text);
+  }
+  for (const std::string_view text :
+       {"none", "mongodb", "postgresql", "mysql", "sqlite", "redis"}) {
+    EXPECT_EQ(name(*database_named(text)), text);
+  }
+  EXPECT_THAT(ordering_named("any").error().message, HasSubstr("none, per-host, strict"));
+  EXPECT_THAT(database_named("oracle").error().message, HasSubstr("postgresql"));
+}
+
+}  // namespace
+}  // namespace idmint::cli

@@ -1,0 +1,273 @@
+// plan: what fits the needs, told on 80 columns.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/json.h"
+#include "cli/plan.h"
+#include "cli/quantity.h"
+#include "idmint/clock.h"
+#include "idmint/store.h"
+
+namespace idmint::cli {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// Of the stores of this build, those that several hosts can share.
+bool has_shared_store() {
+  constexpr std::array of_one_host = {std::string_view{"sqlite"}, std::string_view{"memory"}};
+  return std::ranges::any_of(store_kinds(), [&](const StoreKind& kind) {
+    return std::ranges::find(of_one_host, kind.scheme) == of_one_host.end();
+  });
+}
+
+// The message says which option it is about.
+template <class Value>
+Result<Value> of_option(std::string_view option, Result<Value> value) {
+  if (!value) value.error().message = std::string(option) + ": " + value.error().message;
+  return value;
+}
+
+Result<int> read_width(std::string_view option, const std::string& text, int most) {
+  const Result<double> width = of_option(option, parse_count(text));
+  if (!width) return std::unexpected(width.error());
+  if (*width > most) {
+    return std::unexpected(
+        Error{Code::kInvalidArgument, std::string(option) + " is \"" + shortened(text) +
+                                          "\": give a whole number, 1 to " + std::to_string(most)});
+  }
+  return static_cast<int>(*width);
+}
+
+Result<Needs> read_needs(const PlanArguments& given) {
+  Needs needs;
+  if (!given.digits.empty() && !given.bits.empty()) {
+    return std::unexpected(
+        Error{Code::kInvalidArgument, "--digits and --bits both say how wide an id is: give one"});
+  }
+  // Each row: where it goes, and what was read.
+  const Result<double> count = of_option("--count", parse_count(given.count));
+  const Result<double> hosts = of_option("--hosts", parse_count(given.hosts));
+  const Result<double> rate = of_option("--rate", parse_rate(given.rate));
+  for (const Result<double>* const value : {&count, &hosts, &rate}) {
+    if (!*value) return std::unexpected(value->error());
+  }
+  needs.count = *count;
+  needs.hosts = *hosts;
+  needs.rate = *rate;
+  if (!given.digits.empty()) {
+    const Result<int> digits = read_width("--digits", given.digits, 36);
+    if (!digits) return std::unexpected(digits.error());
+    needs.digits = *digits;
+  }
+  if (!given.bits.empty()) {
+    const Result<int> bits = read_width("--bits", given.bits, 160);
+    if (!bits) return std::unexpected(bits.error());
+    needs.bits = *bits;
+  }
+  const Result<Ordering> order = ordering_named(given.order);
+  if (!order) return std::unexpected(order.error());
+  needs.order = *order;
+  const Result<Database> database = database_named(given.database);
+  if (!database) return std::unexpected(database.error());
+  needs.database = *database;
+  needs.round_trip = needs.hosts > 1 ? 25ms : 1ms;
+  if (!given.round_trip.empty()) {
+    const auto round_trip = of_option("--round-trip", parse_duration(given.round_trip));
+    if (!round_trip) return std::unexpected(round_trip.error());
+    if (*round_trip < 1us) {
+      return std::unexpected(
+          Error{Code::kInvalidArgument, "--round-trip is below 1us, which no durable store is"});
+    }
+    needs.round_trip = *round_trip;
+  }
+  needs.unguessable = given.unguessable;
+  needs.shared_store = given.shared_store || has_shared_store();
+  return needs;
+}
+
+// ---- text
+
+constexpr std::size_t kWidth = 80;
+
+// The text in lines that end before column 80: the first begins with `line`, the others are
+// indented.
+void print_wrapped(Output& out, std::string line, std::size_t indent, std::string_view text) {
+  while (!text.empty()) {
+    std::size_t part = text.size();
+    const std::size_t room = kWidth - 1 - line.size();
+    if (part > room) {
+      part = text.rfind(' ', room);
+      if (part == std::string_view::npos || part == 0) part = std::min(text.find(' '), text.size());
+    }
+    out.write(line + std::string(text.substr(0, part)) + "\n");
+    text.remove_prefix(std::min(part + 1, text.size()));
+    line.assign(indent, ' ');
+  }
+}
+
+void print_fact(Output& out, std::string_view label, std::string_view text) {
+  constexpr std::size_t indent = 16;
+  std::string line = "  " + std::string(label);
+  line.resize(std::max(indent, line.size() + 1), ' ');
+  print_wrapped(out, std::move(line), indent, text);
+}
+
+// Those with one reason together.
+void print_unfitting(Output& out, const std::vector<Choice>& choices) {
+  std::vector<std::pair<std::string, std::string>> reasons;  // sources, reason
+  for (const Choice& choice : choices) {
+    const auto same =
+        std::ranges::find(reasons, choice.reason, &std::pair<std::string, std::string>::second);
+    if (same == reasons.end()) {
+      reasons.emplace_back(choice.source, choice.reason);
+    } else {
+      same->first += ", " + choice.source;
+    }
+  }
+  for (auto& [sources, reason] : reasons) {
+    sources.append(": ").append(reason);
+    print_wrapped(out, "  ", 4, sources);
+  }
+}
+
+std::string one_digit(double bytes) {
+  const double tenths = std::round(bytes * 10);
+  std::string text = std::to_string(static_cast<long long>(tenths) / 10);
+  if (const auto rest = static_cast<long long>(tenths) % 10; rest != 0) {
+    text += "." + std::to_string(rest);
+  }
+  return text;
+}
+
+std::string repeats(const Choice& choice) {
+  if (choice.odds_of_a_repeat) {
+    return *choice.odds_of_a_repeat == 0
+               ? "none: a host's own ids never meet"
+               : "any repeat among all of them: " + print_odds(*choice.odds_of_a_repeat);
+  }
+  std::string text = "none";
+  if (choice.guarantee == Guarantee::kUniqueIfConfigured) {
+    text += choice.workers ? ", if no two generators use one worker id" : ", if no two blocks meet";
+  }
+  if (choice.redraws && choice.odds_that_the_last_collides) {
+    text += ": each is claimed; the last insert collides with " +
+            print_percent(*choice.odds_that_the_last_collides) + ", about " +
+            print_count(std::round(*choice.redraws)) + " redraws in all";
+  }
+  return text;
+}
+
+std::string lasts(const Needs& needs, const Choice& choice) {
+  std::string text =
+      print_count(needs.count) + " ids take " + print_duration(choice.seconds_to_count);
+  constexpr double kNobodyWaits = 1000 * 365.25 * 86'400;
+  if (choice.seconds_to_end < kNobodyWaits) {
+    text += "; all " + print_count(choice.space) + " take " + print_duration(choice.seconds_to_end);
+  }
+  if (choice.time_ends) text += "; its time ends " + format_time(*choice.time_ends).substr(0, 10);
+  return text;
+}
+
+std::string bytes(const Choice& choice) {
+  std::string text;
+  for (const Stored& form : choice.stored) {
+    text += (text.empty() ? "" : "; ") + form.type + ": " + one_digit(form.row_bytes) +
+            " in the row, " +
+            (form.index_bytes == 0 ? "no index" : one_digit(form.index_bytes) + " in the index");
+  }
+  return text;
+}
+
+void print_choice(Output& out, const Needs& needs, const Choice& choice) {
+  print_fact(out, "what", choice.about);
+  print_fact(out, "why", choice.reason);
+  out.write("  command       " + choice.command + "\n");  // in one piece, to be copied
+  if (!choice.command_note.empty()) print_fact(out, "", choice.command_note);
+  print_fact(out, "guarantee", std::string(name(choice.guarantee)) + "; in order: " + choice.order);
+  print_fact(out, "repeats", repeats(choice));
+  print_fact(out, "lasts", lasts(needs, choice));
+  if (choice.workers && choice.odds_of_shared_worker) {
+    print_fact(out, "worker ids",
+               print_count(needs.hosts) + " of " + print_count(*choice.workers) + " used" +
+                   (needs.hosts > 1
+                        ? "; hashed from hardware addresses, two of them would share "
+                          "one with odds of " +
+                              print_odds(*choice.odds_of_shared_worker) + ": give them out instead"
+                        : ""));
+  }
+  print_fact(out, "speed", choice.speed);
+  if (choice.store_writes_per_second >= 0.5) {
+    print_fact(
+        out, "store",
+        print_count(std::round(choice.store_writes_per_second)) + " writes a second at that rate");
+  }
+  print_fact(out, "bytes per id",
+             bytes(choice) +
+                 (choice.index_gigabytes > 0
+                      ? "; " + one_digit(choice.index_gigabytes) + " GB of index for all of them"
+                      : ""));
+  print_fact(out, "inserts", choice.locality);
+  print_fact(out, "clock back", choice.clock_goes_back);
+  print_fact(out, "host dies", choice.host_dies);
+  print_fact(out, "store down", choice.store_down);
+}
+
+std::string told(const Needs& needs) {
+  std::string text = print_count(needs.count) + " ids";
+  if (needs.digits) text += " of exactly " + std::to_string(*needs.digits) + " digits";
+  if (needs.bits) text += " of at most " + std::to_string(*needs.bits) + " bits";
+  text += ", " + print_count(needs.hosts) + (needs.hosts == 1 ? " host" : " hosts") + ", " +
+          print_rate(needs.rate) + " in all, order " + std::string(name(needs.order)) +
+          ", database " + std::string(name(needs.database));
+  if (needs.unguessable) text += ", unguessable";
+  return text + "; a store that takes " +
+         print_duration(std::chrono::duration<double>(needs.round_trip).count());
+}
+
+}  // namespace
+
+Result<void> run_plan(Context& context) {
+  const Result<Needs> needs = read_needs(context.arguments.plan);
+  if (!needs) return std::unexpected(needs.error());
+  const Plan plan = make_plan(*needs, system_clock().now());
+  Output& out = context.out;
+  const auto refused = [&]() -> Result<void> {
+    if (!plan.fitting.empty()) return {};
+    return std::unexpected(
+        Error{Code::kFailedPrecondition,
+              "nothing fits all of these needs: see what stands in the way of each, and ask for "
+              "less"});
+  };
+  if (context.arguments.json) {
+    out.write(json_plan(*needs, plan) + "\n");
+    return refused();
+  }
+  const std::string_view bold = out.coloured() ? "\x1b[1m" : "";
+  const std::string_view plain = out.coloured() ? "\x1b[0m" : "";
+  const auto heading = [&](const std::string& text) {
+    out.write("\n" + std::string(bold) + text + std::string(plain) + "\n");
+  };
+  print_fact(out, "needs", told(*needs));
+  print_fact(out, "bytes", plan.storage_note);
+  for (std::size_t i = 0; i < plan.fitting.size(); ++i) {
+    const Choice& choice = plan.fitting[i];
+    heading(i == 0 ? "RECOMMENDED: " + choice.source
+                   : std::to_string(i + 1) + ". " + choice.source);
+    print_choice(out, *needs, choice);
+  }
+  if (!plan.unfitting.empty()) {
+    heading("Does not fit");
+    print_unfitting(out, plan.unfitting);
+  }
+  return refused();
+}
+
+}  // namespace idmint::cli

@@ -1,0 +1,35 @@
+// Quantities as people write them, read and printed: 1e9, 50k/s, 10 %, 90d.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include "idmint/result.h"
+
+namespace idmint::cli {
+
+// How many: 1000, 1_000, 1e9, 10^9, 50k, 2.5M, 1G, 1T; a whole number from 1 to 1e36.
+// Here and below: kInvalidArgument, with what can be given instead.
+[[nodiscard]] Result<double> parse_count(std::string_view text);
+// How many in a second: a count, also with a fraction, then /s, /min, /h or /d: 50k/s, 2M/h. From
+// one in a year to 1e15/s.
+[[nodiscard]] Result<double> parse_rate(std::string_view text);
+// 500us, 25ms, 10s, 5min, 12h, 90d, up to 100 years.
+[[nodiscard]] Result<std::chrono::nanoseconds> parse_duration(std::string_view text);
+// A fraction, 0 to 1: 10%, 0.1 %.
+[[nodiscard]] Result<double> parse_percent(std::string_view text);
+
+// Whole numbers below 10^15 in full and in threes (1,000,000), others as 1.2e+20.
+[[nodiscard]] std::string print_count(double count);
+// "50,000/s", "2.5/h".
+[[nodiscard]] std::string print_rate(double per_second);
+// Of a second or more in two units, "231 d 11 h"; "never" for what is not finite, and years alone
+// beyond ten of them.
+[[nodiscard]] std::string print_duration(double seconds);
+// "1 in 1.9e+18", from 0.05 % up in percent; "none" and "certain" at the ends.
+[[nodiscard]] std::string print_odds(double odds);
+// "0.1 %"; never rounded up to 100.
+[[nodiscard]] std::string print_percent(double fraction);
+
+}  // namespace idmint::cli

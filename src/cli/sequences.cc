@@ -1,0 +1,162 @@
+// create, raise, alter, retire, list, peek: the sequences of a store.
+#include <unistd.h>
+
+#include <string>
+#include <utility>
+
+#include "cli/commands.h"
+#include "cli/json.h"
+#include "cli/progress.h"
+#include "cli/sequence_facts.h"
+#include "idmint/catalog.h"
+#include "mint/definitions_toml.h"
+
+namespace idmint::cli {
+
+Mint open_mint(const Arguments& arguments) {
+  MintOptions options;
+  options.store = arguments.store;
+  options.notice = [json = arguments.json](std::string_view text) { report_notice(text, json); };
+  return Mint(std::move(options));
+}
+
+Result<void> run_create(Context& context) {
+  const Arguments& arguments = context.arguments;
+  Mint mint = open_mint(arguments);
+  const bool tell = !arguments.json && ::isatty(STDERR_FILENO) == 1;
+  const bool there = (tell || arguments.json) && mint.peek(arguments.name).has_value();
+  {
+    Progress progress("counters", arguments.definition.stripes);
+    if (Result<void> created = mint.create(
+            arguments.definition, [&](std::int64_t done, std::int64_t) { progress.show(done); });
+        !created) {
+      return created;
+    }
+  }
+  if (!tell && !arguments.json) return {};
+  const Result<std::string> url = mint.store_url();
+  if (!url) return std::unexpected(url.error());
+  const std::string store = without_password(*url);
+  if (tell) {
+    report_notice(there ? arguments.name + " was there already, as defined"
+                        : "made " + arguments.name + " in " + store,
+                  false);
+    return {};
+  }
+  const Result<SequenceStatus> status = mint.peek(arguments.name);
+  if (!status) return std::unexpected(status.error());
+  context.out.write(json_created(*status, store, !there) + "\n");
+  return {};
+}
+
+namespace {
+
+// One line of what was done: for people on standard error, where that is a terminal; as JSON on
+// standard output.
+Result<void> tell(Context& context, Mint& mint, const std::string& what) {
+  if (context.arguments.json) {
+    const Result<SequenceStatus> status = mint.peek(context.arguments.name);
+    if (!status) return std::unexpected(status.error());
+    const Result<std::string> url = mint.store_url();
+    if (!url) return std::unexpected(url.error());
+    context.out.write(json_sequence(*status, without_password(*url)) + "\n");
+  } else if (::isatty(STDERR_FILENO) == 1) {
+    report_notice(what, false);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> run_raise(Context& context) {
+  const Arguments& arguments = context.arguments;
+  Mint mint = open_mint(arguments);
+  const Result<Raised> raised = mint.raise(arguments.name, arguments.value);
+  if (!raised) return std::unexpected(raised.error());
+  return tell(context, mint,
+              arguments.name + " goes on at " + std::to_string(raised->next) + "; " +
+                  std::to_string(raised->skipped) + " values were skipped");
+}
+
+Result<void> run_alter(Context& context) {
+  const Arguments& arguments = context.arguments;
+  Mint mint = open_mint(arguments);
+  const Result<Definition> altered = mint.extend(arguments.name, arguments.value);
+  if (!altered) return std::unexpected(altered.error());
+  return tell(context, mint, arguments.name + " ends at " + std::to_string(altered->last));
+}
+
+Result<void> run_retire(Context& context) {
+  const Arguments& arguments = context.arguments;
+  Mint mint = open_mint(arguments);
+  if (Result<void> retired = mint.retire(arguments.name); !retired) return retired;
+  return tell(context, mint, arguments.name + " is retired: no value comes from it any more");
+}
+
+Result<void> run_list(Context& context) {
+  const Result<std::vector<SequenceStatus>> all = open_mint(context.arguments).list();
+  if (!all) return std::unexpected(all.error());
+  if (context.arguments.toml) {
+    std::vector<Definition> definitions;
+    for (const SequenceStatus& status : *all) {
+      if (status.error && status.error->code != Code::kFailedPrecondition) {
+        return std::unexpected(*status.error);  // part of them would pass for all
+      }
+      definitions.push_back(status.definition);
+    }
+    context.out.write(to_toml(definitions));
+    return {};
+  }
+  if (context.arguments.json) {
+    context.out.write(json_sequences(*all) + "\n");
+    return {};
+  }
+  if (all->empty()) {
+    report_notice("no sequence yet: make one with idmint create NAME", false);
+    return {};
+  }
+  std::vector<Row> rows;
+  for (const SequenceStatus& status : *all) {
+    rows.push_back({status.definition.name, std::string(name(status.definition.strategy)),
+                    std::string(name(guarantee(status.definition.strategy))),
+                    status.next ? std::to_string(*status.next) : "-",
+                    std::to_string(status.definition.first), std::to_string(status.definition.last),
+                    std::string(state_name(status))});
+  }
+  print_table(context.out,
+              {{"NAME"},
+               {"STRATEGY"},
+               {"GUARANTEE"},
+               {"NEXT", Align::kRight},
+               {"FIRST", Align::kRight},
+               {"LAST", Align::kRight},
+               {"STATE"}},
+              rows);
+  return {};
+}
+
+Result<void> run_peek(Context& context) {
+  Mint mint = open_mint(context.arguments);
+  const Result<SequenceStatus> status = mint.peek(context.arguments.name);
+  if (!status) return std::unexpected(status.error());
+  const Result<std::string> store = mint.store_url();
+  if (!store) return std::unexpected(store.error());
+  if (context.arguments.json) {
+    context.out.write(json_sequence(*status, without_password(*store)) + "\n");
+    return {};
+  }
+  const Definition& definition = status->definition;
+  const auto& next = status->next;
+  print_table(context.out, {{"SEQUENCE"}, {definition.name}},
+              {{"strategy", std::string(name(definition.strategy))},
+               {"guarantee", std::string(name(guarantee(definition.strategy)))},
+               {"first", std::to_string(definition.first)},
+               {"last", std::to_string(definition.last)},
+               {"next", next ? std::to_string(*next) : "-"},
+               {"left", std::to_string(status->left)},
+               {"state", std::string(state_name(*status))},
+               {"store", without_password(*store)}});
+  return {};
+}
+
+}  // namespace idmint::cli

@@ -1,0 +1,234 @@
+#include "cli/source_options.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+#include <utility>
+
+#include "cli/output.h"
+#include "cli/quantity.h"
+#include "idmint/check_symbol.h"
+#include "idmint/digits.h"
+#include "idmint/encoding.h"
+#include "mint/sequence_wish.h"
+
+namespace idmint::cli {
+
+namespace {
+
+std::unexpected<Error> usage(std::string message) {
+  return std::unexpected(Error{Code::kInvalidArgument, std::move(message)});
+}
+
+// With the option's name before the reason.
+std::unexpected<Error> refused(std::string_view option, const Error& error) {
+  return usage(std::string(option) + ": " + error.message);
+}
+
+bool is_decimal(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+int digits_in(std::string_view text) {
+  return static_cast<int>(std::ranges::count_if(text, [](char c) { return c >= '0' && c <= '9'; }));
+}
+
+constexpr std::int64_t kMostDigits = Digits::kMaxChars;
+
+// --digits is for the caller, because it says something else of each kind of source.
+Result<Form> form_of(const FormTexts& given) {
+  Form form;
+  form.prefix = given.prefix.value_or("");
+  if (given.encoding) {
+    const Result<Encoding> encoding = encoding_named(*given.encoding);
+    if (!encoding) return refused("--encoding", encoding.error());
+    form.encoding = *encoding;
+  }
+  if (given.check) {
+    const Result<Check> check = check_named(*given.check);
+    if (!check) return refused("--check", check.error());
+    form.check = *check;
+  }
+  return form;
+}
+
+// N counts the digits of the prefix; one that is not all digits stands before the layout.
+Result<void> read_digits(const FormTexts& given, FormatOptions& options) {
+  Result<Form> form = form_of(given);
+  if (!form) return std::unexpected(form.error());
+  DigitsLayout layout{.check = std::exchange(form->check, Check::kNone),
+                      .leading_zeros = !given.no_leading_zeros};
+  if (given.digits) {
+    const Result<std::int64_t> digits = whole_number("--digits", *given.digits, 1, kMostDigits);
+    if (!digits) return std::unexpected(digits.error());
+    layout.digits = static_cast<int>(*digits);
+  }
+  if (is_decimal(form->prefix)) {
+    layout.prefix = std::exchange(form->prefix, {});
+  } else {
+    layout.digits -= digits_in(form->prefix);
+  }
+  if (Result<void> valid = layout.validate(); !valid) return refused("--digits", valid.error());
+  options.digits = std::move(layout);
+  if (*form != Form{}) options.form = *std::move(form);
+  return {};
+}
+
+Result<SnowflakeLayout> layout_of(const FormatTexts& given) {
+  std::string text = given.layout.value_or("sequence-generator");
+  if (given.epoch) text += " epoch " + *given.epoch;
+  if (given.unit) text += " unit " + *given.unit;
+  Result<SnowflakeLayout> layout = parse_snowflake_layout(text);
+  if (!layout) return refused("--layout", layout.error());
+  return layout;
+}
+
+Result<void> read_snowflake(const FormatTexts& given, FormatOptions& options) {
+  const Result<SnowflakeLayout> layout = layout_of(given);
+  if (!layout) return std::unexpected(layout.error());
+  if (given.layout || given.epoch || given.unit) options.layout = *layout;
+  if (given.run_ahead) {
+    const auto ahead = parse_duration(*given.run_ahead);
+    if (!ahead) return refused("--run-ahead", ahead.error());
+    options.run_ahead = *ahead;
+  }
+  if (!given.worker) return {};
+  if (*given.worker == "mac") {
+    options.worker = Worker{.from = Worker::From::kHardware};
+  } else if (*given.worker == "random") {
+    options.worker = Worker{.from = Worker::From::kRandom};
+  } else {
+    const Result<std::int64_t> id = whole_number("the worker id (--worker, IDMINT_WORKER)",
+                                                 *given.worker, 0, layout->max_worker());
+    if (!id) return usage(id.error().message + ", or mac or random");
+    options.worker = Worker{.id = static_cast<std::uint32_t>(*id)};
+  }
+  return {};
+}
+
+// 12 hexadecimal digits, with : or - between bytes or nothing.
+std::optional<HardwareAddress> hardware_address(std::string_view text) {
+  std::string digits;
+  for (const char c : text) {
+    if (c != ':' && c != '-') digits += c;
+  }
+  HardwareAddress address{};
+  if (digits.size() != 2 * address.size()) return std::nullopt;
+  for (std::size_t i = 0; i < address.size(); ++i) {
+    const char* const at = digits.data() + 2 * i;
+    if (const auto [end, why] = std::from_chars(at, at + 2, address[i], 16);
+        why != std::errc{} || end != at + 2) {
+      return std::nullopt;
+    }
+  }
+  return address;
+}
+
+Result<void> read_uuid(const FormatTexts& given, FormatOptions& options) {
+  if (given.node) {
+    if (*given.node == "random") {
+      options.node = UuidNode{.from = UuidNode::From::kRandom};
+    } else if (*given.node == "mac") {
+      options.node = UuidNode{.from = UuidNode::From::kHardware};
+    } else if (const auto address = hardware_address(*given.node)) {
+      options.node = UuidNode{.from = UuidNode::From::kGiven, .address = *address};
+    } else {
+      return usage("--node is \"" + shortened(*given.node) +
+                   "\": give mac, random or 12 hexadecimal digits");
+    }
+  }
+  if (given.domain) {
+    struct Name {
+      std::string_view name;
+      DceDomain domain;
+    };
+    constexpr std::array names = {Name{"person", DceDomain::kPerson},
+                                  Name{"group", DceDomain::kGroup}, Name{"org", DceDomain::kOrg}};
+    const auto* const row = std::ranges::find(names, *given.domain, &Name::name);
+    if (row == names.end()) {
+      return usage("--domain is \"" + shortened(*given.domain) + "\": give person, group or org");
+    }
+    options.domain = row->domain;
+  }
+  if (given.local_id) {
+    const Result<std::int64_t> id =
+        whole_number("--local-id", *given.local_id, 0, std::numeric_limits<std::uint32_t>::max());
+    if (!id) return std::unexpected(id.error());
+    options.local_id = static_cast<std::uint32_t>(*id);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::int64_t> whole_number(std::string_view option, std::string_view text,
+                                  std::int64_t least, std::int64_t most) {
+  std::int64_t value = 0;
+  const auto [end, why] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (why != std::errc{} || end != text.data() + text.size() || value < least || value > most) {
+    return usage(std::string(option) + " is \"" + shortened(text) + "\": give a whole number, " +
+                 std::to_string(least) + " to " + std::to_string(most));
+  }
+  return value;
+}
+
+Result<FormatOptions> format_options(std::string_view format, const FormatTexts& given) {
+  FormatOptions options;
+  if (Result<void> read = read_uuid(given, options); !read) return std::unexpected(read.error());
+  if (given.worker || given.layout || given.epoch || given.unit || given.run_ahead) {
+    if (Result<void> read = read_snowflake(given, options); !read) {
+      return std::unexpected(read.error());
+    }
+  }
+  if (format == "digits") {
+    if (Result<void> read = read_digits(given.form, options); !read) {
+      return std::unexpected(read.error());
+    }
+    return options;
+  }
+  if (given.form.digits || given.form.no_leading_zeros) {
+    return usage(
+        "--digits and --no-leading-zeros are for \"digits\", and for sequences when they "
+        "are created: leave them out");
+  }
+  Result<Form> form = form_of(given.form);
+  if (!form) return std::unexpected(form.error());
+  if (format == "typeid") options.type = std::exchange(form->prefix, {});
+  if (*form != Form{}) options.form = *std::move(form);
+  return options;
+}
+
+Result<Definition> definition(std::string_view name, const SequenceTexts& given) {
+  SequenceWish wish{.name = std::string(name),
+                    .strategy = given.strategy,
+                    .prefix = given.form.prefix,
+                    .encoding = given.form.encoding,
+                    .check = given.form.check,
+                    .no_leading_zeros = given.form.no_leading_zeros};
+  struct Number {
+    std::string_view option;
+    const std::optional<std::string>& text;
+    std::int64_t least;
+    std::int64_t most;
+    std::optional<std::int64_t>& value;
+  };
+  const std::array numbers = {
+      Number{"--digits", given.form.digits, 1, kMostDigits, wish.digits},
+      Number{"--start", given.start, 0, kLargestValue, wish.start},
+      Number{"--max", given.max, 0, kLargestValue, wish.max},
+      Number{"--stripes", given.stripes, 2, Definition::kMaxStripes, wish.stripes},
+      Number{"--step", given.step, 1, kLargestValue, wish.step},
+      Number{"--largest-count", given.largest_count, 1, kLargestValue, wish.largest_count},
+  };
+  for (const Number& number : numbers) {
+    if (!number.text) continue;
+    const Result<std::int64_t> value =
+        whole_number(number.option, *number.text, number.least, number.most);
+    if (!value) return std::unexpected(value.error());
+    number.value = *value;
+  }
+  return definition_of(wish);
+}
+
+}  // namespace idmint::cli

@@ -1,0 +1,57 @@
+// What the options of `next` and `create` say of a format or a sequence.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "idmint/catalog.h"
+#include "idmint/mint.h"
+#include "idmint/result.h"
+
+namespace idmint::cli {
+
+// As given; what is empty was not.
+struct FormTexts {
+  std::optional<std::string> prefix{};
+  std::optional<std::string> encoding{};
+  std::optional<std::string> check{};
+  std::optional<std::string> digits{};
+  bool no_leading_zeros = false;
+};
+
+struct FormatTexts {
+  FormTexts form{};
+  std::optional<std::string> worker{};  // a number, "mac" or "random"
+  std::optional<std::string> layout{};
+  std::optional<std::string> epoch{};
+  std::optional<std::string> unit{};
+  std::optional<std::string> run_ahead{};
+  std::optional<std::string> node{};  // "mac", "random" or 12 hexadecimal digits
+  std::optional<std::string> domain{};
+  std::optional<std::string> local_id{};
+};
+
+struct SequenceTexts {
+  FormTexts form{};
+  std::optional<std::string> strategy{};
+  std::optional<std::string> start{};
+  std::optional<std::string> max{};
+  std::optional<std::string> stripes{};
+  std::optional<std::string> step{};
+  std::optional<std::string> largest_count{};
+};
+
+// Here and below: kInvalidArgument, naming the option and what it takes. Whether the format takes
+// the option at all is for Mint::source() to say.
+[[nodiscard]] Result<FormatOptions> format_options(std::string_view format,
+                                                   const FormatTexts& given);
+
+// What is not given follows from the rest: see mint/sequence_wish.h.
+[[nodiscard]] Result<Definition> definition(std::string_view name, const SequenceTexts& given);
+
+// A whole number from `least` to `most`.
+[[nodiscard]] Result<std::int64_t> whole_number(std::string_view option, std::string_view text,
+                                                std::int64_t least, std::int64_t most);
+
+}  // namespace idmint::cli

@@ -1,0 +1,135 @@
+#include "cli/source_options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace idmint::cli {
+namespace {
+
+using testing::HasSubstr;
+
+Definition defined(const SequenceTexts& given) {
+  const Result<Definition> made = definition("x", given);
+  EXPECT_TRUE(made) << made.error().message;
+  if (!made) return {};
+  EXPECT_TRUE(validate(*made)) << validate(*made).error().message;
+  return *made;
+}
+
+std::string refusal(const SequenceTexts& given) {
+  const Result<Definition> made = definition("x", given);
+  EXPECT_FALSE(made);
+  return made ? "" : made.error().message;
+}
+
+TEST(SequenceOptions, FollowFromWhatIsGiven) {
+  EXPECT_EQ(defined({}), (Definition{.name = "x"}));
+  EXPECT_EQ(defined({.start = "0", .max = "9"}), (Definition{.name = "x", .first = 0, .last = 9}));
+  EXPECT_EQ(defined({.stripes = "8"}).strategy, Strategy::kStriped);
+  const Definition interleaved = defined({.strategy = "interleaved", .stripes = "8"});
+  EXPECT_EQ(interleaved.strategy, Strategy::kInterleaved);
+  EXPECT_EQ(interleaved.last, kLargestValue - 7);
+  EXPECT_EQ(defined({.strategy = "cached", .step = "1000"}).step, 1000);
+  EXPECT_EQ(defined({.largest_count = "5"}).largest_count, 5);
+}
+
+TEST(SequenceOptions, DigitsSayWhichValuesThereAre) {
+  const Definition accounts = defined({.form = {.digits = "12"}, .stripes = "1000"});
+  EXPECT_EQ(accounts.first, 0);
+  EXPECT_EQ(accounts.last, 999'999'999'999);
+  EXPECT_EQ(accounts.form.digits, 12);
+
+  const Definition cards =
+      defined({.form = {.check = "luhn", .digits = "16"}, .strategy = "permuted"});
+  EXPECT_EQ(cards.first, 0);
+  EXPECT_EQ(cards.last, 999'999'999'999'999);
+  EXPECT_EQ(cards.form.check, Check::kLuhn);
+
+  const Definition full =
+      defined({.form = {.digits = "6", .no_leading_zeros = true}, .strategy = "random"});
+  EXPECT_EQ(full.first, 100'000);
+  EXPECT_EQ(full.last, 999'999);
+
+  // In order: from 1. The prefix's digits count.
+  const Definition invoices = defined({.form = {.prefix = "INV2026-", .digits = "10"}});
+  EXPECT_EQ(invoices.first, 1);
+  EXPECT_EQ(invoices.last, 999'999);
+  EXPECT_EQ(
+      defined({.form = {.digits = "1", .no_leading_zeros = true}, .strategy = "random"}).first, 1);
+}
+
+TEST(SequenceOptions, NameTheOptionThatIsWrong) {
+  EXPECT_THAT(refusal({.start = "x"}), HasSubstr("--start"));
+  EXPECT_THAT(refusal({.max = "-1"}), HasSubstr("--max"));
+  EXPECT_THAT(refusal({.stripes = "1"}), HasSubstr("--stripes"));
+  EXPECT_THAT(refusal({.strategy = "counted"}), HasSubstr("strategy"));
+  EXPECT_THAT(refusal({.form = {.check = "crc"}}), HasSubstr("no check"));
+  EXPECT_THAT(refusal({.form = {.encoding = "base64"}}), HasSubstr("no encoding"));
+  EXPECT_THAT(refusal({.form = {.digits = "37"}}), HasSubstr("--digits"));
+  EXPECT_THAT(refusal({.form = {.no_leading_zeros = true}}), HasSubstr("digits"));
+  EXPECT_FALSE(definition("x", {.form = {.encoding = "hex", .digits = "9"}}));
+}
+
+TEST(FormatOptions, OfDigitsAreALayout) {
+  const auto plain = format_options("digits", {});
+  ASSERT_TRUE(plain);
+  EXPECT_EQ(plain->digits, DigitsLayout{});
+  EXPECT_FALSE(plain->form);
+
+  const auto card = format_options(
+      "digits",
+      {.form = {.prefix = "4", .check = "luhn", .digits = "16", .no_leading_zeros = true}});
+  ASSERT_TRUE(card);
+  EXPECT_EQ(
+      card->digits,
+      (DigitsLayout{.digits = 16, .prefix = "4", .check = Check::kLuhn, .leading_zeros = false}));
+  // A prefix that is not all digits stands before the layout; its digits count.
+  const auto mixed = format_options("digits", {.form = {.prefix = "A1-", .digits = "9"}});
+  ASSERT_TRUE(mixed);
+  EXPECT_EQ(mixed->digits, DigitsLayout{.digits = 8});
+  EXPECT_EQ(mixed->form, Form{.prefix = "A1-"});
+  EXPECT_FALSE(format_options("digits", {.form = {.prefix = "123", .digits = "3"}}));
+}
+
+TEST(FormatOptions, OfSnowflakeAreAWorkerAndALayout) {
+  const auto own = format_options(
+      "snowflake",
+      {.worker = "65535", .layout = "39t8s16w", .epoch = "2025-01-01", .unit = "10ms"});
+  ASSERT_TRUE(own) << own.error().message;
+  EXPECT_EQ(own->layout, *snowflake_layout("sonyflake"));
+  EXPECT_EQ(own->worker, Worker{.id = 65535});
+  EXPECT_EQ(format_options("snowflake", {.worker = "mac"})->worker->from, Worker::From::kHardware);
+  EXPECT_EQ(format_options("snowflake", {.worker = "random"})->worker->from, Worker::From::kRandom);
+  EXPECT_EQ(format_options("snowflake", {.run_ahead = "50ms"})->run_ahead,
+            std::chrono::milliseconds{50});
+  const auto outside = format_options("snowflake", {.worker = "1024"});
+  ASSERT_FALSE(outside);
+  EXPECT_THAT(outside.error().message, HasSubstr("0 to 1023"));
+  EXPECT_FALSE(format_options("snowflake", {.layout = "41t10w"}));
+  EXPECT_FALSE(format_options("snowflake", {.run_ahead = "soon"}));
+}
+
+TEST(FormatOptions, OfTypeidAreItsType) {
+  const auto user = format_options("typeid", {.form = {.prefix = "user"}});
+  ASSERT_TRUE(user);
+  EXPECT_EQ(user->type, "user");
+  EXPECT_FALSE(user->form);
+}
+
+TEST(FormatOptions, OfUuidsAreANodeAndADomain) {
+  const auto given = format_options(
+      "uuid2", {.node = "00:01:02:03:04:ff", .domain = "group", .local_id = "4294967295"});
+  ASSERT_TRUE(given) << given.error().message;
+  EXPECT_EQ(given->node,
+            (UuidNode{.from = UuidNode::From::kGiven, .address = {0, 1, 2, 3, 4, 255}}));
+  EXPECT_EQ(given->domain, DceDomain::kGroup);
+  EXPECT_EQ(given->local_id, 4294967295U);
+  for (const char* const wrong : {"", "0001020304", "00010203040g", "00010203040506"}) {
+    EXPECT_FALSE(format_options("uuid1", {.node = wrong})) << wrong;
+  }
+  EXPECT_FALSE(format_options("uuid2", {.domain = "people"}));
+  EXPECT_FALSE(format_options("uuid2", {.local_id = "4294967296"}));
+}
+
+}  // namespace
+}  // namespace idmint::cli

@@ -1,0 +1,58 @@
+#include "mint/data_folder.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "base/local_disk.h"
+
+namespace idmint {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::unexpected<Error> fail(Code code, std::string message) {
+  return std::unexpected(Error{code, std::move(message)});
+}
+
+}  // namespace
+
+Result<fs::path> data_folder() {
+  // A relative path in XDG_DATA_HOME is to be ignored, says its specification.
+  if (const char* data = std::getenv("XDG_DATA_HOME"); data != nullptr && *data == '/') {
+    return fs::path(data) / "idmint";
+  }
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/') {
+    return fs::path(home) / ".local" / "share" / "idmint";
+  }
+  return fail(Code::kFailedPrecondition,
+              "there is no data folder, because neither XDG_DATA_HOME nor HOME holds an absolute "
+              "path: set one, or name the store with --store or IDMINT_STORE");
+}
+
+Result<void> make_folder(const fs::path& folder) {
+  fs::path made;
+  for (const fs::path& part : folder) {
+    made /= part;
+    int why = ::mkdir(made.c_str(), 0700) == 0 ? 0 : errno;
+    struct stat info{};
+    if (why != 0 && ::stat(made.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) continue;
+    // Synced before anything is in it: what was acknowledged must not go with its folder.
+    if (why == 0) why = sync_folder_of(made.string());
+    if (why == 0) continue;
+    return fail(why == EACCES || why == EPERM || why == EROFS ? Code::kPermissionDenied
+                : why == ENOSPC || why == EDQUOT              ? Code::kResourceExhausted
+                                                              : Code::kFailedPrecondition,
+                "cannot make the data folder " + made.string() + " (" +
+                    std::generic_category().message(why) +
+                    "): mend that, or choose another place with --store or XDG_DATA_HOME");
+  }
+  return {};
+}
+
+}  // namespace idmint

@@ -1,0 +1,37 @@
+// Definitions of sequences as a TOML file, which people write and keep under version control.
+//
+//   [sequence.accounts]      # its name; in quotes where it has a dot
+//   strategy = "striped"     # counter, or striped where there are stripes
+//   start = 1
+//   max = 999_999_999_999
+//   stripes = 1000
+//   step, key, largest_count, prefix, encoding, check, digits, no_leading_zeros
+//
+// What is left out follows from the rest: see sequence_wish.h.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "idmint/catalog.h"
+#include "idmint/export.h"
+#include "idmint/result.h"
+
+namespace idmint {
+
+inline constexpr std::size_t kLongestToml = std::size_t{1} << 20;
+
+// Every definition of the file, in its order; each is valid. kInvalidArgument, with the line: no
+// TOML, an unknown key, a value of the wrong type, a definition that validate() refuses, a file
+// longer than kLongestToml.
+[[nodiscard]] IDMINT_EXPORT Result<std::vector<Definition>> definitions_from_toml(
+    std::string_view text);
+
+// The inverse, which reads as the same definitions. Retired ones are left out: a name that was
+// given once cannot be given again. REQUIRES: each is valid.
+[[nodiscard]] IDMINT_EXPORT std::string to_toml(std::span<const Definition> definitions);
+
+}  // namespace idmint

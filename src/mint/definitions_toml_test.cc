@@ -1,0 +1,107 @@
+#include "mint/definitions_toml.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace idmint {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+std::string refusal(std::string_view text) {
+  const Result<std::vector<Definition>> read = definitions_from_toml(text);
+  EXPECT_FALSE(read) << text;
+  if (read) return "";
+  EXPECT_EQ(read.error().code, Code::kInvalidArgument) << text;
+  EXPECT_EQ(read.error().message.find('\n'), std::string::npos) << text;
+  return read.error().message;
+}
+
+TEST(DefinitionsToml, InTheOrderOfTheFile) {
+  const auto read = definitions_from_toml(R"(
+[sequence.orders]
+start = 1000
+
+[sequence.accounts]
+digits = 12
+stripes = 1000
+
+[sequence."a.b"]
+strategy = "cached"
+max = 10_000
+step = 100
+)");
+  ASSERT_TRUE(read) << read.error().message;
+  ASSERT_EQ(read->size(), 3u);
+  EXPECT_EQ((*read)[0], (Definition{.name = "orders", .first = 1000}));
+  EXPECT_EQ((*read)[1], (Definition{.name = "accounts",
+                                    .strategy = Strategy::kStriped,
+                                    .first = 0,
+                                    .last = 999'999'999'999,
+                                    .stripes = 1000,
+                                    .form = {.digits = 12}}));
+  EXPECT_EQ(
+      (*read)[2],
+      (Definition{.name = "a.b", .strategy = Strategy::kCached, .last = 10'000, .step = 100}));
+  EXPECT_TRUE(definitions_from_toml("")->empty());
+  EXPECT_TRUE(definitions_from_toml("\xef\xbb\xbf")->empty());
+}
+
+TEST(DefinitionsToml, ChecksAndPrefixesTakeDigits) {
+  const auto read = definitions_from_toml(
+      "[sequence.cards]\nstrategy = 'permuted'\ndigits = 16\nprefix = '4'\ncheck = 'luhn'\n");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->front().last, 99'999'999'999'999);  // 14 are left of the 16
+  EXPECT_EQ(read->front().form.check, Check::kLuhn);
+}
+
+TEST(DefinitionsToml, ErrorsNameTheLine) {
+  EXPECT_THAT(refusal("[sequence.a]\nstart = 5\ncolour = 7\n"),
+              StartsWith("line 3: there is no key \"colour\": use one of start, max"));
+  EXPECT_THAT(refusal("[sequence.a]\n\nstart = \"5\"\n"),
+              StartsWith("line 3: start is not a whole"));
+  EXPECT_THAT(refusal("[sequence.a]\nstrategy = 5\n"),
+              StartsWith("line 2: strategy is not a text"));
+  EXPECT_THAT(refusal("[sequence.a]\nstart = 1.5\n"), StartsWith("line 2: "));
+  EXPECT_THAT(refusal("\n[sequence.a]\nstrategy = 'quick'\n"), StartsWith("line 2: no strategy"));
+  EXPECT_THAT(refusal("\n\n[sequence.a]\nstart = 5\nmax = 4\n"), StartsWith("line 3: "));
+  EXPECT_THAT(refusal("[sequence.a]\n[sequence.a]\n"), StartsWith("line 2: no TOML"));
+  EXPECT_THAT(refusal("[sequence.a]\nstart = \n"), HasSubstr("no TOML"));
+  EXPECT_THAT(refusal("[.b\"]\nstrategy = 'permuted'\n"), StartsWith("line 1: no TOML"));
+  EXPECT_THAT(refusal("colour = 5\n"), StartsWith("line 1: there is no \"colour\" here"));
+  EXPECT_THAT(refusal("[sequences.a]\n"), StartsWith("line 1: there is no \"sequences\" here"));
+  EXPECT_THAT(refusal("[sequence]\na = 5\n"), StartsWith("line 2: \"a\" is no table"));
+  EXPECT_THAT(refusal("[[sequence]]\nname = 'a'\n"), StartsWith("line 1: "));
+  EXPECT_THAT(refusal("[sequence.\"a b\"]\n"), HasSubstr("not allowed"));
+  EXPECT_THAT(refusal("[sequence.a]\nstep = 5\n"), HasSubstr("does not use a step"));
+  EXPECT_THAT(refusal("[sequence.a]\ndigits = 0\n"), StartsWith("line 1: digits is 0"));
+  EXPECT_THAT(refusal("[sequence.a]\ndigits = 5000000000\n"), StartsWith("line 1: digits is 5"));
+  EXPECT_THAT(refusal("[sequence.a]\ncheck = 'sum'\n"), HasSubstr("luhn"));
+  EXPECT_THAT(refusal(std::string(kLongestToml + 1, '\n')), HasSubstr("split it"));
+  EXPECT_TRUE(definitions_from_toml(std::string(kLongestToml, '\n')));
+}
+
+TEST(DefinitionsToml, WhatIsWrittenReadsAsTheSame) {
+  const std::vector<Definition> all = {
+      {.name = "orders", .first = 0, .last = kLargestValue},
+      {.name = "a.b", .strategy = Strategy::kStriped, .last = 5000, .stripes = 5},
+      {.name = "x", .strategy = Strategy::kInterleaved, .last = 5000, .stripes = 7},
+      {.name = "c", .strategy = Strategy::kCached, .step = 9, .largest_count = 50},
+      {.name = "p",
+       .strategy = Strategy::kPermuted,
+       .last = 999'999,
+       .key = "0123456789abcdef0123456789abcdef",
+       .form = {.prefix = "7", .check = Check::kDamm, .digits = 8}},
+      {.name = "r", .strategy = Strategy::kRandom, .form = {.encoding = Encoding::kBase58}}};
+  const std::string text = to_toml(all);
+  const auto read = definitions_from_toml(text);
+  ASSERT_TRUE(read) << read.error().message << "\n" << text;
+  EXPECT_EQ(*read, all);
+  Definition retired{.name = "old"};
+  retired.retired = true;
+  EXPECT_EQ(to_toml(std::vector{retired}), "");
+}
+
+}  // namespace
+}  // namespace idmint

@@ -1,0 +1,498 @@
+#include "mint/formats.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "idmint/digits.h"
+#include "idmint/host.h"
+#include "idmint/ksuid.h"
+#include "idmint/object_id.h"
+#include "idmint/snowflake.h"
+#include "idmint/type_id.h"
+#include "idmint/ulid.h"
+#include "idmint/uuid.h"
+#include "idmint/uuid_time.h"
+#include "idmint/xid.h"
+#include "mint/data_folder.h"
+
+namespace idmint {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::unexpected<Error> fail(Code code, std::string message) {
+  return std::unexpected(Error{code, std::move(message)});
+}
+
+// A generator with a bulk fill() of its own kind of id.
+template <class Value, class Generator>
+class GeneratorSource final : public Source {
+ public:
+  GeneratorSource(Declaration declaration, std::unique_ptr<Generator> generator)
+      : declaration_(std::move(declaration)), generator_(std::move(generator)) {}
+
+  const Declaration& declaration() const noexcept override { return declaration_; }
+
+  Result<void> next(std::span<Id> out) override {
+    if (out.size() == 1) return next_one(out.front());  // the block costs more than an id
+    std::array<Value, 256> block;
+    while (!out.empty()) {
+      const std::span<Value> part = std::span(block).first(std::min(block.size(), out.size()));
+      if constexpr (std::is_void_v<decltype(generator_->fill(part))>) {
+        generator_->fill(part);
+      } else if (Result<void> filled = generator_->fill(part); !filled) {
+        return filled;
+      }
+      std::ranges::copy(part, out.begin());
+      out = out.subspan(part.size());
+    }
+    return {};
+  }
+
+ private:
+  Result<void> next_one(Id& out) {
+    if constexpr (std::is_same_v<decltype(generator_->next()), Value>) {
+      out = generator_->next();
+    } else {
+      Result<Value> id = generator_->next();
+      if (!id) return std::unexpected(std::move(id.error()));
+      out = *id;
+    }
+    return {};
+  }
+
+  const Declaration declaration_;
+  const std::unique_ptr<Generator> generator_;
+};
+
+// ---- options
+
+enum Option : unsigned {
+  kForm = 1U << 0,
+  kWorker = 1U << 1,
+  kLayout = 1U << 2,
+  kRunAhead = 1U << 3,
+  kNode = 1U << 4,
+  kDomain = 1U << 5,
+  kLocalId = 1U << 6,
+  kDigits = 1U << 7,
+  kType = 1U << 8,
+};
+
+struct OptionName {
+  Option option;
+  std::string_view name;  // of the command line
+  bool (*given)(const FormatOptions& options);
+};
+
+constexpr std::array kOptions = {
+    OptionName{kForm, "a form (--prefix, --encoding, --check)",
+               [](const FormatOptions& o) { return o.form.has_value(); }},
+    OptionName{kWorker, "--worker", [](const FormatOptions& o) { return o.worker.has_value(); }},
+    OptionName{kLayout, "--layout", [](const FormatOptions& o) { return o.layout.has_value(); }},
+    OptionName{kRunAhead, "--run-ahead",
+               [](const FormatOptions& o) { return o.run_ahead.has_value(); }},
+    OptionName{kNode, "--node", [](const FormatOptions& o) { return o.node.has_value(); }},
+    OptionName{kDomain, "--domain", [](const FormatOptions& o) { return o.domain.has_value(); }},
+    OptionName{kLocalId, "--local-id",
+               [](const FormatOptions& o) { return o.local_id.has_value(); }},
+    OptionName{kDigits, "--digits", [](const FormatOptions& o) { return o.digits.has_value(); }},
+    OptionName{kType, "a type (--prefix)",
+               [](const FormatOptions& o) { return o.type.has_value(); }},
+};
+
+// A format and how its source is opened.
+struct Format {
+  std::string_view name;
+  std::string_view ids;  // as format_of(Id)
+  Guarantee guarantee;
+  std::string_view order;
+  std::string_view notes;
+  unsigned options;  // those that it takes
+  Result<std::unique_ptr<Source>> (*open)(const Format& format, const FormatOptions& options,
+                                          const MintOptions& mint);
+
+  [[nodiscard]] Declaration declaration() const {
+    return {std::string(name),  std::string(ids),   guarantee,
+            std::string(order), std::string(notes), Form{}};
+  }
+};
+
+Result<void> check_options(const Format& format, const FormatOptions& options) {
+  for (const OptionName& row : kOptions) {
+    if (!row.given(options) || (format.options & row.option) != 0) continue;
+    return fail(Code::kInvalidArgument, "\"" + std::string(format.name) + "\" does not take " +
+                                            std::string(row.name) + ": leave it out");
+  }
+  if (!options.form) return {};
+  return validate(*options.form, format.ids);
+}
+
+Clock& clock_of(const MintOptions& mint, Clock& usual) {
+  return mint.clock != nullptr ? *mint.clock : usual;
+}
+
+Entropy& entropy_of(const MintOptions& mint) {
+  return mint.entropy != nullptr ? *mint.entropy : system_entropy();
+}
+
+using OpenedSource = Result<std::unique_ptr<Source>>;
+
+template <class Value, class Generator>
+OpenedSource source_over(Declaration declaration, const FormatOptions& options,
+                         std::unique_ptr<Generator> generator) {
+  if (options.form) declaration.form = *options.form;
+  return std::make_unique<GeneratorSource<Value, Generator>>(std::move(declaration),
+                                                             std::move(generator));
+}
+
+// ---- formats that need nothing but a clock and entropy
+
+template <class Value, class Generator>
+OpenedSource open_random(const Format& format, const FormatOptions& options,
+                         const MintOptions& mint) {
+  return source_over<Value>(format.declaration(), options,
+                            std::make_unique<Generator>(entropy_of(mint)));
+}
+
+template <class Value, class Generator, class Options>
+OpenedSource open_ordered(const Format& format, const FormatOptions& options,
+                          const MintOptions& mint) {
+  return source_over<Value>(
+      format.declaration(), options,
+      std::make_unique<Generator>(Options{}, clock_of(mint, system_clock()), entropy_of(mint)));
+}
+
+template <class Value, class Generator>
+OpenedSource open_by_second(const Format& format, const FormatOptions& options,
+                            const MintOptions& mint) {
+  return source_over<Value>(
+      format.declaration(), options,
+      std::make_unique<Generator>(clock_of(mint, seconds_clock()), entropy_of(mint)));
+}
+
+template <class Value, class Generator, ProcessIdentity (*identity)()>
+OpenedSource open_by_process(const Format& format, const FormatOptions& options,
+                             const MintOptions& mint) {
+  return source_over<Value>(
+      format.declaration(), options,
+      std::make_unique<Generator>(identity(), clock_of(mint, seconds_clock()), entropy_of(mint)));
+}
+
+OpenedSource open_type_id(const Format& format, const FormatOptions& options,
+                          const MintOptions& mint) {
+  const std::string type = options.type.value_or("");
+  if (Result<void> valid = validate_type_prefix(type); !valid) {
+    return std::unexpected(std::move(valid.error()));
+  }
+  FormatOptions as_text = options;
+  as_text.form = Form{.prefix = type.empty() ? "" : type + "_", .encoding = Encoding::kBase32Lower};
+  return open_ordered<Uuid, Uuid7Generator, Uuid7Options>(format, as_text, mint);
+}
+
+OpenedSource open_digits(const Format& format, const FormatOptions& options,
+                         const MintOptions& mint) {
+  const DigitsLayout layout = options.digits.value_or(DigitsLayout{});
+  if (Result<void> valid = layout.validate(); !valid) {
+    return std::unexpected(std::move(valid.error()));
+  }
+  Declaration declaration = format.declaration();
+  // Of the usual 12 digits the table says it.
+  const auto capacity = static_cast<double>(layout.capacity());
+  char odds[96];
+  std::snprintf(odds, sizeof odds,
+                "one of %.3g numbers; among n ids the odds of one repeat are n^2 / %.2g", capacity,
+                2 * capacity);
+  declaration.notes = odds;
+  return source_over<Digits>(std::move(declaration), options,
+                             std::make_unique<DigitsGenerator>(layout, entropy_of(mint)));
+}
+
+// ---- what keeps a state file
+
+// The folder of the state files, made if that is our business.
+Result<fs::path> state_folder(const MintOptions& mint) {
+  if (!mint.state_directory.empty()) return mint.state_directory;
+  Result<fs::path> data = data_folder();
+  if (!data) return data;
+  if (Result<void> made = make_folder(*data); !made) return std::unexpected(made.error());
+  return data;
+}
+
+void tell_of(const fs::path& state_file, std::string_view keeps, const MintOptions& mint) {
+  if (!mint.notice) return;
+  mint.notice("made the state file " + state_file.string() + ": from now on it keeps the ids of " +
+              std::string(keeps) +
+              " unique among all that use this file; neither copy nor remove it, and let nobody "
+              "mint for the same with another one");
+}
+
+// ---- UUID versions 1 and 2
+
+std::string hex(std::span<const std::uint8_t> bytes) {
+  std::string text(encoded_width(Encoding::kHex, bytes.size()), '0');
+  encode(Encoding::kHex, bytes, text.data());
+  return text;
+}
+
+// Nothing: a random one.
+Result<std::optional<HardwareAddress>> node_of(const UuidNode& node) {
+  switch (node.from) {
+    case UuidNode::From::kRandom:
+      break;
+    case UuidNode::From::kGiven:
+      return node.address;
+    case UuidNode::From::kHardware: {
+      const std::optional<HardwareAddress> address = host_address();
+      if (address) return address;
+      return fail(Code::kFailedPrecondition,
+                  "this host has no hardware address: give --node random, or one of your own");
+    }
+  }
+  return std::nullopt;
+}
+
+OpenedSource open_uuid1(const Format& format, const FormatOptions& options,
+                        const MintOptions& mint) {
+  Uuid1Options uuid1;
+  const auto node = node_of(options.node.value_or(UuidNode{}));
+  if (!node) return std::unexpected(node.error());
+  uuid1.node = *node;
+  Declaration declaration = format.declaration();
+  // A node that is drawn anew each time has no state to keep.
+  if (uuid1.node) {
+    declaration.guarantee = Guarantee::kUniqueIfConfigured;
+    const Result<fs::path> folder = state_folder(mint);
+    if (!folder) return std::unexpected(folder.error());
+    uuid1.state_file = *folder / ("uuid1-" + hex(*uuid1.node) + ".state");
+  }
+  Result<std::unique_ptr<Uuid1Generator>> generator =
+      Uuid1Generator::open(uuid1, clock_of(mint, system_clock()), entropy_of(mint));
+  if (!generator) return std::unexpected(std::move(generator.error()));
+  if (uuid1.node && (*generator)->made_state_file()) {
+    tell_of(uuid1.state_file, "node " + hex(*uuid1.node), mint);
+  }
+  return source_over<Uuid>(std::move(declaration), options, *std::move(generator));
+}
+
+// Each id is a durable write, so there is no bulk form.
+class Uuid2Source final : public Source {
+ public:
+  Uuid2Source(Declaration declaration, std::unique_ptr<Uuid2Generator> generator)
+      : declaration_(std::move(declaration)), generator_(std::move(generator)) {}
+
+  const Declaration& declaration() const noexcept override { return declaration_; }
+
+  Result<void> next(std::span<Id> out) override {
+    for (Id& id : out) {
+      const Result<Uuid> minted = generator_->next();
+      if (!minted) return std::unexpected(minted.error());
+      id = *minted;
+    }
+    return {};
+  }
+
+ private:
+  const Declaration declaration_;
+  const std::unique_ptr<Uuid2Generator> generator_;
+};
+
+OpenedSource open_uuid2(const Format& format, const FormatOptions& options,
+                        const MintOptions& mint) {
+  if (!options.domain || !options.local_id) {
+    return fail(Code::kInvalidArgument,
+                "uuid2 is an id of a person, group or organization of this host: give --domain "
+                "and --local-id");
+  }
+  Uuid2Options uuid2{.domain = *options.domain, .local_id = *options.local_id};
+  const auto node = node_of(options.node.value_or(UuidNode{.from = UuidNode::From::kHardware}));
+  if (!node) return std::unexpected(node.error());
+  const auto& address = *node;
+  if (!address) {
+    return fail(Code::kInvalidArgument,
+                "uuid2 tells hosts apart by their nodes only: give --node mac or an address");
+  }
+  uuid2.node = address;
+  const Result<fs::path> folder = state_folder(mint);
+  if (!folder) return std::unexpected(folder.error());
+  uuid2.state_file =
+      *folder / ("uuid2-" + hex(*address) + "-" + std::to_string(static_cast<int>(uuid2.domain)) +
+                 "-" + std::to_string(uuid2.local_id) + ".state");
+  Result<std::unique_ptr<Uuid2Generator>> generator =
+      Uuid2Generator::open(uuid2, clock_of(mint, system_clock()), entropy_of(mint));
+  if (!generator) return std::unexpected(std::move(generator.error()));
+  if ((*generator)->made_state_file()) {
+    tell_of(uuid2.state_file, "local id " + std::to_string(uuid2.local_id), mint);
+  }
+  Declaration declaration = format.declaration();
+  if (options.form) declaration.form = *options.form;
+  return std::make_unique<Uuid2Source>(std::move(declaration), *std::move(generator));
+}
+
+// ---- Snowflake
+
+// Equal for equal layouts only: it is part of the state file's name.
+std::string name_of(const SnowflakeLayout& layout) {
+  for (const SnowflakePreset& preset : snowflake_presets()) {
+    if (preset.layout == layout) return std::string(preset.name);
+  }
+  std::string text = to_string(layout);
+  std::ranges::replace_if(text, [](char c) { return c == ' ' || c == ':' || c == '/'; }, '-');
+  return text;
+}
+
+std::string odds_of(const SnowflakeLayout& layout) {
+  char text[128];
+  std::snprintf(
+      text, sizeof text,
+      "%d bits of worker id: two of 10 hosts share one with odds of %.2g, of 100 with %.2g",
+      layout.worker_bits, odds_of_shared_worker(10, layout.worker_bits),
+      odds_of_shared_worker(100, layout.worker_bits));
+  return text;
+}
+
+OpenedSource open_snowflake(const Format& format, const FormatOptions& options,
+                            const MintOptions& mint) {
+  SnowflakeOptions snowflake;
+  if (options.layout) {
+    snowflake.layout = *options.layout;
+  } else {
+    const Result<SnowflakeLayout> usual = snowflake_layout("sequence-generator");
+    if (!usual) return std::unexpected(usual.error());
+    snowflake.layout = *usual;
+  }
+  const SnowflakeLayout& layout = snowflake.layout;
+  if (Result<void> valid = layout.validate(); !valid) {
+    return std::unexpected(std::move(valid.error()));
+  }
+  const std::string range = "0 to " + std::to_string(layout.max_worker());
+  if (!options.worker) {
+    return fail(Code::kInvalidArgument,
+                "snowflake needs a worker id that no other generator uses: give one, " + range +
+                    ", with --worker or IDMINT_WORKER");
+  }
+  Declaration declaration = format.declaration();
+  declaration.notes = "layout " + name_of(layout) + ", worker " + range;
+  switch (options.worker->from) {
+    case Worker::From::kGiven:
+      snowflake.worker = options.worker->id;
+      break;
+    case Worker::From::kHardware:
+      snowflake.worker = worker_from_hardware(layout.worker_bits, entropy_of(mint));
+      break;
+    case Worker::From::kRandom:
+      snowflake.worker = static_cast<std::uint32_t>(entropy_of(mint).draw()) & layout.max_worker();
+      break;
+  }
+  if (options.worker->from != Worker::From::kGiven) {
+    declaration.guarantee = Guarantee::kPractical;
+    declaration.notes = "layout " + name_of(layout) + ", worker " +
+                        std::to_string(snowflake.worker) + "; " + odds_of(layout);
+  }
+  if (snowflake.worker > layout.max_worker()) {
+    return fail(Code::kInvalidArgument, "worker id " + std::to_string(snowflake.worker) +
+                                            " is not in the layout's range: give " + range +
+                                            " with --worker or IDMINT_WORKER");
+  }
+  if (options.run_ahead) snowflake.max_run_ahead = *options.run_ahead;
+  // A worker id that is drawn anew each time has no state to keep.
+  if (options.worker->from != Worker::From::kRandom) {
+    const Result<fs::path> folder = state_folder(mint);
+    if (!folder) return std::unexpected(folder.error());
+    snowflake.state_file = *folder / ("snowflake-" + name_of(layout) + "-" +
+                                      std::to_string(snowflake.worker) + ".state");
+  }
+  Result<std::unique_ptr<SnowflakeGenerator>> generator =
+      SnowflakeGenerator::open(snowflake, clock_of(mint, system_clock()), entropy_of(mint));
+  if (!generator) return std::unexpected(std::move(generator.error()));
+  if ((*generator)->made_state_file()) {
+    tell_of(snowflake.state_file, "worker " + std::to_string(snowflake.worker), mint);
+  }
+  return source_over<Snowflake>(std::move(declaration), options, *std::move(generator));
+}
+
+constexpr std::array kFormats = {
+    Format{"uuid1", "uuid", Guarantee::kPractical, "none",
+           "100 ns since 1582, a clock sequence, a node: random (practical: odds of n^2 / 2^48 "
+           "among n runs), or with --node mac unique if configured so",
+           kForm | kNode, open_uuid1},
+    Format{"uuid2", "uuid", Guarantee::kUniqueIfConfigured, "none",
+           "DCE: a user, group or organization id of this host; 64 ids in 7 minutes, each a "
+           "durable write",
+           kForm | kNode | kDomain | kLocalId, open_uuid2},
+    Format{"uuid4", "uuid", Guarantee::kPractical, "none",
+           "122 random bits; among n ids the odds of one repeat are about n^2 / 2^123", kForm,
+           open_random<Uuid, Uuid4Generator>},
+    Format{"uuid6", "uuid", Guarantee::kPractical, "per process",
+           "uuid1 in the order of time, with 55 random bits in each id", kForm,
+           open_ordered<Uuid, Uuid6Generator, Uuid6Options>},
+    Format{"uuid7", "uuid", Guarantee::kPractical, "per process",
+           "milliseconds, a counter, 51 random bits; a repeat takes the same millisecond, counter "
+           "and bits",
+           kForm, open_ordered<Uuid, Uuid7Generator, Uuid7Options>},
+    Format{"ulid", "ulid", Guarantee::kPractical, "per process",
+           "milliseconds, 80 random bits; a repeat takes two runs of ids that meet in one "
+           "millisecond",
+           kForm, open_ordered<Ulid, UlidGenerator, UlidOptions>},
+    Format{"ksuid", "ksuid", Guarantee::kPractical, "by second",
+           "seconds, 128 random bits; among n ids of a second the odds of one repeat are about "
+           "n^2 / 2^129",
+           kForm, open_by_second<Ksuid, KsuidGenerator>},
+    Format{
+        "typeid", "uuid", Guarantee::kPractical, "per process",
+        "a uuid7 with its type before it: give --prefix user for user_01h455vb4pex5vsknk084sn02q",
+        kType, open_type_id},
+    Format{"object-id", "object-id", Guarantee::kPractical, "by second",
+           "seconds, 40 random bits for each process, a counter; a repeat takes the same second, "
+           "bits and count",
+           kForm, open_by_second<ObjectId, ObjectIdGenerator>},
+    Format{"object-id-classic", "object-id", Guarantee::kPractical, "by second",
+           "seconds, 24 bits of the hardware address, 16 of the process id, a counter: the layout "
+           "before 2018; two sources of one process may repeat an id, so open one",
+           kForm, open_by_process<ObjectId, ClassicObjectIdGenerator, classic_object_id_identity>},
+    Format{"xid", "xid", Guarantee::kPractical, "by second",
+           "seconds, 24 bits of the machine id, 16 of the process id, a counter; a repeat takes "
+           "the same of all four; two sources of one process have the same of three, so open one",
+           kForm, open_by_process<Xid, XidGenerator, xid_identity>},
+    Format{"snowflake", "snowflake", Guarantee::kUniqueIfConfigured, "per process",
+           "any layout (the usual one: milliseconds since 2015, 10 bits of worker id, 12 of "
+           "sequence number); the worker id must be no other generator's",
+           kForm | kWorker | kLayout | kRunAhead, open_snowflake},
+    Format{"digits", "digits", Guarantee::kPractical, "none",
+           "12 decimal digits, or as many as you say; among n ids the odds of one repeat are n^2 / "
+           "2e12: for ids that never repeat make a sequence",
+           kForm | kDigits, open_digits},
+};
+
+const Format* find_format(std::string_view name) noexcept {
+  const auto* const found = std::ranges::find(kFormats, name, &Format::name);
+  return found == kFormats.end() ? nullptr : found;
+}
+
+}  // namespace
+
+std::vector<Declaration> format_declarations() {
+  std::vector<Declaration> declarations;
+  for (const Format& format : kFormats) declarations.push_back(format.declaration());
+  return declarations;
+}
+
+bool is_format(std::string_view name) noexcept { return find_format(name) != nullptr; }
+
+Result<std::unique_ptr<Source>> open_format(std::string_view name, const FormatOptions& options,
+                                            const MintOptions& mint) {
+  const Format& format = *find_format(name);
+  if (Result<void> taken = check_options(format, options); !taken) {
+    return std::unexpected(std::move(taken.error()));
+  }
+  return format.open(format, options, mint);
+}
+
+}  // namespace idmint

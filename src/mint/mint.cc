@@ -1,0 +1,297 @@
+#include "idmint/mint.h"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <utility>
+
+#include "idmint/sequence.h"
+#include "mint/data_folder.h"
+#include "mint/formats.h"
+
+namespace idmint {
+
+namespace {
+
+std::unexpected<Error> fail(Code code, std::string message) {
+  return std::unexpected(Error{code, std::move(message)});
+}
+
+std::string lower_case(std::string_view name) {
+  std::string lower(name);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lower;
+}
+
+// ---- sequences
+
+class SequenceSource final : public Source {
+ public:
+  SequenceSource(std::shared_ptr<Store> store, std::unique_ptr<Sequence> sequence)
+      : store_(std::move(store)),
+        sequence_(std::move(sequence)),
+        declaration_{sequence_->definition().name,
+                     "integer",
+                     guarantee(sequence_->definition().strategy),
+                     std::string(order(sequence_->definition().strategy)),
+                     std::to_string(sequence_->definition().first) + " to " +
+                         std::to_string(sequence_->definition().last) + ", kept in " +
+                         std::string(store_->url()),
+                     sequence_->definition().form} {}
+
+  const Declaration& declaration() const noexcept override { return declaration_; }
+
+  Result<void> next(std::span<Id> out) override {
+    // All in one call: what it promises of their order holds for each call.
+    std::array<std::int64_t, 64> few{};
+    std::vector<std::int64_t> many(out.size() > few.size() ? out.size() : 0);
+    const std::span<std::int64_t> values = many.empty() ? std::span(few).first(out.size()) : many;
+    if (Result<void> filled = sequence_->next(values); !filled) return filled;
+    std::ranges::copy(values, out.begin());
+    return {};
+  }
+
+ private:
+  const std::shared_ptr<Store> store_;  // outlives the sequence
+  const std::unique_ptr<Sequence> sequence_;
+  const Declaration declaration_;
+};
+
+// ---- names that were probably meant
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = std::exchange(row[j], std::min({replaced, row[j] + 1, row[j - 1] + 1}));
+    }
+  }
+  return row[b.size()];
+}
+
+// The known names nearest to this one, whatever the case, "uuid4 or uuid7"; empty when none comes
+// close.
+std::string close_matches(std::string_view name, const std::vector<std::string>& known) {
+  constexpr std::size_t longest = 120;  // of a sequence's name
+  std::string matches;
+  if (name.size() > longest) return matches;
+  std::size_t nearest = 1 + name.size() / 4;
+  for (const std::string& candidate : known) {
+    const std::size_t distance = edit_distance(lower_case(name), lower_case(candidate));
+    if (distance > nearest) continue;
+    if (distance < nearest) matches.clear();
+    nearest = distance;
+    matches += (matches.empty() ? "" : " or ") + candidate;
+  }
+  return matches;
+}
+
+// In quotes, the start of it when it is long.
+std::string quoted_start(std::string_view text) {
+  constexpr std::size_t longest = 100;
+  return text.size() <= longest ? "\"" + std::string(text) + "\""
+                                : "\"" + std::string(text.substr(0, longest)) + "...\"";
+}
+
+}  // namespace
+
+std::string_view name(Guarantee guarantee) noexcept {
+  switch (guarantee) {
+    case Guarantee::kPractical:
+      return "practical";
+    case Guarantee::kUniqueIfConfigured:
+      return "unique if configured so";
+    case Guarantee::kUnique:
+      return "unique";
+    case Guarantee::kLinearizable:
+      return "linearizable";
+  }
+  return "unknown";
+}
+
+struct Mint::State {
+  const MintOptions options;
+  std::mutex mutex;
+  std::shared_ptr<Store> store;  // guarded by mutex; null until it was opened
+
+  [[nodiscard]] Result<std::string> url() const {
+    if (!options.store.empty()) return options.store;
+    const Result<std::filesystem::path> data = data_folder();
+    if (!data) return std::unexpected(data.error());
+    return "sqlite:" + (*data / "ids.db").string();
+  }
+
+  // The store, opened by the first call; made only if `make`.
+  Result<std::shared_ptr<Store>> open(bool make) {
+    const std::lock_guard lock(mutex);
+    if (store != nullptr) return store;
+    const Result<std::string> where = url();
+    if (!where) return std::unexpected(where.error());
+    StoreOptions store_options = options.store_options;
+    store_options.create = make && store_options.create;
+    if (store_options.entropy == nullptr) store_options.entropy = options.entropy;
+    if (store_options.create && options.store.empty()) {
+      const Result<std::filesystem::path> data = data_folder();
+      if (!data) return std::unexpected(data.error());
+      if (Result<void> made = make_folder(*data); !made) {
+        return std::unexpected(std::move(made.error()));
+      }
+    }
+    Result<std::unique_ptr<Store>> opened = open_store(*where, store_options);
+    if (!opened) return std::unexpected(std::move(opened.error()));
+    store = *std::move(opened);
+    return store;
+  }
+
+  [[nodiscard]] bool nothing_created(const Error& opening) const {
+    return opening.code == Code::kNotFound && options.store.empty();
+  }
+
+  // Of the hints: as the shell reads it. Empty for the default store.
+  [[nodiscard]] std::string store_option() const {
+    if (options.store.empty()) return {};
+    constexpr std::string_view plain =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:/._-+=@%,";
+    if (options.store.find_first_not_of(plain) == std::string::npos) {
+      return " --store " + options.store;
+    }
+    std::string quoted = " --store '";
+    for (const char c : options.store)
+      quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return quoted + "'";
+  }
+
+  template <class Act>
+  auto on_sequence(std::string_view name, Act act) -> decltype(act(std::declval<Store&>()));
+
+  // kNotFound for a name that is neither a format nor a sequence.
+  Error unknown(std::string_view name) {
+    std::vector<std::string> known;
+    for (const Declaration& format : format_declarations()) known.push_back(format.name);
+    const Result<std::shared_ptr<Store>> opened = open(false);
+    if (opened && (*opened)->catalog() != nullptr) {
+      if (const auto definitions = (*opened)->catalog()->list()) {
+        for (const CatalogEntry& entry : *definitions) known.push_back(entry.name);
+      }
+    }
+    const Result<std::string> where = url();
+    std::string message = "there is no format and no sequence " + quoted_start(name);
+    if (!opened && opened.error().code == Code::kNotFound && !options.store.empty()) {
+      // The store's own words, without its advice.
+      message += ", and " + opened.error().message.substr(0, opened.error().message.find("; "));
+    } else if (where) {
+      message += " in " + *where;
+    }
+    if (const std::string meant = close_matches(name, known); !meant.empty()) {
+      message += ": did you mean " + meant + "?";
+    } else if (validate(Definition{.name = std::string(name)})) {
+      message += ": to make the sequence: idmint create " + std::string(name) + store_option();
+    } else {
+      message += ": to see what there is: idmint formats, idmint list" + store_option();
+    }
+    return {Code::kNotFound, std::move(message)};
+  }
+};
+
+Mint::Mint(MintOptions options) : state_(std::make_shared<State>(std::move(options))) {}
+Mint::~Mint() = default;
+Mint::Mint(Mint&&) noexcept = default;
+Mint& Mint::operator=(Mint&&) noexcept = default;
+
+std::vector<Declaration> Mint::formats() { return format_declarations(); }
+
+Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const FormatOptions& options) {
+  if (is_format(name)) return open_format(name, options, state_->options);
+  if (!validate(Definition{.name = std::string(name)})) {
+    return std::unexpected(state_->unknown(name));
+  }
+  Result<std::shared_ptr<Store>> store = state_->open(false);
+  if (!store) {
+    if (store.error().code == Code::kNotFound) return std::unexpected(state_->unknown(name));
+    return std::unexpected(std::move(store.error()));
+  }
+  if (options != FormatOptions{}) {
+    return fail(Code::kInvalidArgument,
+                "\"" + std::string(name) +
+                    "\" is no format, and what a sequence prints is settled when it is created: "
+                    "leave the options out");
+  }
+  const SequenceOptions sequence_options{.clock = state_->options.clock,
+                                         .entropy = state_->options.entropy};
+  Result<std::unique_ptr<Sequence>> sequence = open_sequence(**store, name, sequence_options);
+  if (!sequence) {
+    if (sequence.error().code == Code::kNotFound) return std::unexpected(state_->unknown(name));
+    return std::unexpected(std::move(sequence.error()));
+  }
+  return std::make_unique<SequenceSource>(*std::move(store), *std::move(sequence));
+}
+
+Result<void> Mint::create(const Definition& definition,
+                          const std::function<void(std::int64_t done, std::int64_t of)>& progress) {
+  // In any case: "ULID" beside "ulid" would be taken for it.
+  if (is_format(lower_case(definition.name))) {
+    return fail(Code::kInvalidArgument, "\"" + definition.name +
+                                            "\" is the name of a format, so no sequence can have "
+                                            "it: choose another name");
+  }
+  if (Result<void> valid = validate(definition); !valid) return valid;
+  const Result<std::shared_ptr<Store>> store = state_->open(true);
+  if (!store) return std::unexpected(store.error());
+  Entropy* const entropy = state_->options.entropy;
+  return create_sequence(**store, definition, entropy != nullptr ? *entropy : system_entropy(),
+                         progress);
+}
+
+// What `act` does with the store that has the sequence `name`.
+template <class Act>
+auto Mint::State::on_sequence(std::string_view name, Act act)
+    -> decltype(act(std::declval<Store&>())) {
+  if (is_format(name)) {
+    return fail(Code::kInvalidArgument, "\"" + std::string(name) +
+                                            "\" is a format, which keeps nothing in a store: see "
+                                            "what it promises with idmint formats");
+  }
+  const Result<std::shared_ptr<Store>> opened = open(false);
+  if (!opened) {
+    if (opened.error().code == Code::kNotFound) return std::unexpected(unknown(name));
+    return std::unexpected(opened.error());
+  }
+  auto done = act(**opened);
+  if (!done && done.error().code == Code::kNotFound) return std::unexpected(unknown(name));
+  return done;
+}
+
+Result<SequenceStatus> Mint::peek(std::string_view name) {
+  return state_->on_sequence(name, [&](Store& store) { return sequence_status(store, name); });
+}
+
+Result<Raised> Mint::raise(std::string_view name, std::int64_t past) {
+  return state_->on_sequence(name, [&](Store& store) { return raise_sequence(store, name, past); });
+}
+
+Result<Definition> Mint::extend(std::string_view name, std::int64_t last) {
+  return state_->on_sequence(name,
+                             [&](Store& store) { return extend_sequence(store, name, last); });
+}
+
+Result<void> Mint::retire(std::string_view name) {
+  return state_->on_sequence(name, [&](Store& store) { return retire_sequence(store, name); });
+}
+
+Result<std::vector<SequenceStatus>> Mint::list() {
+  const Result<std::shared_ptr<Store>> store = state_->open(false);
+  if (!store) {
+    if (state_->nothing_created(store.error())) return std::vector<SequenceStatus>{};
+    return std::unexpected(store.error());
+  }
+  return sequence_statuses(**store);
+}
+
+Result<std::string> Mint::store_url() const { return state_->url(); }
+
+}  // namespace idmint

@@ -1,0 +1,338 @@
+#include "idmint/mint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "tests/fakes/scripted.h"
+
+namespace idmint {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+constexpr Instant kNow{std::chrono::milliseconds{1528538400000}};
+
+class MintTest : public ::testing::Test {
+ protected:
+  MintTest() {
+    std::string pattern = std::filesystem::temp_directory_path() / "idmint-mint-XXXXXX";
+    if (::mkdtemp(pattern.data()) == nullptr) std::abort();
+    folder_ = pattern;
+  }
+  ~MintTest() override { std::filesystem::remove_all(folder_); }
+
+  [[nodiscard]] MintOptions options() {
+    MintOptions options;
+    options.store = "memory:";
+    options.state_directory = folder_;
+    options.clock = &clock_;
+    options.entropy = &entropy_;
+    options.notice = [this](std::string_view text) { notices_.emplace_back(text); };
+    return options;
+  }
+
+  static std::vector<Id> take(Source& source, std::size_t count) {
+    std::vector<Id> ids(count);
+    const Result<void> taken = source.next(ids);
+    EXPECT_TRUE(taken) << taken.error().message;
+    return ids;
+  }
+
+  std::filesystem::path folder_;
+  fakes::ManualClock clock_{kNow};
+  fakes::ScriptedEntropy entropy_;
+  std::vector<std::string> notices_;
+};
+
+// What a format must be told.
+FormatOptions needed(std::string_view format) {
+  FormatOptions options;
+  if (format == "snowflake") options.worker = Worker{.id = 786};
+  if (format == "uuid2") {
+    options.node = UuidNode{.from = UuidNode::From::kGiven, .address = {2, 0, 0, 0, 0, 1}};
+    options.domain = DceDomain::kPerson;
+    options.local_id = 1000;
+  }
+  return options;
+}
+
+TEST_F(MintTest, EveryFormatDeclaresItselfAndOpensByItsName) {
+  Mint mint(options());
+  std::vector<std::string> names;
+  for (const Declaration& format : Mint::formats()) {
+    names.push_back(format.name);
+    EXPECT_FALSE(format.order.empty() || format.notes.empty()) << format.name;
+    const auto source = mint.source(format.name, needed(format.name));
+    ASSERT_TRUE(source) << source.error().message;
+    EXPECT_EQ((*source)->declaration().name, format.name);
+    EXPECT_EQ((*source)->declaration().guarantee, format.guarantee);
+    // More than the adapters' block; uuid2 has no more.
+    const std::size_t count = format.name == "uuid2" ? 64 : 1000;
+    const std::vector<Id> ids = take(**source, count);
+    EXPECT_EQ(std::set(ids.begin(), ids.end()).size(), count) << format.name;
+    EXPECT_EQ(format_of(ids[0]), format.format);
+    const bool ordered = format.order == "per process";
+    EXPECT_TRUE(!ordered || std::is_sorted(ids.begin(), ids.end())) << format.name;
+    // What is printed in the declared form can be read again.
+    const Form& form = (*source)->declaration().form;
+    EXPECT_EQ(parse(to_string(ids[0], form), format.format, form), ids[0]) << format.name;
+  }
+  EXPECT_THAT(names,
+              ElementsAre("uuid1", "uuid2", "uuid4", "uuid6", "uuid7", "ulid", "ksuid", "typeid",
+                          "object-id", "object-id-classic", "xid", "snowflake", "digits"));
+}
+
+TEST_F(MintTest, AFormatTakesItsOwnOptionsOnly) {
+  Mint mint(options());
+  ASSERT_TRUE(mint.create({.name = "orders"}));
+  const FormatOptions all[] = {
+      {.form = Form{.prefix = "x"}},
+      {.worker = Worker{.id = 1}},
+      {.layout = SnowflakeLayout{}},
+      {.run_ahead = std::chrono::milliseconds{1}},
+      {.node = UuidNode{}},
+      {.domain = DceDomain::kOrg},
+      {.local_id = 7},
+      {.digits = DigitsLayout{}},
+      {.type = "user"},
+  };
+  const auto taken = [&](std::string_view name) {
+    std::string which;
+    for (const FormatOptions& one : all) {
+      FormatOptions options = needed(name);
+      if (one.form) options.form = one.form;
+      if (one.worker) options.worker = one.worker;
+      if (one.layout) options.layout = one.layout;
+      if (one.run_ahead) options.run_ahead = one.run_ahead;
+      if (one.node) options.node = one.node;
+      if (one.domain) options.domain = one.domain;
+      if (one.local_id) options.local_id = one.local_id;
+      if (one.digits) options.digits = one.digits;
+      if (one.type) options.type = one.type;
+      const auto source = mint.source(name, options);
+      which += source ? '+' : '-';
+      if (!source) {
+        EXPECT_EQ(source.error().code, Code::kInvalidArgument);
+      }
+    }
+    return which;
+  };
+  EXPECT_EQ(taken("uuid7"), "+--------");
+  EXPECT_EQ(taken("snowflake"), "++++-----");
+  EXPECT_EQ(taken("uuid1"), "+---+----");
+  EXPECT_EQ(taken("uuid2"), "+----++--");  // not a random node
+  EXPECT_EQ(taken("digits"), "+------+-");
+  EXPECT_EQ(taken("typeid"), "--------+");
+  EXPECT_EQ(taken("orders"), "---------");
+}
+
+TEST_F(MintTest, AFormIsOfTheFormat) {
+  Mint mint(options());
+  const auto source = mint.source(
+      "ulid",
+      {.form = Form{.prefix = "ord_", .encoding = Encoding::kBase58, .check = Check::kLuhn}});
+  ASSERT_TRUE(source) << source.error().message;
+  const Form& form = (*source)->declaration().form;
+  const Id id = take(**source, 1)[0];
+  const std::string text = to_string(id, form);
+  EXPECT_THAT(text, StartsWith("ord_"));
+  EXPECT_EQ(text.size(), 4U + 22 + 1);
+  EXPECT_EQ(parse(text, "ulid", form), id);
+  // Zeros are for integers.
+  EXPECT_EQ(mint.source("ulid", {.form = Form{.digits = 9}}).error().code, Code::kInvalidArgument);
+}
+
+TEST_F(MintTest, FormatsUseTheClockThatWasGiven) {
+  Mint mint(options());
+  const auto first = [&](std::string_view name) {
+    return take(**mint.source(name, needed(name)), 1)[0];
+  };
+  EXPECT_EQ(decode_uuid1(std::get<Uuid>(first("uuid1")))->time, kNow);
+  EXPECT_EQ(decode_uuid6(std::get<Uuid>(first("uuid6")))->time, kNow);
+  EXPECT_EQ(decode_uuid7(std::get<Uuid>(first("uuid7")))->time, kNow);
+  EXPECT_EQ(std::get<Ulid>(first("ulid")).milliseconds(), 1528538400000u);
+  EXPECT_EQ(std::get<ObjectId>(first("object-id")).seconds(), 1528538400u);
+  EXPECT_EQ(std::get<ObjectId>(first("object-id-classic")).seconds(), 1528538400u);
+  EXPECT_EQ(std::get<Xid>(first("xid")).seconds(), 1528538400u);
+  EXPECT_EQ(std::get<Ksuid>(first("ksuid")).time(), kNow);
+  EXPECT_EQ(std::get<Snowflake>(first("snowflake")).value(), 454947766275219456u);
+}
+
+TEST_F(MintTest, SnowflakeNeedsAWorkerAndTellsOfItsStateFile) {
+  Mint mint(options());
+  const auto refused = mint.source("snowflake");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kInvalidArgument);
+  EXPECT_THAT(refused.error().message, HasSubstr("0 to 1023"));
+  EXPECT_THAT(refused.error().message, HasSubstr("--worker"));
+  EXPECT_THAT(refused.error().message, HasSubstr("IDMINT_WORKER"));
+
+  const auto outside = mint.source("snowflake", {.worker = Worker{.id = 1024}});
+  EXPECT_EQ(outside.error().code, Code::kInvalidArgument);
+  EXPECT_THAT(outside.error().message, HasSubstr("--worker"));
+  EXPECT_TRUE(notices_.empty());
+
+  const FormatOptions largest{.worker = Worker{.id = 1023}};
+  ASSERT_TRUE(mint.source("snowflake", largest));
+  const std::filesystem::path file = folder_ / "snowflake-sequence-generator-1023.state";
+  EXPECT_TRUE(std::filesystem::is_regular_file(file));
+  ASSERT_TRUE(mint.source("snowflake", largest));
+  EXPECT_THAT(notices_, ElementsAre(StartsWith("made the state file " + file.string())));
+}
+
+TEST_F(MintTest, TheStateFileIsTheLayouts) {
+  Mint mint(options());
+  const auto layout = parse_snowflake_layout("39t8s16w epoch 2014-09-01T00:00:00Z unit 10ms");
+  ASSERT_TRUE(layout);
+  ASSERT_TRUE(mint.source("snowflake", {.worker = Worker{.id = 5}, .layout = *layout}));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "snowflake-sonyflake-v1-5.state"));
+  SnowflakeLayout own = *layout;
+  own.epoch += std::chrono::days{1};
+  ASSERT_TRUE(mint.source("snowflake", {.worker = Worker{.id = 5}, .layout = own}));
+  EXPECT_TRUE(std::filesystem::exists(
+      folder_ / "snowflake-39t8s16w-epoch-2014-09-02T00-00-00Z-unit-10ms-5.state"));
+}
+
+TEST_F(MintTest, AGuessedWorkerMakesASnowflakePractical) {
+  Mint mint(options());
+  for (const Worker::From from : {Worker::From::kHardware, Worker::From::kRandom}) {
+    const auto source = mint.source("snowflake", {.worker = Worker{.from = from}});
+    ASSERT_TRUE(source) << source.error().message;
+    EXPECT_EQ((*source)->declaration().guarantee, Guarantee::kPractical);
+    EXPECT_THAT((*source)->declaration().notes, HasSubstr("odds"));
+  }
+}
+
+TEST_F(MintTest, AHardwareNodeMakesAUuid1UniqueIfConfiguredSo) {
+  Mint mint(options());
+  const UuidNode node{.from = UuidNode::From::kGiven, .address = {0, 1, 2, 3, 4, 5}};
+  const auto source = mint.source("uuid1", {.node = node});
+  ASSERT_TRUE(source) << source.error().message;
+  EXPECT_EQ((*source)->declaration().guarantee, Guarantee::kUniqueIfConfigured);
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "uuid1-000102030405.state"));
+  EXPECT_EQ(decode_uuid1(std::get<Uuid>(take(**source, 1)[0]))->node, node.address);
+}
+
+TEST_F(MintTest, TheHardwareNodeIsTheAddressOfTheHost) {
+  const std::optional<HardwareAddress> address = host_address();
+  Mint mint(options());
+  const auto source = mint.source("uuid1", {.node = UuidNode{.from = UuidNode::From::kHardware}});
+  if (!address) {
+    EXPECT_EQ(source.error().code, Code::kFailedPrecondition);
+    return;
+  }
+  ASSERT_TRUE(source) << source.error().message;
+  EXPECT_EQ(decode_uuid1(std::get<Uuid>(take(**source, 1)[0]))->node, address);
+}
+
+TEST_F(MintTest, ASequenceIsASource) {
+  Mint mint(options());
+  ASSERT_TRUE(mint.create({.name = "small", .first = 5, .last = 9}));
+  const auto source = mint.source("small");
+  ASSERT_TRUE(source) << source.error().message;
+  EXPECT_EQ((*source)->declaration().guarantee, Guarantee::kLinearizable);
+  EXPECT_THAT(take(**source, 3),
+              ElementsAre(Id{std::int64_t{5}}, Id{std::int64_t{6}}, Id{std::int64_t{7}}));
+  std::vector<Id> none;
+  EXPECT_TRUE((*source)->next(none));
+  std::vector<Id> more(3);
+  EXPECT_EQ((*source)->next(more).error().code, Code::kOutOfRange);
+  EXPECT_THAT(take(**source, 2), ElementsAre(Id{std::int64_t{8}}, Id{std::int64_t{9}}));
+  EXPECT_EQ(mint.peek("small")->next, 10);
+  EXPECT_EQ(mint.list()->size(), 1u);
+}
+
+TEST_F(MintTest, ASourceOutlivesItsMint) {
+  auto mint = std::make_unique<Mint>(options());
+  ASSERT_TRUE(mint->create({.name = "orders"}));
+  const auto source = mint->source("orders");
+  mint.reset();
+  EXPECT_THAT(take(**source, 1), ElementsAre(Id{std::int64_t{1}}));
+}
+
+TEST_F(MintTest, NamesOfFormatsAreTaken) {
+  Mint mint(options());
+  for (const Declaration& format : Mint::formats()) {
+    EXPECT_EQ(mint.create({.name = format.name}).error().code, Code::kInvalidArgument);
+  }
+  EXPECT_EQ(mint.peek("uuid7").error().code, Code::kInvalidArgument);
+}
+
+TEST_F(MintTest, UnknownNamesAreToldWithWhatIsNear) {
+  Mint mint(options());
+  ASSERT_TRUE(mint.create({.name = "invoices"}));
+  const auto message = [&](std::string_view name) {
+    const auto source = mint.source(name);
+    EXPECT_EQ(source.error().code, Code::kNotFound) << name;
+    return source.error().message;
+  };
+  EXPECT_THAT(message("invocies"), HasSubstr("did you mean invoices?"));
+  EXPECT_THAT(message("uuid8"),
+              HasSubstr("did you mean uuid1 or uuid2 or uuid4 or uuid6 or uuid7?"));
+  EXPECT_THAT(message("customers"), Not(HasSubstr("did you mean")));
+  EXPECT_THAT(message("customers"), HasSubstr("idmint create customers"));
+  EXPECT_THAT(message("no name"), Not(HasSubstr("idmint create")));
+  EXPECT_THAT(message(std::string(100'000, 'x')), HasSubstr("idmint list"));
+  EXPECT_EQ(mint.peek("customers").error().code, Code::kNotFound);
+}
+
+TEST_F(MintTest, OnlyCreateMakesAStore) {
+  MintOptions sqlite = options();
+  sqlite.store = "sqlite:" + (folder_ / "ids.db").string();
+  Mint mint(sqlite);
+  EXPECT_EQ(mint.source("orders").error().code, Code::kNotFound);
+  EXPECT_EQ(mint.peek("orders").error().code, Code::kNotFound);
+  EXPECT_EQ(mint.list().error().code, Code::kNotFound);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "ids.db"));
+  ASSERT_TRUE(mint.create({.name = "orders"}));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "ids.db"));
+  EXPECT_TRUE(mint.source("orders"));
+
+  MintOptions forbidden = options();
+  forbidden.store = "sqlite:" + (folder_ / "other.db").string();
+  forbidden.store_options.create = false;
+  EXPECT_EQ(Mint(forbidden).create({.name = "orders"}).error().code, Code::kNotFound);
+}
+
+TEST_F(MintTest, ThreadsShareAMint) {
+  Mint mint(options());
+  ASSERT_TRUE(mint.create({.name = "orders"}));
+  constexpr int kThreads = 4;
+  constexpr std::size_t kEach = 500;
+  std::vector<std::vector<Id>> taken(kThreads);
+  {
+    std::vector<std::jthread> threads;
+    for (std::vector<Id>& ids : taken) {
+      threads.emplace_back([&mint, &ids] {
+        const auto source = mint.source("orders");
+        for (std::size_t i = 0; i < kEach; ++i) ids.push_back(take(**source, 1)[0]);
+      });
+    }
+  }
+  std::set<Id> all;
+  for (const std::vector<Id>& ids : taken) all.insert(ids.begin(), ids.end());
+  EXPECT_EQ(all.size(), kThreads * kEach);
+  EXPECT_EQ(mint.peek("orders")->next, std::int64_t{kThreads * kEach} + 1);
+}
+
+TEST(GuaranteeNames, AreThoseOfTheDocuments) {
+  EXPECT_EQ(name(Guarantee::kPractical), "practical");
+  EXPECT_EQ(name(Guarantee::kUniqueIfConfigured), "unique if configured so");
+  EXPECT_EQ(name(Guarantee::kUnique), "unique");
+  EXPECT_EQ(name(Guarantee::kLinearizable), "linearizable");
+}
+
+}  // namespace
+}  // namespace idmint

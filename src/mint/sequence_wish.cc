@@ -1,0 +1,91 @@
+#include "mint/sequence_wish.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "idmint/digits.h"
+
+namespace idmint {
+
+namespace {
+
+std::unexpected<Error> refuse(std::string why) {
+  return std::unexpected(Error{Code::kInvalidArgument, std::move(why)});
+}
+
+bool has_digit(const std::string& text) {
+  return std::ranges::any_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// 10, 100, ...: the smallest number with as many digits.
+std::int64_t smallest_as_long_as(std::int64_t number) {
+  std::int64_t power = 1;
+  while (power <= number / 10) power *= 10;
+  return power;
+}
+
+std::int64_t last_of(const Definition& definition) {
+  std::int64_t last = std::min(kLargestValue, largest_integer(definition.form));
+  // The value after the last one of a stripe must be one that can be written.
+  if (definition.strategy == Strategy::kInterleaved && definition.stripes > 1 &&
+      definition.stripes <= Definition::kMaxStripes) {
+    last = std::min(last, kLargestValue - (definition.stripes - 1));
+  }
+  return last;
+}
+
+}  // namespace
+
+Result<Definition> definition_of(const SequenceWish& wish) {
+  Definition definition{.name = wish.name};
+  if (wish.strategy) {
+    const Result<Strategy> strategy = strategy_named(*wish.strategy);
+    if (!strategy) return std::unexpected(strategy.error());
+    definition.strategy = *strategy;
+  } else if (wish.stripes) {
+    definition.strategy = Strategy::kStriped;
+  }
+  definition.stripes = wish.stripes.value_or(definition.stripes);
+  definition.step = wish.step.value_or(definition.step);
+  definition.largest_count = wish.largest_count.value_or(definition.largest_count);
+  definition.key = wish.key.value_or("");
+  Form& form = definition.form;
+  form.prefix = wish.prefix.value_or("");
+  if (wish.encoding) {
+    const Result<Encoding> encoding = encoding_named(*wish.encoding);
+    if (!encoding) return std::unexpected(encoding.error());
+    form.encoding = *encoding;
+  }
+  if (wish.check) {
+    const Result<Check> check = check_named(*wish.check);
+    if (!check) return std::unexpected(check.error());
+    form.check = *check;
+  }
+  constexpr auto most_digits = static_cast<std::int64_t>(Digits::kMaxChars);
+  if (wish.digits && (*wish.digits < 1 || *wish.digits > most_digits)) {
+    return refuse("digits is " + std::to_string(*wish.digits) +
+                  ": give how many decimal digits are printed, 1 to " +
+                  std::to_string(most_digits));
+  }
+  form.digits = static_cast<int>(wish.digits.value_or(0));
+  if (wish.no_leading_zeros && !wish.digits) {
+    return refuse("without a number of digits there are no leading zeros to leave out: say digits");
+  }
+  if (Result<void> valid = validate(form, "integer"); !valid) {
+    return std::unexpected(std::move(valid.error()));
+  }
+  definition.last = wish.max ? *wish.max : last_of(definition);
+  if (wish.start) {
+    definition.first = *wish.start;
+  } else if (wish.no_leading_zeros && !has_digit(form.prefix)) {
+    definition.first = smallest_as_long_as(largest_integer(form));
+  } else if (wish.digits && order(definition.strategy) == "none") {
+    definition.first = 0;
+  }
+  if (Result<void> valid = validate(definition); !valid) {
+    return std::unexpected(std::move(valid.error()));
+  }
+  return definition;
+}
+
+}  // namespace idmint

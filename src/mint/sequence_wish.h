@@ -1,0 +1,40 @@
+// What a person says of a sequence to be made, and the definition that follows from it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "idmint/catalog.h"
+#include "idmint/export.h"
+#include "idmint/result.h"
+
+namespace idmint {
+
+// Nothing: not said. Names are those of strategy_named(), encoding_named() and check_named().
+struct SequenceWish {
+  std::string name{};
+  std::optional<std::string> strategy{};
+  std::optional<std::int64_t> start{};
+  std::optional<std::int64_t> max{};
+  std::optional<std::int64_t> stripes{};
+  std::optional<std::int64_t> step{};
+  std::optional<std::int64_t> largest_count{};
+  std::optional<std::string> key{};
+  std::optional<std::string> prefix{};
+  std::optional<std::string> encoding{};
+  std::optional<std::string> check{};
+  std::optional<std::int64_t> digits{};
+  bool no_leading_zeros = false;
+};
+
+// Valid. What is not said follows from the rest:
+//   - With stripes the strategy is striped, otherwise counter.
+//   - The last value is the largest that the digits, or an integer, have room for.
+//   - The first is 1; with digits, where values come in no order, it is 0; without leading zeros
+//   the
+//     smallest number that has none (a prefix with digits has the first digit itself).
+// kInvalidArgument, naming what is wrong.
+[[nodiscard]] IDMINT_EXPORT Result<Definition> definition_of(const SequenceWish& wish);
+
+}  // namespace idmint
