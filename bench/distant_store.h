@@ -1,0 +1,55 @@
+// A store far away: passes everything on, and every advance takes so much longer.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "idmint/catalog.h"
+#include "idmint/counter_store.h"
+#include "idmint/store.h"
+#include "idmint/unique_index.h"
+
+namespace idmint::bench {
+
+class DistantStore final : public Store, public CounterStore {
+ public:
+  DistantStore(Store& store, std::chrono::milliseconds delay) : store_(store), delay_(delay) {}
+
+  [[nodiscard]] const Uuid& id() const noexcept override { return store_.id(); }
+  [[nodiscard]] std::string_view url() const noexcept override { return store_.url(); }
+  [[nodiscard]] CounterStore* counters() noexcept override { return this; }
+  [[nodiscard]] Catalog* catalog() noexcept override { return store_.catalog(); }
+  [[nodiscard]] UniqueIndex* unique_index() noexcept override { return store_.unique_index(); }
+
+  using CounterStore::create;
+  Result<void> create(std::span<const NewCounter> counters) override {
+    return there().create(counters);
+  }
+  Result<Range> advance(std::string_view counter, std::int64_t count, Take take) override {
+    std::this_thread::sleep_for(delay_);
+    return there().advance(counter, count, take);
+  }
+  Result<std::int64_t> raise(std::string_view counter, std::int64_t floor) override {
+    return there().raise(counter, floor);
+  }
+  Result<CounterBounds> extend(std::string_view counter, std::int64_t last) override {
+    return there().extend(counter, last);
+  }
+  Result<CounterState> peek(std::string_view counter) override { return there().peek(counter); }
+  Result<std::vector<CounterState>> list(std::string_view prefix) override {
+    return there().list(prefix);
+  }
+  Result<void> close(std::string_view counter) override { return there().close(counter); }
+
+ private:
+  CounterStore& there() { return *store_.counters(); }
+
+  Store& store_;
+  std::chrono::milliseconds delay_;
+};
+
+}  // namespace idmint::bench

@@ -1,0 +1,27 @@
+// What definition_from_json() reads is valid, and is written as one text, which reads as the same.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "fuzz/require.h"
+#include "idmint/catalog.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using idmint::fuzz::require;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const idmint::Result<idmint::Definition> definition = idmint::definition_from_json(text);
+  if (!definition) {
+    require(definition.error().code == idmint::Code::kUnimplemented ||
+            definition.error().code == idmint::Code::kDataLoss);
+    return 0;
+  }
+  require(idmint::validate(*definition).has_value());
+  const std::string json = idmint::to_json(*definition);
+  require(json.find('\n') == std::string::npos);
+  require(idmint::definition_from_json(json) == *definition);
+  // What no store would keep is not read either.
+  require(definition->strategy != idmint::Strategy::kPermuted || definition->key.size() == 32);
+  require(idmint::strategy_named(name(definition->strategy)) == definition->strategy);
+  return 0;
+}

@@ -1,0 +1,550 @@
+// The idmint command: next, sequences, and what it says of itself.
+#include "tests/e2e/cli.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace idmint::e2e;
+using ::testing::AnyOf;
+using ::testing::ContainsRegex;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+constexpr auto kUuid7 = "[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}";
+
+// ---- next
+
+TEST_F(Cli, EveryFormatPrintsIdsAndNothingElse) {
+  const std::vector<std::pair<std::string, std::string>> formats = {
+      {"uuid4", "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"},
+      {"uuid7", kUuid7},
+      {"ulid", "[0-7][0-9A-HJKMNP-TV-Z]{25}"},
+      {"object-id", "[0-9a-f]{24}"},
+      {"snowflake --worker 7", "[0-9]{18,19}"}};
+  for (const auto& [format, pattern] : formats) {
+    const std::vector<std::string> ids = lines_of(run("idmint next " + format + " -n 5000").out);
+    EXPECT_EQ(std::set(ids.begin(), ids.end()).size(), 5000u) << format;
+    for (const std::string& id : ids) ASSERT_THAT(id, MatchesRegex(pattern)) << format;
+  }
+  EXPECT_THAT(output("idmint next uuid7"), MatchesRegex(std::string(kUuid7) + "\n"));
+}
+
+TEST_F(Cli, ASequenceGoesOnFromProcessToProcess) {
+  EXPECT_EQ(output("idmint create orders --start 1000"), "");
+  EXPECT_EQ(output("idmint next orders -n 3"), "1000\n1001\n1002\n");
+  EXPECT_EQ(output("idmint next orders"), "1003\n");
+}
+
+TEST_F(Cli, ABatchIsTakenWholeOrNotAtAll) {
+  output("idmint create small --start 1 --max 10");
+  EXPECT_EQ(output("idmint next small -n 8 | tail -n 1"), "8\n");
+  const Ended refused = run("idmint next small -n 3");
+  EXPECT_EQ(refused.status, 6);
+  EXPECT_EQ(refused.out, "");
+  EXPECT_THAT(refused.err, StartsWith("idmint: "));
+  EXPECT_EQ(output("idmint next small -n 2"), "9\n10\n");
+  EXPECT_EQ(run("idmint next small").status, 6);
+  EXPECT_THAT(output("idmint list"), HasSubstr("used up"));
+}
+
+TEST_F(Cli, MoreThanAMillionComesInSeveralTakes) {
+  output("idmint create many --max 2000005");
+  EXPECT_EQ(output("idmint next many -n 2000003 | cmp - <(seq 2000003) && echo same"), "same\n");
+  output("idmint create fewer --max 1000010");
+  const Ended ended = run("idmint next fewer -n 1500000 >ids; echo $?; wc -l <ids");
+  EXPECT_EQ(ended.out, "6\n0\n") << "refused before the first step";
+  EXPECT_THAT(ended.err, HasSubstr("1000010 are left"));
+  EXPECT_EQ(output("idmint next fewer -n 10 | head -n 1"), "1\n");
+  // Somebody else takes between the steps: the pipe holds the first one up.
+  output("idmint create contested --max 2000000");
+  const Ended late = run(
+      "mkfifo p; idmint next contested -n 2000000 >p & exec 3<p; read -r first <&3; idmint next "
+      "contested; cat <&3 | wc -l; wait $!; echo $?");
+  EXPECT_EQ(late.out, "1000001\n999999\n6\n");
+  EXPECT_THAT(late.err, HasSubstr("1000000 ids were printed before"));
+}
+
+TEST_F(Cli, CountsThatAreNone) {
+  for (const std::string count :
+       {"0", "-1", "1.5", "x", "''", "9223372036854775808", "99999999999999999999999"}) {
+    const Ended ended = run("idmint next uuid7 -n " + count);
+    EXPECT_EQ(ended.status, 2) << count;
+    EXPECT_EQ(ended.out, "") << count;
+    EXPECT_THAT(ended.err, StartsWith("idmint: ")) << count;
+  }
+}
+
+// ---- JSON
+
+TEST_F(Cli, NextAsJsonIsOneObjectALine) {
+  output("idmint create big --start 9007199254740991");
+  EXPECT_EQ(output("idmint next big -n 3 --json"),
+            "{\"id\":9007199254740991,\"source\":\"big\"}\n"
+            "{\"id\":9007199254740992,\"source\":\"big\"}\n"
+            "{\"id\":\"9007199254740993\",\"source\":\"big\"}\n");
+  const std::string check =
+      " | python3 -c '\nimport json, sys\n"
+      "ids = [json.loads(line) for line in sys.stdin]\n"
+      "assert all(set(i) == {\"id\", \"source\"} and type(i[\"id\"]) is str for i in ids)\n"
+      "print(len(ids), len({i[\"id\"] for i in ids}), {i[\"source\"] for i in ids})'";
+  EXPECT_EQ(output("idmint next uuid7 -n 100000 --json" + check), "100000 100000 {'uuid7'}\n");
+  EXPECT_EQ(run("idmint next snowflake --worker 1 -n 9 --json" + check).out, "9 9 {'snowflake'}\n");
+}
+
+TEST_F(Cli, EveryCommandPrintsJsonThatParses) {
+  output("idmint create orders --start 5 --json --max 9007199254740993");
+  const std::string parse = " | python3 -c 'import json, sys; print(json.load(sys.stdin)";
+  EXPECT_EQ(output("idmint create orders --start 5 --json --max 9007199254740993" + parse +
+                   "[\"next\"])'"),
+            "5\n");
+  EXPECT_EQ(output("idmint peek orders --json" + parse + ")'"),
+            "{'name': 'orders', 'strategy': 'counter', 'guarantee': 'linearizable', 'first': 5, "
+            "'last': '9007199254740993', 'next': 5, 'left': 9007199254740989, 'state': 'open', "
+            "'store': 'sqlite:" +
+                (folder_ / "home/.local/share/idmint/ids.db").string() + "'}\n");
+  EXPECT_EQ(output("idmint create second --json" + parse + "[\"created\"])'"), "True\n");
+  EXPECT_EQ(output("idmint create second --json" + parse + "[\"created\"])'"), "False\n");
+  EXPECT_EQ(output("idmint inspect 017f22e2-79b0-7cc3-98c4-dc0c0c07398f --json" + parse +
+                   "[\"readings\"][0][\"fields\"][\"version\"] == 7)'"),
+            "True\n");
+  EXPECT_EQ(output("idmint inspect 454947766275222906 --json" + parse +
+                   "[\"readings\"][0][\"format\"])'"),
+            "snowflake\n");
+  EXPECT_EQ(output("idmint list --json" + parse + "[0][\"last\"])'"), "9007199254740993\n");
+  EXPECT_EQ(output("idmint formats --json" + parse + "[2][\"guarantee\"])'"), "practical\n");
+  EXPECT_EQ(output("idmint version --json" + parse + "[\"name\"])'"), "idmint\n");
+  EXPECT_EQ(output("idmint inspect 454947766275222906 --json" + parse +
+                   "[\"readings\"][0][\"fields\"][\"worker\"])'"),
+            "786\n");
+  EXPECT_EQ(run("idmint inspect $'\\xff\"\\n' --json" + parse + "[\"readings\"])'").out, "[]\n");
+}
+
+TEST_F(Cli, ErrorsAndNoticesAsJson) {
+  const std::string parse =
+      "; python3 -c 'import json; e = json.load(open(\"err\"))[\"error\"]; print(e[\"code\"], "
+      "len(e[\"message\"]) > 20)'";
+  EXPECT_EQ(run("idmint next orders --json 2>err" + parse).out, "NOT_FOUND True\n");
+  EXPECT_EQ(run("idmint next uuid7 -n 0 --json 2>err" + parse).out, "INVALID_ARGUMENT True\n");
+  EXPECT_EQ(run("idmint frobnicate --json 2>err" + parse).out, "INVALID_ARGUMENT True\n");
+  EXPECT_EQ(run("idmint next uuid7 -n 9 --json 2>err >/dev/full" + parse).out,
+            "RESOURCE_EXHAUSTED True\n");
+  EXPECT_THAT(run("idmint next snowflake --worker 1 --json").err, StartsWith("{\"notice\":\"made"));
+}
+
+// ---- errors, each with its exit status
+
+TEST_F(Cli, UnknownNames) {
+  const Ended unknown = run("idmint next orders");
+  EXPECT_EQ(unknown.status, 3);
+  EXPECT_THAT(unknown.err, StartsWith("idmint: there is no format and no sequence \"orders\""));
+  EXPECT_THAT(unknown.err, EndsWith("idmint create orders\n"));
+  EXPECT_FALSE(fs::exists(folder_ / "home/.local")) << "only create makes the data folder";
+  for (const std::string near : {"uuidv7", "UUID7"}) {
+    EXPECT_THAT(run("idmint next " + near).err, EndsWith("did you mean uuid7?\n")) << near;
+  }
+  EXPECT_THAT(
+      run("idmint next orders --store sqlite:none.db").err,
+      ContainsRegex("no store at .*none.db.*idmint create orders --store sqlite:none.db\n"));
+  EXPECT_LT(run("idmint next $(head -c 5000 /dev/zero | tr '\\0' x)").err.size(), 400u);
+  output("idmint create invoices");
+  EXPECT_THAT(run("idmint next invocies").err, HasSubstr("did you mean invoices?"));
+  EXPECT_EQ(run("idmint peek nothing").status, 3);
+  const Ended strange = run("idmint next $'a\\e[31m\\nb'");
+  EXPECT_EQ(strange.status, 3);
+  EXPECT_EQ(lines_of(strange.err).size(), 1u);
+  EXPECT_THAT(strange.err, Not(HasSubstr("\x1b")));
+  EXPECT_EQ(run("idmint next orders --store sqlite:not-there.db").status, 3);
+  EXPECT_FALSE(fs::exists(folder_ / "not-there.db"));
+}
+
+TEST_F(Cli, NamesOfFormatsAreNotForSequences) {
+  for (const std::string name : {"uuid4", "uuid7", "ulid", "object-id", "snowflake", "ULID"}) {
+    const Ended ended = run("idmint create " + name);
+    EXPECT_EQ(ended.status, 2) << name;
+    EXPECT_THAT(ended.err, HasSubstr("name of a format")) << name;
+  }
+  EXPECT_EQ(run("idmint peek uuid7").status, 2);
+  EXPECT_FALSE(fs::exists(folder_ / "home/.local"));
+}
+
+TEST_F(Cli, DefinitionsThatDoNotHold) {
+  for (const std::string words : {"'a b'", "-- -x", "''", "x --start -1", "x --start 5 --max 4",
+                                  "x --max 9223372036854775807", "x --start abc"}) {
+    EXPECT_EQ(run("idmint create " + words).status, 2) << words;
+  }
+  output("idmint create orders --start 1000");
+  output("idmint create orders --start 1000");
+  EXPECT_EQ(run("idmint create orders --start 2000").status, 5);
+  EXPECT_EQ(output("idmint next orders"), "1000\n");
+}
+
+TEST_F(Cli, WrongUsage) {
+  for (const std::string words :
+       {"", "uuid7", "next", "create", "peek", "inspect", "next uuid7 ulid", "next uuid7 --frob",
+        "completion", "completion tcsh", "--frob", "list extra"}) {
+    const Ended ended = run("idmint " + words);
+    EXPECT_EQ(ended.status, 2) << words;
+    EXPECT_EQ(ended.out, "") << words;
+    EXPECT_THAT(ended.err, MatchesRegex("idmint: [^\n]+\n")) << words;
+  }
+  EXPECT_THAT(run("idmint uuid7").err, EndsWith("did you mean: idmint next uuid7\n"));
+  EXPECT_THAT(run("idmint next --frob").err, HasSubstr("\"--frob\""));
+  EXPECT_EQ(run("idmint list --store ''").status, 2);
+  EXPECT_EQ(run("IDMINT_STORE= idmint list").status, 0);
+  for (const std::string command : {"create a", "list", "peek a", "raise a --past 1",
+                                    "alter a --max 2", "retire a", "doctor", "apply -"}) {
+    const Ended ended = run("idmint " + command + " --store memory:");
+    EXPECT_EQ(ended.status, 2) << command;
+    EXPECT_THAT(ended.err, HasSubstr("give one that stays, such as sqlite:ids.db")) << command;
+  }
+  EXPECT_EQ(run("IDMINT_STORE=memory: idmint next uuid7").status, 0);
+  EXPECT_EQ(run("idmint list --toml --json").status, 2);
+  EXPECT_THAT(run("idmint next uuid5").err, HasSubstr("idmint name NAMESPACE TEXT --version 5"));
+  EXPECT_THAT(run("idmint list --store sqlite:~/x.db").err, HasSubstr("$HOME/x.db"));
+  const Ended origin = run("IDMINT_STORE=frob://me:secret@host/x idmint list");
+  EXPECT_THAT(origin.err, HasSubstr("came from IDMINT_STORE"));
+  EXPECT_THAT(origin.err, Not(HasSubstr("secret")));
+  EXPECT_EQ(output("idmint help"), output("idmint --help"));
+  EXPECT_EQ(output("idmint help next"), output("idmint next --help"));
+  EXPECT_THAT(output("idmint next --help"),
+              HasSubstr("uuid1, uuid2, uuid4, uuid6, uuid7, ulid, ksuid,"));
+}
+
+// What there was of a number that is not to be had is printed, not lost.
+TEST_F(Cli, SixtyFourIdsOfVersion2) {
+  const Ended ended = run("idmint next uuid2 --domain org --local-id 1 -n 200 | sort -u");
+  EXPECT_THAT(lines_of(ended.out).size(), AnyOf(64u, 128u)) << ended.err;  // a tick may begin
+  EXPECT_THAT(ended.err, ContainsRegex("used up: [^\n]+; (64|128) ids were printed before\n"));
+  EXPECT_EQ(run("idmint next uuid2 --domain org --local-id 1 -n 200").status, 8);
+}
+
+TEST_F(Cli, WorkerIds) {
+  const Ended none = run("idmint next snowflake");
+  EXPECT_EQ(none.status, 2);
+  EXPECT_THAT(none.err, HasSubstr("0 to 1023"));
+  EXPECT_THAT(none.err, HasSubstr("--worker"));
+  EXPECT_THAT(none.err, HasSubstr("IDMINT_WORKER"));
+  for (const std::string worker : {"1024", "-1", "x", "4294967296"}) {
+    const Ended ended = run("idmint next snowflake --worker " + worker);
+    EXPECT_EQ(ended.status, 2) << worker;
+    EXPECT_THAT(ended.err, HasSubstr("0 to 1023")) << worker;
+  }
+  EXPECT_EQ(run("idmint next uuid7 --worker 5").status, 2);
+  EXPECT_EQ(run("IDMINT_WORKER=x idmint next uuid7").status, 0);
+  EXPECT_EQ(run("IDMINT_WORKER=1024 idmint next snowflake").status, 2);
+  const Ended made = run("IDMINT_WORKER=5 idmint next snowflake | idmint inspect -");
+  EXPECT_EQ(made.status, 0);
+  EXPECT_THAT(made.out, ContainsRegex("worker +5\n"));
+  EXPECT_THAT(made.err, MatchesRegex("idmint: made the state file [^\n]+-5.state[^\n]+\n"));
+  EXPECT_THAT(output("IDMINT_WORKER=6 idmint next snowflake --worker 5 | idmint inspect -"),
+              ContainsRegex("worker +5\n"));
+  EXPECT_EQ(run("IDMINT_WORKER=x idmint list").status, 0);
+}
+
+TEST_F(Cli, StoresThatCannotBeUsed) {
+  for (const std::string url : {"frob:x", "ids.db", "sqlite:", "://"}) {
+    const Ended ended = run("idmint create orders --store " + url);
+    EXPECT_EQ(ended.status, 2) << url << ended.err;
+    EXPECT_THAT(ended.err, StartsWith("idmint: ")) << url;
+    EXPECT_EQ(run("IDMINT_STORE=" + url + " idmint list").status, 2) << url;
+  }
+  const Ended directory = run("mkdir d; idmint create orders --store sqlite:d");
+  EXPECT_EQ(directory.status, 5);
+  EXPECT_THAT(directory.err, MatchesRegex("idmint: [^\n]+\n"));
+  const Ended foreign =
+      run("echo this is a text file, and not a short one either >t; idmint create orders --store "
+          "sqlite:t; echo $?; cat t");
+  EXPECT_THAT(foreign.out, MatchesRegex("(5|10)\nthis is a text file[^\n]+\n"));
+}
+
+TEST_F(Cli, TheStoreByOptionThenByEnvironment) {
+  output("idmint create orders --store sqlite:a.db --start 1");
+  output("IDMINT_STORE=sqlite:b.db idmint create orders --start 100");
+  EXPECT_EQ(output("IDMINT_STORE=sqlite:b.db idmint next orders"), "100\n");
+  EXPECT_EQ(output("IDMINT_STORE=sqlite:b.db idmint next orders --store sqlite:a.db"), "1\n");
+  EXPECT_FALSE(fs::exists(folder_ / "home/.local"));
+}
+
+TEST_F(Cli, TheDataFolder) {
+  output("idmint create orders");
+  const fs::path data = folder_ / "home/.local/share/idmint";
+  EXPECT_TRUE(fs::is_regular_file(data / "ids.db"));
+  EXPECT_EQ(fs::status(data).permissions(), fs::perms::owner_all);
+  output("XDG_DATA_HOME=$PWD/x idmint create orders");
+  EXPECT_TRUE(fs::is_regular_file(folder_ / "x/idmint/ids.db"));
+  output("XDG_DATA_HOME=relative idmint next orders");
+  EXPECT_FALSE(fs::exists(folder_ / "relative"));
+
+  const Ended homeless = run("unset HOME; idmint create orders");
+  EXPECT_EQ(homeless.status, 5);
+  EXPECT_THAT(homeless.err, HasSubstr("--store"));
+  EXPECT_EQ(run("unset HOME; idmint next orders").status, 5);
+  EXPECT_EQ(run("unset HOME; idmint next snowflake --worker 1").status, 5);
+  EXPECT_THAT(output("unset HOME; idmint next uuid7"), MatchesRegex(std::string(kUuid7) + "\n"));
+  EXPECT_EQ(run("touch file; XDG_DATA_HOME=$PWD/file idmint create orders").status, 5);
+}
+
+TEST_F(Cli, WithoutPermission) {
+  std::string as_somebody;
+  if (::geteuid() == 0) {  // whom permissions do not stop
+    fs::permissions(folder_, fs::perms::all);
+    fs::copy_file(IDMINT_BINARY, folder_ / "idmint");
+    as_somebody = "setpriv --reuid 65534 --regid 65534 --clear-groups env PATH=$PWD ";
+    if (run(as_somebody + "idmint version").status != 0) {
+      GTEST_SKIP() << "runs as root, and cannot become anybody else";
+    }
+  }
+  output("idmint create orders --store sqlite:ids.db; chmod 444 ids.db; mkdir d; chmod 555 d");
+  const Ended next = run(as_somebody + "idmint next orders --store sqlite:ids.db");
+  EXPECT_EQ(next.status, 9) << next.err;
+  EXPECT_EQ(next.out, "");
+  EXPECT_EQ(run("XDG_DATA_HOME=$PWD/d " + as_somebody + "idmint create orders").status, 9);
+  EXPECT_EQ(run(as_somebody + "idmint create orders --store sqlite:d/ids.db").status, 9);
+}
+
+// ---- standard output
+
+TEST_F(Cli, AReaderThatGoesAwayIsNoError) {
+  const Ended ended = run("idmint next uuid7 -n 100000000 | head -n 1; echo ${PIPESTATUS[0]}");
+  EXPECT_THAT(ended.out, MatchesRegex(std::string(kUuid7) + "\n141\n"));
+  EXPECT_EQ(ended.err, "");
+  EXPECT_EQ(run("trap '' PIPE; idmint next uuid7 -n 100000000 | head -n 1 >/dev/null; echo "
+                "${PIPESTATUS[0]}")
+                .out,
+            "141\n");
+  // Takes after the reader went away would be lost for nothing.
+  output("idmint create orders");
+  run("idmint next orders -n 50000000 | head -n 1");
+  EXPECT_LT(std::stoll(output("idmint next orders")), 5'000'000);
+}
+
+TEST_F(Cli, AFullDiskIsAnError) {
+  for (const std::string words : {"next uuid7", "next uuid7 -n 1000000", "formats", "--help",
+                                  "list --json", "version", "completion bash"}) {
+    const Ended ended = run("idmint " + words + " >/dev/full");
+    EXPECT_EQ(ended.status, 8) << words;
+    EXPECT_THAT(ended.err, HasSubstr("cannot write standard output (No space left")) << words;
+    EXPECT_EQ(ended.err.find("is lost") != std::string::npos, words.starts_with("next")) << words;
+  }
+  const Ended limited = run("ulimit -f 8; trap '' XFSZ; idmint next uuid7 -n 1000 >ids");
+  EXPECT_EQ(limited.status, 8);
+}
+
+TEST_F(Cli, AClosedStandardOutputNeverBecomesAFile) {
+  output("idmint create orders");
+  const Ended ended = run("idmint next orders >&-");
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_THAT(ended.err, HasSubstr("standard output is closed"));
+  run("idmint next snowflake --worker 1 >&-");
+  // Nor does a file become standard error: the notice would stand in the state file.
+  EXPECT_EQ(run("idmint next snowflake --worker 2 2>&-").status, 0);
+  EXPECT_EQ(run("grep -c notice home/.local/share/idmint/snowflake-*-2.state; grep -c 'made the' "
+                "home/.local/share/idmint/snowflake-*-2.state")
+                .out,
+            "0\n0\n");
+  EXPECT_EQ(run("idmint next snowflake --worker 2 <&- 2>&-").status, 0);
+  EXPECT_EQ(output("idmint next orders"), "1\n");
+}
+
+TEST_F(Cli, APipeThatDoesNotBlockGetsEveryLine) {
+  EXPECT_EQ(output("python3 -c '\nimport os, subprocess\n"
+                   "r, w = os.pipe(); os.set_blocking(w, False)\n"
+                   "p = subprocess.Popen([\"idmint\", \"next\", \"uuid7\", \"-n\", \"300000\"], "
+                   "stdout=w); os.close(w)\n"
+                   "data = open(r, \"rb\", 0).readall()\n"
+                   "print(p.wait(), len(data), len(set(data.split())))'"),
+            "0 11100000 300000\n");
+}
+
+TEST_F(Cli, ASignalStopsAfterAWholeLine) {
+  // The reader takes half a block, so that the writer waits within one.
+  for (const auto& [signal, status] : {std::pair{"INT", 130}, {"TERM", 143}, {"HUP", 129}}) {
+    const Ended ended = run(std::string("set -m; mkfifo p; idmint next uuid7 -n 1000000000000 >p & "
+                                        "exec 3<p; head -c 40000 <&3 >ids; kill -") +
+                            signal +
+                            " $!; cat <&3 >>ids; wait $!; echo $?; rm p; tail -c 1 ids | od -An "
+                            "-tx1; grep -vcE '^.{36}$' ids");
+    EXPECT_THAT(ended.out, StartsWith(std::to_string(status) + "\n 0a\n0\n")) << signal;
+  }
+  // What was ignored stays ignored.
+  EXPECT_EQ(run("trap '' TERM; mkfifo p; idmint next uuid7 -n 200000 >p & exec 3<p; read -r first "
+                "<&3; kill -TERM $!; cat <&3 | wc -l; wait $!; echo $?")
+                .out,
+            "199999\n0\n");
+}
+
+TEST_F(Cli, ProgressOnlyWhereATerminalShowsIt) {
+  if (!has("script")) GTEST_SKIP() << "script (bsdutils) makes the terminal";
+  // At 4096 ids a millisecond these take longer than a second.
+  const std::string long_run = "idmint next snowflake --worker 1 -n 6000000 >/dev/null";
+  EXPECT_THAT(run("script -qefc '" + long_run + "' /dev/null").out,
+              ContainsRegex("idmint: [0-9]+ of 6000000 ids"));
+  EXPECT_EQ(run(long_run).err, "");
+}
+
+TEST_F(Cli, ColourOnlyOnATerminalThatWantsIt) {
+  if (!has("script")) GTEST_SKIP() << "script (bsdutils) makes the terminal";
+  EXPECT_THAT(run("script -qefc 'idmint formats' /dev/null").out, HasSubstr("\x1b["));
+  EXPECT_THAT(run("script -qefc 'NO_COLOR=1 idmint formats' /dev/null").out,
+              Not(HasSubstr("\x1b[")));
+  EXPECT_THAT(output("idmint formats"), Not(HasSubstr("\x1b[")));
+}
+
+// ---- several processes
+
+TEST_F(Cli, ProcessesThatCreateAndTakeAtOnce) {
+  const Ended ended = run(
+      "for i in 1 2 3 4 5 6; do (idmint create orders --start 10 && for j in {1..20}; do idmint "
+      "next orders -n 50 || exit; done) >out.$i & done; wait; cat out.* | sort -n | cmp - <(seq "
+      "10 6009) && echo same");
+  EXPECT_EQ(ended.out, "same\n");
+  EXPECT_EQ(ended.err, "");
+}
+
+TEST_F(Cli, SnowflakesOfOneWorkerAtOnce) {
+  const Ended ended = run(
+      "for i in 1 2 3; do (idmint next snowflake --worker 5 -n 200000 >out.$i; echo $? >status.$i)"
+      " & done; wait; cat status.*; cat out.* | sort | uniq -d | wc -l; cat out.* | wc -l");
+  const std::vector<std::string> lines = lines_of(ended.out);
+  ASSERT_EQ(lines.size(), 5u) << ended.out;
+  const auto served = std::count(lines.begin(), lines.begin() + 3, "0");
+  const auto refused = std::count(lines.begin(), lines.begin() + 3, "7");
+  EXPECT_EQ(served + refused, 3) << ended.out << ended.err;
+  EXPECT_GE(served, 1);
+  EXPECT_EQ(lines[3], "0") << "repeats";
+  EXPECT_GE(std::stol(lines[4]), served * 200'000);
+}
+
+// ---- list, peek, inspect, formats
+
+TEST_F(Cli, Tables) {
+  const Ended none = run("idmint list");
+  EXPECT_EQ(none.status, 0);
+  EXPECT_EQ(none.out, "");
+  EXPECT_EQ(output("idmint list --json"), "[]\n");
+  output(
+      "idmint create orders --start 1000; idmint create small --max 10; idmint next small -n 10 "
+      ">/dev/null");
+  EXPECT_EQ(output("idmint list"),
+            "NAME    STRATEGY  GUARANTEE     NEXT  FIRST                 LAST  STATE\n"
+            "orders  counter   linearizable  1000   1000  9223372036854775806  open\n"
+            "small   counter   linearizable    11      1                   10  used up\n");
+  const std::string peek = output("idmint peek orders");
+  EXPECT_THAT(peek, ContainsRegex("next +1000\n"));
+  EXPECT_THAT(peek, ContainsRegex("left +9223372036854774807\n"));
+  EXPECT_THAT(peek, ContainsRegex("store +sqlite:.*/home/.local/share/idmint/ids.db\n"));
+  EXPECT_EQ(lines_of(output("idmint formats")).size(), 14u);
+}
+
+// ---- what idmint says of itself
+
+// Who changes a sequence is told of it on a terminal only.
+bool quiet(const std::string& line) {
+  return std::ranges::any_of(std::array{"create", "raise", "alter", "retire"}, [&](const char* c) {
+    return line.starts_with(std::string("  $ idmint ") + c);
+  });
+}
+
+TEST_F(Cli, EveryExampleOfTheHelpWorks) {
+  int examples = 0;
+  for (const std::string command :
+       {"", "next", "create", "raise", "alter", "retire", "list", "peek", "inspect", "bounds",
+        "convert", "check", "name", "formats", "completion", "version"}) {
+    const std::string help = output("idmint " + command + " --help");
+    EXPECT_THAT(help, HasSubstr("Examples:\n")) << command;
+    for (const std::string& line : lines_of(help)) {
+      if (!line.starts_with("  $ idmint")) continue;
+      ++examples;
+      const Ended ended = run(line.substr(4));
+      EXPECT_EQ(ended.status, 0) << line << "\n" << ended.err;
+      EXPECT_TRUE(!ended.out.empty() || quiet(line)) << line;
+    }
+  }
+  EXPECT_GE(examples, 15);
+}
+
+// But for examples, which are copied in one piece.
+TEST_F(Cli, TheHelpFitsEightyColumns) {
+  for (const std::string command :
+       {"",      "next",    "create", "raise",   "alter",      "retire", "list",
+        "peek",  "inspect", "bounds", "convert", "check",      "name",   "plan",
+        "bench", "doctor",  "apply",  "formats", "completion", "version"}) {
+    for (const std::string& line : lines_of(output("idmint " + command + " --help"))) {
+      EXPECT_TRUE(line.size() <= 80 || line.starts_with("  $ ")) << command << ": " << line;
+    }
+  }
+}
+
+TEST_F(Cli, TheHelpAndTheManPageKnowEveryExitStatus) {
+  std::string help = output("idmint --help");
+  const std::string more = "\n      ";  // of a meaning that takes two lines
+  for (std::size_t at = 0; (at = help.find(more)) != std::string::npos;) {
+    help.replace(at, more.size(), " ");
+  }
+  const std::string page = content(IDMINT_MAN_PAGE);
+  std::istringstream lines(help.substr(help.find("Exit status:\n")));
+  std::string line;
+  std::getline(lines, line);
+  int rows = 0;
+  for (; std::getline(lines, line) && line.starts_with("  ") && line.size() > 4 &&
+         std::isdigit(static_cast<unsigned char>(line[3])) != 0;
+       ++rows) {
+    const std::string status = line.substr(line.find_first_not_of(' '), line.find_last_of(' ', 5));
+    const std::size_t meaning = line.find("  ", 4) + 2;
+    const std::string number = std::to_string(std::stoi(line));
+    EXPECT_THAT(page, HasSubstr("\n" + number + "|T{\n" + line.substr(meaning) + "\nT}\n"));
+  }
+  EXPECT_EQ(rows, 13);
+}
+
+TEST_F(Cli, TheManPageRendersWithoutAWarning) {
+  const std::string page = IDMINT_MAN_PAGE;
+  if (has("groff")) {
+    EXPECT_THAT(output("groff -t -man -ww -Tutf8 " + page), HasSubstr("idmint"));
+  } else if (has("man")) {
+    EXPECT_THAT(output("man --warnings -l " + page), HasSubstr("idmint"));
+  } else {
+    GTEST_SKIP() << "neither groff nor man is installed";
+  }
+  const std::string version = output("idmint version");
+  EXPECT_THAT(content(page), HasSubstr("\"" + version.substr(0, version.size() - 1) + "\""));
+}
+
+TEST_F(Cli, CompletionScripts) {
+  for (const std::string shell : {"bash", "zsh", "fish"}) {
+    const std::string script = output("idmint completion " + shell + " | tee " + shell + ".script");
+    for (const std::string command : {"next", "create", "list", "peek", "inspect", "bounds",
+                                      "convert", "check", "name", "formats"}) {
+      EXPECT_THAT(script, HasSubstr(command)) << shell;
+    }
+    if (has(shell)) output(shell + " -n " + shell + ".script");
+  }
+  output("idmint create orders");
+  const auto complete = [&](const std::string& words, int at) {
+    return output("source bash.script; COMP_WORDS=(" + words +
+                  "); COMP_CWORD=" + std::to_string(at) + "; _idmint; echo ${COMPREPLY[*]}");
+  };
+  EXPECT_EQ(complete("idmint in", 1), "inspect\n");
+  EXPECT_EQ(complete("idmint next o", 2), "object-id object-id-classic orders\n");
+  EXPECT_EQ(complete("idmint peek ''", 2), "orders\n");
+  EXPECT_EQ(complete("idmint create x --st", 3), "--strategy --start --stripes --step --store\n");
+  EXPECT_EQ(complete("idmint bounds k", 2), "ksuid\n");
+  EXPECT_EQ(complete("idmint convert x --to base3", 4), "base32 base32-lower base32hex base36\n");
+  EXPECT_EQ(complete("idmint check x --check d", 4), "damm\n");
+}
+
+}  // namespace

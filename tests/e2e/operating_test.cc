@@ -1,0 +1,315 @@
+// plan, bench, doctor as their users run them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "tests/e2e/cli.h"
+
+namespace {
+
+using idmint::e2e::content;
+using idmint::e2e::Ended;
+using idmint::e2e::lines_of;
+using ::testing::AnyOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+class Operating : public idmint::e2e::Cli {
+ protected:
+  // What a Python expression says of the JSON `json` that the script prints, as its print() does.
+  std::string of_json(const std::string& script, const std::string& expression) {
+    return run("(" + script +
+               ") | python3 -c 'import json, sys; json = json.load(sys.stdin); print(" +
+               expression + ")'")
+        .out;
+  }
+};
+
+// Their examples may end with a warning of doctor: the clock of a test machine, say.
+TEST_F(Operating, EveryExampleOfTheHelpWorks) {
+  int examples = 0;
+  for (const std::string command : {"plan", "bench", "doctor", "apply"}) {
+    const std::string help = output("idmint " + command + " --help");
+    for (const std::string& line : lines_of(help)) {
+      if (!line.starts_with("  $ ")) continue;
+      ++examples;
+      const Ended ended = run(line.substr(4));
+      EXPECT_TRUE(ended.status == 0 ||
+                  (line.starts_with("  $ idmint doctor") && ended.status == 20))
+          << line << "\n"
+          << ended.err;
+      EXPECT_TRUE(!ended.out.empty() || line.starts_with("  $ idmint create") ||
+                  line.starts_with("  $ printf"))
+          << line;
+    }
+  }
+  EXPECT_GE(examples, 10);
+}
+
+// ---- plan
+
+TEST_F(Operating, PlanFitsEightyColumns) {
+  for (const std::string needs :
+       {"", "--digits 12 --hosts 40 --rate 50k/s --shared-store", "--bits 64 --hosts 40",
+        "--hosts 500 --database postgresql --rate 2M/h", "--unguessable --database mysql"}) {
+    const std::string text = output("idmint plan " + needs);
+    EXPECT_THAT(text, HasSubstr("\nRECOMMENDED: ")) << needs;
+    EXPECT_THAT(text, Not(HasSubstr("\x1b"))) << needs;
+    for (const std::string& line : lines_of(text)) {
+      EXPECT_TRUE(line.size() <= 80 || line.starts_with("  command")) << line;
+    }
+  }
+}
+
+TEST_F(Operating, PlanTellsTheOddsOfABillionOfTwelveDigits) {
+  const std::string plan =
+      "idmint plan --digits 12 --count 10^9 --hosts 40 --rate 50k/s --shared-store --json";
+  EXPECT_EQ(of_json(plan, R"(json["recommended"]["source"])"), "cached\n");
+  EXPECT_EQ(of_json(plan, R"([(round(c["odds_that_the_last_collides"], 9), round(c["redraws"]))
+             for c in json["alternatives"] if c["source"] == "random"])"),
+            "[(0.001, 500334)]\n");
+  EXPECT_EQ(of_json(plan, R"(json["needs"]["round_trip_seconds"])"), "0.025\n");
+  EXPECT_THAT(output("idmint plan --digits 12 --hosts 40"), HasSubstr("--shared-store"));
+}
+
+TEST_F(Operating, PlanSaysWhenNothingFits) {
+  const Ended ended = run("idmint plan --digits 3 --count 1e6");
+  EXPECT_EQ(ended.status, 5);
+  EXPECT_THAT(ended.out, HasSubstr("there are only 999 of them"));
+  EXPECT_THAT(ended.err, HasSubstr("nothing fits"));
+  EXPECT_EQ(of_json("idmint plan --digits 3 --count 1e6 --json 2>/dev/null",
+                    R"(json["recommended"], len(json["unfitting"]) > 10)"),
+            "None True\n");
+}
+
+TEST_F(Operating, PlanRefusesWhatIsNoNeed) {
+  for (const std::string words :
+       {"--digits 0", "--digits 37", "--bits 161", "--bits 1.5", "--digits 5 --bits 5",
+        "--count none", "--count 0", "--hosts 0", "--rate 50", "--rate -1/s", "--order some",
+        "--database oracle", "--round-trip 1", "--round-trip 1ns", "extra"}) {
+    const Ended ended = run("idmint plan " + words);
+    EXPECT_EQ(ended.status, 2) << words;
+    EXPECT_EQ(ended.out, "") << words;
+    EXPECT_EQ(lines_of(ended.err).size(), 1u) << words;
+  }
+  EXPECT_THAT(run("idmint plan --rate 50").err, HasSubstr("--rate: \"50\" is not a rate"));
+}
+
+// Every command that it prints, of what is recommended and of what fits as well, makes an id in a
+// fresh folder.
+TEST_F(Operating, PlanPrintsCommandsThatWork) {
+  std::ofstream(folder_ / "commands.py") << R"(
+import itertools, json, shlex, shutil, subprocess, sys
+
+def idmint(*words):
+    return subprocess.run(["idmint", *words], capture_output=True, text=True)
+
+commands = set()
+for needs in itertools.product(
+        ["", "--digits 5", "--digits 12", "--digits 19", "--digits 36", "--bits 31", "--bits 53",
+         "--bits 64", "--bits 96"],
+        ["", "--hosts 40", "--hosts 40 --shared-store", "--hosts 5000"],
+        ["", "--unguessable", "--order per-host", "--order strict", "--database mongodb"]):
+    planned = idmint("plan", "--count", "5000", "--json", *shlex.split(" ".join(needs)))
+    if planned.returncode not in (0, 5):
+        sys.exit(f"{needs}: {planned.stderr}")
+    plan = json.loads(planned.stdout)
+    for choice in ([plan["recommended"]] if plan["recommended"] else []) + plan["alternatives"]:
+        commands.add(choice["command"])
+for command in sorted(commands):
+    shutil.rmtree("home", ignore_errors=True)
+    words = [word.replace("NAME", "orders") for word in shlex.split(command)][1:]
+    done = idmint(*words)
+    if words[0] == "create" and done.returncode == 0:
+        done = idmint("next", "orders")
+    if done.returncode != 0 or len(done.stdout.split()) != 1:
+        print(f"{command}: {done.returncode} {done.stdout} {done.stderr}")
+print(len(commands), "commands")
+)";
+  const std::vector<std::string> lines = lines_of(output("python3 commands.py"));
+  ASSERT_EQ(lines.size(), 1u) << content(folder_ / ".out");
+  EXPECT_GE(std::stoi(lines[0]), 40) << lines[0];
+}
+
+// ---- bench
+
+TEST_F(Operating, BenchMeasuresTheFormats) {
+  const std::string text = output("idmint bench --seconds 0.02");
+  for (const std::string format : {"uuid4", "uuid7", "ulid", "object-id"}) {
+    EXPECT_THAT(text, ContainsRegex("\n" + format + " +[0-9,]+ +[0-9.,]+ ")) << format;
+  }
+  EXPECT_THAT(text, Not(HasSubstr("snowflake")));  // it needs a worker id
+  EXPECT_THAT(text, HasSubstr("\u2588"));
+  EXPECT_THAT(output("LC_ALL=C idmint bench uuid4 --seconds 0.02"), HasSubstr("###"));
+  EXPECT_THAT(run("idmint bench snowflake --worker 5 --seconds 0.02").out, HasSubstr("snowflake"));
+  EXPECT_EQ(run("idmint bench snowflake --seconds 0.02").status, 2);
+}
+
+TEST_F(Operating, BenchTellsWhatItUsedUp) {
+  output("idmint create orders");
+  const Ended ended = run("idmint bench orders --seconds 0.1 --threads 2 --json");
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  const std::string next = output("idmint next orders");
+  EXPECT_EQ(
+      of_json("echo '" + ended.out + "'",
+              R"(json[0]["used_up"], json[0]["ids"], json[0]["threads"])"),
+      std::to_string(std::stoll(next) - 1) + " " + std::to_string(std::stoll(next) - 1) + " 2\n")
+      << "every value that is gone was counted";
+  EXPECT_THAT(ended.err, HasSubstr("are used up, and never come again"));
+  EXPECT_EQ(output("idmint bench uuid4 --seconds 0.02 --json | grep -c '\"used_up\":0'"), "1\n");
+}
+
+TEST_F(Operating, BenchOfASequenceThatEnds) {
+  output("idmint create few --max 5");
+  const Ended ended = run("idmint bench few --seconds 5 --json");
+  EXPECT_EQ(ended.status, 6);
+  EXPECT_EQ(of_json("echo '" + ended.out + "'", R"(json[0]["used_up"])"), "5\n");
+  EXPECT_EQ(run("idmint bench few --seconds 0.02").status, 6);
+  EXPECT_EQ(run("idmint bench nothing").status, 3);
+}
+
+TEST_F(Operating, BenchDrawsAnSvgThatParses) {
+  output("idmint bench uuid4 uuid7 --seconds 0.02 --svg a.svg >/dev/null");
+  EXPECT_EQ(output("python3 -c '\n"
+                   "import xml.etree.ElementTree as tree\n"
+                   "root = tree.parse(\"a.svg\").getroot()\n"
+                   "names = [t.text for t in root.iter(\"{http://www.w3.org/2000/svg}text\")]\n"
+                   "print(root.tag, \"uuid4\" in names, \"uuid7\" in names)'"),
+            "{http://www.w3.org/2000/svg}svg True True\n");
+  const Ended missing = run("idmint bench uuid4 --svg none/a.svg");
+  EXPECT_EQ(missing.status, 5);
+  EXPECT_EQ(missing.out, "") << "refused before anything is run";
+  EXPECT_EQ(run("idmint bench uuid4 --seconds 0.02 --svg /dev/full").status, 8);
+}
+
+TEST_F(Operating, BenchEndsEarlyWithItsResults) {
+  const Ended ended = run(
+      "set -m; idmint bench uuid4 ulid --seconds 600 --svg a.svg >out & until [[ -e a.svg ]]; do "
+      "sleep 0.01; done; kill -INT $!; wait $!; echo $?; grep -c '</svg>' a.svg");
+  EXPECT_THAT(ended.out, HasSubstr("130\n1\n"));
+  EXPECT_THAT(content(folder_ / "out"), StartsWith("SOURCE"));
+}
+
+TEST_F(Operating, BenchOptionsThatAreNone) {
+  for (const std::string words :
+       {"--threads 0", "--threads 2000", "--batch 0", "--batch 1000001", "--seconds 0",
+        "--seconds -1", "--seconds x", "--seconds 1s", "--seconds nan", "--seconds 1e9"}) {
+    EXPECT_EQ(run("idmint bench uuid4 " + words).status, 2) << words;
+  }
+}
+
+// ---- doctor
+
+TEST_F(Operating, DoctorOfAnEmptyHome) {
+  const Ended ended = run("idmint doctor");
+  EXPECT_THAT(ended.status, AnyOf(0, 20)) << ended.out;
+  EXPECT_THAT(ended.out, ContainsRegex("ok +store sqlite:.*ids.db: not made yet"));
+  EXPECT_THAT(ended.out, ContainsRegex("ok +layout object-id: its time ends 2106-02-07"));
+  EXPECT_THAT(ended.out, ContainsRegex("ok +layout ksuid: its time ends 2150-06-19"));
+  EXPECT_THAT(ended.out, ContainsRegex("ok +layout snowflake sequence-generator: .* 2084-09-06"));
+  EXPECT_THAT(ended.out, ContainsRegex("clock system: "));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "home/.local")) << "it changes nothing";
+}
+
+TEST_F(Operating, DoctorJudgesSequences) {
+  output("idmint create large; idmint create small --max 10; idmint next small -n 10 >/dev/null");
+  output("idmint create low --max 100; idmint next low -n 95 >/dev/null");
+  const std::string health = R"({f["subject"]: f["health"] for f in json["findings"]
+             if f["kind"] == "sequence"}, json["health"])";
+  EXPECT_EQ(of_json("idmint doctor --json", health),
+            "{'large': 'ok', 'low': 'warn', 'small': 'fail'} fail\n");
+  EXPECT_EQ(run("idmint doctor").status, 21);
+  EXPECT_EQ(of_json("idmint doctor --json --warn-below 1%", health),
+            "{'large': 'ok', 'low': 'ok', 'small': 'fail'} fail\n");
+  EXPECT_EQ(
+      of_json("idmint doctor --json --warn-below 1% --rate low=1/h --rate large=1M/s", health),
+      "{'large': 'ok', 'low': 'warn', 'small': 'fail'} fail\n");
+  EXPECT_EQ(of_json("idmint doctor --json --warn-below 1% --rate low=1/h --horizon 4h", health),
+            "{'large': 'ok', 'low': 'ok', 'small': 'fail'} fail\n");
+  EXPECT_EQ(run("idmint doctor --rate none=1/s").status, 3);
+}
+
+TEST_F(Operating, DoctorReadsStateFiles) {
+  run("idmint next snowflake --worker 5");
+  const Ended ended = run("idmint doctor");
+  EXPECT_THAT(
+      ended.out,
+      ContainsRegex("ok +state file snowflake-sequence-generator-5.state: worker 5, bound"));
+  const std::string state = "home/.local/share/idmint/snowflake-sequence-generator-5.state";
+  run("head -c 100 " + state + " >x; mv x " + state);
+  const Ended damaged = run("idmint doctor");
+  EXPECT_EQ(damaged.status, 21);
+  EXPECT_THAT(damaged.out, ContainsRegex("fail +state file .*cut short"));
+}
+
+TEST_F(Operating, DoctorOfAStoreThatCannotBeUsed) {
+  output("echo 'this is a text file, and no database at all' >notes.txt");
+  const Ended ended = run("idmint doctor --store sqlite:notes.txt");
+  EXPECT_EQ(ended.status, 21);
+  EXPECT_THAT(ended.out, ContainsRegex("fail +store sqlite:notes.txt"));
+  EXPECT_EQ(run("idmint doctor --store sqlite:none.db").status, 21);
+  EXPECT_EQ(run("idmint doctor --store frob:x").status, 2);
+  for (const std::string words : {"--warn-below 10", "--horizon soon", "--rate 5", "--rate a=b"}) {
+    EXPECT_EQ(run("idmint doctor " + words).status, 2) << words;
+  }
+}
+
+// ---- apply
+
+TEST_F(Operating, TheExampleIsAppliedTwice) {
+  const std::string file = IDMINT_EXAMPLES "/sources.toml";
+  const std::string plan = output("idmint apply " + file + " --dry-run --json 2>/dev/null");
+  EXPECT_THAT(plan, HasSubstr("\"carried_out\":false"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "home/.local"));
+  const std::string outcomes = R"(json["carried_out"], {s["outcome"] for s in json["sequences"]})";
+  EXPECT_EQ(of_json("idmint apply --json " + file, outcomes), "True {'created'}\n");
+  EXPECT_EQ(of_json("idmint apply --json " + file, outcomes), "True {'was there'}\n");
+  EXPECT_EQ(output("idmint next orders"), "1000\n");
+  // Its export makes the same in another store, and finds all of it there.
+  output("idmint list --toml >exported.toml; idmint apply exported.toml --store sqlite:b.db");
+  EXPECT_EQ(of_json("idmint apply --json exported.toml --store sqlite:b.db", outcomes),
+            "True {'was there'}\n");
+  EXPECT_EQ(output("idmint list --toml --store sqlite:b.db | cmp - exported.toml && echo same"),
+            "same\n");
+}
+
+TEST_F(Operating, ApplyExtendsAndRefuses) {
+  output("printf '[sequence.a]\\nmax = 10\\n[sequence.b]\\n' >s.toml; idmint apply s.toml");
+  EXPECT_EQ(output("idmint next a -n 10 | tail -n 1"), "10\n");
+  EXPECT_EQ(
+      output("printf '[sequence.b]\\n[sequence.a]\\nmax = 20\\n' >s.toml; idmint apply s.toml"),
+      "was there  b\nextended   a: last: from 10 to 20\n");
+  EXPECT_EQ(output("idmint next a"), "11\n");
+  // One that is refused keeps the others from being made.
+  const Ended refused = run(
+      "printf '[sequence.new]\\n[sequence.a]\\nmax = 5\\n[sequence.ULID]\\n' >s.toml; idmint apply "
+      "s.toml");
+  EXPECT_EQ(refused.status, 5);
+  EXPECT_THAT(refused.out, ContainsRegex("refused +a: .*last: 20 there, 5 here"));
+  EXPECT_THAT(refused.out, ContainsRegex("refused +ULID: that is the name of a format"));
+  EXPECT_THAT(refused.err, HasSubstr("2 of 3 sequences are refused, and nothing was changed"));
+  EXPECT_EQ(run("idmint peek new").status, 3);
+}
+
+TEST_F(Operating, ApplyOfWhatIsNoFileOfSequences) {
+  const Ended unknown = run("printf '[sequence.a]\\ncolour = 1\\n' >s.toml; idmint apply s.toml");
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_THAT(unknown.err, StartsWith("idmint: s.toml: line 2: there is no key \"colour\""));
+  EXPECT_EQ(run("idmint apply none.toml").status, 3);
+  EXPECT_EQ(run("idmint apply .").status, 3);
+  EXPECT_EQ(run("idmint apply").status, 2);
+  EXPECT_EQ(run("echo '[sequence.a]' >s.toml; idmint apply s.toml --store memory:").status, 2);
+  EXPECT_THAT(run("echo '[sequence.a' | idmint apply -").err,
+              HasSubstr("standard input: line 1: "));
+  EXPECT_EQ(output("echo '[sequence.a]' | idmint apply - --store sqlite:a.db"), "created    a\n");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "home/.local"));
+}
+
+}  // namespace

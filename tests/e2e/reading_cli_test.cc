@@ -1,0 +1,334 @@
+// The commands that read ids: inspect, bounds, convert, check.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/e2e/cli.h"
+
+namespace {
+
+using namespace idmint::e2e;
+using ::testing::ContainsRegex;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+constexpr auto kVector = "01890a5d-ac96-774b-bcce-b302099a8057";  // a version 7 UUID
+
+// ---- inspect
+
+TEST_F(Cli, InspectTellsEveryReading) {
+  EXPECT_THAT(output("idmint inspect 454947766275222906"),
+              StartsWith("454947766275222906\n"
+                         "  snowflake (sequence-generator)\n"
+                         "    time      2018-06-09T10:00:00.000Z\n"
+                         "    worker    786\n"
+                         "    sequence  3450\n"
+                         "  snowflake (twitter)\n"
+                         "    time        2014-04-12T11:42:54.657Z\n"
+                         "    datacenter  24\n"
+                         "    worker      18\n"
+                         "    sequence    3450\n"));
+  EXPECT_EQ(output("idmint inspect '{919108F7-52D1-4320-9BAC-F847DB4148A8}'"),
+            "{919108F7-52D1-4320-9BAC-F847DB4148A8}\n"
+            "  uuid4  919108f7-52d1-4320-9bac-f847db4148a8\n"
+            "    random_a  919108f752d1\n"
+            "    version   4: random\n"
+            "    random_b  320\n"
+            "    variant   RFC 9562\n"
+            "    random_c  1bacf847db4148a8\n");
+  EXPECT_EQ(output("printf ' 12 \\r\\n\\n12' | idmint inspect -"), output("idmint inspect 12 12"));
+  const Ended some = run("idmint inspect 12 nonsense 13");
+  EXPECT_EQ(some.status, 3);
+  EXPECT_THAT(some.out, HasSubstr("13\n"));
+  EXPECT_THAT(some.err, HasSubstr("\"nonsense\" is no id"));
+  EXPECT_EQ(run("idmint inspect - <.").status, 2);
+  const Ended bad = run("printf 'x\\n12\\n\\ny\\n' | idmint inspect -");
+  EXPECT_EQ(bad.status, 3);
+  ASSERT_EQ(lines_of(bad.err).size(), 2u);
+  EXPECT_THAT(lines_of(bad.err)[0], HasSubstr("line 1: \"x\""));
+  EXPECT_THAT(lines_of(bad.err)[1], HasSubstr("line 4: \"y\""));
+  // What was read is answered while the input pauses.
+  EXPECT_THAT(output("mkfifo in out; idmint inspect - <in >out & exec 4>in 5<out; echo 12 >&4; "
+                     "read -r line <&5; echo $line; exec 4>&-; wait"),
+              StartsWith("12\n"));
+}
+
+TEST_F(Cli, InspectReadsEveryLineOfLongInput) {
+  // Lines of many lengths, so that they end anywhere in a block of input and of output.
+  output(
+      "idmint next uuid7 -n 20000 > ids; seq 1 7 200000 >> ids; idmint next ulid -n 20000 >> ids");
+  EXPECT_EQ(output("idmint inspect - < ids | grep -v '^  ' | cmp - ids"), "");
+  EXPECT_EQ(output("idmint inspect - --json < ids | python3 -c '"
+                   "import json, sys\n"
+                   "for line in sys.stdin: print(json.loads(line)[\"text\"])' | cmp - ids"),
+            "");
+}
+
+TEST_F(Cli, InspectAsJsonIsOneObjectALine) {
+  const std::string parse = " | python3 -c 'import json, sys; print(json.load(sys.stdin)";
+  EXPECT_EQ(output("idmint inspect 017f22e2-79b0-7cc3-98c4-dc0c0c07398f --json"),
+            R"({"text":"017f22e2-79b0-7cc3-98c4-dc0c0c07398f","readings":[{"format":"uuid7",)"
+            R"("canonical":"017f22e2-79b0-7cc3-98c4-dc0c0c07398f",)"
+            R"("time":"2022-02-22T19:22:22.000Z","likelihood":0.95,"fields":{)"
+            R"("time":"2022-02-22T19:22:22.000Z","version":7,"rand_a":"cc3",)"
+            R"("variant":"RFC 9562","rand_b":"18c4dc0c0c07398f"}}]})"
+            "\n");
+  EXPECT_EQ(output("idmint inspect 'ObjectId(\"507f1f77bcf86cd799439011\")' --json" + parse +
+                   "[\"text\"])'"),
+            "ObjectId(\"507f1f77bcf86cd799439011\")\n");
+  EXPECT_EQ(output("idmint inspect 000003e8-cb80-21ed-8300-9f6bdeced846 --json" + parse +
+                   "[\"readings\"][0][\"fields\"][\"local_id\"])'"),
+            "1000\n");
+  const Ended none = run("idmint inspect $'a\\xff\"\\x01' --json");
+  EXPECT_EQ(none.status, 3);
+  EXPECT_THAT(none.out, EndsWith("\"readings\":[]}\n"));
+  EXPECT_EQ(run("printf '%s' '" + none.out + "'" + parse + "[\"readings\"])'").out, "[]\n");
+}
+
+TEST_F(Cli, InspectInALayoutOfYourOwn) {
+  // The example of Baidu's uid-generator, in the layout that its page has.
+  EXPECT_THAT(output("idmint inspect 180363646902239241 --layout "
+                     "'29t21w13s epoch 2016-09-20 unit 1s'"),
+              StartsWith("180363646902239241\n"
+                         "  snowflake (29t21w13s epoch 2016-09-20 unit 1s)\n"
+                         "    time      2017-01-19T12:15:46.000Z\n"
+                         "    worker    4\n"
+                         "    sequence  9\n"));
+  EXPECT_EQ(run("idmint inspect 12 --layout 1x").status, 2);
+}
+
+// ---- bounds
+
+TEST_F(Cli, BoundsOfAnInstantAndOfASpan) {
+  EXPECT_EQ(output("idmint bounds uuid7 --at 2022-02-22T19:22:22Z"),
+            "017f22e2-79b0-7000-8000-000000000000\n017f22e2-79b0-7fff-bfff-ffffffffffff\n");
+  EXPECT_EQ(output("idmint bounds ulid --at @1469922850259ms"),
+            "01ARZ3NDEK0000000000000000\n01ARZ3NDEKZZZZZZZZZZZZZZZZ\n");
+  EXPECT_EQ(output("idmint bounds xid --at @1300816219"),
+            "9m4e2mo0000000000000\n9m4e2mvvvvvvvvvvvvvg\n");
+  EXPECT_EQ(output("idmint bounds snowflake --at 2018-06-09T10:00:00Z"),
+            "454947766272000000\n454947766276194303\n");
+  // The end is not part of it: both ids are of January.
+  EXPECT_EQ(output("idmint bounds object-id --at 2026-01-01 --until 2026-02-01"),
+            "6955b9000000000000000000\n697e977fffffffffffffffff\n");
+  EXPECT_EQ(output("idmint bounds object-id --at 2026-01-01 --until 2026-02-01 --json"),
+            R"({"format":"object-id","smallest":"6955b9000000000000000000",)"
+            R"("largest":"697e977fffffffffffffffff"})"
+            "\n");
+  EXPECT_EQ(output("idmint bounds snowflake --layout '40t1w1s' --at 1970-01-01T00:00:00.002Z"),
+            "8\n11\n");
+}
+
+TEST_F(Cli, BoundsThatThereAreNot) {
+  const auto refused = [&](const std::string& arguments, const std::string& why) {
+    const Ended ended = run("idmint bounds " + arguments);
+    EXPECT_EQ(ended.status, 2) << arguments;
+    EXPECT_EQ(ended.out, "") << arguments;
+    EXPECT_THAT(ended.err, HasSubstr(why)) << arguments;
+  };
+  refused("uuid4 --at 2026-01-01", "there is no time in it");
+  refused("uuid1 --at 2026-01-01", "do not lie together");
+  refused("orders --at 2026-01-01", "give one of uuid");
+  refused("uuid7 --at yesterday", "--at is \"yesterday\"");
+  refused("uuid7 --at 1969-12-31", "before 1970");
+  refused("uuid7 --at 2026-01-01 --until 2026-01-01", "is empty");
+  refused("uuid7 --at 2026-01-01 --layout discord", "snowflake only");
+  EXPECT_NE(run("idmint bounds ksuid --at 2000-01-01").status, 0);
+}
+
+// ---- convert
+
+TEST_F(Cli, ConvertIntoEveryEncodingAndBack) {
+  for (const std::string encoding : {"decimal", "hex", "base32", "base32-lower", "base32hex",
+                                     "base36", "base58", "base62", "canonical"}) {
+    const std::string to = output("idmint convert " + std::string(kVector) + " --to " + encoding);
+    const std::string text = to.substr(0, to.size() - 1);
+    EXPECT_EQ(output("idmint convert " + text + " --from uuid:" + encoding + " --to uuid"),
+              std::string(kVector) + "\n");
+    if (encoding != "canonical") {
+      EXPECT_EQ(output("idmint convert " + text + " --from " + encoding + " --to uuid"),
+                std::string(kVector) + "\n");
+    }
+  }
+  EXPECT_EQ(output(std::string("idmint convert ") + kVector + " --to base58"),
+            "1BzmjTFLHWXwiSK4y3H5iW\n");
+  EXPECT_EQ(output("idmint convert 454947766275222906 --to hex"), "06504c9540312d7a\n");
+  EXPECT_EQ(output("idmint convert 06504c9540312d7a --from hex --to decimal"),
+            "454947766275222906\n");
+}
+
+TEST_F(Cli, ConvertIntoEverySpelling) {
+  const std::vector<std::pair<std::string, std::string>> spellings = {
+      {"upper", "01890A5D-AC96-774B-BCCE-B302099A8057"},
+      {"braces", "{01890a5d-ac96-774b-bcce-b302099a8057}"},
+      {"urn", "urn:uuid:01890a5d-ac96-774b-bcce-b302099a8057"},
+      {"bare", "01890a5dac96774bbcceb302099a8057"},
+      {"ulid", "01H455VB4PEX5VSKNK084SN02Q"},
+      {"typeid --prefix user", "user_01h455vb4pex5vsknk084sn02q"},
+      {"bson", R"({"$binary":{"base64":"AYkKXayWd0u8zrMCCZqAVw==","subType":"04"}})"}};
+  for (const auto& [spelling, text] : spellings) {
+    EXPECT_EQ(output(std::string("idmint convert ") + kVector + " --to " + spelling), text + "\n");
+    // Each is read again without being told what it is.
+    EXPECT_EQ(output("idmint convert '" + text + "' --to uuid"), std::string(kVector) + "\n");
+  }
+  // The vector of MongoDB's specification, as C# drivers keep it.
+  EXPECT_EQ(output("idmint convert 00112233-4455-6677-8899-aabbccddeeff --to microsoft"),
+            "33221100-5544-7766-8899-aabbccddeeff\n");
+  EXPECT_EQ(
+      output("idmint convert 33221100-5544-7766-8899-aabbccddeeff --from microsoft --to uuid"),
+      "00112233-4455-6677-8899-aabbccddeeff\n");
+  EXPECT_EQ(output("idmint convert 507f1f77bcf86cd799439011 --to bson"),
+            R"({"$oid":"507f1f77bcf86cd799439011"})"
+            "\n");
+  EXPECT_EQ(output("idmint convert 507f1f77bcf86cd799439011 --to xid"), "a1vhuttsv1mdf6a3i08g\n");
+  EXPECT_EQ(output("idmint convert 12 --to bson"), "{\"$numberLong\":\"12\"}\n");
+}
+
+TEST_F(Cli, ConvertSaysWhatIsAmbiguousOrImpossible) {
+  const auto refused = [&](const std::string& arguments, const std::string& why, int status = 2) {
+    const Ended ended = run("idmint convert " + arguments);
+    EXPECT_EQ(ended.status, status) << arguments;
+    EXPECT_EQ(ended.out, "") << arguments;
+    EXPECT_THAT(ended.err, HasSubstr(why)) << arguments;
+  };
+  refused("Abcdefghijk --to decimal", "--from snowflake:base58 or --from snowflake:base62");
+  refused("nonsense --to hex", "is no id of a known format", 3);
+  refused("12 --to base99", "give one of uuid, ulid");
+  refused("12 --to ulid", "not as many bits");
+  refused("12 --to upper --prefix x", "takes no --prefix");
+  refused("0ujtsYcgvSTl8PAuAdqWYSMnLOv --to bson", "BSON has no type for it");
+  refused("12 --from uuid --to hex", "not a UUID");
+  refused("12 --from uuid:base99 --to hex", "base58");
+  refused("123 --from base58 --to hex", "say which with --from FORMAT:base58");
+  refused(std::string(kVector) + " --to typeid --prefix User", "prefix");
+  refused("'{\"$binary\":{\"base64\":\"AYkKXayWd0u8zrMCCZqAVx==\",\"subType\":\"04\"}}' --to uuid",
+          "base64");
+}
+
+TEST_F(Cli, ConvertReadsStandardInput) {
+  EXPECT_EQ(output("idmint next uuid7 -n 3000 > ids; idmint convert - --to base62 < ids | "
+                   "idmint convert - --from uuid:base62 --to uuid | cmp - ids"),
+            "");
+  const Ended some = run("printf '12\\nx\\n13\\n' | idmint convert - --to hex");
+  EXPECT_EQ(some.status, 3);
+  EXPECT_EQ(some.out, "000000000000000c\n000000000000000d\n");
+  EXPECT_THAT(some.err, HasSubstr("standard input, line 2: \"x\""));
+  EXPECT_EQ(output("idmint convert 12 --to hex --json"),
+            "{\"text\":\"12\",\"result\":\"000000000000000c\"}\n");
+}
+
+TEST_F(Cli, ConvertPrintsPrefixAndCheck) {
+  const std::string made =
+      output(std::string("idmint convert ") + kVector + " --to base32 --prefix u- --check mod37");
+  EXPECT_THAT(made, StartsWith("u-01H455VB4PEX5VSKNK084SN02Q"));
+  EXPECT_EQ(output("idmint check '" + made.substr(0, made.size() - 1) +
+                   "' --as uuid --encoding base32 --prefix u- --check mod37"),
+            made.substr(0, made.size() - 1) + ": valid (uuid)\n");
+}
+
+// ---- check
+
+TEST_F(Cli, CheckTellsValidFromNotValid) {
+  const auto valid = [&](const std::string& arguments) {
+    const Ended ended = run("idmint check " + arguments);
+    EXPECT_EQ(ended.status, 0) << arguments << "\n" << ended.out;
+    EXPECT_THAT(ended.out, HasSubstr(": valid (")) << arguments;
+  };
+  const auto invalid = [&](const std::string& arguments, const std::string& why) {
+    const Ended ended = run("idmint check " + arguments);
+    EXPECT_EQ(ended.status, 3) << arguments;
+    EXPECT_THAT(ended.out, ContainsRegex(": not valid: .*" + why)) << arguments;
+    EXPECT_THAT(ended.err, IsEmpty()) << arguments;
+  };
+  valid("79927398713 --check luhn");
+  invalid("79927398710 --check luhn", "luhn");
+  valid("5724 --check damm");
+  invalid("5727 --check damm", "damm");
+  valid("2363 --check verhoeff");
+  valid("794623 --check mod11-10");
+  valid("79444 --check mod97-10");
+  valid("000794623 --digits 9");
+  invalid("00794623 --digits 9", "8 digits instead of 9");
+  invalid("1679927398713 --check luhn --prefix 17", "prefix");
+  valid("017f22e2-79b0-7cc3-98c4-dc0c0c07398f");
+  valid("017f22e2-79b0-7cc3-98c4-dc0c0c07398f --as uuid7");
+  invalid("919108f7-52d1-4320-9bac-f847db4148a8 --as uuid7", "version 4 instead of 7");
+  invalid("017F22E2-79B0-7CC3-98C4-DC0C0C07398F", "canonical spelling, which is 017f22e2");
+  invalid("017F22E2-79B0-7CC3-98C4-DC0C0C07398F --as uuid", "printed as 017f22e2");
+  invalid("nonsense", "no id of a known format");
+  valid("user_01h455vb4pex5vsknk084sn02q --as typeid --prefix user");
+  invalid("user_01h455vb4pex5vsknk084sn02q --as typeid --prefix order", "prefix is .user.");
+  valid("1BzmjTFLHWXwiSK4y3H5iW --as uuid --encoding base58");
+  invalid("1BzmjTFLHWXwiSK4y3H5i --as uuid --encoding base58", "uuid");
+  EXPECT_EQ(run("idmint check 12 --check md5").status, 2);
+  EXPECT_EQ(run("idmint check 12 --encoding base58").status, 2);
+  EXPECT_EQ(run("idmint check 12 --as nonsense").status, 3);
+}
+
+TEST_F(Cli, CheckKnowsTheFormAndTheRangeOfASequence) {
+  output("idmint create cards --digits 16 --strategy permuted --check luhn --prefix 4");
+  EXPECT_THAT(output("idmint next cards -n 100 | idmint check - --as cards"),
+              Not(HasSubstr("not valid")));
+  output("idmint create small --start 10 --max 20");
+  const Ended outside = run("idmint check 9 10 20 21 --as small");
+  EXPECT_EQ(outside.status, 3);
+  EXPECT_THAT(outside.out,
+              HasSubstr("9: not valid: its value is 9, and those of small are 10 to 20"));
+  EXPECT_THAT(outside.out, HasSubstr("10: valid"));
+  EXPECT_THAT(outside.out, HasSubstr("20: valid"));
+  EXPECT_THAT(outside.out, HasSubstr("21: not valid"));
+  EXPECT_EQ(run("idmint check 4000 --as cards").status, 3);
+  EXPECT_EQ(run("idmint check 9 --as nothing").status, 3);
+  EXPECT_THAT(run("idmint check 9 --as uuidx").err, HasSubstr("no sequence \"uuidx\""));
+  for (const std::string digits : {"0", "37", "x", "''"}) {
+    EXPECT_THAT(run("idmint check 12 --digits " + digits).err, HasSubstr("1 to 36")) << digits;
+  }
+  EXPECT_EQ(run("idmint check 9 --as small --digits 3").status, 2);
+}
+
+TEST_F(Cli, NamesHaveUuids) {
+  EXPECT_EQ(output("idmint name dns www.example.com"), "2ed6657d-e927-568b-95e1-2665a8aea6a2\n");
+  EXPECT_EQ(output("idmint name dns www.example.com --version 3"),
+            "5df41881-3aed-3515-88a7-2f4a814cf09e\n");
+  EXPECT_EQ(output("printf 'a\nwww.example.com\n' | idmint name "
+                   "6ba7b810-9dad-11d1-80b4-00c04fd430c8 - | tail -n 1"),
+            "2ed6657d-e927-568b-95e1-2665a8aea6a2\n");
+  EXPECT_THAT(output("idmint name dns www.example.com --json"),
+              HasSubstr("\"result\":\"2ed6657d-e927-568b-95e1-2665a8aea6a2\""));
+  // Blanks belong to a name, and an empty line is the empty name.
+  EXPECT_EQ(output("printf ' a \\n\\n\\tb\\r\\nc' | idmint name dns -"),
+            output("idmint name dns ' a ' '' $'\\tb\\r' c"));
+  EXPECT_EQ(run("idmint name nowhere x").status, 2);
+  EXPECT_EQ(run("idmint name dns x --version 4").status, 2);
+  EXPECT_EQ(run("idmint name dns x --version 7").status, 2);
+}
+
+TEST_F(Cli, BoundsOfVersion6) {
+  // The id of RFC 9562's example lies between the bounds of its 100 ns, and of no others.
+  const std::string id = "1ec9414c-232a-6b00-b3c8-9f6bdeced846";
+  const std::vector<std::string> ends =
+      lines_of(output("idmint bounds uuid6 --at 2022-02-22T19:22:22Z"));
+  ASSERT_EQ(ends.size(), 2u);
+  EXPECT_LE(ends[0], id);
+  EXPECT_GE(ends[1], id);
+  EXPECT_GT(lines_of(output("idmint bounds uuid6 --at 2022-02-22T19:22:22.0000001Z"))[0], id);
+}
+
+TEST_F(Cli, CheckReadsStandardInputAndPrintsJson) {
+  const Ended mixed = run("printf '79927398713\\n79927398714\\n' | idmint check - --check luhn");
+  EXPECT_EQ(mixed.status, 3);
+  EXPECT_THAT(mixed.out, StartsWith("79927398713: valid (digits)\n79927398714: not valid: "));
+  EXPECT_EQ(output("idmint check 12 --json"),
+            "{\"text\":\"12\",\"valid\":true,\"format\":\"integer\",\"problem\":null}\n");
+  for (const std::string format : {"uuid4", "uuid7", "ulid", "object-id"}) {
+    EXPECT_EQ(output("idmint next " + format + " -n 200 | idmint check - | grep -c ': valid ('"),
+              "200\n");
+  }
+}
+
+}  // namespace

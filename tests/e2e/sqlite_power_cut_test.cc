@@ -1,0 +1,175 @@
+// What an SQLite store has acknowledged survives a power cut at any moment and a sync that fails.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "idmint/store.h"
+#include "tests/fakes/recorded_disk.h"
+#include "tests/fakes/temp_folder.h"
+
+namespace idmint {
+namespace {
+
+// From `moment` on, the values below `next` are taken, the numbers below `claimed` are claimed, and
+// the store has `id`.
+struct Acknowledged {
+  std::size_t moment;
+  std::int64_t next;
+  std::int64_t claimed;
+  Uuid id;
+};
+
+// Two at a time, from `first` on.
+std::vector<std::int64_t> pair_from(std::int64_t first) { return {first, first + 1}; }
+
+constexpr CounterBounds kBounds{1, kLargestValue};
+
+// Opens the store in `folder`, and takes values and now and then claims numbers until all is done
+// or the store fails; then calls a few times more, and closes it.
+struct Session {
+  std::optional<Error> error;
+  int acknowledged_after_error = 0;
+};
+
+Session work(fakes::RecordedDisk& disk, const std::string& path, int advances,
+             std::vector<Acknowledged>& log) {
+  Session session;
+  auto store = open_store("sqlite:" + path);
+  if (!store) return {store.error(), 0};
+  CounterStore& counters = *(*store)->counters();
+  UniqueIndex& claims = *(*store)->unique_index();
+  Acknowledged done{0, kBounds.first, 0, (*store)->id()};
+  const auto acknowledge = [&](const auto& result, const auto& change) {
+    if (!result) {
+      session.error = result.error();
+      return;
+    }
+    change(*result);
+    done.moment = disk.now();
+    log.push_back(done);
+  };
+  if (const auto made = counters.create("c", kBounds); !made) session.error = made.error();
+  if (const auto made = claims.create_space("s"); !made && !session.error)
+    session.error = made.error();
+  if (!session.error)
+    acknowledge(claims.claimed("s"), [&](std::int64_t claimed) { done.claimed = claimed; });
+  for (int i = 0; i < advances && !session.error; ++i) {
+    if (i % 5 == 4)
+      acknowledge(claims.insert("s", pair_from(done.claimed)), [&](const std::vector<bool>& ours) {
+        EXPECT_EQ(ours, (std::vector{true, true}));
+        done.claimed += 2;
+      });
+    else
+      acknowledge(counters.advance("c", 1 + i % 3, Take::kAll),
+                  [&](const Range& range) { done.next = range.last() + 1; });
+  }
+  if (session.error) {
+    for (int i = 0; i < 3; ++i) {
+      if (counters.advance("c", 1, Take::kAll)) ++session.acknowledged_after_error;
+      if (counters.raise("c", 1'000'000'000)) ++session.acknowledged_after_error;
+      if (counters.create("d", kBounds)) ++session.acknowledged_after_error;
+      if (claims.insert("s", pair_from(1'000'000))) ++session.acknowledged_after_error;
+    }
+  }
+  return session;
+}
+
+// Cuts the power at `moment` and opens what is left, in a folder that the disk does not record.
+void check_cut(const fakes::RecordedDisk& disk, std::size_t moment,
+               const std::vector<Acknowledged>& log, std::mt19937_64& random) {
+  const fakes::TempFolder left;
+  disk.cut(moment, random, left.path(""));
+  const auto known = std::ranges::find_if(
+      log.rbegin(), log.rend(), [&](const Acknowledged& a) { return a.moment <= moment; });
+  const auto store = open_store("sqlite:" + left.path("ids.db"));
+  ASSERT_TRUE(store.has_value()) << store.error().message;
+  if (known == log.rend()) return;
+  EXPECT_EQ((*store)->id(), known->id);
+  const auto range = (*store)->counters()->advance("c", 1, Take::kAll);
+  ASSERT_TRUE(range.has_value()) << range.error().message;
+  EXPECT_GE(range->first, known->next);
+  // Those claimed are still, of the two of one insert both or neither, and the count is theirs.
+  UniqueIndex& claims = *(*store)->unique_index();
+  const auto claimed = claims.claimed("s");
+  ASSERT_TRUE(claimed.has_value()) << claimed.error().message;
+  EXPECT_GE(*claimed, known->claimed);
+  EXPECT_EQ(*claimed % 2, 0);
+  std::vector<std::int64_t> keys(static_cast<std::size_t>(*claimed) + 2);
+  std::iota(keys.begin(), keys.end(), std::int64_t{0});
+  std::vector<bool> expected(keys.size(), false);
+  expected[keys.size() - 1] = expected[keys.size() - 2] = true;
+  EXPECT_EQ(claims.insert("s", keys), expected);
+}
+
+TEST(PowerCut, LosesNothingAcknowledged) {
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  const fakes::TempFolder folder;
+  fakes::RecordedDisk disk(folder.path(""));
+  std::vector<Acknowledged> log;
+  // Short sessions, for the making and the closing; a long one, in which the log is moved into the
+  // file and begun again.
+  for (const int advances : {5, 20, 0, 2300, 10}) {
+    const Session session = work(disk, folder.path("ids.db"), advances, log);
+    ASSERT_FALSE(session.error.has_value()) << session.error->message;
+  }
+  ASSERT_GT(log.size(), 2300U);
+  constexpr int kCuts = 400;
+  for (int i = 0; i < kCuts && !testing::Test::HasFailure(); ++i) {
+    // A third of them early, where the file is made.
+    const std::size_t end = i % 3 == 0 ? std::min<std::size_t>(disk.now(), 200) : disk.now();
+    const std::size_t moment = std::uniform_int_distribution<std::size_t>(0, end)(random);
+    SCOPED_TRACE("cut at " + std::to_string(moment) + " of " + std::to_string(disk.now()));
+    check_cut(disk, moment, log, random);
+  }
+}
+
+TEST(FailedSync, PoisonsTheHandleAndLosesNothingAcknowledged) {
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  constexpr int kAdvances = 1010;  // so that the log is moved into the file once
+  int syncs = 0;
+  {
+    const fakes::TempFolder folder;
+    fakes::RecordedDisk disk(folder.path(""));
+    std::vector<Acknowledged> log;
+    ASSERT_FALSE(work(disk, folder.path("ids.db"), kAdvances, log).error.has_value());
+    syncs = disk.syncs();
+  }
+  ASSERT_GT(syncs, kAdvances);
+  int failed_calls = 0;
+  for (int nth = 1; nth <= syncs && !testing::Test::HasFailure(); ++nth) {
+    if (nth == 20) nth = kAdvances - 30;  // in between every sync is one advance, as the next
+    SCOPED_TRACE("sync " + std::to_string(nth) + " of " + std::to_string(syncs));
+    const fakes::TempFolder folder;
+    fakes::RecordedDisk disk(folder.path(""));
+    disk.fail_sync(nth);
+    std::vector<Acknowledged> log;
+    const Session session = work(disk, folder.path("ids.db"), kAdvances, log);
+    if (session.error) ++failed_calls;
+    EXPECT_EQ(session.acknowledged_after_error, 0);
+    // One that was committed before, where the sync was one of moving the log into the file.
+    EXPECT_LE(std::ranges::count_if(
+                  log, [&](const Acknowledged& a) { return a.moment >= disk.failed_at(); }),
+              1);
+    if (session.error && !log.empty()) {
+      // kUnavailable: the sync was one of moving the log, after a commit that was acknowledged.
+      EXPECT_TRUE(session.error->code == Code::kUnknown ||
+                  session.error->code == Code::kUnavailable)
+          << session.error->message;
+    }
+    for (int i = 0; i < 3; ++i) check_cut(disk, disk.now(), log, random);
+  }
+  EXPECT_GT(failed_calls, 40);  // fewer: the syncs of the work were not those that failed
+}
+
+}  // namespace
+}  // namespace idmint

@@ -1,0 +1,378 @@
+// A store in memory whose advances and inserts wait at a gate, and whose calls fail as a test tells
+// them to.
+#pragma once
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "idmint/catalog.h"
+#include "idmint/counter_store.h"
+#include "idmint/store.h"
+#include "idmint/unique_index.h"
+
+namespace idmint::fakes {
+
+class GatedStore final : public Store, public CounterStore, public Catalog, public UniqueIndex {
+ public:
+  struct Advance {
+    std::int64_t count;
+    Take take;
+    friend bool operator==(const Advance&, const Advance&) = default;
+  };
+  // What a call does instead of succeeding; `applied`: the store changes all the same.
+  struct Fault {
+    Error error;
+    bool applied = false;
+  };
+
+  // From now on an advance or an insert waits, when it has begun, until open_gate(); or one, with
+  // let_one_pass().
+  void shut_gate() {
+    set([this] { shut_ = true; });
+  }
+  void open_gate() {
+    set([this] { shut_ = false; });
+  }
+  void let_one_pass() {
+    set([this] { ++passes_; });
+  }
+  // Returns when `n` advances in all have begun.
+  void wait_for_advances(std::size_t n) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return advances_.size() >= n; });
+  }
+
+  // Returns when `n` inserts in all have begun.
+  void wait_for_inserts(std::size_t n) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return inserts_.size() >= n; });
+  }
+
+  // The next advance, insert or define.
+  void fail_next(Fault fault) {
+    set([&] { faults_.push_back(std::move(fault)); });
+  }
+  // The n-th call of any kind, counted from 1 and from now on; of those that are told apart by
+  // nothing but their number, this finds every place where a program can be cut off.
+  void fail_call(std::size_t n, Fault fault) {
+    set([&] {
+      fail_at_ = calls_ + n;
+      fault_at_ = std::move(fault);
+    });
+  }
+  // Before the n-th call, counted as above: what another process writes into the catalog.
+  using Definitions = std::map<std::string, Definition, std::less<>>;
+  void meanwhile(std::size_t n, std::function<void(Definitions&)> change) {
+    set([&] {
+      change_at_ = calls_ + n;
+      change_ = std::move(change);
+    });
+  }
+  // Every advance of this counter, until it is mended (nullopt).
+  void fail_counter(const std::string& counter, const std::optional<Error>& error) {
+    set([&] {
+      if (error) {
+        broken_.insert_or_assign(counter, *error);
+      } else {
+        broken_.erase(counter);
+      }
+    });
+  }
+  // How many calls there were.
+  [[nodiscard]] std::size_t calls() const {
+    const std::lock_guard lock(mutex_);
+    return calls_;
+  }
+  // As restoring an old backup does.
+  void set_next(const std::string& counter, std::int64_t next) {
+    set([&] { counters_.at(counter).next = next; });
+  }
+  void lose(const std::string& counter) {
+    set([&] { counters_.erase(counter); });
+  }
+  void put(const Definition& definition) {
+    set([&] { defined_[definition.name] = definition; });
+  }
+  void put_claims(const std::string& space, std::set<std::int64_t> claims) {
+    set([&] { spaces_[space].claims = std::move(claims); });
+  }
+  void lose_claims(const std::string& space) {
+    set([&] { spaces_.erase(space); });
+  }
+  void offer_nothing() { offers_ = false; }
+
+  [[nodiscard]] std::vector<Advance> advances() const {
+    const std::lock_guard lock(mutex_);
+    return advances_;
+  }
+  // The counters of the advances.
+  [[nodiscard]] std::vector<std::string> asked() const {
+    const std::lock_guard lock(mutex_);
+    return asked_;
+  }
+  // The keys of each insert.
+  [[nodiscard]] std::vector<std::vector<std::int64_t>> inserts() const {
+    const std::lock_guard lock(mutex_);
+    return inserts_;
+  }
+  [[nodiscard]] std::size_t most_in_flight() const {
+    const std::lock_guard lock(mutex_);
+    return most_in_flight_;
+  }
+
+  // Store
+  [[nodiscard]] const Uuid& id() const noexcept override { return id_; }
+  [[nodiscard]] std::string_view url() const noexcept override { return "gated:"; }
+  [[nodiscard]] CounterStore* counters() noexcept override { return offers_ ? this : nullptr; }
+  [[nodiscard]] Catalog* catalog() noexcept override { return offers_ ? this : nullptr; }
+  [[nodiscard]] UniqueIndex* unique_index() noexcept override { return offers_ ? this : nullptr; }
+
+  // CounterStore
+  using CounterStore::create;
+  Result<void> create(std::span<const NewCounter> counters) override {
+    const std::lock_guard lock(mutex_);
+    return call<void>([&]() -> Result<void> {
+      for (const auto& [name, bounds] : counters) {
+        const auto at = counters_.try_emplace(name, name, bounds, bounds.first, false).first;
+        if (at->second.bounds != bounds) {
+          return std::unexpected(Error{Code::kAlreadyExists, "exists with other bounds"});
+        }
+      }
+      return {};
+    });
+  }
+
+  Result<Range> advance(std::string_view counter, std::int64_t count, Take take) override {
+    std::unique_lock lock(mutex_);
+    advances_.push_back({count, take});
+    asked_.emplace_back(counter);
+    pass_gate(lock);
+    return call<Range>(next_fault(), [&]() -> Result<Range> {
+      if (const auto broken = broken_.find(counter); broken != broken_.end()) {
+        return std::unexpected(broken->second);
+      }
+      const auto at = counters_.find(counter);
+      if (at == counters_.end()) return std::unexpected(no_such("counter"));
+      CounterState& state = at->second;
+      if (state.closed) return std::unexpected(closed());
+      const std::int64_t left = state.left();
+      if (left == 0 || (take == Take::kAll && left < count)) {
+        return std::unexpected(Error{Code::kOutOfRange, "fewer are left"});
+      }
+      const Range range{state.next, state.bounds.stride, std::min(left, count)};
+      state.next += range.count * range.stride;
+      return range;
+    });
+  }
+
+  Result<std::int64_t> raise(std::string_view counter, std::int64_t floor) override {
+    const std::lock_guard lock(mutex_);
+    return call<std::int64_t>([&]() -> Result<std::int64_t> {
+      const auto at = counters_.find(counter);
+      if (at == counters_.end()) return std::unexpected(no_such("counter"));
+      CounterState& state = at->second;
+      return state.next = std::max(state.next, state.bounds.at_or_above(floor));
+    });
+  }
+
+  Result<CounterBounds> extend(std::string_view counter, std::int64_t last) override {
+    const std::lock_guard lock(mutex_);
+    return call<CounterBounds>([&]() -> Result<CounterBounds> {
+      const auto at = counters_.find(counter);
+      if (at == counters_.end()) return std::unexpected(no_such("counter"));
+      at->second.bounds.last = std::max(at->second.bounds.last, last);
+      return at->second.bounds;
+    });
+  }
+
+  Result<CounterState> peek(std::string_view counter) override {
+    const std::lock_guard lock(mutex_);
+    return call<CounterState>([&]() -> Result<CounterState> {
+      const auto at = counters_.find(counter);
+      if (at == counters_.end()) return std::unexpected(no_such("counter"));
+      return at->second;
+    });
+  }
+
+  Result<std::vector<CounterState>> list(std::string_view prefix) override {
+    const std::lock_guard lock(mutex_);
+    return call<std::vector<CounterState>>([&] {
+      std::vector<CounterState> all;
+      for (const auto& [name, state] : counters_) {
+        if (name.starts_with(prefix)) all.push_back(state);
+      }
+      return all;
+    });
+  }
+
+  Result<void> close(std::string_view counter) override {
+    const std::lock_guard lock(mutex_);
+    return call<void>([&]() -> Result<void> {
+      const auto at = counters_.find(counter);
+      if (at == counters_.end()) return std::unexpected(no_such("counter"));
+      at->second.closed = true;
+      return {};
+    });
+  }
+
+  // Catalog
+  Result<Definition> define(const Definition& definition) override {
+    const std::lock_guard lock(mutex_);
+    return call<Definition>(next_fault(), [&]() -> Result<Definition> {
+      return defined_.try_emplace(definition.name, definition).first->second;
+    });
+  }
+
+  Result<Definition> replace(const Definition& old, const Definition& updated) override {
+    const std::lock_guard lock(mutex_);
+    return call<Definition>([&]() -> Result<Definition> {
+      const auto at = defined_.find(old.name);
+      if (at == defined_.end()) return std::unexpected(no_such("definition"));
+      if (at->second == old) at->second = updated;
+      return at->second;
+    });
+  }
+
+  Result<Definition> find(std::string_view name) override {
+    const std::lock_guard lock(mutex_);
+    return call<Definition>([&]() -> Result<Definition> {
+      const auto at = defined_.find(name);
+      if (at == defined_.end()) return std::unexpected(no_such("definition"));
+      return at->second;
+    });
+  }
+
+  Result<std::vector<CatalogEntry>> list() override {
+    const std::lock_guard lock(mutex_);
+    return call<std::vector<CatalogEntry>>([&] {
+      std::vector<CatalogEntry> all;
+      for (const auto& [name, definition] : defined_) all.push_back({name, definition});
+      return all;
+    });
+  }
+
+  // UniqueIndex
+  Result<void> create_space(std::string_view space) override {
+    const std::lock_guard lock(mutex_);
+    return call<void>([&]() -> Result<void> {
+      spaces_.try_emplace(std::string(space));
+      return {};
+    });
+  }
+
+  Result<std::vector<bool>> insert(std::string_view space,
+                                   std::span<const std::int64_t> keys) override {
+    std::unique_lock lock(mutex_);
+    inserts_.emplace_back(keys.begin(), keys.end());
+    pass_gate(lock);
+    return call<std::vector<bool>>(next_fault(), [&]() -> Result<std::vector<bool>> {
+      const auto at = spaces_.find(space);
+      if (at == spaces_.end()) return std::unexpected(no_such("space"));
+      if (at->second.closed) return std::unexpected(closed());
+      std::vector<bool> ours;
+      for (const std::int64_t key : keys) ours.push_back(at->second.claims.insert(key).second);
+      return ours;
+    });
+  }
+
+  Result<std::int64_t> claimed(std::string_view space) override {
+    const std::lock_guard lock(mutex_);
+    return call<std::int64_t>([&]() -> Result<std::int64_t> {
+      const auto at = spaces_.find(space);
+      if (at == spaces_.end()) return std::unexpected(no_such("space"));
+      return static_cast<std::int64_t>(at->second.claims.size());
+    });
+  }
+
+  Result<void> close_space(std::string_view space) override {
+    const std::lock_guard lock(mutex_);
+    return call<void>([&]() -> Result<void> {
+      const auto at = spaces_.find(space);
+      if (at == spaces_.end()) return std::unexpected(no_such("space"));
+      at->second.closed = true;
+      return {};
+    });
+  }
+
+ private:
+  struct Space {
+    std::set<std::int64_t> claims;
+    bool closed = false;
+  };
+
+  static Error no_such(const std::string& what) { return {Code::kNotFound, "no such " + what}; }
+  static Error closed() { return {Code::kFailedPrecondition, "closed"}; }
+
+  void pass_gate(std::unique_lock<std::mutex>& lock) {
+    most_in_flight_ = std::max(most_in_flight_, ++in_flight_);
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return !shut_ || passes_ > 0; });
+    if (shut_) --passes_;
+    --in_flight_;
+  }
+
+  std::optional<Fault> next_fault() {
+    if (faults_.empty()) return std::nullopt;
+    Fault fault = std::move(faults_.front());
+    faults_.pop_front();
+    return fault;
+  }
+
+  // Applies the change unless a fault says otherwise.
+  template <class T, class Change>
+  Result<T> call(std::optional<Fault> fault, const Change& change) {
+    if (++calls_ == fail_at_) fault = fault_at_;
+    if (calls_ == change_at_) change_(defined_);
+    if (fault && !fault->applied) return std::unexpected(fault->error);
+    Result<T> result = change();
+    if (fault) return std::unexpected(fault->error);
+    return result;
+  }
+  template <class T, class Change>
+  Result<T> call(const Change& change) {
+    return call<T>(std::nullopt, change);
+  }
+
+  void set(const std::function<void()>& change) {
+    const std::lock_guard lock(mutex_);
+    change();
+    changed_.notify_all();
+  }
+
+  Uuid id_;
+  bool offers_ = true;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool shut_ = false;
+  int passes_ = 0;
+  std::size_t in_flight_ = 0;
+  std::size_t most_in_flight_ = 0;
+  std::vector<Advance> advances_;
+  std::vector<std::string> asked_;
+  std::map<std::string, Error, std::less<>> broken_;
+  std::vector<std::vector<std::int64_t>> inserts_;
+  std::deque<Fault> faults_;
+  std::size_t calls_ = 0;
+  std::size_t fail_at_ = 0;
+  Fault fault_at_;
+  std::size_t change_at_ = 0;
+  std::function<void(Definitions&)> change_;
+  std::map<std::string, CounterState, std::less<>> counters_;
+  Definitions defined_;
+  std::map<std::string, Space, std::less<>> spaces_;
+};
+
+}  // namespace idmint::fakes

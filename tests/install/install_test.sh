@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# Builds libidmint shared or static, installs it, and uses it from outside as others would: through
+# find_package and through pkg-config.
+#
+#   install_test.sh shared|static SOURCE_DIR WORK_DIR CXX
+set -euo pipefail
+kind=$1 source=$2 work=$3 cxx=$4
+
+fail() {
+  echo "install_test: $*" >&2
+  exit 1
+}
+
+case $kind in
+  shared) shared=ON cli=OFF ;; # the command comes along with the static one only, to save a build
+  static) shared=OFF cli=ON ;;
+  *) fail "shared or static?" ;;
+esac
+prefix=$work/prefix
+rm -rf "$prefix" "$work/consumer" "$work/ids.db"*
+
+cmake -S "$source" -B "$work/build" -G Ninja -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_BUILD_TYPE=Release \
+  -DCMAKE_CXX_FLAGS_RELEASE=-O1 -DBUILD_SHARED_LIBS=$shared -DIDMINT_TESTS=OFF \
+  -DIDMINT_CLI=$cli >"$work/configure.log" || {
+  cat "$work/configure.log"
+  fail "configuring failed"
+}
+cmake --build "$work/build"
+cmake --install "$work/build" --prefix "$prefix" >"$work/install.log"
+
+# use WHAT COMMAND...: the consumer must mint, and its sequence must go on where the last one ended.
+next=1000
+use() {
+  local what=$1 out
+  shift
+  out=$("$@" "$work/ids.db") || fail "the $what consumer failed"
+  [[ $out =~ ^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\ $next$ ]] ||
+    fail "the $what consumer printed '$out', not a version 7 UUID and $next"
+  next=$((next + 1))
+}
+
+cmake -S "$source/tests/install/consumer" -B "$work/consumer" -G Ninja \
+  -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_PREFIX_PATH="$prefix"
+cmake --build "$work/consumer"
+use find_package "$work/consumer/consumer"
+
+pc_dir=$(dirname "$(find "$prefix" -name idmint.pc)")
+export PKG_CONFIG_PATH=$pc_dir
+lib_dir=$(pkg-config --variable=libdir idmint)
+# The plain call must do, whichever library is installed; with the static one also --static.
+calls=("--cflags --libs")
+[[ $kind == static ]] && calls+=("--cflags --libs --static")
+for call in "${calls[@]}"; do
+  # shellcheck disable=SC2086  # the words of the call are wanted
+  read -r -a flags <<<"$(pkg-config $call idmint)"
+  "$cxx" -std=c++23 -Wall -Wextra -Werror "$source/tests/install/consumer/consumer.cc" \
+    "${flags[@]}" -o "$work/pkg_config_consumer"
+  use "pkg-config $call" env LD_LIBRARY_PATH="$lib_dir" "$work/pkg_config_consumer"
+done
+
+read -r -a flags <<<"$(pkg-config --cflags idmint)"
+old=$("$cxx" -std=c++20 "${flags[@]}" -fsyntax-only "$source/tests/install/consumer/consumer.cc" 2>&1) &&
+  fail "the headers compile as C++20: the #error can go"
+grep -qF 'idmint needs C++23 (-std=c++23)' <<<"$old" || fail "C++20 is refused, but not by name: $old"
+
+# Everything that a public header includes is the standard library's (no dot, no slash) or ours.
+foreign=$(grep -rhE '^ *# *include' "$prefix/include" | grep -vE '<[a-z_0-9]+>|"idmint/[a-z_0-9]+\.h"' || true)
+[[ -z $foreign ]] || fail "public headers include something foreign: $foreign"
+
+if [[ $kind == shared ]]; then
+  exported=$(nm -D --defined-only --demangle "$lib_dir/libidmint.so" | cut -d' ' -f3-)
+  grep -q 'idmint::open_store(' <<<"$exported" || fail "libidmint.so does not show open_store"
+  foreign=$(grep -vE '^((typeinfo( name)?|vtable) for )?idmint::' <<<"$exported" || true)
+  [[ -z $foreign ]] || fail "libidmint.so shows what is not idmint's: $foreign"
+  echo "libidmint.so shows $(wc -l <<<"$exported") names, all idmint's"
+else
+  "$prefix/bin/idmint" next uuid7 >/dev/null || fail "the installed command does not mint"
+  for file in share/man/man1/idmint.1 share/bash-completion/completions/idmint \
+    share/zsh/site-functions/_idmint share/fish/vendor_completions.d/idmint.fish; do
+    [[ -s $prefix/$file ]] || fail "$file was not installed"
+  done
+fi
