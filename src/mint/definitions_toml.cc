@@ -8,8 +8,7 @@
 // the text decides ([.b"] does) must be neither an assertion nor an assumption of the optimiser.
 #undef TOML_ASSERT_ASSUME
 #define TOML_ASSERT_ASSUME(...) static_assert(true)
-// It takes a Greek letter where a value or a key ends for what cannot be: it is no blank, and no
-// more.
+// A Greek letter after a key leads it to a place that it declares unreachable; it is no blank.
 #pragma push_macro("TOML_UNREACHABLE")
 #undef TOML_UNREACHABLE
 #define TOML_UNREACHABLE return false
