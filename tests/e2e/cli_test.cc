@@ -361,20 +361,26 @@ TEST_F(Cli, AClosedStandardOutputNeverBecomesAFile) {
 }
 
 TEST_F(Cli, APipeThatDoesNotBlockGetsEveryLine) {
-  EXPECT_EQ(output("python3 -c '\nimport os, subprocess\n"
+  // When the pipe is full, a page of it is read: what is written next is cut short.
+  EXPECT_EQ(output("python3 -c '\nimport os, select, subprocess\n"
                    "r, w = os.pipe(); os.set_blocking(w, False)\n"
                    "p = subprocess.Popen([\"idmint\", \"next\", \"uuid7\", \"-n\", \"300000\"], "
-                   "stdout=w); os.close(w)\n"
-                   "data = open(r, \"rb\", 0).readall()\n"
+                   "stdout=w)\n"
+                   "while select.select([], [w], [], 0)[1]: os.sched_yield()\n"
+                   "data = os.read(r, 5000)\n"
+                   "while select.select([], [w], [], 0)[1]: os.sched_yield()\n"
+                   "os.close(w)\n"
+                   "data += open(r, \"rb\", 0).readall()\n"
                    "print(p.wait(), len(data), len(set(data.split())))'"),
             "0 11100000 300000\n");
 }
 
 TEST_F(Cli, ASignalStopsAfterAWholeLine) {
-  // The reader takes half a block, so that the writer waits within one.
+  // The reader takes half a block, so that the writer waits within one: it sleeps nowhere else.
   for (const auto& [signal, status] : {std::pair{"INT", 130}, {"TERM", 143}, {"HUP", 129}}) {
     const Ended ended = run(std::string("set -m; mkfifo p; idmint next uuid7 -n 1000000000000 >p & "
-                                        "exec 3<p; head -c 40000 <&3 >ids; kill -") +
+                                        "exec 3<p; head -c 40000 <&3 >ids; until grep -q "
+                                        "'^State:.S' /proc/$!/status; do :; done; kill -") +
                             signal +
                             " $!; cat <&3 >>ids; wait $!; echo $?; rm p; tail -c 1 ids | od -An "
                             "-tx1; grep -vcE '^.{36}$' ids");
