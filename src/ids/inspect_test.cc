@@ -200,6 +200,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "local_id=1000 time=2023-03-26T02:43:33.460Z version=2: DCE security "
                 "variant=RFC 9562 clock_seq=3 domain=0: person node=9f6bdeced846"},
         Example{"000003e8-cb80-21ed-837f-9f6bdeced846", "uuid2", "domain=127 node"},
+        Example{"fffffffe-cb80-21ed-8300-9f6bdeced846", "uuid2",
+                "local_id=4294967294 time=2023-03-26T02:43:33.460Z"},
         Example{"5df41881-3aed-3515-88a7-2f4a814cf09e", "uuid3", "MD5"},
         Example{"919108f7-52d1-4320-9bac-f847db4148a8", "uuid4", "random_a=919108f752d1"},
         Example{"2ed6657d-e927-568b-95e1-2665a8aea6a2", "uuid5", "SHA-1"},
@@ -232,6 +234,10 @@ INSTANTIATE_TEST_SUITE_P(
                 "layout=sequence-generator time=2018-06-09T10:00:00.000Z worker=786 sequence=3450"},
         // of a time that only Twitter's epoch makes past
         Example{"1987654321098765432", "snowflake", "layout=twitter time=2025-11-09T"},
+        // with the times of several layouts: it is the one whose worker and sequence are small
+        Example{"1754490704442171392", "snowflake",
+                "layout=baidu time=2018-01-01T00:00:00.000Z worker=1 sequence=0"},
+        Example{"1754490706899767200", "snowflake", "layout=twitter time=2024-02-05T"},
         // Numbers that somebody counted, times, digits
         Example{"1000", "integer", ""}, Example{"123456789012", "integer", ""},
         Example{"1528538400", "integer", ""}, Example{"0001000", "digits", "digits=7"},
