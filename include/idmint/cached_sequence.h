@@ -18,7 +18,7 @@
 namespace idmint {
 
 // Unique, and increasing for each thread that asks. Values of different threads come in no order,
-// since each thread is handed up to 64 of them at a time.
+// since each thread is handed up to 256 of them at a time.
 //
 // A range is fetched when half of the one before is left, or sooner where the store takes so long
 // that callers would have to wait. With Definition::step it has that many values (more only where

@@ -24,7 +24,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-constexpr std::int64_t kSliceSize = 64;
+constexpr std::int64_t kSliceSize = 256;
 
 // The adaptive step. It grows by so much at a time at most, so that one burst does not cost a
 // range of its rate; from the smallest to 1 M values, which a store 25 ms away needs to give 1 M
@@ -66,9 +66,10 @@ void relax() noexcept {
 // a compare-and-exchange owns c to c + n - 1. The cursor only grows, so nobody else gets these; and
 // they are ours, because
 //   - c is below a limit that was read before it;
-//   - limits only grow, and a new range moves the cursor to its first value before it sets its
-//     limit, when the cursor stands at the limit before: so from the cursor on to any limit that
-//     was read before it there are values of one range only.
+//   - limits only grow. A range that begins where the one before ends moves the limit alone; any
+//     other moves the cursor to its first value before it sets its limit, when the cursor stands
+//     at the limit before. So from the cursor on to any limit that was read before it there are
+//     values of ours without a gap.
 // All zero, as fork() leaves it: nothing.
 struct Cursor {
   std::atomic<std::int64_t> next;
@@ -110,10 +111,11 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
   enum class Patience : bool { kOneAttempt, kUntilDeadline };
   // REQUIRES, of both: `fetching` was set by the caller.
   void fetch(std::unique_lock<std::mutex>& lock, Patience patience) noexcept;
-  void accept(const Range& values, nanoseconds took);
+  void accept(const Range& values, nanoseconds took, Instant now);
   void run() noexcept;
-  void make_current();
-  void learn(nanoseconds lasted);
+  void make_current(Instant now);
+  void learn(std::int64_t used, nanoseconds lasted);
+  void set_slice();
   void set_mark();
   void stop(Error why);
   [[nodiscard]] std::int64_t wanted_step() const;
@@ -144,12 +146,14 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
   KnownCounter known;
   Tally tally;
 
-  std::int64_t taken = 0;  // values of all ranges
-  Range current;           // what the cursor goes through
-  Range pending;           // the range after it; may have none
-  Instant since;           // when the current range began
+  std::int64_t taken = 0;       // values of all ranges
+  Range current;                // what the cursor goes through; of a fixed step, perhaps the latest
+                                // of some that follow on each other
+  Range pending;                // the range after it; may have none
+  Instant since;                // when the current range came
+  std::int64_t since_next = 0;  // where the cursor stood then
   std::int64_t step;
-  double rate = 0;        // ids a nanosecond, of the range before
+  double rate = 0;        // ids a nanosecond, between the two latest ranges
   nanoseconds latency{};  // of the store: the longest of late
 
   bool fetching = false;
@@ -241,7 +245,7 @@ Result<void> CachedSequence::State::wait_and_cut(std::int64_t wanted, std::int64
     if (stopped) return answer(std::unexpected(*stopped));
     if (cut_at_cursor(most, cut)) return answer({});
     if (pending.count > 0) {
-      make_current();
+      make_current(clock.now());
       continue;
     }
     if (ended) {
@@ -285,10 +289,10 @@ CachedSequence::Slice* CachedSequence::State::slice_of_this_thread(std::uint64_t
       }
     }
   };
-  if (thread_is_ending) return nullptr;
-  thread_local Uses mine;
   Holding& holding = holdings_[number % kHoldings];
   if (holding.sequence == number) return holding.slice;
+  if (thread_is_ending) return nullptr;
+  thread_local Uses mine;
   const auto found = std::ranges::find(mine.uses, number, &Uses::Use::sequence);
   if (found != mine.uses.end()) {
     holding = {number, found->slice};
@@ -368,21 +372,21 @@ void CachedSequence::State::run() noexcept {
 
 // noexcept: with no memory left it is better to end the process than to leave callers waiting.
 void CachedSequence::State::fetch(std::unique_lock<std::mutex>& lock, Patience patience) noexcept {
+  Instant begin = clock.now();
   if (waiting == 0) {
-    patient_since = clock.now();
+    patient_since = begin;
     paused = {};
   }
   nanoseconds pause = kFirstPause;
   while (!stopped) {
     const std::int64_t count = std::max({wanted_step(), wanting, lacks});
     lock.unlock();
-    const Instant begin = clock.now();
     Result<Range> values =
         believed_advance(store, definition.name, known, count, Take::kTail, definition.name, tally);
-    const nanoseconds took = clock.now() - begin;
+    const Instant now = clock.now();
     lock.lock();
     if (values) {
-      accept(*values, took);
+      accept(*values, now - begin, now);
       break;
     }
     const Code code = values.error().code;
@@ -410,6 +414,7 @@ void CachedSequence::State::fetch(std::unique_lock<std::mutex>& lock, Patience p
     pause = std::min(pause * 2, kLongestPause);
     lock.unlock();
     clock.sleep_until(clock.now() + jittered);
+    begin = clock.now();
     lock.lock();
   }
   fetching = false;
@@ -423,43 +428,62 @@ bool CachedSequence::State::patient_with(Code code, nanoseconds pause) const {
   return paused + pause <= deadline && clock.now() - patient_since + pause <= deadline;
 }
 
-void CachedSequence::State::accept(const Range& values, nanoseconds took) {
+void CachedSequence::State::accept(const Range& values, nanoseconds took, Instant now) {
   latency = std::max(std::min(took, deadline), latency - latency / 8);
   taken += values.count;
+  // A step that adapts learns from whole ranges, from their first value to the last.
+  const bool follows = current.count > 0 && values.first == current.last() + 1;
+  if (follows && definition.step != 0 && !stopped) {
+    const std::int64_t next = cursor->next.load();
+    learn(next - since_next, now - since);
+    since = now;
+    since_next = next;
+    current = values;
+    set_slice();
+    set_mark();
+    cursor->limit.store(current.last() + 1, std::memory_order_release);
+    return;
+  }
   pending = values;
-  if (!stopped && cursor->next.load() >= cursor->limit.load()) make_current();
+  if (!stopped && cursor->next.load() >= cursor->limit.load()) make_current(now);
 }
 
 // REQUIRES: the cursor stands at the limit; `pending` has values.
-void CachedSequence::State::make_current() {
-  const Instant now = clock.now();
-  if (current.count > 0) learn(now - since);
+void CachedSequence::State::make_current(Instant now) {
+  if (current.count > 0) learn(current.last() + 1 - since_next, now - since);
   since = now;
   current = std::exchange(pending, Range{});
-  const auto threads = static_cast<std::int64_t>(slice_count - unused.size());
-  cursor->slice.store(std::clamp<std::int64_t>(
-                          current.count / (4 * std::max<std::int64_t>(threads, 1)), 1, kSliceSize),
-                      std::memory_order_relaxed);
+  since_next = current.first;
+  set_slice();
   cursor->next.store(current.first, std::memory_order_release);
   set_mark();
   cursor->limit.store(current.last() + 1, std::memory_order_release);
 }
 
-// Where so much is left that it lasts for two fetches; but when half of the range is used up at
-// latest, since the rate may rise.
+// So that the threads share a range out fairly.
+void CachedSequence::State::set_slice() {
+  const auto threads = static_cast<std::int64_t>(slice_count - unused.size());
+  cursor->slice.store(std::clamp<std::int64_t>(
+                          current.count / (4 * std::max<std::int64_t>(threads, 1)), 1, kSliceSize),
+                      std::memory_order_relaxed);
+}
+
+// Where so much is left that it lasts for two fetches, but no more than a range; and when half of
+// the range is used up at latest, since the rate may rise.
 void CachedSequence::State::set_mark() {
   const std::int64_t end = current.last() + 1;
   const std::int64_t next = cursor->next.load();
   const auto used_meanwhile = static_cast<std::int64_t>(
       std::min(2 * rate * static_cast<double>(latency.count()), static_cast<double>(kLargestStep)));
-  const std::int64_t left = std::max((end - next) / 2, used_meanwhile);
+  const std::int64_t range = std::min(end - next, current.count);
+  const std::int64_t left = std::max(range / 2, std::min(used_meanwhile, range));
   cursor->mark.store(std::max(next + 1, end - left), std::memory_order_relaxed);
 }
 
-// From how long a range lasted.
-void CachedSequence::State::learn(nanoseconds lasted) {
+// From how long so many values lasted.
+void CachedSequence::State::learn(std::int64_t used, nanoseconds lasted) {
   const auto ns = static_cast<double>(std::max<std::int64_t>(lasted.count(), 1));
-  rate = static_cast<double>(current.count) / ns;
+  rate = static_cast<double>(used) / ns;
   if (definition.step != 0) return;
   const auto wanted = static_cast<std::int64_t>(
       std::min(rate * static_cast<double>(horizon.count()), static_cast<double>(kLargestStep)));

@@ -287,6 +287,26 @@ TEST(CachedSequence, ItIsFetchedSoonerWhereTheStoreTakesLonger) {
   f.store.open_gate();
 }
 
+TEST(CachedSequence, NoMoreThanTwoRangesAreHeld) {
+  Fixture f(tickets(1000));
+  ASSERT_EQ(f.sequence->next(), 1);
+  f.store.shut_gate();
+  std::thread other([&] {
+    while (f.sequence->next().value() < 600) {
+    }
+  });
+  f.store.wait_for_advances(2);
+  f.manual.advance(seconds{4});
+  f.store.open_gate();
+  other.join();
+  for (int i = 0; i < 20'000; ++i) {
+    ASSERT_TRUE(f.sequence->next());
+    f.manual.advance(milliseconds{1});
+    ASSERT_LE(f.sequence->held(), 2 * 1000 + 2 * 250)
+        << "the slices of two threads with them; a range lasts a second, and a fetch four";
+  }
+}
+
 TEST(CachedSequence, WaitersShareOneFetchAndTheNextBringsWhatTheyWant) {
   TickingClock clock;
   Fixture f(tickets(1), &clock);
@@ -552,7 +572,7 @@ TEST(CachedSequence, AThreadMayAskWhileItEnds) {
     for (int i = 0; i < 3; ++i) values.push_back(f.sequence->next().value());
   }).join();
   EXPECT_TRUE(std::ranges::is_sorted(values)) << "increasing";
-  EXPECT_GT(values.at(3), 65) << "not out of the slice of 64, which may be another thread's now";
+  EXPECT_GT(values.at(3), 251) << "not out of the slice of 250, which may be another thread's now";
   for (int i = 0; i < 200; ++i) values.push_back(f.sequence->next().value());
   EXPECT_EQ(std::set<std::int64_t>(values.begin(), values.end()).size(), 211U);
   EXPECT_EQ(f.sequence->statistics().values, 211);
