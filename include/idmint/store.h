@@ -57,6 +57,7 @@ struct StoreKind {
   std::string_view scheme;   // "sqlite"
   std::string_view example;  // "sqlite:ids.db"
   std::string_view about;
+  bool shared;  // by several hosts; otherwise each host would have a store of its own
 };
 
 // What open_store knows, in this build.

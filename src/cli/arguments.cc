@@ -198,7 +198,7 @@ void add_plan(CLI::App& app, Arguments& arguments, Given&) {
       ->type_name("N");
   app.add_option("--count", plan.count, "How many ids in all (1e9)")->type_name("N");
   app.add_option("--hosts", plan.hosts, "How many hosts mint them (1)")->type_name("N");
-  app.add_option("--rate", plan.rate, "How many at a time, on all hosts (1000/s)")
+  app.add_option("--rate", plan.rate, "Ids in a second, on all hosts together (1000/s)")
       ->type_name("N/s");
   app.add_option("--order", plan.order, "none, per-host or strict: on all hosts (none)")
       ->type_name("O");
@@ -209,7 +209,7 @@ void add_plan(CLI::App& app, Arguments& arguments, Given&) {
                  "Of the store, durable (1ms on one host, 25ms on several)")
       ->type_name("T");
   app.add_flag("--shared-store", plan.shared_store,
-               "There is a store that all hosts reach, even if this idmint has none");
+               "There is a store that all hosts reach, even if this build has none");
   app.add_flag("--unguessable", plan.unguessable, "Who knows some ids cannot tell others");
 }
 
@@ -288,6 +288,7 @@ void add_doctor(CLI::App& app, Arguments& arguments, Given& given) {
       ->type_name("P");
   app.add_option("--horizon", doctor.horizon, "What ends sooner is a warning (90d)")
       ->type_name("T");
+  app.add_flag("--all", doctor.all, "List every layout, used here or not");
   app.add_option("--rate", doctor.rates, "Of a sequence: NAME=50k/s; again for another")
       ->type_name("R");
   add_store(app, given);
@@ -492,8 +493,9 @@ Examples:
 )"},
     Command{"doctor", "Say what runs out when, and what is wrong", add_doctor, run_doctor,
             R"(One line for the store, its disk, every sequence, every Snowflake state file,
-the clock and the end of every layout; each begins with ok, warn or fail.
-Nothing is changed.
+the clock, and each layout that a state file is of or whose time ends within
+--horizon; with --all every layout. Each begins with ok, warn or fail.
+Nothing is changed. --json lists everything.
 Exit status: 0 all ok, 20 a warning, 21 a failure; others as of every command.
 
 Examples:

@@ -53,6 +53,7 @@ struct DoctorArguments {
   std::string warn_below = "10%";
   std::string horizon = "90d";
   std::vector<std::string> rates{};  // NAME=RATE
+  bool all = false;                  // layouts that nothing uses too
 };
 
 struct Context;

@@ -66,14 +66,15 @@ Finding diagnose(const SequenceStatus& status, std::optional<double> rate, const
     return finding;
   }
   const double all = static_cast<double>(definition.last - definition.first) + 1;
+  const double used = static_cast<double>(definition.last - definition.first - status.left) + 1;
   finding.left = static_cast<double>(status.left) / all;
   if (status.left == 0) {
     finding.health = Health::kFail;
     finding.text = "used up: move its last value up (idmint alter), or go on with another";
     return finding;
   }
-  finding.text = print_percent(1 - *finding.left) + " used, " +
-                 print_count(static_cast<double>(status.left)) + " left";
+  finding.text =
+      print_part(used / all) + " used, " + print_count(static_cast<double>(status.left)) + " left";
   if (*finding.left < limits.least_left) {
     finding.health = Health::kWarn;
     finding.text += ", less than " + print_percent(limits.least_left);
@@ -93,21 +94,24 @@ std::optional<Instant> end_of(const SnowflakeLayout& layout) noexcept {
   return end_of_time(layout.epoch, layout.unit, layout.time_bits);
 }
 
-Finding diagnose_end(std::string_view subject, std::optional<Instant> ends, bool used,
+Finding diagnose_end(std::string_view subject, std::optional<Instant> ends, Use use,
                      const Limits& limits, Instant now) {
   Finding finding{.kind = "layout", .subject = std::string(subject), .ends = ends};
+  const bool soon = ends && *ends > now && *ends - now < limits.horizon;
+  finding.matters = use == Use::kYes || soon;
   if (!ends) {
     finding.text = "its time ends after the year 2262";
     return finding;
   }
   const bool over = *ends <= now;
   finding.text = std::string(over ? "its time ended " : "its time ends ") + day(*ends);
-  if (!used) {
-    finding.text += over ? "; nothing here uses it" : "";
+  if (use == Use::kNo) {
+    finding.text += "; nothing here uses it";
   } else if (over) {
     finding.health = Health::kFail;
+    finding.matters = true;
     finding.text += ": nothing can be minted; go over to another layout";
-  } else if (*ends - now < limits.horizon) {
+  } else if (soon) {
     finding.health = Health::kWarn;
     finding.text += ", in " + print_duration(seconds(*ends - now)) + ": go over to another layout";
   }

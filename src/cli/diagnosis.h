@@ -24,6 +24,7 @@ struct Finding {
   std::string text{};             // what is so, and what to do where it is not ok
   std::optional<double> left{};   // the part that is left, 0 to 1
   std::optional<Instant> ends{};  // when it runs out, as far as that is known
+  bool matters = true;            // here, or soon: listed without --all
 };
 
 struct Limits {
@@ -38,8 +39,14 @@ struct Limits {
 // The last instant of a layout; nothing where it lies past the year 2262.
 [[nodiscard]] std::optional<Instant> end_of(const SnowflakeLayout& layout) noexcept;
 
-// A format or preset whose timestamps end. `used`: something on this host mints with it.
-[[nodiscard]] Finding diagnose_end(std::string_view subject, std::optional<Instant> ends, bool used,
+enum class Use : std::uint8_t {
+  kNo,
+  kPerhaps,  // it is minted without a trace: judged as if it were used
+  kYes,      // a state file on this host is of it
+};
+
+// A format or preset whose timestamps end.
+[[nodiscard]] Finding diagnose_end(std::string_view subject, std::optional<Instant> ends, Use use,
                                    const Limits& limits, Instant now);
 
 // What a state file says its ids are of, as the generator wrote it; nothing where that is not

@@ -60,13 +60,42 @@ TEST(Diagnosis, LayoutsEnd) {
   EXPECT_EQ(end_of({.epoch = Instant{0s}, .unit = 1s, .time_bits = 4}), Instant{15s});
   EXPECT_EQ(end_of({.unit = 1ms, .time_bits = 62}), std::nullopt);
   const Instant ends = kNow + 100 * 24h;
-  EXPECT_EQ(diagnose_end("x", ends, true, {}, kNow).health, Health::kOk);
-  EXPECT_EQ(diagnose_end("x", ends, true, {.horizon = 101 * 24h}, kNow).health, Health::kWarn);
-  EXPECT_EQ(diagnose_end("x", ends, false, {.horizon = 101 * 24h}, kNow).health, Health::kOk);
-  EXPECT_EQ(diagnose_end("x", kNow, true, {}, kNow).health, Health::kFail);
-  EXPECT_EQ(diagnose_end("x", kNow, false, {}, kNow).health, Health::kOk);
-  EXPECT_THAT(diagnose_end("x", kNow, false, {}, kNow).text, HasSubstr("nothing here uses it"));
-  EXPECT_EQ(diagnose_end("x", std::nullopt, true, {}, kNow).health, Health::kOk);
+  const auto end = [](std::optional<Instant> at, Use use, std::chrono::hours horizon) {
+    return diagnose_end("x", at, use, {.horizon = horizon}, kNow);
+  };
+  EXPECT_EQ(end(ends, Use::kYes, 99 * 24h).health, Health::kOk);
+  EXPECT_EQ(end(ends, Use::kYes, 101 * 24h).health, Health::kWarn);
+  EXPECT_EQ(end(ends, Use::kPerhaps, 101 * 24h).health, Health::kWarn);
+  EXPECT_EQ(end(ends, Use::kNo, 101 * 24h).health, Health::kOk);
+  EXPECT_EQ(end(kNow, Use::kYes, 24h).health, Health::kFail);
+  EXPECT_EQ(end(kNow, Use::kPerhaps, 24h).health, Health::kFail);
+  EXPECT_EQ(end(kNow, Use::kNo, 24h).health, Health::kOk);
+  EXPECT_THAT(end(kNow, Use::kNo, 24h).text, HasSubstr("nothing here uses it"));
+  EXPECT_EQ(end(std::nullopt, Use::kYes, 24h).health, Health::kOk);
+}
+
+// Those of this host, and those that end: whatever is a warning or a failure matters.
+TEST(Diagnosis, LayoutsThatMatter) {
+  for (const Use use : {Use::kNo, Use::kPerhaps, Use::kYes}) {
+    for (const auto in : {-24h, 0h, 24h, 90 * 24h, 91 * 24h}) {
+      const Finding finding = diagnose_end("x", kNow + in, use, {}, kNow);
+      const bool soon = in > 0h && in < 90 * 24h;
+      const bool over = in <= 0h;
+      EXPECT_EQ(finding.matters, use == Use::kYes || soon || (over && use == Use::kPerhaps))
+          << static_cast<int>(use) << " " << in.count();
+      EXPECT_TRUE(finding.matters || finding.health == Health::kOk);
+    }
+    EXPECT_EQ(diagnose_end("x", std::nullopt, use, {}, kNow).matters, use == Use::kYes);
+  }
+}
+
+TEST(Diagnosis, LittleThatIsUsed) {
+  SequenceStatus large = thousand(kLargestValue);
+  large.definition.last = kLargestValue;
+  EXPECT_THAT(diagnose(large, {}, {}, kNow).text, HasSubstr("0 % used"));
+  large.left -= 3;
+  EXPECT_THAT(diagnose(large, {}, {}, kNow).text, HasSubstr("< 0.1 % used"));
+  EXPECT_THAT(diagnose(thousand(999), {}, {}, kNow).text, HasSubstr("0.1 % used, 999 left"));
 }
 
 TEST(Diagnosis, IdSpacesOfStateFiles) {

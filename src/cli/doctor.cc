@@ -156,9 +156,9 @@ void look_at_layouts(const Limits& limits, Instant now, const std::vector<std::s
   for (const SnowflakePreset& preset : snowflake_presets()) {
     const bool here = std::ranges::find(used, preset.name) != used.end();
     findings.push_back(diagnose_end("snowflake " + std::string(preset.name), end_of(preset.layout),
-                                    here, limits, now));
+                                    here ? Use::kYes : Use::kNo, limits, now));
   }
-  // Unsigned 32 bits of seconds. They are minted without a trace: all count as used.
+  // Unsigned 32 bits of seconds.
   constexpr auto last = std::chrono::seconds{0xffff'ffff};
   struct Format {
     std::string_view name;
@@ -167,7 +167,7 @@ void look_at_layouts(const Limits& limits, Instant now, const std::vector<std::s
   for (const Format& format :
        {Format{"object-id", Instant{last}}, Format{"xid", Instant{last}},
         Format{"ksuid", Instant{std::chrono::seconds{Ksuid::kEpochSeconds} + last}}}) {
-    findings.push_back(diagnose_end(format.name, format.ends, true, limits, now));
+    findings.push_back(diagnose_end(format.name, format.ends, Use::kPerhaps, limits, now));
   }
 }
 
@@ -208,7 +208,12 @@ Result<void> run_doctor(Context& context) {
   }
   constexpr std::array colours = {"\x1b[32m", "\x1b[33m", "\x1b[31m"};
   const bool coloured = context.out.coloured();
+  std::size_t others = 0;
   for (const Finding& finding : findings) {
+    if (!finding.matters && !arguments.doctor.all) {
+      ++others;
+      continue;
+    }
     const std::string word(name(finding.health));
     const std::string padding(6 - word.size(), ' ');
     std::string line =
@@ -216,6 +221,12 @@ Result<void> run_doctor(Context& context) {
     line.append(padding).append(finding.kind).append(" ").append(finding.subject);
     line.append(": ").append(finding.text).append("\n");
     context.out.write(line);
+  }
+  if (others != 0) {
+    const std::chrono::duration<double> horizon = wanted->limits.horizon;
+    context.out.write("ok    layouts: " + std::to_string(others) +
+                      " more, not used here or not ending within " +
+                      print_duration(horizon.count()) + " (--all lists them)\n");
   }
   return {};
 }

@@ -47,7 +47,9 @@ Json choice_json(const Choice& choice) {
           {"reason", choice.reason},
           {"guarantee", name(choice.guarantee)},
           {"order", choice.order},
-          {"command", choice.command},
+          {"command", choice.command.empty() ? Json(nullptr) : Json(choice.command)},
+          {"next_host_command",
+           choice.next_host_command.empty() ? Json(nullptr) : Json(choice.next_host_command)},
           {"command_note", choice.command_note},
           {"space", choice.space},
           {"odds_of_a_repeat", optional(choice.odds_of_a_repeat)},
@@ -55,7 +57,8 @@ Json choice_json(const Choice& choice) {
           {"redraws", optional(choice.redraws)},
           {"seconds_to_count", choice.seconds_to_count},
           {"seconds_to_end", choice.seconds_to_end},
-          {"time_ends", choice.time_ends ? Json(format_time(*choice.time_ends)) : Json(nullptr)},
+          {"block", optional(choice.block)},
+          {"time_ends", choice.time_ends ? Json(print_day(*choice.time_ends)) : Json(nullptr)},
           {"workers", optional(choice.workers)},
           {"odds_of_shared_worker", optional(choice.odds_of_shared_worker)},
           {"ids_per_second", choice.ids_per_second},
@@ -180,21 +183,24 @@ std::string json_applied(std::span<const Applied> applied, bool changed) {
 
 std::string json_plan(const Needs& needs, const Plan& plan) {
   const std::span<const Choice> fitting(plan.fitting);
-  return line({{"needs",
-                {{"digits", optional(needs.digits)},
-                 {"bits", optional(needs.bits)},
-                 {"count", needs.count},
-                 {"hosts", needs.hosts},
-                 {"rate_per_second", needs.rate},
-                 {"order", name(needs.order)},
-                 {"database", name(needs.database)},
-                 {"unguessable", needs.unguessable},
-                 {"shared_store", needs.shared_store},
-                 {"round_trip_seconds", std::chrono::duration<double>(needs.round_trip).count()}}},
-               {"recommended", fitting.empty() ? Json(nullptr) : choice_json(fitting.front())},
-               {"alternatives", choices_json(fitting.empty() ? fitting : fitting.subspan(1))},
-               {"unfitting", choices_json(plan.unfitting)},
-               {"storage_note", plan.storage_note}});
+  return line(
+      {{"needs",
+        {{"digits", optional(needs.digits)},
+         {"bits", optional(needs.bits)},
+         {"count", needs.count},
+         {"hosts", needs.hosts},
+         {"rate_per_second", needs.rate},
+         {"order", name(needs.order)},
+         {"database", name(needs.database)},
+         {"unguessable", needs.unguessable},
+         {"shared_store", needs.shared_store},
+         {"shared_store_url", needs.shared_url.empty() ? Json(nullptr) : Json(needs.shared_url)},
+         {"round_trip_seconds", std::chrono::duration<double>(needs.round_trip).count()}}},
+       {"recommended", fitting.empty() ? Json(nullptr) : choice_json(fitting.front())},
+       {"alternatives", choices_json(fitting.empty() ? fitting : fitting.subspan(1))},
+       {"lacking_store", choices_json(plan.lacking_store)},
+       {"unfitting", choices_json(plan.unfitting)},
+       {"storage_note", plan.storage_note}});
 }
 
 std::string json_converted(std::string_view text, std::string_view result) {

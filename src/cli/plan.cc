@@ -5,7 +5,6 @@
 #include <cmath>
 #include <limits>
 #include <span>
-#include <tuple>
 #include <utility>
 
 #include "cli/odds.h"
@@ -32,6 +31,7 @@ constexpr double kManyCallers = 1000;
 constexpr double kRounds = 1.5;
 constexpr double kHorizon = 10;  // seconds that a cached range lasts, if it can
 constexpr double kStripes = 1000;
+constexpr double kInterleavedStripes = 16;
 constexpr auto kLocalRoundTrip = 1ms;  // of a store on the same host, durable
 
 // ---- what there is to choose from
@@ -51,6 +51,7 @@ enum class Id : std::uint8_t {
   kPerHost,
   kPermuted,
   kRandom,
+  kRandomPerHost,
   kDigits,
 };
 
@@ -82,7 +83,11 @@ constexpr std::string_view kNoClock = "no matter: it uses no clock";
 constexpr std::string_view kNoStore = "no matter: it uses no store";
 constexpr std::string_view kNoState = "nothing is lost, nothing is to be done";
 constexpr std::string_view kRestIsAGap =
-    "values it had taken and not used are a gap; they never come again";
+    "what it had taken and not used is a gap, and never comes again";
+constexpr std::string_view kClaimsAreLost = "what it had claimed and not used never comes again";
+constexpr std::string_view kBlockIsLost =
+    "if its store is lost, so is the rest of its block: no other may ever begin in that block";
+constexpr std::string_view kOnlyThatHost = "each host has a store of its own: only that host stops";
 constexpr std::string_view kWaits =
     "no ids until it is back: calls fail after the deadline, 5 s; none repeats";
 constexpr std::string_view kInTimeOrder =
@@ -107,15 +112,17 @@ constexpr std::array kCandidates = {
     Candidate{Id::kObjectId, "object-id",
               "ObjectId: seconds, 40 random bits of the process, a counter", Kind::kCoincidence,
               Guarantee::kPractical, "by second", Ordering::kNone, 96, 24, true, true, kInTimeOrder,
-              "ids of an earlier time come again only with the same random bits and count",
+              "the seconds go back, the random bits and the counter do not: no id comes again",
               kNoState, kNoStore},
     Candidate{Id::kKsuid, "ksuid", "KSUID: seconds, 128 random bits", Kind::kCoincidence,
               Guarantee::kPractical, "by second", Ordering::kNone, 160, 27, true, true,
-              kInTimeOrder, "order is lost, the random bits stay", kNoState, kNoStore},
-    Candidate{Id::kXid, "xid", "xid: seconds, machine, process, a counter", Kind::kCoincidence,
-              Guarantee::kPractical, "by second", Ordering::kNone, 96, 20, true, true, kInTimeOrder,
-              "after a restart, ids of that time may come again if the counter meets", kNoState,
+              kInTimeOrder, "the seconds go back, each id has fresh random bits", kNoState,
               kNoStore},
+    Candidate{
+        Id::kXid, "xid", "xid: seconds, machine, process, a counter", Kind::kCoincidence,
+        Guarantee::kPractical, "by second", Ordering::kNone, 96, 20, true, true, kInTimeOrder,
+        "the seconds go back, the counter does not; after a restart it may meet ids of that time",
+        kNoState, kNoStore},
     Candidate{
         Id::kSnowflake, "snowflake", "milliseconds since 2015, a worker id, a sequence",
         Kind::kWorker, Guarantee::kUniqueIfConfigured, "per process", Ordering::kPerHost, 63, 0,
@@ -133,25 +140,30 @@ constexpr std::array kCandidates = {
               "nearly in order: each process fills its own range, at a place that stays in memory",
               kNoClock, "the rest of its ranges is a gap, up to about 20 s of its ids",
               "ids go on until the ranges in memory are used up, about 10 s; then calls fail"},
-    Candidate{Id::kStriped, "striped", "1000 counters with a block of the numbers each",
+    Candidate{Id::kStriped, "striped", "1000 counters, each with a block of its own",
               Kind::kSequence, Guarantee::kUnique, "none", Ordering::kNone, 63, 0, true, true,
               "1000 places of the index, each filled in order: their pages stay in memory",
               kNoClock, kRestIsAGap, kWaits},
-    Candidate{Id::kInterleaved, "interleaved", "16 counters, each every 16th number",
-              Kind::kSequence, Guarantee::kUnique, "none", Ordering::kNone, 63, 0, true, true,
+    Candidate{Id::kInterleaved, "interleaved",
+              "16 counters that take turns, each with every 16th number", Kind::kSequence,
+              Guarantee::kUnique, "none", Ordering::kNone, 63, 0, true, true,
               "nearly in order, as long as the counters go on at one pace", kNoClock, kRestIsAGap,
               kWaits},
-    Candidate{Id::kPerHost, "counter for each host", "a counter of its own, in a block of its own",
-              Kind::kSequence, Guarantee::kUniqueIfConfigured, "all of a host", Ordering::kPerHost,
-              63, 0, true, true, "as many places of the index as hosts, each filled in order",
-              kNoClock, "its block ends with its store: never start another one at the same place",
-              "stores are local: only that host stops"},
+    Candidate{Id::kPerHost, "counter for each host",
+              "a counter in each host's own store, in a block of its own", Kind::kSequence,
+              Guarantee::kUniqueIfConfigured, "per host", Ordering::kPerHost, 63, 0, true, true,
+              "as many places of the index as hosts, each filled in order", kNoClock, kBlockIsLost,
+              kOnlyThatHost},
     Candidate{Id::kPermuted, "permuted", "one counter; a key gives the order of the numbers",
               Kind::kSequence, Guarantee::kUnique, "none", Ordering::kNone, 63, 0, false, true,
               kAnywhere, kNoClock, kRestIsAGap, kWaits},
     Candidate{Id::kRandom, "random", "drawn at random, claimed under a unique key", Kind::kSequence,
               Guarantee::kUnique, "none", Ordering::kNone, 63, 0, false, false, kAnywhere, kNoClock,
-              "ids it had claimed and not used are lost; nothing else", kWaits},
+              kClaimsAreLost, kWaits},
+    Candidate{Id::kRandomPerHost, "random for each host",
+              "drawn at random and claimed in each host's own store, in a block of its own",
+              Kind::kSequence, Guarantee::kUniqueIfConfigured, "none", Ordering::kNone, 63, 0,
+              false, false, kAnywhere, kNoClock, kBlockIsLost, kOnlyThatHost},
     Candidate{Id::kDigits, "digits", "random decimal digits, which nobody keeps",
               Kind::kCoincidence, Guarantee::kPractical, "none", Ordering::kNone, 0, 0, false,
               false, kAnywhere, kNoClock, kNoState, kNoStore},
@@ -165,10 +177,16 @@ double seconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
 }
 
-// What `counter for each host` counts in lies on that host.
+// In the store of each host, in a block that is dealt out by hand.
+bool is_per_host(Id id) { return id == Id::kPerHost || id == Id::kRandomPerHost; }
+
 std::chrono::nanoseconds round_trip(Id id, const Needs& needs) {
-  return id == Id::kPerHost ? std::min<std::chrono::nanoseconds>(needs.round_trip, kLocalRoundTrip)
-                            : needs.round_trip;
+  return is_per_host(id) ? std::min<std::chrono::nanoseconds>(needs.round_trip, kLocalRoundTrip)
+                         : needs.round_trip;
+}
+
+bool shares_a_store(const Candidate& source, const Needs& needs) {
+  return source.kind == Kind::kSequence && !is_per_host(source.id) && needs.hosts > 1;
 }
 
 double callers_at_once(Id id, const Needs& needs) {
@@ -206,12 +224,16 @@ const WorkerLayout& layout_for(const Needs& needs) {
 }
 
 // 2015-01-01 and 2^41 - 1 ms.
-constexpr Instant kSnowflakeEnds = Instant{1420070400000ms} + 2199023255551ms;
-constexpr Instant kUnsignedSecondsEnd = Instant{4294967295s};  // ObjectId, xid
-constexpr Instant kKsuidEnds = Instant{1400000000s} + std::chrono::seconds{4294967295};
+constexpr std::chrono::sys_seconds kSnowflakeEnds{1420070400s + 2199023255s};
+constexpr std::chrono::sys_seconds kUnsignedSecondsEnd{4294967295s};  // ObjectId, xid
+constexpr std::chrono::sys_seconds kKsuidEnds{1400000000s + 4294967295s};
+constexpr std::chrono::sys_seconds kMillisecondsEnd{281474976710s};  // 2^48 - 1 ms
 
-std::optional<Instant> time_ends(Id id) {
+std::optional<std::chrono::sys_seconds> time_ends(Id id) {
   switch (id) {
+    case Id::kUuid7:
+    case Id::kUlid:
+      return kMillisecondsEnd;
     case Id::kSnowflake:
       return kSnowflakeEnds;
     case Id::kObjectId:
@@ -220,8 +242,21 @@ std::optional<Instant> time_ends(Id id) {
     case Id::kKsuid:
       return kKsuidEnds;
     default:
-      return std::nullopt;  // none, or past the year 9999
+      return std::nullopt;
   }
+}
+
+// Parts of the numbers, each with a counter or a space of claims.
+double parts_of(Id id, const Needs& needs) {
+  if (is_per_host(id)) return needs.hosts;
+  if (id == Id::kStriped) return kStripes;
+  return id == Id::kInterleaved ? kInterleavedStripes : 1;
+}
+
+// Whole numbers of a block, exact where a double would round.
+std::int64_t block_of(const Needs& needs) {
+  const auto hosts = static_cast<std::int64_t>(std::min(needs.hosts, 0x1p62));
+  return (largest_number(needs) + 1) / hosts;
 }
 
 double space_of(Id id, const Needs& needs) {
@@ -240,6 +275,14 @@ double space_of(Id id, const Needs& needs) {
       return std::exp2(layout_for(needs).bits);
     case Id::kDigits:
       return std::pow(10.0, needs.digits.value_or(0));
+    case Id::kPerHost:
+    case Id::kRandomPerHost:
+      return needs.hosts * static_cast<double>(block_of(needs));
+    case Id::kStriped:
+    case Id::kInterleaved:
+    case Id::kPermuted:
+    case Id::kRandom:  // with digits, what has no order begins at 0
+      return static_cast<double>(largest_number(needs)) + (needs.digits ? 1 : 0);
     default:
       return static_cast<double>(largest_number(needs));
   }
@@ -250,7 +293,7 @@ std::optional<double> odds_of(Id id, const Needs& needs) {
   // Pairs of one unit of time, from two hosts: each host's own ids never meet.
   const double others = 1 - 1 / needs.hosts;
   const auto at_most = [&](double unit, double bits, double part) {
-    const double pairs = needs.count * needs.rate * unit / 2 * part;
+    const double pairs = needs.count * std::min(needs.count - 1, needs.rate * unit) / 2 * part;
     return std::min(1.0, pairs * std::exp2(-bits));
   };
   switch (id) {
@@ -289,29 +332,20 @@ double ids_per_second(Id id, const Needs& needs) {
     case Id::kStriped:
     case Id::kInterleaved:
     case Id::kRandom:
+    case Id::kRandomPerHost:
       return needs.hosts * combined;
     default:
       return kInfinity;  // as fast as the processor
   }
 }
 
-// Round trips to the store in a second, at the rate.
-double store_writes(Id id, const Needs& needs) {
-  const double rounds = needs.hosts / seconds(round_trip(id, needs));
-  switch (id) {
-    case Id::kCounter:
-    case Id::kPermuted:
-    case Id::kPerHost:
-      return std::min(needs.rate, rounds);
-    case Id::kStriped:
-    case Id::kInterleaved:
-    case Id::kRandom:
-      return needs.rate;
-    case Id::kCached:
-      return std::min(needs.rate, needs.hosts / kHorizon);
-    default:
-      return 0;
-  }
+// Round trips to the store in a second, at the rate: each open sequence has one under way.
+double store_writes(const Candidate& source, const Needs& needs) {
+  if (source.kind != Kind::kSequence) return 0;
+  const double rounds = source.id == Id::kCached
+                            ? needs.hosts / kHorizon
+                            : needs.hosts / seconds(round_trip(source.id, needs));
+  return std::min(needs.rate, rounds);
 }
 
 std::string speed_of(Id id, const Needs& needs, const Choice& choice) {
@@ -331,6 +365,7 @@ std::string speed_of(Id id, const Needs& needs, const Choice& choice) {
       return "one caller " + one + " with a store that takes " + trip +
              "; no record is written by all" + wait;
     case Id::kRandom:
+    case Id::kRandomPerHost:
       return "one caller " + one + " with a store that takes " + trip +
              "; each id is an insert of its own" + wait;
     case Id::kCached:
@@ -377,10 +412,6 @@ std::string_view note_of(Database database) {
   return "";
 }
 
-double stored_size(const Stored& stored, const Needs& needs) {
-  return needs.count * stored.index_bytes / 1e9;
-}
-
 std::vector<Stored> forms_of(const Candidate& source, const Needs& needs, double space) {
   const Database database = needs.database;
   std::vector<Stored> forms;
@@ -415,14 +446,13 @@ constexpr std::array kObjections = {
     Objection{"digits",
               [](const Candidate& source, const Needs& needs, const Choice&, Instant) {
                 if (source.id == Id::kDigits) {
-                  return needs.digits ? "" : std::string("it takes a number of --digits");
+                  return needs.digits ? "" : std::string("only with --digits");
                 }
                 if (!needs.digits) return std::string();
                 if (source.kind == Kind::kSequence) return std::string();
                 return source.kind == Kind::kWorker
-                           ? "its numbers have 18 or 19 digits, and grow with time: not " +
-                                 std::to_string(*needs.digits)
-                           : "it is printed with letters, not as " + std::to_string(*needs.digits) +
+                           ? "its numbers grow with time: no number of digits is kept"
+                           : "printed with letters, not as " + std::to_string(*needs.digits) +
                                  " decimal digits";
               }},
     Objection{"bits",
@@ -432,8 +462,13 @@ constexpr std::array kObjections = {
                                   : source.kind == Kind::kWorker ? kLayouts[1].bits
                                                                  : source.bits;
                 if (least <= *needs.bits) return std::string();
-                return "it takes " + std::to_string(least) + " bits, not " +
-                       std::to_string(*needs.bits);
+                return std::to_string(least) + " bits are more than " + std::to_string(*needs.bits);
+              }},
+    Objection{"parts",
+              [](const Candidate& source, const Needs& needs, const Choice& choice, Instant) {
+                const double parts = parts_of(source.id, needs);
+                if (choice.space > 0 && parts <= choice.space) return std::string();
+                return "the numbers are too few for " + print_count(parts) + " blocks";
               }},
     Objection{"space",
               [](const Candidate&, const Needs& needs, const Choice& choice, Instant) {
@@ -450,9 +485,8 @@ constexpr std::array kObjections = {
                 }
                 return needs.order == Ordering::kStrict
                            ? std::string("the ids of two hosts are in no strict order")
-                           : "its order is \"" + std::string(source.order) +
-                                 "\": ids of one host "
-                                 "do not come in their order";
+                           : "ids of one host do not come in their order (" +
+                                 std::string(source.order) + ")";
               }},
     Objection{"unguessable",
               [](const Candidate& source, const Needs& needs, const Choice&, Instant) {
@@ -473,27 +507,14 @@ constexpr std::array kObjections = {
               }},
     Objection{"store",
               [](const Candidate& source, const Needs& needs, const Choice&, Instant) {
-                if (source.kind != Kind::kSequence || source.id == Id::kPerHost ||
-                    needs.hosts == 1 || needs.shared_store) {
-                  return std::string();
-                }
-                return "it needs a store that all " + print_count(needs.hosts) +
-                       " hosts reach, and this idmint has none: weigh it with --shared-store";
+                if (!shares_a_store(source, needs) || needs.shared_store) return std::string();
+                return "to be made in a store that all " + print_count(needs.hosts) +
+                       " hosts reach, and this build has none (weigh it with --shared-store)";
               }},
     Objection{"one host",
               [](const Candidate& source, const Needs& needs, const Choice&, Instant) {
-                if (source.id != Id::kPerHost || needs.hosts > 1) return std::string();
-                return std::string("there is one host: it is the same as counter");
-              }},
-    Objection{"parts",
-              [](const Candidate& source, const Needs& needs, const Choice& choice, Instant) {
-                const double parts = source.id == Id::kPerHost       ? needs.hosts
-                                     : source.id == Id::kStriped     ? kStripes
-                                     : source.id == Id::kInterleaved ? 16
-                                                                     : 1;
-                if (parts <= choice.space) return std::string();
-                return print_count(choice.space) + " numbers are too few for " +
-                       print_count(parts) + " parts";
+                if (!is_per_host(source.id) || needs.hosts > 1) return std::string();
+                return std::string("there is one host: its block would be all numbers");
               }},
     Objection{"rate",
               [](const Candidate&, const Needs& needs, const Choice& choice, Instant) {
@@ -502,30 +523,34 @@ constexpr std::array kObjections = {
                        print_rate(needs.rate);
               }},
     Objection{"time",
-              [](const Candidate&, const Needs&, const Choice& choice, Instant now) {
-                if (!choice.time_ends ||
-                    choice.seconds_to_count <= seconds(*choice.time_ends - now)) {
-                  return std::string();
-                }
-                return "its time ends before the last id: in " +
-                       print_duration(seconds(*choice.time_ends - now)) + ", and that takes " +
-                       print_duration(choice.seconds_to_count);
+              [](const Candidate&, const Needs& needs, const Choice& choice, Instant now) {
+                if (!choice.time_ends) return std::string();
+                const auto left = static_cast<double>(
+                    (*choice.time_ends - std::chrono::floor<std::chrono::seconds>(now)).count());
+                const std::string day = print_day(*choice.time_ends);
+                if (left <= 0) return "the time ended " + day;
+                if (choice.seconds_to_count <= left) return std::string();
+                return "the time ends before the last id: " + day + ", in " + print_duration(left) +
+                       ", and " + print_count(needs.count) + " ids take " +
+                       print_duration(choice.seconds_to_count) + " at " + print_rate(needs.rate);
               }},
     Objection{"odds",
-              [](const Candidate&, const Needs&, const Choice& choice, Instant) {
+              [](const Candidate&, const Needs& needs, const Choice& choice, Instant) {
                 if (!choice.odds_of_a_repeat || *choice.odds_of_a_repeat <= kAcceptable) {
                   return std::string();
+                }
+                if (*choice.odds_of_a_repeat >= 1) {
+                  return "among " + print_count(needs.count) + " of them a repeat is certain";
                 }
                 return "the odds of a repeat are " + print_odds(*choice.odds_of_a_repeat) +
                        ", above 1 in a million";
               }},
     Objection{"fullness",
-              [](const Candidate& source, const Needs& needs, const Choice& choice, Instant) {
-                if (source.id != Id::kRandom || needs.count <= kFullest * choice.space) {
-                  return std::string();
-                }
-                return "the numbers become " + print_percent(needs.count / choice.space) +
-                       " used up: more draws meet one that is there than do not";
+              [](const Candidate&, const Needs& needs, const Choice& choice, Instant) {
+                if (!choice.redraws || needs.count <= kFullest * choice.space) return std::string();
+                return print_percent(needs.count / choice.space) +
+                       " of the numbers would be used up: in the end more draws meet one that is "
+                       "there than do not";
               }},
 };
 
@@ -539,6 +564,7 @@ struct Rule {
 };
 
 bool always(const Needs&) { return true; }
+bool has_no_shared_store(const Needs& needs) { return needs.hosts > 1 && needs.shared_url.empty(); }
 
 constexpr std::array kRules = {
     // By need.
@@ -546,8 +572,12 @@ constexpr std::array kRules = {
          "strict order: of one counter every later call gets the larger id, on all hosts, and one "
          "round trip serves all callers that wait"},
     Rule{"unguessable digits, no shared store", Id::kDigits,
-         [](const Needs& n) { return n.unguessable && n.digits && n.hosts > 1 && !n.shared_store; },
+         [](const Needs& n) { return n.unguessable && n.digits && has_no_shared_store(n); },
          "unguessable: so many random digits that no two meet, and nothing to run"},
+    Rule{"unguessable number, no shared store", Id::kRandomPerHost,
+         [](const Needs& n) { return n.unguessable && wants_number(n) && has_no_shared_store(n); },
+         "unguessable, and no store of this build serves several hosts: each draws and claims in a "
+         "block of its own; a number tells its host, and nothing else"},
     Rule{"unguessable number", Id::kRandom,
          [](const Needs& n) { return n.unguessable && wants_number(n); },
          "unguessable: each number is drawn by itself, and the claim under a unique key keeps it "
@@ -560,7 +590,7 @@ constexpr std::array kRules = {
                   callers_at_once(Id::kCounter, n) <= kManyCallers;
          },
          "one host: its own store is near, so the plainest source is fast enough, and leaves no "
-         "gaps"},
+         "gaps while nothing fails"},
     Rule{"number of 53 bits or more, many hosts", Id::kSnowflake,
          [](const Needs& n) { return !n.digits && n.bits && *n.bits >= 53 && *n.bits < 96; },
          "fits the bits, and no host waits for anything: each needs only a worker id of its own"},
@@ -570,8 +600,9 @@ constexpr std::array kRules = {
          },
          "order per host: of one counter all ids are in order, and callers are combined"},
     Rule{"number, no shared store", Id::kPerHost,
-         [](const Needs& n) { return wants_number(n) && n.hosts > 1 && !n.shared_store; },
-         "no store that all hosts reach: each host gets a block of the numbers for itself, and "
+         [](const Needs& n) { return wants_number(n) && has_no_shared_store(n); },
+         "no store of this build serves several hosts: each gets a block of the numbers for "
+         "itself, and "
          "counts in its own store"},
     Rule{"number", Id::kCached, wants_number,
          "no caller waits for the store: a range of about 10 s is in memory, and the next one is "
@@ -596,7 +627,7 @@ constexpr std::array kRules = {
     Rule{"small numbers", Id::kCached, always,
          "the smallest ids, and no caller waits; asks for a store"},
     Rule{"no gaps", Id::kCounter, always,
-         "in order and without gaps; each call waits for the store once or twice"},
+         "in order, without gaps while nothing fails; each call waits for the store once or twice"},
     Rule{"no hot record", Id::kStriped, always,
          "calls go to 1000 records instead of one, where a store locks records; each waits for the "
          "store"},
@@ -609,6 +640,8 @@ constexpr std::array kRules = {
          "each"},
     Rule{"own block", Id::kPerHost, always,
          "no host waits for another; the blocks must be given out by hand, once"},
+    Rule{"own block, random", Id::kRandomPerHost, always,
+         "random, and no host waits for another; the blocks must be given out by hand, once"},
     Rule{"twelve bytes", Id::kObjectId, always, "12 bytes; what MongoDB has as its own type"},
     Rule{"twelve bytes, machine", Id::kXid, always,
          "12 bytes, 20 characters; tells which machine made it"},
@@ -630,41 +663,73 @@ std::string width_options(const Needs& needs) {
   return "";
 }
 
-std::pair<std::string, std::string> command_of(const Candidate& source, const Needs& needs) {
-  const std::string create = "idmint create NAME" + width_options(needs);
+struct Commands {
+  std::string command{};
+  std::string next_host{};
+  std::string note{};
+};
+
+Commands commands_of(const Candidate& source, const Needs& needs) {
+  std::string create = "idmint create NAME" + width_options(needs);
+  if (shares_a_store(source, needs)) {
+    if (needs.shared_url.empty()) {
+      return {.note = "none: it needs a store that all " + print_count(needs.hosts) +
+                      " hosts reach, and each store of this build is of one host; made on each "
+                      "host, it would repeat ids"};
+    }
+    create.append(" --store ").append(needs.shared_url);
+  }
+  const bool several = needs.hosts > 1;
   switch (source.id) {
     case Id::kSnowflake: {
       const WorkerLayout& layout = layout_for(needs);
       std::string command = "idmint next snowflake";
       if (layout.bits != 63) command += " --layout " + std::string(layout.preset);
-      return {command + " --worker 0", needs.hosts > 1 ? "another worker id on each host, up to " +
-                                                             print_count(layout.workers - 1)
-                                                       : ""};
+      command += " --worker ";
+      if (!several) return {.command = command + "0"};
+      return {.command = command + "0",
+              .next_host = command + "1",
+              .note = "and so on up to " + print_count(layout.workers - 1) +
+                      ": two hosts with one worker id may repeat ids"};
     }
     case Id::kCounter:
-      return {create, ""};
+      return {.command = create};
     case Id::kStriped:
-      return {create + " --stripes 1000", ""};
+      return {.command = create + " --stripes 1000"};
     case Id::kInterleaved:
-      return {create + " --strategy interleaved --stripes 16", ""};
-    case Id::kPerHost: {
-      const auto hosts = static_cast<std::int64_t>(std::min(needs.hosts, 0x1p62));
-      const std::int64_t part = (largest_number(needs) + 1) / hosts;
+      return {.command = create + " --strategy interleaved --stripes 16"};
+    case Id::kPerHost:
+    case Id::kRandomPerHost: {
+      const std::int64_t block = block_of(needs);
       std::string command = "idmint create NAME";
       if (needs.digits) command += " --digits " + std::to_string(*needs.digits);
-      return {command + " --start 0 --max " + std::to_string(part - 1),
-              "on host k, from 0: --start k x " + std::to_string(part) +
-                  ", --max one less than the next host's start"};
+      if (source.id == Id::kRandomPerHost) command += " --strategy random";
+      const auto of_block = [&](std::int64_t first) {
+        return command + " --start " + std::to_string(first) + " --max " +
+               std::to_string(first + (block - 1));
+      };
+      return {.command = of_block(0),
+              .next_host = of_block(block),
+              .note = "and so on, both " + std::to_string(block) +
+                      " more for each host: two hosts with one block repeat ids"};
     }
     case Id::kDigits:
-      return {"idmint next digits --digits " + std::to_string(needs.digits.value_or(0)), ""};
+      return {.command = "idmint next digits --digits " + std::to_string(needs.digits.value_or(0))};
     case Id::kCached:
     case Id::kPermuted:
     case Id::kRandom:
-      return {create + " --strategy " + std::string(source.name), ""};
+      return {.command = create + " --strategy " + std::string(source.name)};
     default:
-      return {"idmint next " + std::string(source.name), ""};
+      return {.command = "idmint next " + std::string(source.name)};
   }
+}
+
+// The largest number that is in use in the end: those that count up take no more than there are
+// ids.
+double largest_of(Id id, const Needs& needs, double space) {
+  const double most = std::min(space, static_cast<double>(kLargestValue));
+  const bool counts_up = id == Id::kCounter || id == Id::kCached || id == Id::kInterleaved;
+  return counts_up ? std::min(needs.count, most) : most;
 }
 
 Choice choice_of(const Candidate& source, const Needs& needs) {
@@ -674,11 +739,17 @@ Choice choice_of(const Candidate& source, const Needs& needs) {
   choice.guarantee = source.guarantee;
   choice.order = source.order;
   choice.space = space_of(source.id, needs);
-  std::tie(choice.command, choice.command_note) = command_of(source, needs);
+  Commands commands = commands_of(source, needs);
+  choice.command = std::move(commands.command);
+  choice.next_host_command = std::move(commands.next_host);
+  choice.command_note = std::move(commands.note);
   choice.odds_of_a_repeat = odds_of(source.id, needs);
-  if (source.id == Id::kRandom) {
+  if (source.id == Id::kRandom || source.id == Id::kRandomPerHost) {  // blocks fill alike
     choice.odds_that_the_last_collides = odds_that_the_last_collides(needs.count, choice.space);
     choice.redraws = expected_redraws(needs.count, choice.space);
+  }
+  if (source.id == Id::kStriped || is_per_host(source.id)) {
+    choice.block = std::floor(choice.space / parts_of(source.id, needs));
   }
   choice.seconds_to_count = needs.count / needs.rate;
   choice.seconds_to_end = choice.space / needs.rate;
@@ -691,11 +762,10 @@ Choice choice_of(const Candidate& source, const Needs& needs) {
   if (source.kind == Kind::kSequence && source.id != Id::kCached) {
     choice.callers = callers_at_once(source.id, needs);
   }
-  choice.store_writes_per_second = store_writes(source.id, needs);
+  choice.store_writes_per_second = store_writes(source, needs);
   choice.speed = speed_of(source.id, needs, choice);
-  choice.stored =
-      forms_of(source, needs, std::min(choice.space, static_cast<double>(kLargestValue)));
-  choice.index_gigabytes = stored_size(choice.stored.front(), needs);
+  choice.stored = forms_of(source, needs, largest_of(source.id, needs, choice.space));
+  choice.index_gigabytes = needs.count * choice.stored.front().index_bytes / 1e9;
   choice.appends = source.appends;
   choice.locality = source.locality;
   choice.clock_goes_back = source.clock_goes_back;
@@ -813,6 +883,13 @@ Stored stored_text(Database database, int chars, bool appends) {
   return {};
 }
 
+std::string print_day(std::chrono::sys_seconds time) {
+  const std::chrono::year_month_day day{std::chrono::floor<std::chrono::days>(time)};
+  const auto two = [](unsigned value) { return (value < 10 ? "-0" : "-") + std::to_string(value); };
+  return std::to_string(static_cast<int>(day.year())) + two(static_cast<unsigned>(day.month())) +
+         two(static_cast<unsigned>(day.day()));
+}
+
 Plan make_plan(const Needs& needs, Instant now) {
   Plan plan;
   plan.storage_note = note_of(needs.database);
@@ -829,8 +906,11 @@ Plan make_plan(const Needs& needs, Instant now) {
     }
     if (choice.reason.empty()) {
       choice.reason = rule.reason;
-      plan.fitting.push_back(std::move(choice));
+      (choice.command.empty() ? plan.lacking_store : plan.fitting).push_back(std::move(choice));
     } else {
+      choice.command.clear();
+      choice.next_host_command.clear();
+      choice.command_note.clear();
       plan.unfitting.push_back(std::move(choice));
     }
   }

@@ -37,8 +37,9 @@ struct Needs {
   double rate = 1000;           // ids in a second, of all hosts together
   Ordering order = Ordering::kNone;
   Database database = Database::kNone;
-  bool unguessable = false;   // who knows some ids cannot tell others
-  bool shared_store = false;  // there is a store that all hosts reach
+  bool unguessable = false;       // who knows some ids cannot tell others
+  bool shared_store = false;      // there is a store that all hosts reach
+  std::string_view shared_url{};  // of one that this build can open; empty: it can open none
   std::chrono::nanoseconds round_trip = std::chrono::milliseconds{25};  // of that store, durable
 };
 
@@ -55,8 +56,11 @@ struct Choice {
   std::string reason{};  // why this one, or why not
   Guarantee guarantee = Guarantee::kPractical;
   std::string order{};
-  std::string command{};       // that makes it; or makes one id, where nothing is to be made
-  std::string command_note{};  // what to change in it from host to host
+  // That makes it; or makes one id, where nothing is to be made. Empty: this build has no store for
+  // it, or it does not fit.
+  std::string command{};
+  std::string next_host_command{};  // the same for the second host; empty: as on the first
+  std::string command_note{};       // for the hosts after that; or why there is none
 
   double space = 0;  // how many ids there are
   // Of sources that coordinate nothing: of any repeat among all ids; at most that.
@@ -64,9 +68,11 @@ struct Choice {
   // Of random ids under a unique key: that the last one meets another, and how often all do.
   std::optional<double> odds_that_the_last_collides{};
   std::optional<double> redraws{};
-  double seconds_to_count = 0;                    // until Needs::count is reached, at the rate
-  double seconds_to_end = 0;                      // until all ids are used up, at the rate
-  std::optional<Instant> time_ends{};             // of the timestamps
+  double seconds_to_count = 0;    // until Needs::count is reached, at the rate
+  double seconds_to_end = 0;      // until all ids are used up, at the rate
+  std::optional<double> block{};  // numbers for each host, or for each stripe
+  // The last second of the timestamps. UUIDv7 and ULID go past what an Instant holds.
+  std::optional<std::chrono::sys_seconds> time_ends{};
   std::optional<double> workers{};                // worker ids there are, each for one generator
   std::optional<double> odds_of_shared_worker{};  // if they were hashed from hardware addresses
 
@@ -87,11 +93,16 @@ struct Choice {
 struct Plan {
   // What fits, the recommended one first; empty when nothing does.
   std::vector<Choice> fitting{};
+  // What would, in a store that all hosts reach, of which this build has none.
+  std::vector<Choice> lacking_store{};
   std::vector<Choice> unfitting{};
   std::string storage_note{};  // what the bytes of the database rest on
 };
 
 [[nodiscard]] Plan make_plan(const Needs& needs, Instant now);
+
+// "2084-09-06"; also past the year 9999.
+[[nodiscard]] std::string print_day(std::chrono::sys_seconds time);
 
 // ---- parts, for tests
 

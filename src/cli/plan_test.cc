@@ -39,19 +39,33 @@ std::string objection(const Needs& needs, std::string_view source) {
   return choice != nullptr ? choice->reason : "";
 }
 
+// With a store that all hosts reach, which the build can open.
+constexpr std::string_view kShared = "db://host/ids";
 Needs twelve_digits() {
-  return {.digits = 12, .count = 1e9, .hosts = 40, .rate = 5e4, .shared_store = true};
+  return {.digits = 12,
+          .count = 1e9,
+          .hosts = 40,
+          .rate = 5e4,
+          .shared_store = true,
+          .shared_url = kShared};
+}
+Needs twelve_digits_unshared() {
+  Needs needs = twelve_digits();
+  needs.shared_store = false;
+  needs.shared_url = {};
+  return needs;
 }
 
 // ---- the rules, one by one
 
 TEST(Plan, StrictOrderTakesOneCounter) {
-  Needs needs{.hosts = 40, .order = Ordering::kStrict, .shared_store = true};
+  Needs needs{.hosts = 40, .order = Ordering::kStrict, .shared_store = true, .shared_url = kShared};
   EXPECT_EQ(recommended(needs), "counter");
   EXPECT_EQ(make_plan(needs, kNow).fitting.size(), 1u);
   needs.digits = 12;
   EXPECT_EQ(recommended(needs), "counter");
   needs.shared_store = false;
+  needs.shared_url = {};
   EXPECT_EQ(recommended(needs), "") << "nothing orders 40 hosts that share no store";
   needs.hosts = 1;
   EXPECT_EQ(recommended(needs), "counter");
@@ -61,8 +75,9 @@ TEST(Plan, UnguessableNumbersAreClaimed) {
   Needs needs = twelve_digits();
   needs.unguessable = true;
   const Plan plan = make_plan(needs, kNow);
-  ASSERT_EQ(plan.fitting.size(), 1u);
+  ASSERT_EQ(plan.fitting.size(), 2u);
   EXPECT_EQ(plan.fitting.front().source, "random");
+  EXPECT_EQ(plan.fitting.back().source, "random for each host");
   EXPECT_THAT(objection(needs, "permuted"), HasSubstr("no encryption"));
   EXPECT_THAT(objection(needs, "cached"), HasSubstr("can tell others"));
 }
@@ -75,9 +90,11 @@ TEST(Plan, ManyRandomDigitsNeedNoStore) {
   needs.unguessable = true;
   for (const int digits : {12, 23}) {
     needs.digits = digits;
-    EXPECT_TRUE(make_plan(needs, kNow).fitting.empty()) << digits;
-    EXPECT_THAT(objection(needs, "digits"), HasSubstr("above 1 in a million")) << digits;
+    EXPECT_EQ(recommended(needs), "random for each host") << digits;
   }
+  EXPECT_THAT(objection(needs, "digits"), HasSubstr("above 1 in a million"));
+  needs.digits = 12;
+  EXPECT_EQ(objection(needs, "digits"), "among 1,000,000,000 of them a repeat is certain");
   needs.digits = 24;
   const Choice choice = make_plan(needs, kNow).fitting.at(0);
   EXPECT_EQ(choice.source, "digits");
@@ -86,6 +103,7 @@ TEST(Plan, ManyRandomDigitsNeedNoStore) {
   ASSERT_EQ(choice.stored.size(), 1u);  // 24 digits are no integer of 64 bits
   EXPECT_THAT(choice.stored[0].type, HasSubstr("24"));
   needs.shared_store = true;
+  needs.shared_url = kShared;
   EXPECT_EQ(make_plan(needs, kNow).fitting.at(0).source, "random");
   needs.digits = std::nullopt;
   EXPECT_THAT(objection(needs, "digits"), HasSubstr("--digits"));
@@ -101,7 +119,7 @@ TEST(Plan, NumbersOfOneHostComeFromItsCounter) {
   EXPECT_EQ(recommended(needs), "counter");
   needs.rate = 1e6;  // 1500 callers would wait
   EXPECT_EQ(recommended(needs), "cached");
-  EXPECT_THAT(objection(needs, "counter for each host"), HasSubstr("same as counter"));
+  EXPECT_THAT(objection(needs, "counter for each host"), HasSubstr("there is one host"));
 }
 
 TEST(Plan, NumbersWithRoomForATimeAreSnowflakes) {
@@ -125,16 +143,59 @@ TEST(Plan, NumbersInOrderPerHostComeFromOneCounter) {
 }
 
 TEST(Plan, NumbersWithoutASharedStoreAreDealtOutInBlocks) {
-  Needs needs = twelve_digits();
-  needs.shared_store = false;
+  const Needs needs = twelve_digits_unshared();
   const Plan plan = make_plan(needs, kNow);
-  ASSERT_EQ(plan.fitting.size(), 1u);
+  ASSERT_EQ(plan.fitting.size(), 2u);
   const Choice& choice = plan.fitting.front();
   EXPECT_EQ(choice.source, "counter for each host");
   EXPECT_EQ(choice.command, "idmint create NAME --digits 12 --start 0 --max 24999999999");
-  EXPECT_THAT(choice.command_note, HasSubstr("k x 25000000000"));
+  EXPECT_EQ(choice.next_host_command,
+            "idmint create NAME --digits 12 --start 25000000000 --max 49999999999");
+  EXPECT_THAT(choice.command_note, HasSubstr("both 25000000000 more"));
+  EXPECT_EQ(choice.block, 25e9);
+  EXPECT_EQ(choice.space, 1e12);
+  EXPECT_EQ(plan.fitting.back().command,
+            "idmint create NAME --digits 12 --strategy random --start 0 --max 24999999999");
   EXPECT_EQ(choice.callers, 75) << "its store is near, whatever the round trip of a shared one";
   EXPECT_THAT(objection(needs, "cached"), HasSubstr("all 40 hosts"));
+}
+
+// Run on each host, a command that makes a store there would make 40 sequences with the same ids.
+TEST(Plan, NoCommandMakesTheSameIdsOnEveryHost) {
+  for (const Needs& asked :
+       {twelve_digits_unshared(), Needs{.hosts = 40}, Needs{.bits = 63, .hosts = 40},
+        Needs{.bits = 40, .hosts = 2, .unguessable = true},
+        Needs{.hosts = 2, .order = Ordering::kStrict}}) {
+    for (const bool elsewhere : {false, true}) {
+      Needs needs = asked;
+      needs.shared_store = elsewhere;
+      const Plan plan = make_plan(needs, kNow);
+      for (const Choice& choice : plan.fitting) {
+        const bool makes = choice.command.find("create") != std::string::npos;
+        EXPECT_EQ(makes || choice.source == "snowflake", !choice.next_host_command.empty())
+            << choice.source;
+        EXPECT_NE(choice.command, choice.next_host_command);
+      }
+      EXPECT_EQ(plan.lacking_store.empty(), !elsewhere);
+      for (const Choice& choice : plan.lacking_store) {
+        EXPECT_EQ(choice.command, "") << choice.source;
+        EXPECT_THAT(choice.command_note, HasSubstr("would repeat ids"));
+      }
+    }
+  }
+}
+
+TEST(Plan, ASharedStoreIsNamedInTheCommand) {
+  const Plan plan = make_plan(twelve_digits(), kNow);
+  EXPECT_TRUE(plan.lacking_store.empty());
+  for (const Choice& choice : plan.fitting) {
+    const bool names = choice.command.find(" --store db://host/ids") != std::string::npos;
+    EXPECT_EQ(names, choice.next_host_command.empty()) << choice.source;
+  }
+  EXPECT_EQ(
+      fitting({.digits = 12, .hosts = 1, .shared_store = true, .shared_url = kShared}, "counter")
+          .command,
+      "idmint create NAME --digits 12");
 }
 
 TEST(Plan, BlocksOfAllHostsFit) {
@@ -149,10 +210,15 @@ TEST(Plan, NumbersOfManyHostsAreCached) {
   std::vector<std::string> order;
   for (const Choice& choice : plan.fitting) order.push_back(choice.source);
   EXPECT_THAT(order, ElementsAre("cached", "counter", "striped", "interleaved", "permuted",
-                                 "random", "counter for each host"));
+                                 "random", "counter for each host", "random for each host"));
   const Choice& cached = plan.fitting.front();
-  EXPECT_EQ(cached.command, "idmint create NAME --digits 12 --strategy cached");
-  EXPECT_EQ(plan.fitting[2].command, "idmint create NAME --digits 12 --stripes 1000");
+  EXPECT_EQ(cached.command,
+            "idmint create NAME --digits 12 --store db://host/ids --strategy cached");
+  EXPECT_EQ(plan.fitting[2].command,
+            "idmint create NAME --digits 12 --store db://host/ids --stripes 1000");
+  EXPECT_EQ(plan.fitting[2].space, 1e12) << "with digits, what has no order begins at 0";
+  EXPECT_EQ(plan.fitting[2].block, 1e9);
+  EXPECT_EQ(cached.space, 1e12 - 1);
   EXPECT_EQ(cached.store_writes_per_second, 4);
   EXPECT_EQ(cached.seconds_to_count, 2e4);
   EXPECT_NEAR(cached.seconds_to_end, 2e7, 1);
@@ -191,10 +257,14 @@ TEST(Plan, TooManyForTheNumbers) {
   EXPECT_THAT(objection(needs, "cached"), HasSubstr("only 99,999,999"));
   needs.count = 9e7;
   EXPECT_EQ(recommended(needs), "cached");
-  EXPECT_THAT(objection(needs, "random"), HasSubstr("90 % used up"));
+  EXPECT_THAT(objection(needs, "random"), HasSubstr("90 % of the numbers would be used up"));
   needs.count = 4e7;
   EXPECT_EQ(objection(needs, "random"), "");
   EXPECT_THAT(objection({.bits = 8, .count = 100, .hosts = 1}, "striped"), HasSubstr("too few"));
+  EXPECT_EQ(objection({.digits = 1, .count = 1, .hosts = 11}, "counter for each host"),
+            "the numbers are too few for 11 blocks");
+  EXPECT_EQ(fitting({.digits = 1, .count = 1, .hosts = 10}, "counter for each host").command,
+            "idmint create NAME --digits 1 --start 0 --max 0");
 }
 
 TEST(Plan, TooFast) {
@@ -210,12 +280,31 @@ TEST(Plan, TheEndOfTime) {
   EXPECT_THAT(objection({.bits = 63, .count = 1e11, .hosts = 2, .rate = 10}, "snowflake"),
               HasSubstr("time ends before the last id"));
   EXPECT_EQ(fitting({.bits = 63, .hosts = 2}, "snowflake").time_ends,
-            Instant{1420070400000ms} + 2199023255551ms);
+            std::chrono::sys_seconds{1420070400s + 2199023255s});
+  EXPECT_EQ(objection({.bits = 63, .hosts = 2}, "snowflake"), "");
+  // UUIDv7 and ULID have 48 bits of milliseconds: 8,862 years from 2027.
+  EXPECT_EQ(print_day(*fitting({}, "uuid7").time_ends), "10889-08-02");
+  const Needs endless{.count = 1e30};
+  EXPECT_TRUE(make_plan(endless, kNow).fitting.empty());
+  for (const std::string_view source : {"uuid7", "ulid"}) {
+    EXPECT_EQ(objection(endless, source),
+              "the time ends before the last id: 10889-08-02, in 8,862 years, and 1e+30 ids take "
+              "3.17e+19 years at 1,000/s");
+  }
+  EXPECT_EQ(objection({.count = 2.7e14}, "uuid7"), "");
+  EXPECT_THAT(objection({.count = 2.8e14}, "uuid7"), HasSubstr("the time ends"));
+  const Plan late = make_plan({.bits = 63, .hosts = 2}, Instant{4'000'000'000s});
+  EXPECT_EQ(find(late.unfitting, "snowflake")->reason, "the time ended 2084-09-06");
+}
+
+TEST(Plan, Days) {
+  EXPECT_EQ(print_day(std::chrono::sys_seconds{0s}), "1970-01-01");
+  EXPECT_EQ(print_day(std::chrono::sys_seconds{3619093655s}), "2084-09-06");
 }
 
 TEST(Plan, NoDecimalDigits) {
   EXPECT_THAT(objection(twelve_digits(), "uuid7"), HasSubstr("letters"));
-  EXPECT_THAT(objection(twelve_digits(), "snowflake"), HasSubstr("18 or 19 digits"));
+  EXPECT_THAT(objection(twelve_digits(), "snowflake"), HasSubstr("grow with time"));
   EXPECT_THAT(objection({.bits = 64}, "uuid4"), HasSubstr("128 bits"));
 }
 
@@ -234,6 +323,9 @@ TEST(Plan, OddsOfWhatIsNotCoordinated) {
   EXPECT_NEAR(odds("object-id") / (40 * 39 / 2 / 0x1p40), 1, 1e-9);
   EXPECT_THAT(objection(needs, "xid"), HasSubstr("1 in 21,510"));  // 780 pairs of 2^24 machines
   EXPECT_EQ(*fitting({.hosts = 1}, "uuid7").odds_of_a_repeat, 0) << "a host's own never meet";
+  // All 10 in one second: no more than 45 pairs, whatever the rate.
+  EXPECT_NEAR(*fitting({.count = 10, .rate = 1e6}, "ksuid").odds_of_a_repeat / (45 / 0x1p128), 1,
+              1e-12);
 }
 
 TEST(Plan, RandomNumbersAndTheirRedraws) {
@@ -257,7 +349,8 @@ TEST(Plan, CallersThatAreCombined) {
   EXPECT_THAT(counter.speed, HasSubstr("one caller 40/s"));
   EXPECT_EQ(counter.store_writes_per_second, 1600);
   EXPECT_NEAR(counter.ids_per_second, 40 * 1e6 / 0.0375, 1);
-  EXPECT_EQ(fitting(twelve_digits(), "striped").store_writes_per_second, 5e4);
+  EXPECT_EQ(fitting(twelve_digits(), "striped").store_writes_per_second, 1600)
+      << "each open sequence has one round under way";
   EXPECT_EQ(fitting(twelve_digits(), "cached").callers, std::nullopt);
 }
 
@@ -290,6 +383,11 @@ TEST(Plan, BytesInSqlite) {
   EXPECT_EQ(stored_integer(Database::kSqlite, 0x1p62, true).row_bytes, 9);
   EXPECT_EQ(stored_integer(Database::kSqlite, 1e12, true).index_bytes, 0);
   EXPECT_EQ(stored_binary(Database::kSqlite, 16, true).index_bytes, 25);
+  // What counts up to 10^9 has 30 bits, and what is drawn out of all numbers 63.
+  const Needs billion{.count = 1e9, .hosts = 1, .database = Database::kSqlite};
+  EXPECT_EQ(fitting(billion, "counter").stored.front().row_bytes, 5);
+  EXPECT_EQ(fitting(billion, "counter").stored.back().type, "TEXT, 10");
+  EXPECT_EQ(fitting(billion, "random").stored.front().row_bytes, 9);
 }
 
 TEST(Plan, BytesInMongodb) {
@@ -311,15 +409,16 @@ TEST(Plan, BytesInRedisAndBare) {
 TEST(Plan, EveryChoiceSaysEverything) {
   for (const Needs& needs : {twelve_digits(), Needs{.hosts = 40}, Needs{.bits = 63, .hosts = 3}}) {
     const Plan plan = make_plan(needs, kNow);
-    EXPECT_EQ(plan.fitting.size() + plan.unfitting.size(), 15u);
+    EXPECT_EQ(plan.fitting.size() + plan.unfitting.size(), 16u);
     for (const auto* const choices : {&plan.fitting, &plan.unfitting}) {
       for (const Choice& choice : *choices) {
         for (const std::string& text :
-             {choice.about, choice.reason, choice.order, choice.command, choice.speed,
-              choice.locality, choice.clock_goes_back, choice.host_dies, choice.store_down}) {
+             {choice.about, choice.reason, choice.order, choice.speed, choice.locality,
+              choice.clock_goes_back, choice.host_dies, choice.store_down}) {
           EXPECT_FALSE(text.empty()) << choice.source;
         }
         EXPECT_FALSE(choice.stored.empty());
+        EXPECT_EQ(choice.command.empty(), choices == &plan.unfitting) << choice.source;
       }
     }
   }

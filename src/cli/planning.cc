@@ -20,12 +20,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Of the stores of this build, those that several hosts can share.
-bool has_shared_store() {
-  constexpr std::array of_one_host = {std::string_view{"sqlite"}, std::string_view{"memory"}};
-  return std::ranges::any_of(store_kinds(), [&](const StoreKind& kind) {
-    return std::ranges::find(of_one_host, kind.scheme) == of_one_host.end();
-  });
+// Of a store of this build that several hosts reach; empty: there is none.
+std::string_view shared_url() {
+  const auto kinds = store_kinds();
+  const auto shared = std::ranges::find_if(kinds, &StoreKind::shared);
+  return shared == kinds.end() ? std::string_view{} : shared->example;
 }
 
 // The message says which option it is about.
@@ -89,7 +88,8 @@ Result<Needs> read_needs(const PlanArguments& given) {
     needs.round_trip = *round_trip;
   }
   needs.unguessable = given.unguessable;
-  needs.shared_store = given.shared_store || has_shared_store();
+  needs.shared_url = shared_url();
+  needs.shared_store = given.shared_store || !needs.shared_url.empty();
   return needs;
 }
 
@@ -147,52 +147,82 @@ std::string one_digit(double bytes) {
   return text;
 }
 
-std::string repeats(const Choice& choice) {
+std::string ids(const Needs& needs) {
+  return print_count(needs.count) + (needs.count == 1 ? " id" : " ids");
+}
+
+std::string repeats(const Needs& needs, const Choice& choice) {
   if (choice.odds_of_a_repeat) {
+    if (needs.count == 1) return "none: there is one id";
     return *choice.odds_of_a_repeat == 0
                ? "none: a host's own ids never meet"
                : "any repeat among all of them: " + print_odds(*choice.odds_of_a_repeat);
   }
   std::string text = "none";
   if (choice.guarantee == Guarantee::kUniqueIfConfigured) {
-    text += choice.workers ? ", if no two generators use one worker id" : ", if no two blocks meet";
+    text += choice.workers ? ", if no two generators use one worker id"
+                           : ", if no two hosts have one block";
   }
-  if (choice.redraws && choice.odds_that_the_last_collides) {
-    text += ": each is claimed; the last insert collides with " +
-            print_percent(*choice.odds_that_the_last_collides) + ", about " +
-            print_count(std::round(*choice.redraws)) + " redraws in all";
+  if (choice.redraws && choice.odds_that_the_last_collides && needs.count > 1) {
+    text += ": each is claimed; the last insert collides with odds of " +
+            print_odds(*choice.odds_that_the_last_collides) +
+            (*choice.redraws < 0.5
+                 ? ", no redraws to be expected"
+                 : ", about " + print_count(std::round(*choice.redraws)) + " redraws in all");
   }
   return text;
 }
 
 std::string lasts(const Needs& needs, const Choice& choice) {
-  std::string text =
-      print_count(needs.count) + " ids take " + print_duration(choice.seconds_to_count);
+  std::string text = ids(needs) + (needs.count == 1 ? " takes " : " take ") +
+                     print_duration(choice.seconds_to_count);
   constexpr double kNobodyWaits = 1000 * 365.25 * 86'400;
   if (choice.seconds_to_end < kNobodyWaits) {
     text += "; all " + print_count(choice.space) + " take " + print_duration(choice.seconds_to_end);
   }
-  if (choice.time_ends) text += "; its time ends " + format_time(*choice.time_ends).substr(0, 10);
+  if (choice.block) text += "; a block has " + print_count(*choice.block);
+  if (choice.time_ends) text += "; its time ends " + print_day(*choice.time_ends);
   return text;
 }
 
-std::string bytes(const Choice& choice) {
+std::string print_size(double bytes) {
+  constexpr std::array units = {" bytes", " kB", " MB", " GB", " TB", " PB"};
+  std::size_t unit = 0;
+  for (; bytes >= 1000 && unit + 1 < units.size(); ++unit) bytes /= 1000;
+  return one_digit(bytes) + units[unit];
+}
+
+std::string bytes(const Needs& needs, const Choice& choice) {
   std::string text;
   for (const Stored& form : choice.stored) {
     text += (text.empty() ? "" : "; ") + form.type + ": " + one_digit(form.row_bytes) +
             " in the row, " +
-            (form.index_bytes == 0 ? "no index" : one_digit(form.index_bytes) + " in the index");
+            (form.index_bytes == 0 ? "no index"
+                                   : one_digit(form.index_bytes) + " in the index (" +
+                                         print_size(needs.count * form.index_bytes) + " for all)");
   }
   return text;
+}
+
+// Each command in one piece, to be copied. Where hosts must not run the same one, none is printed
+// that says it is for all.
+void print_commands(Output& out, const Choice& choice) {
+  if (choice.command.empty()) return print_fact(out, "command", choice.command_note);
+  if (choice.next_host_command.empty()) {
+    out.write("  command       " + choice.command + "\n");
+  } else {
+    out.write("  first host    " + choice.command + "\n");
+    out.write("  second host   " + choice.next_host_command + "\n");
+  }
+  if (!choice.command_note.empty()) print_fact(out, "", choice.command_note);
 }
 
 void print_choice(Output& out, const Needs& needs, const Choice& choice) {
   print_fact(out, "what", choice.about);
   print_fact(out, "why", choice.reason);
-  out.write("  command       " + choice.command + "\n");  // in one piece, to be copied
-  if (!choice.command_note.empty()) print_fact(out, "", choice.command_note);
+  print_commands(out, choice);
   print_fact(out, "guarantee", std::string(name(choice.guarantee)) + "; in order: " + choice.order);
-  print_fact(out, "repeats", repeats(choice));
+  print_fact(out, "repeats", repeats(needs, choice));
   print_fact(out, "lasts", lasts(needs, choice));
   if (choice.workers && choice.odds_of_shared_worker) {
     print_fact(out, "worker ids",
@@ -205,15 +235,12 @@ void print_choice(Output& out, const Needs& needs, const Choice& choice) {
   }
   print_fact(out, "speed", choice.speed);
   if (choice.store_writes_per_second >= 0.5) {
-    print_fact(
-        out, "store",
-        print_count(std::round(choice.store_writes_per_second)) + " writes a second at that rate");
+    print_fact(out, "store",
+               print_count(std::round(choice.store_writes_per_second)) +
+                   " durable writes a second at that rate" +
+                   (needs.hosts > 1 ? ", of all hosts" : ""));
   }
-  print_fact(out, "bytes per id",
-             bytes(choice) +
-                 (choice.index_gigabytes > 0
-                      ? "; " + one_digit(choice.index_gigabytes) + " GB of index for all of them"
-                      : ""));
+  print_fact(out, "bytes per id", bytes(needs, choice));
   print_fact(out, "inserts", choice.locality);
   print_fact(out, "clock back", choice.clock_goes_back);
   print_fact(out, "host dies", choice.host_dies);
@@ -221,14 +248,17 @@ void print_choice(Output& out, const Needs& needs, const Choice& choice) {
 }
 
 std::string told(const Needs& needs) {
-  std::string text = print_count(needs.count) + " ids";
+  std::string text = ids(needs);
   if (needs.digits) text += " of exactly " + std::to_string(*needs.digits) + " digits";
   if (needs.bits) text += " of at most " + std::to_string(*needs.bits) + " bits";
   text += ", " + print_count(needs.hosts) + (needs.hosts == 1 ? " host" : " hosts") + ", " +
           print_rate(needs.rate) + " in all, order " + std::string(name(needs.order)) +
           ", database " + std::string(name(needs.database));
   if (needs.unguessable) text += ", unguessable";
-  return text + "; a store that takes " +
+  if (needs.hosts > 1 && !needs.shared_store) return text + "; no store that all hosts reach";
+  return text +
+         (needs.hosts > 1 ? "; a store that all hosts reach and that takes "
+                          : "; a store that takes ") +
          print_duration(std::chrono::duration<double>(needs.round_trip).count());
 }
 
@@ -241,6 +271,13 @@ Result<void> run_plan(Context& context) {
   Output& out = context.out;
   const auto refused = [&]() -> Result<void> {
     if (!plan.fitting.empty()) return {};
+    if (!plan.lacking_store.empty()) {
+      return std::unexpected(Error{
+          Code::kFailedPrecondition,
+          "nothing in this build fits all of these needs: " + plan.lacking_store.front().source +
+              " would, in a store that all hosts reach; ask for less, or "
+              "mint on one host"});
+    }
     return std::unexpected(
         Error{Code::kFailedPrecondition,
               "nothing fits all of these needs: see what stands in the way of each, and ask for "
@@ -261,6 +298,10 @@ Result<void> run_plan(Context& context) {
     const Choice& choice = plan.fitting[i];
     heading(i == 0 ? "RECOMMENDED: " + choice.source
                    : std::to_string(i + 1) + ". " + choice.source);
+    print_choice(out, *needs, choice);
+  }
+  for (const Choice& choice : plan.lacking_store) {
+    heading("NOT IN THIS BUILD: " + choice.source);
     print_choice(out, *needs, choice);
   }
   if (!plan.unfitting.empty()) {

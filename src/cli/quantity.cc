@@ -195,4 +195,8 @@ std::string print_percent(double fraction) {
   return rounded(percent, percent < 1 ? 2 : 3) + " %";
 }
 
+std::string print_part(double fraction) {
+  return fraction > 0 && fraction < 0.001 ? "< 0.1 %" : print_percent(fraction);
+}
+
 }  // namespace idmint::cli

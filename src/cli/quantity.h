@@ -31,5 +31,7 @@ namespace idmint::cli {
 [[nodiscard]] std::string print_odds(double odds);
 // "0.1 %"; never rounded up to 100.
 [[nodiscard]] std::string print_percent(double fraction);
+// The same to a tenth where it is small: "0 %", "< 0.1 %".
+[[nodiscard]] std::string print_part(double fraction);
 
 }  // namespace idmint::cli

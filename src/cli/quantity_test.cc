@@ -101,6 +101,12 @@ TEST(Quantity, Printed) {
   EXPECT_EQ(print_odds(0.001), "0.1 %");
   EXPECT_EQ(print_odds(0.54), "54 %");
   EXPECT_EQ(print_odds(1 - 1e-12), "99.999 %") << "never rounded up to certain";
+  EXPECT_EQ(print_part(0), "0 %");
+  EXPECT_EQ(print_part(3e-11), "< 0.1 %");
+  EXPECT_EQ(print_part(0.00099), "< 0.1 %");
+  EXPECT_EQ(print_part(0.001), "0.1 %");
+  EXPECT_EQ(print_part(0.25), "25 %");
+  EXPECT_EQ(print_part(1), "100 %");
 }
 
 }  // namespace

@@ -15,8 +15,8 @@ using Open = Result<std::unique_ptr<Store>> (*)(std::string_view rest, const Sto
 // One row for each backend; kKinds and kOpeners run in parallel.
 constexpr std::array kKinds = {
     StoreKind{"sqlite", "sqlite:ids.db",
-              "one file, no server, any number of processes of one host; durable"},
-    StoreKind{"memory", "memory:", "this process only, gone with it; for tests"},
+              "one file, no server, any number of processes of one host; durable", false},
+    StoreKind{"memory", "memory:", "this process only, gone with it; for tests", false},
 };
 constexpr std::array<Open, kKinds.size()> kOpeners = {stores::open_sqlite, stores::open_memory};
 

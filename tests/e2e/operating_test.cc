@@ -63,7 +63,7 @@ TEST_F(Operating, PlanFitsEightyColumns) {
     EXPECT_THAT(text, HasSubstr("\nRECOMMENDED: ")) << needs;
     EXPECT_THAT(text, Not(HasSubstr("\x1b"))) << needs;
     for (const std::string& line : lines_of(text)) {
-      EXPECT_TRUE(line.size() <= 80 || line.starts_with("  command")) << line;
+      EXPECT_TRUE(line.size() <= 80 || line.find(" idmint ") != std::string::npos) << line;
     }
   }
 }
@@ -71,12 +71,34 @@ TEST_F(Operating, PlanFitsEightyColumns) {
 TEST_F(Operating, PlanTellsTheOddsOfABillionOfTwelveDigits) {
   const std::string plan =
       "idmint plan --digits 12 --count 10^9 --hosts 40 --rate 50k/s --shared-store --json";
-  EXPECT_EQ(of_json(plan, R"(json["recommended"]["source"])"), "cached\n");
+  EXPECT_EQ(of_json(plan, R"(json["recommended"]["source"])"), "counter for each host\n");
   EXPECT_EQ(of_json(plan, R"([(round(c["odds_that_the_last_collides"], 9), round(c["redraws"]))
-             for c in json["alternatives"] if c["source"] == "random"])"),
-            "[(0.001, 500334)]\n");
+             for c in json["alternatives"] + json["lacking_store"] if c["redraws"]])"),
+            "[(0.001, 500334), (0.001, 500334)]\n");
   EXPECT_EQ(of_json(plan, R"(json["needs"]["round_trip_seconds"])"), "0.025\n");
   EXPECT_THAT(output("idmint plan --digits 12 --hosts 40"), HasSubstr("--shared-store"));
+}
+
+// The stores of this build are of one host each. Where one of several hosts comes in, this test
+// fails, and the documents and the examples are to be gone over.
+TEST_F(Operating, PlanHasNoCommandForAStoreThatThisBuildLacks) {
+  const std::string plan = "idmint plan --digits 12 --hosts 40 --shared-store";
+  EXPECT_EQ(of_json(plan + " --json", R"({c["command"] for c in json["lacking_store"]},
+             [c["source"] for c in json["lacking_store"]], json["needs"]["shared_store_url"])"),
+            "{None} ['cached', 'counter', 'striped', 'interleaved', 'permuted', 'random'] None\n");
+  EXPECT_THAT(output(plan),
+              ContainsRegex("NOT IN THIS BUILD: cached\n(.*\n)*  command       none: it "
+                            "needs a store that all 40 hosts reach"));
+  const Ended ended = run("idmint plan --order strict --hosts 40 --shared-store");
+  EXPECT_EQ(ended.status, 5);
+  EXPECT_THAT(ended.err, HasSubstr("counter would, in a store that all hosts reach"));
+}
+
+TEST_F(Operating, PlanOfMoreThanTimeHolds) {
+  const Ended ended = run("idmint plan --count 1e30");
+  EXPECT_EQ(ended.status, 5);
+  EXPECT_THAT(ended.out, Not(HasSubstr("RECOMMENDED")));
+  EXPECT_THAT(ended.out, HasSubstr("uuid7, ulid: the time ends before the last id: 10889-08-02"));
 }
 
 TEST_F(Operating, PlanSaysWhenNothingFits) {
@@ -123,7 +145,11 @@ for needs in itertools.product(
     plan = json.loads(planned.stdout)
     for choice in ([plan["recommended"]] if plan["recommended"] else []) + plan["alternatives"]:
         commands.add(choice["command"])
+        if choice["next_host_command"]:
+            commands.add(choice["next_host_command"])
 for command in sorted(commands):
+    if " --store " in command:  # of several hosts: it wants a server
+        continue
     shutil.rmtree("home", ignore_errors=True)
     words = [word.replace("NAME", "orders") for word in shlex.split(command)][1:]
     done = idmint(*words)
@@ -211,10 +237,21 @@ TEST_F(Operating, DoctorOfAnEmptyHome) {
   const Ended ended = run("idmint doctor");
   EXPECT_THAT(ended.status, AnyOf(0, 20)) << ended.out;
   EXPECT_THAT(ended.out, ContainsRegex("ok +store sqlite:.*ids.db: not made yet"));
-  EXPECT_THAT(ended.out, ContainsRegex("ok +layout object-id: its time ends 2106-02-07"));
-  EXPECT_THAT(ended.out, ContainsRegex("ok +layout ksuid: its time ends 2150-06-19"));
-  EXPECT_THAT(ended.out, ContainsRegex("ok +layout snowflake sequence-generator: .* 2084-09-06"));
   EXPECT_THAT(ended.out, ContainsRegex("clock system: "));
+  EXPECT_THAT(ended.out, Not(HasSubstr(" layout ")));
+  EXPECT_THAT(ended.out, ContainsRegex("\nok +layouts: [0-9]+ more, not used here or not ending "
+                                       "within 90 d"));
+  const std::string all = output("idmint doctor --all || [[ $? == 20 ]]");
+  EXPECT_THAT(all, ContainsRegex("ok +layout object-id: its time ends 2106-02-07"));
+  EXPECT_THAT(all, ContainsRegex("ok +layout ksuid: its time ends 2150-06-19"));
+  EXPECT_THAT(all, ContainsRegex("ok +layout snowflake sequence-generator: .* 2084-09-06"));
+  EXPECT_THAT(all, Not(HasSubstr("layouts: ")));
+  // 100 years: all of 32 bits of seconds and 41 of milliseconds end.
+  EXPECT_THAT(run("idmint doctor --horizon 36500d").out,
+              ContainsRegex("warn +layout object-id: its time ends 2106-02-07, in "));
+  EXPECT_EQ(of_json("idmint doctor --json",
+                    R"(len([f for f in json["findings"] if f["kind"] == "layout"]) > 8)"),
+            "True\n");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "home/.local")) << "it changes nothing";
 }
 
@@ -242,6 +279,8 @@ TEST_F(Operating, DoctorReadsStateFiles) {
   EXPECT_THAT(
       ended.out,
       ContainsRegex("ok +state file snowflake-sequence-generator-5.state: worker 5, bound"));
+  EXPECT_THAT(ended.out, ContainsRegex("ok +layout snowflake sequence-generator: .* 2084-09-06"));
+  EXPECT_THAT(ended.out, Not(HasSubstr("js-safe")));
   const std::string state = "home/.local/share/idmint/snowflake-sequence-generator-5.state";
   run("head -c 100 " + state + " >x; mv x " + state);
   const Ended damaged = run("idmint doctor");

@@ -60,7 +60,7 @@ _idmint() {
       peek) words+=" --store" ;;
       plan) words+=" --digits --bits --count --hosts --rate --order --database --round-trip --shared-store --unguessable" ;;
       bench) words+=" --threads --seconds --batch --svg --worker --layout --epoch --unit --run-ahead --store" ;;
-      doctor) words+=" --warn-below --horizon --rate --store" ;;
+      doctor) words+=" --warn-below --horizon --rate --all --store" ;;
       apply) words+=" --dry-run --store" ;;
     esac
   else
