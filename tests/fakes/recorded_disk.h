@@ -52,6 +52,17 @@ class RecordedDisk {
   // The moments at which the power can fail: before the first event, ..., after the last.
   [[nodiscard]] std::size_t now() const { return events_.size(); }
   [[nodiscard]] int syncs() const { return syncs_; }
+  // Which of them were of `file`, counted from 1.
+  [[nodiscard]] std::vector<int> syncs_of(std::string_view file) const {
+    std::vector<int> all;
+    int nth = 0;
+    for (const Event& event : events_) {
+      if (event.what != What::kSync && event.what != What::kFailedSync) continue;
+      ++nth;
+      if (event.file == file) all.push_back(nth);
+    }
+    return all;
+  }
   // The nth sync from the beginning, counted from 1, fails with EIO; 0: none.
   void fail_sync(int nth) { failing_ = nth; }
   // The moment after that sync; the end of time until it has failed.
