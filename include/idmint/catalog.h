@@ -47,8 +47,10 @@ struct Definition {
   std::int64_t step = 0;     // kCached: values in a range; 0: adapts to the rate
   std::string key{};  // kPermuted: 32 hexadecimal digits; create_sequence() draws an empty one
   std::int64_t largest_count = 0;  // the most values that one call may take; 0: no limit
-  Form form{};                     // how the values are printed
-  bool retired = false;            // a tombstone: nothing comes from it any more
+  // How the values are printed; in an encoding without a width, create_sequence() gives it that of
+  // `last`.
+  Form form{};
+  bool retired = false;  // a tombstone: nothing comes from it any more
 
   static constexpr std::int64_t kMaxStripes = 100'000;
 

@@ -16,9 +16,9 @@ namespace idmint {
 
 //   prefix | the id in the encoding | check symbols
 //
-// Encoded are the bytes of the id, and of a snowflake and an integer its 8. Integers and digits in
-// kDecimal are as in kCanonical; digits in other encodings keep their width: they are numbered
-// through, shorter ones first, in 15 bytes.
+// Encoded are the bytes of the id, and of a snowflake and an integer its 8, unless `width` says
+// less. Integers and digits in kDecimal are as in kCanonical; digits in other encodings keep their
+// width: they are numbered through, shorter ones first, in 15 bytes.
 struct Form {
   // Printable ASCII without blanks, " and \, at most kMaxPrefix characters.
   std::string prefix{};
@@ -30,6 +30,9 @@ struct Form {
   // For integers, in kCanonical or kDecimal: pad with zeros, so that this many decimal digits are
   // printed, those of the prefix and of the check symbols included; 0: as they come.
   int digits = 0;
+  // For integers in the other encodings: so many characters for the integer, without prefix and
+  // check symbols, 1 to what 64 bits take; 0: what 64 bits take.
+  int width = 0;
 
   static constexpr std::size_t kMaxPrefix = 64;
 
@@ -41,9 +44,14 @@ inline constexpr std::size_t kMaxFormChars = 128;
 // kInvalidArgument, naming the field, where the form does not go with ids of this format ("uuid",
 // "integer", ... as format_of(Id) has it).
 [[nodiscard]] IDMINT_EXPORT Result<void> validate(const Form& form, std::string_view format);
-// The largest integer of which `form.digits` has room for every digit; kLargestValue where that is
+// The largest integer that `form.digits` or `form.width` has room for; kLargestValue where both are
 // 0. REQUIRES: validate(form, "integer") succeeds.
 [[nodiscard]] IDMINT_EXPORT std::int64_t largest_integer(const Form& form) noexcept;
+
+// The form with the width that `last` takes, where it has none and its encoding is not decimal:
+// what prints integers up to `last` in as few characters, and in their order. REQUIRES:
+// validate(form, "integer") succeeds; 0 <= last.
+[[nodiscard]] IDMINT_EXPORT Form settled(Form form, std::int64_t last) noexcept;
 
 // Writes at most kMaxFormChars characters, no terminating zero; returns the end. REQUIRES: the form
 // is valid for the id's format; an integer is 0 to largest_integer(form).

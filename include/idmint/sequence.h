@@ -24,9 +24,9 @@ namespace idmint {
 // Makes the counters first and writes the definition last, so a call that was cut off is finished
 // by the next. Again with the same definition is fine and leaves the values alone; with another one
 // it is kFailedPrecondition, naming the difference, as it is on a retired name. An empty key of a
-// permuted sequence is drawn from `entropy`, or is whatever is there. kUnimplemented: the store
-// does not offer what the strategy needs. `progress`: told now and then how many of how many
-// counters are made.
+// permuted sequence is drawn from `entropy`, and a form without the width that its encoding could
+// have gets that of `last`; or both are whatever is there. kUnimplemented: the store does not offer
+// what the strategy needs. `progress`: told now and then how many of how many counters are made.
 [[nodiscard]] IDMINT_EXPORT Result<void> create_sequence(
     Store& store, const Definition& definition, Entropy& entropy = system_entropy(),
     const std::function<void(std::int64_t done, std::int64_t of)>& progress = {});

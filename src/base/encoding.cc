@@ -7,34 +7,13 @@
 #include <string>
 #include <utility>
 
+#include "base/alphabets.h"
 #include "base/print.h"
 
 namespace idmint {
 namespace {
 
 __extension__ using Uint128 = unsigned __int128;
-
-struct Row {
-  std::string_view name;
-  std::string_view alphabet;
-};
-
-// In the order of Encoding.
-constexpr std::array kEncodings = {
-    Row{"canonical", ""},
-    Row{"decimal", "0123456789"},
-    Row{"hex", "0123456789abcdef"},
-    Row{"base32", "0123456789ABCDEFGHJKMNPQRSTVWXYZ"},
-    Row{"base32-lower", "0123456789abcdefghjkmnpqrstvwxyz"},
-    Row{"base32hex", "0123456789ABCDEFGHIJKLMNOPQRSTUV"},
-    Row{"base36", "0123456789abcdefghijklmnopqrstuvwxyz"},
-    Row{"base58", "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"},
-    Row{"base62", "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"},
-};
-
-constexpr const Row& row_of(Encoding encoding) noexcept {
-  return kEncodings[static_cast<std::size_t>(encoding)];
-}
 
 // A number of up to 160 bits, the least significant word first; there is room for one digit more.
 using Number = std::array<std::uint64_t, 3>;
@@ -194,11 +173,11 @@ static_assert(kWidths<10>.back() == kMaxEncodedChars && kWidths<62>.back() == 27
 
 // Which = static_cast<std::size_t>(Encoding)
 template <std::size_t Which>
-constexpr auto kBase = static_cast<unsigned>(kEncodings[Which].alphabet.size());
+constexpr auto kBase = static_cast<unsigned>(kAlphabets[Which].alphabet.size());
 
 template <std::size_t Which>
 constexpr auto kPairs = [] {
-  constexpr std::string_view alphabet = kEncodings[Which].alphabet;
+  constexpr std::string_view alphabet = kAlphabets[Which].alphabet;
   std::array<Pair, alphabet.size() * alphabet.size()> pairs{};
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     pairs[i] = {alphabet[i / alphabet.size()], alphabet[i % alphabet.size()]};
@@ -224,11 +203,11 @@ char* encode_in(std::span<const std::uint8_t> bytes, char* out) noexcept {
 using Values = std::array<int, 256>;
 
 constexpr auto kValues = [] {
-  std::array<Values, kEncodings.size()> all{};
+  std::array<Values, kAlphabets.size()> all{};
   for (std::size_t e = 0; e < all.size(); ++e) {
     all[e].fill(-1);
-    for (std::size_t i = 0; i < kEncodings[e].alphabet.size(); ++i) {
-      all[e][static_cast<unsigned char>(kEncodings[e].alphabet[i])] = static_cast<int>(i);
+    for (std::size_t i = 0; i < kAlphabets[e].alphabet.size(); ++i) {
+      all[e][static_cast<unsigned char>(kAlphabets[e].alphabet[i])] = static_cast<int>(i);
     }
   }
   return all;
@@ -268,7 +247,7 @@ constexpr auto functions(std::index_sequence<Before...>) {
       Functions{},  // canonical has none
       Functions{&kWidths<kBase<Before + 1>>, encode_in<Before + 1>, decode_in<Before + 1>}...};
 }
-constexpr auto kFunctions = functions(std::make_index_sequence<kEncodings.size() - 1>{});
+constexpr auto kFunctions = functions(std::make_index_sequence<kAlphabets.size() - 1>{});
 
 constexpr const Functions& functions_of(Encoding encoding) noexcept {
   return kFunctions[static_cast<std::size_t>(encoding)];
@@ -279,11 +258,11 @@ constexpr const Functions& functions_of(Encoding encoding) noexcept {
 std::string_view name(Encoding encoding) noexcept { return row_of(encoding).name; }
 
 Result<Encoding> encoding_named(std::string_view name) {
-  const auto* const row = std::ranges::find(kEncodings, name, &Row::name);
-  if (row != kEncodings.end()) return static_cast<Encoding>(row - kEncodings.begin());
+  const auto* const row = std::ranges::find(kAlphabets, name, &NamedAlphabet::name);
+  if (row != kAlphabets.end()) return static_cast<Encoding>(row - kAlphabets.begin());
   std::string message = "there is no encoding of that name: take one of";
-  for (const Row& each : kEncodings) {
-    (message += &each == kEncodings.data() ? " " : ", ") += each.name;
+  for (const NamedAlphabet& each : kAlphabets) {
+    (message += &each == kAlphabets.data() ? " " : ", ") += each.name;
   }
   return std::unexpected(Error{Code::kInvalidArgument, std::move(message)});
 }
@@ -292,6 +271,13 @@ std::string_view alphabet(Encoding encoding) noexcept { return row_of(encoding).
 
 std::size_t encoded_width(Encoding encoding, std::size_t bytes) noexcept {
   return (*functions_of(encoding).widths)[bytes];
+}
+
+std::size_t encoded_width_of(Encoding encoding, std::uint64_t number) noexcept {
+  const std::size_t base = alphabet(encoding).size();
+  std::size_t width = 1;
+  for (; number >= base; number /= base) ++width;
+  return width;
 }
 
 char* encode(Encoding encoding, std::span<const std::uint8_t> bytes, char* out) noexcept {

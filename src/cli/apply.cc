@@ -62,6 +62,7 @@ bool extends(const Definition& there, Definition wanted) {
   }
   wanted.last = there.last;
   if (wanted.key.empty()) wanted.key = there.key;
+  if (wanted.form.width == 0) wanted.form.width = there.form.width;
   return wanted == there;
 }
 
@@ -84,6 +85,9 @@ Applied judge(Mint& mint, const Definition& wanted, const std::vector<SequenceSt
   const std::optional<Error>& unusable = there->error;
   if (unusable) return refuse(unusable->message);
   if (extends(there->definition, wanted)) {
+    Definition extended = there->definition;
+    extended.last = wanted.last;
+    if (Result<void> valid = validate(extended); !valid) return refuse(valid.error().message);
     applied.outcome = Outcome::kExtended;
     applied.text = "last: from " + std::to_string(there->definition.last) + " to " +
                    std::to_string(wanted.last);

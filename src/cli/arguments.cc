@@ -29,6 +29,7 @@ struct Given {
   SequenceTexts sequence;
   std::string past;
   std::optional<std::string> digits;  // of check
+  std::optional<std::string> width;   // of check and convert
   std::string version = "5";
   std::string count = "1";
   std::string threads = "1";
@@ -141,7 +142,8 @@ void add_create(CLI::App& app, Arguments& arguments, Given& given) {
   app.add_option("--start", sequence.start, "The first value (1; see below for --digits)")
       ->type_name("N");
   app.add_option("--max", sequence.max,
-                 "The last value (" + std::to_string(kLargestValue) + ", or what --digits allows)")
+                 "The last value (" + std::to_string(kLargestValue) +
+                     ", or what --digits or --width allows)")
       ->type_name("N");
   app.add_option("--stripes", sequence.stripes, "striped, interleaved: how many counters")
       ->type_name("K");
@@ -151,6 +153,10 @@ void add_create(CLI::App& app, Arguments& arguments, Given& given) {
                  "The most values that one call may take (no limit)")
       ->type_name("N");
   add_form(app, sequence.form);
+  app.add_option("--width", sequence.form.width,
+                 "Of --encoding: so many characters, prefix and check apart (what the last value "
+                 "takes)")
+      ->type_name("N");
   add_store(app, given);
 }
 
@@ -245,7 +251,7 @@ void add_bounds(CLI::App& app, Arguments& arguments, Given&) {
   add_layout(app, arguments, "Of snowflake (sequence-generator)");
 }
 
-void add_convert(CLI::App& app, Arguments& arguments, Given&) {
+void add_convert(CLI::App& app, Arguments& arguments, Given& given) {
   IdArguments& ids = arguments.ids;
   add_texts(app, arguments);
   app.add_option("--to", ids.to, "An encoding, a format or a spelling: see below")
@@ -255,6 +261,9 @@ void add_convert(CLI::App& app, Arguments& arguments, Given&) {
       ->type_name("WHAT");
   app.add_option("--prefix", ids.prefix, "Of a TypeID, or to print before the id")->type_name("P");
   app.add_option("--check", ids.check, "Check symbols to print after the id")->type_name("C");
+  app.add_option("--width", given.width,
+                 "Of an integer in an encoding: N characters (as many as 64 bits take)")
+      ->type_name("N");
 }
 
 void add_check(CLI::App& app, Arguments& arguments, Given& given) {
@@ -268,6 +277,9 @@ void add_check(CLI::App& app, Arguments& arguments, Given& given) {
   app.add_option("--prefix", ids.prefix, "What they must begin with")->type_name("P");
   app.add_option("--encoding", ids.encoding, "Their encoding, such as base58")->type_name("E");
   app.add_option("--digits", given.digits, "How many decimal digits they must have, 1 to 36")
+      ->type_name("N");
+  app.add_option("--width", given.width,
+                 "How many characters an integer has in the encoding (as many as 64 bits take)")
       ->type_name("N");
   add_store(app, given);
 }
@@ -343,8 +355,9 @@ The strategies:
                counter
 
 With --digits N the values are all that fit N digits, from 0 on; where they come
-in order (counter, cached) from 1 on. What is given here is kept in the store,
-for every process.
+in order (counter, cached) from 1 on. In another encoding all have the width of
+the last value, or --width N. What is given here is kept in the store, for every
+process.
 
 Examples:
   $ idmint create orders --start 1000
@@ -353,6 +366,7 @@ Examples:
   $ idmint create tickets --strategy cached --step 1000
   $ idmint create cards --digits 16 --strategy permuted --check luhn
   $ idmint create codes --digits 12 --strategy random
+  $ idmint create links --max 999999999 --encoding base62
   $ idmint create invoices --prefix INV- --digits 6
 )"},
     Command{"raise", "Skip values of a sequence", add_raise, run_raise,
@@ -366,7 +380,7 @@ Examples:
 )"},
     Command{"alter", "Move the last value of a sequence up", add_alter, run_alter,
             R"(Nothing else of a sequence can be changed, and the last value only be made
-larger.
+larger: as far as the digits or the width that its values are printed in go.
 
 Examples:
   $ idmint create small --max 10
@@ -448,9 +462,9 @@ All orders of January 2026, by their key alone:
             R"(The bits stay the same. --to takes
   an encoding   canonical, decimal, hex, base32, base32-lower, base32hex,
                 base36, base58, base62: of fixed width, and in the order of the
-                ids
+                ids; of an integer --width N says which (as 64 bits take)
   a format      uuid, ulid, typeid (128 bits); object-id, xid (96 bits);
-                integer (64 bits)
+                integer (64 bits). A TypeID keeps its prefix, or gets --prefix
   a spelling    of a UUID: upper, braces, urn, bare (no dashes), microsoft (the
                 first three fields in the other byte order); bson: MongoDB's
                 Extended JSON, of UUIDs in subtype 4
@@ -470,8 +484,9 @@ Examples:
 When one is not valid, the exit status is 3. Without options an id is valid if
 it has a reading, and the likeliest one is spelled as its format prints it. With
 --check, --prefix or --digits it must be decimal digits, unless --as says
-otherwise. As ids of a sequence they must have its form, and values of its
-range; whether they were issued is not known.
+otherwise, and may be parted by blanks or dashes, as on a card. As ids of a
+sequence they must have its form, and values of its range; whether they were
+issued is not known.
 
 Examples:
   $ idmint check 79927398713 --check luhn
@@ -509,8 +524,8 @@ Examples:
 moved up) or is refused, because it is defined otherwise. All are looked at
 first: when one is refused, none is changed, and the exit status is 5. Again is
 fine.
-Keys: strategy, start, max, digits, no_leading_zeros, stripes, step, prefix,
-encoding, check, key, largest_count.
+Keys: strategy, start, max, digits, width, no_leading_zeros, stripes, step,
+prefix, encoding, check, key, largest_count.
 
 Examples:
   $ printf '[sequence.invoices]\nstart = 1000\n' >sources.toml
@@ -600,6 +615,11 @@ Result<void> read_numbers(const Given& given, Arguments& arguments) {
     const Result<std::int64_t> digits = whole_number("--digits", *given.digits, 1, 36);
     if (!digits) return std::unexpected(digits.error());
     arguments.ids.digits = static_cast<int>(*digits);
+  }
+  if (given.width) {
+    const Result<std::int64_t> width = whole_number("--width", *given.width, 1, kMostWidth);
+    if (!width) return std::unexpected(width.error());
+    arguments.ids.width = static_cast<int>(*width);
   }
   if (arguments.command == "bench") {
     const char* const end = given.seconds.data() + given.seconds.size();

@@ -42,10 +42,11 @@ struct IdArguments {
   std::string to{};
   std::string from{};
   std::string as{};
-  std::string prefix{};
+  std::optional<std::string> prefix{};
   std::string encoding{};
   std::string check{};
   int digits = 0;
+  int width = 0;
 };
 
 // As given; doctor reads them itself.

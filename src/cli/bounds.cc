@@ -36,7 +36,8 @@ Result<Bounds<Id>> of_snowflake(Instant at, const Arguments& arguments) {
   const Result<SnowflakeLayout> layout = layout_of(arguments);
   if (!layout) return std::unexpected(layout.error());
   const Result<Bounds<Snowflake>> bounds = layout->bounds(at);
-  if (!bounds) return std::unexpected(bounds.error());
+  // Of the command line it is what is wrong.
+  if (!bounds) return std::unexpected(Error{Code::kInvalidArgument, bounds.error().message});
   return Bounds<Id>{bounds->smallest, bounds->largest};
 }
 

@@ -28,8 +28,9 @@ std::unexpected<Error> refuse(std::string why) {
 
 // What a text is measured by.
 struct Standard {
-  std::string format{};  // "uuid", "digits"; empty: any, in its canonical spelling
-  int version = 0;       // of a UUID; 0: any
+  std::string format{};   // "uuid", "digits"; empty: any, in its canonical spelling
+  bool as_typed = false;  // digits that may be parted
+  int version = 0;        // of a UUID; 0: any
   Form form{};
   std::optional<Definition> sequence{};  // whose values they must be
 };
@@ -43,7 +44,7 @@ Result<Standard> standard_of_sequence(const Arguments& arguments, const Form& fo
   if (form != Form{} || arguments.ids.digits != 0) {
     return refuse(
         "how the ids of a sequence are printed is settled in its definition: leave out "
-        "--prefix, --encoding, --check and --digits");
+        "--prefix, --encoding, --check, --digits and --width");
   }
   Mint mint = open_mint(arguments);
   Result<SequenceStatus> status = mint.peek(arguments.ids.as);
@@ -60,7 +61,7 @@ std::size_t digits_in(std::string_view text) {
 // The options that say how ids are printed. --digits is looked at apart: a Form has it for integers
 // only.
 Result<Form> form_of(const IdArguments& ids) {
-  Form form{.prefix = ids.prefix};
+  Form form{.prefix = ids.prefix.value_or(""), .width = ids.width};
   if (!ids.check.empty()) {
     const Result<Check> check = check_named(ids.check);
     if (!check) return std::unexpected(check.error());
@@ -88,6 +89,7 @@ Result<Standard> standard_of(const Arguments& arguments) {
           " may hold ids of many formats: say of which with --as FORMAT, such as --as uuid");
     }
     standard.format = "digits";
+    standard.as_typed = true;
   } else if (ids.as.size() == 5 && ids.as.starts_with("uuid") && ids.as[4] >= '1' &&
              ids.as[4] <= '8') {
     standard.format = "uuid";
@@ -122,7 +124,8 @@ class Checker {
       verdict.problem = type_id_problem(text);
       return verdict;
     }
-    const Result<Id> id = parse(text, standard_.format, standard_.form);
+    const std::string joined = standard_.as_typed ? joined_digits(text) : std::string(text);
+    const Result<Id> id = parse(joined, standard_.format, standard_.form);
     if (!id) {
       verdict.problem = id.error().message;
     } else if (digits_ != 0 && digits_in(text) != digits_) {
@@ -143,6 +146,21 @@ class Checker {
   }
 
  private:
+  // Without the single blanks and dashes between digits that people part long numbers with; the
+  // prefix is as it must be.
+  [[nodiscard]] std::string joined_digits(std::string_view text) const {
+    const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+    const std::size_t prefix =
+        text.starts_with(standard_.form.prefix) ? standard_.form.prefix.size() : 0;
+    std::string joined;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      const bool between = i >= std::max<std::size_t>(prefix, 1) && i + 1 < text.size() &&
+                           is_digit(text[i - 1]) && is_digit(text[i + 1]);
+      if (!between || (text[i] != ' ' && text[i] != '-')) joined += text[i];
+    }
+    return joined;
+  }
+
   Verdict any(std::string_view text) {
     const auto readings = reader_.read(text);
     if (readings.empty()) return {.format = {}, .problem = "it is no id of a known format"};

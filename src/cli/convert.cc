@@ -13,6 +13,7 @@
 #include "cli/lines.h"
 #include "cli/read_id.h"
 #include "idmint/clock.h"
+#include "idmint/counter_store.h"
 #include "idmint/encoding.h"
 #include "idmint/form.h"
 #include "idmint/id.h"
@@ -114,14 +115,36 @@ constexpr std::array kTargets = {
     Target{"bson", as_bson, Takes::kNothing},
 };
 
-// What --to, --prefix and --check ask for.
+// With a width, which is for integers only.
+Result<std::string> in_width(const Id& id, const Form& form) {
+  Id integer = id;
+  if (const auto* const snowflake = std::get_if<Snowflake>(&id)) {
+    if (snowflake->value() > std::uint64_t{kLargestValue}) {
+      return refuse("it is no integer of a sequence, which --width is for: leave that out");
+    }
+    integer = static_cast<std::int64_t>(snowflake->value());
+  }
+  const auto* const value = std::get_if<std::int64_t>(&integer);
+  if (value != nullptr && validate(form, "integer") && *value > largest_integer(form)) {
+    return refuse("it takes more than " + std::to_string(form.width) + " characters in " +
+                  std::string(name(form.encoding)) + ": give a larger --width");
+  }
+  return print(integer, form);
+}
+
+// What --to, --prefix, --check and --width ask for.
 struct Wanted {
   const Target* target = nullptr;  // null: the encoding of the form
   Form form;
+  bool keep_prefix = false;  // that of the TypeID which it was
 
-  [[nodiscard]] Result<std::string> operator()(const Id& id) const {
-    if (target != nullptr) return target->print(id, form);
+  [[nodiscard]] Result<std::string> operator()(std::string_view text, const Id& id) const {
     Form own = form;
+    if (keep_prefix) {
+      if (const Result<TypeId> was = TypeId::parse(text)) own.prefix = was->prefix();
+    }
+    if (target != nullptr) return target->print(id, own);
+    if (own.width != 0) return in_width(id, own);
     // The decimal number that it is, and not its eight bytes.
     if (own.encoding == Encoding::kDecimal && std::holds_alternative<Snowflake>(id)) {
       own.encoding = Encoding::kCanonical;
@@ -132,7 +155,8 @@ struct Wanted {
 
 Result<Wanted> wanted(const IdArguments& ids) {
   Wanted wanted;
-  wanted.form.prefix = ids.prefix;
+  wanted.form.prefix = ids.prefix.value_or("");
+  wanted.form.width = ids.width;
   if (!ids.check.empty()) {
     const Result<Check> check = check_named(ids.check);
     if (!check) return std::unexpected(check.error());
@@ -141,8 +165,10 @@ Result<Wanted> wanted(const IdArguments& ids) {
   const auto* const target = std::ranges::find(kTargets, ids.to, &Target::name);
   if (target != kTargets.end()) {
     wanted.target = target;
+    wanted.keep_prefix = target->print == as_type_id && !ids.prefix;
+    if (ids.width != 0) return refuse("--width is for integers in an encoding: leave it out");
     const bool has_check = wanted.form.check != Check::kNone;
-    if ((target->takes == Takes::kNothing && !ids.prefix.empty()) ||
+    if ((target->takes == Takes::kNothing && !wanted.form.prefix.empty()) ||
         (target->takes != Takes::kForm && has_check)) {
       return refuse("--to " + ids.to + " takes no " + (has_check ? "--check" : "--prefix") +
                     ": leave it out, or take an encoding");
@@ -172,7 +198,7 @@ Result<void> run_convert(Context& context) {
   detail::Reader reader(system_clock().now());
   const auto convert = [&](std::string_view text, std::size_t line) {
     const Result<Id> id = from.empty() ? read_likeliest(text, reader) : read_from(text, from);
-    Result<std::string> printed = id ? (*to)(*id) : std::unexpected(id.error());
+    Result<std::string> printed = id ? (*to)(text, *id) : std::unexpected(id.error());
     if (printed) {
       if (arguments.json) *printed = json_converted(text, *printed);
       context.out.write(*printed + "\n");

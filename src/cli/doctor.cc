@@ -18,6 +18,7 @@
 #include "idmint/ksuid.h"
 #include "idmint/store.h"
 #include "ids/state_file.h"
+#include "mint/formats.h"
 
 namespace idmint::cli {
 
@@ -118,7 +119,7 @@ Result<void> look_at_store(const Arguments& arguments, const Wanted& wanted, Ins
   return {};
 }
 
-// Of the folder that idmint keeps its own in. The presets that they are of go to `used`.
+// Of the folder that idmint keeps its own in. The layouts that they are of go to `used`.
 void look_at_state_files(const Limits& limits, Instant now, std::vector<Finding>& findings,
                          std::vector<std::string>& used) {
   const Result<std::string> store = Mint().store_url();  // sqlite:DATA/ids.db
@@ -154,7 +155,7 @@ void look_at_state_files(const Limits& limits, Instant now, std::vector<Finding>
 void look_at_layouts(const Limits& limits, Instant now, const std::vector<std::string>& used,
                      std::vector<Finding>& findings) {
   for (const SnowflakePreset& preset : snowflake_presets()) {
-    const bool here = std::ranges::find(used, preset.name) != used.end();
+    const bool here = std::ranges::find(used, in_file_names(preset.layout)) != used.end();
     findings.push_back(diagnose_end("snowflake " + std::string(preset.name), end_of(preset.layout),
                                     here ? Use::kYes : Use::kNo, limits, now));
   }

@@ -161,11 +161,12 @@ class Inspection {
   void refuse(std::string_view text, std::size_t line) {
     context_.out.flush();
     context_.status = exit_status(Code::kNotFound);
-    report({Code::kNotFound,
-            place_of(line) + "\"" + shortened(text) +
-                "\" is no id of a known format: look for missing or extra characters; the formats "
-                "are listed by idmint formats"},
-           context_.arguments.json);
+    report(
+        {Code::kNotFound,
+         place_of(line) + "\"" + shortened(text) +
+             "\" is no id of a known format: look for missing or extra characters, or if it is of "
+             "a sequence, give its name: idmint check ID --as SEQUENCE"},
+        context_.arguments.json);
   }
 
   Context& context_;

@@ -110,7 +110,12 @@ Result<Id> read_from(std::string_view text, std::string_view from) {
       return refuse("\"" + std::string(format) +
                     "\" has no encodings: give --from FORMAT:ENCODING with a format such as uuid");
     }
-    return read_in(*encoding, text, format);
+    // Fewer characters than 64 bits take: the width that it was printed in.
+    const bool narrow = format == "integer" && *encoding != Encoding::kCanonical &&
+                        *encoding != Encoding::kDecimal && !text.empty() &&
+                        text.size() < encoded_width(*encoding, sizeof(std::int64_t));
+    return parse(text, format,
+                 Form{.encoding = *encoding, .width = narrow ? static_cast<int>(text.size()) : 0});
   }
   if (origin != kOrigins.end()) return origin->read(text);
   const Result<Encoding> encoding = encoding_named(from);

@@ -215,6 +215,7 @@ Result<Definition> definition(std::string_view name, const SequenceTexts& given)
   };
   const std::array numbers = {
       Number{"--digits", given.form.digits, 1, kMostDigits, wish.digits},
+      Number{"--width", given.form.width, 1, kMostWidth, wish.width},
       Number{"--start", given.start, 0, kLargestValue, wish.start},
       Number{"--max", given.max, 0, kLargestValue, wish.max},
       Number{"--stripes", given.stripes, 2, Definition::kMaxStripes, wish.stripes},

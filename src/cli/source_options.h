@@ -17,6 +17,7 @@ struct FormTexts {
   std::optional<std::string> encoding{};
   std::optional<std::string> check{};
   std::optional<std::string> digits{};
+  std::optional<std::string> width{};  // of sequences only
   bool no_leading_zeros = false;
 };
 
@@ -49,6 +50,10 @@ struct SequenceTexts {
 
 // What is not given follows from the rest: see mint/sequence_wish.h.
 [[nodiscard]] Result<Definition> definition(std::string_view name, const SequenceTexts& given);
+
+// Of an integer in the narrowest encoding, hex; what another encoding takes is for validate() to
+// say.
+inline constexpr std::int64_t kMostWidth = 16;
 
 // A whole number from `least` to `most`.
 [[nodiscard]] Result<std::int64_t> whole_number(std::string_view option, std::string_view text,

@@ -68,6 +68,10 @@ TEST(SequenceOptions, NameTheOptionThatIsWrong) {
   EXPECT_THAT(refusal({.form = {.digits = "37"}}), HasSubstr("--digits"));
   EXPECT_THAT(refusal({.form = {.no_leading_zeros = true}}), HasSubstr("digits"));
   EXPECT_FALSE(definition("x", {.form = {.encoding = "hex", .digits = "9"}}));
+  EXPECT_THAT(refusal({.form = {.encoding = "hex", .width = "17"}}), HasSubstr("1 to 16"));
+  EXPECT_THAT(refusal({.form = {.encoding = "base62", .width = "12"}}), HasSubstr("1 to 11"));
+  EXPECT_THAT(refusal({.form = {.width = "3"}}), HasSubstr("leave it out"));
+  EXPECT_EQ(definition("x", {.form = {.encoding = "hex", .width = "2"}})->last, 255);
 }
 
 TEST(FormatOptions, OfDigitsAreALayout) {

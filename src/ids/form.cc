@@ -205,6 +205,17 @@ Result<void> validate(const Form& form, std::string_view format_name) {
                     ": take another encoding, or check none");
     }
   }
+  if (form.width != 0) {
+    if (format != &kInteger || is_own(form, *format)) {
+      return refuse("width is for integers in an encoding other than decimal only: leave it out");
+    }
+    const auto most = static_cast<int>(encoded_width(form.encoding, format->bytes));
+    if (form.width < 0 || form.width > most) {
+      return refuse("width is " + std::to_string(form.width) + ": in " +
+                    std::string(name(form.encoding)) + " take 1 to " + std::to_string(most) +
+                    ", or leave it out");
+    }
+  }
   if (form.digits == 0) return {};
   if (format != &kInteger || !is_own(form, *format)) {
     return refuse("digits is for integers in decimal only: leave it out");
@@ -220,11 +231,24 @@ Result<void> validate(const Form& form, std::string_view format_name) {
 }
 
 std::int64_t largest_integer(const Form& form) noexcept {
-  const int width = integer_width(form);
-  if (form.digits == 0 || width > 18) return kLargestInteger;
+  if (form.digits == 0 && form.width == 0) return kLargestInteger;
+  const int width = form.width != 0 ? form.width : integer_width(form);
+  const std::size_t base = form.width != 0 ? alphabet(form.encoding).size() : 10;
   std::int64_t power = 1;
-  for (int i = 0; i < width; ++i) power *= 10;
+  for (int i = 0; i < width; ++i) {
+    if (__builtin_mul_overflow(power, static_cast<std::int64_t>(base), &power)) {
+      return kLargestInteger;
+    }
+  }
   return power - 1;
+}
+
+Form settled(Form form, std::int64_t last) noexcept {
+  if (form.width == 0 && !is_own(form, kInteger)) {
+    form.width =
+        static_cast<int>(encoded_width_of(form.encoding, static_cast<std::uint64_t>(last)));
+  }
+  return form;
 }
 
 char* to_chars(const Id& id, const Form& form, char* out) noexcept {
@@ -232,7 +256,14 @@ char* to_chars(const Id& id, const Form& form, char* out) noexcept {
   const Format& format = kFormats[id.index()];
   out = std::ranges::copy(form.prefix, out).out;
   if (!is_own(form, format)) {
-    out = encode(form.encoding, std::visit(ToBytes{}, id).span(), out);
+    const IdBytes bytes = std::visit(ToBytes{}, id);
+    if (form.width == 0) {
+      out = encode(form.encoding, bytes.span(), out);
+    } else {  // the digits before are zeros
+      char all[kMaxEncodedChars];
+      const char* const end = encode(form.encoding, bytes.span(), all);
+      out = std::copy(end - form.width, end, out);
+    }
   } else if (form.digits != 0) {
     const auto value = static_cast<std::uint64_t>(std::get<std::int64_t>(id));
     out = Digits(static_cast<std::size_t>(integer_width(form)), value).to_chars(out);
@@ -263,6 +294,14 @@ Result<Id> parse(std::string_view text, std::string_view format_name, const Form
   std::string_view body = text.substr(form.prefix.size());
   if (form.check != Check::kNone) {
     const std::string_view letters = check_alphabet(form, format);
+    // The symbol of mod37 may be another character.
+    const std::size_t symbols = form.check == Check::kMod37 ? check_width(form.check) : 0;
+    const std::size_t stranger =
+        body.substr(0, body.size() - std::min(body.size(), symbols)).find_first_not_of(letters);
+    if (stranger != std::string_view::npos) {
+      return refuse_text("character " + std::to_string(form.prefix.size() + stranger + 1) +
+                         " is none of its digits");
+    }
     if (!has_valid_check(form.check, letters, text.substr(checked_from(form, letters)))) {
       return refuse_text("its check symbol (" + std::string(name(form.check)) +
                          ") is wrong: it is mistyped");
@@ -274,6 +313,21 @@ Result<Id> parse(std::string_view text, std::string_view format_name, const Form
   Result<Id> id;
   if (!is_own(form, format)) {
     IdBytes to{.bytes = {}, .size = format.bytes};
+    std::string padded;
+    if (form.width != 0) {
+      const std::string in = " in " + std::string(name(form.encoding)) + ": ";
+      const std::string_view letters = alphabet(form.encoding);
+      if (body.size() != static_cast<std::size_t>(form.width)) {
+        return refuse_text("not " + std::to_string(form.width) + " characters" + in + "there are " +
+                           std::to_string(body.size()));
+      }
+      if (const std::size_t at = body.find_first_not_of(letters); at != std::string_view::npos) {
+        return refuse_text("not " + std::to_string(form.width) + " characters" + in + "character " +
+                           std::to_string(at + 1) + " is none of its digits");
+      }
+      padded.assign(encoded_width(form.encoding, format.bytes) - body.size(), letters.front());
+      body = padded.append(body);
+    }
     if (Result<void> decoded = decode(form.encoding, body, std::span(to.bytes).first(to.size));
         !decoded) {
       return refuse_text(decoded.error().message);

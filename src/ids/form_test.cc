@@ -124,11 +124,68 @@ TEST(Form, DigitsCountThoseOfThePrefixAndOfTheCheckSymbols) {
   EXPECT_NE(refusal("999999999999999999999999999999999999", "integer", wide), "read");
 }
 
+TEST(Form, AWidthIsOfIntegersInAnEncoding) {
+  for (const std::string_view format : kFormats) {
+    for (const Encoding encoding : kEncodings) {
+      const bool fits =
+          format == "integer" && encoding != Encoding::kCanonical && encoding != Encoding::kDecimal;
+      EXPECT_EQ(refusal(Form{.encoding = encoding, .width = 6}, format) == "valid", fits)
+          << format << ' ' << name(encoding);
+    }
+  }
+  EXPECT_EQ(refusal(Form{.encoding = Encoding::kBase62, .width = 11}, "integer"), "valid");
+  EXPECT_EQ(refusal(Form{.encoding = Encoding::kBase62, .width = 12}, "integer"),
+            "width is 12: in base62 take 1 to 11, or leave it out");
+  EXPECT_EQ(refusal(Form{.encoding = Encoding::kHex, .width = -1}, "integer"),
+            "width is -1: in hex take 1 to 16, or leave it out");
+
+  const Form six{.encoding = Encoding::kBase62, .width = 6};
+  EXPECT_EQ(largest_integer(six), 56'800'235'583);  // 62^6 - 1
+  EXPECT_EQ(to_string(Id{largest_integer(six)}, six), "zzzzzz");
+  EXPECT_EQ(to_string(Id{std::int64_t{999'999'999}}, six), "15ftgF");
+  EXPECT_EQ(to_string(Id{std::int64_t{1}}, six), "000001");
+  EXPECT_EQ(largest_integer({.encoding = Encoding::kHex, .width = 15}),
+            (std::int64_t{1} << 60) - 1);
+  EXPECT_EQ(largest_integer({.encoding = Encoding::kHex, .width = 16}), kLargest);
+  EXPECT_EQ(largest_integer({.encoding = Encoding::kBase62, .width = 11}), kLargest);
+
+  EXPECT_EQ(refusal("15ftgF", "integer", six), "read");
+  EXPECT_EQ(refusal("5ftgF", "integer", six),
+            "not integer in this form: not 6 characters in base62: there are 5");
+  EXPECT_NE(refusal("0015ftgF", "integer", six), "read");
+  EXPECT_NE(refusal("0000015ftgF", "integer", six), "read") << "the width of 64 bits";
+  EXPECT_EQ(refusal("15f-gF", "integer", six),
+            "not integer in this form: not 6 characters in base62: character 4 is none of its "
+            "digits");
+  const Form all{.encoding = Encoding::kHex, .width = 16};
+  EXPECT_NE(refusal("7fffffffffffffff", "integer", all), "read") << "past the last value";
+  EXPECT_EQ(refusal("7ffffffffffffffe", "integer", all), "read");
+}
+
+TEST(Form, IsSettledByTheLastValue) {
+  for (const Encoding encoding : kEncodings) {
+    const Form form{.encoding = encoding};
+    if (encoding == Encoding::kCanonical || encoding == Encoding::kDecimal) {
+      EXPECT_EQ(settled(form, 999), form);
+      continue;
+    }
+    const auto base = static_cast<std::int64_t>(alphabet(encoding).size());
+    EXPECT_EQ(settled(form, 0).width, 1);
+    EXPECT_EQ(settled(form, base - 1).width, 1);
+    EXPECT_EQ(settled(form, base).width, 2);
+    EXPECT_EQ(settled(form, base * base - 1).width, 2);
+    EXPECT_EQ(settled(form, kLargest).width, encoded_width(encoding, 8)) << name(encoding);
+    EXPECT_EQ(settled({.encoding = encoding, .width = 5}, 0).width, 5);
+  }
+}
+
 TEST(Form, APrefixOfTheAlphabetIsInTheCheck) {
   // 4532015112830366 is the usual example of a card number.
   const Form card{.prefix = "4", .check = Check::kLuhn, .digits = 16};
   EXPECT_EQ(to_string(Id{std::int64_t{53201511283036}}, card), "4532015112830366");
   EXPECT_NE(refusal("4532015112830367", "integer", card), "read");
+  EXPECT_EQ(refusal("4532 0151 1283 0366", "integer", {.check = Check::kLuhn}),
+            "not integer in this form: character 5 is none of its digits");
   const Form named{.prefix = "A", .check = Check::kLuhn};
   EXPECT_EQ(to_string(Id{std::int64_t{7992739871}}, named), "A79927398713");
   EXPECT_EQ(refusal("A79927398710", "integer", named),
@@ -248,6 +305,38 @@ RC_GTEST_PROP(Form, PaddedIntegersAreReadBackAndInOrder, (std::uint64_t)) {
             form.digits);
   RC_ASSERT(*parse(text, "integer", form) == Id{value});
   if (value > 0) RC_ASSERT(to_string(Id{value - 1}, form) < text);
+}
+
+RC_GTEST_PROP(Form, IntegersInAWidthAreReadBackAndInOrder, (std::uint64_t)) {
+  const std::int64_t last =
+      (*rc::gen::arbitrary<std::int64_t>() & kLargest) >> *rc::gen::inRange(0, 63);
+  const Form form =
+      settled({.prefix = *rc::gen::element<std::string>("", "7", "A1-", "00"),
+               .encoding = *rc::gen::element(Encoding::kHex, Encoding::kBase32, Encoding::kBase36,
+                                             Encoding::kBase58, Encoding::kBase62),
+               .check = *rc::gen::element(Check::kNone, Check::kLuhn)},
+              last);
+  RC_ASSERT(validate(form, "integer").has_value());
+  RC_ASSERT(last <= largest_integer(form));
+  if (form.width > 1) {
+    Form narrower = form;
+    --narrower.width;
+    RC_ASSERT(largest_integer(narrower) < last);
+  }
+  const std::int64_t value = (*rc::gen::arbitrary<std::int64_t>() & kLargest) % (last + 1);
+  const std::string text = to_string(Id{value}, form);
+  RC_ASSERT(text.size() ==
+            form.prefix.size() + static_cast<std::size_t>(form.width) + check_width(form.check));
+  RC_ASSERT(*parse(text, "integer", form) == Id{value});
+  if (value > 0) {
+    Form bare = form;
+    bare.check = Check::kNone;
+    RC_ASSERT(to_string(Id{value - 1}, bare) < to_string(Id{value}, bare));
+  }
+  const std::size_t at = *rc::gen::inRange<std::size_t>(0, text.size());
+  std::string other = text;
+  other[at] = *rc::gen::elementOf(std::string(alphabet(form.encoding)) + "-_~");
+  if (const Result<Id> id = parse(other, "integer", form)) RC_ASSERT(to_string(*id, form) == other);
 }
 
 RC_GTEST_PROP(Form, WhateverIsReadIsPrintedTheSame, (std::string text)) {

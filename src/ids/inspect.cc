@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/alphabets.h"
 #include "base/print.h"
 #include "idmint/check_symbol.h"
 #include "idmint/digits.h"
@@ -69,29 +70,24 @@ constexpr std::array<Alphabets, 256> kAlphabetsOf = [] {
   const auto put = [&all](Alphabets alphabet, std::string_view characters) {
     for (const char c : characters) all[static_cast<unsigned char>(c)] |= alphabet;
   };
-  constexpr std::string_view decimal = "0123456789";
-  constexpr std::string_view upper = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
-  constexpr std::string_view lower = "abcdefghijklmnopqrstuvwxyz";
   for (const Alphabets alphabet :
-       {kDecimalDigits, kHexDigits, kUuidChars, kUlidChars, kLowerUuidChars, kLowerHex,
-        kUpperBase32, kLowerBase32, kUpperBase32Hex, kLowerBase32Hex, kLowerBase36, kBase62Chars,
-        kTypeIdChars}) {
-    put(alphabet, decimal);
+       {kHexDigits, kUuidChars, kUlidChars, kLowerUuidChars, kTypeIdChars}) {
+    put(alphabet, row_of(Encoding::kDecimal).alphabet);
   }
   for (const Alphabets alphabet : {kHexDigits, kUuidChars}) put(alphabet, "abcdefABCDEF");
-  for (const Alphabets alphabet : {kLowerUuidChars, kLowerHex}) put(alphabet, "abcdef");
+  put(kLowerUuidChars, "abcdef");
   for (const Alphabets alphabet : {kUuidChars, kLowerUuidChars}) put(alphabet, "-");
   put(kUlidChars, "ABCDEFGHIJKLMNOPQRSTVWXYZabcdefghijklmnopqrstvwxyz");
-  put(kUpperBase32, "ABCDEFGHJKMNPQRSTVWXYZ");
-  put(kLowerBase32, "abcdefghjkmnpqrstvwxyz");
-  put(kUpperBase32Hex, "ABCDEFGHIJKLMNOPQRSTUV");
-  put(kLowerBase32Hex, "abcdefghijklmnopqrstuv");
-  put(kLowerBase36, lower);
-  put(kBase58Chars, "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz");
-  put(kBase62Chars, upper);
-  put(kBase62Chars, lower);
-  put(kTypeIdChars, lower);
-  put(kTypeIdChars, "_");
+  put(kTypeIdChars, "abcdefghijklmnopqrstuvwxyz_");
+  put(kDecimalDigits, row_of(Encoding::kDecimal).alphabet);
+  put(kLowerHex, row_of(Encoding::kHex).alphabet);
+  put(kUpperBase32, row_of(Encoding::kBase32).alphabet);
+  put(kLowerBase32, row_of(Encoding::kBase32Lower).alphabet);
+  put(kUpperBase32Hex, row_of(Encoding::kBase32Hex).alphabet);
+  put(kLowerBase32Hex, "0123456789abcdefghijklmnopqrstuv");
+  put(kLowerBase36, row_of(Encoding::kBase36).alphabet);
+  put(kBase58Chars, row_of(Encoding::kBase58).alphabet);
+  put(kBase62Chars, row_of(Encoding::kBase62).alphabet);
   for (int c = 0x21; c < 0x7f; ++c) all[static_cast<std::size_t>(c)] |= kPrintable;
   return all;
 }();
@@ -546,29 +542,26 @@ void read_decimal(Reader& reader, std::string_view text, Alphabets) {
 // ---- values of 64 and 128 bits in another base
 
 struct Base {
-  std::string_view name;  // as name(Encoding)
+  Encoding encoding;
   Alphabets alphabet;
   std::size_t chars_64;
   std::size_t chars_128;
-  std::string_view digits;
 };
 constexpr std::array kBases = {
-    Base{"hex", kLowerHex, 16, 0, "0123456789abcdef"},  // 32 of them are a UUID without dashes
-    Base{"base32", kUpperBase32, 13, 26, "0123456789ABCDEFGHJKMNPQRSTVWXYZ"},
-    Base{"base32-lower", kLowerBase32, 13, 26, "0123456789abcdefghjkmnpqrstvwxyz"},
-    Base{"base32hex", kUpperBase32Hex, 13, 26, "0123456789ABCDEFGHIJKLMNOPQRSTUV"},
-    Base{"base36", kLowerBase36, 13, 25, "0123456789abcdefghijklmnopqrstuvwxyz"},
-    Base{"base58", kBase58Chars, 11, 22,
-         "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"},
-    Base{"base62", kBase62Chars, 11, 22,
-         "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"},
+    Base{Encoding::kHex, kLowerHex, 16, 0},  // 32 of them are a UUID without dashes
+    Base{Encoding::kBase32, kUpperBase32, 13, 26},
+    Base{Encoding::kBase32Lower, kLowerBase32, 13, 26},
+    Base{Encoding::kBase32Hex, kUpperBase32Hex, 13, 26},
+    Base{Encoding::kBase36, kLowerBase36, 13, 25},
+    Base{Encoding::kBase58, kBase58Chars, 11, 22},
+    Base{Encoding::kBase62, kBase62Chars, 11, 22},
 };
 
-std::optional<Uint128> number_in(const Base& base, std::string_view text) {
+std::optional<Uint128> number_in(std::string_view alphabet, std::string_view text) {
   Uint128 value = 0;
   for (const char c : text) {
-    if (__builtin_mul_overflow(value, Uint128{base.digits.size()}, &value) ||
-        __builtin_add_overflow(value, Uint128{base.digits.find(c)}, &value)) {
+    if (__builtin_mul_overflow(value, Uint128{alphabet.size()}, &value) ||
+        __builtin_add_overflow(value, Uint128{alphabet.find(c)}, &value)) {
       return std::nullopt;
     }
   }
@@ -581,17 +574,18 @@ void read_encoded(Reader& reader, std::string_view text, Alphabets alphabets) {
     if ((alphabets & base.alphabet) == 0) continue;
     const bool short_one = text.size() == base.chars_64;
     if (!short_one && text.size() != base.chars_128) continue;
-    const std::optional<Uint128> value = number_in(base, text);
+    const auto& [encoding, digits] = row_of(base.encoding);
+    const std::optional<Uint128> value = number_in(digits, text);
     if (!value) continue;
     if (!short_one) {
       const Uuid uuid = uuid_of(*value);
       if (is_sound(uuid) || !reader.found_any()) {
-        add_uuid(reader, uuid, uuid, kEncodedUuid, base.name);
+        add_uuid(reader, uuid, uuid, kEncodedUuid, encoding);
       }
     } else if (const auto number = static_cast<std::uint64_t>(*value); number == *value) {
-      add_snowflake(reader, number, number, reader.layouts().front(), base.name);
+      add_snowflake(reader, number, number, reader.layouts().front(), encoding);
       reader.add("integer", number, kFarFetched);
-      reader.add_field("encoding", base.name);
+      reader.add_field("encoding", encoding);
     }
   }
 }

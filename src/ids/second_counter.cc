@@ -1,5 +1,7 @@
 #include "ids/second_counter.h"
 
+#include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -8,6 +10,26 @@ namespace idmint {
 SecondCounter::SecondCounter(Clock& clock, Entropy& entropy)
     : clock_(clock), start_(static_cast<std::uint32_t>(entropy.draw()) & (kCounters - 1)) {
   shared_->lap_plus_1.store(1, std::memory_order_relaxed);
+}
+
+std::shared_ptr<SecondCounter> counter_over(Clock& clock, Entropy& entropy) {
+  if (&clock != &seconds_clock() || &entropy != &system_entropy()) {
+    return std::make_shared<SecondCounter>(clock, entropy);
+  }
+  // In a child of fork() the mutex is open and nothing is made. None of it is ever destroyed: a
+  // generator may be made while the process ends.
+  struct Making {
+    std::mutex mutex;
+    bool made;
+  };
+  static const auto& making = *new ForkWiped<Making>;
+  static auto& counter = *new std::shared_ptr<SecondCounter>;
+  const std::lock_guard lock(making->mutex);
+  if (!making->made) {
+    counter = std::make_shared<SecondCounter>(clock, entropy);
+    making->made = true;
+  }
+  return counter;
 }
 
 Result<SecondCounter::Run> SecondCounter::take_slowly(std::uint32_t want, std::uint64_t number) {

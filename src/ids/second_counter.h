@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <utility>
@@ -43,7 +44,7 @@ namespace idmint {
 //   - A clock further back than the lap's first second: that one is used, ahead of the clock by at
 //     most max_drift (20 s). Past that: kUnavailable. It takes 2^24 pairs since the time that the
 //     clock shows.
-// Nothing waits under the lock. May be shared by threads. In a child of fork():
+// Nothing waits under the lock. May be shared by threads and by generators. In a child of fork():
 // kFailedPrecondition.
 //
 // The common path is one clock read and one addition. It gives only seconds up to `highest`, which
@@ -145,17 +146,22 @@ inline std::uint64_t SecondCounter::try_take(std::uint32_t want, Run& out) noexc
   return kTaken;
 }
 
+// The counter of a generator. Over the clock and the randomness of the system, all generators of
+// the process share one, so that two of one identity never meet; a child of fork() begins its own.
+// Over others each generator has its own.
+[[nodiscard]] std::shared_ptr<SecondCounter> counter_over(Clock& clock, Entropy& entropy);
+
 // What the generators of both formats are made of. T: an id of twelve bytes.
 template <class T>
 class SecondCounterIds {
  public:
   SecondCounterIds(const ProcessIdentity& identity, Clock& clock, Entropy& entropy)
       : middle_(std::uint64_t{identity.machine & 0xff'ffff} << 16 | identity.process),
-        counter_(clock, entropy) {}
+        counter_(counter_over(clock, entropy)) {}
 
   [[nodiscard]] Result<T> next() {
     SecondCounter::Run run;
-    const std::uint64_t number = counter_.try_take(1, run);
+    const std::uint64_t number = counter_->try_take(1, run);
     if (number != SecondCounter::kTaken) [[unlikely]]
       return next_slowly(number);
     return id(run, 0);
@@ -163,7 +169,7 @@ class SecondCounterIds {
 
   [[nodiscard]] Result<void> fill(std::span<T> out) {
     while (!out.empty()) {
-      Result<SecondCounter::Run> run = counter_.take(
+      Result<SecondCounter::Run> run = counter_->take(
           static_cast<std::uint32_t>(std::min<std::size_t>(out.size(), SecondCounter::kMaxRun)));
       if (!run) return std::unexpected(std::move(run.error()));
       for (std::size_t i = 0; i < run->size; ++i) out[i] = id(*run, i);
@@ -179,13 +185,13 @@ class SecondCounterIds {
 
   // Apart, so that the common path saves no registers for it.
   [[gnu::noinline]] Result<T> next_slowly(std::uint64_t number) {
-    Result<SecondCounter::Run> run = counter_.take_slowly(1, number);
+    Result<SecondCounter::Run> run = counter_->take_slowly(1, number);
     if (!run) return std::unexpected(std::move(run.error()));
     return id(*run, 0);
   }
 
   const std::uint64_t middle_;  // machine 24 | process 16
-  SecondCounter counter_;
+  const std::shared_ptr<SecondCounter> counter_;
 };
 
 }  // namespace idmint

@@ -39,16 +39,22 @@ constexpr std::uint64_t last_instant_tick(const SnowflakeLayout& layout) noexcep
 
 Result<std::uint64_t> tick_of(const SnowflakeLayout& layout, Instant at) {
   if (at < layout.epoch) {
-    return std::unexpected(Error{Code::kOutOfRange,
-                                 "the time is before the epoch of the Snowflake layout: give a "
-                                 "later one"});
+    return std::unexpected(
+        Error{Code::kOutOfRange, "the time is before the epoch of the Snowflake layout, " +
+                                     format_exact_time(layout.epoch) + ": give a later one"});
   }
   const std::uint64_t tick =
       (ns_of(at) - ns_of(layout.epoch)) / static_cast<std::uint64_t>(layout.unit.count());
-  if (tick > static_cast<std::uint64_t>(layout.max_tick())) {
-    return std::unexpected(Error{Code::kOutOfRange,
-                                 "the time is past the last one of the Snowflake layout: give an "
-                                 "earlier one, or use a layout with more time bits"});
+  const auto last = static_cast<std::uint64_t>(layout.max_tick());
+  if (tick > last) {
+    const std::uint64_t ns =
+        ns_of(layout.epoch) + last * static_cast<std::uint64_t>(layout.unit.count());
+    const Instant end{std::chrono::nanoseconds{static_cast<std::int64_t>(ns)}};
+    return std::unexpected(
+        Error{Code::kOutOfRange, "the time is past the last one of the Snowflake layout, " +
+                                     format_exact_time(end) +
+                                     ": give an earlier one, or use a layout with more time "
+                                     "bits"});
   }
   return tick;
 }
@@ -413,6 +419,13 @@ Result<std::unique_ptr<SnowflakeGenerator>> SnowflakeGenerator::open(
                                  "Snowflake options: window and max_run_ahead together are larger "
                                  "than max_drift, so that a restart after a crash would be "
                                  "refused; make one of them smaller"});
+  }
+  if (const Instant now = clock.now(); now < options.layout.epoch) {  // before a file is made
+    return std::unexpected(
+        Error{Code::kOutOfRange, "the time of the Snowflake layout begins at its epoch, " +
+                                     format_exact_time(options.layout.epoch) +
+                                     ", and the clock shows " + format_time(now) +
+                                     ": take an earlier epoch, or set the clock if it is wrong"});
   }
   std::unique_ptr<StateFile> file;
   std::int64_t from = -1;  // the clock's time, whatever that is

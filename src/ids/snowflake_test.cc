@@ -522,7 +522,13 @@ TEST_F(SnowflakeGeneratorTest, TheEndOfTheClockIsNoOverflow) {
 
 TEST_F(SnowflakeGeneratorTest, BeforeTheEpochNothingIsMinted) {
   clock_.set(kEpoch - 1ns);
-  EXPECT_EQ(open().error().code, Code::kOutOfRange);
+  const auto early = open();
+  ASSERT_EQ(early.error().code, Code::kOutOfRange);
+  EXPECT_NE(
+      early.error().message.find("its epoch, 2015-01-01T00:00:00Z, and the clock shows 2014-"),
+      std::string::npos)
+      << early.error().message;
+  EXPECT_FALSE(fs::exists(options_.state_file)) << "nothing is left of a mistaken epoch";
   clock_.set(kEpoch);
   EXPECT_EQ(parts((*open())->next()).time, kEpoch);
 }

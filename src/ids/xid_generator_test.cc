@@ -104,6 +104,50 @@ TYPED_TEST(MachineFormats, AreRefusedInAChildOfFork) {
   EXPECT_TRUE(generator.next());
 }
 
+// The counter of an id.
+std::uint32_t counter_of(const auto& id) {
+  const auto& b = id.bytes();
+  return std::uint32_t{b[9]} << 16 | std::uint32_t{b[10]} << 8 | b[11];
+}
+
+TYPED_TEST(MachineFormats, OfOneProcessShareItsCounter) {
+  typename TestFixture::Generator one;
+  typename TestFixture::Generator other;
+  const std::uint32_t first = counter_of(*one.next());
+  EXPECT_EQ(counter_of(*other.next()), (first + 1) & 0xff'ffff);
+  EXPECT_EQ(counter_of(*one.next()), (first + 2) & 0xff'ffff);
+  EXPECT_EQ(counter_of(*typename TestFixture::Generator().next()), (first + 3) & 0xff'ffff)
+      << "one that is made when others have minted goes on";
+}
+
+TYPED_TEST(MachineFormats, OverAClockOfItsOwnHasItsOwnCounter) {
+  fakes::ManualClock clock(kTime);
+  fakes::ScriptedEntropy entropy(kCounter);
+  typename TestFixture::Generator generator(kIdentity, clock, entropy);
+  EXPECT_EQ(counter_of(*generator.next()), 0x412dc9U);
+}
+
+TYPED_TEST(MachineFormats, AChildOfForkMakesItsOwn) {
+  typename TestFixture::Generator inherited;
+  const auto before = inherited.next();
+  ASSERT_TRUE(before);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    typename TestFixture::Generator own;
+    typename TestFixture::Generator shares;
+    const auto first = own.next();
+    const auto second = shares.next();
+    const bool fine = first && second &&
+                      counter_of(*second) == ((counter_of(*first) + 1) & 0xff'ffff) &&
+                      inherited.next().error().code == Code::kFailedPrecondition;
+    ::_exit(fine ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(counter_of(*inherited.next()), (counter_of(*before) + 1) & 0xff'ffff);
+}
+
 TYPED_TEST(MachineFormats, OfOneGeneratorAreDistinctInAllItsThreads) {
   typename TestFixture::Generator generator;
   std::vector<std::vector<typename TestFixture::Id>> ids(

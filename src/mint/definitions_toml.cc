@@ -52,6 +52,7 @@ constexpr std::array kIntegers = {IntegerKey{"start", &SequenceWish::start},
                                   IntegerKey{"stripes", &SequenceWish::stripes},
                                   IntegerKey{"step", &SequenceWish::step},
                                   IntegerKey{"digits", &SequenceWish::digits},
+                                  IntegerKey{"width", &SequenceWish::width},
                                   IntegerKey{"largest_count", &SequenceWish::largest_count}};
 
 struct TextKey {
@@ -177,6 +178,7 @@ std::string to_toml(std::span<const Definition> definitions) {
     if (definition.form.encoding != Encoding::kCanonical) {
       write_text("encoding", name(definition.form.encoding));
     }
+    if (definition.form.width != 0) write("width", definition.form.width);
     if (definition.form.check != Check::kNone) write_text("check", name(definition.form.check));
   }
   return text;

@@ -93,7 +93,8 @@ TEST(DefinitionsToml, WhatIsWrittenReadsAsTheSame) {
        .last = 999'999,
        .key = "0123456789abcdef0123456789abcdef",
        .form = {.prefix = "7", .check = Check::kDamm, .digits = 8}},
-      {.name = "r", .strategy = Strategy::kRandom, .form = {.encoding = Encoding::kBase58}}};
+      {.name = "r", .strategy = Strategy::kRandom, .form = {.encoding = Encoding::kBase58}},
+      {.name = "w", .last = 99, .form = {.encoding = Encoding::kHex, .width = 4}}};
   const std::string text = to_toml(all);
   const auto read = definitions_from_toml(text);
   ASSERT_TRUE(read) << read.error().message << "\n" << text;

@@ -338,14 +338,11 @@ OpenedSource open_uuid2(const Format& format, const FormatOptions& options,
 
 // ---- Snowflake
 
-// Equal for equal layouts only: it is part of the state file's name.
 std::string name_of(const SnowflakeLayout& layout) {
   for (const SnowflakePreset& preset : snowflake_presets()) {
     if (preset.layout == layout) return std::string(preset.name);
   }
-  std::string text = to_string(layout);
-  std::ranges::replace_if(text, [](char c) { return c == ' ' || c == ':' || c == '/'; }, '-');
-  return text;
+  return to_string(layout);
 }
 
 std::string odds_of(const SnowflakeLayout& layout) {
@@ -406,7 +403,7 @@ OpenedSource open_snowflake(const Format& format, const FormatOptions& options,
   if (options.worker->from != Worker::From::kRandom) {
     const Result<fs::path> folder = state_folder(mint);
     if (!folder) return std::unexpected(folder.error());
-    snowflake.state_file = *folder / ("snowflake-" + name_of(layout) + "-" +
+    snowflake.state_file = *folder / ("snowflake-" + in_file_names(layout) + "-" +
                                       std::to_string(snowflake.worker) + ".state");
   }
   Result<std::unique_ptr<SnowflakeGenerator>> generator =
@@ -455,11 +452,11 @@ constexpr std::array kFormats = {
            kForm, open_by_second<ObjectId, ObjectIdGenerator>},
     Format{"object-id-classic", "object-id", Guarantee::kPractical, "by second",
            "seconds, 24 bits of the hardware address, 16 of the process id, a counter: the layout "
-           "before 2018; two sources of one process may repeat an id, so open one",
+           "before 2018; a repeat takes the same of all four",
            kForm, open_by_process<ObjectId, ClassicObjectIdGenerator, classic_object_id_identity>},
     Format{"xid", "xid", Guarantee::kPractical, "by second",
            "seconds, 24 bits of the machine id, 16 of the process id, a counter; a repeat takes "
-           "the same of all four; two sources of one process have the same of three, so open one",
+           "the same of all four",
            kForm, open_by_process<Xid, XidGenerator, xid_identity>},
     Format{"snowflake", "snowflake", Guarantee::kUniqueIfConfigured, "per process",
            "any layout (the usual one: milliseconds since 2015, 10 bits of worker id, 12 of "
@@ -482,6 +479,12 @@ std::vector<Declaration> format_declarations() {
   std::vector<Declaration> declarations;
   for (const Format& format : kFormats) declarations.push_back(format.declaration());
   return declarations;
+}
+
+std::string in_file_names(const SnowflakeLayout& layout) {
+  std::string text = to_string(layout);
+  std::ranges::replace_if(text, [](char c) { return c == ' ' || c == ':'; }, '-');
+  return text;
 }
 
 bool is_format(std::string_view name) noexcept { return find_format(name) != nullptr; }

@@ -68,6 +68,12 @@ Result<Definition> definition_of(const SequenceWish& wish) {
                   std::to_string(most_digits));
   }
   form.digits = static_cast<int>(wish.digits.value_or(0));
+  constexpr std::int64_t most_chars = kMaxEncodedChars;
+  if (wish.width && (*wish.width < 1 || *wish.width > most_chars)) {
+    return refuse("width is " + std::to_string(*wish.width) +
+                  ": give how many characters the encoding prints");
+  }
+  form.width = static_cast<int>(wish.width.value_or(0));
   if (wish.no_leading_zeros && !wish.digits) {
     return refuse("without a number of digits there are no leading zeros to leave out: say digits");
   }

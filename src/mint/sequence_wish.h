@@ -25,12 +25,13 @@ struct SequenceWish {
   std::optional<std::string> encoding{};
   std::optional<std::string> check{};
   std::optional<std::int64_t> digits{};
+  std::optional<std::int64_t> width{};
   bool no_leading_zeros = false;
 };
 
 // Valid. What is not said follows from the rest:
 //   - With stripes the strategy is striped, otherwise counter.
-//   - The last value is the largest that the digits, or an integer, have room for.
+//   - The last value is the largest that the digits, the width or an integer have room for.
 //   - The first is 1; with digits, where values come in no order, it is 0; without leading zeros
 //   the
 //     smallest number that has none (a prefix with digits has the first digit itself).

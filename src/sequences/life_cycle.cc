@@ -51,7 +51,10 @@ std::string differences(const Definition& there, const Definition& here) {
   compare("key", spelled(there.key), spelled(here.key));
   number("largest count", there.largest_count, here.largest_count);
   compare("prefix", spelled(there.form.prefix), spelled(here.form.prefix));
+  compare("encoding", std::string(name(there.form.encoding)),
+          std::string(name(here.form.encoding)));
   number("digits", there.form.digits, here.form.digits);
+  number("width", there.form.width, here.form.width);
   // What has no name of its own here shows as the JSON it is kept as.
   if (text.empty()) text = to_json(there) + " there, " + to_json(here) + " here";
   return text;
@@ -62,10 +65,11 @@ Error is_retired(const Store& store, std::string_view name) {
                   "it is retired, and its name is not given again; use another");
 }
 
-// A key that was left open is whatever is there.
+// A key or a width that was left open is whatever is there.
 Result<void> must_agree(const Store& store, const Definition& there, Definition here) {
   if (there.retired && !here.retired) return std::unexpected(is_retired(store, here.name));
   if (here.key.empty()) here.key = there.key;
+  if (here.form.width == 0) here.form.width = there.form.width;
   if (there == here) return {};
   return std::unexpected(error_at(store, Code::kFailedPrecondition, here.name,
                                   "defined otherwise already: " + differences(there, here) +
@@ -146,6 +150,7 @@ Result<void> create_sequence(Store& store, const Definition& definition, Entropy
   Definition complete = definition;
   if (definition.strategy == Strategy::kPermuted && definition.key.empty())
     complete.key = draw_key(entropy);
+  complete.form = settled(definition.form, definition.last);
   if (definition.strategy == Strategy::kRandom) {
     if (auto made = store.unique_index()->create_space(definition.name); !made) return made;
   }

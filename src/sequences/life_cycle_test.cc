@@ -242,7 +242,24 @@ TEST(CreateSequence, NamesEveryFieldThatDiffers) {
             HasSubstr("prefix: none there, A- here"), Not(HasSubstr("first"))));
   Definition encoded = of(Strategy::kCached);
   encoded.form.encoding = Encoding::kBase58;
-  EXPECT_THAT(create_sequence(store, encoded).error().message, HasSubstr("base58"));
+  EXPECT_THAT(create_sequence(store, encoded).error().message,
+              HasSubstr("encoding: canonical there, base58 here"));
+}
+
+TEST(CreateSequence, GivesAnEncodingTheWidthOfTheLastValue) {
+  GatedStore store;
+  Definition codes = orders(1, 999'999'999);
+  codes.form.encoding = Encoding::kBase62;
+  ASSERT_TRUE(create_sequence(store, codes));
+  EXPECT_EQ(store.find("orders")->form.width, 6);
+  EXPECT_TRUE(create_sequence(store, codes)) << "a width that is left open is what is there";
+  codes.form.width = 7;
+  EXPECT_THAT(create_sequence(store, codes).error().message, HasSubstr("width: 6 there, 7 here"));
+  codes.name = "wide";
+  ASSERT_TRUE(create_sequence(store, codes));
+  EXPECT_EQ(store.find("wide")->form.width, 7);
+  codes.form.width = 0;
+  EXPECT_TRUE(create_sequence(store, codes));
 }
 
 TEST(CreateSequence, ARetiredNameIsNotGivenAgain) {
@@ -414,6 +431,17 @@ TEST(ExtendSequence, NotBeyondTheDigitsThatArePrinted) {
   EXPECT_THAT(far.error().message, HasSubstr("99"));
   EXPECT_EQ(store.peek("orders")->bounds.last, 50);
   EXPECT_EQ(extend_sequence(store, "orders", 99)->last, 99);
+}
+
+TEST(ExtendSequence, NotBeyondTheWidthThatIsPrinted) {
+  GatedStore store;
+  Definition hex = orders(1, 50);
+  hex.form.encoding = Encoding::kHex;
+  ASSERT_TRUE(create_sequence(store, hex));
+  EXPECT_EQ(code_of(extend_sequence(store, "orders", 256)), Code::kInvalidArgument)
+      << "256 would be printed as 0 is";
+  EXPECT_EQ(store.peek("orders")->bounds.last, 50);
+  EXPECT_EQ(extend_sequence(store, "orders", 255)->last, 255);
 }
 
 // ---- retire

@@ -38,9 +38,9 @@ const Row& row_of(Strategy strategy) noexcept {
   return row != kStrategies.end() ? *row : kNone;
 }
 
-constexpr std::array<std::string_view, 13> kFields = {
-    "name",          "strategy", "first",    "last",  "stripes", "step",   "key",
-    "largest_count", "prefix",   "encoding", "check", "digits",  "retired"};
+constexpr std::array<std::string_view, 14> kFields = {
+    "name",          "strategy", "first",    "last",  "stripes", "step",  "key",
+    "largest_count", "prefix",   "encoding", "check", "digits",  "width", "retired"};
 
 std::unexpected<Error> damaged(std::string why) {
   return std::unexpected(Error{
@@ -161,10 +161,16 @@ Result<void> validate_form(const Definition& definition) {
   if (Result<void> ok = idmint::validate(definition.form, "integer"); !ok)
     return refuse(sequence + ": " + ok.error().message);
   const std::int64_t largest = largest_integer(definition.form);
-  if (definition.last > largest)
-    return refuse(sequence + " would end at " + std::to_string(definition.last) + ", and its " +
-                  std::to_string(definition.form.digits) + " digits have room for values up to " +
-                  std::to_string(largest) + ": end there or below, or give more digits");
+  if (definition.last > largest) {
+    const Form& form = definition.form;
+    const std::string room = form.width != 0 ? " width " + std::to_string(form.width) + " in " +
+                                                   std::string(name(form.encoding)) + " has"
+                                             : " " + std::to_string(form.digits) + " digits have";
+    return refuse(sequence + " would end at " + std::to_string(definition.last) + ", and its" +
+                  room + " room for values up to " + std::to_string(largest) +
+                  ": end there or below, or give " +
+                  (form.width != 0 ? "a larger width" : "more digits"));
+  }
   return {};
 }
 
@@ -210,6 +216,7 @@ std::string to_json(const Definition& definition) {
   write("encoding", name(definition.form.encoding), name(plain.form.encoding));
   write("check", name(definition.form.check), name(plain.form.check));
   write("digits", definition.form.digits, plain.form.digits);
+  write("width", definition.form.width, plain.form.width);
   write("retired", definition.retired, plain.retired);
   // A name that is not UTF-8 is not valid either; it is made readable rather than thrown over.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -230,6 +237,7 @@ Result<Definition> definition_from_json(std::string_view json) {
   std::string encoding(name(definition.form.encoding));
   std::string check(name(definition.form.check));
   std::int64_t digits = 0;
+  std::int64_t width = 0;
   const auto is_there = [&](std::string_view field) { return object.contains(field); };
   if (!std::ranges::all_of(std::span(kFields).first(4), is_there) ||
       !read(object, "name", definition.name) || !read(object, "strategy", strategy) ||
@@ -239,7 +247,7 @@ Result<Definition> definition_from_json(std::string_view json) {
       !read(object, "largest_count", definition.largest_count) ||
       !read(object, "prefix", definition.form.prefix) || !read(object, "encoding", encoding) ||
       !read(object, "check", check) || !read(object, "digits", digits) ||
-      !read(object, "retired", definition.retired))
+      !read(object, "width", width) || !read(object, "retired", definition.retired))
     return damaged("a field is missing or of the wrong type: " + stores::shown(json));
   const Result<Strategy> known = strategy_named(strategy);
   if (!known) return newer("the strategy " + stores::shown(strategy));
@@ -253,6 +261,9 @@ Result<Definition> definition_from_json(std::string_view json) {
   if (digits != static_cast<int>(digits))
     return damaged("it has " + std::to_string(digits) + " digits");
   definition.form.digits = static_cast<int>(digits);
+  if (width != static_cast<int>(width))
+    return damaged("it has a width of " + std::to_string(width));
+  definition.form.width = static_cast<int>(width);
   if (Result<void> ok = stores::check_stored(definition); !ok) return damaged(ok.error().message);
   return definition;
 }

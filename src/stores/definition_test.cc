@@ -70,6 +70,12 @@ TEST(DefinitionTest, WritesOnlyWhatIsNotAsUsual) {
   EXPECT_EQ(
       to_json(tickets),
       R"({"name":"t","strategy":"cached","first":1,"last":99,"step":10,"encoding":"base58"})");
+  const Definition narrow{
+      .name = "w", .last = 99, .form = {.encoding = Encoding::kBase58, .width = 2}};
+  EXPECT_EQ(
+      to_json(narrow),
+      R"({"name":"w","strategy":"counter","first":1,"last":99,"encoding":"base58","width":2})");
+  EXPECT_EQ(definition_from_json(to_json(narrow)), narrow);
   EXPECT_EQ(definition_from_json(to_json(tickets)), tickets);
 }
 
@@ -163,6 +169,12 @@ TEST(DefinitionTest, TheFormHasRoomForEveryValue) {
               HasSubstr("damm"));
   EXPECT_THAT(refusal(9, {.digits = 37}), HasSubstr("36"));
   EXPECT_THAT(refusal(9, {.encoding = Encoding::kHex, .digits = 9}), HasSubstr("decimal"));
+  EXPECT_TRUE(
+      validate({.name = "a", .last = 255, .form = {.encoding = Encoding::kHex, .width = 2}}));
+  EXPECT_THAT(refusal(256, {.encoding = Encoding::kHex, .width = 2}),
+              HasSubstr("its width 2 in hex has room for values up to 255"));
+  EXPECT_THAT(refusal(9, {.encoding = Encoding::kHex, .width = 17}), HasSubstr("1 to 16"));
+  EXPECT_THAT(refusal(9, {.width = 3}), HasSubstr("decimal"));
   EXPECT_EQ(code_of(definition_from_json(
                 R"({"name":"a","strategy":"counter","first":1,"last":1000,"digits":3})")),
             Code::kDataLoss);
@@ -183,11 +195,29 @@ TEST(DefinitionTest, WhatANewerOneWroteIsUnimplemented) {
 }
 
 TEST(DefinitionTest, WhatIsDamagedIsDataLoss) {
-  for (const char* field :
-       {R"("stripes":2)", R"("stripes":true)", R"("step":-1)", R"("step":"5")", R"("key":7)",
-        R"("key":"x")", R"("largest_count":-3)", R"("largest_count":1.5)", R"("prefix":1)",
-        R"("prefix":"a b")", R"("encoding":2)", R"("check":null)", R"("digits":"9")",
-        R"("digits":4294967305)", R"("digits":-1)", R"("retired":1)", R"("retired":"true")"})
+  for (const char* field : {R"("stripes":2)",
+                            R"("stripes":true)",
+                            R"("step":-1)",
+                            R"("step":"5")",
+                            R"("key":7)",
+                            R"("key":"x")",
+                            R"("largest_count":-3)",
+                            R"("largest_count":1.5)",
+                            R"("prefix":1)",
+                            R"("prefix":"a b")",
+                            R"("encoding":2)",
+                            R"("check":null)",
+                            R"("digits":"9")",
+                            R"("digits":4294967305)",
+                            R"("digits":-1)",
+                            R"("width":2)",
+                            R"("width":"2","encoding":"hex")",
+                            R"("width":4294967298,"encoding":"hex")",
+                            R"("width":-1,"encoding":"hex")",
+                            R"("width":12,"encoding":"base62")",
+                            R"("width":1.5,"encoding":"hex")",
+                            R"("retired":1)",
+                            R"("retired":"true")"})
     EXPECT_EQ(
         code_of(definition_from_json(R"({"name":"a","strategy":"counter","first":1,"last":2,)" +
                                      std::string(field) + "}")),

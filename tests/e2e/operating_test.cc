@@ -276,12 +276,18 @@ TEST_F(Operating, DoctorJudgesSequences) {
 TEST_F(Operating, DoctorReadsStateFiles) {
   run("idmint next snowflake --worker 5");
   const Ended ended = run("idmint doctor");
+  // What makes ids here is a warning before its time ends: it goes by the layout, not by a name.
+  EXPECT_THAT(run("idmint doctor --horizon 25000d").out,
+              AllOf(ContainsRegex("warn +layout snowflake sequence-generator:"),
+                    ContainsRegex("ok +layout snowflake twitter:")));
   EXPECT_THAT(
       ended.out,
-      ContainsRegex("ok +state file snowflake-sequence-generator-5.state: worker 5, bound"));
+      ContainsRegex("ok +state file snowflake-41t10w12s-epoch-2015-01-01T00-00-00Z-5.state: worker "
+                    "5, bound"));
   EXPECT_THAT(ended.out, ContainsRegex("ok +layout snowflake sequence-generator: .* 2084-09-06"));
   EXPECT_THAT(ended.out, Not(HasSubstr("js-safe")));
-  const std::string state = "home/.local/share/idmint/snowflake-sequence-generator-5.state";
+  const std::string state =
+      "home/.local/share/idmint/snowflake-41t10w12s-epoch-2015-01-01T00-00-00Z-5.state";
   run("head -c 100 " + state + " >x; mv x " + state);
   const Ended damaged = run("idmint doctor");
   EXPECT_EQ(damaged.status, 21);
@@ -335,6 +341,20 @@ TEST_F(Operating, ApplyExtendsAndRefuses) {
   EXPECT_THAT(refused.out, ContainsRegex("refused +ULID: that is the name of a format"));
   EXPECT_THAT(refused.err, HasSubstr("2 of 3 sequences are refused, and nothing was changed"));
   EXPECT_EQ(run("idmint peek new").status, 3);
+}
+
+TEST_F(Operating, ApplyExtendsAsFarAsTheWidthGoes) {
+  const std::string apply =
+      "printf '[sequence.new]\\n[sequence.a]\\nencoding = \"hex\"\\nmax = %s\\n' ";
+  output("printf '[sequence.a]\\nencoding = \"hex\"\\nmax = 16\\n' >s.toml; idmint apply s.toml");
+  const Ended refused = run(apply + "256 >s.toml; idmint apply s.toml");
+  EXPECT_EQ(refused.status, 5);
+  EXPECT_THAT(refused.out, ContainsRegex("refused +a: .*room for values up to 255"));
+  EXPECT_EQ(run("idmint peek new").status, 3) << "looked at before anything is made";
+  EXPECT_EQ(output(apply + "255 >s.toml; idmint apply s.toml"),
+            "created    new\nextended   a: last: from 16 to 255\n");
+  EXPECT_THAT(output("idmint list --toml"), HasSubstr("encoding = \"hex\"\nwidth = 2\n"));
+  EXPECT_EQ(output("idmint next a"), "01\n");
 }
 
 TEST_F(Operating, ApplyOfWhatIsNoFileOfSequences) {

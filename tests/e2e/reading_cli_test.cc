@@ -138,6 +138,10 @@ TEST_F(Cli, BoundsThatThereAreNot) {
   refused("uuid7 --at 1969-12-31", "before 1970");
   refused("uuid7 --at 2026-01-01 --until 2026-01-01", "is empty");
   refused("uuid7 --at 2026-01-01 --layout discord", "snowflake only");
+  refused("snowflake --at 2014-12-31", "before the epoch of the Snowflake layout, 2015-01-01T");
+  refused("snowflake --at 2100-01-01",
+          "past the last one of the Snowflake layout, 2084-09-06T15:47:35.551Z");
+  refused("snowflake --at 2026-01-01 --until 2100-01-01", "Snowflake layout, 2084-09-06T");
   EXPECT_NE(run("idmint bounds ksuid --at 2000-01-01").status, 0);
 }
 
@@ -210,6 +214,41 @@ TEST_F(Cli, ConvertSaysWhatIsAmbiguousOrImpossible) {
           "base64");
 }
 
+TEST_F(Cli, ConvertKeepsThePrefixOfATypeId) {
+  const std::string convert = "idmint convert user_01h455vb4pex5vsknk084sn02q --to typeid";
+  EXPECT_EQ(output(convert), "user_01h455vb4pex5vsknk084sn02q\n");
+  EXPECT_EQ(output(convert + " --from typeid"), "user_01h455vb4pex5vsknk084sn02q\n");
+  EXPECT_EQ(output(convert + " --prefix order"), "order_01h455vb4pex5vsknk084sn02q\n");
+  EXPECT_EQ(output(convert + " --prefix ''"), "01h455vb4pex5vsknk084sn02q\n");
+  EXPECT_EQ(output(std::string("idmint convert ") + kVector + " --to typeid"),
+            "01h455vb4pex5vsknk084sn02q\n");
+  EXPECT_EQ(output("idmint convert user_01h455vb4pex5vsknk084sn02q --to base58"),
+            "1BzmjTFLHWXwiSK4y3H5iW\n")
+      << "an encoding prints what is asked for only";
+}
+
+TEST_F(Cli, ConvertPrintsIntegersInAWidth) {
+  EXPECT_EQ(output("idmint convert 12345 --to base62"), "000000003D7\n");
+  EXPECT_EQ(output("idmint convert 12345 --to base62 --width 4"), "03D7\n");
+  EXPECT_EQ(output("idmint convert 12345 --to base62 --width 4 --prefix x-"), "x-03D7\n");
+  EXPECT_EQ(output("idmint convert 03D7 --from integer:base62 --to decimal"), "12345\n");
+  EXPECT_EQ(output("idmint convert 454947766275222906 --from snowflake --to base62 --width 11"),
+            "0XbfGYCuLKE\n");
+  const auto refused = [&](const std::string& arguments, const std::string& why) {
+    const Ended ended = run("idmint convert " + arguments);
+    EXPECT_EQ(ended.status, 2) << arguments;
+    EXPECT_EQ(ended.out, "") << arguments;
+    EXPECT_THAT(ended.err, HasSubstr(why)) << arguments;
+  };
+  refused("12345 --to base62 --width 2", "give a larger --width");
+  refused("12345 --to base62 --width 12", "take 1 to 11");
+  refused("12345 --to decimal --width 9", "leave it out");
+  refused("12345 --to integer --width 9", "leave it out");
+  refused(std::string(kVector) + " --to base62 --width 9", "leave it out");
+  refused("18446744073709551615 --to hex --width 16", "no integer of a sequence");
+  refused("12345 --to base62 --width 0", "1 to 16");
+}
+
 TEST_F(Cli, ConvertReadsStandardInput) {
   EXPECT_EQ(output("idmint next uuid7 -n 3000 > ids; idmint convert - --to base62 < ids | "
                    "idmint convert - --from uuid:base62 --to uuid | cmp - ids"),
@@ -268,6 +307,52 @@ TEST_F(Cli, CheckTellsValidFromNotValid) {
   EXPECT_EQ(run("idmint check 12 --check md5").status, 2);
   EXPECT_EQ(run("idmint check 12 --encoding base58").status, 2);
   EXPECT_EQ(run("idmint check 12 --as nonsense").status, 3);
+}
+
+TEST_F(Cli, CheckReadsDigitsAsPeopleTypeThem) {
+  const auto verdicts = [&](const std::string& arguments) {
+    return run("idmint check " + arguments).out;
+  };
+  EXPECT_EQ(verdicts("'4111 1111 1111 1111' 4111-1111-1111-1111 --check luhn"),
+            "4111 1111 1111 1111: valid (digits)\n4111-1111-1111-1111: valid (digits)\n");
+  EXPECT_EQ(verdicts("'4111 1111 1111 1111' --check luhn --prefix 4111 --digits 16"),
+            "4111 1111 1111 1111: valid (digits)\n");
+  EXPECT_EQ(verdicts("2024-79927398713 --check luhn --prefix 2024-"),
+            "2024-79927398713: valid (digits)\n")
+      << "a dash of the prefix is none between groups";
+  EXPECT_THAT(verdicts("'4111 1111 1111 1112' --check luhn"), HasSubstr("it is mistyped"));
+  EXPECT_THAT(verdicts("'4111  1111 1111 1111' --check luhn"), HasSubstr("character 5 is none"));
+  EXPECT_THAT(verdicts("' 4111111111111111' --check luhn"), HasSubstr("character 1 is none"));
+  EXPECT_THAT(verdicts("'4111111111111111 ' --check luhn"), HasSubstr("character 17 is none"));
+  EXPECT_THAT(verdicts("'4111 1111 1111 1111' --check luhn --as digits"),
+              HasSubstr("character 5 is none of its digits"));
+}
+
+TEST_F(Cli, CheckReadsTheWidthOfASequence) {
+  output("idmint create codes --max 999999999 --encoding base62 --start 999999998");
+  EXPECT_EQ(output("idmint next codes -n 2"), "15ftgE\n15ftgF\n");
+  EXPECT_EQ(output("idmint check 15ftgE 15ftgF --as codes"),
+            "15ftgE: valid (integer)\n15ftgF: valid (integer)\n");
+  EXPECT_EQ(run("idmint check 000015ftgE --as codes").status, 3);
+  EXPECT_EQ(run("idmint check 15ftgG --as codes").status, 3) << "past the last value";
+  EXPECT_EQ(run("idmint check 15ftgE --as codes --width 6").status, 2);
+  EXPECT_EQ(output("idmint check 03D7 --as integer --encoding base62 --width 4"),
+            "03D7: valid (integer)\n");
+  // What is there stays as wide as it is.
+  EXPECT_EQ(output("idmint alter codes --max 56800235583"), "");
+  EXPECT_EQ(output("idmint next codes"), "15ftgG\n");
+  const Ended wider = run("idmint alter codes --max 56800235584");
+  EXPECT_EQ(wider.status, 2);
+  EXPECT_THAT(wider.err, HasSubstr("width 6 in base62 has room for values up to 56800235583"));
+  EXPECT_EQ(output("idmint create links --max 9 --encoding base62 --width 8; idmint next links; "
+                   "idmint alter links --max 1000000; idmint next links"),
+            "00000001\n00000002\n");
+}
+
+TEST_F(Cli, InspectHintsAtTheSequencesThatPrintSo) {
+  const Ended ended = run("idmint inspect INV-000001");
+  EXPECT_EQ(ended.status, 3);
+  EXPECT_THAT(ended.err, HasSubstr("idmint check ID --as SEQUENCE"));
 }
 
 TEST_F(Cli, CheckKnowsTheFormAndTheRangeOfASequence) {

@@ -33,7 +33,7 @@ _idmint() {
     words="luhn damm verhoeff mod11-10 mod97-10 mod37"
   elif [[ $previous == --layout ]]; then
     words="sequence-generator twitter discord instagram sonyflake sonyflake-v1 baidu js-safe"
-  elif [[ $previous == --at || $previous == --until || $previous == --prefix || $previous == --digits ]]; then
+  elif [[ $previous == --at || $previous == --until || $previous == --prefix || $previous == --digits || $previous == --width ]]; then
     words=""
   elif [[ $previous == --order ]]; then
     words="none per-host strict"
@@ -46,15 +46,15 @@ _idmint() {
     words="--help --json"
     case $command in
       next) words+=" -n --count --prefix --encoding --check --digits --no-leading-zeros --worker --layout --epoch --unit --run-ahead --node --domain --local-id --store" ;;
-      create) words+=" --strategy --start --max --stripes --step --largest-count --prefix --encoding --check --digits --no-leading-zeros --store" ;;
+      create) words+=" --strategy --start --max --stripes --step --largest-count --prefix --encoding --check --digits --no-leading-zeros --width --store" ;;
       raise) words+=" --past --store" ;;
       alter) words+=" --max --store" ;;
       retire) words+=" --store" ;;
       formats) words+=" --layouts" ;;
       inspect) words+=" --layout" ;;
       bounds) words+=" --at --until --layout" ;;
-      convert) words+=" --to --from --prefix --check" ;;
-      check) words+=" --as --check --prefix --encoding --digits --store" ;;
+      convert) words+=" --to --from --prefix --check --width" ;;
+      check) words+=" --as --check --prefix --encoding --digits --width --store" ;;
       name) words+=" --version" ;;
       list) words+=" --toml --store" ;;
       peek) words+=" --store" ;;

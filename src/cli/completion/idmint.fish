@@ -60,6 +60,7 @@ complete -c idmint -n '__fish_seen_subcommand_from convert check next create' -l
 complete -c idmint -n '__fish_seen_subcommand_from convert check next create' -l check -x -a 'luhn damm verhoeff mod11-10 mod97-10 mod37' -d 'Check symbols'
 complete -c idmint -n '__fish_seen_subcommand_from check next create' -l encoding -x -a 'canonical decimal hex base32 base32-lower base32hex base36 base58 base62' -d 'Their encoding'
 complete -c idmint -n '__fish_seen_subcommand_from check next create' -l digits -x -d 'How many digits'
+complete -c idmint -n '__fish_seen_subcommand_from convert check create' -l width -x -d 'How many characters of an integer'
 complete -c idmint -n '__fish_seen_subcommand_from plan' -l digits -x -d 'Exactly N decimal digits'
 complete -c idmint -n '__fish_seen_subcommand_from plan' -l bits -x -d 'At most N bits'
 complete -c idmint -n '__fish_seen_subcommand_from plan' -l count -x -d 'How many ids in all'
