@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -33,17 +34,21 @@ class DistantStore final : public Store, public CounterStore {
     std::this_thread::sleep_for(delay_);
     return there().advance(counter, count, take);
   }
-  Result<std::int64_t> raise(std::string_view counter, std::int64_t floor) override {
-    return there().raise(counter, floor);
+  Result<std::vector<std::int64_t>> raise(std::span<const std::string> counters,
+                                          std::int64_t floor) override {
+    return there().raise(counters, floor);
   }
-  Result<CounterBounds> extend(std::string_view counter, std::int64_t last) override {
-    return there().extend(counter, last);
+  Result<std::vector<CounterBounds>> extend(std::span<const std::string> counters,
+                                            std::int64_t last) override {
+    return there().extend(counters, last);
+  }
+  Result<void> close(std::span<const std::string> counters) override {
+    return there().close(counters);
   }
   Result<CounterState> peek(std::string_view counter) override { return there().peek(counter); }
   Result<std::vector<CounterState>> list(std::string_view prefix) override {
     return there().list(prefix);
   }
-  Result<void> close(std::string_view counter) override { return there().close(counter); }
 
  private:
   CounterStore& there() { return *store_.counters(); }

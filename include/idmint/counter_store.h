@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "idmint/export.h"
@@ -101,31 +102,55 @@ class IDMINT_EXPORT CounterStore {
   [[nodiscard]] virtual Result<Range> advance(std::string_view counter, std::int64_t count,
                                               Take take) = 0;
 
-  // One atomic max: afterwards nothing below `floor` is taken. Returns the next value, which is the
-  // first of the counter's values at or above `floor` or, where the counter was past that already,
-  // larger; at the end the one after the last. What a later extend() adds may be below the floor:
-  // extend first. Works on closed counters too. kNotFound: no such counter.
-  [[nodiscard]] virtual Result<std::int64_t> raise(std::string_view counter,
-                                                   std::int64_t floor) = 0;
+  // The three that follow take many counters at once, as few syncs are cheaper than many. Each
+  // counter is changed in an atomic step, all are durable before it returns, and on an error some
+  // of them may have been changed; the same call again changes the rest. They work on closed
+  // counters too. kNotFound: one is not there, and all the others are changed. kInvalidArgument:
+  // more than kMaxCounters; nothing is changed.
 
-  // One atomic max: moves the end of the bounds to `last`, or leaves it where that is not larger.
-  // Returns the bounds as they are now. Works on closed counters too. kNotFound: no such counter.
-  // kInvalidArgument: last > kLargestValue - (stride - 1); nothing is changed.
-  [[nodiscard]] virtual Result<CounterBounds> extend(std::string_view counter,
-                                                     std::int64_t last) = 0;
+  // One atomic max each: afterwards nothing below `floor` is taken. Returns the next value of each,
+  // which is the first of the counter's values at or above `floor` or, where the counter was past
+  // that already, larger; at the end the one after the last. What a later extend() adds may be
+  // below the floor: extend first.
+  [[nodiscard]] virtual Result<std::vector<std::int64_t>> raise(
+      std::span<const std::string> counters, std::int64_t floor) = 0;
+  [[nodiscard]] Result<std::int64_t> raise(std::string_view counter, std::int64_t floor) {
+    return only(raise(one(std::string(counter)), floor));
+  }
+
+  // One atomic max each: moves the end of the bounds to `last`, or leaves it where that is not
+  // larger. Returns the bounds of each as they are now. kInvalidArgument: last > kLargestValue -
+  // (stride - 1) for one of them; that one is not changed.
+  [[nodiscard]] virtual Result<std::vector<CounterBounds>> extend(
+      std::span<const std::string> counters, std::int64_t last) = 0;
+  [[nodiscard]] Result<CounterBounds> extend(std::string_view counter, std::int64_t last) {
+    return only(extend(one(std::string(counter)), last));
+  }
+
+  // Ends the counters: every later advance, by anybody, is kFailedPrecondition. Again is fine. The
+  // records stay for ever, so that no counter is made again under the name of one.
+  [[nodiscard]] virtual Result<void> close(std::span<const std::string> counters) = 0;
+  [[nodiscard]] Result<void> close(std::string_view counter) {
+    return close(one(std::string(counter)));
+  }
 
   // For people and monitoring; says nothing of what the next advance will return.
   [[nodiscard]] virtual Result<CounterState> peek(std::string_view counter) = 0;
   // All counters whose names start with `prefix`, by name.
   [[nodiscard]] virtual Result<std::vector<CounterState>> list(std::string_view prefix) = 0;
 
-  // Ends the counter: every later advance, by anybody, is kFailedPrecondition. Again is fine. The
-  // record stays for ever, so that no counter is made again under its name. kNotFound: no such
-  // counter.
-  [[nodiscard]] virtual Result<void> close(std::string_view counter) = 0;
-
  protected:
   ~CounterStore() = default;
+
+ private:
+  static std::span<const std::string> one(const std::string& counter) {
+    return std::span(&counter, 1);
+  }
+  template <class T>
+  static Result<T> only(Result<std::vector<T>> each) {
+    if (!each) return std::unexpected(std::move(each.error()));
+    return each->front();
+  }
 };
 
 }  // namespace idmint

@@ -109,7 +109,8 @@ class IDMINT_EXPORT Mint final {
   [[nodiscard]] Result<std::unique_ptr<Source>> source(std::string_view name,
                                                        const FormatOptions& options = {});
 
-  // kInvalidArgument: also a name that is a format's. Otherwise as create_sequence.
+  // kInvalidArgument: also a name that means something else to a command: that of a format, of a
+  // version of UUID, of a Snowflake layout. Otherwise as create_sequence.
   [[nodiscard]] Result<void> create(
       const Definition& definition,
       const std::function<void(std::int64_t done, std::int64_t of)>& progress = {});

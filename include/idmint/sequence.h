@@ -65,6 +65,8 @@ struct SequenceStatus {
   // Where there is one counter: what it hands out next (kPermuted: the index); above the last:
   // none.
   std::optional<std::int64_t> next;
+  // kPermuted: the value of that index, which comes next; nothing when none is left.
+  std::optional<std::int64_t> permuted;
   std::int64_t left = 0;  // values not yet taken, of counters that are not closed
   // What keeps the rest from being known or used. kDataLoss, kUnimplemented: as read (a counter is
   // gone, say). kFailedPrecondition: a retire that was cut off. kUnavailable: an extension that

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -20,11 +21,18 @@
 
 namespace idmint {
 
+enum class Access : std::uint8_t {
+  kReadWrite,
+  kReadOnly,  // every call that would change something is kPermissionDenied
+};
+
 struct StoreOptions {
   // The longest that one call waits: for another process's lock, for a server.
   std::chrono::milliseconds deadline = std::chrono::seconds{5};
   // Make the store if it is not there; otherwise that is kNotFound.
   bool create = true;
+  // Read-only never makes a store, whatever `create` is, and can do with less: see docs/stores.md.
+  Access access = Access::kReadWrite;
   Entropy* entropy = nullptr;  // for the id of a new store; null: system_entropy()
 };
 

@@ -17,6 +17,7 @@
 #include "idmint/sequence.h"
 #include "idmint/store.h"
 #include "mint/definitions_toml.h"
+#include "mint/formats.h"
 
 namespace idmint::cli {
 
@@ -45,15 +46,6 @@ Result<std::vector<Definition>> read_file(const std::string& path) {
   return definitions;
 }
 
-// In any case, as Mint::create() has it.
-bool is_name_of_format(std::string name) {
-  std::ranges::transform(name, name.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return std::ranges::any_of(Mint::formats(),
-                             [&](const Declaration& format) { return format.name == name; });
-}
-
 // Only the last value moves, and up.
 bool extends(const Definition& there, Definition wanted) {
   if (wanted.last <= there.last || there.retired || there.strategy == Strategy::kStriped ||
@@ -68,7 +60,7 @@ bool extends(const Definition& there, Definition wanted) {
 
 // What will become of it, without changing anything.
 Applied judge(Mint& mint, const Definition& wanted, const std::vector<SequenceStatus>& all) {
-  Applied applied{.name = wanted.name, .outcome = Outcome::kCreated, .text = ""};
+  Applied applied{.name = wanted.name};
   const auto refuse = [&](std::string why) {
     applied.outcome = Outcome::kRefused;
     applied.text = std::move(why);
@@ -77,8 +69,8 @@ Applied judge(Mint& mint, const Definition& wanted, const std::vector<SequenceSt
   const auto there = std::ranges::find_if(
       all, [&](const SequenceStatus& status) { return status.definition.name == wanted.name; });
   if (there == all.end()) {
-    if (is_name_of_format(wanted.name)) {
-      return refuse("that is the name of a format: choose another name");
+    if (const Result<void> free = check_sequence_name(wanted.name); !free) {
+      return refuse(free.error().message);
     }
     return applied;
   }
@@ -103,35 +95,38 @@ Applied judge(Mint& mint, const Definition& wanted, const std::vector<SequenceSt
 Result<void> carry_out(Mint& mint, const Definition& wanted, Outcome outcome) {
   if (outcome == Outcome::kCreated) return mint.create(wanted);
   if (outcome != Outcome::kExtended) return {};
-  const Result<std::string> url = mint.store_url();
-  if (!url) return std::unexpected(url.error());
-  const Result<std::unique_ptr<Store>> store = open_store(*url, {.create = false});
-  if (!store) return std::unexpected(store.error());
-  const Result<Definition> extended = extend_sequence(**store, wanted.name, wanted.last);
+  const Result<Definition> extended = mint.extend(wanted.name, wanted.last);
   if (!extended) return std::unexpected(extended.error());
   return {};
 }
 
 void print_applied(Output& out, const std::vector<Applied>& all) {
+  std::size_t width = name(Outcome::kThere, Stage::kDone).size();
+  const auto word = [](const Applied& applied) { return name(applied.outcome, applied.stage); };
+  for (const Applied& applied : all) width = std::max(width, word(applied).size());
   for (const Applied& applied : all) {
-    std::string line(name(applied.outcome));
-    line.resize(11, ' ');
+    std::string line(word(applied));
+    line.resize(width + 2, ' ');
     out.write(line + applied.name + (applied.text.empty() ? "" : ": " + applied.text) + "\n");
   }
 }
 
 }  // namespace
 
-std::string_view name(Outcome outcome) noexcept {
-  constexpr std::array<std::string_view, 4> names = {"created", "was there", "extended", "refused"};
-  return names[static_cast<std::size_t>(outcome)];
+std::string_view name(Outcome outcome, Stage stage) noexcept {
+  using Words = std::array<std::string_view, 3>;
+  constexpr std::array<Words, 5> words = {
+      Words{"would create", "created", "not created"}, Words{"was there", "was there", "was there"},
+      Words{"would extend", "extended", "not extended"}, Words{"refused", "refused", "refused"},
+      Words{"failed", "failed", "failed"}};
+  return words[static_cast<std::size_t>(outcome)][static_cast<std::size_t>(stage)];
 }
 
 Result<void> run_apply(Context& context) {
   const Arguments& arguments = context.arguments;
   const Result<std::vector<Definition>> wanted = read_file(arguments.name);
   if (!wanted) return std::unexpected(wanted.error());
-  Mint mint = open_mint(arguments);
+  Mint mint = open_mint(arguments, arguments.dry_run ? Access::kReadOnly : Access::kReadWrite);
   Result<std::vector<SequenceStatus>> all = mint.list();
   if (!all) {
     if (all.error().code != Code::kNotFound) return std::unexpected(std::move(all.error()));
@@ -141,20 +136,24 @@ Result<void> run_apply(Context& context) {
   for (const Definition& definition : *wanted) judged.push_back(judge(mint, definition, *all));
   const auto refused = std::ranges::count(judged, Outcome::kRefused, &Applied::outcome);
   const bool change = refused == 0 && !arguments.dry_run;
-  if (change) {
-    for (std::size_t i = 0; i < judged.size(); ++i) {
-      if (Result<void> done = carry_out(mint, (*wanted)[i], judged[i].outcome); !done) {
-        done.error().message += "; " + std::to_string(i) + " of " + std::to_string(judged.size()) +
-                                " sequences are as the file has them: apply it again";
-        return done;
-      }
-    }
+  Result<void> done;
+  for (std::size_t i = 0; i < judged.size() && change && done; ++i) {
+    done = carry_out(mint, (*wanted)[i], judged[i].outcome);
+    judged[i].stage = Stage::kDone;
+    if (done) continue;
+    judged[i].outcome = Outcome::kFailed;
+    done.error().message += "; " + std::to_string(i) + " of " + std::to_string(judged.size()) +
+                            " sequences are as the file has them: apply it again";
+  }
+  if (refused == 0 && arguments.dry_run) {
+    for (Applied& each : judged) each.stage = Stage::kWould;
   }
   if (arguments.json) {
-    context.out.write(json_applied(judged, change) + "\n");
+    context.out.write(json_applied(judged, change && done) + "\n");
   } else {
     print_applied(context.out, judged);
   }
+  if (!done) return done;
   if (refused != 0) {
     return std::unexpected(Error{Code::kFailedPrecondition,
                                  std::to_string(refused) + " of " + std::to_string(judged.size()) +

@@ -355,9 +355,9 @@ The strategies:
                counter
 
 With --digits N the values are all that fit N digits, from 0 on; where they come
-in order (counter, cached) from 1 on. In another encoding all have the width of
-the last value, or --width N. What is given here is kept in the store, for every
-process.
+in order (counter, cached) from 1 on. More than 18 digits want a --max. In another
+encoding all have the width of the last value, or --width N. What is given here
+is kept in the store, for every process.
 
 Examples:
   $ idmint create orders --start 1000
@@ -395,12 +395,17 @@ Examples:
   $ idmint retire old-orders
 )"},
     Command{"list", "List the sequences of a store", add_list, run_list,
-            R"(Examples:
+            R"(NEXT, FIRST and LAST are values before they are printed with prefix, check or
+encoding. What --toml prints makes, applied to another store, sequences that
+mint the same values again.
+
+Examples:
   $ idmint list
   $ idmint list --json
 )"},
     Command{"peek", "Show a sequence without taking from it", add_peek, run_peek,
-            R"(The value shown as next may be taken by somebody else before you ask for it.
+            R"(The value shown as next may be taken by somebody else before you ask for it. Of
+a permuted sequence the index says how many values came before it.
 
 Examples:
   $ idmint create orders --start 1000

@@ -46,7 +46,7 @@ Result<Standard> standard_of_sequence(const Arguments& arguments, const Form& fo
         "how the ids of a sequence are printed is settled in its definition: leave out "
         "--prefix, --encoding, --check, --digits and --width");
   }
-  Mint mint = open_mint(arguments);
+  Mint mint = open_mint(arguments, Access::kReadOnly);
   Result<SequenceStatus> status = mint.peek(arguments.ids.as);
   if (!status) return std::unexpected(std::move(status.error()));
   return Standard{

@@ -5,6 +5,7 @@
 #include "cli/output.h"
 #include "idmint/mint.h"
 #include "idmint/result.h"
+#include "idmint/store.h"
 
 namespace idmint::cli {
 
@@ -37,7 +38,8 @@ struct Context {
 [[nodiscard]] Result<void> run_version(Context& context);
 [[nodiscard]] Result<void> run_help(Context& context);
 
-// The mint that the command line asks for.
-[[nodiscard]] Mint open_mint(const Arguments& arguments);
+// The mint that the command line asks for; with kReadOnly it can do with a store that the user may
+// only read.
+[[nodiscard]] Mint open_mint(const Arguments& arguments, Access access = Access::kReadWrite);
 
 }  // namespace idmint::cli

@@ -76,7 +76,7 @@ Finding on_disk(const fs::path& folder) {
 // The store, and every sequence in it.
 Result<void> look_at_store(const Arguments& arguments, const Wanted& wanted, Instant now,
                            std::vector<Finding>& findings) {
-  Mint mint = open_mint(arguments);
+  Mint mint = open_mint(arguments, Access::kReadOnly);
   const Result<std::string> url = mint.store_url();
   if (!url) return std::unexpected(url.error());
   const std::string shown = without_password(*url);

@@ -19,13 +19,16 @@ std::string line(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+Json integer(std::optional<std::int64_t> value) { return value ? integer(*value) : Json(nullptr); }
+
 Json sequence(const SequenceStatus& status) {
   return {{"name", status.definition.name},
           {"strategy", name(status.definition.strategy)},
           {"guarantee", name(guarantee(status.definition.strategy))},
           {"first", integer(status.definition.first)},
           {"last", integer(status.definition.last)},
-          {"next", status.next ? integer(*status.next) : Json(nullptr)},
+          {"next", integer(next_value(status))},
+          {"index", integer(next_index(status))},
           {"left", integer(status.left)},
           {"state", state_name(status)}};
 }
@@ -176,7 +179,8 @@ std::string json_findings(Health worst, std::span<const Finding> findings) {
 std::string json_applied(std::span<const Applied> applied, bool changed) {
   Json all = Json::array();
   for (const Applied& each : applied) {
-    all.push_back({{"name", each.name}, {"outcome", name(each.outcome)}, {"text", each.text}});
+    all.push_back(
+        {{"name", each.name}, {"outcome", name(each.outcome, each.stage)}, {"text", each.text}});
   }
   return line({{"carried_out", changed}, {"sequences", all}});
 }

@@ -66,16 +66,7 @@ Result<void> run_next(Context& context) {
   Output& out = context.out;
   Mint mint = open_mint(arguments);
   const Result<std::unique_ptr<Source>> source = mint.source(arguments.name, arguments.format);
-  if (!source) {
-    Error error = source.error();
-    if (error.code == Code::kNotFound && (arguments.name == "uuid3" || arguments.name == "uuid5")) {
-      error.message = "\"" + arguments.name +
-                      "\" is the UUID of a name, and is not minted: idmint name NAMESPACE TEXT "
-                      "--version " +
-                      arguments.name.back();
-    }
-    return std::unexpected(std::move(error));
-  }
+  if (!source) return std::unexpected(source.error());
   const Declaration& declaration = (*source)->declaration();
   const bool durable = declaration.guarantee >= Guarantee::kUnique;
 

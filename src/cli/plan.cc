@@ -656,7 +656,11 @@ constexpr std::array kRules = {
 // ---- commands
 
 std::string width_options(const Needs& needs) {
-  if (needs.digits) return " --digits " + std::to_string(*needs.digits);
+  if (needs.digits) {
+    // Of more, create wants to be told how far the values go; these are nearly all there are.
+    return " --digits " + std::to_string(*needs.digits) +
+           (*needs.digits > kMostDigits ? " --max 9000000000000000000" : "");
+  }
   if (needs.bits && *needs.bits < 63) {
     return " --max " + std::to_string((std::uint64_t{1} << *needs.bits) - 1);
   }

@@ -1,8 +1,11 @@
 // create, raise, alter, retire, list, peek: the sequences of a store.
 #include <unistd.h>
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cli/commands.h"
 #include "cli/json.h"
@@ -13,9 +16,10 @@
 
 namespace idmint::cli {
 
-Mint open_mint(const Arguments& arguments) {
+Mint open_mint(const Arguments& arguments, Access access) {
   MintOptions options;
   options.store = arguments.store;
+  options.store_options.access = access;
   options.notice = [json = arguments.json](std::string_view text) { report_notice(text, json); };
   return Mint(std::move(options));
 }
@@ -74,8 +78,8 @@ Result<void> run_raise(Context& context) {
   const Result<Raised> raised = mint.raise(arguments.name, arguments.value);
   if (!raised) return std::unexpected(raised.error());
   return tell(context, mint,
-              arguments.name + " goes on at " + std::to_string(raised->next) + "; " +
-                  std::to_string(raised->skipped) + " values were skipped");
+              arguments.name + " was raised: " + std::to_string(raised->skipped) +
+                  " values were passed over");
 }
 
 Result<void> run_alter(Context& context) {
@@ -93,8 +97,17 @@ Result<void> run_retire(Context& context) {
   return tell(context, mint, arguments.name + " is retired: no value comes from it any more");
 }
 
+namespace {
+
+std::string or_dash(std::optional<std::int64_t> value) {
+  return value ? std::to_string(*value) : "-";
+}
+
+}  // namespace
+
 Result<void> run_list(Context& context) {
-  const Result<std::vector<SequenceStatus>> all = open_mint(context.arguments).list();
+  const Result<std::vector<SequenceStatus>> all =
+      open_mint(context.arguments, Access::kReadOnly).list();
   if (!all) return std::unexpected(all.error());
   if (context.arguments.toml) {
     std::vector<Definition> definitions;
@@ -112,16 +125,18 @@ Result<void> run_list(Context& context) {
     return {};
   }
   if (all->empty()) {
-    report_notice("no sequence yet: make one with idmint create NAME", false);
+    const std::string& store = context.arguments.store;
+    report_notice("no sequence yet: make one with idmint create NAME" +
+                      (store.empty() ? "" : " in the same store, " + without_password(store)),
+                  false);
     return {};
   }
   std::vector<Row> rows;
   for (const SequenceStatus& status : *all) {
     rows.push_back({status.definition.name, std::string(name(status.definition.strategy)),
                     std::string(name(guarantee(status.definition.strategy))),
-                    status.next ? std::to_string(*status.next) : "-",
-                    std::to_string(status.definition.first), std::to_string(status.definition.last),
-                    std::string(state_name(status))});
+                    or_dash(next_value(status)), std::to_string(status.definition.first),
+                    std::to_string(status.definition.last), std::string(state_name(status))});
   }
   print_table(context.out,
               {{"NAME"},
@@ -136,7 +151,7 @@ Result<void> run_list(Context& context) {
 }
 
 Result<void> run_peek(Context& context) {
-  Mint mint = open_mint(context.arguments);
+  Mint mint = open_mint(context.arguments, Access::kReadOnly);
   const Result<SequenceStatus> status = mint.peek(context.arguments.name);
   if (!status) return std::unexpected(status.error());
   const Result<std::string> store = mint.store_url();
@@ -146,16 +161,16 @@ Result<void> run_peek(Context& context) {
     return {};
   }
   const Definition& definition = status->definition;
-  const auto& next = status->next;
-  print_table(context.out, {{"SEQUENCE"}, {definition.name}},
-              {{"strategy", std::string(name(definition.strategy))},
-               {"guarantee", std::string(name(guarantee(definition.strategy)))},
-               {"first", std::to_string(definition.first)},
-               {"last", std::to_string(definition.last)},
-               {"next", next ? std::to_string(*next) : "-"},
-               {"left", std::to_string(status->left)},
-               {"state", std::string(state_name(*status))},
-               {"store", without_password(*store)}});
+  std::vector<Row> rows = {{"strategy", std::string(name(definition.strategy))},
+                           {"guarantee", std::string(name(guarantee(definition.strategy)))},
+                           {"first", std::to_string(definition.first)},
+                           {"last", std::to_string(definition.last)},
+                           {"next", or_dash(next_value(*status))}};
+  if (const auto index = next_index(*status)) rows.push_back({"index", std::to_string(*index)});
+  rows.push_back({"left", std::to_string(status->left)});
+  rows.push_back({"state", std::string(state_name(*status))});
+  rows.push_back({"store", without_password(*store)});
+  print_table(context.out, {{"SEQUENCE"}, {definition.name}}, rows);
   return {};
 }
 

@@ -154,9 +154,14 @@ std::string to_toml(std::span<const Definition> definitions) {
   std::string text;
   for (const Definition& definition : definitions) {
     if (definition.retired) continue;
+    if (text.empty()) {
+      text =
+          "# A sequence is of one store. Applied to another, each of these begins anew there, and "
+          "the\n# same values come again.\n\n";
+    }
     const bool dotted = definition.name.find('.') != std::string::npos;
     const std::string mark(dotted ? 1 : 0, '"');
-    text += text.empty() ? "[sequence." : "\n[sequence.";
+    text += text.ends_with("\n\n") ? "[sequence." : "\n[sequence.";
     text.append(mark).append(definition.name).append(mark).append("]\n");
     const auto write_text = [&](std::string_view key, std::string_view value) {
       text += std::string(key) + " = \"" + std::string(value) + "\"\n";  // never " or a backslash
@@ -173,7 +178,10 @@ std::string to_toml(std::span<const Definition> definitions) {
       write("largest_count", definition.largest_count);
     }
     if (definition.form.digits != 0) write("digits", definition.form.digits);
-    if (!definition.key.empty()) write_text("key", definition.key);
+    if (!definition.key.empty()) {
+      text += "# In another store this key gives the same values again: leave it out there.\n";
+      write_text("key", definition.key);
+    }
     if (!definition.form.prefix.empty()) write_text("prefix", definition.form.prefix);
     if (definition.form.encoding != Encoding::kCanonical) {
       write_text("encoding", name(definition.form.encoding));

@@ -56,6 +56,20 @@ TEST(DefinitionsToml, ChecksAndPrefixesTakeDigits) {
   EXPECT_EQ(read->front().form.check, Check::kLuhn);
 }
 
+TEST(DefinitionsToml, DigitsThatAnIntegerCannotFillWantAnEnd) {
+  EXPECT_EQ(definitions_from_toml("[sequence.a]\ndigits = 18\n")->front().last,
+            999'999'999'999'999'999);
+  EXPECT_THAT(refusal("[sequence.a]\ndigits = 19\n"), HasSubstr("give digits 18 at most"));
+  EXPECT_THAT(refusal("[sequence.a]\ndigits = 24\nprefix = '42'\ncheck = 'luhn'\n"),
+              HasSubstr("give digits 21 at most"));
+  const auto padded = definitions_from_toml("[sequence.a]\ndigits = 20\nmax = 5000\n");
+  ASSERT_TRUE(padded) << padded.error().message;
+  EXPECT_EQ(padded->front().last, 5000);
+  EXPECT_THAT(refusal("[sequence.a]\ndigits = 12\nencoding = 'base58'\n"),
+              HasSubstr("leave out digits (in base58 every value has 11 characters)"));
+  EXPECT_TRUE(definitions_from_toml("[sequence.a]\ndigits = 12\nencoding = 'decimal'\n"));
+}
+
 TEST(DefinitionsToml, ErrorsNameTheLine) {
   EXPECT_THAT(refusal("[sequence.a]\nstart = 5\ncolour = 7\n"),
               StartsWith("line 3: there is no key \"colour\": use one of start, max"));
@@ -99,6 +113,9 @@ TEST(DefinitionsToml, WhatIsWrittenReadsAsTheSame) {
   const auto read = definitions_from_toml(text);
   ASSERT_TRUE(read) << read.error().message << "\n" << text;
   EXPECT_EQ(*read, all);
+  EXPECT_THAT(text, StartsWith("# A sequence is of one store."));
+  EXPECT_THAT(text, HasSubstr("\n# In another store this key gives the same values again: leave it "
+                              "out there.\nkey = \"0123"));
   Definition retired{.name = "old"};
   retired.retired = true;
   EXPECT_EQ(to_toml(std::vector{retired}), "");

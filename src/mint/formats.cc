@@ -468,6 +468,41 @@ constexpr std::array kFormats = {
            kForm | kDigits, open_digits},
 };
 
+// Names that are taken although nothing of theirs is minted, and what to do instead.
+struct Reserved {
+  std::string_view name;
+  std::string_view what;
+  std::string_view instead;
+};
+constexpr std::string_view kSayWhich = "say which: uuid4 (random) or uuid7 (in order of time)";
+constexpr std::string_view kOneValue = "it is one value, and not minted: take uuid4 or uuid7";
+constexpr std::string_view kOfTime = "idmint inspect reads it, and nothing mints it";
+constexpr std::array kReserved = {
+    Reserved{"uuid", "of UUIDs of all versions", kSayWhich},
+    Reserved{"guid", "of UUIDs of all versions", kSayWhich},
+    Reserved{"uuid3", "of a version of UUID",
+             "it is the UUID of a name: idmint name NAMESPACE TEXT --version 3"},
+    Reserved{"uuid5", "of a version of UUID",
+             "it is the UUID of a name: idmint name NAMESPACE TEXT --version 5"},
+    Reserved{"uuid8", "of a version of UUID",
+             "its bits are up to who makes it, and not minted: take uuid4 or uuid7"},
+    Reserved{"nil", "of a UUID", kOneValue},
+    Reserved{"max", "of a UUID", kOneValue},
+    Reserved{"uuid-nil", "of a UUID", kOneValue},
+    Reserved{"uuid-max", "of a UUID", kOneValue},
+    Reserved{"integer", "of the values of all sequences",
+             "make a sequence: idmint create orders, then idmint next orders"},
+    Reserved{"unix-seconds", "of a time", kOfTime},
+    Reserved{"unix-milliseconds", "of a time", kOfTime},
+    Reserved{"unix-microseconds", "of a time", kOfTime},
+    Reserved{"unix-nanoseconds", "of a time", kOfTime},
+};
+
+bool is_preset(std::string_view name) {
+  return std::ranges::find(snowflake_presets(), name, &SnowflakePreset::name) !=
+         snowflake_presets().end();
+}
+
 const Format* find_format(std::string_view name) noexcept {
   const auto* const found = std::ranges::find(kFormats, name, &Format::name);
   return found == kFormats.end() ? nullptr : found;
@@ -488,6 +523,40 @@ std::string in_file_names(const SnowflakeLayout& layout) {
 }
 
 bool is_format(std::string_view name) noexcept { return find_format(name) != nullptr; }
+
+std::string lower_case(std::string_view name) {
+  std::string lower(name);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lower;
+}
+
+Result<void> check_sequence_name(std::string_view name) {
+  const std::string lower = lower_case(name);
+  const auto* const reserved = std::ranges::find(kReserved, lower, &Reserved::name);
+  std::string what;
+  if (is_format(lower)) {
+    what = "of a format";
+  } else if (is_preset(lower)) {
+    what = "of a Snowflake layout";
+  } else if (reserved != kReserved.end()) {
+    what = reserved->what;
+  } else {
+    return {};
+  }
+  return fail(Code::kInvalidArgument, "\"" + std::string(name) + "\" is the name " + what +
+                                          ", so no sequence can have it: choose another name");
+}
+
+std::string hint_for(std::string_view name) {
+  const std::string lower = lower_case(name);
+  if (is_preset(lower)) {
+    return "it is a layout of snowflake: idmint next snowflake --layout " + lower + " --worker W";
+  }
+  const auto* const reserved = std::ranges::find(kReserved, lower, &Reserved::name);
+  return reserved == kReserved.end() ? std::string() : std::string(reserved->instead);
+}
 
 Result<std::unique_ptr<Source>> open_format(std::string_view name, const FormatOptions& options,
                                             const MintOptions& mint) {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "idmint/export.h"
 #include "idmint/mint.h"
 #include "idmint/result.h"
 #include "idmint/snowflake.h"
@@ -20,6 +21,16 @@ namespace idmint {
 // layouts only, and never a preset's name, as a preset that comes later must not part a layout from
 // what it minted.
 [[nodiscard]] std::string in_file_names(const SnowflakeLayout& layout);
+
+// Of ASCII.
+[[nodiscard]] std::string lower_case(std::string_view name);
+
+// kInvalidArgument: no sequence can have the name, in any case of its letters, as it means
+// something else to some command. The one list of such names.
+[[nodiscard]] IDMINT_EXPORT Result<void> check_sequence_name(std::string_view name);
+// What to do for who asks for a source of a name that is neither a format's nor a sequence's, but
+// stands for something else; empty where it does not.
+[[nodiscard]] std::string hint_for(std::string_view name);
 
 // As Mint::source. REQUIRES: is_format(name).
 [[nodiscard]] Result<std::unique_ptr<Source>> open_format(std::string_view name,

@@ -17,14 +17,6 @@ std::unexpected<Error> fail(Code code, std::string message) {
   return std::unexpected(Error{code, std::move(message)});
 }
 
-std::string lower_case(std::string_view name) {
-  std::string lower(name);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return lower;
-}
-
 // ---- sequences
 
 class SequenceSource final : public Source {
@@ -83,7 +75,7 @@ std::string close_matches(std::string_view name, const std::vector<std::string>&
   std::size_t nearest = 1 + name.size() / 4;
   for (const std::string& candidate : known) {
     const std::size_t distance = edit_distance(lower_case(name), lower_case(candidate));
-    if (distance > nearest) continue;
+    if (distance > nearest || distance >= candidate.size()) continue;
     if (distance < nearest) matches.clear();
     nearest = distance;
     matches += (matches.empty() ? "" : " or ") + candidate;
@@ -133,7 +125,8 @@ struct Mint::State {
     const Result<std::string> where = url();
     if (!where) return std::unexpected(where.error());
     StoreOptions store_options = options.store_options;
-    store_options.create = make && store_options.create;
+    store_options.create =
+        make && store_options.create && store_options.access == Access::kReadWrite;
     if (store_options.entropy == nullptr) store_options.entropy = options.entropy;
     if (store_options.create && options.store.empty()) {
       const Result<std::filesystem::path> data = data_folder();
@@ -169,10 +162,12 @@ struct Mint::State {
   template <class Act>
   auto on_sequence(std::string_view name, Act act) -> decltype(act(std::declval<Store&>()));
 
-  // kNotFound for a name that is neither a format nor a sequence.
-  Error unknown(std::string_view name) {
+  // kNotFound for a name that is neither a format nor a sequence. `minting`: a format would do.
+  Error unknown(std::string_view name, bool minting) {
     std::vector<std::string> known;
-    for (const Declaration& format : format_declarations()) known.push_back(format.name);
+    if (minting) {
+      for (const Declaration& format : format_declarations()) known.push_back(format.name);
+    }
     const Result<std::shared_ptr<Store>> opened = open(false);
     if (opened && (*opened)->catalog() != nullptr) {
       if (const auto definitions = (*opened)->catalog()->list()) {
@@ -180,19 +175,33 @@ struct Mint::State {
       }
     }
     const Result<std::string> where = url();
-    std::string message = "there is no format and no sequence " + quoted_start(name);
-    if (!opened && opened.error().code == Code::kNotFound && !options.store.empty()) {
+    std::string message =
+        std::string(minting ? "there is no format and no sequence " : "there is no sequence ") +
+        quoted_start(name);
+    const bool no_store = !opened && opened.error().code == Code::kNotFound;
+    const bool in_memory = where && where->starts_with("memory:");
+    if (in_memory) {
+      message += " in memory:, which is empty at first and gone with the process";
+    } else if (no_store && !options.store.empty()) {
       // The store's own words, without its advice.
       message += ", and " + opened.error().message.substr(0, opened.error().message.find("; "));
     } else if (where) {
       message += " in " + *where;
     }
-    if (const std::string meant = close_matches(name, known); !meant.empty()) {
+    if (const std::string hint = minting ? hint_for(name) : ""; !hint.empty()) {
+      message += ": " + hint;
+    } else if (const std::string meant = close_matches(name, known); !meant.empty()) {
       message += ": did you mean " + meant + "?";
-    } else if (validate(Definition{.name = std::string(name)})) {
-      message += ": to make the sequence: idmint create " + std::string(name) + store_option();
+    } else if (minting && validate(Definition{.name = std::string(name)})) {
+      message += ": to make the sequence" + std::string(in_memory ? " in a store that stays" : "") +
+                 ": idmint create " + std::string(name) +
+                 (in_memory ? " --store sqlite:ids.db" : store_option());
+    } else if (in_memory || (no_store && !options.store.empty())) {
+      message += minting ? ": to see the formats: idmint formats"
+                         : ": give the store that has it with --store";
     } else {
-      message += ": to see what there is: idmint formats, idmint list" + store_option();
+      message += ": to see what there is: " + std::string(minting ? "idmint formats, " : "") +
+                 "idmint list" + store_option();
     }
     return {Code::kNotFound, std::move(message)};
   }
@@ -208,11 +217,11 @@ std::vector<Declaration> Mint::formats() { return format_declarations(); }
 Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const FormatOptions& options) {
   if (is_format(name)) return open_format(name, options, state_->options);
   if (!validate(Definition{.name = std::string(name)})) {
-    return std::unexpected(state_->unknown(name));
+    return std::unexpected(state_->unknown(name, true));
   }
   Result<std::shared_ptr<Store>> store = state_->open(false);
   if (!store) {
-    if (store.error().code == Code::kNotFound) return std::unexpected(state_->unknown(name));
+    if (store.error().code == Code::kNotFound) return std::unexpected(state_->unknown(name, true));
     return std::unexpected(std::move(store.error()));
   }
   if (options != FormatOptions{}) {
@@ -225,7 +234,8 @@ Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const Format
                                          .entropy = state_->options.entropy};
   Result<std::unique_ptr<Sequence>> sequence = open_sequence(**store, name, sequence_options);
   if (!sequence) {
-    if (sequence.error().code == Code::kNotFound) return std::unexpected(state_->unknown(name));
+    if (sequence.error().code == Code::kNotFound)
+      return std::unexpected(state_->unknown(name, true));
     return std::unexpected(std::move(sequence.error()));
   }
   return std::make_unique<SequenceSource>(*std::move(store), *std::move(sequence));
@@ -233,12 +243,7 @@ Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const Format
 
 Result<void> Mint::create(const Definition& definition,
                           const std::function<void(std::int64_t done, std::int64_t of)>& progress) {
-  // In any case: "ULID" beside "ulid" would be taken for it.
-  if (is_format(lower_case(definition.name))) {
-    return fail(Code::kInvalidArgument, "\"" + definition.name +
-                                            "\" is the name of a format, so no sequence can have "
-                                            "it: choose another name");
-  }
+  if (Result<void> free = check_sequence_name(definition.name); !free) return free;
   if (Result<void> valid = validate(definition); !valid) return valid;
   const Result<std::shared_ptr<Store>> store = state_->open(true);
   if (!store) return std::unexpected(store.error());
@@ -258,11 +263,11 @@ auto Mint::State::on_sequence(std::string_view name, Act act)
   }
   const Result<std::shared_ptr<Store>> opened = open(false);
   if (!opened) {
-    if (opened.error().code == Code::kNotFound) return std::unexpected(unknown(name));
+    if (opened.error().code == Code::kNotFound) return std::unexpected(unknown(name, false));
     return std::unexpected(opened.error());
   }
   auto done = act(**opened);
-  if (!done && done.error().code == Code::kNotFound) return std::unexpected(unknown(name));
+  if (!done && done.error().code == Code::kNotFound) return std::unexpected(unknown(name, false));
   return done;
 }
 

@@ -270,6 +270,21 @@ TEST_F(MintTest, NamesOfFormatsAreTaken) {
   for (const Declaration& format : Mint::formats()) {
     EXPECT_EQ(mint.create({.name = format.name}).error().code, Code::kInvalidArgument);
   }
+  // What other commands take, or print, as the name of a format or a layout.
+  for (const std::string name :
+       {"uuid", "guid", "UUID", "uuid3", "uuid5", "uuid8", "nil", "max", "uuid-nil", "uuid-max",
+        "integer", "Integer", "ULID", "unix-seconds", "unix-milliseconds", "unix-microseconds",
+        "unix-nanoseconds"}) {
+    const auto refused = mint.create({.name = name});
+    ASSERT_FALSE(refused) << name;
+    EXPECT_EQ(refused.error().code, Code::kInvalidArgument) << name;
+    EXPECT_THAT(refused.error().message, HasSubstr("choose another name")) << name;
+  }
+  for (const SnowflakePreset& preset : snowflake_presets()) {
+    EXPECT_EQ(mint.create({.name = std::string(preset.name)}).error().code, Code::kInvalidArgument)
+        << preset.name;
+  }
+  EXPECT_TRUE(mint.create({.name = "maximum"}));
   EXPECT_EQ(mint.peek("uuid7").error().code, Code::kInvalidArgument);
 }
 
@@ -282,13 +297,48 @@ TEST_F(MintTest, UnknownNamesAreToldWithWhatIsNear) {
     return source.error().message;
   };
   EXPECT_THAT(message("invocies"), HasSubstr("did you mean invoices?"));
-  EXPECT_THAT(message("uuid8"),
+  EXPECT_THAT(message("uuid9"),
               HasSubstr("did you mean uuid1 or uuid2 or uuid4 or uuid6 or uuid7?"));
   EXPECT_THAT(message("customers"), Not(HasSubstr("did you mean")));
-  EXPECT_THAT(message("customers"), HasSubstr("idmint create customers"));
+  EXPECT_THAT(message("customers"), HasSubstr("gone with the process"));
+  EXPECT_THAT(message("customers"), HasSubstr("idmint create customers --store sqlite:ids.db"));
   EXPECT_THAT(message("no name"), Not(HasSubstr("idmint create")));
-  EXPECT_THAT(message(std::string(100'000, 'x')), HasSubstr("idmint list"));
-  EXPECT_EQ(mint.peek("customers").error().code, Code::kNotFound);
+  EXPECT_THAT(message(std::string(100'000, 'x')), HasSubstr("idmint formats"));
+}
+
+TEST_F(MintTest, AMissingSequenceIsNotMadeToBeChanged) {
+  MintOptions sqlite = options();
+  sqlite.store = "sqlite:" + (folder_ / "ids.db").string();
+  Mint mint(sqlite);
+  const auto messages = [&](std::string_view name) {
+    const std::vector<Error> errors = {mint.peek(name).error(), mint.raise(name, 5).error(),
+                                       mint.extend(name, 5).error(), mint.retire(name).error()};
+    for (const Error& error : errors) {
+      EXPECT_EQ(error.code, Code::kNotFound);
+      EXPECT_EQ(error.message, errors[0].message);
+    }
+    return errors[0].message;
+  };
+  EXPECT_THAT(messages("orders"), HasSubstr("no store at"));
+  EXPECT_THAT(messages("orders"), HasSubstr("with --store"));
+  ASSERT_TRUE(mint.create({.name = "orders"}));
+  EXPECT_THAT(messages("oders"), HasSubstr("did you mean orders?"));
+  EXPECT_THAT(messages("customers"), StartsWith("there is no sequence \"customers\" in sqlite:"));
+  EXPECT_THAT(messages("customers"), HasSubstr("idmint list --store sqlite:"));
+  EXPECT_THAT(messages("customers"), Not(HasSubstr("create")));
+  EXPECT_THAT(messages("uuid9"), Not(HasSubstr("did you mean"))) << "none of them is a sequence";
+}
+
+TEST_F(MintTest, NamesThatStandForSomethingElseAreExplained) {
+  Mint mint(options());
+  const auto message = [&](std::string_view name) { return mint.source(name).error().message; };
+  EXPECT_THAT(message("guid"), HasSubstr("uuid4 (random) or uuid7 (in order of time)"));
+  EXPECT_THAT(message("uuid"), HasSubstr("uuid4 (random) or uuid7 (in order of time)"));
+  EXPECT_THAT(message("uuid3"), HasSubstr("idmint name NAMESPACE TEXT --version 3"));
+  EXPECT_THAT(message("uuid5"), HasSubstr("idmint name NAMESPACE TEXT --version 5"));
+  EXPECT_THAT(message("nil"), HasSubstr("not minted"));
+  EXPECT_THAT(message("integer"), HasSubstr("idmint create orders"));
+  EXPECT_THAT(message("twitter"), HasSubstr("idmint next snowflake --layout twitter"));
 }
 
 TEST_F(MintTest, OnlyCreateMakesAStore) {

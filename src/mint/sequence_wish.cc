@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "idmint/check_symbol.h"
 #include "idmint/digits.h"
+#include "idmint/encoding.h"
 
 namespace idmint {
 
@@ -22,6 +24,16 @@ std::int64_t smallest_as_long_as(std::int64_t number) {
   std::int64_t power = 1;
   while (power <= number / 10) power *= 10;
   return power;
+}
+
+// All numbers of so many digits fit an integer.
+constexpr int kFullDigits = 18;
+
+// The digits that are left for the value.
+int room_in(const Form& form) {
+  const auto in_prefix =
+      std::ranges::count_if(form.prefix, [](char c) { return c >= '0' && c <= '9'; });
+  return form.digits - static_cast<int>(in_prefix) - static_cast<int>(check_width(form.check));
 }
 
 std::int64_t last_of(const Definition& definition) {
@@ -74,11 +86,24 @@ Result<Definition> definition_of(const SequenceWish& wish) {
                   ": give how many characters the encoding prints");
   }
   form.width = static_cast<int>(wish.width.value_or(0));
+  if (wish.digits && form.encoding != Encoding::kCanonical && form.encoding != Encoding::kDecimal) {
+    return refuse(
+        "digits counts decimal digits, and " + std::string(name(form.encoding)) +
+        " has others: leave out the encoding; or give width, how many characters it is to "
+        "print, in place of digits");
+  }
   if (wish.no_leading_zeros && !wish.digits) {
     return refuse("without a number of digits there are no leading zeros to leave out: say digits");
   }
   if (Result<void> valid = validate(form, "integer"); !valid) {
     return std::unexpected(std::move(valid.error()));
+  }
+  if (wish.digits && !wish.max && room_in(form) > kFullDigits) {
+    return refuse("not all numbers of " + std::to_string(room_in(form)) +
+                  " digits can be values, of which the largest is " +
+                  std::to_string(kLargestValue) + ": give digits " +
+                  std::to_string(form.digits - room_in(form) + kFullDigits) +
+                  " at most, or say with max how far the values go");
   }
   definition.last = wish.max ? *wish.max : last_of(definition);
   if (wish.start) {

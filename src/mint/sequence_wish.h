@@ -31,7 +31,8 @@ struct SequenceWish {
 
 // Valid. What is not said follows from the rest:
 //   - With stripes the strategy is striped, otherwise counter.
-//   - The last value is the largest that the digits, the width or an integer have room for.
+//   - The last value is the largest that the digits, the width or an integer have room for. Digits
+//     that have room for more than an integer has are refused.
 //   - The first is 1; with digits, where values come in no order, it is 0; without leading zeros
 //   the
 //     smallest number that has none (a prefix with digits has the first digit itself).

@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
+#include "idmint/form.h"
 #include "idmint/sequence.h"
+#include "sequences/permutation.h"
 #include "sequences/strategies.h"
 
 namespace idmint {
@@ -60,20 +63,34 @@ std::string differences(const Definition& there, const Definition& here) {
   return text;
 }
 
-Error is_retired(const Store& store, std::string_view name) {
-  return error_at(store, Code::kFailedPrecondition, name,
-                  "it is retired, and its name is not given again; use another");
+// `so`: what follows for who asked.
+Error is_retired(const Store& store, std::string_view name, std::string_view so) {
+  return error_at(store, Code::kFailedPrecondition, name, "it is retired, " + std::string(so));
+}
+
+// Whether values stay what they are when more come after the last.
+bool has_movable_end(const Definition& definition) {
+  return definition.strategy != Strategy::kStriped && definition.strategy != Strategy::kPermuted;
 }
 
 // A key or a width that was left open is whatever is there.
 Result<void> must_agree(const Store& store, const Definition& there, Definition here) {
-  if (there.retired && !here.retired) return std::unexpected(is_retired(store, here.name));
+  if (there.retired && !here.retired) {
+    return std::unexpected(
+        is_retired(store, here.name, "and its name is not given again; use another"));
+  }
   if (here.key.empty()) here.key = there.key;
   if (here.form.width == 0) here.form.width = there.form.width;
   if (there == here) return {};
-  return std::unexpected(error_at(store, Code::kFailedPrecondition, here.name,
-                                  "defined otherwise already: " + differences(there, here) +
-                                      "; use it as it is, or choose another name"));
+  Definition moved = there;
+  moved.last = here.last;
+  const bool goes_on = moved == here && here.last > there.last && has_movable_end(there);
+  return std::unexpected(
+      error_at(store, Code::kFailedPrecondition, here.name,
+               "defined otherwise already: " + differences(there, here) +
+                   (goes_on ? "; move its end up: idmint alter " + here.name + " --max " +
+                                  std::to_string(here.last)
+                            : std::string("; use it as it is, or choose another name"))));
 }
 
 std::string draw_key(Entropy& entropy) {
@@ -88,10 +105,23 @@ std::string draw_key(Entropy& entropy) {
   return key;
 }
 
+// Counters in one call to the store: few syncs for many, and others get their turn in between.
+constexpr std::int64_t kAtOnce = 5000;
+static_assert(kAtOnce <= CounterStore::kMaxCounters);
+
+// What `change` says of all `names`, so many at a time.
+Result<void> in_batches(std::span<const std::string> names,
+                        const std::function<Result<void>(std::span<const std::string>)>& change) {
+  while (!names.empty()) {
+    const auto batch = names.first(std::min<std::size_t>(names.size(), kAtOnce));
+    if (Result<void> changed = change(batch); !changed) return changed;
+    names = names.subspan(batch.size());
+  }
+  return {};
+}
+
 Result<void> make_counters(Store& store, const Definition& definition,
                            const std::function<void(std::int64_t, std::int64_t)>& progress) {
-  constexpr std::int64_t kAtOnce = 5000;
-  static_assert(kAtOnce <= CounterStore::kMaxCounters);
   const std::int64_t count = counter_count(definition);
   std::vector<NewCounter> batch;
   for (std::int64_t k = 0; k < count;) {
@@ -117,14 +147,22 @@ Result<void> must_be_there(Store& store, const Definition& definition) {
 // Moves the ends that lie below the definition's.
 Result<void> extend_counters(Store& store, const Definition& definition,
                              std::vector<CounterState>& counters) {
+  // Those that can be extended end together: see counter_of().
+  std::vector<std::string> names;
+  std::vector<CounterState*> states;
   for (std::size_t k = 0; k < counters.size(); ++k) {
-    const std::int64_t last = counter_of(definition, static_cast<std::int64_t>(k)).bounds.last;
-    if (counters[k].bounds.last >= last) continue;
-    Result<CounterBounds> bounds = store.counters()->extend(counters[k].name, last);
-    if (!bounds) return std::unexpected(std::move(bounds.error()));
-    counters[k].bounds = *bounds;
+    if (counters[k].bounds.last >= counter_of(definition, static_cast<std::int64_t>(k)).bounds.last)
+      continue;
+    names.push_back(counters[k].name);
+    states.push_back(&counters[k]);
   }
-  return {};
+  auto state = states.begin();
+  return in_batches(names, [&](std::span<const std::string> batch) -> Result<void> {
+    const auto bounds = store.counters()->extend(batch, definition.last);
+    if (!bounds) return std::unexpected(bounds.error());
+    for (const CounterBounds& each : *bounds) (*state++)->bounds = each;
+    return {};
+  });
 }
 
 }  // namespace
@@ -178,7 +216,10 @@ Result<Raised> raise_defined(Store& store, const Definition& definition, std::in
   const auto refuse = [&](Code code, const std::string& what) {
     return std::unexpected(error_at(store, code, name, what));
   };
-  if (definition.retired) return std::unexpected(is_retired(store, name));
+  if (definition.retired) {
+    return std::unexpected(is_retired(
+        store, name, "so no value comes from it any more, and there is nothing to raise"));
+  }
   if (definition.strategy == Strategy::kRandom)
     return refuse(Code::kInvalidArgument,
                   "its values come in no order, so it cannot be raised past one; its claims keep "
@@ -186,10 +227,13 @@ Result<Raised> raise_defined(Store& store, const Definition& definition, std::in
   const bool by_index = definition.strategy == Strategy::kPermuted;
   const std::int64_t most = by_index ? definition.last - definition.first + 1 : definition.last;
   if (past > most)
-    return refuse(Code::kOutOfRange, "it cannot be raised past " + std::to_string(past) +
-                                         (by_index ? " values: it has " : ": it ends at ") +
-                                         std::to_string(most) +
-                                         "; raise it past that, or extend it first");
+    return refuse(Code::kOutOfRange,
+                  "it cannot be raised past " + std::to_string(past) +
+                      (by_index ? " values: it has " : ": it ends at ") + std::to_string(most) +
+                      "; raise it past that" +
+                      (has_movable_end(definition) && most < largest_integer(definition.form)
+                           ? ", or first move its end up (idmint alter)"
+                           : ", and go on with a new sequence that begins above"));
   // The indices of the first `past` values are 0 to past - 1.
   const std::int64_t floor = std::max<std::int64_t>(0, by_index ? past : past + 1);
 
@@ -199,16 +243,27 @@ Result<Raised> raise_defined(Store& store, const Definition& definition, std::in
   if (auto extended = extend_counters(store, definition, *counters); !extended)
     return std::unexpected(extended.error());
   Raised raised{by_index ? most : most + 1, 0};
+  std::vector<std::string> names;
+  std::vector<CounterState*> states;
   for (CounterState& counter : *counters) {
-    const std::int64_t before = counter.next;
-    if (counter.next < floor && counter.left() > 0) {
-      Result<std::int64_t> next = store.counters()->raise(counter.name, floor);
-      if (!next) return std::unexpected(std::move(next.error()));
-      counter.next = *next;
-    }
-    raised.skipped += (counter.next - before) / counter.bounds.stride;
-    if (counter.left() > 0) raised.next = std::min(raised.next, counter.next);
+    if (counter.next >= floor || counter.left() == 0) continue;
+    names.push_back(counter.name);
+    states.push_back(&counter);
   }
+  auto state = states.begin();
+  const auto done = in_batches(names, [&](std::span<const std::string> batch) -> Result<void> {
+    const auto next = store.counters()->raise(batch, floor);
+    if (!next) return std::unexpected(next.error());
+    for (const std::int64_t each : *next) {
+      CounterState& counter = **state++;
+      raised.skipped += (each - counter.next) / counter.bounds.stride;
+      counter.next = each;
+    }
+    return {};
+  });
+  if (!done) return std::unexpected(done.error());
+  for (const CounterState& counter : *counters)
+    if (counter.left() > 0) raised.next = std::min(raised.next, counter.next);
   return raised;
 }
 
@@ -229,8 +284,12 @@ Result<Definition> extend_sequence(Store& store, std::string_view name, std::int
     const auto refuse = [&](Code code, const std::string& what) {
       return std::unexpected(error_at(store, code, name, what));
     };
-    if (found->retired) return std::unexpected(is_retired(store, name));
-    if (found->strategy == Strategy::kStriped || found->strategy == Strategy::kPermuted)
+    if (found->retired) {
+      return std::unexpected(is_retired(
+          store, name,
+          "so no value comes from it any more, wherever it ends; go on with a new sequence"));
+    }
+    if (!has_movable_end(*found))
       return refuse(Code::kFailedPrecondition,
                     "all of its values depend on the last one (it is " +
                         std::string(idmint::name(found->strategy)) +
@@ -239,6 +298,14 @@ Result<Definition> extend_sequence(Store& store, std::string_view name, std::int
       return refuse(Code::kFailedPrecondition, "its last value is " + std::to_string(found->last) +
                                                    " and can only be moved up, not to " +
                                                    std::to_string(last));
+    if (const std::int64_t most = largest_integer(found->form);
+        last > most && last <= kLargestValue)
+      return refuse(Code::kInvalidArgument,
+                    "its " + std::to_string(found->form.digits) +
+                        " digits have room for values up to " + std::to_string(most) +
+                        ", and how it is printed never changes" +
+                        (found->last < most ? "; move its end there at most, then" : ";") +
+                        " go on with a new sequence of more digits that begins above it");
     Definition updated = *found;
     updated.last = last;
     if (auto valid = validate(updated); !valid) return std::unexpected(valid.error());
@@ -272,16 +339,22 @@ Result<void> retire_sequence(Store& store, std::string_view name) {
     if (found->retired) return {};
     if (auto offered = offers(store, found->strategy, name); !offered) return offered;
     // The counters first: what stands in the definition stops no process that runs.
-    const auto gone = [](const Result<void>& closed) {
+    // One that is not there hands out nothing either.
+    const auto failed = [](const Result<void>& closed) {
       return !closed && closed.error().code != Code::kNotFound;
     };
     if (found->strategy == Strategy::kRandom) {
-      if (auto closed = store.unique_index()->close_space(found->name); gone(closed)) return closed;
-    }
-    for (std::int64_t k = 0; k < counter_count(*found); ++k) {
-      if (auto closed = store.counters()->close(counter_of(*found, k).name); gone(closed))
+      if (auto closed = store.unique_index()->close_space(found->name); failed(closed))
         return closed;
     }
+    std::vector<std::string> names;
+    for (std::int64_t k = 0; k < counter_count(*found); ++k)
+      names.push_back(counter_of(*found, k).name);
+    const auto closed = in_batches(names, [&](std::span<const std::string> batch) {
+      Result<void> done = store.counters()->close(batch);
+      return failed(done) ? done : Result<void>{};
+    });
+    if (!closed) return closed;
     Definition tombstone = *found;
     tombstone.retired = true;
     const Result<Definition> now = store.catalog()->replace(*found, tombstone);
@@ -298,6 +371,14 @@ namespace {
 bool concerns_all(Code code) {
   return code == Code::kUnavailable || code == Code::kUnknown || code == Code::kDeadlineExceeded ||
          code == Code::kResourceExhausted || code == Code::kPermissionDenied;
+}
+
+std::optional<std::int64_t> permuted_value(const Definition& definition, std::int64_t index) {
+  const auto permutation = Permutation::make(
+      definition.key, static_cast<std::uint64_t>(definition.last - definition.first) + 1);
+  if (!permutation) return std::nullopt;
+  return definition.first +
+         static_cast<std::int64_t>(permutation->permuted(static_cast<std::uint64_t>(index)));
 }
 
 Result<SequenceStatus> status_as_read(Store& store, Definition definition) {
@@ -326,10 +407,11 @@ Result<SequenceStatus> status_as_read(Store& store, Definition definition) {
     if (!counter.closed) status.left += counter.left();
     if (counter.bounds.last < counter_of(its, static_cast<std::int64_t>(k)).bounds.last &&
         !status.error)
-      status.error = error_at(
-          store, Code::kUnavailable, its.name,
-          "counter " + counter.name + " ends at " + std::to_string(counter.bounds.last) +
-              " yet: an extension was cut off; extend it again to " + std::to_string(its.last));
+      status.error =
+          error_at(store, Code::kUnavailable, its.name,
+                   "counter " + counter.name + " ends at " + std::to_string(counter.bounds.last) +
+                       " yet: an extension was cut off; finish it: idmint alter " + its.name +
+                       " --max " + std::to_string(its.last));
     if (counter.closed && !status.error)
       status.error = error_at(store, Code::kFailedPrecondition, its.name,
                               "counter " + counter.name +
@@ -337,6 +419,8 @@ Result<SequenceStatus> status_as_read(Store& store, Definition definition) {
                                   "sequence, and go on with another");
   }
   if (counters->size() == 1) status.next = counters->front().next;
+  if (its.strategy == Strategy::kPermuted && counters->front().left() > 0)
+    status.permuted = permuted_value(its, counters->front().next);
   return status;
 }
 

@@ -342,7 +342,13 @@ TEST(RaiseSequence, OfAPermutationGoesByIndex) {
   ASSERT_TRUE(raised);
   EXPECT_EQ(raised->next, 12) << "0 to 11 are passed";
   EXPECT_EQ(raised->skipped, 12);
+  const auto status = sequence_status(store, "s");
+  EXPECT_EQ(status->next, 12);
+  std::vector<std::int64_t> values(1);
+  ASSERT_TRUE((*open_sequence(store, "s"))->next(values));
+  EXPECT_EQ(status->permuted, values[0]) << "the value that comes next";
   EXPECT_EQ(raise_sequence(store, "s", 31)->next, 31);
+  EXPECT_EQ(sequence_status(store, "s")->permuted, std::nullopt);
   EXPECT_EQ(code_of(raise_sequence(store, "s", 32)), Code::kOutOfRange);
 }
 
@@ -356,7 +362,14 @@ TEST(RaiseSequence, SaysWhyItCannot) {
     EXPECT_EQ(code_of(raise_sequence(store, "orders", past)), Code::kOutOfRange);
   EXPECT_EQ(store.peek("orders")->next, 1);
   ASSERT_TRUE(retire_sequence(store, "orders"));
-  EXPECT_EQ(code_of(raise_sequence(store, "orders", 5)), Code::kFailedPrecondition);
+  const auto retired = raise_sequence(store, "orders", 5);
+  ASSERT_EQ(code_of(retired), Code::kFailedPrecondition);
+  EXPECT_THAT(retired.error().message, HasSubstr("nothing to raise"));
+  const auto blocks = of(Strategy::kStriped);
+  GatedStore other;
+  ASSERT_TRUE(create_sequence(other, blocks));
+  EXPECT_THAT(raise_sequence(other, "s", 41).error().message, Not(HasSubstr("alter")))
+      << "its end cannot be moved";
 }
 
 TEST(RaiseSequence, HoldsForAnExtensionThatWasCutOffBefore) {
@@ -429,8 +442,13 @@ TEST(ExtendSequence, NotBeyondTheDigitsThatArePrinted) {
   const auto far = extend_sequence(store, "orders", 100);
   ASSERT_EQ(code_of(far), Code::kInvalidArgument) << "100 would be printed as another value is";
   EXPECT_THAT(far.error().message, HasSubstr("99"));
+  EXPECT_THAT(far.error().message, HasSubstr("move its end there at most"));
   EXPECT_EQ(store.peek("orders")->bounds.last, 50);
   EXPECT_EQ(extend_sequence(store, "orders", 99)->last, 99);
+  const auto full = extend_sequence(store, "orders", 100);
+  ASSERT_EQ(code_of(full), Code::kInvalidArgument);
+  EXPECT_THAT(full.error().message, HasSubstr("a new sequence of more digits"));
+  EXPECT_THAT(full.error().message, Not(HasSubstr("there at most")));
 }
 
 TEST(ExtendSequence, NotBeyondTheWidthThatIsPrinted) {
@@ -475,6 +493,39 @@ TEST(RetireSequence, EndsWhatHasLostItsCounterToo) {
   store.lose("s/1");
   EXPECT_TRUE(retire_sequence(store, "s"));
   EXPECT_TRUE(store.find("s")->retired);
+}
+
+TEST(RetireSequence, EndsEveryStripeWhateverIsLost) {
+  GatedStore store;
+  Definition striped = of(Strategy::kStriped);
+  striped.stripes = 12'000;
+  striped.last = 50'000;
+  ASSERT_TRUE(create_sequence(store, striped));
+  store.lose("s/1");
+  ASSERT_TRUE(retire_sequence(store, "s"));
+  const auto counters = store.counters()->list("s/");
+  for (const CounterState& counter : *counters) ASSERT_TRUE(counter.closed) << counter.name;
+}
+
+TEST(LifeCycle, AThousandStripesTakeAFewCalls) {
+  GatedStore store;
+  Definition interleaved = of(Strategy::kInterleaved);
+  interleaved.stripes = 1000;
+  interleaved.last = 50'000;
+  ASSERT_TRUE(create_sequence(store, interleaved));
+  std::size_t calls = store.calls();
+  const auto raised = raise_sequence(store, "s", 1500);
+  ASSERT_TRUE(raised);
+  EXPECT_EQ(raised->next, 1501);
+  EXPECT_EQ(raised->skipped, 1491);
+  EXPECT_EQ(store.calls() - calls, 3U) << "find, list, raise";
+  calls = store.calls();
+  ASSERT_TRUE(extend_sequence(store, "s", 60'000));
+  EXPECT_EQ(store.calls() - calls, 4U) << "find, replace, list, extend";
+  EXPECT_EQ(sequence_status(store, "s")->left, 60'000 - 1500);
+  calls = store.calls();
+  ASSERT_TRUE(retire_sequence(store, "s"));
+  EXPECT_EQ(store.calls() - calls, 3U) << "find, close, replace";
 }
 
 // ---- cut off at every call to the store
@@ -686,7 +737,7 @@ TEST(SequenceStatus, TellsWhatWasCutOff) {
   auto status = sequence_status(store, "orders");
   ASSERT_TRUE(status && status->error);
   EXPECT_EQ(status->error->code, Code::kUnavailable);
-  EXPECT_THAT(status->error->message, HasSubstr("extend it again to 20"));
+  EXPECT_THAT(status->error->message, HasSubstr("idmint alter orders --max 20"));
   EXPECT_EQ(status->left, 10);
 
   ASSERT_TRUE(extend_sequence(store, "orders", 20));

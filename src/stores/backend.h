@@ -35,6 +35,8 @@ namespace idmint::stores {
 
 // kInvalidArgument, where the argument of the method it is named after is not allowed.
 [[nodiscard]] Result<void> check_new_counters(std::span<const NewCounter> counters);
+// Of a call that takes so many counters at once.
+[[nodiscard]] Result<void> check_counters(std::size_t count);
 [[nodiscard]] Result<void> check_new_space(std::string_view space);
 [[nodiscard]] Result<void> check_keys(std::string_view space, std::size_t count);
 // Valid, and complete: the key of a permutation may be missing before it is stored, not after.

@@ -57,26 +57,38 @@ class MemoryStore final : public Store, private CounterStore, private Catalog, p
     return range;
   }
 
-  Result<std::int64_t> raise(std::string_view counter, std::int64_t floor) override {
-    if (!owner_) return inherited();
-    const std::lock_guard lock(mutex_);
-    const auto at = counters_.find(counter);
-    if (at == counters_.end()) return std::unexpected(no_counter(counter, kUrl));
-    CounterState& state = at->second;
-    state.next = std::max(state.next, state.bounds.at_or_above(floor));
-    return state.next;
+  Result<std::vector<std::int64_t>> raise(std::span<const std::string> counters,
+                                          std::int64_t floor) override {
+    std::vector<std::int64_t> next;
+    const Result<void> raised = on_each(counters, [&](CounterState& state) -> Result<void> {
+      state.next = std::max(state.next, state.bounds.at_or_above(floor));
+      next.push_back(state.next);
+      return {};
+    });
+    if (!raised) return std::unexpected(raised.error());
+    return next;
   }
 
-  Result<CounterBounds> extend(std::string_view counter, std::int64_t last) override {
-    if (!owner_) return inherited();
-    const std::lock_guard lock(mutex_);
-    const auto at = counters_.find(counter);
-    if (at == counters_.end()) return std::unexpected(no_counter(counter, kUrl));
-    CounterBounds& bounds = at->second.bounds;
-    if (last > largest_last(bounds.stride))
-      return std::unexpected(too_large_an_end(counter, last, bounds.stride));
-    bounds.last = std::max(bounds.last, last);
-    return bounds;
+  Result<std::vector<CounterBounds>> extend(std::span<const std::string> counters,
+                                            std::int64_t last) override {
+    std::vector<CounterBounds> all;
+    const Result<void> extended = on_each(counters, [&](CounterState& state) -> Result<void> {
+      CounterBounds& bounds = state.bounds;
+      if (last > largest_last(bounds.stride))
+        return std::unexpected(too_large_an_end(state.name, last, bounds.stride));
+      bounds.last = std::max(bounds.last, last);
+      all.push_back(bounds);
+      return {};
+    });
+    if (!extended) return std::unexpected(extended.error());
+    return all;
+  }
+
+  Result<void> close(std::span<const std::string> counters) override {
+    return on_each(counters, [](CounterState& state) -> Result<void> {
+      state.closed = true;
+      return {};
+    });
   }
 
   Result<CounterState> peek(std::string_view counter) override {
@@ -95,15 +107,6 @@ class MemoryStore final : public Store, private CounterStore, private Catalog, p
          at != counters_.end() && at->first.starts_with(prefix); ++at)
       found.push_back(at->second);
     return found;
-  }
-
-  Result<void> close(std::string_view counter) override {
-    if (!owner_) return inherited();
-    const std::lock_guard lock(mutex_);
-    const auto at = counters_.find(counter);
-    if (at == counters_.end()) return std::unexpected(no_counter(counter, kUrl));
-    at->second.closed = true;
-    return {};
   }
 
   Result<Definition> define(const Definition& definition) override {
@@ -178,6 +181,22 @@ class MemoryStore final : public Store, private CounterStore, private Catalog, p
     return {};
   }
 
+  // The first error of `change`, or of a counter that is not there, when all were tried.
+  template <class Change>
+  Result<void> on_each(std::span<const std::string> counters, const Change& change) {
+    if (!owner_) return inherited();
+    if (Result<void> ok = check_counters(counters.size()); !ok) return ok;
+    const std::lock_guard lock(mutex_);
+    Result<void> all;
+    for (const std::string& counter : counters) {
+      const auto at = counters_.find(counter);
+      Result<void> changed =
+          at != counters_.end() ? change(at->second) : std::unexpected(no_counter(counter, kUrl));
+      if (!changed && all) all = std::move(changed);
+    }
+    return all;
+  }
+
   static std::unexpected<Error> inherited() { return std::unexpected(inherited_handle(kUrl)); }
 
   const OwnedByProcess owner_;
@@ -196,7 +215,7 @@ Result<std::unique_ptr<Store>> open_memory(std::string_view rest, const StoreOpt
                                  "a memory store has no name: use \"memory:\", "
                                  "not " +
                                      shown("memory:" + std::string(rest))});
-  if (!options.create)
+  if (!options.create || options.access == Access::kReadOnly)
     return std::unexpected(Error{Code::kNotFound,
                                  "no memory store is there before it is opened: open it with "
                                  "StoreOptions::create"});

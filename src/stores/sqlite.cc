@@ -10,12 +10,15 @@
 // that the UPDATE can return it. The journal is a write-ahead log with synchronous=FULL: the frames
 // of an UPDATE, or of a transaction, are on the disk before sqlite3_step says SQLITE_DONE, and no
 // sooner is a value handed out, or a claim anybody's.
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cctype>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
@@ -23,6 +26,7 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -149,6 +153,9 @@ bool forked_with_handles() {
   return handles_seen != handles_here()->count;
 }
 
+// With the slash; every path here has one.
+std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/') + 1); }
+
 // A prepared statement during one call. It must not outlive the lock under which it runs.
 class Run {
  public:
@@ -221,6 +228,7 @@ class SqliteStore final : public Store, private CounterStore, private Catalog, p
       : url_(std::move(url)),
         path_(std::move(path)),
         patience_(options.deadline),
+        read_only_(options.access == Access::kReadOnly),
         entropy_(options.entropy != nullptr ? *options.entropy : system_entropy()) {
     count_handles(1);
   }
@@ -250,11 +258,13 @@ class SqliteStore final : public Store, private CounterStore, private Catalog, p
 
   Result<void> create(std::span<const NewCounter> counters) override;
   Result<Range> advance(std::string_view counter, std::int64_t count, Take take) override;
-  Result<std::int64_t> raise(std::string_view counter, std::int64_t floor) override;
-  Result<CounterBounds> extend(std::string_view counter, std::int64_t last) override;
+  Result<std::vector<std::int64_t>> raise(std::span<const std::string> counters,
+                                          std::int64_t floor) override;
+  Result<std::vector<CounterBounds>> extend(std::span<const std::string> counters,
+                                            std::int64_t last) override;
+  Result<void> close(std::span<const std::string> counters) override;
   Result<CounterState> peek(std::string_view counter) override;
   Result<std::vector<CounterState>> list(std::string_view prefix) override;
-  Result<void> close(std::string_view counter) override;
   Result<Definition> define(const Definition& definition) override;
   Result<Definition> replace(const Definition& old, const Definition& updated) override;
   Result<Definition> find(std::string_view name) override;
@@ -273,6 +283,11 @@ class SqliteStore final : public Store, private CounterStore, private Catalog, p
   Result<Lock> enter();
   Result<sqlite3_stmt*> prepared(Query query);
   Result<void> atomically(std::string_view doing, const std::function<Result<void>()>& changes);
+  // Says what a change did to a counter, of the row that it returned.
+  using OnRow = std::function<void(const Run& row)>;
+  Result<void> change_each(Query query, std::span<const std::string> counters,
+                           std::optional<std::int64_t> value, std::string_view doing,
+                           const OnRow& on_row);
   Result<void> make_counter(const NewCounter& counter);
   Result<CounterState> read_counter(std::string_view counter);
   Result<bool> claim(std::string_view space, std::int64_t key);
@@ -281,6 +296,8 @@ class SqliteStore final : public Store, private CounterStore, private Catalog, p
   static CounterState state_of(const Run& row);
   Result<Definition> definition_of(const Run& row) const;
 
+  Result<void> connect(const StoreOptions& options);
+  Result<void> connect_without_writing();
   enum class Content : std::uint8_t { kNothing, kOurs };
   Result<Content> identify();
   Result<void> make_schema(const StoreOptions& options);
@@ -300,6 +317,7 @@ class SqliteStore final : public Store, private CounterStore, private Catalog, p
   const std::string url_;
   const std::string path_;
   const std::chrono::milliseconds patience_;
+  const bool read_only_;
   Entropy& entropy_;
   Uuid id_;
 
@@ -340,6 +358,9 @@ Error SqliteStore::failed(int result, std::string_view doing) {
                                                "); nothing was changed; free some and ask again"};
   };
   const auto refused = [&] {
+    if (read_only_ && !opening_)
+      return Error{Code::kPermissionDenied,
+                   what + "it was opened to read only; open it to write (StoreOptions::access)"};
     return Error{Code::kPermissionDenied,
                  what + why + "; the file and its folder must be writable by this user"};
   };
@@ -557,12 +578,84 @@ Result<void> SqliteStore::read_id() {
   return answer;
 }
 
+// Of the effective user.
+bool may(const std::string& path, int what) {
+  return ::faccessat(AT_FDCWD, path.c_str(), what, AT_EACCESS) == 0;
+}
+
+Result<void> SqliteStore::connect(const StoreOptions& options) {
+  if (read_only_ && may(path_, F_OK) && !(may(path_, W_OK) && may(folder_of(path_), W_OK)))
+    return connect_without_writing();
+  const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
+                    (options.create && !read_only_ ? SQLITE_OPEN_CREATE : 0);
+  if (const int result = sqlite3_open_v2(path_.c_str(), &db_, flags, nullptr);
+      result != SQLITE_OK) {
+    if (db_ == nullptr)
+      return std::unexpected(Error{Code::kResourceExhausted, "out of memory opening " + path_});
+    if (sqlite3_system_errno(db_) != ENOENT) return std::unexpected(failed(result, "open"));
+    const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
+    std::error_code ignored;
+    if (!std::filesystem::exists(folder, ignored))
+      return std::unexpected(Error{
+          Code::kNotFound,
+          "no folder " + folder.string() + " to hold " + path_ +
+              (options.create && !read_only_ ? "; make it first" : "; give the path of a store")});
+    // SQLite, not allowed to make the file, tried to read it.
+    if (options.create && !read_only_)
+      return std::unexpected(Error{Code::kPermissionDenied, "could not make " + path_ +
+                                                                ": the folder " + folder.string() +
+                                                                " must be writable by this user"});
+    return std::unexpected(Error{Code::kNotFound, "no store at " + path_ + "; " + how_to_make()});
+  }
+  if (sqlite3_db_readonly(db_, "main") == 1)
+    return std::unexpected(Error{Code::kPermissionDenied,
+                                 path_ + " is read-only for this user; make it and its folder "
+                                         "writable, or open it as its owner"});
+  return {};
+}
+
+// For a user who may not write the file, or not make its log beside it. SQLite reads a file with a
+// write-ahead log under the same locks as everybody, if the log and its index are there already;
+// otherwise it would make them, and a user who may do that, of a file that he may not write, would
+// make them so that nobody could write them any more. (immutable=1 goes without locks, and reads
+// nonsense when somebody writes.)
+Result<void> SqliteStore::connect_without_writing() {
+  const auto refuse = [this](const std::string& why) {
+    return std::unexpected(Error{Code::kPermissionDenied, path_ + why});
+  };
+  constexpr std::size_t kVersions = 18;  // of the format, to write and to read
+  std::array<char, kVersions + 1> start{};
+  std::ifstream file(path_, std::ios::binary);
+  if (!file.read(start.data(), start.size()) && !file.eof())
+    return refuse(" may not be read by this user; open it as its owner");
+  const bool has_log = start[kVersions] == 2;
+  if (has_log &&
+      (may(folder_of(path_), W_OK) || !may(path_ + "-wal", R_OK) || !may(path_ + "-shm", R_OK)))
+    return refuse(
+        " is read-only for this user, or its folder is, and so it can be read only while another "
+        "process has it open, in a folder that this user may not write: make both writable, or "
+        "read a copy that its owner makes: sqlite3 " +
+        path_ + " \"VACUUM INTO 'copy.db'\"");
+  std::string uri = path_.starts_with('/') ? "file://" : "file:";
+  constexpr std::string_view kHex = "0123456789abcdef";
+  for (const char c : path_) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool plain = std::isalnum(byte) != 0 || c == '/' || c == '.';
+    uri += plain ? std::string(1, c) : std::string{'%', kHex[byte >> 4], kHex[byte & 15]};
+  }
+  const int flags =
+      SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+  const int result = sqlite3_open_v2((uri + "?readonly_shm=1").c_str(), &db_, flags, nullptr);
+  if (result == SQLITE_OK) return {};
+  if (db_ != nullptr) return std::unexpected(failed(result, "open"));
+  return std::unexpected(Error{Code::kResourceExhausted, "out of memory opening " + path_});
+}
+
 Result<void> SqliteStore::open(const StoreOptions& options) {
   until_ = std::chrono::steady_clock::now() + patience_;
   // The log's shared memory and locks keep the processes of one host apart, and not two hosts.
   struct ::statfs system{};
-  const std::string beside = path_.substr(0, path_.rfind('/') + 1);
-  if ((::statfs(path_.c_str(), &system) == 0 || ::statfs(beside.c_str(), &system) == 0) &&
+  if ((::statfs(path_.c_str(), &system) == 0 || ::statfs(folder_of(path_).c_str(), &system) == 0) &&
       is_shared_between_hosts(system.f_type))
     return std::unexpected(
         Error{Code::kFailedPrecondition,
@@ -579,29 +672,7 @@ Result<void> SqliteStore::open(const StoreOptions& options) {
                   (kind == std::filesystem::file_type::directory ? " is a folder"
                                                                  : " is not a plain file") +
                   "; give the path of a file"});
-  const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
-                    (options.create ? SQLITE_OPEN_CREATE : 0);
-  if (const int result = sqlite3_open_v2(path_.c_str(), &db_, flags, nullptr);
-      result != SQLITE_OK) {
-    if (db_ == nullptr)
-      return std::unexpected(Error{Code::kResourceExhausted, "out of memory opening " + path_});
-    if (sqlite3_system_errno(db_) != ENOENT) return std::unexpected(failed(result, "open"));
-    const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
-    std::error_code ignored;
-    if (!std::filesystem::exists(folder, ignored))
-      return std::unexpected(Error{Code::kNotFound, "no folder " + folder.string() + " to hold " +
-                                                        path_ + "; make it first"});
-    // SQLite, not allowed to make the file, tried to read it.
-    if (options.create)
-      return std::unexpected(Error{Code::kPermissionDenied, "could not make " + path_ +
-                                                                ": the folder " + folder.string() +
-                                                                " must be writable by this user"});
-    return std::unexpected(Error{Code::kNotFound, "no store at " + path_ + "; " + how_to_make()});
-  }
-  if (sqlite3_db_readonly(db_, "main") == 1)
-    return std::unexpected(Error{Code::kPermissionDenied,
-                                 path_ + " is read-only for this user; make it and its folder "
-                                         "writable, or open it as its owner"});
+  if (Result<void> ok = connect(options); !ok) return ok;
   sqlite3_busy_handler(
       db_,
       [](void* self, int attempt) -> int {
@@ -613,8 +684,15 @@ Result<void> SqliteStore::open(const StoreOptions& options) {
 
   const Result<Content> content = identify();
   if (!content) return std::unexpected(content.error());
-  if (*content == Content::kNothing && !options.create)
+  if (*content == Content::kNothing && (!options.create || read_only_))
     return std::unexpected(Error{Code::kNotFound, path_ + " is empty; " + how_to_make()});
+  if (read_only_) {
+    if (Result<void> ok = execute("PRAGMA query_only=ON", "set up"); !ok) return ok;
+    if (Result<void> ok = read_id(); !ok) return ok;
+    sqlite3_db_config(db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, nullptr);
+    opening_ = false;
+    return {};
+  }
   if (Result<void> ok = execute("PRAGMA synchronous=FULL", "set up"); !ok) return ok;
   if (Result<void> ok = switch_to_wal(); !ok) return ok;
   if (*content == Content::kNothing)
@@ -758,46 +836,64 @@ Result<Range> SqliteStore::advance(std::string_view counter, std::int64_t count,
   }
 }
 
-Result<std::int64_t> SqliteStore::raise(std::string_view counter, std::int64_t floor) {
+// One transaction for all of them. The first that is not there, or that the statement refuses, is
+// the answer when the others are on the disk.
+Result<void> SqliteStore::change_each(Query query, std::span<const std::string> counters,
+                                      std::optional<std::int64_t> value, std::string_view doing,
+                                      const OnRow& on_row) {
   const Result<Lock> lock = enter();
   if (!lock) return std::unexpected(lock.error());
-  const Result<sqlite3_stmt*> statement = prepared(kRaise);
-  if (!statement) return std::unexpected(statement.error());
-  Run run(*statement);
-  run.bind(1, counter);
-  run.bind(2, floor);
-  std::optional<std::int64_t> next;
-  int result = run.step();
-  if (result == SQLITE_ROW) {
-    next = run.integer(0);
-    result = run.step();
-  }
-  if (result != SQLITE_DONE) return std::unexpected(failed(result, "raise a counter in"));
-  if (!next) return std::unexpected(no_counter(counter, url_));
-  return *next;
+  if (Result<void> ok = check_counters(counters.size()); !ok) return ok;
+  Result<void> all;
+  const Result<void> done = atomically(doing, [&]() -> Result<void> {
+    for (const std::string& counter : counters) {
+      const Result<sqlite3_stmt*> statement = prepared(query);
+      if (!statement) return std::unexpected(statement.error());
+      Run run(*statement);
+      run.bind(1, counter);
+      if (value) run.bind(2, *value);
+      int result = run.step();
+      const bool changed = result == SQLITE_ROW;
+      if (changed) {
+        on_row(run);
+        result = run.step();
+      }
+      if (result != SQLITE_DONE) return std::unexpected(failed(result, doing));
+      if (changed || !all) continue;
+      const Result<CounterState> there = read_counter(counter);
+      if (!there && there.error().code != Code::kNotFound) return std::unexpected(there.error());
+      all =
+          std::unexpected(there ? too_large_an_end(counter, value.value_or(0), there->bounds.stride)
+                                : there.error());
+    }
+    return {};
+  });
+  return done ? all : done;
 }
 
-Result<CounterBounds> SqliteStore::extend(std::string_view counter, std::int64_t last) {
-  const Result<Lock> lock = enter();
-  if (!lock) return std::unexpected(lock.error());
-  const Result<sqlite3_stmt*> statement = prepared(kExtend);
-  if (!statement) return std::unexpected(statement.error());
-  std::optional<CounterBounds> bounds;
-  {
-    Run run(*statement);
-    run.bind(1, counter);
-    run.bind(2, last);
-    int result = run.step();
-    if (result == SQLITE_ROW) {
-      bounds = CounterBounds{run.integer(0), run.integer(1), run.integer(2)};
-      result = run.step();
-    }
-    if (result != SQLITE_DONE) return std::unexpected(failed(result, "extend a counter in"));
-  }
-  if (bounds) return *bounds;
-  const Result<CounterState> there = read_counter(counter);
-  if (!there) return std::unexpected(there.error());
-  return std::unexpected(too_large_an_end(counter, last, there->bounds.stride));
+Result<std::vector<std::int64_t>> SqliteStore::raise(std::span<const std::string> counters,
+                                                     std::int64_t floor) {
+  std::vector<std::int64_t> next;
+  const Result<void> raised =
+      change_each(kRaise, counters, floor, "raise a counter in",
+                  [&next](const Run& row) { next.push_back(row.integer(0)); });
+  if (!raised) return std::unexpected(raised.error());
+  return next;
+}
+
+Result<std::vector<CounterBounds>> SqliteStore::extend(std::span<const std::string> counters,
+                                                       std::int64_t last) {
+  std::vector<CounterBounds> bounds;
+  const Result<void> extended =
+      change_each(kExtend, counters, last, "extend a counter in", [&bounds](const Run& row) {
+        bounds.push_back({row.integer(0), row.integer(1), row.integer(2)});
+      });
+  if (!extended) return std::unexpected(extended.error());
+  return bounds;
+}
+
+Result<void> SqliteStore::close(std::span<const std::string> counters) {
+  return change_each(kClose, counters, std::nullopt, "close a counter in", [](const Run&) {});
 }
 
 Result<CounterState> SqliteStore::peek(std::string_view counter) {
@@ -819,21 +915,6 @@ Result<std::vector<CounterState>> SqliteStore::list(std::string_view prefix) {
     found.push_back(state_of(run));
   if (result != SQLITE_ROW && result != SQLITE_DONE) return std::unexpected(failed(result, "read"));
   return found;
-}
-
-Result<void> SqliteStore::close(std::string_view counter) {
-  const Result<Lock> lock = enter();
-  if (!lock) return std::unexpected(lock.error());
-  const Result<sqlite3_stmt*> statement = prepared(kClose);
-  if (!statement) return std::unexpected(statement.error());
-  Run run(*statement);
-  run.bind(1, counter);
-  int result = run.step();
-  const bool there = result == SQLITE_ROW;
-  if (there) result = run.step();
-  if (result != SQLITE_DONE) return std::unexpected(failed(result, "close a counter in"));
-  if (!there) return std::unexpected(no_counter(counter, url_));
-  return {};
 }
 
 Result<Definition> SqliteStore::definition_of(const Run& row) const {

@@ -64,6 +64,18 @@ int in_child(const std::function<int()>& body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 255;
 }
 
+// As a user who is not root.
+int as_anybody(const std::function<int()>& body) {
+  return in_child([&] {
+    if (getuid() == 0 && setresuid(65534, 65534, 65534) != 0) return 254;
+    return body();
+  });
+}
+
+// Bodies return 0, or the number of the line that failed.
+#define CHECK_LINE(condition) \
+  if (!(condition)) return __LINE__ % 250 + 1
+
 class SqliteStoreTest : public testing::Test {
  protected:
   std::unique_ptr<Store> open(const StoreOptions& options = {}) {
@@ -241,12 +253,6 @@ TEST_F(SqliteStoreTest, WithoutPermissionNothingIsOpened) {
   make();
   std::filesystem::permissions(folder_.path(""), std::filesystem::perms{0755});
   std::filesystem::permissions(path_, std::filesystem::perms{0444});
-  const auto as_anybody = [&](const std::function<int()>& body) {
-    return in_child([&] {
-      if (getuid() == 0 && setresuid(65534, 65534, 65534) != 0) return 254;
-      return body();
-    });
-  };
   const auto opened = [&] { return static_cast<int>(code_of(try_open())); };
   EXPECT_EQ(as_anybody(opened), static_cast<int>(Code::kPermissionDenied)) << "file";
   std::filesystem::permissions(path_, std::filesystem::perms{0666});
@@ -257,6 +263,126 @@ TEST_F(SqliteStoreTest, WithoutPermissionNothingIsOpened) {
             }),
             static_cast<int>(Code::kPermissionDenied))
       << "new file";
+  std::filesystem::permissions(folder_.path(""), std::filesystem::perms{0700});
+}
+
+// ---- reading only
+
+constexpr StoreOptions kReading{.access = Access::kReadOnly};
+
+// The line of the first change that is not refused; 0 when all are.
+int refuses_every_change(Store& store) {
+  CounterStore& counters = *store.counters();
+  CHECK_LINE(code_of(counters.create("new", {1, 2})) == Code::kPermissionDenied);
+  CHECK_LINE(code_of(counters.advance("c", 1, Take::kAll)) == Code::kPermissionDenied);
+  CHECK_LINE(code_of(counters.raise("c", 500)) == Code::kPermissionDenied);
+  CHECK_LINE(code_of(counters.extend("c", 5000)) == Code::kPermissionDenied);
+  CHECK_LINE(code_of(counters.close("c")) == Code::kPermissionDenied);
+  CHECK_LINE(code_of(store.catalog()->define({.name = "new"})) == Code::kPermissionDenied);
+  CHECK_LINE(code_of(store.unique_index()->create_space("new")) == Code::kPermissionDenied);
+  return 0;
+}
+
+TEST_F(SqliteStoreTest, ReadingOnlyChangesNothingAndMakesNothing) {
+  EXPECT_EQ(code_of(try_open(kReading)), Code::kNotFound);
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  overwrite(path_, "");
+  EXPECT_EQ(code_of(try_open(kReading)), Code::kNotFound);
+  EXPECT_EQ(contents(path_), "");
+  std::filesystem::remove(path_);
+  make();
+  const auto reader = open(kReading);
+  ASSERT_NE(reader, nullptr);
+  EXPECT_EQ(refuses_every_change(*reader), 0);
+  EXPECT_EQ(reader->counters()->peek("c"), (CounterState{"c", {1, 1000}, 10, false}));
+  const auto writer = open();
+  EXPECT_EQ(reader->id(), writer->id());
+  ASSERT_TRUE(writer->counters()->advance("c", 5, Take::kAll).has_value());
+  EXPECT_EQ(reader->counters()->peek("c")->next, 15) << "as it is now";
+  const auto refused = reader->counters()->advance("c", 1, Take::kAll);
+  EXPECT_THAT(refused.error().message, HasSubstr("read only"));
+}
+
+// As a user who may read the file and its folder, and write neither.
+TEST_F(SqliteStoreTest, WhoMayOnlyReadReadsWhatAnotherHasOpen) {
+  std::array<int, 2> opened{};
+  std::array<int, 2> finish{};
+  ASSERT_EQ(pipe(opened.data()), 0);
+  ASSERT_EQ(pipe(finish.data()), 0);
+  const pid_t writer = fork();
+  if (writer == 0) {
+    ::close(finish[1]);
+    const auto body = [&]() -> int {
+      const auto store = open_store("sqlite:" + path_);
+      CHECK_LINE(store.has_value());
+      CounterStore& counters = *(*store)->counters();
+      CHECK_LINE(counters.create("c", {1, 1000}).has_value());
+      CHECK_LINE(counters.advance("c", 9, Take::kAll).has_value());
+      CHECK_LINE(write(opened[1], "x", 1) == 1);
+      char end = 0;
+      CHECK_LINE(read(finish[0], &end, 1) == 0);
+      CHECK_LINE((counters.advance("c", 1, Take::kAll) == Range{10, 1, 1}));
+      return 0;
+    };
+    _exit(body());
+  }
+  char go = 0;
+  ASSERT_EQ(read(opened[0], &go, 1), 1);
+  const auto allow = [&](std::filesystem::perms folder, std::filesystem::perms file) {
+    for (const char* const part : {"", "-wal", "-shm"}) {
+      if (std::filesystem::exists(path_ + part)) std::filesystem::permissions(path_ + part, file);
+    }
+    std::filesystem::permissions(folder_.path(""), folder);
+  };
+  allow(std::filesystem::perms{0555}, std::filesystem::perms{0444});
+  EXPECT_EQ(as_anybody([&]() -> int {
+              CHECK_LINE(code_of(try_open()) == Code::kPermissionDenied);
+              const auto store = try_open(kReading);
+              CHECK_LINE(store.has_value());
+              CHECK_LINE((*store)->counters()->peek("c")->next == 10);
+              return refuses_every_change(**store);
+            }),
+            0);
+  allow(std::filesystem::perms{0755}, std::filesystem::perms{0644});
+  ::close(finish[1]);
+  int status = 0;
+  ASSERT_EQ(waitpid(writer, &status, 0), writer);
+  EXPECT_EQ(status, 0) << "the writer goes on";
+
+  // When nobody has it open there is no log to read along with, and none is made.
+  EXPECT_FALSE(std::filesystem::exists(path_ + "-wal"));
+  for (const unsigned folder : {0555U, 0777U}) {
+    allow(std::filesystem::perms{folder}, std::filesystem::perms{0444});
+    EXPECT_EQ(as_anybody([&]() -> int {
+                const auto store = try_open(kReading);
+                CHECK_LINE(code_of(store) == Code::kPermissionDenied);
+                CHECK_LINE(store.error().message.find("VACUUM INTO") != std::string::npos);
+                return 0;
+              }),
+              0);
+    allow(std::filesystem::perms{0755}, std::filesystem::perms{0644});
+    EXPECT_FALSE(std::filesystem::exists(path_ + "-wal"));
+    EXPECT_FALSE(std::filesystem::exists(path_ + "-shm"));
+  }
+}
+
+TEST_F(SqliteStoreTest, ACopyWithoutALogIsReadByWhoMayOnlyRead) {
+  make();
+  const std::string copy = folder_.path("a copy?%41.db");
+  run_sql(path_, ("VACUUM INTO '" + copy + "'").c_str());
+  std::filesystem::permissions(copy, std::filesystem::perms{0444});
+  std::filesystem::permissions(folder_.path(""), std::filesystem::perms{0555});
+  EXPECT_EQ(as_anybody([&]() -> int {
+              const auto store = open_store("sqlite:" + copy, kReading);
+              CHECK_LINE(store.has_value());
+              CHECK_LINE((*store)->counters()->peek("c")->next == 10);
+              return refuses_every_change(**store);
+            }),
+            0);
+  std::filesystem::permissions(copy, std::filesystem::perms{0000});
+  EXPECT_EQ(
+      as_anybody([&] { return static_cast<int>(code_of(open_store("sqlite:" + copy, kReading))); }),
+      static_cast<int>(Code::kPermissionDenied));
   std::filesystem::permissions(folder_.path(""), std::filesystem::perms{0700});
 }
 
@@ -319,10 +445,6 @@ TEST_F(SqliteStoreTest, AChildForkedWhileAStoreWasOpenCannotOpenOne) {
   }
   EXPECT_EQ(in_child([&] { return static_cast<int>(code_of(try_open())); }), 0);
 }
-
-// Bodies return 0, or the number of the line that failed.
-#define CHECK_LINE(condition) \
-  if (!(condition)) return __LINE__ % 250 + 1
 
 TEST_F(SqliteStoreTest, AFullDiskRefusesAndGoesOnOnceThereIsSpace) {
   const std::string mount_point = folder_.path("small");

@@ -109,6 +109,12 @@ Result<void> check_new_counters(std::span<const NewCounter> counters) {
   return {};
 }
 
+Result<void> check_counters(std::size_t count) {
+  if (count <= CounterStore::kMaxCounters) return {};
+  return refuse("cannot change " + std::to_string(count) + " counters at once",
+                std::to_string(CounterStore::kMaxCounters) + " are allowed");
+}
+
 Result<void> check_new_space(std::string_view space) {
   return check_name("cannot make the space of claims " + shown(space), space);
 }

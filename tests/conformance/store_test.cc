@@ -278,6 +278,77 @@ TEST_P(StoreConformance, ExtendDoesNotOpenWhatIsClosed) {
   EXPECT_EQ(code_of(counters().advance("c", 1, Take::kAll)), Code::kFailedPrecondition);
 }
 
+// ---- many counters in one call
+
+TEST_P(StoreConformance, ManyCountersAreChangedInOneCall) {
+  std::vector<NewCounter> many;
+  std::vector<std::string> names;
+  for (std::int64_t k = 0; k < 1000; ++k) {
+    many.push_back({"s/" + std::to_string(k), {k, 10'000, 1000}});
+    names.push_back(many.back().name);
+  }
+  ASSERT_TRUE(counters().create(many).has_value());
+  EXPECT_EQ(counters().advance("s/7", 5, Take::kAll), (Range{7, 1000, 5}));
+
+  const auto next = counters().raise(names, 2500);
+  ASSERT_TRUE(next.has_value()) << next.error().message;
+  ASSERT_EQ(next->size(), names.size());
+  for (std::int64_t k = 0; k < 1000; ++k) {
+    const std::int64_t expected = k == 7 ? 5007 : k < 500 ? k + 3000 : k + 2000;
+    EXPECT_EQ(next->at(static_cast<std::size_t>(k)), expected);
+    EXPECT_EQ(counters().peek(names[static_cast<std::size_t>(k)])->next, expected);
+  }
+  const auto bounds = counters().extend(names, 20'000);
+  ASSERT_TRUE(bounds.has_value()) << bounds.error().message;
+  ASSERT_EQ(bounds->size(), names.size());
+  EXPECT_EQ(bounds->at(999), (CounterBounds{999, 20'000, 1000}));
+  EXPECT_EQ(counters().peek("s/999")->bounds, (CounterBounds{999, 20'000, 1000}));
+
+  ASSERT_TRUE(counters().close(names).has_value());
+  ASSERT_TRUE(counters().close(names).has_value()) << "again";
+  const auto all = counters().list("s/");
+  ASSERT_TRUE(all.has_value());
+  for (const CounterState& counter : *all) EXPECT_TRUE(counter.closed) << counter.name;
+  EXPECT_EQ(counters().raise(names, 0), *next) << "never down";
+}
+
+TEST_P(StoreConformance, OneThatIsMissingKeepsTheOthersFromNothing) {
+  ASSERT_TRUE(counters().create("a", {1, 10}).has_value());
+  ASSERT_TRUE(counters().create("c", {1, 10}).has_value());
+  const std::vector<std::string> names = {"a", "b", "c"};
+  EXPECT_EQ(code_of(counters().raise(names, 5)), Code::kNotFound);
+  EXPECT_EQ(counters().peek("a")->next, 5);
+  EXPECT_EQ(counters().peek("c")->next, 5);
+  EXPECT_EQ(code_of(counters().extend(names, 20)), Code::kNotFound);
+  EXPECT_EQ(counters().peek("c")->bounds.last, 20);
+  EXPECT_EQ(code_of(counters().close(names)), Code::kNotFound);
+  EXPECT_TRUE(counters().peek("a")->closed);
+  EXPECT_TRUE(counters().peek("c")->closed);
+  EXPECT_EQ(code_of(counters().peek("b")), Code::kNotFound) << "and is not made";
+}
+
+TEST_P(StoreConformance, AnEndThatIsTooLargeForOneMovesTheOthers) {
+  ASSERT_TRUE(counters().create("a", {1, 10, 2}).has_value());
+  ASSERT_TRUE(counters().create("b", {1, 10}).has_value());
+  EXPECT_EQ(code_of(counters().extend(std::vector<std::string>{"a", "b"}, kLargestValue)),
+            Code::kInvalidArgument);
+  EXPECT_EQ(counters().peek("a")->bounds.last, 10);
+  EXPECT_EQ(counters().peek("b")->bounds.last, kLargestValue);
+}
+
+TEST_P(StoreConformance, NoCountersOrTooMany) {
+  const std::span<const std::string> none;
+  EXPECT_TRUE(counters().raise(none, 5).has_value());
+  EXPECT_TRUE(counters().extend(none, 5).has_value());
+  EXPECT_TRUE(counters().close(none).has_value());
+  ASSERT_TRUE(counters().create("c", {1, 10}).has_value());
+  const std::vector<std::string> many(CounterStore::kMaxCounters + 1, "c");
+  EXPECT_EQ(code_of(counters().raise(many, 5)), Code::kInvalidArgument);
+  EXPECT_EQ(code_of(counters().extend(many, 20)), Code::kInvalidArgument);
+  EXPECT_EQ(code_of(counters().close(many)), Code::kInvalidArgument);
+  EXPECT_EQ(counters().peek("c"), (CounterState{"c", {1, 10}, 1, false}));
+}
+
 TEST_P(StoreConformance, ConcurrentExtendsAndTakesLoseAndRepeatNothing) {
   ASSERT_TRUE(counters().create("c", {0, 0, 3}).has_value());
   std::array<std::vector<std::int64_t>, 4> taken;

@@ -113,7 +113,8 @@ TEST_F(Cli, EveryCommandPrintsJsonThatParses) {
             "5\n");
   EXPECT_EQ(output("idmint peek orders --json" + parse + ")'"),
             "{'name': 'orders', 'strategy': 'counter', 'guarantee': 'linearizable', 'first': 5, "
-            "'last': '9007199254740993', 'next': 5, 'left': 9007199254740989, 'state': 'open', "
+            "'last': '9007199254740993', 'next': 5, 'index': None, 'left': 9007199254740989, "
+            "'state': 'open', "
             "'store': 'sqlite:" +
                 (folder_ / "home/.local/share/idmint/ids.db").string() + "'}\n");
   EXPECT_EQ(output("idmint create second --json" + parse + "[\"created\"])'"), "True\n");
@@ -177,8 +178,73 @@ TEST_F(Cli, NamesOfFormatsAreNotForSequences) {
     EXPECT_EQ(ended.status, 2) << name;
     EXPECT_THAT(ended.err, HasSubstr("name of a format")) << name;
   }
+  for (const std::string name : {"uuid3", "uuid5", "uuid8", "nil", "max", "integer", "twitter"}) {
+    const Ended ended = run("idmint create " + name);
+    EXPECT_EQ(ended.status, 2) << name;
+    EXPECT_THAT(ended.err, EndsWith("choose another name\n")) << name;
+  }
   EXPECT_EQ(run("idmint peek uuid7").status, 2);
   EXPECT_FALSE(fs::exists(folder_ / "home/.local"));
+}
+
+TEST_F(Cli, AdviceThatWorks) {
+  EXPECT_THAT(run("idmint next guid").err, HasSubstr("uuid4 (random) or uuid7"));
+  for (const std::string command :
+       {"raise nosuch --past 5", "alter nosuch --max 5", "retire nosuch", "peek nosuch"}) {
+    const Ended ended = run("idmint " + command);
+    EXPECT_EQ(ended.status, 3) << command;
+    EXPECT_THAT(ended.err, StartsWith("idmint: there is no sequence \"nosuch\" in sqlite:"));
+    EXPECT_THAT(ended.err, EndsWith("idmint list\n")) << command;
+  }
+  EXPECT_THAT(run("idmint next nosuch --store memory:").err,
+              EndsWith("idmint create nosuch --store sqlite:ids.db\n"));
+  EXPECT_THAT(run("idmint create x --encoding base58 --digits 12").err,
+              HasSubstr("leave out digits (in base58 every value has 11 characters)"));
+  EXPECT_THAT(run("idmint create x --digits 20").err, HasSubstr("give digits 18 at most"));
+  output("idmint create x --digits 20 --max 99; idmint create y --digits 2");
+  EXPECT_EQ(output("idmint next x"), "00000000000000000001\n");
+  EXPECT_THAT(run("idmint alter y --max 100").err, HasSubstr("new sequence of more digits"));
+  output("idmint retire y");
+  EXPECT_THAT(run("idmint raise y --past 5").err, HasSubstr("nothing to raise"));
+}
+
+// `next` is what comes next, whatever the strategy.
+TEST_F(Cli, TheNextOfAPermutedSequence) {
+  output("idmint create cards --digits 6 --strategy permuted; idmint next cards -n 7 >/dev/null");
+  const std::string next = R"( | sed 's/.*"next":\([0-9]*\),"index":\([^,]*\),.*/\1 \2/')";
+  const std::string told = output("idmint peek cards --json" + next);
+  EXPECT_EQ(output("idmint list --json" + next), told);
+  const std::string value = told.substr(0, told.find(' '));
+  EXPECT_EQ(told, value + " 7\n");
+  EXPECT_THAT(output("idmint peek cards"), ContainsRegex("next +" + value + "\nindex +7\n"));
+  EXPECT_THAT(output("idmint list"), ContainsRegex("cards +permuted +unique +" + value + " "));
+  EXPECT_EQ(output("idmint next cards | sed 's/^0*//'"), value + "\n");
+  output("idmint create one --start 5 --max 5 --strategy permuted; idmint next one >/dev/null");
+  EXPECT_THAT(output("idmint peek one"), ContainsRegex("next +-\nindex +1\n"));
+  output("idmint create orders");
+  EXPECT_THAT(output("idmint peek orders --json"), HasSubstr("\"next\":1,\"index\":null,"));
+}
+
+// As root it shows only that they work.
+TEST_F(Cli, ReadingCommandsOfWhoMayOnlyRead) {
+  output("idmint create orders --store sqlite:ids.db");
+  output(
+      "mkdir -m 755 there; sqlite3 ids.db \"VACUUM INTO 'there/copy.db'\"; chmod 444 there/*; "
+      "chmod 555 there; chmod 755 .");
+  const std::string as = ::geteuid() == 0 ? "setpriv --reuid 65534 --clear-groups " : "";
+  if (run(as + "idmint version").status != 0) GTEST_SKIP() << "no such user, or not for him";
+  const std::string idmint = as + "idmint ";
+  for (const std::string command : {"list", "peek orders", "check 5 --as orders"}) {
+    EXPECT_NE(output(idmint + command + " --store sqlite:there/copy.db"), "") << command;
+  }
+  EXPECT_EQ(run(idmint + "next orders --store sqlite:there/copy.db").status, 9);
+  EXPECT_THAT(run(idmint + "doctor --store sqlite:there/copy.db").out,
+              ContainsRegex("ok +sequence orders"));
+  EXPECT_THAT(
+      run("echo '[sequence.orders]' | " + idmint + "apply - --dry-run --store sqlite:there/copy.db")
+          .out,
+      StartsWith("was there  orders"));
+  run("chmod 755 there");
 }
 
 TEST_F(Cli, DefinitionsThatDoNotHold) {

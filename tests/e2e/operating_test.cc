@@ -314,6 +314,8 @@ TEST_F(Operating, TheExampleIsAppliedTwice) {
   EXPECT_THAT(plan, HasSubstr("\"carried_out\":false"));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "home/.local"));
   const std::string outcomes = R"(json["carried_out"], {s["outcome"] for s in json["sequences"]})";
+  EXPECT_EQ(of_json("idmint apply --json --dry-run " + file + " 2>/dev/null", outcomes),
+            "False {'would create'}\n");
   EXPECT_EQ(of_json("idmint apply --json " + file, outcomes), "True {'created'}\n");
   EXPECT_EQ(of_json("idmint apply --json " + file, outcomes), "True {'was there'}\n");
   EXPECT_EQ(output("idmint next orders"), "1000\n");
@@ -338,9 +340,42 @@ TEST_F(Operating, ApplyExtendsAndRefuses) {
       "s.toml");
   EXPECT_EQ(refused.status, 5);
   EXPECT_THAT(refused.out, ContainsRegex("refused +a: .*last: 20 there, 5 here"));
-  EXPECT_THAT(refused.out, ContainsRegex("refused +ULID: that is the name of a format"));
+  EXPECT_THAT(refused.out, ContainsRegex("refused +ULID: \"ULID\" is the name of a format"));
+  EXPECT_THAT(refused.out, StartsWith("not created  new\n"));
   EXPECT_THAT(refused.err, HasSubstr("2 of 3 sequences are refused, and nothing was changed"));
   EXPECT_EQ(run("idmint peek new").status, 3);
+  EXPECT_EQ(run("idmint apply s.toml --dry-run").out, refused.out) << "nor would it be";
+  const std::string outcomes = R"(json["carried_out"], [s["outcome"] for s in json["sequences"]])";
+  EXPECT_EQ(of_json("idmint apply s.toml --json 2>/dev/null", outcomes),
+            "False ['not created', 'refused', 'refused']\n");
+  output("printf '[sequence.a]\\nmax = 30\\n[sequence.nil]\\n' >s.toml");
+  EXPECT_THAT(run("idmint apply s.toml").out,
+              ContainsRegex("not extended +a: last: from 20 to 30\nrefused +nil: "));
+  output("printf '[sequence.a]\\nmax = 30\\n' >s.toml");
+  EXPECT_EQ(run("idmint apply s.toml --dry-run").out, "would extend  a: last: from 20 to 30\n");
+  EXPECT_THAT(output("idmint peek a"), ContainsRegex("last +20\n"));
+}
+
+// A trigger makes the store fail at one of them.
+TEST_F(Operating, ApplyThatFailsOnTheWaySaysHowFarItCame) {
+  output("idmint create z --store sqlite:a.db");
+  output(
+      "sqlite3 a.db \"CREATE TRIGGER no BEFORE INSERT ON counters WHEN new.name = 'b' BEGIN "
+      "SELECT raise(ABORT, 'no'); END\"");
+  output("printf '[sequence.a]\\n[sequence.b]\\n[sequence.c]\\n' >s.toml");
+  const Ended failed = run("idmint apply s.toml --store sqlite:a.db");
+  EXPECT_EQ(failed.status, 10) << failed.err;
+  EXPECT_EQ(failed.out, "created      a\nfailed       b\nnot created  c\n");
+  EXPECT_THAT(failed.err, HasSubstr("1 of 3 sequences are as the file has them: apply it again"));
+}
+
+TEST_F(Operating, TheExportSaysWhatComesOfItElsewhere) {
+  output("idmint create cards --digits 6 --strategy permuted");
+  const std::string text = output("idmint list --toml | tee exported.toml");
+  EXPECT_THAT(text, StartsWith("# A sequence is of one store."));
+  EXPECT_THAT(text, HasSubstr("leave it out there.\nkey = "));
+  output("idmint apply exported.toml --store sqlite:b.db");
+  EXPECT_EQ(output("idmint next cards -n 9"), output("idmint next cards -n 9 --store sqlite:b.db"));
 }
 
 TEST_F(Operating, ApplyExtendsAsFarAsTheWidthGoes) {

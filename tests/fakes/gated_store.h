@@ -141,7 +141,10 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   [[nodiscard]] UniqueIndex* unique_index() noexcept override { return offers_ ? this : nullptr; }
 
   // CounterStore
+  using CounterStore::close;
   using CounterStore::create;
+  using CounterStore::extend;
+  using CounterStore::raise;
   Result<void> create(std::span<const NewCounter> counters) override {
     const std::lock_guard lock(mutex_);
     return call<void>([&]() -> Result<void> {
@@ -178,24 +181,26 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
     });
   }
 
-  Result<std::int64_t> raise(std::string_view counter, std::int64_t floor) override {
-    const std::lock_guard lock(mutex_);
-    return call<std::int64_t>([&]() -> Result<std::int64_t> {
-      const auto at = counters_.find(counter);
-      if (at == counters_.end()) return std::unexpected(no_such("counter"));
-      CounterState& state = at->second;
+  Result<std::vector<std::int64_t>> raise(std::span<const std::string> counters,
+                                          std::int64_t floor) override {
+    return on_each<std::int64_t>(counters, [&](CounterState& state) {
       return state.next = std::max(state.next, state.bounds.at_or_above(floor));
     });
   }
 
-  Result<CounterBounds> extend(std::string_view counter, std::int64_t last) override {
-    const std::lock_guard lock(mutex_);
-    return call<CounterBounds>([&]() -> Result<CounterBounds> {
-      const auto at = counters_.find(counter);
-      if (at == counters_.end()) return std::unexpected(no_such("counter"));
-      at->second.bounds.last = std::max(at->second.bounds.last, last);
-      return at->second.bounds;
+  Result<std::vector<CounterBounds>> extend(std::span<const std::string> counters,
+                                            std::int64_t last) override {
+    return on_each<CounterBounds>(counters, [&](CounterState& state) {
+      state.bounds.last = std::max(state.bounds.last, last);
+      return state.bounds;
     });
+  }
+
+  Result<void> close(std::span<const std::string> counters) override {
+    const auto closed =
+        on_each<bool>(counters, [](CounterState& state) { return state.closed = true; });
+    if (!closed) return std::unexpected(closed.error());
+    return {};
   }
 
   Result<CounterState> peek(std::string_view counter) override {
@@ -215,16 +220,6 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
         if (name.starts_with(prefix)) all.push_back(state);
       }
       return all;
-    });
-  }
-
-  Result<void> close(std::string_view counter) override {
-    const std::lock_guard lock(mutex_);
-    return call<void>([&]() -> Result<void> {
-      const auto at = counters_.find(counter);
-      if (at == counters_.end()) return std::unexpected(no_such("counter"));
-      at->second.closed = true;
-      return {};
     });
   }
 
@@ -337,6 +332,7 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
     if (++calls_ == fail_at_) fault = fault_at_;
     if (calls_ == change_at_) change_(defined_);
     if (fault && !fault->applied) return std::unexpected(fault->error);
+    cut_off_ = fault.has_value();
     Result<T> result = change();
     if (fault) return std::unexpected(fault->error);
     return result;
@@ -344,6 +340,22 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   template <class T, class Change>
   Result<T> call(const Change& change) {
     return call<T>(std::nullopt, change);
+  }
+
+  // One call for all of them; a fault that is applied comes when half of them are changed.
+  template <class T, class Change>
+  Result<std::vector<T>> on_each(std::span<const std::string> counters, const Change& change) {
+    const std::lock_guard lock(mutex_);
+    return call<std::vector<T>>([&]() -> Result<std::vector<T>> {
+      std::vector<T> changed;
+      for (const std::string& counter :
+           cut_off_ ? counters.first((counters.size() + 1) / 2) : counters) {
+        if (const auto at = counters_.find(counter); at != counters_.end())
+          changed.push_back(change(at->second));
+      }
+      if (changed.size() != counters.size()) return std::unexpected(no_such("counter"));
+      return changed;
+    });
   }
 
   void set(const std::function<void()>& change) {
@@ -354,6 +366,7 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
 
   Uuid id_;
   bool offers_ = true;
+  bool cut_off_ = false;  // the call under way, by a fault
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool shut_ = false;
