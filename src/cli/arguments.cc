@@ -355,9 +355,9 @@ The strategies:
                counter
 
 With --digits N the values are all that fit N digits, from 0 on; where they come
-in order (counter, cached) from 1 on. More than 18 digits want a --max. In another
-encoding all have the width of the last value, or --width N. What is given here
-is kept in the store, for every process.
+in order (counter, cached) from 1 on. More than 18 digits want a --max. In
+another encoding all have the width of the last value, or --width N. What is
+given here is kept in the store, for every process.
 
 Examples:
   $ idmint create orders --start 1000

@@ -66,7 +66,8 @@ TEST(DefinitionsToml, DigitsThatAnIntegerCannotFillWantAnEnd) {
   ASSERT_TRUE(padded) << padded.error().message;
   EXPECT_EQ(padded->front().last, 5000);
   EXPECT_THAT(refusal("[sequence.a]\ndigits = 12\nencoding = 'base58'\n"),
-              HasSubstr("leave out digits (in base58 every value has 11 characters)"));
+              HasSubstr("digits counts decimal digits, and base58 has others: leave out the "
+                        "encoding; or give width"));
   EXPECT_TRUE(definitions_from_toml("[sequence.a]\ndigits = 12\nencoding = 'decimal'\n"));
 }
 

@@ -277,6 +277,16 @@ Result<Raised> raise_sequence(Store& store, std::string_view name, std::int64_t 
   });
 }
 
+namespace {
+
+// "12 digits have", "width 6 in base62 has". REQUIRES: it has a bound of its own.
+std::string room_of(const Form& form) {
+  if (form.digits != 0) return std::to_string(form.digits) + " digits have";
+  return "width " + std::to_string(form.width) + " in " + std::string(name(form.encoding)) + " has";
+}
+
+}  // namespace
+
 Result<Definition> extend_sequence(Store& store, std::string_view name, std::int64_t last) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const Result<Definition> found = find_definition(store, name);
@@ -301,11 +311,10 @@ Result<Definition> extend_sequence(Store& store, std::string_view name, std::int
     if (const std::int64_t most = largest_integer(found->form);
         last > most && last <= kLargestValue)
       return refuse(Code::kInvalidArgument,
-                    "its " + std::to_string(found->form.digits) +
-                        " digits have room for values up to " + std::to_string(most) +
-                        ", and how it is printed never changes" +
+                    "its " + room_of(found->form) + " room for values up to " +
+                        std::to_string(most) + ", and how it is printed never changes" +
                         (found->last < most ? "; move its end there at most, then" : ";") +
-                        " go on with a new sequence of more digits that begins above it");
+                        " go on with a new and wider sequence that begins above it");
     Definition updated = *found;
     updated.last = last;
     if (auto valid = validate(updated); !valid) return std::unexpected(valid.error());

@@ -447,7 +447,7 @@ TEST(ExtendSequence, NotBeyondTheDigitsThatArePrinted) {
   EXPECT_EQ(extend_sequence(store, "orders", 99)->last, 99);
   const auto full = extend_sequence(store, "orders", 100);
   ASSERT_EQ(code_of(full), Code::kInvalidArgument);
-  EXPECT_THAT(full.error().message, HasSubstr("a new sequence of more digits"));
+  EXPECT_THAT(full.error().message, HasSubstr("a new and wider sequence"));
   EXPECT_THAT(full.error().message, Not(HasSubstr("there at most")));
 }
 

@@ -199,11 +199,12 @@ TEST_F(Cli, AdviceThatWorks) {
   EXPECT_THAT(run("idmint next nosuch --store memory:").err,
               EndsWith("idmint create nosuch --store sqlite:ids.db\n"));
   EXPECT_THAT(run("idmint create x --encoding base58 --digits 12").err,
-              HasSubstr("leave out digits (in base58 every value has 11 characters)"));
+              HasSubstr("digits counts decimal digits, and base58 has others: leave out the "
+                        "encoding; or give width"));
   EXPECT_THAT(run("idmint create x --digits 20").err, HasSubstr("give digits 18 at most"));
   output("idmint create x --digits 20 --max 99; idmint create y --digits 2");
   EXPECT_EQ(output("idmint next x"), "00000000000000000001\n");
-  EXPECT_THAT(run("idmint alter y --max 100").err, HasSubstr("new sequence of more digits"));
+  EXPECT_THAT(run("idmint alter y --max 100").err, HasSubstr("new and wider sequence"));
   output("idmint retire y");
   EXPECT_THAT(run("idmint raise y --past 5").err, HasSubstr("nothing to raise"));
 }
