@@ -1,5 +1,6 @@
 #include "idmint/ksuid.h"
 
+#include <array>
 #include <cstring>
 
 #include "idmint/encoding.h"
@@ -71,8 +72,9 @@ Result<Ksuid> KsuidGenerator::next() {
   const std::uint64_t ns = since_epoch(clock_.now());
   if (ns >= kEnd) [[unlikely]]
     return outside();
-  const std::uint64_t first = entropy_.draw();
-  return compose(static_cast<std::uint32_t>(ns / kSecond), first, entropy_.draw());
+  std::array<std::uint64_t, 2> payload;
+  entropy_.fill(std::as_writable_bytes(std::span(payload)));
+  return compose(static_cast<std::uint32_t>(ns / kSecond), payload[0], payload[1]);
 }
 
 Result<void> KsuidGenerator::fill(std::span<Ksuid> out) {
