@@ -285,9 +285,7 @@ char* encode(Encoding encoding, std::span<const std::uint8_t> bytes, char* out) 
     return detail::print_ulid(bytes.data(), out);
   }
   if (bytes.size() == 16 && encoding == Encoding::kBase32Lower) {
-    char* const end = detail::print_ulid(bytes.data(), out);
-    for (; out != end; ++out) *out = static_cast<char>(*out | 0x20);  // which the digits have
-    return end;
+    return detail::print_type_id(bytes.data(), out);
   }
   return functions_of(encoding).encode(bytes, out);
 }

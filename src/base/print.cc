@@ -9,10 +9,13 @@
 #include <tmmintrin.h>
 #endif
 
+#include "base/alphabets.h"
+
 namespace idmint::detail {
 namespace {
 
-constexpr std::string_view kBase32 = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";  // Crockford's
+constexpr std::string_view kBase32 = row_of(Encoding::kBase32).alphabet;  // Crockford's
+constexpr std::string_view kBase32Lower = row_of(Encoding::kBase32Lower).alphabet;
 
 using HexPair = std::array<char, 2>;
 
@@ -132,14 +135,26 @@ char* print_object_id_portable(const std::uint8_t* bytes, char* out) noexcept {
   return put_hex(bytes, 12, out);
 }
 
-char* print_ulid_portable(const std::uint8_t* bytes, char* out) noexcept {
+namespace {
+
+char* put_base32(const std::uint8_t* bytes, std::string_view alphabet, char* out) noexcept {
   const std::uint64_t high = load_big_endian(bytes);
   const std::uint64_t low = load_big_endian(bytes + 8);
   // From the last character to the first, 5 bits each: 12 of the low half, one across both.
-  for (int i = 0; i < 12; ++i) out[25 - i] = kBase32[low >> (5 * i) & 31];
-  out[13] = kBase32[(low >> 60 | high << 4) & 31];
-  for (int i = 0; i < 13; ++i) out[12 - i] = kBase32[high >> (5 * i + 1) & 31];
+  for (int i = 0; i < 12; ++i) out[25 - i] = alphabet[low >> (5 * i) & 31];
+  out[13] = alphabet[(low >> 60 | high << 4) & 31];
+  for (int i = 0; i < 13; ++i) out[12 - i] = alphabet[high >> (5 * i + 1) & 31];
   return out + 26;
+}
+
+}  // namespace
+
+char* print_ulid_portable(const std::uint8_t* bytes, char* out) noexcept {
+  return put_base32(bytes, kBase32, out);
+}
+
+char* print_type_id_portable(const std::uint8_t* bytes, char* out) noexcept {
+  return put_base32(bytes, kBase32Lower, out);
 }
 
 #if defined(__x86_64__)
@@ -198,18 +213,26 @@ IDMINT_SSSE3 inline __m128i cut_digits(__m128i bytes, const Cut& how) noexcept {
 }
 
 // Sixteen characters.
-IDMINT_SSSE3 inline __m128i base32_digits(__m128i bytes, const Cut& first,
-                                          const Cut& second) noexcept {
+IDMINT_SSSE3 inline __m128i base32_digits(__m128i bytes, const Cut& first, const Cut& second,
+                                          std::string_view alphabet) noexcept {
   const __m128i mask = _mm_set1_epi16(31);
   const __m128i values = _mm_packus_epi16(_mm_and_si128(cut_digits(bytes, first), mask),
                                           _mm_and_si128(cut_digits(bytes, second), mask));
   // A shuffle looks up 16 entries and gives zero for an index with the top bit set: two of them
   // look up 32.
   const __m128i low =
-      _mm_shuffle_epi8(load(kBase32.data()), _mm_add_epi8(values, _mm_set1_epi8(0x70)));
+      _mm_shuffle_epi8(load(alphabet.data()), _mm_add_epi8(values, _mm_set1_epi8(0x70)));
   const __m128i high =
-      _mm_shuffle_epi8(load(kBase32.data() + 16), _mm_sub_epi8(values, _mm_set1_epi8(16)));
+      _mm_shuffle_epi8(load(alphabet.data() + 16), _mm_sub_epi8(values, _mm_set1_epi8(16)));
   return _mm_or_si128(low, high);
+}
+
+IDMINT_SSSE3 inline char* put_base32_ssse3(const std::uint8_t* bytes, std::string_view alphabet,
+                                           char* out) noexcept {
+  const __m128i value = load(bytes);
+  store(out, base32_digits(value, kCuts[0], kCuts[1], alphabet));
+  store(out + 10, base32_digits(value, kCuts[2], kCuts[3], alphabet));
+  return out + 26;
 }
 
 }  // namespace
@@ -244,10 +267,11 @@ IDMINT_SSSE3 char* print_object_id_ssse3(const std::uint8_t* bytes, char* out) n
 }
 
 IDMINT_SSSE3 char* print_ulid_ssse3(const std::uint8_t* bytes, char* out) noexcept {
-  const __m128i value = load(bytes);
-  store(out, base32_digits(value, kCuts[0], kCuts[1]));
-  store(out + 10, base32_digits(value, kCuts[2], kCuts[3]));
-  return out + 26;
+  return put_base32_ssse3(bytes, kBase32, out);
+}
+
+IDMINT_SSSE3 char* print_type_id_ssse3(const std::uint8_t* bytes, char* out) noexcept {
+  return put_base32_ssse3(bytes, kBase32Lower, out);
 }
 
 #else
@@ -262,6 +286,9 @@ char* print_object_id_ssse3(const std::uint8_t* bytes, char* out) noexcept {
 char* print_ulid_ssse3(const std::uint8_t* bytes, char* out) noexcept {
   return print_ulid_portable(bytes, out);
 }
+char* print_type_id_ssse3(const std::uint8_t* bytes, char* out) noexcept {
+  return print_type_id_portable(bytes, out);
+}
 
 #endif
 
@@ -275,6 +302,10 @@ char* print_object_id(const std::uint8_t* bytes, char* out) noexcept {
 
 char* print_ulid(const std::uint8_t* bytes, char* out) noexcept {
   return has_ssse3() ? print_ulid_ssse3(bytes, out) : print_ulid_portable(bytes, out);
+}
+
+char* print_type_id(const std::uint8_t* bytes, char* out) noexcept {
+  return has_ssse3() ? print_type_id_ssse3(bytes, out) : print_type_id_portable(bytes, out);
 }
 
 char* print_decimal(std::uint64_t value, char* out) noexcept {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdio>
 #include <limits>
 #include <string>
@@ -59,6 +60,11 @@ std::string reference_ulid(const Ulid::Bytes& bytes) {
   return text;
 }
 
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
 std::string decimal(std::uint64_t value) {
   char text[20];
   return {text, detail::print_decimal(value, text)};
@@ -66,7 +72,7 @@ std::string decimal(std::uint64_t value) {
 
 struct Path {
   const char* name;
-  Print uuid, ulid, object_id;
+  Print uuid, ulid, type_id, object_id;
 };
 
 class EachPath : public testing::TestWithParam<Path> {
@@ -104,6 +110,7 @@ TEST_P(EachPath, PrintsEachBitInItsPlace) {
     bytes[bit / 8] = static_cast<std::uint8_t>(0x80 >> (bit % 8));
     EXPECT_EQ(printed(GetParam().uuid, bytes.data(), 36), reference_uuid(bytes)) << bit;
     EXPECT_EQ(printed(GetParam().ulid, bytes.data(), 26), reference_ulid(bytes)) << bit;
+    EXPECT_EQ(printed(GetParam().type_id, bytes.data(), 26), lower(reference_ulid(bytes))) << bit;
   }
 }
 
@@ -112,18 +119,19 @@ TEST_P(EachPath, PrintsAnyBytesAsTheReferenceDoes) {
   rc::check("any bytes", [path](const Uuid::Bytes& bytes) {
     RC_ASSERT(printed(path.uuid, bytes.data(), 36) == reference_uuid(bytes));
     RC_ASSERT(printed(path.ulid, bytes.data(), 26) == reference_ulid(bytes));
+    RC_ASSERT(printed(path.type_id, bytes.data(), 26) == lower(reference_ulid(bytes)));
     RC_ASSERT(printed(path.object_id, bytes.data(), 24) == hex(bytes.data(), 12));
   });
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Print, EachPath,
-    testing::Values(Path{"Chosen", &detail::print_uuid, &detail::print_ulid,
+    testing::Values(Path{"Chosen", &detail::print_uuid, &detail::print_ulid, &detail::print_type_id,
                          &detail::print_object_id},
                     Path{"Portable", &detail::print_uuid_portable, &detail::print_ulid_portable,
-                         &detail::print_object_id_portable},
+                         &detail::print_type_id_portable, &detail::print_object_id_portable},
                     Path{"Ssse3", &detail::print_uuid_ssse3, &detail::print_ulid_ssse3,
-                         &detail::print_object_id_ssse3}),
+                         &detail::print_type_id_ssse3, &detail::print_object_id_ssse3}),
     [](const auto& path) { return std::string(path.param.name); });
 
 TEST(PrintDecimal, IsRightAroundEveryPowerOfTen) {
