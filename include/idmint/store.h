@@ -1,7 +1,8 @@
 // Stores: the databases that hold counters and definitions, opened by URL.
 //
-//   sqlite:PATH   one file, no server, any number of processes of one host; durable
-//   memory:       this process only, gone with it; for tests
+//   sqlite:PATH            one file, no server, any number of processes of one host; durable
+//   mongodb://HOST,.../DB  any number of hosts; durable, and a replica set survives fail-overs
+//   memory:                this process only, gone with it; for tests
 #pragma once
 
 #include <chrono>
@@ -55,9 +56,10 @@ class IDMINT_EXPORT Store {
 };
 
 // kInvalidArgument: not a URL of a known kind (the message lists them). kUnimplemented: this build
-// left the backend out. kNotFound: not there, and options.create is false. kPermissionDenied,
-// kResourceExhausted: cannot be written. kDataLoss: damaged. kFailedPrecondition: another
-// program's, or from a newer idmint; left as it was.
+// left the backend out, or this host has not the library it needs. kNotFound: not there, and
+// options.create is false. kPermissionDenied, kResourceExhausted: cannot be written.
+// kUnauthenticated: no such user. kUnavailable: no answer. kDataLoss: damaged. kFailedPrecondition:
+// another program's, or from a newer idmint; left as it was.
 [[nodiscard]] IDMINT_EXPORT Result<std::unique_ptr<Store>> open_store(
     std::string_view url, const StoreOptions& options = {});
 

@@ -75,7 +75,8 @@ void add_json(CLI::App& app, Arguments& arguments) {
 
 void add_store(CLI::App& app, Given& given) {
   app.add_option("--store", given.store,
-                 "sqlite:PATH or memory: (default: ids.db in ~/.local/share/idmint)")
+                 "sqlite:PATH, mongodb://HOST/DATABASE or memory: (default: ids.db in "
+                 "~/.local/share/idmint)")
       ->type_name("URL");
 }
 
@@ -215,7 +216,7 @@ void add_plan(CLI::App& app, Arguments& arguments, Given&) {
                  "Of the store, durable (1ms on one host, 25ms on several)")
       ->type_name("T");
   app.add_flag("--shared-store", plan.shared_store,
-               "There is a store that all hosts reach, even if this build has none");
+               "There is a store that all hosts reach (as --database mongodb is)");
   app.add_flag("--unguessable", plan.unguessable, "Who knows some ids cannot tell others");
 }
 

@@ -509,7 +509,7 @@ constexpr std::array kObjections = {
               [](const Candidate& source, const Needs& needs, const Choice&, Instant) {
                 if (!shares_a_store(source, needs) || needs.shared_store) return std::string();
                 return "to be made in a store that all " + print_count(needs.hosts) +
-                       " hosts reach, and this build has none (weigh it with --shared-store)";
+                       " hosts reach: say --shared-store if there is one";
               }},
     Objection{"one host",
               [](const Candidate& source, const Needs& needs, const Choice&, Instant) {
@@ -576,8 +576,8 @@ constexpr std::array kRules = {
          "unguessable: so many random digits that no two meet, and nothing to run"},
     Rule{"unguessable number, no shared store", Id::kRandomPerHost,
          [](const Needs& n) { return n.unguessable && wants_number(n) && has_no_shared_store(n); },
-         "unguessable, and no store of this build serves several hosts: each draws and claims in a "
-         "block of its own; a number tells its host, and nothing else"},
+         "unguessable, and no store that all hosts reach: each draws and claims in a block of its "
+         "own; a number tells its host, and nothing else"},
     Rule{"unguessable number", Id::kRandom,
          [](const Needs& n) { return n.unguessable && wants_number(n); },
          "unguessable: each number is drawn by itself, and the claim under a unique key keeps it "
@@ -601,9 +601,8 @@ constexpr std::array kRules = {
          "order per host: of one counter all ids are in order, and callers are combined"},
     Rule{"number, no shared store", Id::kPerHost,
          [](const Needs& n) { return wants_number(n) && has_no_shared_store(n); },
-         "no store of this build serves several hosts: each gets a block of the numbers for "
-         "itself, and "
-         "counts in its own store"},
+         "no store that all hosts reach: each gets a block of the numbers for itself, and counts "
+         "in its own store"},
     Rule{"number", Id::kCached, wants_number,
          "no caller waits for the store: a range of about 10 s is in memory, and the next one is "
          "fetched before it ends"},

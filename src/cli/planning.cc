@@ -88,8 +88,9 @@ Result<Needs> read_needs(const PlanArguments& given) {
     needs.round_trip = *round_trip;
   }
   needs.unguessable = given.unguessable;
-  needs.shared_url = shared_url();
-  needs.shared_store = given.shared_store || !needs.shared_url.empty();
+  needs.shared_store =
+      given.shared_store || (needs.database == Database::kMongodb && !shared_url().empty());
+  if (needs.shared_store) needs.shared_url = shared_url();
   return needs;
 }
 

@@ -16,11 +16,13 @@
 
 namespace idmint::stores {
 
-// `rest` is what follows the scheme and its colon.
-[[nodiscard]] Result<std::unique_ptr<Store>> open_memory(std::string_view rest,
+// How open_store reaches them, with the whole URL; its scheme is the backend's.
+[[nodiscard]] Result<std::unique_ptr<Store>> open_memory(std::string_view url,
                                                          const StoreOptions& options);
-[[nodiscard]] Result<std::unique_ptr<Store>> open_sqlite(std::string_view rest,
+[[nodiscard]] Result<std::unique_ptr<Store>> open_sqlite(std::string_view url,
                                                          const StoreOptions& options);
+[[nodiscard]] Result<std::unique_ptr<Store>> open_mongodb(std::string_view url,
+                                                          const StoreOptions& options);
 
 // A version 4 UUID for a new store.
 [[nodiscard]] Uuid draw_store_id(const StoreOptions& options);

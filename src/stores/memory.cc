@@ -209,12 +209,12 @@ class MemoryStore final : public Store, private CounterStore, private Catalog, p
 
 }  // namespace
 
-Result<std::unique_ptr<Store>> open_memory(std::string_view rest, const StoreOptions& options) {
-  if (!rest.empty())
+Result<std::unique_ptr<Store>> open_memory(std::string_view url, const StoreOptions& options) {
+  if (url != kUrl)
     return std::unexpected(Error{Code::kInvalidArgument,
                                  "a memory store has no name: use \"memory:\", "
                                  "not " +
-                                     shown("memory:" + std::string(rest))});
+                                     shown(url)});
   if (!options.create || options.access == Access::kReadOnly)
     return std::unexpected(Error{Code::kNotFound,
                                  "no memory store is there before it is opened: open it with "

@@ -1095,8 +1095,9 @@ Result<void> SqliteStore::close_space(std::string_view space) {
 
 }  // namespace
 
-Result<std::unique_ptr<Store>> open_sqlite(std::string_view rest, const StoreOptions& options) {
-  const std::string url = "sqlite:" + std::string(rest);
+Result<std::unique_ptr<Store>> open_sqlite(std::string_view whole, const StoreOptions& options) {
+  const std::string url(whole);
+  std::string_view rest = whole.substr(whole.find(':') + 1);
   if (rest.starts_with("//")) {
     rest.remove_prefix(2);
     if (!rest.starts_with('/'))

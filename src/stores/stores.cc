@@ -10,15 +10,34 @@
 namespace idmint {
 namespace {
 
-using Open = Result<std::unique_ptr<Store>> (*)(std::string_view rest, const StoreOptions& options);
+// Each reads its own URL.
+using Open = Result<std::unique_ptr<Store>> (*)(std::string_view url, const StoreOptions& options);
 
 // One row for each backend; kKinds and kOpeners run in parallel.
 constexpr std::array kKinds = {
     StoreKind{"sqlite", "sqlite:ids.db",
               "one file, no server, any number of processes of one host; durable", false},
     StoreKind{"memory", "memory:", "this process only, gone with it; for tests", false},
+#ifdef IDMINT_MONGODB
+    StoreKind{"mongodb", "mongodb://HOST/DATABASE",
+              "MongoDB 4.4 or later, any number of hosts; survives fail-overs as a replica set",
+              true},
+#endif
 };
-constexpr std::array<Open, kKinds.size()> kOpeners = {stores::open_sqlite, stores::open_memory};
+constexpr std::array<Open, kKinds.size()> kOpeners = {
+    stores::open_sqlite,
+    stores::open_memory,
+#ifdef IDMINT_MONGODB
+    stores::open_mongodb,
+#endif
+};
+
+// Those that a build may leave out, and what brings them in.
+struct Optional {
+  std::string_view scheme;
+  std::string_view option;
+};
+constexpr std::array kOptional = {Optional{"mongodb", "-DIDMINT_MONGODB=ON"}};
 
 }  // namespace
 
@@ -26,11 +45,18 @@ std::span<const StoreKind> store_kinds() noexcept { return kKinds; }
 
 Result<std::unique_ptr<Store>> open_store(std::string_view url, const StoreOptions& options) {
   const std::size_t colon = url.find(':');
-  const auto* const kind = std::ranges::find(kKinds, url.substr(0, colon), &StoreKind::scheme);
+  std::string_view scheme = url.substr(0, colon);
+  if (scheme == "mongodb+srv") scheme = "mongodb";  // the hosts come from DNS
+  const auto* const kind = std::ranges::find(kKinds, scheme, &StoreKind::scheme);
   if (colon != std::string_view::npos && kind != kKinds.end()) {
     const auto row = static_cast<std::size_t>(kind - kKinds.begin());
-    return kOpeners[row](url.substr(colon + 1), options);
+    return kOpeners[row](url, options);
   }
+  if (const auto* const left_out = std::ranges::find(kOptional, scheme, &Optional::scheme);
+      colon != std::string_view::npos && left_out != kOptional.end())
+    return std::unexpected(Error{
+        Code::kUnimplemented, "this build of idmint left out the stores of " + std::string(scheme) +
+                                  ":; configure it with " + std::string(left_out->option)});
   std::string message = "not the URL of a store: " + stores::shown(url) + "; give one such as ";
   for (const StoreKind& each : kKinds) {
     if (&each != kKinds.data()) message += " or ";

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <barrier>
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <iterator>
 #include <limits>
@@ -20,6 +21,9 @@
 #include <vector>
 
 #include "tests/fakes/temp_folder.h"
+#ifdef IDMINT_CONFORMANCE_MONGODB
+#include "tests/servers/mongo.h"
+#endif
 
 namespace idmint {
 namespace {
@@ -31,6 +35,27 @@ struct StoreUnderTest {
   bool persists;
 };
 
+#ifdef IDMINT_CONFORMANCE_MONGODB
+
+// Each folder stands for a database of its name.
+std::string database(const fakes::TempFolder& folder) {
+  return std::filesystem::path(folder.path("x")).parent_path().filename();
+}
+
+const std::array kStores = {
+    StoreUnderTest{
+        "mongodb_set",
+        [](const fakes::TempFolder& folder) { return servers::mongo_set().url(database(folder)); },
+        true},
+    StoreUnderTest{"mongodb_standalone",
+                   [](const fakes::TempFolder& folder) {
+                     return servers::mongo_standalone().url(database(folder));
+                   },
+                   true},
+};
+
+#else
+
 const std::array kStores = {
     StoreUnderTest{"memory", [](const fakes::TempFolder&) { return std::string("memory:"); },
                    false},
@@ -38,6 +63,8 @@ const std::array kStores = {
         "sqlite", [](const fakes::TempFolder& folder) { return "sqlite:" + folder.path("ids.db"); },
         true},
 };
+
+#endif
 
 Code code_of(const auto& result) { return result ? Code{0} : result.error().code; }
 
@@ -872,11 +899,16 @@ TEST_P(StoreConformance, WithoutLeaveNothingIsMade) {
 INSTANTIATE_TEST_SUITE_P(Stores, StoreConformance, testing::ValuesIn(kStores),
                          [](const auto& param) { return std::string(param.param.name); });
 
+#ifndef IDMINT_CONFORMANCE_MONGODB
+
 TEST(StoreUrls, EveryKindIsListedAndTested) {
   std::vector<std::string_view> listed;
   for (const StoreKind& kind : store_kinds()) listed.push_back(kind.scheme);
   std::vector<std::string_view> tested;
   for (const StoreUnderTest& store : kStores) tested.emplace_back(store.name);
+#ifdef IDMINT_MONGODB
+  tested.emplace_back("mongodb");  // by mongodb_conformance_test
+#endif
   EXPECT_THAT(listed, testing::UnorderedElementsAreArray(tested));
 }
 
@@ -889,6 +921,20 @@ TEST(StoreUrls, WhatIsNoUrlIsRefusedNamingThoseThatAre) {
   for (const char* url : {"sqlite:", "sqlite:///", "sqlite://host/x", "sqlite:x/", "memory:x"})
     EXPECT_EQ(code_of(open_store(url)), Code::kInvalidArgument) << url;
 }
+
+#ifndef IDMINT_MONGODB
+
+TEST(StoreUrls, ABackendThatIsLeftOutSaysWhatToBuild) {
+  for (const char* url : {"mongodb://host/ids", "mongodb+srv://host/ids"}) {
+    const auto store = open_store(url);
+    ASSERT_EQ(code_of(store), Code::kUnimplemented) << url;
+    EXPECT_THAT(store.error().message, testing::HasSubstr("-DIDMINT_MONGODB=ON"));
+  }
+}
+
+#endif
+
+#endif
 
 }  // namespace
 }  // namespace idmint

@@ -14,7 +14,7 @@ _idmint() {
   if [[ $COMP_CWORD -eq 1 ]]; then
     words="next create raise alter retire list peek inspect bounds convert check name plan bench doctor apply formats completion version --help --version"
   elif [[ $previous == --store ]]; then
-    words="sqlite: memory:"
+    words="sqlite: mongodb: memory:"
   elif [[ $previous == -n || $previous == --count || $previous == --start || $previous == --max || $previous == --past ]]; then
     words=""
   elif [[ $previous == --strategy ]]; then

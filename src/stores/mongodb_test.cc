@@ -1,0 +1,475 @@
+// What is MongoDB's alone; that it is a store is shown by mongodb_conformance_test.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <barrier>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "idmint/sequence.h"
+#include "idmint/store.h"
+#include "tests/servers/mongo.h"
+
+namespace idmint {
+namespace {
+
+using servers::mongo_command;
+using servers::mongo_set;
+using servers::mongo_standalone;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+Code code_of(const auto& result) { return result ? Code{0} : result.error().code; }
+std::string why(const auto& result) { return result ? "" : result.error().message; }
+
+// ---- URLs
+
+TEST(MongodbUrl, WhatIsWeakerThanMajorityIsRefusedWithTheReason) {
+  for (const char* const option :
+       {"w=0", "w=1", "w=2", "w=tag", "journal=false", "j=false", "j=0", "safe=false", "W=1",
+        "retryWrites=false", "readPreference=secondaryPreferred", "readConcernLevel=local",
+        "slaveOk=true", "w=majority&w=1", "tls=true&w=1"}) {
+    const auto store = open_store(std::string("mongodb://host.invalid/ids?") + option);
+    EXPECT_EQ(code_of(store), Code::kInvalidArgument) << option;
+    EXPECT_THAT(why(store), AllOf(HasSubstr("cannot be had: idmint "), HasSubstr("leave it out")))
+        << option;
+  }
+}
+
+TEST(MongodbUrl, WhatIsNoneOrNamesNoDatabaseForIdsIsRefused) {
+  for (const char* const url :
+       {"mongodb:", "mongodb://", "mongodb://h:x/ids", "mongodb://h/a.b", "mongodb://h/a%2Eb",
+        "mongodb://h/a%00b", "mongodb://h/$a", "mongodb://h/a%20b", "mongodb://h/local",
+        "mongodb://h/admin", "mongodb://h/config", "mongodb+srv://h:1/ids",
+        "mongodb://h/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"})
+    EXPECT_EQ(code_of(open_store(url)), Code::kInvalidArgument) << url;
+  using namespace std::string_literals;
+  EXPECT_EQ(code_of(open_store("mongodb://h/a\0b"s)), Code::kInvalidArgument);
+}
+
+TEST(MongodbUrl, AnUnknownHostIsNamedAndNothingSecretIs) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto store = open_store(
+      "mongodb://ann:geheim@host.invalid:1/"
+      "ids?tlsCertificateKeyFilePassword=geheim&authMechanismProperties=AWS_SESSION_TOKEN:geheim&"
+      "authMechanism=SCRAM-SHA-256",
+      {.deadline = milliseconds{800}});
+  EXPECT_EQ(code_of(store), Code::kUnavailable);
+  EXPECT_THAT(why(store), AllOf(HasSubstr("host.invalid:1/ids"), Not(HasSubstr("geheim"))));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds{10});
+  for (const char* const url : {"mongodb://ann:geheim@h:x/ids", "mongodb://ann:geheim@h/ids?w=1",
+                                "mongodb://ann:geheim@h/a.b"})
+    EXPECT_THAT(why(open_store(url)), Not(HasSubstr("geheim"))) << url;
+}
+
+// ---- what is in the database
+
+class MongodbStoreTest : public testing::Test {
+ protected:
+  fakes::TempFolder folder_;
+  // Of the folder's name, which nobody else has.
+  std::string database_ = std::filesystem::path(folder_.path("x")).parent_path().filename();
+
+  std::unique_ptr<Store> open(const std::string& url, milliseconds deadline = seconds{30}) {
+    auto store = open_store(url, {.deadline = deadline});
+    if (!store) {
+      ADD_FAILURE() << store.error().message;
+      std::abort();
+    }
+    return *std::move(store);
+  }
+  std::unique_ptr<Store> open(milliseconds deadline = seconds{30}) {
+    return open(mongo_set().url(database_), deadline);
+  }
+  // The reply of the set's primary.
+  std::string ask(const std::string& json) {
+    return mongo_command(mongo_set().url(""), database_, json);
+  }
+  void set(const std::string& collection, const std::string& id, const std::string& change) {
+    ASSERT_THAT(ask(R"({"update":")" + collection + R"(","updates":[{"q":{"_id":")" + id +
+                    R"("},"u":)" + change + R"(}],"writeConcern":{"w":"majority"}})"),
+                HasSubstr(R"("nModified" : 1)"));
+  }
+  std::string find(const std::string& collection) {
+    return ask(R"({"find":")" + collection + R"("})");
+  }
+};
+
+TEST_F(MongodbStoreTest, TheDocumentsAreAsTheDocumentsSay) {
+  const auto store = open();
+  ASSERT_TRUE(store->counters()->create("orders", {1000, 1999, 2}));
+  ASSERT_TRUE(store->counters()->advance("orders", 3, Take::kAll));
+  EXPECT_THAT(find("idmint.counters"),
+              HasSubstr(R"([ { "_id" : "orders", "first" : 1000, "last" : 1999, "stride" : 2, )"
+                        R"("next" : 1006, "closed" : false } ])"));
+  EXPECT_THAT(find("idmint.store"),
+              AllOf(HasSubstr(R"("_id" : "store", "id" : { "$binary")"),
+                    HasSubstr(R"("subType" : "04")"), HasSubstr(R"("schema" : 1 } ])")));
+  ASSERT_TRUE(store->unique_index()->create_space("cards"));
+  ASSERT_TRUE(store->unique_index()->insert("cards", std::array{std::int64_t{7}}));
+  EXPECT_THAT(find("idmint.claims.cards"),
+              HasSubstr(R"([ { "_id" : "space", "name" : "cards", "closed" : false }, )"
+                        R"({ "_id" : 7 } ])"));
+  const Definition definition{"orders"};
+  ASSERT_TRUE(store->catalog()->define(definition));
+  EXPECT_THAT(find("idmint.definitions"), HasSubstr(R"("_id" : "orders", "json" : "{\"name\")"));
+}
+
+TEST_F(MongodbStoreTest, AnInt32StaysOne) {
+  const auto store = open();
+  ASSERT_TRUE(store->counters()->create("c", {5, 2'000'000'000}));
+  set("idmint.counters", "c", R"([{"$set":{"next":{"$toInt":"$next"}}}])");
+  EXPECT_EQ(store->counters()->advance("c", 7, Take::kAll), (Range{5, 1, 7}));
+  EXPECT_EQ(store->counters()->raise("c", 100), 100);
+  EXPECT_EQ(store->counters()->advance("c", std::int64_t{1} << 40, Take::kTail),
+            (Range{100, 1, 1'999'999'901}));
+  // As long a document as with a 64-bit integer, less 4 bytes.
+  EXPECT_THAT(
+      ask(R"({"aggregate":"idmint.counters","cursor":{},"pipeline":[{"$project":)"
+          R"({"kept":{"$eq":[{"$bsonSize":"$$ROOT"},)"
+          R"({"$add":[{"$bsonSize":{"$mergeObjects":["$$ROOT",{"next":{"$toLong":"$next"}}]}},)"
+          R"({"$numberInt":"-4"}]}]}}}]})"),
+      HasSubstr(R"("kept" : true)"));
+}
+
+TEST_F(MongodbStoreTest, ACounterThatIsDeletedUnderWayIsNotMadeAgain) {
+  const auto store = open();
+  ASSERT_TRUE(create_sequence(*store, Definition{"orders"}));
+  const auto sequence = open_sequence(*store, "orders");
+  ASSERT_TRUE(sequence);
+  std::int64_t value = 0;
+  ASSERT_TRUE((*sequence)->next(std::span(&value, 1)));
+  ASSERT_THAT(ask(R"({"delete":"idmint.counters","deletes":[{"q":{},"limit":0}]})"),
+              HasSubstr(R"("n" : 1)"));
+  EXPECT_EQ(code_of((*sequence)->next(std::span(&value, 1))), Code::kDataLoss);
+  EXPECT_EQ(code_of(store->counters()->advance("orders", 1, Take::kAll)), Code::kNotFound);
+  EXPECT_EQ(code_of(store->counters()->raise("orders", 1)), Code::kNotFound);
+  EXPECT_THAT(find("idmint.counters"), HasSubstr(R"("firstBatch" : [  ])"));
+}
+
+TEST_F(MongodbStoreTest, ARecordThatIsNotAsWeWriteItIsDamaged) {
+  const auto store = open();
+  for (const char* const change :
+       {R"({"$set":{"next":3.5}})", R"({"$set":{"next":"3"}})", R"({"$unset":{"next":1}})",
+        R"({"$set":{"next":4}})", R"({"$set":{"next":6}})", R"({"$unset":{"closed":1}})",
+        R"({"$set":{"last":1}})"}) {
+    const std::string name = "c" + std::string(change);
+    ASSERT_TRUE(store->counters()->create("c", {5, 99, 2}));
+    set("idmint.counters", "c", change);
+    EXPECT_EQ(code_of(store->counters()->peek("c")), Code::kDataLoss) << change;
+    EXPECT_EQ(code_of(store->counters()->advance("c", 1, Take::kAll)), Code::kDataLoss) << change;
+    EXPECT_EQ(code_of(store->counters()->list("")), Code::kDataLoss) << change;
+    EXPECT_EQ(code_of(store->counters()->create("c", {5, 99, 2})), Code::kDataLoss) << change;
+    ASSERT_THAT(ask(R"({"delete":"idmint.counters","deletes":[{"q":{},"limit":0}]})"),
+                HasSubstr(R"("n" : 1)"));
+  }
+}
+
+TEST_F(MongodbStoreTest, AStoreWithoutItsIdOrOfANewerIdmintIsLeftAlone) {
+  ASSERT_TRUE(open()->counters()->create("c", {}));
+  set("idmint.store", "store", R"({"$set":{"schema":2}})");
+  EXPECT_EQ(code_of(open_store(mongo_set().url(database_))), Code::kFailedPrecondition);
+  set("idmint.store", "store", R"({"$set":{"schema":1,"id":"x"}})");
+  EXPECT_EQ(code_of(open_store(mongo_set().url(database_))), Code::kDataLoss);
+  ASSERT_THAT(ask(R"({"delete":"idmint.store","deletes":[{"q":{},"limit":0}]})"),
+              HasSubstr(R"("n" : 1)"));
+  EXPECT_EQ(code_of(open_store(mongo_set().url(database_))), Code::kDataLoss);
+  EXPECT_THAT(find("idmint.store"), HasSubstr(R"("firstBatch" : [  ])"));
+}
+
+TEST_F(MongodbStoreTest, AllWhoOpenANewStoreAtOnceFindOneId) {
+  std::array<Uuid, 6> ids;
+  {
+    std::barrier start(static_cast<std::ptrdiff_t>(ids.size()));
+    std::vector<std::jthread> threads;
+    for (Uuid& id : ids)
+      threads.emplace_back([&] {
+        start.arrive_and_wait();
+        id = open()->id();
+      });
+  }
+  for (const Uuid& id : ids) EXPECT_EQ(id, ids[0]);
+}
+
+TEST_F(MongodbStoreTest, TenThousandCountersAreMadeInOneCallAndAgain) {
+  const auto store = open();
+  std::vector<NewCounter> many;
+  for (std::int64_t k = 0; k < 10'000; ++k)
+    many.push_back({std::string(900, 'n') + std::to_string(k), {k, k + 9}});
+  ASSERT_TRUE(store->counters()->create(many)) << why(store->counters()->create(many));
+  ASSERT_TRUE(store->counters()->advance(many[77].name, 3, Take::kAll));
+  ASSERT_TRUE(store->counters()->create(many)) << why(store->counters()->create(many));
+  EXPECT_EQ(store->counters()->peek(many[77].name)->next, 80);
+  EXPECT_EQ(store->counters()->list("n")->size(), many.size());
+  many[9999].bounds.last += 1;
+  EXPECT_EQ(code_of(store->counters()->create(many)), Code::kAlreadyExists);
+}
+
+TEST_F(MongodbStoreTest, AnyNameMakesASpaceOfItsOwn) {
+  using namespace std::string_literals;
+  const auto store = open();
+  UniqueIndex& claims = *store->unique_index();
+  const std::vector<std::string> names = {"a.b",
+                                          "a",
+                                          ".a",
+                                          "a.",
+                                          "a..b",
+                                          "$a",
+                                          "a\0b"s,
+                                          "a\0c"s,
+                                          "\xff",
+                                          "space",
+                                          "system.users",
+                                          std::string(1024, 'x'),
+                                          std::string(1023, 'x'),
+                                          std::string(120, 'y'),
+                                          "ö"};
+  for (const std::string& name : names) ASSERT_TRUE(claims.create_space(name)) << name;
+  std::int64_t key = 0;
+  for (const std::string& name : names) {
+    const std::array<std::int64_t, 2> keys{1000, ++key};
+    EXPECT_EQ(claims.insert(name, keys), (std::vector<bool>{true, true})) << name;
+    EXPECT_EQ(claims.insert(name, keys), (std::vector<bool>{false, false})) << name;
+    EXPECT_EQ(claims.claimed(name), 2) << name;
+  }
+}
+
+TEST_F(MongodbStoreTest, OneThatIsOpenedToReadIsNeitherMadeNorChanged) {
+  const StoreOptions reading{.deadline = seconds{30}, .access = Access::kReadOnly};
+  EXPECT_EQ(code_of(open_store(mongo_set().url(database_), reading)), Code::kNotFound);
+  EXPECT_THAT(find("idmint.store"), HasSubstr(R"("firstBatch" : [  ])"));
+  ASSERT_TRUE(open()->counters()->create("c", {1, 100}));
+  const auto store = open_store(mongo_set().url(database_), reading);
+  ASSERT_TRUE(store) << why(store);
+  CounterStore& counters = *(*store)->counters();
+  EXPECT_EQ(counters.advance("c", 1, Take::kAll).error().code, Code::kPermissionDenied);
+  EXPECT_EQ(counters.raise("c", 9).error().code, Code::kPermissionDenied);
+  EXPECT_EQ(counters.peek("c")->next, 1);
+  EXPECT_EQ(counters.list("")->size(), 1U);
+}
+
+// ---- faults
+
+// The profiler notes what each command asked for.
+TEST_F(MongodbStoreTest, EveryWriteWaitsForTheJournalsOfAMajorityAndEveryReadForTheLatest) {
+  const auto store = open();
+  ASSERT_THAT(ask(R"({"profile":2,"slowms":0})"), HasSubstr(R"("ok" : 1.0)"));
+  ASSERT_TRUE(store->counters()->create("c", {1, 100}));
+  ASSERT_TRUE(store->counters()->advance("c", 1, Take::kAll));
+  ASSERT_TRUE(store->counters()->raise("c", 9));
+  ASSERT_TRUE(store->counters()->extend("c", 200));
+  ASSERT_TRUE(store->counters()->close("c"));
+  ASSERT_TRUE(store->catalog()->define({"a"}));
+  ASSERT_TRUE(store->unique_index()->create_space("s"));
+  ASSERT_TRUE(store->unique_index()->insert("s", std::array{std::int64_t{7}}));
+  ASSERT_TRUE(store->unique_index()->close_space("s"));
+  ASSERT_TRUE(store->counters()->peek("c"));
+  ASSERT_TRUE(store->counters()->list(""));
+  ASSERT_THAT(ask(R"({"profile":0})"), HasSubstr(R"("ok" : 1.0)"));
+  constexpr const char* kCount =
+      R"({"count":"system.profile","query":{"op":{"$in":["insert","command"]},)"
+      R"("command.writeConcern.wtimeout":{"$gt":0},"command.maxTimeMS":{"$gt":0},)"
+      R"("command.txnNumber":{"$gt":0},"command.writeConcern.w":"majority",)"
+      R"("command.writeConcern.j":true,"appName":"idmint"}})";
+  // Of updates, which raise, extend and close are, it notes the statements alone.
+  EXPECT_THAT(ask(kCount), HasSubstr(R"("n" : 6)"));
+  const auto reads = [&](const std::string& level) {
+    return ask(R"({"count":"system.profile","query":{"op":"query","command.maxTimeMS":{"$gt":0},)"
+               R"("command.readConcern.level":")" +
+               level + R"("}})");
+  };
+  EXPECT_THAT(reads("linearizable"), HasSubstr(R"("n" : 3)")) << "define, insert, peek";
+  EXPECT_THAT(reads("majority"), HasSubstr(R"("n" : 5)"))
+      << "raise, extend, close; list, of two types of names";
+}
+
+TEST_F(MongodbStoreTest, NothingIsAcknowledgedWithoutAMajority) {
+  const auto store = open(seconds{2});
+  ASSERT_TRUE(store->counters()->create("c", {1, 1000}));
+  const std::size_t primary = mongo_set().primary();
+  for (std::size_t i = 0; i < 3; ++i)
+    if (i != primary) mongo_set().member(i).signal(SIGSTOP);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto taken = store->counters()->advance("c", 5, Take::kAll);
+  const auto took = std::chrono::steady_clock::now() - begin;
+  const auto read = store->counters()->peek("c");
+  for (std::size_t i = 0; i < 3; ++i)
+    if (i != primary) mongo_set().member(i).signal(SIGCONT);
+  EXPECT_TRUE(code_of(taken) == Code::kDeadlineExceeded || code_of(taken) == Code::kUnknown)
+      << why(taken);
+  EXPECT_THAT(why(taken), HasSubstr("127.0.0.1:"));
+  EXPECT_LT(took, seconds{3});
+  EXPECT_EQ(code_of(read), Code::kUnavailable) << "what is read is what a majority has";
+  mongo_set().primary();
+  const auto later = open();
+  const auto next = later->counters()->advance("c", 1, Take::kAll);
+  ASSERT_TRUE(next) << why(next);
+  EXPECT_TRUE(next->first == 1 || next->first == 6) << next->first;
+}
+
+TEST_F(MongodbStoreTest, AReplyThatIsLostIsAskedForAgainAndNothingIsTakenTwice) {
+  const auto store = open();
+  CounterStore& counters = *store->counters();
+  ASSERT_TRUE(counters.create("c", {1, 1000}));
+  ASSERT_TRUE(store->unique_index()->create_space("s"));
+  const std::string primary =
+      mongo_set().member(mongo_set().primary()).url("?directConnection=true");
+  // Each of the next writes is done, and its connection closed instead of a reply.
+  ASSERT_THAT(mongo_command(primary, "admin",
+                            R"({"configureFailPoint":"onPrimaryTransactionalWrite","mode":)"
+                            R"({"times":6},"data":{"closeConnection":true}})"),
+              HasSubstr(R"("ok" : 1.0)"));
+  for (std::int64_t i = 0; i < 10; ++i)
+    EXPECT_EQ(counters.advance("c", 2, Take::kAll), (Range{1 + 2 * i, 1, 2}));
+  ASSERT_THAT(mongo_command(primary, "admin",
+                            R"({"configureFailPoint":"onPrimaryTransactionalWrite","mode":)"
+                            R"({"times":2},"data":{"closeConnection":true}})"),
+              HasSubstr(R"("count" : 6)"))
+      << "so many were closed";
+  EXPECT_EQ(store->unique_index()->insert("s", std::array<std::int64_t, 3>{5, 6, 5}),
+            (std::vector<bool>{true, true, false}));
+  EXPECT_EQ(store->unique_index()->insert("s", std::array<std::int64_t, 2>{6, 7}),
+            (std::vector<bool>{false, true}));
+  mongo_command(primary, "admin",
+                R"({"configureFailPoint":"onPrimaryTransactionalWrite","mode":"off"})");
+}
+
+TEST_F(MongodbStoreTest, OfAStandaloneServerABrokenCallIsUnknown) {
+  const auto store = open(mongo_standalone().url(database_));
+  ASSERT_TRUE(store->counters()->create("c", {1, 1000}));
+  const auto closes = [](const char* command) {
+    return mongo_command(mongo_standalone().url(""), "admin",
+                         R"({"configureFailPoint":"failCommand","mode":{"times":1},"data":)"
+                         R"({"failCommands":[")" +
+                             std::string(command) + R"("],"closeConnection":true}})");
+  };
+  ASSERT_THAT(closes("findAndModify"), HasSubstr(R"("ok" : 1.0)"));
+  const auto broken = store->counters()->advance("c", 1, Take::kAll);
+  EXPECT_EQ(code_of(broken), Code::kUnknown) << why(broken);
+  EXPECT_THAT(why(broken), HasSubstr("may have been done or not"));
+  EXPECT_TRUE(store->counters()->advance("c", 1, Take::kAll));
+  ASSERT_THAT(closes("insert"), HasSubstr(R"("ok" : 1.0)"));
+  EXPECT_EQ(code_of(store->counters()->create("d", {})), Code::kUnknown);
+  ASSERT_THAT(closes("find"), HasSubstr(R"("ok" : 1.0)"));
+  EXPECT_TRUE(store->counters()->peek("c")) << "a read is repeated";
+}
+
+TEST_F(MongodbStoreTest, AServerThatHangsIsWaitedForNoLongerThanTheDeadline) {
+  const auto store = open(mongo_standalone().url(database_), milliseconds{600});
+  ASSERT_TRUE(store->counters()->create("c", {1, 1000}));
+  mongo_standalone().signal(SIGSTOP);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto write = store->counters()->advance("c", 1, Take::kAll);
+  const auto read = store->counters()->peek("c");
+  const auto took = std::chrono::steady_clock::now() - begin;
+  mongo_standalone().signal(SIGCONT);
+  EXPECT_EQ(code_of(write), Code::kDeadlineExceeded) << why(write);
+  EXPECT_EQ(code_of(read), Code::kUnavailable) << why(read);
+  EXPECT_LT(took, seconds{3});
+}
+
+TEST_F(MongodbStoreTest, AChildOfForkOpensItsOwn) {
+  const auto store = open();
+  ASSERT_TRUE(store->counters()->create("c", {1, 1000}));
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const auto own = open_store(mongo_set().url(database_));
+    _exit(own && (*own)->counters()->advance("c", 1, Take::kAll) == (Range{1, 1, 1}) ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_EQ(store->counters()->advance("c", 1, Take::kAll), (Range{2, 1, 1}));
+}
+
+// ---- users
+
+class MongodbUsers : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    server_ = std::make_unique<servers::MongoServer>(std::vector<std::string>{"--auth"});
+    ask(server_->url(""), R"({"createUser":"root","pwd":"r","roles":["root"]})");
+    const std::string root = url("root", "r", "?authSource=admin");
+    // As docs/stores.md has it.
+    ask(root,
+        R"({"createRole":"idmint","roles":[],"privileges":[{"resource":{"db":"ids","collection":)"
+        R"(""},"actions":["find","insert","update"]}]})");
+    ask(root, R"({"createUser":"minter","pwd":"m:/@ m","roles":["idmint"]})");
+    ask(root, R"({"createUser":"reader","pwd":"r","roles":[{"role":"read","db":"ids"}]})");
+  }
+  static void TearDownTestSuite() { server_.reset(); }
+
+  static void ask(const std::string& at, const std::string& json) {
+    ASSERT_THAT(mongo_command(at, "admin", json), HasSubstr(R"("ok" : 1.0)"));
+  }
+  static std::string url(const std::string& user, const std::string& password,
+                         const std::string& rest) {
+    return "mongodb://" + user + ":" + password + "@" + server_->host() + "/" + rest;
+  }
+  static constexpr const char* kIds = "ids?authSource=admin";
+
+  static std::unique_ptr<servers::MongoServer> server_;
+};
+
+std::unique_ptr<servers::MongoServer> MongodbUsers::server_;
+
+TEST_F(MongodbUsers, FindInsertAndUpdateAreAllThatIsNeeded) {
+  const auto store = open_store(url("minter", "m%3A%2F%40%20m", kIds));
+  ASSERT_TRUE(store) << why(store);
+  EXPECT_EQ((*store)->url(), "mongodb://minter@" + server_->host() + "/" + kIds);
+  CounterStore& counters = *(*store)->counters();
+  UniqueIndex& claims = *(*store)->unique_index();
+  Catalog& catalog = *(*store)->catalog();
+  EXPECT_TRUE(counters.create("c", {1, 100}));
+  EXPECT_TRUE(counters.create("c", {1, 100}));
+  EXPECT_TRUE(counters.advance("c", 1, Take::kAll));
+  EXPECT_TRUE(counters.raise("c", 5));
+  EXPECT_TRUE(counters.extend("c", 500));
+  EXPECT_TRUE(counters.peek("c"));
+  EXPECT_TRUE(counters.list(""));
+  EXPECT_TRUE(counters.close("c"));
+  EXPECT_TRUE(claims.create_space("s"));
+  EXPECT_TRUE(claims.insert("s", std::array{std::int64_t{1}}));
+  EXPECT_TRUE(claims.claimed("s"));
+  EXPECT_TRUE(claims.close_space("s"));
+  Definition a{"a"};
+  EXPECT_TRUE(catalog.define(a));
+  Definition b = a;
+  b.last = 9;
+  EXPECT_TRUE(catalog.replace(a, b));
+  EXPECT_TRUE(catalog.find("a"));
+  EXPECT_TRUE(catalog.list());
+
+  // Who may only read can do that, and no more.
+  const auto readable = open_store(url("reader", "r", kIds));
+  ASSERT_TRUE(readable) << why(readable);
+  EXPECT_TRUE((*readable)->counters()->peek("c"));
+  const auto refused = (*readable)->counters()->raise("c", 50);
+  EXPECT_EQ(code_of(refused), Code::kPermissionDenied);
+  EXPECT_THAT(why(refused), HasSubstr(server_->host()));
+  EXPECT_EQ(counters.peek("c")->next, 5);
+}
+
+TEST_F(MongodbUsers, WrongCredentialsAreRefusedAndNoneMayDoNothing) {
+  const auto wrong = open_store(url("minter", "guess", kIds));
+  EXPECT_EQ(code_of(wrong), Code::kUnauthenticated);
+  EXPECT_THAT(why(wrong), AllOf(HasSubstr(server_->host()), Not(HasSubstr("guess"))));
+  EXPECT_EQ(code_of(open_store(server_->url("ids"))), Code::kPermissionDenied);
+  EXPECT_EQ(code_of(open_store(url("minter", "m%3A%2F%40%20m", "other?authSource=admin"))),
+            Code::kPermissionDenied);
+}
+
+}  // namespace
+}  // namespace idmint

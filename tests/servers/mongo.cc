@@ -1,0 +1,240 @@
+#include "tests/servers/mongo.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <mongoc/mongoc.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <thread>
+
+// ThreadSanitizer sees the driver free what it has read, and not the atomic counts between. And a
+// child of fork() may open a store of its own, which has threads.
+#define IDMINT_FOR_TSAN extern "C" __attribute__((visibility("default"))) const char*
+// NOLINTBEGIN(bugprone-reserved-identifier): its names.
+IDMINT_FOR_TSAN __tsan_default_suppressions();
+IDMINT_FOR_TSAN __tsan_default_options();
+const char* __tsan_default_suppressions() { return "race:libmongoc-1.0.so\nrace:libbson-1.0.so\n"; }
+const char* __tsan_default_options() { return "die_after_fork=0"; }
+// NOLINTEND(bugprone-reserved-identifier)
+
+namespace idmint::servers {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+[[noreturn]] void fail(const std::string& why) {
+  std::cerr << "mongo: " << why << '\n';
+  std::abort();
+}
+
+const std::string& program() {
+  static const std::string path = [] {
+    std::FILE* const pipe = ::popen(IDMINT_SCRIPTS "/mongod", "r");
+    std::array<char, 4096> line{};
+    if (pipe == nullptr || std::fgets(line.data(), line.size(), pipe) == nullptr ||
+        ::pclose(pipe) != 0)
+      fail("scripts/mongod finds no mongod");
+    std::string text = line.data();
+    text.pop_back();
+    return text;
+  }();
+  return path;
+}
+
+int free_port() {
+  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  if (fd < 0 || ::bind(fd, any, size) != 0 || ::getsockname(fd, any, &size) != 0)
+    fail("no free port");
+  ::close(fd);
+  return ntohs(address.sin_port);
+}
+
+template <class Condition>
+bool wait_for(Condition condition, std::chrono::seconds longest) {
+  for (const auto until = Clock::now() + longest; Clock::now() < until;) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds{20});
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string mongo_command(const std::string& url, const std::string& database,
+                          const std::string& json) {
+  mongoc_init();
+  mongoc_log_set_handler(nullptr, nullptr);
+  bson_error_t error{};
+  mongoc_client_t* const client = mongoc_client_new(url.c_str());
+  if (client == nullptr) fail("cannot use " + url);
+  bson_t* const command = bson_new_from_json(reinterpret_cast<const std::uint8_t*>(json.data()),
+                                             static_cast<ssize_t>(json.size()), &error);
+  if (command == nullptr) fail(json + ": " + error.message);
+  bson_t reply;
+  const bool ok = mongoc_client_command_with_opts(client, database.c_str(), command, nullptr,
+                                                  nullptr, &reply, &error);
+  char* const text = bson_as_relaxed_extended_json(&reply, nullptr);
+  std::string answer = text;
+  if (!ok && answer == "{ }")
+    answer = std::string("{ \"ok\" : 0, \"errmsg\" : \"") + error.message + "\" }";
+  bson_free(text);
+  bson_destroy(&reply);
+  bson_destroy(command);
+  mongoc_client_destroy(client);
+  return answer;
+}
+
+MongoServer::MongoServer(std::vector<std::string> arguments) : arguments_(std::move(arguments)) {
+  // Another program may take the port before the server does.
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    port_ = free_port();
+    if (start()) return;
+  }
+  fail("mongod does not start:\n" +
+       (std::ostringstream() << std::ifstream(folder_.path("log")).rdbuf()).str());
+}
+
+MongoServer::~MongoServer() {
+  if (running()) kill();
+}
+
+bool MongoServer::start() {
+  std::vector<std::string> words = {program(),
+                                    "--dbpath",
+                                    folder_.path(""),
+                                    "--logpath",
+                                    folder_.path("log"),
+                                    "--logappend",
+                                    "--port",
+                                    std::to_string(port_),
+                                    "--bind_ip",
+                                    "127.0.0.1",
+                                    "--nounixsocket",
+                                    "--wiredTigerCacheSizeGB",
+                                    "0.25",
+                                    "--setParameter",
+                                    "enableTestCommands=1",
+                                    "--setParameter",
+                                    "diagnosticDataCollectionEnabled=false"};
+  words.insert(words.end(), arguments_.begin(), arguments_.end());
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  const pid_t parent = ::getpid();
+  pid_ = ::fork();
+  if (pid_ < 0) fail("cannot fork");
+  if (pid_ == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(1);
+    const int null = ::open("/dev/null", O_RDWR);
+    for (const int fd : {0, 1, 2}) ::dup2(null, fd);
+    ::execv(pointers[0], pointers.data());
+    ::_exit(127);
+  }
+  const bool up = wait_for(
+      [&] {
+        if (::waitpid(pid_, nullptr, WNOHANG) == pid_) pid_ = 0;
+        return pid_ == 0 ||
+               mongo_command(url("?serverSelectionTimeoutMS=1000"), "admin", R"({"ping":1})")
+                       .find(R"("ok" : 1.0)") != std::string::npos;
+      },
+      std::chrono::seconds{60});
+  if (up && running()) return true;
+  if (running()) kill();
+  return false;
+}
+
+void MongoServer::signal(int number) const {
+  if (!running() || ::kill(pid_, number) != 0) fail("no such server");
+  if (number == SIGSTOP && ::waitpid(pid_, nullptr, WUNTRACED) != pid_) fail("it does not stop");
+}
+
+void MongoServer::kill() {
+  signal(SIGKILL);
+  if (::waitpid(pid_, nullptr, 0) != pid_) fail("cannot wait for mongod");
+  pid_ = 0;
+}
+
+void MongoServer::restart() {
+  if (!start()) fail("mongod does not start again");
+}
+
+MongoSet::MongoSet() {
+  std::string members;
+  for (int i = 0; i < 3; ++i) {
+    members_.push_back(std::make_unique<MongoServer>(
+        std::vector<std::string>{"--replSet", "set", "--oplogSize", "64"}));
+    members += (i == 0 ? "" : ",") + (R"({"_id":)" + std::to_string(i) + R"(,"host":")" +
+                                      members_.back()->host() + R"("})");
+  }
+  const std::string reply =
+      mongo_command(members_[0]->url("?directConnection=true"), "admin",
+                    R"({"replSetInitiate":{"_id":"set","settings":{"electionTimeoutMillis":1000},)"
+                    R"("members":[)" +
+                        members + "]}}");
+  if (reply.find(R"("ok" : 1.0)") == std::string::npos) fail(reply);
+  primary();
+  // All of them, so that the first who is killed is not the majority.
+  const bool whole = wait_for(
+      [&] {
+        return mongo_command(url(""), "probe",
+                             R"({"insert":"probe","documents":[{}],"writeConcern":{"w":3}})")
+                   .find(R"("ok" : 1.0)") != std::string::npos;
+      },
+      std::chrono::seconds{60});
+  if (!whole) fail("the set does not come together");
+}
+
+std::string MongoSet::hosts() const {
+  std::string all;
+  for (const auto& each : members_) all += (all.empty() ? "" : ",") + each->host();
+  return all;
+}
+
+std::size_t MongoSet::primary() {
+  std::size_t found = members_.size();
+  wait_for(
+      [&] {
+        for (std::size_t i = 0; i < members_.size() && found == members_.size(); ++i) {
+          if (!members_[i]->running()) continue;
+          if (mongo_command(
+                  members_[i]->url(
+                      "?directConnection=true&serverSelectionTimeoutMS=1000&socketTimeoutMS=2000"),
+                  "admin", R"({"hello":1})")
+                  .find(R"("isWritablePrimary" : true)") != std::string::npos)
+            found = i;
+        }
+        return found != members_.size();
+      },
+      std::chrono::seconds{60});
+  if (found == members_.size()) fail("the set has no primary");
+  return found;
+}
+
+MongoSet& mongo_set() {
+  static MongoSet set;
+  return set;
+}
+
+MongoServer& mongo_standalone() {
+  static MongoServer server;
+  return server;
+}
+
+}  // namespace idmint::servers

@@ -1,0 +1,72 @@
+// Real MongoDB servers for tests: on free ports of the loopback, in folders that go with them,
+// small, and ended with the program that started them, however that ends.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/fakes/temp_folder.h"
+
+namespace idmint::servers {
+
+// A mongod, from scripts/mongod.
+class MongoServer {
+ public:
+  // Started, and answering, with further arguments of mongod. Aborts if that is impossible.
+  explicit MongoServer(std::vector<std::string> arguments = {});
+  ~MongoServer();
+  MongoServer(const MongoServer&) = delete;
+  MongoServer& operator=(const MongoServer&) = delete;
+
+  [[nodiscard]] std::string host() const { return "127.0.0.1:" + std::to_string(port_); }
+  // ".../DATABASE?OPTIONS"
+  [[nodiscard]] std::string url(const std::string& path) const {
+    return "mongodb://" + host() + "/" + path;
+  }
+
+  [[nodiscard]] bool running() const { return pid_ > 0; }
+  void signal(int number) const;  // SIGSTOP: and waits until it stands still
+  void kill();                    // -9, and waits until it is gone
+  void restart();                 // REQUIRES: !running(); on the same port, with the same files
+
+ private:
+  bool start();
+  void await();
+
+  fakes::TempFolder folder_;
+  std::vector<std::string> arguments_;
+  int port_ = 0;
+  pid_t pid_ = 0;
+};
+
+// Three of them, with an election time-out of 1 s.
+class MongoSet {
+ public:
+  // Started, with a primary.
+  MongoSet();
+
+  [[nodiscard]] std::string hosts() const;
+  [[nodiscard]] std::string url(const std::string& database) const {
+    return "mongodb://" + hosts() + "/" + database + "?replicaSet=set";
+  }
+  [[nodiscard]] MongoServer& member(std::size_t i) { return *members_[i]; }
+  // Waits until there is one and says which. Aborts after a minute.
+  std::size_t primary();
+
+ private:
+  std::vector<std::unique_ptr<MongoServer>> members_;
+};
+
+// One of each for all tests of a program, started when first asked for.
+MongoSet& mongo_set();
+MongoServer& mongo_standalone();
+
+// The reply of the server at `url` to a command, both in extended JSON. An error is a reply too.
+std::string mongo_command(const std::string& url, const std::string& database,
+                          const std::string& json);
+
+}  // namespace idmint::servers
