@@ -196,7 +196,7 @@ Result<Range> CachedSequence::State::claim(std::int64_t wanted, std::int64_t mos
         return std::unexpected(std::move(waited).error());
       }
     }
-    const std::int64_t mark = cursor->mark.load(std::memory_order_relaxed);
+    const std::int64_t mark = cursor->mark.load();  // after the cut: set_mark()
     if (cut.first < mark && mark <= cut.first + cut.count) {
       prefetch(wanted - cut.count);
       if (is_stopped.load()) {  // that the store has gone back, perhaps, was found just now
@@ -214,7 +214,7 @@ bool CachedSequence::State::cut_at_cursor(std::int64_t most, Range& cut) noexcep
     std::int64_t next = cursor->next.load(std::memory_order_acquire);
     if (next >= limit) return false;
     const std::int64_t count = std::min(most, limit - next);
-    if (cursor->next.compare_exchange_weak(next, next + count, std::memory_order_acq_rel)) {
+    if (cursor->next.compare_exchange_weak(next, next + count)) {
       cut = {next, 1, count};
       return true;
     }
@@ -341,6 +341,8 @@ std::unique_lock<std::mutex> CachedSequence::State::locked() {
 void CachedSequence::State::prefetch(std::int64_t lacking) {
   std::unique_lock lock = locked();
   if (stopped || ended || fetching || pending.count > 0) return;
+  // The mark has been moved on: another caller found nothing, and fetched, before the lock was had.
+  if (cursor->next.load() < cursor->mark.load()) return;
   if (latency >= kQuick && !thread.joinable()) {
     try {
       thread = std::thread(&State::run, this);
@@ -470,14 +472,22 @@ void CachedSequence::State::set_slice() {
 
 // Where so much is left that it lasts for two fetches, but no more than a range; and when half of
 // the range is used up at latest, since the rate may rise.
+//
+// Cuts go on meanwhile. A caller cuts and then reads the mark, this writes the mark and then reads
+// the cursor, all of it sequentially consistent: a caller that moves the cursor up to the mark
+// after it was seen below it finds the mark. If it is not seen below, it is marked again.
 void CachedSequence::State::set_mark() {
   const std::int64_t end = current.last() + 1;
-  const std::int64_t next = cursor->next.load();
   const auto used_meanwhile = static_cast<std::int64_t>(
       std::min(2 * rate * static_cast<double>(latency.count()), static_cast<double>(kLargestStep)));
-  const std::int64_t range = std::min(end - next, current.count);
-  const std::int64_t left = std::max(range / 2, std::min(used_meanwhile, range));
-  cursor->mark.store(std::max(next + 1, end - left), std::memory_order_relaxed);
+  for (std::int64_t next = cursor->next.load(); next < end;) {
+    const std::int64_t range = std::min(end - next, current.count);
+    const std::int64_t left = std::max(range / 2, std::min(used_meanwhile, range));
+    const std::int64_t mark = std::max(next + 1, end - left);
+    cursor->mark.store(mark);
+    next = cursor->next.load();
+    if (next < mark) return;
+  }
 }
 
 // From how long so many values lasted.

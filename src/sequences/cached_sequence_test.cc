@@ -211,6 +211,17 @@ TEST(CachedSequence, TheLargestValuesDoNotOverflow) {
   EXPECT_EQ(code(f.sequence->next()), Code::kOutOfRange);
 }
 
+TEST(CachedSequence, AFetchThatFailsAtTheLargestValueDoesNotOverflow) {
+  Definition definition = tickets(10);
+  definition.first = kLargestValue - 9;
+  Fixture f(definition);
+  ASSERT_TRUE(f.next(1));
+  f.store.fail_next({{Code::kPermissionDenied, "read only"}, false});
+  ASSERT_TRUE(f.next(9));  // with the fetch ahead, which fails
+  EXPECT_THAT(f.counts(), ElementsAre(10, 10));
+  EXPECT_EQ(code(f.sequence->next()), Code::kOutOfRange);
+}
+
 // ---- several values in one call
 
 TEST(CachedSequence, ACallForMoreThanARangeAsksForWhatIsMissing) {
