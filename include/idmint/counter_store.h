@@ -78,7 +78,8 @@ enum class Take : std::uint8_t {
 // Durable, named 64-bit counters. A counter only goes up. Any thread may call any method at any
 // time. Every method answers within the store's deadline (StoreOptions). Besides what each method
 // names:
-//   kUnavailable, kResourceExhausted, kPermissionDenied: was not applied.
+//   kUnavailable, kResourceExhausted, kPermissionDenied: was not applied; of a call on many
+//   counters, to some of them at most.
 //   kUnknown, kDeadlineExceeded: may have been applied, now or later.
 //   kDataLoss: the store is damaged. kFailedPrecondition: the handle was inherited through fork().
 // There is no reset, and no way to give values back: a counter never goes down.
@@ -103,10 +104,10 @@ class IDMINT_EXPORT CounterStore {
                                               Take take) = 0;
 
   // The three that follow take many counters at once, as few syncs are cheaper than many. Each
-  // counter is changed in an atomic step, all are durable before it returns, and on an error some
-  // of them may have been changed; the same call again changes the rest. They work on closed
-  // counters too. kNotFound: one is not there, and all the others are changed. kInvalidArgument:
-  // more than kMaxCounters; nothing is changed.
+  // counter is changed in an atomic step, and all are durable before it returns. On an error
+  // some of them may have been changed, with kUnavailable too; the same call again changes the
+  // rest. They work on closed counters too. kNotFound: one is not there, and all the others are
+  // changed. kInvalidArgument: more than kMaxCounters; nothing is changed.
 
   // One atomic max each: afterwards nothing below `floor` is taken. Returns the next value of each,
   // which is the first of the counter's values at or above `floor` or, where the counter was past

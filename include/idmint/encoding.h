@@ -41,10 +41,6 @@ inline constexpr std::size_t kMaxEncodedChars = 49;  // kMaxIdBytes in decimal
 [[nodiscard]] IDMINT_EXPORT std::size_t encoded_width(Encoding encoding,
                                                       std::size_t bytes) noexcept;
 
-// The characters that a number takes without leading zeros, 1 at least. REQUIRES: not kCanonical.
-[[nodiscard]] IDMINT_EXPORT std::size_t encoded_width_of(Encoding encoding,
-                                                         std::uint64_t number) noexcept;
-
 // Writes the bytes, a big-endian number, as encoded_width() characters, no terminating zero;
 // returns the end. REQUIRES: not kCanonical; 1 to kMaxIdBytes bytes.
 IDMINT_EXPORT char* encode(Encoding encoding, std::span<const std::uint8_t> bytes,

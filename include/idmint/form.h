@@ -48,11 +48,6 @@ inline constexpr std::size_t kMaxFormChars = 128;
 // 0. REQUIRES: validate(form, "integer") succeeds.
 [[nodiscard]] IDMINT_EXPORT std::int64_t largest_integer(const Form& form) noexcept;
 
-// The form with the width that `last` takes, where it has none and its encoding is not decimal:
-// what prints integers up to `last` in as few characters, and in their order. REQUIRES:
-// validate(form, "integer") succeeds; 0 <= last.
-[[nodiscard]] IDMINT_EXPORT Form settled(Form form, std::int64_t last) noexcept;
-
 // Writes at most kMaxFormChars characters, no terminating zero; returns the end. REQUIRES: the form
 // is valid for the id's format; an integer is 0 to largest_integer(form).
 IDMINT_EXPORT char* to_chars(const Id& id, const Form& form, char* out) noexcept;

@@ -89,11 +89,12 @@ class IDMINT_EXPORT ObjectIdGenerator final {
 //
 //   seconds since 1970, unsigned 32 | machine 24 | process id 16 | counter 24
 //
-// The counter starts at random and goes up by one for each id. The generators of a process share
-// one over the clock and the randomness of the system; over others each has its own. Never twice
-// the same id from one counter, whatever the clock does: one that comes again after 2^24 ids does
-// so with a second later than all before. So there are at most 2^24 ids a second, one in 60 ns:
-// then it waits for the next one. May be shared by threads; neither copied nor moved; in a child of
+// The counter starts at random and goes up by one for each id. All generators of a process over
+// seconds_clock() and system_entropy(), of xids and of classic ObjectIds, share one; over any other
+// clock or randomness each has its own. Never twice the same id from one counter, whatever the
+// clock does: one that comes again after 2^24 ids does so with a second later than all before. So
+// there are at most 2^24 ids a second, one in 60 ns, of all that share the counter together: then
+// they wait for the next one. May be shared by threads; neither copied nor moved; in a child of
 // fork() it answers kFailedPrecondition: the process id is another, make another generator. Ordered
 // by second only. Unique in practice: two processes repeat an id only if machine and process id are
 // the same and their counters meet in one second.

@@ -41,22 +41,25 @@ struct Raised {
 // no store can prevent: ranges that cached sequences hold in memory, and rounds under way. A
 // permuted sequence is raised by index: past the first `past` of its values. kInvalidArgument:
 // strategy random has no order. kOutOfRange: `past` is above the last value: it would not hold for
-// what an extension adds. kNotFound: no such sequence. kFailedPrecondition: retired. A raise that
-// was cut off may be made again.
+// what an extension adds. kNotFound: no such sequence. kFailedPrecondition: retired. On any error
+// of the store, kUnavailable too, some of its counters may have been raised; the same call again
+// raises the rest.
 [[nodiscard]] IDMINT_EXPORT Result<Raised> raise_sequence(Store& store, std::string_view name,
                                                           std::int64_t past);
 
 // Moves the last value up; nothing else of a definition ever changes. kFailedPrecondition: smaller
 // than the last value there, retired, or of a strategy whose values depend on it (striped,
-// permuted). kInvalidArgument: the new last value is not possible. A call that was cut off is
-// finished by the same call. Running processes keep the end they know until they open the sequence
-// again; a range that one of them takes beyond it is lost.
+// permuted). kInvalidArgument: the new last value is not possible. On any error of the store,
+// kUnavailable too, the definition and some of the counters may have been extended; the same call
+// finishes it. Running processes keep the end they know until they open the sequence again; a range
+// that one of them takes beyond it is lost.
 [[nodiscard]] IDMINT_EXPORT Result<Definition> extend_sequence(Store& store, std::string_view name,
                                                                std::int64_t last);
 
-// Ends the sequence for ever, for every process; a tombstone keeps its name. Again is fine, and
-// finishes a call that was cut off. Ranges that cached sequences hold in memory are handed out
-// still.
+// Ends the sequence for ever, for every process; a tombstone keeps its name. Again is fine. On any
+// error of the store, kUnavailable too, some of its counters may have been closed, which hand out
+// nothing more; the same call finishes it. Ranges that cached sequences hold in memory are handed
+// out still.
 [[nodiscard]] IDMINT_EXPORT Result<void> retire_sequence(Store& store, std::string_view name);
 
 // A sequence as its store has it, for people and monitoring.

@@ -273,13 +273,6 @@ std::size_t encoded_width(Encoding encoding, std::size_t bytes) noexcept {
   return (*functions_of(encoding).widths)[bytes];
 }
 
-std::size_t encoded_width_of(Encoding encoding, std::uint64_t number) noexcept {
-  const std::size_t base = alphabet(encoding).size();
-  std::size_t width = 1;
-  for (; number >= base; number /= base) ++width;
-  return width;
-}
-
 char* encode(Encoding encoding, std::span<const std::uint8_t> bytes, char* out) noexcept {
   if (bytes.size() == 16 && encoding == Encoding::kBase32) {
     return detail::print_ulid(bytes.data(), out);

@@ -213,16 +213,5 @@ TEST(Encoding, RefusesOtherWidthsAndEveryCharacterOutsideTheAlphabet) {
             "not 2 bytes in hex: expected 4 characters, there are 2");
 }
 
-TEST(Encoding, TheWidthOfANumberIsThatWithoutLeadingZeros) {
-  EXPECT_EQ(encoded_width_of(Encoding::kHex, 0), 1);
-  EXPECT_EQ(encoded_width_of(Encoding::kHex, 15), 1);
-  EXPECT_EQ(encoded_width_of(Encoding::kHex, 16), 2);
-  EXPECT_EQ(encoded_width_of(Encoding::kBase62, 999'999'999), 6);
-  for (const Encoding encoding : {Encoding::kDecimal, Encoding::kHex, Encoding::kBase32,
-                                  Encoding::kBase36, Encoding::kBase58, Encoding::kBase62}) {
-    EXPECT_EQ(encoded_width_of(encoding, ~std::uint64_t{0}), encoded_width(encoding, 8));
-  }
-}
-
 }  // namespace
 }  // namespace idmint

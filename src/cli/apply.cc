@@ -18,6 +18,7 @@
 #include "idmint/store.h"
 #include "mint/definitions_toml.h"
 #include "mint/formats.h"
+#include "sequences/life_cycle.h"
 
 namespace idmint::cli {
 
@@ -46,18 +47,6 @@ Result<std::vector<Definition>> read_file(const std::string& path) {
   return definitions;
 }
 
-// Only the last value moves, and up.
-bool extends(const Definition& there, Definition wanted) {
-  if (wanted.last <= there.last || there.retired || there.strategy == Strategy::kStriped ||
-      there.strategy == Strategy::kPermuted) {
-    return false;
-  }
-  wanted.last = there.last;
-  if (wanted.key.empty()) wanted.key = there.key;
-  if (wanted.form.width == 0) wanted.form.width = there.form.width;
-  return wanted == there;
-}
-
 // What will become of it, without changing anything.
 Applied judge(Mint& mint, const Definition& wanted, const std::vector<SequenceStatus>& all) {
   Applied applied{.name = wanted.name};
@@ -74,15 +63,17 @@ Applied judge(Mint& mint, const Definition& wanted, const std::vector<SequenceSt
     }
     return applied;
   }
-  const std::optional<Error>& unusable = there->error;
-  if (unusable) return refuse(unusable->message);
-  if (extends(there->definition, wanted)) {
-    Definition extended = there->definition;
-    extended.last = wanted.last;
-    if (Result<void> valid = validate(extended); !valid) return refuse(valid.error().message);
+  const std::optional<Error>& error = there->error;
+  // An extension that was: extending it again finishes it.
+  const bool cut_off = error && error->code == Code::kUnavailable;
+  if (error && !cut_off) return refuse(error->message);
+  const std::int64_t last = there->definition.last;
+  if ((cut_off || wanted.last > last) && can_extend(there->definition, wanted)) {
     applied.outcome = Outcome::kExtended;
-    applied.text = "last: from " + std::to_string(there->definition.last) + " to " +
-                   std::to_string(wanted.last);
+    applied.text =
+        wanted.last == last
+            ? "last: to " + std::to_string(last) + ", as was begun before"
+            : "last: from " + std::to_string(last) + " to " + std::to_string(wanted.last);
     return applied;
   }
   // Of a sequence that is there, creating it again changes nothing: it compares.

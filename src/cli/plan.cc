@@ -30,8 +30,8 @@ constexpr double kManyCallers = 1000;
 // average, and for its own.
 constexpr double kRounds = 1.5;
 constexpr double kHorizon = 10;  // seconds that a cached range lasts, if it can
-constexpr double kStripes = 1000;
-constexpr double kInterleavedStripes = 16;
+constexpr std::int64_t kStripes = 1000;
+constexpr std::int64_t kInterleavedStripes = 16;
 constexpr auto kLocalRoundTrip = 1ms;  // of a store on the same host, durable
 
 // ---- what there is to choose from
@@ -169,6 +169,15 @@ constexpr std::array kCandidates = {
               false, kAnywhere, kNoClock, kNoState, kNoStore},
 };
 
+static_assert(
+    [] {
+      std::size_t row = 0;
+      return std::ranges::all_of(kCandidates, [&](const Candidate& candidate) {
+        return static_cast<std::size_t>(candidate.id) == row++;
+      });
+    }(),
+    "candidate() wants the rows in the order of Id");
+
 const Candidate& candidate(Id id) { return kCandidates[static_cast<std::size_t>(id)]; }
 
 // ---- arithmetic
@@ -197,9 +206,10 @@ bool wants_number(const Needs& needs) { return needs.digits || (needs.bits && *n
 
 constexpr int kMostDigits = 18;  // that 63 bits have room for, whatever the digits are
 
-// The largest number that a sequence may reach.
-std::int64_t largest_number(const Needs& needs) {
-  std::int64_t largest = kLargestValue;
+// The largest number that a sequence may reach: what is counted, and what its command says.
+std::int64_t largest_number(Id id, const Needs& needs) {
+  // The value after the last one of a stripe must be one that can be written.
+  std::int64_t largest = kLargestValue - (id == Id::kInterleaved ? kInterleavedStripes - 1 : 0);
   if (needs.digits && *needs.digits <= kMostDigits) {
     largest = 1;
     for (int i = 0; i < *needs.digits; ++i) largest *= 10;
@@ -249,14 +259,14 @@ std::optional<std::chrono::sys_seconds> time_ends(Id id) {
 // Parts of the numbers, each with a counter or a space of claims.
 double parts_of(Id id, const Needs& needs) {
   if (is_per_host(id)) return needs.hosts;
-  if (id == Id::kStriped) return kStripes;
-  return id == Id::kInterleaved ? kInterleavedStripes : 1;
+  if (id == Id::kStriped) return double{kStripes};
+  return id == Id::kInterleaved ? double{kInterleavedStripes} : 1;
 }
 
 // Whole numbers of a block, exact where a double would round.
-std::int64_t block_of(const Needs& needs) {
+std::int64_t block_of(Id id, const Needs& needs) {
   const auto hosts = static_cast<std::int64_t>(std::min(needs.hosts, 0x1p62));
-  return (largest_number(needs) + 1) / hosts;
+  return (largest_number(id, needs) + 1) / hosts;
 }
 
 double space_of(Id id, const Needs& needs) {
@@ -277,23 +287,23 @@ double space_of(Id id, const Needs& needs) {
       return std::pow(10.0, needs.digits.value_or(0));
     case Id::kPerHost:
     case Id::kRandomPerHost:
-      return needs.hosts * static_cast<double>(block_of(needs));
+      return needs.hosts * static_cast<double>(block_of(id, needs));
     case Id::kStriped:
     case Id::kInterleaved:
     case Id::kPermuted:
     case Id::kRandom:  // with digits, what has no order begins at 0
-      return static_cast<double>(largest_number(needs)) + (needs.digits ? 1 : 0);
+      return static_cast<double>(largest_number(id, needs)) + (needs.digits ? 1 : 0);
     default:
-      return static_cast<double>(largest_number(needs));
+      return static_cast<double>(largest_number(id, needs));
   }
 }
 
 // Of any repeat among all ids, at most: the sum over all pairs of ids that could meet.
 std::optional<double> odds_of(Id id, const Needs& needs) {
-  // Pairs of one unit of time, from two hosts: each host's own ids never meet.
-  const double others = 1 - 1 / needs.hosts;
-  const auto at_most = [&](double unit, double bits, double part) {
-    const double pairs = needs.count * std::min(needs.count - 1, needs.rate * unit) / 2 * part;
+  // Pairs of one unit of time. Those of one process do not meet, but a host may have many, one
+  // after the other: each command is one.
+  const auto at_most = [&](double unit, double bits) {
+    const double pairs = needs.count * std::min(needs.count - 1, needs.rate * unit) / 2;
     return std::min(1.0, pairs * std::exp2(-bits));
   };
   switch (id) {
@@ -301,11 +311,11 @@ std::optional<double> odds_of(Id id, const Needs& needs) {
     case Id::kDigits:
       return odds_of_a_repeat(needs.count, space_of(id, needs));
     case Id::kUuid7:
-      return at_most(1e-3, 22 + 51, others);
+      return at_most(1e-3, 22 + 51);
     case Id::kUlid:
-      return at_most(1e-3, 80, others);
+      return at_most(1e-3, 80);
     case Id::kKsuid:
-      return at_most(1, 128, 1);
+      return at_most(1, 128);
     case Id::kObjectId:
       return odds_of_a_repeat(needs.hosts, std::exp2(40));
     case Id::kXid:
@@ -654,16 +664,13 @@ constexpr std::array kRules = {
 
 // ---- commands
 
-std::string width_options(const Needs& needs) {
+std::string width_options(Id id, const Needs& needs) {
+  const std::string max = " --max " + std::to_string(largest_number(id, needs));
   if (needs.digits) {
-    // Of more, create wants to be told how far the values go; these are nearly all there are.
-    return " --digits " + std::to_string(*needs.digits) +
-           (*needs.digits > kMostDigits ? " --max 9000000000000000000" : "");
+    // Of more, create wants to be told how far the values go.
+    return " --digits " + std::to_string(*needs.digits) + (*needs.digits > kMostDigits ? max : "");
   }
-  if (needs.bits && *needs.bits < 63) {
-    return " --max " + std::to_string((std::uint64_t{1} << *needs.bits) - 1);
-  }
-  return "";
+  return needs.bits && *needs.bits < 63 ? max : "";
 }
 
 struct Commands {
@@ -673,7 +680,7 @@ struct Commands {
 };
 
 Commands commands_of(const Candidate& source, const Needs& needs) {
-  std::string create = "idmint create NAME" + width_options(needs);
+  std::string create = "idmint create NAME" + width_options(source.id, needs);
   if (shares_a_store(source, needs)) {
     if (needs.shared_url.empty()) {
       return {.note = "none: it needs a store that all " + print_count(needs.hosts) +
@@ -698,12 +705,14 @@ Commands commands_of(const Candidate& source, const Needs& needs) {
     case Id::kCounter:
       return {.command = create};
     case Id::kStriped:
-      return {.command = create + " --stripes 1000"};
+      return {.command = create + " --stripes " + std::to_string(kStripes)};
     case Id::kInterleaved:
-      return {.command = create + " --strategy interleaved --stripes 16"};
+      return {.command = create + " --strategy interleaved --stripes " +
+                         std::to_string(kInterleavedStripes)};
     case Id::kPerHost:
     case Id::kRandomPerHost: {
-      const std::int64_t block = block_of(needs);
+      if (!several) return {};  // there is no second block
+      const std::int64_t block = block_of(source.id, needs);
       std::string command = "idmint create NAME";
       if (needs.digits) command += " --digits " + std::to_string(*needs.digits);
       if (source.id == Id::kRandomPerHost) command += " --strategy random";

@@ -156,8 +156,8 @@ std::string repeats(const Needs& needs, const Choice& choice) {
   if (choice.odds_of_a_repeat) {
     if (needs.count == 1) return "none: there is one id";
     return *choice.odds_of_a_repeat == 0
-               ? "none: a host's own ids never meet"
-               : "any repeat among all of them: " + print_odds(*choice.odds_of_a_repeat);
+               ? "none, as long as one process makes them all"
+               : "any repeat among all of them: at most " + print_odds(*choice.odds_of_a_repeat);
   }
   std::string text = "none";
   if (choice.guarantee == Guarantee::kUniqueIfConfigured) {

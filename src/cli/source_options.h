@@ -1,6 +1,7 @@
 // What the options of `next` and `create` say of a format or a sequence.
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -51,9 +52,8 @@ struct SequenceTexts {
 // What is not given follows from the rest: see mint/sequence_wish.h.
 [[nodiscard]] Result<Definition> definition(std::string_view name, const SequenceTexts& given);
 
-// Of an integer in the narrowest encoding, hex; what another encoding takes is for validate() to
-// say.
-inline constexpr std::int64_t kMostWidth = 16;
+// What an int holds; what an encoding takes is for validate() to say.
+inline constexpr std::int64_t kMostWidth = std::numeric_limits<int>::max();
 
 // A whole number from `least` to `most`.
 [[nodiscard]] Result<std::int64_t> whole_number(std::string_view option, std::string_view text,

@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "ids/form_width.h"
+
 namespace idmint {
 namespace {
 
@@ -166,11 +168,11 @@ std::size_t checked_from(const Form& form, std::string_view alphabet) noexcept {
   return all_in(alphabet, form.prefix) ? 0 : form.prefix.size();
 }
 
-// The decimal digits that form.digits leaves for the integer.
-int integer_width(const Form& form) noexcept {
-  const auto in_prefix =
-      std::ranges::count_if(form.prefix, [](char c) { return c >= '0' && c <= '9'; });
-  return form.digits - static_cast<int>(in_prefix) - static_cast<int>(check_width(form.check));
+// The digits that a number takes without leading zeros, 1 at least.
+int digits_of(std::uint64_t number, std::size_t base) noexcept {
+  int digits = 1;
+  for (; number >= base; number /= base) ++digits;
+  return digits;
 }
 
 constexpr int kMaxDigits = static_cast<int>(Digits::kMaxChars);
@@ -230,6 +232,12 @@ Result<void> validate(const Form& form, std::string_view format_name) {
   return {};
 }
 
+int integer_width(const Form& form) noexcept {
+  const auto in_prefix =
+      std::ranges::count_if(form.prefix, [](char c) { return c >= '0' && c <= '9'; });
+  return form.digits - static_cast<int>(in_prefix) - static_cast<int>(check_width(form.check));
+}
+
 std::int64_t largest_integer(const Form& form) noexcept {
   if (form.digits == 0 && form.width == 0) return kLargestInteger;
   const int width = form.width != 0 ? form.width : integer_width(form);
@@ -245,10 +253,16 @@ std::int64_t largest_integer(const Form& form) noexcept {
 
 Form settled(Form form, std::int64_t last) noexcept {
   if (form.width == 0 && !is_own(form, kInteger)) {
-    form.width =
-        static_cast<int>(encoded_width_of(form.encoding, static_cast<std::uint64_t>(last)));
+    form.width = digits_of(static_cast<std::uint64_t>(last), alphabet(form.encoding).size());
   }
   return form;
+}
+
+std::string room_of(const Form& form) {
+  const std::string all = form.width != 0 ? "width " + std::to_string(form.width) + " in " +
+                                                std::string(name(form.encoding)) + " has"
+                                          : std::to_string(form.digits) + " digits have";
+  return all + " room for values up to " + std::to_string(largest_integer(form));
 }
 
 char* to_chars(const Id& id, const Form& form, char* out) noexcept {

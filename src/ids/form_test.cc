@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "ids/form_width.h"
+
 namespace idmint {
 namespace {
 
@@ -177,6 +179,12 @@ TEST(Form, IsSettledByTheLastValue) {
     EXPECT_EQ(settled(form, kLargest).width, encoded_width(encoding, 8)) << name(encoding);
     EXPECT_EQ(settled({.encoding = encoding, .width = 5}, 0).width, 5);
   }
+}
+
+TEST(Form, SaysWhatItHasRoomFor) {
+  EXPECT_EQ(room_of({.prefix = "A7", .digits = 4}), "4 digits have room for values up to 999");
+  EXPECT_EQ(room_of({.encoding = Encoding::kHex, .width = 2}),
+            "width 2 in hex has room for values up to 255");
 }
 
 TEST(Form, APrefixOfTheAlphabetIsInTheCheck) {

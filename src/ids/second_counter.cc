@@ -1,11 +1,38 @@
 #include "ids/second_counter.h"
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
 
 namespace idmint {
+namespace {
+
+// What the generators of the process share.
+struct OfProcess {
+  struct Making {
+    std::mutex mutex;
+    bool made;
+  };
+  ForkWiped<Making> making;  // in a child of fork() the mutex is open and nothing is made
+  std::shared_ptr<SecondCounter> counter;
+};
+
+// Never destroyed: a generator may be made while the process ends. Not a static of the function:
+// another thread may hold its guard at a fork(), and the child would wait for ever.
+OfProcess& of_process() {
+  static constinit std::atomic<OfProcess*> shared{nullptr};
+  OfProcess* there = shared.load(std::memory_order_acquire);
+  if (there != nullptr) return *there;
+  auto made = std::make_unique<OfProcess>();
+  if (shared.compare_exchange_strong(there, made.get(), std::memory_order_acq_rel)) {
+    return *made.release();
+  }
+  return *there;
+}
+
+}  // namespace
 
 SecondCounter::SecondCounter(Clock& clock, Entropy& entropy)
     : clock_(clock), start_(static_cast<std::uint32_t>(entropy.draw()) & (kCounters - 1)) {
@@ -16,14 +43,7 @@ std::shared_ptr<SecondCounter> counter_over(Clock& clock, Entropy& entropy) {
   if (&clock != &seconds_clock() || &entropy != &system_entropy()) {
     return std::make_shared<SecondCounter>(clock, entropy);
   }
-  // In a child of fork() the mutex is open and nothing is made. None of it is ever destroyed: a
-  // generator may be made while the process ends.
-  struct Making {
-    std::mutex mutex;
-    bool made;
-  };
-  static const auto& making = *new ForkWiped<Making>;
-  static auto& counter = *new std::shared_ptr<SecondCounter>;
+  auto& [making, counter] = of_process();
   const std::lock_guard lock(making->mutex);
   if (!making->made) {
     counter = std::make_shared<SecondCounter>(clock, entropy);

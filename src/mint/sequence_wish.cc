@@ -6,6 +6,7 @@
 #include "idmint/check_symbol.h"
 #include "idmint/digits.h"
 #include "idmint/encoding.h"
+#include "ids/form_width.h"
 
 namespace idmint {
 
@@ -28,13 +29,6 @@ std::int64_t smallest_as_long_as(std::int64_t number) {
 
 // All numbers of so many digits fit an integer.
 constexpr int kFullDigits = 18;
-
-// The digits that are left for the value.
-int room_in(const Form& form) {
-  const auto in_prefix =
-      std::ranges::count_if(form.prefix, [](char c) { return c >= '0' && c <= '9'; });
-  return form.digits - static_cast<int>(in_prefix) - static_cast<int>(check_width(form.check));
-}
 
 std::int64_t last_of(const Definition& definition) {
   std::int64_t last = std::min(kLargestValue, largest_integer(definition.form));
@@ -80,8 +74,7 @@ Result<Definition> definition_of(const SequenceWish& wish) {
                   std::to_string(most_digits));
   }
   form.digits = static_cast<int>(wish.digits.value_or(0));
-  constexpr std::int64_t most_chars = kMaxEncodedChars;
-  if (wish.width && (*wish.width < 1 || *wish.width > most_chars)) {
+  if (wish.width && (*wish.width < 1 || !std::in_range<int>(*wish.width))) {
     return refuse("width is " + std::to_string(*wish.width) +
                   ": give how many characters the encoding prints");
   }
@@ -98,11 +91,11 @@ Result<Definition> definition_of(const SequenceWish& wish) {
   if (Result<void> valid = validate(form, "integer"); !valid) {
     return std::unexpected(std::move(valid.error()));
   }
-  if (wish.digits && !wish.max && room_in(form) > kFullDigits) {
-    return refuse("not all numbers of " + std::to_string(room_in(form)) +
+  if (wish.digits && !wish.max && integer_width(form) > kFullDigits) {
+    return refuse("not all numbers of " + std::to_string(integer_width(form)) +
                   " digits can be values, of which the largest is " +
                   std::to_string(kLargestValue) + ": give digits " +
-                  std::to_string(form.digits - room_in(form) + kFullDigits) +
+                  std::to_string(form.digits - integer_width(form) + kFullDigits) +
                   " at most, or say with max how far the values go");
   }
   definition.last = wish.max ? *wish.max : last_of(definition);

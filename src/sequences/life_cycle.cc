@@ -1,6 +1,8 @@
 // What becomes of a sequence in its store: made, raised, extended, retired, looked at. Every step
 // is one that may be made twice, and they come in an order in which the first n of them, for any n,
 // repeat no value.
+#include "sequences/life_cycle.h"
+
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -10,6 +12,7 @@
 
 #include "idmint/form.h"
 #include "idmint/sequence.h"
+#include "ids/form_width.h"
 #include "sequences/permutation.h"
 #include "sequences/strategies.h"
 
@@ -56,6 +59,7 @@ std::string differences(const Definition& there, const Definition& here) {
   compare("prefix", spelled(there.form.prefix), spelled(here.form.prefix));
   compare("encoding", std::string(name(there.form.encoding)),
           std::string(name(here.form.encoding)));
+  compare("check", std::string(name(there.form.check)), std::string(name(here.form.check)));
   number("digits", there.form.digits, here.form.digits);
   number("width", there.form.width, here.form.width);
   // What has no name of its own here shows as the JSON it is kept as.
@@ -74,23 +78,32 @@ bool has_movable_end(const Definition& definition) {
 }
 
 // A key or a width that was left open is whatever is there.
+Definition completed(const Definition& there, Definition here) {
+  if (here.key.empty()) here.key = there.key;
+  if (here.form.width == 0) here.form.width = there.form.width;
+  return here;
+}
+
+// For who would have it otherwise.
+std::string advice(const Definition& there, const Definition& here) {
+  if (can_extend(there, here)) {
+    return "move its end up: idmint alter " + here.name + " --max " + std::to_string(here.last);
+  }
+  const std::string room =
+      here.last > largest_integer(there.form) ? "its " + room_of(there.form) + "; " : "";
+  return room + "use it as it is, or choose another name";
+}
+
 Result<void> must_agree(const Store& store, const Definition& there, Definition here) {
   if (there.retired && !here.retired) {
     return std::unexpected(
         is_retired(store, here.name, "and its name is not given again; use another"));
   }
-  if (here.key.empty()) here.key = there.key;
-  if (here.form.width == 0) here.form.width = there.form.width;
+  here = completed(there, std::move(here));
   if (there == here) return {};
-  Definition moved = there;
-  moved.last = here.last;
-  const bool goes_on = moved == here && here.last > there.last && has_movable_end(there);
-  return std::unexpected(
-      error_at(store, Code::kFailedPrecondition, here.name,
-               "defined otherwise already: " + differences(there, here) +
-                   (goes_on ? "; move its end up: idmint alter " + here.name + " --max " +
-                                  std::to_string(here.last)
-                            : std::string("; use it as it is, or choose another name"))));
+  return std::unexpected(error_at(
+      store, Code::kFailedPrecondition, here.name,
+      "defined otherwise already: " + differences(there, here) + "; " + advice(there, here)));
 }
 
 std::string draw_key(Entropy& entropy) {
@@ -277,15 +290,12 @@ Result<Raised> raise_sequence(Store& store, std::string_view name, std::int64_t 
   });
 }
 
-namespace {
-
-// "12 digits have", "width 6 in base62 has". REQUIRES: it has a bound of its own.
-std::string room_of(const Form& form) {
-  if (form.digits != 0) return std::to_string(form.digits) + " digits have";
-  return "width " + std::to_string(form.width) + " in " + std::string(name(form.encoding)) + " has";
+bool can_extend(const Definition& there, const Definition& wanted) {
+  Definition moved = there;
+  moved.last = wanted.last;
+  return moved == completed(there, wanted) && wanted.last >= there.last && !there.retired &&
+         has_movable_end(there) && validate(moved).has_value();
 }
-
-}  // namespace
 
 Result<Definition> extend_sequence(Store& store, std::string_view name, std::int64_t last) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
@@ -311,8 +321,7 @@ Result<Definition> extend_sequence(Store& store, std::string_view name, std::int
     if (const std::int64_t most = largest_integer(found->form);
         last > most && last <= kLargestValue)
       return refuse(Code::kInvalidArgument,
-                    "its " + room_of(found->form) + " room for values up to " +
-                        std::to_string(most) + ", and how it is printed never changes" +
+                    "its " + room_of(found->form) + ", and how it is printed never changes" +
                         (found->last < most ? "; move its end there at most, then" : ";") +
                         " go on with a new and wider sequence that begins above it");
     Definition updated = *found;

@@ -1,3 +1,5 @@
+#include "sequences/life_cycle.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -157,6 +159,20 @@ TEST(CreateSequence, AnotherDefinitionIsRefusedNamingEachDifference) {
   EXPECT_EQ(store.find("orders"), orders(1, 10));
 }
 
+TEST(CreateSequence, AdvisesToMoveTheEndOnlyWhereThatCanBe) {
+  GatedStore store;
+  Definition codes = orders(1, 10);
+  codes.form.encoding = Encoding::kHex;
+  ASSERT_TRUE(create_sequence(store, codes));
+  codes.last = 15;
+  EXPECT_THAT(create_sequence(store, codes).error().message,
+              HasSubstr("move its end up: idmint alter orders --max 15"));
+  codes.last = 16;
+  EXPECT_THAT(create_sequence(store, codes).error().message,
+              AllOf(HasSubstr("; its width 1 in hex has room for values up to 15; use it as it is"),
+                    Not(HasSubstr("alter"))));
+}
+
 TEST(CreateSequence, ACounterWithOtherBoundsIsNotTakenOver) {
   GatedStore store;
   ASSERT_TRUE(store.create("orders", {1, 10}));
@@ -244,6 +260,10 @@ TEST(CreateSequence, NamesEveryFieldThatDiffers) {
   encoded.form.encoding = Encoding::kBase58;
   EXPECT_THAT(create_sequence(store, encoded).error().message,
               HasSubstr("encoding: canonical there, base58 here"));
+  Definition checked = of(Strategy::kCached);
+  checked.form.check = Check::kDamm;
+  EXPECT_THAT(create_sequence(store, checked).error().message,
+              HasSubstr("check: none there, damm here;"));
 }
 
 TEST(CreateSequence, GivesAnEncodingTheWidthOfTheLastValue) {
@@ -526,6 +546,28 @@ TEST(LifeCycle, AThousandStripesTakeAFewCalls) {
   calls = store.calls();
   ASSERT_TRUE(retire_sequence(store, "s"));
   EXPECT_EQ(store.calls() - calls, 3U) << "find, close, replace";
+}
+
+TEST(ExtendSequence, WhetherItCanBeIsToldBefore) {
+  EXPECT_TRUE(can_extend(orders(1, 10), orders(1, 20)));
+  EXPECT_TRUE(can_extend(orders(1, 10), orders(1, 10))) << "which finishes one that was cut off";
+  EXPECT_FALSE(can_extend(orders(1, 10), orders(1, 9)));
+  EXPECT_FALSE(can_extend(orders(1, 10), orders(2, 20)));
+  Definition there = orders(1, 10);
+  there.form = {.encoding = Encoding::kHex, .width = 2};
+  Definition wanted = orders(1, 255);
+  wanted.form.encoding = Encoding::kHex;
+  EXPECT_TRUE(can_extend(there, wanted)) << "its width is left open";
+  wanted.last = 256;
+  EXPECT_FALSE(can_extend(there, wanted));
+  Definition retired = orders(1, 10);
+  retired.retired = true;
+  EXPECT_FALSE(can_extend(retired, orders(1, 20)));
+  for (const Strategy fixed : {Strategy::kStriped, Strategy::kPermuted}) {
+    Definition longer = of(fixed);
+    ++longer.last;
+    EXPECT_FALSE(can_extend(of(fixed), longer));
+  }
 }
 
 // ---- cut off at every call to the store

@@ -8,6 +8,7 @@
 #include "idmint/check_symbol.h"
 #include "idmint/encoding.h"
 #include "idmint/form.h"
+#include "ids/form_width.h"
 #include "stores/backend.h"
 
 namespace idmint {
@@ -160,16 +161,10 @@ Result<void> validate_form(const Definition& definition) {
   const std::string sequence = "sequence " + definition.name;
   if (Result<void> ok = idmint::validate(definition.form, "integer"); !ok)
     return refuse(sequence + ": " + ok.error().message);
-  const std::int64_t largest = largest_integer(definition.form);
-  if (definition.last > largest) {
-    const Form& form = definition.form;
-    const std::string room = form.width != 0 ? " width " + std::to_string(form.width) + " in " +
-                                                   std::string(name(form.encoding)) + " has"
-                                             : " " + std::to_string(form.digits) + " digits have";
-    return refuse(sequence + " would end at " + std::to_string(definition.last) + ", and its" +
-                  room + " room for values up to " + std::to_string(largest) +
-                  ": end there or below, or give " +
-                  (form.width != 0 ? "a larger width" : "more digits"));
+  if (definition.last > largest_integer(definition.form)) {
+    return refuse(sequence + " would end at " + std::to_string(definition.last) + ", and its " +
+                  room_of(definition.form) + ": end there or below, or give " +
+                  (definition.form.width != 0 ? "a larger width" : "more digits"));
   }
   return {};
 }

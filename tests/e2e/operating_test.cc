@@ -387,6 +387,28 @@ TEST_F(Operating, ApplyThatFailsOnTheWaySaysHowFarItCame) {
   EXPECT_THAT(failed.err, HasSubstr("1 of 3 sequences are as the file has them: apply it again"));
 }
 
+TEST_F(Operating, ApplyFinishesAnExtensionThatWasCutOff) {
+  output("idmint create a --max 10 --store sqlite:a.db");
+  output("printf '[sequence.a]\\nmax = 20\\n' >s.toml");
+  output(
+      "sqlite3 a.db \"CREATE TRIGGER no BEFORE UPDATE ON counters BEGIN SELECT raise(ABORT, 'no'); "
+      "END\"");
+  const std::string again = "idmint apply s.toml --store sqlite:a.db";
+  const Ended failed = run(again);
+  EXPECT_EQ(failed.out, "failed     a: last: from 10 to 20\n") << failed.err;
+  EXPECT_THAT(failed.err, HasSubstr("apply it again"));
+  output("sqlite3 a.db 'DROP TRIGGER no'");
+  EXPECT_EQ(output(again + " --dry-run 2>/dev/null"),
+            "would extend  a: last: to 20, as was begun before\n");
+  const Ended smaller =
+      run("printf '[sequence.a]\\nmax = 15\\n' | idmint apply - --store sqlite:a.db");
+  EXPECT_EQ(smaller.status, 5);
+  EXPECT_THAT(smaller.out, ContainsRegex("refused +a: .*last: 20 there, 15 here"));
+  EXPECT_EQ(output(again), "extended   a: last: to 20, as was begun before\n");
+  EXPECT_EQ(output(again), "was there  a\n");
+  EXPECT_EQ(output("idmint next a -n 20 --store sqlite:a.db | tail -n 1"), "20\n");
+}
+
 TEST_F(Operating, TheExportSaysWhatComesOfItElsewhere) {
   output("idmint create cards --digits 6 --strategy permuted");
   const std::string text = output("idmint list --toml | tee exported.toml");

@@ -246,7 +246,8 @@ TEST_F(Cli, ConvertPrintsIntegersInAWidth) {
   refused("12345 --to integer --width 9", "leave it out");
   refused(std::string(kVector) + " --to base62 --width 9", "leave it out");
   refused("18446744073709551615 --to hex --width 16", "no integer of a sequence");
-  refused("12345 --to base62 --width 0", "1 to 16");
+  refused("12345 --to base62 --width 0", "give a whole number");
+  refused("12345 --to base62 --width 17", "take 1 to 11");
 }
 
 TEST_F(Cli, ConvertReadsStandardInput) {
