@@ -131,7 +131,9 @@ struct SnowflakePreset {
 
 struct SnowflakeOptions {
   SnowflakeLayout layout{};
-  std::uint32_t worker = 0;  // must be this generator's alone, among all that use the layout
+  // Must be this generator's alone, among all that use the layout, or one that differs from it in
+  // nothing but time_bits: both mint the same ids.
+  std::uint32_t worker = 0;
 
   // Keeps what was minted across restarts and keeps a second generator on this host out (see
   // SnowflakeGenerator). Made when it is not there. Empty: nothing is kept, and a restart after the
@@ -155,8 +157,9 @@ struct SnowflakeOptions {
 
 // Strictly increasing ids of one worker. May be shared by threads; neither copied nor moved.
 //
-// Unique if configured so: as long as no other generator uses this worker id with this layout on
-// another host, or on this one without the same state file. With the state file, what it promises
+// Unique if configured so: as long as no other generator uses this worker id with this layout, or
+// with one that has another width of the time only, on another host, or on this one without the
+// same state file. With the state file, what it promises
 // holds across restarts, crashes, power cuts and clocks set back: no id is minted whose own
 // timestamp is not below a bound that was synced to the file before. Copying the file, or losing
 // it, cannot be detected. A child of fork() must open its own: in the child every call is

@@ -14,6 +14,7 @@
 #include "cli/commands.h"
 #include "cli/exit_status.h"
 #include "cli/json.h"
+#include "idmint/form.h"
 #include "idmint/sequence.h"
 #include "idmint/store.h"
 #include "mint/definitions_toml.h"
@@ -146,7 +147,11 @@ Result<void> run_apply(Context& context) {
   }
   if (!done) return done;
   if (refused != 0) {
-    return std::unexpected(Error{Code::kFailedPrecondition,
+    // A name that no sequence can have is a fault of the file alone.
+    const bool names = std::ranges::all_of(judged, [](const Applied& each) {
+      return each.outcome != Outcome::kRefused || !check_sequence_name(each.name);
+    });
+    return std::unexpected(Error{names ? Code::kInvalidArgument : Code::kFailedPrecondition,
                                  std::to_string(refused) + " of " + std::to_string(judged.size()) +
                                      " sequences are refused, and nothing was changed: mend the "
                                      "file"});

@@ -107,7 +107,7 @@ void add_snowflake(CLI::App& app, FormatTexts& format) {
   app.add_option("--epoch", format.epoch, "snowflake: when its time begins")->type_name("TIME");
   app.add_option("--unit", format.unit, "snowflake: what its time counts (1ms)")->type_name("T");
   app.add_option("--run-ahead", format.run_ahead,
-                 "snowflake: go on ahead of the clock by so much, instead of waiting")
+                 "snowflake: go on ahead of the clock by so much, instead of waiting; 5s at most")
       ->type_name("T");
 }
 
@@ -241,7 +241,8 @@ void add_inspect(CLI::App& app, Arguments& arguments, Given&) {
 }
 
 void add_bounds(CLI::App& app, Arguments& arguments, Given&) {
-  app.add_option("FORMAT", arguments.name, "uuid6, uuid7, ulid, object-id, ksuid, xid, snowflake")
+  app.add_option("FORMAT", arguments.name,
+                 "uuid6, uuid7, ulid, object-id, object-id-classic, ksuid, xid, snowflake")
       ->required()
       ->type_name("");
   app.add_option("--at", arguments.ids.at, "The instant, or the beginning of the span")

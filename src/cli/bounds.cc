@@ -7,6 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/json.h"
+#include "cli/source_options.h"
 #include "idmint/clock.h"
 #include "idmint/id.h"
 #include "idmint/uuid_time.h"
@@ -17,7 +18,7 @@ namespace {
 
 Result<SnowflakeLayout> layout_of(const Arguments& arguments) {
   const std::string& text = arguments.ids.layout;
-  return text.empty() ? snowflake_presets().front().layout : parse_snowflake_layout(text);
+  return text.empty() ? snowflake_presets().front().layout : layout_option(text);
 }
 
 template <auto BoundsOf>
@@ -50,6 +51,7 @@ constexpr std::array kTimed = {
     Timed{"uuid7", of_format<uuid7_bounds>},
     Timed{"ulid", of_format<ulid_bounds>},
     Timed{"object-id", of_format<object_id_bounds>},
+    Timed{"object-id-classic", of_format<object_id_bounds>},
     Timed{"ksuid", of_format<ksuid_bounds>},
     Timed{"xid", of_format<xid_bounds>},
     Timed{"snowflake", of_snowflake},

@@ -82,6 +82,13 @@ Result<Standard> standard_of(const Arguments& arguments) {
   Standard standard{.form = *std::move(form)};
   if (ids.as.empty()) {
     if (standard.form == Form{} && ids.digits == 0) return standard;
+    if (standard.form.width != 0) {  // only integers have one
+      standard.format = "integer";
+      if (Result<void> valid = validate(standard.form, standard.format); !valid) {
+        return std::unexpected(std::move(valid.error()));
+      }
+      return standard;
+    }
     if (standard.form.encoding != Encoding::kCanonical &&
         standard.form.encoding != Encoding::kDecimal) {
       return refuse(

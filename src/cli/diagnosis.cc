@@ -122,27 +122,27 @@ std::optional<IdSpace> parse_id_space(std::string_view text) {
   const std::string terminated(text);
   long long epoch = 0;
   long long unit = 0;
-  int bits = 0;
-  if (std::sscanf(terminated.c_str(), "snowflake epoch %lld ns, unit %lld ns, %d time", &epoch,
-                  &unit, &bits) != 3) {
+  if (std::sscanf(terminated.c_str(), "snowflake epoch %lld ns, unit %lld ns, ", &epoch, &unit) !=
+      2) {
     return std::nullopt;
   }
   const std::size_t at = text.rfind("worker ");
   unsigned worker = 0;
-  if (at == std::string_view::npos || unit < 1 || bits < 1 || bits > 62 ||
+  if (at == std::string_view::npos || unit < 1 ||
       std::sscanf(terminated.c_str() + at, "worker %u", &worker) != 1) {
     return std::nullopt;
   }
   return IdSpace{.epoch = Instant{std::chrono::nanoseconds{epoch}},
                  .unit = std::chrono::nanoseconds{unit},
-                 .time_bits = bits,
                  .worker = worker};
 }
 
 Finding diagnose_state(std::string_view path, const IdSpace& space, std::int64_t minted_until,
                        const Limits& limits, Instant now) {
   Finding finding{.kind = "state file", .subject = std::string(path)};
-  finding.ends = end_of_time(space.epoch, space.unit, space.time_bits);
+  if (space.time_bits != 0) {
+    finding.ends = end_of_time(space.epoch, space.unit, space.time_bits);
+  }
   const std::string worker = "worker " + std::to_string(space.worker);
   const auto bound =
       static_cast<Wide>(minted_until) * space.unit.count() + space.epoch.time_since_epoch().count();

@@ -50,11 +50,11 @@ enum class Use : std::uint8_t {
                                    const Limits& limits, Instant now);
 
 // What a state file says its ids are of, as the generator wrote it; nothing where that is not
-// known. Only what a time is made of.
+// known. Only what a time is made of; its width is not part of the text.
 struct IdSpace {
   Instant epoch{};
   std::chrono::nanoseconds unit{};
-  int time_bits = 0;
+  int time_bits = 0;  // of the layout that minted last; 0: none yet
   std::uint32_t worker = 0;
 };
 [[nodiscard]] std::optional<IdSpace> parse_id_space(std::string_view text);

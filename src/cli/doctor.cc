@@ -119,6 +119,10 @@ Result<void> look_at_store(const Arguments& arguments, const Wanted& wanted, Ins
   return {};
 }
 
+std::string as_used(int time_bits, const std::string& in_file_name) {
+  return std::to_string(time_bits) + 't' + in_file_name;
+}
+
 // Of the folder that idmint keeps its own in. The layouts that they are of go to `used`.
 void look_at_state_files(const Limits& limits, Instant now, std::vector<Finding>& findings,
                          std::vector<std::string>& used) {
@@ -137,10 +141,13 @@ void look_at_state_files(const Limits& limits, Instant now, std::vector<Finding>
     constexpr std::size_t prefix = std::string_view("snowflake-").size();
     const std::string file_name = file.filename().string();
     const std::size_t dash = file_name.rfind('-');
-    if (dash > prefix) used.push_back(file_name.substr(prefix, dash - prefix));
     const Result<StateFileContent> content = read_state_file(file);
-    const std::optional<IdSpace> space =
+    std::optional<IdSpace> space =
         content ? parse_id_space(content->id_space) : std::optional<IdSpace>();
+    if (space && content->words[0] <= 62) space->time_bits = static_cast<int>(content->words[0]);
+    if (space && dash > prefix) {
+      used.push_back(as_used(space->time_bits, file_name.substr(prefix, dash - prefix)));
+    }
     if (!content) {
       findings.push_back({Health::kFail, "state file", file_name, content.error().message});
     } else if (!space) {
@@ -155,7 +162,8 @@ void look_at_state_files(const Limits& limits, Instant now, std::vector<Finding>
 void look_at_layouts(const Limits& limits, Instant now, const std::vector<std::string>& used,
                      std::vector<Finding>& findings) {
   for (const SnowflakePreset& preset : snowflake_presets()) {
-    const bool here = std::ranges::find(used, in_file_names(preset.layout)) != used.end();
+    const std::string layout = as_used(preset.layout.time_bits, in_file_names(preset.layout));
+    const bool here = std::ranges::find(used, layout) != used.end();
     findings.push_back(diagnose_end("snowflake " + std::string(preset.name), end_of(preset.layout),
                                     here ? Use::kYes : Use::kNo, limits, now));
   }

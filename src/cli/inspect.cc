@@ -10,6 +10,7 @@
 #include "cli/exit_status.h"
 #include "cli/json.h"
 #include "cli/lines.h"
+#include "cli/source_options.h"
 #include "idmint/clock.h"
 #include "ids/readings.h"
 
@@ -179,7 +180,7 @@ class Inspection {
 Result<void> run_inspect(Context& context) {
   Inspection inspection(context);
   if (const std::string& text = context.arguments.ids.layout; !text.empty()) {
-    const Result<SnowflakeLayout> layout = parse_snowflake_layout(text);
+    const Result<SnowflakeLayout> layout = layout_option(text);
     if (!layout) return std::unexpected(layout.error());
     inspection.read_in(text, *layout);
   }

@@ -55,7 +55,10 @@ Error with_origin(Error error, const Arguments& arguments) {
     error.message.replace(at, arguments.store.size(), shown);
     quoted = true;
   }
-  if (quoted && arguments.store_is_from_environment && error.code == Code::kInvalidArgument) {
+  // Of a sequence in the store it is not the URL that is wrong.
+  const bool of_url =
+      error.code == Code::kInvalidArgument && !error.message.starts_with("sequence ");
+  if (quoted && arguments.store_is_from_environment && of_url) {
     error.message += " (the value came from IDMINT_STORE)";
   }
   return error;

@@ -79,9 +79,21 @@ Result<SnowflakeLayout> layout_of(const FormatTexts& given) {
   std::string text = given.layout.value_or("sequence-generator");
   if (given.epoch) text += " epoch " + *given.epoch;
   if (given.unit) text += " unit " + *given.unit;
-  Result<SnowflakeLayout> layout = parse_snowflake_layout(text);
-  if (!layout) return refused("--layout", layout.error());
-  return layout;
+  return layout_option(text);
+}
+
+// What the generator's options allow, in the words of the command line.
+Result<std::chrono::nanoseconds> run_ahead_of(std::string_view text) {
+  const SnowflakeOptions usual;
+  const std::chrono::nanoseconds most = usual.max_drift - usual.window;
+  const auto ahead = parse_duration(text);
+  if (!ahead) return refused("--run-ahead", ahead.error());
+  if (*ahead > most) {
+    return usage("--run-ahead is " + shortened(text) + ": give " +
+                 std::to_string(std::chrono::floor<std::chrono::seconds>(most).count()) +
+                 "s at most");
+  }
+  return *ahead;
 }
 
 Result<void> read_snowflake(const FormatTexts& given, FormatOptions& options) {
@@ -89,14 +101,19 @@ Result<void> read_snowflake(const FormatTexts& given, FormatOptions& options) {
   if (!layout) return std::unexpected(layout.error());
   if (given.layout || given.epoch || given.unit) options.layout = *layout;
   if (given.run_ahead) {
-    const auto ahead = parse_duration(*given.run_ahead);
-    if (!ahead) return refused("--run-ahead", ahead.error());
+    const auto ahead = run_ahead_of(*given.run_ahead);
+    if (!ahead) return std::unexpected(ahead.error());
     options.run_ahead = *ahead;
   }
   if (!given.worker) return {};
   if (*given.worker == "mac") {
     options.worker = Worker{.from = Worker::From::kHardware};
   } else if (*given.worker == "random") {
+    if (options.run_ahead && *options.run_ahead > std::chrono::nanoseconds{}) {
+      return usage(
+          "--run-ahead is for a worker id that stays, so that what ran ahead is known after a "
+          "restart: give a number or mac with --worker, or leave it out");
+    }
     options.worker = Worker{.from = Worker::From::kRandom};
   } else {
     const Result<std::int64_t> id = whole_number("the worker id (--worker, IDMINT_WORKER)",
@@ -171,6 +188,12 @@ Result<std::int64_t> whole_number(std::string_view option, std::string_view text
                  std::to_string(least) + " to " + std::to_string(most));
   }
   return value;
+}
+
+Result<SnowflakeLayout> layout_option(std::string_view text) {
+  Result<SnowflakeLayout> layout = parse_snowflake_layout(text);
+  if (!layout) return refused("--layout", layout.error());
+  return layout;
 }
 
 Result<FormatOptions> format_options(std::string_view format, const FormatTexts& given) {

@@ -44,6 +44,9 @@ struct SequenceTexts {
   std::optional<std::string> largest_count{};
 };
 
+// The layout that --layout names or spells. kInvalidArgument: there is no such.
+[[nodiscard]] Result<SnowflakeLayout> layout_option(std::string_view text);
+
 // Here and below: kInvalidArgument, naming the option and what it takes. Whether the format takes
 // the option at all is for Mint::source() to say.
 [[nodiscard]] Result<FormatOptions> format_options(std::string_view format,

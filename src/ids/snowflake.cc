@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <limits>
 #include <utility>
 
 #include "ids/clock_sequence.h"
+#include "ids/snowflake_space.h"
 #include "ids/state_file.h"
 
 namespace idmint {
@@ -59,6 +59,31 @@ Result<std::uint64_t> tick_of(const SnowflakeLayout& layout, Instant at) {
   return tick;
 }
 
+// Room for one unit more, so that no sum of the sequence passes the last Instant.
+std::int64_t last_tick(const SnowflakeLayout& layout) noexcept {
+  const std::uint64_t last = last_instant_tick(layout);
+  return static_cast<std::int64_t>(
+      std::min(static_cast<std::uint64_t>(layout.max_tick()), last == 0 ? 0 : last - 1));
+}
+
+// kOutOfRange: the clock shows a time that no id of the layout can have.
+Result<void> has_time(const SnowflakeLayout& layout, Instant now) {
+  const auto refuse = [&](std::string_view what, Instant at, std::string_view instead) {
+    return std::unexpected(
+        Error{Code::kOutOfRange, "the time of the Snowflake layout " + std::string(what) + ", " +
+                                     format_exact_time(at) + ", and the clock shows " +
+                                     format_time(now) + ": take " + std::string(instead) +
+                                     ", or set the clock if it is wrong"});
+  };
+  if (now < layout.epoch) return refuse("begins at its epoch", layout.epoch, "an earlier epoch");
+  const auto unit = static_cast<std::uint64_t>(layout.unit.count());
+  const auto last = static_cast<std::uint64_t>(last_tick(layout));
+  if ((ns_of(now) - ns_of(layout.epoch)) / unit <= last) return {};
+  const Instant end{
+      std::chrono::nanoseconds{static_cast<std::int64_t>(ns_of(layout.epoch) + last * unit)}};
+  return refuse("has passed its end", end, "a layout with more time bits");
+}
+
 Error not_in_field(std::string_view field, std::uint32_t value, std::uint32_t max) {
   return {Code::kInvalidArgument, "the " + std::string(field) + " " + std::to_string(value) +
                                       " does not fit the Snowflake layout: give 0 to " +
@@ -67,21 +92,14 @@ Error not_in_field(std::string_view field, std::uint32_t value, std::uint32_t ma
 
 // What sets one id space apart from the others; kept in the state file.
 std::string id_space_of(const SnowflakeOptions& options) {
-  const SnowflakeLayout& layout = options.layout;
-  char text[StateFileOptions::kMaxIdSpace];
-  const int size = std::snprintf(text, sizeof text,
-                                 "snowflake epoch %lld ns, unit %lld ns, %d time, %s, worker %u",
-                                 static_cast<long long>(layout.epoch.time_since_epoch().count()),
-                                 static_cast<long long>(layout.unit.count()), layout.time_bits,
-                                 layout.order == SnowflakeLayout::Order::kWorkerThenSequence
-                                     ? (std::to_string(layout.worker_bits) + " worker, " +
-                                        std::to_string(layout.sequence_bits) + " sequence bits")
-                                           .c_str()
-                                     : (std::to_string(layout.sequence_bits) + " sequence, " +
-                                        std::to_string(layout.worker_bits) + " worker bits")
-                                           .c_str(),
-                                 options.worker);
-  return {text, static_cast<std::size_t>(size)};
+  const SnowflakeLayout layout = space_of(options.layout);
+  const std::string worker = std::to_string(layout.worker_bits) + " worker";
+  const std::string sequence = std::to_string(layout.sequence_bits) + " sequence";
+  const bool worker_first = layout.order == SnowflakeLayout::Order::kWorkerThenSequence;
+  return "snowflake epoch " + std::to_string(layout.epoch.time_since_epoch().count()) +
+         " ns, unit " + std::to_string(layout.unit.count()) + " ns, " +
+         (worker_first ? worker + ", " + sequence : sequence + ", " + worker) + " bits, worker " +
+         std::to_string(options.worker);
 }
 
 // In whole units, rounded up, at least two.
@@ -287,6 +305,15 @@ Result<Bounds<Snowflake>> SnowflakeLayout::bounds(Instant at) const {
   return Bounds<Snowflake>{Snowflake{smallest}, Snowflake{smallest | ones(shift)}};
 }
 
+SnowflakeLayout space_of(const SnowflakeLayout& layout) noexcept {
+  SnowflakeLayout space = layout;
+  space.time_bits = 64 - layout.worker_bits - layout.sequence_bits;
+  // A field without bits lies nowhere.
+  if (layout.worker_bits == 0 || layout.sequence_bits == 0)
+    space.order = Order::kWorkerThenSequence;
+  return space;
+}
+
 std::span<const SnowflakePreset> snowflake_presets() noexcept { return kPresets; }
 
 Result<SnowflakeLayout> snowflake_layout(std::string_view preset) {
@@ -367,13 +394,6 @@ struct SnowflakeGenerator::State {
                   .max_run_ahead = options.max_run_ahead},
                  clock, {}, file.get()) {}
 
-  // Room for one unit more, so that no sum of the sequence passes the last Instant.
-  static std::int64_t last_tick(const SnowflakeLayout& layout) noexcept {
-    const std::uint64_t last = last_instant_tick(layout);
-    return static_cast<std::int64_t>(
-        std::min(static_cast<std::uint64_t>(layout.max_tick()), last == 0 ? 0 : last - 1));
-  }
-
   [[nodiscard]] Snowflake id(const Stamp& stamp, std::uint32_t index) const noexcept {
     return Snowflake{static_cast<std::uint64_t>(stamp.tick) << shifts.time | worker |
                      std::uint64_t{stamp.count + index} << shifts.sequence};
@@ -420,12 +440,8 @@ Result<std::unique_ptr<SnowflakeGenerator>> SnowflakeGenerator::open(
                                  "than max_drift, so that a restart after a crash would be "
                                  "refused; make one of them smaller"});
   }
-  if (const Instant now = clock.now(); now < options.layout.epoch) {  // before a file is made
-    return std::unexpected(
-        Error{Code::kOutOfRange, "the time of the Snowflake layout begins at its epoch, " +
-                                     format_exact_time(options.layout.epoch) +
-                                     ", and the clock shows " + format_time(now) +
-                                     ": take an earlier epoch, or set the clock if it is wrong"});
+  if (Result<void> now = has_time(options.layout, clock.now()); !now) {  // before a file is made
+    return std::unexpected(std::move(now.error()));
   }
   std::unique_ptr<StateFile> file;
   std::int64_t from = -1;  // the clock's time, whatever that is
@@ -437,6 +453,7 @@ Result<std::unique_ptr<SnowflakeGenerator>> SnowflakeGenerator::open(
                                                                 entropy);
     if (!opened) return std::unexpected(std::move(opened.error()));
     file = *std::move(opened);
+    file->set_words({static_cast<std::uint64_t>(options.layout.time_bits), 0});
     if (file->minted_until() > 0) from = file->minted_until();
   }
   auto state = std::make_unique<State>(options, clock, std::move(file));

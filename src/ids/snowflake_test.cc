@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "ids/state_file.h"
 #include "tests/fakes/scripted.h"
 
 namespace idmint {
@@ -520,6 +521,16 @@ TEST_F(SnowflakeGeneratorTest, TheEndOfTheClockIsNoOverflow) {
   EXPECT_EQ(open().error().code, Code::kOutOfRange);
 }
 
+TEST_F(SnowflakeGeneratorTest, PastTheEndNoFileIsMade) {
+  clock_.set(Instant{3619093655552ms});
+  const auto late = open();
+  ASSERT_EQ(late.error().code, Code::kOutOfRange);
+  EXPECT_NE(late.error().message.find("its end, 2084-09-06T15:47:35.551Z, and the clock shows"),
+            std::string::npos)
+      << late.error().message;
+  EXPECT_TRUE(fs::is_empty(folder_));
+}
+
 TEST_F(SnowflakeGeneratorTest, BeforeTheEpochNothingIsMinted) {
   clock_.set(kEpoch - 1ns);
   const auto early = open();
@@ -566,7 +577,6 @@ TEST_F(SnowflakeGeneratorTest, TheFileOfAnotherLayoutOrWorkerIsRefused) {
       [](SnowflakeOptions& o) { o.worker = 785; },
       [](SnowflakeOptions& o) { o.layout.epoch += 1ns; },
       [](SnowflakeOptions& o) { o.layout.unit *= 10; },
-      [](SnowflakeOptions& o) { o.layout.time_bits -= 1; },
       [](SnowflakeOptions& o) { o.layout.worker_bits += 1; },
       [](SnowflakeOptions& o) { o.layout.sequence_bits -= 1; },
       [](SnowflakeOptions& o) { o.layout.order = SnowflakeLayout::Order::kSequenceThenWorker; },
@@ -578,6 +588,33 @@ TEST_F(SnowflakeGeneratorTest, TheFileOfAnotherLayoutOrWorkerIsRefused) {
     options_ = before;
   }
   EXPECT_TRUE(open());
+}
+
+TEST_F(SnowflakeGeneratorTest, LayoutsOfOtherTimeBitsMintTheSameIdsAndShareTheFile) {
+  auto first = open();
+  ASSERT_TRUE(first) << first.error().message;
+  const Snowflake last = (*first)->next().value();
+  options_.layout.time_bits += 1;
+  EXPECT_EQ(open().error().code, Code::kUnavailable) << "the other layout holds it";
+  first->reset();
+  const auto second = open();
+  ASSERT_TRUE(second) << second.error().message;
+  EXPECT_GT((*second)->next().value(), last);
+  EXPECT_EQ(read_state_file(options_.state_file)->words[0], 42u) << "of who minted last";
+}
+
+TEST_F(SnowflakeGeneratorTest, AFieldWithoutBitsHasNoOrder) {
+  options_.layout.sequence_bits = 0;
+  Snowflake last;
+  {
+    const auto first = open();
+    ASSERT_TRUE(first) << first.error().message;
+    last = (*first)->next().value();
+  }
+  options_.layout.order = SnowflakeLayout::Order::kSequenceThenWorker;
+  const auto second = open();
+  ASSERT_TRUE(second) << second.error().message;
+  EXPECT_GT((*second)->next().value(), last);
 }
 
 TEST_F(SnowflakeGeneratorTest, ARemovedFileStopsItAtTheNextWriteForGood) {

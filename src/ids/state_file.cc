@@ -270,12 +270,18 @@ Result<bool> lock(int fd, const std::filesystem::path& path, steady_clock::time_
   return true;
 }
 
-constexpr std::string_view kAfterDamage =
-    "use a worker id that was never used before, or remove the file when the clock is later than "
-    "every id this worker minted";
+Error damaged(const std::filesystem::path& path, std::string_view how, std::string_view owner) {
+  const std::string of(owner);
+  return failed(Code::kDataLoss, path,
+                std::string(how) + ", or not a state file of idmint; use a " + of +
+                    " that was never used before, or remove the file when the clock is later than "
+                    "every id minted for this " +
+                    of);
+}
 
 // The newest record, as the header has it.
-Result<Record> newest_of(const Pages& pages, const std::filesystem::path& path) {
+Result<Record> newest_of(const Pages& pages, const std::filesystem::path& path,
+                         std::string_view owner) {
   Record newest;
   for (std::size_t slot = 0; slot < kSlots; ++slot) {
     bool readable = false;
@@ -286,24 +292,20 @@ Result<Record> newest_of(const Pages& pages, const std::filesystem::path& path) 
       if (record->serial >= newest.serial) newest = *record;
     }
     if (!readable) {
-      return std::unexpected(
-          failed(Code::kDataLoss, path,
-                 "it is damaged, or not a state file of idmint; " + std::string(kAfterDamage)));
+      return std::unexpected(damaged(path, "it is damaged", owner));
     }
   }
   return newest;
 }
 
-Result<Record> read_newest(int fd, const std::filesystem::path& path) {
+Result<Record> read_newest(int fd, const std::filesystem::path& path, std::string_view owner) {
   Pages pages;
   const int error = read_pages(fd, pages);
   if (error == ENODATA) {
-    return std::unexpected(
-        failed(Code::kDataLoss, path,
-               "it is cut short, or not a state file of idmint; " + std::string(kAfterDamage)));
+    return std::unexpected(damaged(path, "it is cut short", owner));
   }
   if (error != 0) return std::unexpected(failed_call(path, "reading it", error));
-  return newest_of(pages, path);
+  return newest_of(pages, path, owner);
 }
 
 Result<void> check_belongs(const Record& record, const StateFileOptions& options) {
@@ -313,9 +315,8 @@ Result<void> check_belongs(const Record& record, const StateFileOptions& options
   }
   if (record.id_space_text() != options.id_space) {
     return std::unexpected(failed(Code::kFailedPrecondition, options.path,
-                                  "it is for another layout or worker (" +
-                                      std::string(record.id_space_text()) + "), not for (" +
-                                      options.id_space + "); name another file"));
+                                  "it is for other ids (" + std::string(record.id_space_text()) +
+                                      "), not for (" + options.id_space + "); name another file"));
   }
   return {};
 }
@@ -353,6 +354,8 @@ bool StateFile::made() const noexcept { return state_->made; }
 
 const OwnersWords& StateFile::words() const noexcept { return state_->words; }
 
+void StateFile::set_words(const OwnersWords& words) noexcept { state_->words = words; }
+
 Result<std::unique_ptr<StateFile>> StateFile::open(const StateFileOptions& options,
                                                    Entropy& entropy) {
   if (options.id_space.empty() || options.id_space.size() > StateFileOptions::kMaxIdSpace ||
@@ -389,7 +392,8 @@ Result<std::unique_ptr<StateFile>> StateFile::open(const StateFileOptions& optio
     if (!*locked) {
       return std::unexpected(failed(Code::kUnavailable, path,
                                     "another generator holds it; wait for that one to end, or give "
-                                    "this one another worker id and file"));
+                                    "this one another " +
+                                        std::string(options.owner) + " and file"));
     }
     Result<bool> named = names(path, state->fd.get());
     if (!named) return std::unexpected(std::move(named.error()));
@@ -401,7 +405,7 @@ Result<std::unique_ptr<StateFile>> StateFile::open(const StateFileOptions& optio
                                   "whom, and try again"));
   }
 
-  Result<Record> newest = read_newest(state->fd.get(), path);
+  Result<Record> newest = read_newest(state->fd.get(), path, options.owner);
   if (!newest) return std::unexpected(std::move(newest.error()));
   if (Result<void> belongs = check_belongs(*newest, options); !belongs) {
     return std::unexpected(std::move(belongs.error()));
@@ -485,7 +489,7 @@ Result<std::int64_t> StateFile::write(std::int64_t minted_until, const OwnersWor
   Result<bool> named = names(path, state.fd.get());
   if (!named) return std::unexpected(Error{Code::kUnavailable, std::move(named.error().message)});
   if (!*named) return lose("it was removed or replaced");
-  const Result<Record> newest = read_newest(state.fd.get(), path);
+  const Result<Record> newest = read_newest(state.fd.get(), path, state.options.owner);
   if (!newest) {
     if (newest.error().code == Code::kDataLoss) return lose("it was damaged");
     return std::unexpected(Error{Code::kUnavailable, newest.error().message});
@@ -526,16 +530,18 @@ Result<std::int64_t> StateFile::write(std::int64_t minted_until, const OwnersWor
   return next.minted_until;
 }
 
-Result<StateFileContent> read_state_file(const std::filesystem::path& path) {
+Result<StateFileContent> read_state_file(const std::filesystem::path& path,
+                                         std::string_view owner) {
   const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return std::unexpected(failed_call(path, "opening it", errno));
-  const Result<Record> newest = read_newest(fd.get(), path);
+  const Result<Record> newest = read_newest(fd.get(), path, owner);
   if (!newest) return std::unexpected(newest.error());
   if (newest->version != kVersion) {
     return std::unexpected(
         failed(Code::kFailedPrecondition, path, "it was written by a newer idmint; use that one"));
   }
-  return StateFileContent{std::string(newest->id_space_text()), newest->minted_until};
+  return StateFileContent{std::string(newest->id_space_text()), newest->minted_until,
+                          newest->words};
 }
 
 }  // namespace idmint

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "idmint/entropy.h"
 #include "idmint/export.h"
@@ -29,6 +30,7 @@ struct StateFileOptions {
   std::chrono::nanoseconds lock_wait{};
   std::int64_t window = 1;  // ticks; the most that one extend() reaches ahead; at least 1
   OwnersWords words{};      // those of a file that was never used; written by the first extend()
+  std::string_view owner = "worker id";  // what the file is of, for its errors
 };
 
 // Four pages of 4096 bytes, all written when the file is made and in place from then on:
@@ -73,6 +75,8 @@ class StateFile final : public IdTimeLease {
   [[nodiscard]] std::int64_t minted_until() const noexcept;
   // Those found when the file was opened, or set since.
   [[nodiscard]] const OwnersWords& words() const noexcept;
+  // What the next extend() writes beside its bound. They say nothing of the id space.
+  void set_words(const OwnersWords& words) noexcept;
   // Whether open() made the file, or found one that nobody had used yet.
   [[nodiscard]] bool made() const noexcept;
 
@@ -100,12 +104,13 @@ class StateFile final : public IdTimeLease {
 struct StateFileContent {
   std::string id_space;
   std::int64_t minted_until = 0;  // ticks
+  OwnersWords words{};
 };
 
 // What a state file says, for people and monitoring: neither locked nor written, so that it does
 // not disturb whoever holds it, who may have moved on since. kDataLoss, kFailedPrecondition,
 // kPermissionDenied, kUnknown: as open().
 [[nodiscard]] IDMINT_EXPORT Result<StateFileContent> read_state_file(
-    const std::filesystem::path& path);
+    const std::filesystem::path& path, std::string_view owner = "worker id");
 
 }  // namespace idmint

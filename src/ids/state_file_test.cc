@@ -165,6 +165,24 @@ TEST_F(StateFileTest, IsReadWhileAnotherHoldsIt) {
   EXPECT_EQ(read_state_file(folder_ / "text").error().code, Code::kDataLoss);
 }
 
+TEST_F(StateFileTest, ItsErrorsSayWhatItIsOf) {
+  std::ofstream(options_.path) << "no state file";
+  const auto of = [&](std::string_view owner) {
+    options_.owner = owner;
+    return open().error().message;
+  };
+  EXPECT_NE(of("worker id").find("use a worker id that was never used before"), std::string::npos);
+  EXPECT_NE(of("node").find("every id minted for this node"), std::string::npos);
+  EXPECT_EQ(of("local id").find("worker id"), std::string::npos);
+}
+
+TEST_F(StateFileTest, WordsThatWereSetAreWrittenWithTheNextBound) {
+  const auto file = open();
+  file.value()->set_words({42, 7});
+  ASSERT_TRUE((*file)->extend(1000));
+  EXPECT_EQ(read_state_file(options_.path)->words, (OwnersWords{42, 7}));
+}
+
 TEST_F(StateFileTest, ABoundNeverFalls) {
   const auto file = open();
   std::int64_t highest = 0;

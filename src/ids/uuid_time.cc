@@ -236,7 +236,8 @@ Result<std::unique_ptr<Uuid1Generator>> Uuid1Generator::open(const Uuid1Options&
                        .id_space = "uuid version 1, " + text_of(options.node),
                        .lock_wait = options.lock_wait,
                        .window = window,
-                       .words = draw_identity(options.node, entropy).words()},
+                       .words = draw_identity(options.node, entropy).words(),
+                       .owner = "node"},
                       entropy);
   if (!file) return std::unexpected(std::move(file.error()));
   const std::int64_t from = (*file)->minted_until() > 0 ? (*file)->minted_until() : -1;
@@ -369,7 +370,8 @@ Result<std::unique_ptr<Uuid2Generator>> Uuid2Generator::open(const Uuid2Options&
                                    std::to_string(options.local_id) + ", " + text_of(options.node),
                        .lock_wait = options.lock_wait,
                        .window = 1,
-                       .words = {node, 0}},
+                       .words = {node, 0},
+                       .owner = "local id"},
                       entropy);
   if (!file) return std::unexpected(std::move(file.error()));
   const std::uint64_t kept = (*file)->words()[0];

@@ -19,6 +19,7 @@
 #include "idmint/uuid.h"
 #include "idmint/uuid_time.h"
 #include "idmint/xid.h"
+#include "ids/snowflake_space.h"
 #include "mint/data_folder.h"
 
 namespace idmint {
@@ -517,7 +518,8 @@ std::vector<Declaration> format_declarations() {
 }
 
 std::string in_file_names(const SnowflakeLayout& layout) {
-  std::string text = to_string(layout);
+  std::string text = to_string(space_of(layout));
+  text.erase(0, text.find('t') + 1);  // without the width of the time
   std::ranges::replace_if(text, [](char c) { return c == ' ' || c == ':'; }, '-');
   return text;
 }

@@ -17,9 +17,9 @@ namespace idmint {
 [[nodiscard]] std::vector<Declaration> format_declarations();
 [[nodiscard]] bool is_format(std::string_view name) noexcept;
 
-// A layout as the names of state files have it, snowflake-LAYOUT-WORKER.state: equal for equal
-// layouts only, and never a preset's name, as a preset that comes later must not part a layout from
-// what it minted.
+// A layout as the names of state files have it, snowflake-LAYOUT-WORKER.state: equal for those that
+// mint the same ids and no others (see space_of), so without the width of the time. Never a
+// preset's name, as a preset that comes later must not part a layout from what it minted.
 [[nodiscard]] std::string in_file_names(const SnowflakeLayout& layout);
 
 // Of ASCII.

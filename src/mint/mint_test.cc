@@ -187,7 +187,7 @@ TEST_F(MintTest, SnowflakeNeedsAWorkerAndTellsOfItsStateFile) {
   const FormatOptions largest{.worker = Worker{.id = 1023}};
   ASSERT_TRUE(mint.source("snowflake", largest));
   const std::filesystem::path file =
-      folder_ / "snowflake-41t10w12s-epoch-2015-01-01T00-00-00Z-1023.state";
+      folder_ / "snowflake-10w12s-epoch-2015-01-01T00-00-00Z-1023.state";
   EXPECT_TRUE(std::filesystem::is_regular_file(file));
   ASSERT_TRUE(mint.source("snowflake", largest));
   EXPECT_THAT(notices_, ElementsAre(StartsWith("made the state file " + file.string())));
@@ -200,12 +200,33 @@ TEST_F(MintTest, TheStateFileIsTheLayouts) {
   ASSERT_TRUE(mint.source("snowflake", {.worker = Worker{.id = 5}, .layout = *layout}));
   // Not by its name, sonyflake-v1: it had the file before anybody gave it one.
   EXPECT_TRUE(std::filesystem::exists(
-      folder_ / "snowflake-39t8s16w-epoch-2014-09-01T00-00-00Z-unit-10ms-5.state"));
+      folder_ / "snowflake-8s16w-epoch-2014-09-01T00-00-00Z-unit-10ms-5.state"));
   SnowflakeLayout own = *layout;
   own.epoch += std::chrono::days{1};
   ASSERT_TRUE(mint.source("snowflake", {.worker = Worker{.id = 5}, .layout = own}));
   EXPECT_TRUE(std::filesystem::exists(
-      folder_ / "snowflake-39t8s16w-epoch-2014-09-02T00-00-00Z-unit-10ms-5.state"));
+      folder_ / "snowflake-8s16w-epoch-2014-09-02T00-00-00Z-unit-10ms-5.state"));
+}
+
+TEST_F(MintTest, LayoutsThatMintTheSameIdsShareTheStateFile) {
+  Mint mint(options());
+  const auto of = [&](const char* layout) {
+    return mint.source(
+        "snowflake", {.worker = Worker{.id = 3}, .layout = parse_snowflake_layout(layout).value()});
+  };
+  std::vector<Id> ids;
+  {
+    const auto source = of("sequence-generator");
+    ASSERT_TRUE(source) << source.error().message;
+    ids = take(**source, 2);
+  }
+  const auto source = of("discord");
+  ASSERT_TRUE(source) << source.error().message;
+  EXPECT_GT(std::get<Snowflake>(take(**source, 1)[0]), std::get<Snowflake>(ids[1]));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
+  ASSERT_TRUE(of("41t10w0s"));
+  ASSERT_TRUE(of("41t0s10w"));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 2);
 }
 
 TEST_F(MintTest, AGuessedWorkerMakesASnowflakePractical) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/uniform.h"
+#include "idmint/form.h"
 #include "idmint/occupancy.h"
 #include "sequences/strategies.h"
 
@@ -62,15 +63,23 @@ Result<std::span<Range>> RandomRounds::advance(std::int64_t count, Take take) {
 
 Error RandomRounds::refusal(std::uint64_t count) const {
   const Occupancy is = occupancy(claimed_, size_);
-  std::array<char, 96> facts{};
-  std::snprintf(facts.data(), facts.size(), "%.1f %% full, %.3g redraws for the next id",
-                100 * static_cast<double>(claimed_) / static_cast<double>(size_),
-                is.expected_redraws);
+  std::array<char, 96> redraws{};
+  if (claimed_ < size_) {
+    std::snprintf(redraws.data(), redraws.size(), " (%.1f %% full, %.3g redraws for the next id)",
+                  100 * static_cast<double>(claimed_) / static_cast<double>(size_),
+                  is.expected_redraws);
+  }
+  const bool has_room =
+      definition_.last < std::min(kLargestValue, largest_integer(definition_.form));
+  const std::string more = has_room ? "move its end up (idmint alter " + definition_.name +
+                                          " --max N), or go on with another sequence"
+                           : definition_.form.digits != 0 ? "go on with a sequence of more digits"
+                                                          : "go on with a sequence of more values";
   return {Code::kResourceExhausted,
           "sequence " + definition_.name + ": " + std::to_string(claimed_) + " of " +
-              std::to_string(size_) + " values are claimed (" + facts.data() + "), and " +
+              std::to_string(size_) + " values are claimed" + redraws.data() + ", and " +
               std::to_string(std::max<std::int64_t>(room(), 0)) + " more are given, fewer than " +
-              std::to_string(count) + "; go on with a sequence of more digits"};
+              std::to_string(count) + "; " + more};
 }
 
 std::int64_t RandomRounds::kept() const noexcept { return static_cast<std::int64_t>(kept_.size()); }

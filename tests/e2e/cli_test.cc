@@ -285,6 +285,11 @@ TEST_F(Cli, WrongUsage) {
   const Ended origin = run("IDMINT_STORE=frob://me:secret@host/x idmint list");
   EXPECT_THAT(origin.err, HasSubstr("came from IDMINT_STORE"));
   EXPECT_THAT(origin.err, Not(HasSubstr("secret")));
+  const Ended raised =
+      run("export IDMINT_STORE=sqlite:r.db; idmint create r --strategy random --max 9; idmint "
+          "raise r --past 5");
+  EXPECT_EQ(raised.status, 2);
+  EXPECT_THAT(raised.err, AllOf(HasSubstr("sqlite:r.db"), Not(HasSubstr("IDMINT_STORE"))));
   EXPECT_EQ(output("idmint help"), output("idmint --help"));
   EXPECT_EQ(output("idmint help next"), output("idmint next --help"));
   EXPECT_THAT(output("idmint next --help"),
@@ -320,6 +325,18 @@ TEST_F(Cli, WorkerIds) {
   EXPECT_THAT(output("IDMINT_WORKER=6 idmint next snowflake --worker 5 | idmint inspect -"),
               ContainsRegex("worker +5\n"));
   EXPECT_EQ(run("IDMINT_WORKER=x idmint list").status, 0);
+  const Ended far = run("idmint next snowflake --worker 5 --run-ahead 30s");
+  EXPECT_EQ(far.status, 2);
+  EXPECT_THAT(far.err, HasSubstr("--run-ahead is 30s: give 5s at most"));
+  EXPECT_EQ(run("idmint next snowflake --worker 5 --run-ahead 5s").status, 0);
+  const Ended drawn = run("idmint next snowflake --worker random --run-ahead 1s");
+  EXPECT_EQ(drawn.status, 2);
+  EXPECT_THAT(drawn.err, HasSubstr("give a number or mac with --worker"));
+}
+
+TEST_F(Cli, ALayoutWhoseTimeIsOverLeavesNoStateFile) {
+  EXPECT_EQ(run("idmint next snowflake --layout baidu --worker 2").status, 6);
+  EXPECT_EQ(run("ls home/.local/share/idmint/*.state").out, "");
 }
 
 TEST_F(Cli, StoresThatCannotBeUsed) {

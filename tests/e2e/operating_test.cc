@@ -298,14 +298,17 @@ TEST_F(Operating, DoctorReadsStateFiles) {
   EXPECT_THAT(run("idmint doctor --horizon 25000d").out,
               AllOf(ContainsRegex("warn +layout snowflake sequence-generator:"),
                     ContainsRegex("ok +layout snowflake twitter:")));
+  EXPECT_THAT(run("idmint doctor --all").out,
+              ContainsRegex("layout snowflake discord:[^\n]+nothing here uses it"))
+      << "it shares the state file, and its time ends later";
   EXPECT_THAT(
       ended.out,
-      ContainsRegex("ok +state file snowflake-41t10w12s-epoch-2015-01-01T00-00-00Z-5.state: worker "
+      ContainsRegex("ok +state file snowflake-10w12s-epoch-2015-01-01T00-00-00Z-5.state: worker "
                     "5, bound"));
   EXPECT_THAT(ended.out, ContainsRegex("ok +layout snowflake sequence-generator: .* 2084-09-06"));
   EXPECT_THAT(ended.out, Not(HasSubstr("js-safe")));
   const std::string state =
-      "home/.local/share/idmint/snowflake-41t10w12s-epoch-2015-01-01T00-00-00Z-5.state";
+      "home/.local/share/idmint/snowflake-10w12s-epoch-2015-01-01T00-00-00Z-5.state";
   run("head -c 100 " + state + " >x; mv x " + state);
   const Ended damaged = run("idmint doctor");
   EXPECT_EQ(damaged.status, 21);
@@ -369,6 +372,8 @@ TEST_F(Operating, ApplyExtendsAndRefuses) {
   output("printf '[sequence.a]\\nmax = 30\\n[sequence.nil]\\n' >s.toml");
   EXPECT_THAT(run("idmint apply s.toml").out,
               ContainsRegex("not extended +a: last: from 20 to 30\nrefused +nil: "));
+  EXPECT_EQ(run("idmint apply s.toml").status, run("idmint create nil").status)
+      << "one mistake, one status";
   output("printf '[sequence.a]\\nmax = 30\\n' >s.toml");
   EXPECT_EQ(run("idmint apply s.toml --dry-run").out, "would extend  a: last: from 20 to 30\n");
   EXPECT_THAT(output("idmint peek a"), ContainsRegex("last +20\n"));
@@ -424,7 +429,9 @@ TEST_F(Operating, ApplyExtendsAsFarAsTheWidthGoes) {
   output("printf '[sequence.a]\\nencoding = \"hex\"\\nmax = 16\\n' >s.toml; idmint apply s.toml");
   const Ended refused = run(apply + "256 >s.toml; idmint apply s.toml");
   EXPECT_EQ(refused.status, 5);
-  EXPECT_THAT(refused.out, ContainsRegex("refused +a: .*room for values up to 255"));
+  EXPECT_THAT(refused.out,
+              ContainsRegex("refused +a: it has room for values up to 255, and how it is printed "
+                            "never changes; move its end there at most, then go on with a new"));
   EXPECT_EQ(run("idmint peek new").status, 3) << "looked at before anything is made";
   EXPECT_EQ(output(apply + "255 >s.toml; idmint apply s.toml"),
             "created    new\nextended   a: last: from 16 to 255\n");

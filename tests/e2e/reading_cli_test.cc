@@ -143,6 +143,22 @@ TEST_F(Cli, BoundsThatThereAreNot) {
           "past the last one of the Snowflake layout, 2084-09-06T15:47:35.551Z");
   refused("snowflake --at 2026-01-01 --until 2100-01-01", "Snowflake layout, 2084-09-06T");
   EXPECT_NE(run("idmint bounds ksuid --at 2000-01-01").status, 0);
+  EXPECT_EQ(output("idmint bounds object-id-classic --at 2026-01-01"),
+            output("idmint bounds object-id --at 2026-01-01"));
+}
+
+TEST_F(Cli, ALayoutThatIsNoneIsWrongUsage) {
+  for (const std::string command :
+       {"next snowflake --worker 1", "inspect 5", "bounds snowflake --at 2026-01-01"}) {
+    const Ended ended = run("idmint " + command + " --layout bogus");
+    EXPECT_EQ(ended.status, 2) << command;
+    EXPECT_THAT(ended.err, HasSubstr("--layout: no Snowflake layout is named \"bogus\""));
+  }
+}
+
+TEST_F(Cli, CheckTakesAWidthForThatOfAnInteger) {
+  EXPECT_EQ(output("idmint check 03D7 --encoding base62 --width 4"), "03D7: valid (integer)\n");
+  EXPECT_EQ(run("idmint check 03D --encoding base62 --width 4").status, 3);
 }
 
 // ---- convert
