@@ -70,7 +70,9 @@ struct SequenceStatus {
   std::optional<std::int64_t> next;
   // kPermuted: the value of that index, which comes next; nothing when none is left.
   std::optional<std::int64_t> permuted;
-  std::int64_t left = 0;  // values not yet taken, of counters that are not closed
+  // Values not yet taken, of counters that are not closed; kRandom: those that will still be given,
+  // as it refuses to go on before the last (occupancy.h).
+  std::int64_t left = 0;
   // What keeps the rest from being known or used. kDataLoss, kUnimplemented: as read (a counter is
   // gone, say). kFailedPrecondition: a retire that was cut off. kUnavailable: an extension that
   // was.

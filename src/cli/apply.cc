@@ -151,10 +151,12 @@ Result<void> run_apply(Context& context) {
     const bool names = std::ranges::all_of(judged, [](const Applied& each) {
       return each.outcome != Outcome::kRefused || !check_sequence_name(each.name);
     });
-    return std::unexpected(Error{names ? Code::kInvalidArgument : Code::kFailedPrecondition,
-                                 std::to_string(refused) + " of " + std::to_string(judged.size()) +
-                                     " sequences are refused, and nothing was changed: mend the "
-                                     "file"});
+    return std::unexpected(
+        Error{names ? Code::kInvalidArgument : Code::kFailedPrecondition,
+              (judged.size() == 1 ? std::string("the sequence is refused")
+                                  : std::to_string(refused) + " of " +
+                                        std::to_string(judged.size()) + " sequences are refused") +
+                  ", and nothing was changed: mend the file"});
   }
   if (arguments.dry_run) report_notice("nothing was changed: this was a dry run", arguments.json);
   return {};

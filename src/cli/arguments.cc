@@ -213,7 +213,7 @@ void add_plan(CLI::App& app, Arguments& arguments, Given&) {
                  "Their key there: none, mongodb, postgresql, mysql, sqlite, redis (none)")
       ->type_name("D");
   app.add_option("--round-trip", plan.round_trip,
-                 "Of the store, durable (1ms on one host, 25ms on several)")
+                 "Of the store, durable (1ms; 25ms of one that several hosts share)")
       ->type_name("T");
   app.add_flag("--shared-store", plan.shared_store,
                "There is a store that all hosts reach (as --database mongodb is)");
@@ -514,7 +514,7 @@ Examples:
   $ printf 'anna\nbert\n' | idmint name 6ba7b810-9dad-11d1-80b4-00c04fd430c8 -
 )"},
     Command{"doctor", "Say what runs out when, and what is wrong", add_doctor, run_doctor,
-            R"(One line for the store, its disk, every sequence, every Snowflake state file,
+            R"(One line for the store, its disk, every sequence, every state file,
 the clock, and each layout that a state file is of or whose time ends within
 --horizon; with --all every layout. Each begins with ok, warn or fail.
 Nothing is changed. --json lists everything.

@@ -8,7 +8,11 @@
 
 #include "base/local_disk.h"
 #include "cli/quantity.h"
+#include "idmint/form.h"
 #include "idmint/id.h"
+#include "idmint/occupancy.h"
+#include "ids/uuid_bits.h"
+#include "sequences/strategies.h"
 
 namespace idmint::cli {
 
@@ -45,6 +49,18 @@ std::optional<Instant> end_of_time(Instant epoch, std::chrono::nanoseconds unit,
   return Instant{std::chrono::nanoseconds{static_cast<std::int64_t>(end)}};
 }
 
+// What to do where no value is left.
+std::string after_the_last(const Definition& definition) {
+  const std::int64_t most = std::min(kLargestValue, largest_integer(definition.form));
+  if (definition.last < most && has_movable_end(definition)) {
+    return "move its last value up (idmint alter " + definition.name +
+           " --max N), or go on with another";
+  }
+  if (definition.last == kLargestValue) return "go on with a new sequence, under another prefix";
+  return std::string("go on with a new ") + (definition.last < most ? "" : "and wider ") +
+         "sequence that begins above " + std::to_string(definition.last);
+}
+
 }  // namespace
 
 std::string_view name(Health health) noexcept {
@@ -65,12 +81,14 @@ Finding diagnose(const SequenceStatus& status, std::optional<double> rate, const
     finding.text = status.error->message;
     return finding;
   }
-  const double all = static_cast<double>(definition.last - definition.first) + 1;
-  const double used = static_cast<double>(definition.last - definition.first - status.left) + 1;
+  const std::int64_t size = definition.last - definition.first + 1;
+  const std::int64_t given = definition.strategy == Strategy::kRandom ? most_claims(size) : size;
+  const auto all = static_cast<double>(given);
+  const auto used = static_cast<double>(given - status.left);
   finding.left = static_cast<double>(status.left) / all;
   if (status.left == 0) {
     finding.health = Health::kFail;
-    finding.text = "used up: move its last value up (idmint alter), or go on with another";
+    finding.text = "used up: " + after_the_last(definition);
     return finding;
   }
   finding.text =
@@ -162,6 +180,51 @@ Finding diagnose_state(std::string_view path, const IdSpace& space, std::int64_t
   } else if (finding.ends && *finding.ends - now < limits.horizon) {
     finding.health = Health::kWarn;
     finding.text += "; the time of its layout ends " + day(*finding.ends);
+  }
+  return finding;
+}
+
+std::optional<Finding> diagnose_uuid_state(std::string_view path, std::string_view id_space,
+                                           std::int64_t minted_until, Instant now) {
+  constexpr std::string_view version_1 = "uuid version 1, ";
+  constexpr std::string_view version_2 = "uuid version 2, ";
+  const bool is_1 = id_space.starts_with(version_1);
+  if (!is_1 && !id_space.starts_with(version_2)) return std::nullopt;
+  Finding finding{.kind = "state file", .subject = std::string(path)};
+  finding.text = id_space.substr(version_1.size());
+  if (minted_until == 0) {
+    finding.text += ", has not minted yet";
+    return finding;
+  }
+  const auto since_1970 = static_cast<Wide>(now.time_since_epoch().count());
+  if (is_1) {  // the bound is in milliseconds
+    const auto ahead =
+        static_cast<double>(static_cast<Wide>(minted_until) * 1'000'000 - since_1970) / 1e9;
+    finding.text += ahead > 0 ? ", bound " + print_duration(ahead) + " ahead of the clock"
+                              : ", bound behind the clock";
+    if (ahead > seconds(max_drift())) {
+      finding.health = Health::kWarn;
+      finding.text += ": it goes on with another clock sequence; is the clock right?";
+    }
+    return finding;
+  }
+  // 64 ids to a tick of 2^32 steps of 100 ns since 1582: see uuid_time.cc.
+  constexpr Wide ids = 64;
+  constexpr Wide steps = Wide{1} << 32;
+  const Wide step = since_1970 / 100 + static_cast<Wide>(uuid_bits::kStepsTo1970);
+  const Wide begun = step / steps * ids;  // the number of the first id of this tick
+  const Wide left = begun + ids - std::max(static_cast<Wide>(minted_until), begun);
+  const Wide next = minted_until / ids * steps;  // the step in which that number may be minted
+  const std::string wait = print_duration(static_cast<double>(next - step) / 1e7);
+  if (left < 0) {
+    finding.health = Health::kFail;
+    finding.text += " may mint again in " + wait +
+                    ": its bound is that far ahead of the clock; is the clock right?";
+  } else if (left == 0) {
+    finding.text += ", the 64 ids of these 7 minutes are used up: more in " + wait;
+  } else {
+    finding.text +=
+        ", " + print_count(static_cast<double>(left)) + " of the 64 ids of these 7 minutes left";
   }
   return finding;
 }

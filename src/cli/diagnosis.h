@@ -64,6 +64,12 @@ struct IdSpace {
 [[nodiscard]] Finding diagnose_state(std::string_view path, const IdSpace& space,
                                      std::int64_t minted_until, const Limits& limits, Instant now);
 
+// The same of a UUID of version 1, which never refuses, or 2; nothing where `id_space`, as the
+// generator wrote it, is of neither.
+[[nodiscard]] std::optional<Finding> diagnose_uuid_state(std::string_view path,
+                                                         std::string_view id_space,
+                                                         std::int64_t minted_until, Instant now);
+
 // The kernel's word on its clock: synchronised, and to how many microseconds.
 [[nodiscard]] Finding diagnose_clock(bool synchronised, std::chrono::microseconds largest_error);
 

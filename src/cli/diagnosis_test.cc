@@ -31,6 +31,52 @@ TEST(Diagnosis, SequencesByWhatIsLeft) {
   EXPECT_THAT(none.text, HasSubstr("used up"));
 }
 
+// A random sequence gives 910 of 1000 values, and no more.
+TEST(Diagnosis, ARandomSequenceIsUsedUpWhereItRefuses) {
+  SequenceStatus status = thousand(0);
+  status.definition.strategy = Strategy::kRandom;
+  EXPECT_EQ(diagnose(status, {}, {}, kNow).health, Health::kFail);
+  status.left = 91;
+  const Finding tenth = diagnose(status, {}, {}, kNow);
+  EXPECT_EQ(tenth.health, Health::kOk);
+  EXPECT_EQ(tenth.left, 0.1);
+  EXPECT_THAT(tenth.text, HasSubstr("90 % used, 91 left"));
+  status.left = 90;
+  EXPECT_EQ(diagnose(status, {}, {}, kNow).health, Health::kWarn);
+}
+
+// Only what alter would accept is told to be altered.
+TEST(Diagnosis, WhatToDoWhenASequenceIsUsedUp) {
+  const auto advice = [](Definition definition) {
+    SequenceStatus status;
+    status.definition = std::move(definition);
+    return diagnose(status, {}, {}, kNow).text;
+  };
+  const Definition orders{.name = "orders", .first = 1, .last = 999};
+  for (const Strategy strategy : {Strategy::kCounter, Strategy::kCached, Strategy::kInterleaved,
+                                  Strategy::kRandom, Strategy::kStriped, Strategy::kPermuted}) {
+    Definition its = orders;
+    its.strategy = strategy;
+    const bool stays = strategy == Strategy::kStriped || strategy == Strategy::kPermuted;
+    const std::string open =
+        stays ? "used up: go on with a new sequence that begins above 999"
+              : "used up: move its last value up (idmint alter orders --max N), or go on with "
+                "another";
+    EXPECT_EQ(advice(its), open);
+    its.form.digits = 4;
+    EXPECT_EQ(advice(its), open);
+    its.form.digits = 3;
+    EXPECT_EQ(advice(its), "used up: go on with a new and wider sequence that begins above 999");
+  }
+  Definition wide = orders;
+  wide.last = 61;
+  wide.form = {.encoding = Encoding::kBase62, .width = 1};
+  EXPECT_THAT(advice(wide), HasSubstr("new and wider sequence that begins above 61"));
+  wide.form = {};
+  wide.last = kLargestValue;
+  EXPECT_EQ(advice(wide), "used up: go on with a new sequence, under another prefix");
+}
+
 TEST(Diagnosis, SequencesByRate) {
   const Finding soon = diagnose(thousand(1000), 1.0, {}, kNow);
   EXPECT_EQ(soon.health, Health::kWarn);
@@ -130,6 +176,36 @@ TEST(Diagnosis, StateFilesAheadOfTheClock) {
   EXPECT_EQ(diagnose_state("f", old, 0, {}, Instant{2'147'483'646s}).health, Health::kWarn);
   EXPECT_EQ(diagnose_state("f", old, 0, {}, Instant{2'147'483'647s}).health, Health::kFail);
   EXPECT_FALSE(diagnose_state("f", {.unit = 1s}, 0, {}, kNow).ends) << "of no layout yet";
+}
+
+TEST(Diagnosis, StateFilesOfUuids) {
+  const auto of_1 = [](Instant bound) {
+    const auto ms = std::chrono::floor<std::chrono::milliseconds>(bound.time_since_epoch());
+    return *diagnose_uuid_state("f", "uuid version 1, node 02:00:00:00:00:01", ms.count(), kNow);
+  };
+  EXPECT_EQ(of_1(kNow).text, "node 02:00:00:00:00:01, bound behind the clock");
+  EXPECT_THAT(of_1(Instant{}).text, HasSubstr("has not minted yet"));
+  EXPECT_EQ(of_1(kNow + 20s).health, Health::kOk);
+  EXPECT_THAT(of_1(kNow + 20s).text, HasSubstr("bound 20 s ahead"));
+  EXPECT_EQ(of_1(kNow + 21s).health, Health::kWarn) << "it never refuses";
+  EXPECT_THAT(of_1(kNow + 21s).text, HasSubstr("another clock sequence"));
+
+  const std::int64_t steps = 122'192'928'000'000'000 + 18'000'000'000'000'000;  // 1582 to kNow
+  const std::int64_t begun = (steps >> 32) * 64;
+  const auto of_2 = [](std::int64_t number) {
+    return *diagnose_uuid_state("f", "uuid version 2, person 7, node 02:00:00:00:00:01", number,
+                                kNow);
+  };
+  EXPECT_THAT(of_2(0).text, HasSubstr("person 7, node 02:00:00:00:00:01, has not minted yet"));
+  EXPECT_THAT(of_2(begun - 5).text, HasSubstr(", 64 of the 64 ids of these 7 minutes left"));
+  EXPECT_THAT(of_2(begun + 63).text, HasSubstr(", 1 of the 64 ids"));
+  EXPECT_THAT(of_2(begun + 64).text, HasSubstr("used up: more in "));
+  EXPECT_EQ(of_2(begun + 64).health, Health::kOk) << "in minutes there are more";
+  EXPECT_EQ(of_2(begun + 65).health, Health::kFail);
+  EXPECT_THAT(of_2(begun + 65).text, HasSubstr("node 02:00:00:00:00:01 may mint again in "));
+  for (const std::string_view text : {"", "snowflake epoch 1 ns", "uuid version 6, node x"}) {
+    EXPECT_EQ(diagnose_uuid_state("f", text, 1, kNow), std::nullopt) << text;
+  }
 }
 
 TEST(Diagnosis, TheClock) {

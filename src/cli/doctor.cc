@@ -134,21 +134,32 @@ void look_at_state_files(const Limits& limits, Instant now, std::vector<Finding>
   for (auto entry = fs::directory_iterator(folder, failed);
        !failed && entry != fs::directory_iterator(); entry.increment(failed)) {
     const std::string file = entry->path().filename().string();
-    if (file.starts_with("snowflake-") && file.ends_with(".state")) files.push_back(entry->path());
+    const bool known =
+        file.starts_with("snowflake-") || file.starts_with("uuid1-") || file.starts_with("uuid2-");
+    if (known && file.ends_with(".state")) files.push_back(entry->path());
   }
   std::ranges::sort(files);
   for (const fs::path& file : files) {
-    constexpr std::size_t prefix = std::string_view("snowflake-").size();
+    constexpr std::string_view snowflake = "snowflake-";
+    constexpr std::size_t prefix = snowflake.size();
     const std::string file_name = file.filename().string();
     const std::size_t dash = file_name.rfind('-');
-    const Result<StateFileContent> content = read_state_file(file);
+    const Result<StateFileContent> content =
+        read_state_file(file, file_name.starts_with("uuid1-")   ? "node"
+                              : file_name.starts_with("uuid2-") ? "local id"
+                                                                : "worker id");
     std::optional<IdSpace> space =
         content ? parse_id_space(content->id_space) : std::optional<IdSpace>();
     if (space && content->words[0] <= 62) space->time_bits = static_cast<int>(content->words[0]);
     if (space && dash > prefix) {
       used.push_back(as_used(space->time_bits, file_name.substr(prefix, dash - prefix)));
     }
-    if (!content) {
+    const std::optional<Finding> of_uuid =
+        content ? diagnose_uuid_state(file_name, content->id_space, content->minted_until, now)
+                : std::nullopt;
+    if (of_uuid) {
+      findings.push_back(*of_uuid);
+    } else if (!content) {
       findings.push_back({Health::kFail, "state file", file_name, content.error().message});
     } else if (!space) {
       findings.push_back({Health::kFail, "state file", file_name,

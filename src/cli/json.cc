@@ -1,5 +1,6 @@
 #include "cli/json.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "cli/sequence_facts.h"
@@ -39,6 +40,14 @@ Json optional(const std::optional<Value>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
+// How many: an integer as far as a double tells each from the next, beyond that a rounded figure.
+Json count(double value) {
+  constexpr auto most = static_cast<double>(kLargestJsonNumber);
+  return value <= most ? Json(static_cast<std::int64_t>(std::round(value))) : Json(value);
+}
+
+Json count(const std::optional<double>& value) { return value ? count(*value) : Json(nullptr); }
+
 Json choice_json(const Choice& choice) {
   Json stored = Json::array();
   for (const Stored& form : choice.stored) {
@@ -54,18 +63,19 @@ Json choice_json(const Choice& choice) {
           {"next_host_command",
            choice.next_host_command.empty() ? Json(nullptr) : Json(choice.next_host_command)},
           {"command_note", choice.command_note},
-          {"space", choice.space},
+          {"space", count(choice.space)},
           {"odds_of_a_repeat", optional(choice.odds_of_a_repeat)},
           {"odds_that_the_last_collides", optional(choice.odds_that_the_last_collides)},
           {"redraws", optional(choice.redraws)},
           {"seconds_to_count", choice.seconds_to_count},
           {"seconds_to_end", choice.seconds_to_end},
-          {"block", optional(choice.block)},
+          {"block", count(choice.block)},
           {"time_ends", choice.time_ends ? Json(print_day(*choice.time_ends)) : Json(nullptr)},
-          {"workers", optional(choice.workers)},
+          {"workers", count(choice.workers)},
           {"odds_of_shared_worker", optional(choice.odds_of_shared_worker)},
           {"ids_per_second", choice.ids_per_second},
-          {"callers", optional(choice.callers)},
+          {"callers", count(choice.callers)},
+          {"batch", count(choice.batch)},
           {"store_writes_per_second", choice.store_writes_per_second},
           {"speed", choice.speed},
           {"stored", stored},
@@ -191,15 +201,16 @@ std::string json_plan(const Needs& needs, const Plan& plan) {
       {{"needs",
         {{"digits", optional(needs.digits)},
          {"bits", optional(needs.bits)},
-         {"count", needs.count},
-         {"hosts", needs.hosts},
+         {"count", count(needs.count)},
+         {"hosts", count(needs.hosts)},
          {"rate_per_second", needs.rate},
          {"order", name(needs.order)},
          {"database", name(needs.database)},
          {"unguessable", needs.unguessable},
          {"shared_store", needs.shared_store},
          {"shared_store_url", needs.shared_url.empty() ? Json(nullptr) : Json(needs.shared_url)},
-         {"round_trip_seconds", std::chrono::duration<double>(needs.round_trip).count()}}},
+         {"round_trip_seconds", std::chrono::duration<double>(needs.round_trip).count()},
+         {"own_round_trip_seconds", std::chrono::duration<double>(needs.own_round_trip).count()}}},
        {"recommended", fitting.empty() ? Json(nullptr) : choice_json(fitting.front())},
        {"alternatives", choices_json(fitting.empty() ? fitting : fitting.subspan(1))},
        {"lacking_store", choices_json(plan.lacking_store)},

@@ -41,6 +41,8 @@ struct Needs {
   bool shared_store = false;      // there is a store that all hosts reach
   std::string_view shared_url{};  // of one that this build can open; empty: it can open none
   std::chrono::nanoseconds round_trip = std::chrono::milliseconds{25};  // of that store, durable
+  // Of a host's own store, where there are several hosts; not above round_trip.
+  std::chrono::nanoseconds own_round_trip = std::chrono::milliseconds{1};
 };
 
 // The id as a database keeps it. Bytes without what every row has anyway.
@@ -76,8 +78,11 @@ struct Choice {
   std::optional<double> workers{};                // worker ids there are, each for one generator
   std::optional<double> odds_of_shared_worker{};  // if they were hashed from hardware addresses
 
-  double ids_per_second = 0;           // possible, of all hosts together
+  // Possible, of all hosts together; of a sequence whose callers wait: one id in a call, as
+  // measured.
+  double ids_per_second = 0;
   std::optional<double> callers{};     // that must wait at a time to reach the rate; or batches
+  std::optional<double> batch{};       // ids in a call, without which the rate cannot be reached
   double store_writes_per_second = 0;  // at the rate
   std::string speed{};
 

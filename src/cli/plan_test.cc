@@ -12,6 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr Instant kNow = Instant{1'800'000'000s};  // 2027-01-15
 
@@ -132,6 +133,12 @@ TEST(Plan, NumbersWithRoomForATimeAreSnowflakes) {
   EXPECT_THAT(objection({.bits = 52, .hosts = 40}, "snowflake"), HasSubstr("53 bits"));
   EXPECT_THAT(objection({.bits = 53, .hosts = 65}, "snowflake"), HasSubstr("64 worker ids"));
   EXPECT_THAT(objection({.bits = 63, .hosts = 1025}, "snowflake"), HasSubstr("1,024 worker ids"));
+  EXPECT_EQ(objection({.bits = 64, .hosts = 5000}, "snowflake"),
+            "it has 1,024 worker ids, for 5,000 hosts; with --layout instagram 8,192, sonyflake "
+            "65,536, sonyflake-v1 65,536")
+      << "baidu's time has ended";
+  EXPECT_THAT(objection({.bits = 63, .hosts = 5000}, "snowflake"), Not(HasSubstr("instagram")));
+  EXPECT_THAT(objection({.bits = 64, .hosts = 1e7}, "snowflake"), Not(HasSubstr("--layout")));
 }
 
 TEST(Plan, NumbersInOrderPerHostComeFromOneCounter) {
@@ -274,6 +281,49 @@ TEST(Plan, TooFast) {
   EXPECT_THAT(objection({.hosts = 1, .rate = 2e7}, "object-id"), HasSubstr("at most 16,777,216/s"));
 }
 
+// One id in a call is promised no faster than it was measured; batches are named apart.
+TEST(Plan, TooFastForOneInACall) {
+  Needs needs{.digits = 18, .hosts = 1, .rate = 224e3, .round_trip = 1ms};
+  EXPECT_EQ(objection(needs, "counter"), "");
+  needs.rate = 1e6;
+  for (const std::string_view source :
+       {"counter", "striped", "interleaved", "permuted", "random"}) {
+    EXPECT_EQ(objection(needs, source),
+              "one id in a call, it gives at most 224,000/s, as measured; 1,000,000/s take batches "
+              "of 5: give the rate of the calls as --rate")
+        << source;
+  }
+  EXPECT_EQ(recommended(needs), "cached");
+  needs.order = Ordering::kStrict;
+  EXPECT_EQ(recommended(needs), "");
+  const Plan plan = make_plan(needs, kNow);
+  const Choice* const counter = find(plan.unfitting, "counter");
+  ASSERT_NE(counter, nullptr);
+  EXPECT_EQ(counter->batch, 5);
+  EXPECT_EQ(counter->ids_per_second, 224e3);
+}
+
+TEST(Plan, StrictOrderOnOneHost) {
+  const Needs needs{.hosts = 1, .order = Ordering::kStrict};
+  EXPECT_EQ(recommended(needs), "counter");
+  EXPECT_EQ(objection(needs, "uuid7"), "the ids of two processes are in no strict order");
+  EXPECT_EQ(objection(needs, "uuid4"), "ids of one host do not come in their order (none)");
+  EXPECT_THAT(objection(needs, "counter for each host"), HasSubstr("there is one host"));
+  for (const Choice& choice : make_plan(needs, kNow).unfitting) {
+    EXPECT_THAT(choice.reason, Not(HasSubstr("two hosts"))) << choice.source;
+  }
+  EXPECT_EQ(objection({.hosts = 2, .order = Ordering::kStrict}, "uuid7"),
+            "the ids of two hosts are in no strict order");
+}
+
+TEST(Plan, EachHostsOwnStoreHasARoundTripToo) {
+  Needs needs = twelve_digits_unshared();
+  needs.own_round_trip = 2ms;
+  EXPECT_EQ(fitting(needs, "counter for each host").callers, 150);
+  needs.round_trip = 100us;
+  EXPECT_EQ(fitting(needs, "counter for each host").callers, 8) << "not slower than the shared one";
+}
+
 TEST(Plan, TheEndOfTime) {
   // 2^41 ms after 2015: 2084-09-06; at 10 ids a second 10^10 take 31 years, 10^11 ten times that.
   EXPECT_EQ(objection({.bits = 63, .count = 1e10, .hosts = 2, .rate = 10}, "snowflake"), "");
@@ -298,7 +348,7 @@ TEST(Plan, TheEndOfTime) {
 }
 
 TEST(Plan, TheCommandMakesAsManyAsAreCounted) {
-  const Needs needs{.digits = 19, .count = 9.1e18, .hosts = 1, .rate = 1e9, .round_trip = 1us};
+  const Needs needs{.digits = 19, .count = 9.1e18, .hosts = 1};
   EXPECT_EQ(fitting(needs, "cached").command,
             "idmint create NAME --digits 19 --max 9223372036854775806 --strategy cached");
   EXPECT_EQ(fitting(needs, "interleaved").command,
@@ -368,7 +418,13 @@ TEST(Plan, CallersThatAreCombined) {
   EXPECT_EQ(counter.callers, 1875);
   EXPECT_THAT(counter.speed, HasSubstr("one caller 40/s"));
   EXPECT_EQ(counter.store_writes_per_second, 1600);
-  EXPECT_NEAR(counter.ids_per_second, 40 * 1e6 / 0.0375, 1);
+  EXPECT_EQ(counter.ids_per_second, 40 * 224e3) << "as measured";
+  EXPECT_EQ(counter.batch, 1);
+  EXPECT_THAT(counter.speed,
+              HasSubstr("one in a call, at most 224,000/s on each host, as measured"));
+  EXPECT_EQ(fitting({.digits = 12, .hosts = 1, .round_trip = 10s}, "counter").ids_per_second,
+            1e6 / 15)
+      << "no more may wait at a time";
   EXPECT_EQ(fitting(twelve_digits(), "striped").store_writes_per_second, 1600)
       << "each open sequence has one round under way";
   EXPECT_EQ(fitting(twelve_digits(), "cached").callers, std::nullopt);

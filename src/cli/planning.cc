@@ -91,6 +91,8 @@ Result<Needs> read_needs(const PlanArguments& given) {
   needs.shared_store =
       given.shared_store || (needs.database == Database::kMongodb && !shared_url().empty());
   if (needs.shared_store) needs.shared_url = shared_url();
+  // Without a store that is shared, it is of each host's own.
+  if (!given.round_trip.empty() && !needs.shared_store) needs.own_round_trip = needs.round_trip;
   return needs;
 }
 
@@ -256,11 +258,13 @@ std::string told(const Needs& needs) {
           print_rate(needs.rate) + " in all, order " + std::string(name(needs.order)) +
           ", database " + std::string(name(needs.database));
   if (needs.unguessable) text += ", unguessable";
-  if (needs.hosts > 1 && !needs.shared_store) return text + "; no store that all hosts reach";
+  const bool shared = needs.hosts == 1 || needs.shared_store;
+  const std::chrono::duration<double> takes = shared ? needs.round_trip : needs.own_round_trip;
   return text +
-         (needs.hosts > 1 ? "; a store that all hosts reach and that takes "
-                          : "; a store that takes ") +
-         print_duration(std::chrono::duration<double>(needs.round_trip).count());
+         (needs.hosts == 1 ? "; a store that takes "
+          : shared         ? "; a store that all hosts reach and that takes "
+                           : "; no store that all hosts reach, and each host's own takes ") +
+         print_duration(takes.count());
 }
 
 }  // namespace

@@ -189,6 +189,17 @@ std::string to_toml(std::span<const Definition> definitions) {
     if (definition.form.width != 0) write("width", definition.form.width);
     if (definition.form.check != Check::kNone) write_text("check", name(definition.form.check));
   }
+  std::string retired;
+  for (const Definition& definition : definitions) {
+    if (definition.retired) retired += "#   " + definition.name + "\n";
+  }
+  if (!retired.empty()) {
+    if (!text.empty()) text += "\n";
+    text +=
+        "# Retired, so left out here; in the store that they are of, these names cannot be given "
+        "again:\n" +
+        retired;
+  }
   return text;
 }
 

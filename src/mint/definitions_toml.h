@@ -30,8 +30,8 @@ inline constexpr std::size_t kLongestToml = std::size_t{1} << 20;
 [[nodiscard]] IDMINT_EXPORT Result<std::vector<Definition>> definitions_from_toml(
     std::string_view text);
 
-// The inverse, which reads as the same definitions. Retired ones are left out: a name that was
-// given once cannot be given again. REQUIRES: each is valid.
+// The inverse, which reads as the same definitions. Retired ones are named in a comment only: a
+// name that was given once cannot be given again. REQUIRES: each is valid.
 [[nodiscard]] IDMINT_EXPORT std::string to_toml(std::span<const Definition> definitions);
 
 }  // namespace idmint

@@ -119,7 +119,11 @@ TEST(DefinitionsToml, WhatIsWrittenReadsAsTheSame) {
                               "out there.\nkey = \"0123"));
   Definition retired{.name = "old"};
   retired.retired = true;
-  EXPECT_EQ(to_toml(std::vector{retired}), "");
+  const std::string comment =
+      "# Retired, so left out here; in the store that they are of, these names cannot be given "
+      "again:\n#   old\n";
+  EXPECT_EQ(to_toml(std::vector{retired}), comment);
+  EXPECT_TRUE(to_toml(std::vector{all.front(), retired}).ends_with("\n\n" + comment));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "idmint/form.h"
+#include "idmint/occupancy.h"
 #include "idmint/sequence.h"
 #include "ids/form_width.h"
 #include "sequences/permutation.h"
@@ -70,11 +71,6 @@ std::string differences(const Definition& there, const Definition& here) {
 // `so`: what follows for who asked.
 Error is_retired(const Store& store, std::string_view name, std::string_view so) {
   return error_at(store, Code::kFailedPrecondition, name, "it is retired, " + std::string(so));
-}
-
-// Whether values stay what they are when more come after the last.
-bool has_movable_end(const Definition& definition) {
-  return definition.strategy != Strategy::kStriped && definition.strategy != Strategy::kPermuted;
 }
 
 // A key or a width that was left open is whatever is there.
@@ -415,7 +411,8 @@ Result<SequenceStatus> status_as_read(Store& store, Definition definition) {
   if (its.strategy == Strategy::kRandom) {
     const Result<std::int64_t> claimed = read_claimed(store, its);
     if (!claimed) return in_its_row(claimed.error());
-    status.left = its.last - its.first + 1 - *claimed;
+    // Others may have gone beyond it.
+    status.left = std::max<std::int64_t>(most_claims(its.last - its.first + 1) - *claimed, 0);
     return status;
   }
   const Result<std::vector<CounterState>> counters = read_counters(store, its);

@@ -102,6 +102,10 @@ std::int64_t counter_count(const Definition& definition) noexcept {
   return definition.strategy == Strategy::kRandom ? 0 : definition.stripes;
 }
 
+bool has_movable_end(const Definition& definition) noexcept {
+  return definition.strategy != Strategy::kStriped && definition.strategy != Strategy::kPermuted;
+}
+
 NewCounter counter_of(const Definition& definition, std::int64_t k) {
   const std::int64_t first = definition.first;
   const std::int64_t last = definition.last;

@@ -10,6 +10,7 @@
 
 #include "idmint/catalog.h"
 #include "idmint/counter_store.h"
+#include "idmint/export.h"
 #include "idmint/result.h"
 #include "idmint/sequence.h"
 #include "idmint/store.h"
@@ -34,6 +35,9 @@ using Opened = Result<std::unique_ptr<Sequence>>;
 
 // How many there are: 0 for kRandom, whose claims are in the space of its name.
 [[nodiscard]] std::int64_t counter_count(const Definition& definition) noexcept;
+
+// Whether values stay what they are when more come after the last.
+[[nodiscard]] IDMINT_EXPORT bool has_movable_end(const Definition& definition) noexcept;
 
 // Counter k of them: NAME where there is one, and NAME/k where there are stripes. The blocks of
 // kStriped are of one size, and the last takes the rest; kPermuted counts indices, 0 to last -

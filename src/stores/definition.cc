@@ -136,6 +136,10 @@ Result<void> validate_strategy(const Definition& definition) {
   };
   const bool stripes = row->field == "stripes";
   if (!stripes && definition.stripes != 1) return unused("stripes");
+  if (stripes && definition.stripes == 1)
+    return refuse(sequence + " is " + std::string(row->name) +
+                  ": give the number of its stripes (--stripes), 2 to " +
+                  std::to_string(Definition::kMaxStripes));
   if (stripes && (definition.stripes < 2 || definition.stripes > Definition::kMaxStripes))
     return refuse(sequence + " would have " + std::to_string(definition.stripes) +
                   " stripes: give 2 to " + std::to_string(Definition::kMaxStripes));

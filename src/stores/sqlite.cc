@@ -632,10 +632,11 @@ Result<void> SqliteStore::connect_without_writing() {
   if (has_log &&
       (may(folder_of(path_), W_OK) || !may(path_ + "-wal", R_OK) || !may(path_ + "-shm", R_OK)))
     return refuse(
-        " is read-only for this user, or its folder is, and so it can be read only while another "
-        "process has it open, in a folder that this user may not write: make both writable, or "
-        "read a copy that its owner makes: sqlite3 " +
-        path_ + " \"VACUUM INTO 'copy.db'\"");
+        std::string(may(folder_of(path_), W_OK)
+                        ? " is read-only for this user, in a folder that is not."
+                        : " or its folder is read-only for this user, and nobody has it open.") +
+        " Make both writable, or read a copy that its owner makes: sqlite3 " + path_ +
+        " \"VACUUM INTO '" + path_ + ".copy'\"");
   std::string uri = path_.starts_with('/') ? "file://" : "file:";
   constexpr std::string_view kHex = "0123456789abcdef";
   for (const char c : path_) {

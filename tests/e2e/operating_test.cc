@@ -78,6 +78,28 @@ TEST_F(Operating, PlanTellsTheOddsOfABillionOfTwelveDigits) {
   EXPECT_EQ(of_json(plan, R"(json["needs"]["round_trip_seconds"])"), "0.025\n");
 }
 
+TEST_F(Operating, PlanTakesTheRoundTripOfEachHostsOwnStore) {
+  const std::string plan = "idmint plan --digits 12 --hosts 40 --rate 50k/s";
+  EXPECT_THAT(output(plan), ContainsRegex("each[ \n]+host's own takes 1 ms"));
+  EXPECT_THAT(output(plan + " --round-trip 2ms"), ContainsRegex("each[ \n]+host's own takes 2 ms"));
+  const std::string callers = R"([c["callers"] for c in [json["recommended"]] + json["alternatives"]
+                                 if c["source"] == "counter for each host"])";
+  EXPECT_EQ(of_json(plan + " --json", callers), "[75]\n");
+  EXPECT_EQ(of_json(plan + " --json --round-trip 2ms", callers), "[150]\n");
+  EXPECT_EQ(of_json(plan + " --json --round-trip 2ms --shared-store", callers), "[75]\n");
+}
+
+// Whole numbers are integers as far as 2^53; beyond that they are rounded figures.
+TEST_F(Operating, PlanCountsInIntegers) {
+  EXPECT_EQ(of_json("idmint plan --json --digits 12 --hosts 2 --count 100",
+                    R"(json["needs"]["hosts"], json["needs"]["count"],
+             json["recommended"]["space"], json["recommended"]["block"])"),
+            "2 100 1000000000000 500000000000\n");
+  EXPECT_EQ(
+      of_json("idmint plan --json --hosts 2", R"(json["recommended"]["space"] == 2.0 ** 122)"),
+      "True\n");
+}
+
 #ifdef IDMINT_MONGODB
 
 TEST_F(Operating, PlanNamesAStoreOfAllHostsWhereThereIsOne) {
@@ -291,6 +313,19 @@ TEST_F(Operating, DoctorJudgesSequences) {
   EXPECT_EQ(run("idmint doctor --rate none=1/s").status, 3);
 }
 
+// It refuses when 910 of 1000 are claimed.
+TEST_F(Operating, ARandomSequenceThatRefusesIsUsedUp) {
+  EXPECT_EQ(run("idmint create r --strategy random --max 1000 && idmint next r -n 900").status, 0);
+  EXPECT_THAT(output("idmint peek r"), HasSubstr("left       10\n"));
+  EXPECT_EQ(run("idmint next r -n 10").status, 0);
+  EXPECT_EQ(run("idmint next r").status, 8);
+  EXPECT_THAT(output("idmint peek r"), HasSubstr("left       0\n"));
+  EXPECT_THAT(output("idmint list"), HasSubstr("used up"));
+  const Ended ended = run("idmint doctor");
+  EXPECT_EQ(ended.status, 21);
+  EXPECT_THAT(ended.out, HasSubstr("fail  sequence r: used up: move its last value up"));
+}
+
 TEST_F(Operating, DoctorReadsStateFiles) {
   run("idmint next snowflake --worker 5");
   const Ended ended = run("idmint doctor");
@@ -313,6 +348,18 @@ TEST_F(Operating, DoctorReadsStateFiles) {
   const Ended damaged = run("idmint doctor");
   EXPECT_EQ(damaged.status, 21);
   EXPECT_THAT(damaged.out, ContainsRegex("fail +state file .*cut short"));
+}
+
+TEST_F(Operating, DoctorReadsStateFilesOfUuids) {
+  const std::string node = " --node 02:00:00:00:00:07";
+  run("idmint next uuid1" + node + "; idmint next uuid2 --domain person --local-id 9" + node);
+  const std::string found = run("idmint doctor").out;
+  EXPECT_THAT(found, ContainsRegex("ok +state file uuid1-020000000007.state: node "
+                                   "02:00:00:00:00:07, bound "));
+  EXPECT_THAT(found, ContainsRegex("ok +state file uuid2-020000000007-0-9.state: person 9, node "
+                                   "02:00:00:00:00:07, 6[34] of the 64 ids "));
+  output("truncate -s 5 home/.local/share/idmint/uuid1-*.state");
+  EXPECT_THAT(run("idmint doctor").out, ContainsRegex("fail +state file uuid1-020000000007.state"));
 }
 
 TEST_F(Operating, DoctorOfAStoreThatCannotBeUsed) {
@@ -366,6 +413,8 @@ TEST_F(Operating, ApplyExtendsAndRefuses) {
   EXPECT_THAT(refused.err, HasSubstr("2 of 3 sequences are refused, and nothing was changed"));
   EXPECT_EQ(run("idmint peek new").status, 3);
   EXPECT_EQ(run("idmint apply s.toml --dry-run").out, refused.out) << "nor would it be";
+  EXPECT_THAT(run("printf '[sequence.a]\\nmax = 5\\n' | idmint apply -").err,
+              HasSubstr("idmint: the sequence is refused, and nothing was changed"));
   const std::string outcomes = R"(json["carried_out"], [s["outcome"] for s in json["sequences"]])";
   EXPECT_EQ(of_json("idmint apply s.toml --json 2>/dev/null", outcomes),
             "False ['not created', 'refused', 'refused']\n");
@@ -429,9 +478,10 @@ TEST_F(Operating, ApplyExtendsAsFarAsTheWidthGoes) {
   output("printf '[sequence.a]\\nencoding = \"hex\"\\nmax = 16\\n' >s.toml; idmint apply s.toml");
   const Ended refused = run(apply + "256 >s.toml; idmint apply s.toml");
   EXPECT_EQ(refused.status, 5);
-  EXPECT_THAT(refused.out,
-              ContainsRegex("refused +a: it has room for values up to 255, and how it is printed "
-                            "never changes; move its end there at most, then go on with a new"));
+  EXPECT_THAT(
+      refused.out,
+      ContainsRegex("refused +a: .*: defined otherwise already: last: 16 there, 256 here; its "
+                    "width 2 in hex has room for values up to 255; use it as it is, or"));
   EXPECT_EQ(run("idmint peek new").status, 3) << "looked at before anything is made";
   EXPECT_EQ(output(apply + "255 >s.toml; idmint apply s.toml"),
             "created    new\nextended   a: last: from 16 to 255\n");
