@@ -23,10 +23,10 @@ namespace idmint {
 // A range is fetched when half of the one before is left, or sooner where the store takes so long
 // that callers would have to wait. With Definition::step it has that many values (more only where
 // callers that wait want more); without, it starts at 16 and follows the rate, so that it lasts
-// SequenceOptions::horizon, with at most 10,000,000 values and at most a 256th of those left. Only
-// one fetch is under way. The first is made by the caller; later ones by a thread of the sequence's
-// own, which starts when it is needed, or by a caller if the store is in memory and quicker than
-// waking a thread.
+// SequenceOptions::horizon, with at most 10,000,000 values and at most a 256th of those left, or
+// 16. Only one fetch is under way. The first is made by the caller; later ones by a thread of the
+// sequence's own, which starts when it is needed, or by a caller if the store is in memory and
+// quicker than waking a thread.
 //
 // A fetch that failed is tried again, after 10 to 200 ms and a little chance, as long as callers
 // have values. Those that have none wait for SequenceOptions::deadline, and one call of the store
