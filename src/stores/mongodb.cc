@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -36,6 +37,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -447,6 +449,7 @@ class Workers {
   const std::string database_;
   const std::string where_;
   const std::size_t most_;
+  std::atomic<bool> authenticated_{false};  // once, so that user and password are right
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable work_;
@@ -460,7 +463,18 @@ Result<Bson> Workers::run(Bson command, Kind kind, SteadyTime until, std::string
   const auto call = std::make_shared<Call>(std::move(command), kind, until);
   std::unique_lock lock(mutex_);
   waiting_.push_back(call);
-  if (idle_ < waiting_.size() && threads_.size() < most_) threads_.emplace_back([this] { work(); });
+  if (idle_ < waiting_.size() && threads_.size() < most_) {
+    try {
+      threads_.emplace_back([this] { work(); });
+    } catch (const std::system_error& failed) {
+      if (threads_.empty()) {
+        waiting_.pop_back();
+        return std::unexpected(
+            Error{Code::kResourceExhausted, std::string("no thread to ask ") + where_ + " with (" +
+                                                failed.what() + "); nothing was changed"});
+      }
+    }
+  }
   work_.notify_one();
   call->changed.wait_until(lock, until, [&] { return call->answered; });
   std::string what = "could not " + std::string(doing) + " " + where_ + ": ";
@@ -545,15 +559,25 @@ std::optional<Error> Workers::send(Call& call, Connection& connection, std::int6
   bson_error_t error{};
   const auto failed = [&] {
     *meaning = meaning_of(error);
+    // So the driver calls it too when a server goes down in the midst of the exchange.
+    if (meaning->code == Code::kUnauthenticated && authenticated_.load())
+      *meaning = {Code::kUnavailable, false, true};
     return Error{meaning->code, error.message};
   };
   mongoc_server_description_t* const server =
       mongoc_client_select_server(connection.client, true, nullptr, &error);
   if (server == nullptr) return failed();
-  const bool set = std::string_view(mongoc_server_description_type(server)) != "Standalone";
+  const std::string_view type = mongoc_server_description_type(server);
+  const bool set = type != "Standalone";
+  const bool sharded = type == "Mongos" || type == "LoadBalancer";
   const auto id = static_cast<std::int32_t>(mongoc_server_description_id(server));
   mongoc_server_description_destroy(server);
   *numbered = set;
+  if (sharded) {
+    *meaning = {Code::kUnimplemented, false, false};
+    return Error{meaning->code,
+                 "it is a sharded cluster, on which idmint was not tested; name a replica set"};
+  }
 
   Bson options;
   options.add("serverId", id);
@@ -590,19 +614,23 @@ std::optional<Error> Workers::send(Call& call, Connection& connection, std::int6
       connection.client, database_.c_str(), command.get(), nullptr, options.get(), &raw, &error);
   *reply = Bson::taken_from(&raw);
   if (!ok) return failed();
+  authenticated_.store(true);
 
   // A reply that begins with "ok" may still say that it is not.
-  std::int64_t worst = 0;
+  std::optional<std::int64_t> wrong;
   std::string text;
   const auto look = [&](const View& what) {
-    if (what.number("code") == kDuplicateKey || worst != 0) return;
-    worst = what.number("code");
+    if (wrong) return;
+    wrong = what.number("code");
     text = what.bytes("errmsg").value_or("no message");
   };
+  if (reply->view().number("ok") != 1) look(reply->view());
   reply->view().document("writeConcernError", look);
-  reply->view().each("writeErrors", look);
-  if (worst == 0) return std::nullopt;
-  *meaning = meaning_of(worst);
+  reply->view().each("writeErrors", [&](const View& what) {
+    if (what.number("code") != kDuplicateKey) look(what);
+  });
+  if (!wrong) return std::nullopt;
+  *meaning = meaning_of(*wrong);
   if (!meaning->applied) meaning->code = Code::kUnknown;
   meaning->applied = true;
   return Error{meaning->code, text};
@@ -628,13 +656,28 @@ const std::string kRest = R"({"$add":[{"$subtract":["$last","$next"]},"$stride"]
 const std::string kWhole =
     R"({"$subtract":[)" + kRest + R"(,{"$mod":[)" + kRest + R"(,"$stride"]}]})";
 
-// False of a record that the arithmetic cannot be done on; asked first.
-const std::string kNumbers =
-    R"({"$isNumber":"$first"},{"$isNumber":"$last"},{"$isNumber":"$stride"},{"$isNumber":"$next"})";
-
-// The query for the counter, where it is whole and `condition` holds.
+// The query for the counter, where its record is as record_of() wants it and `condition` holds: of
+// any other nothing is changed, or a damage would be mended in silence, and values come again.
 Bson counter_where(std::string_view counter, const std::string& condition) {
-  Bson query(R"({"$expr":{"$and":[)" + kNumbers + condition + "]}}");
+  // Asked one after the other: the arithmetic of each is possible where those before it hold.
+  const std::string numbers =
+      R"({"$and":[{"$isNumber":"$first"},{"$isNumber":"$last"},{"$isNumber":"$stride"},)"
+      R"({"$isNumber":"$next"},{"$in":["$closed",[true,false]]}]})";
+  const std::string bounds =
+      R"({"$and":[{"$gte":["$stride",1]},{"$gte":["$first",0]},{"$lte":["$first","$last"]},)"
+      R"({"$lte":["$last",{"$subtract":[)" +
+      number(kLargestValue) + R"(,{"$subtract":["$stride",1]}]}]}]})";
+  const std::string next =
+      R"({"$and":[{"$gte":["$next","$first"]},{"$lte":["$next",{"$add":["$last","$stride"]}]},)"
+      R"({"$eq":[{"$mod":[{"$subtract":["$next","$first"]},"$stride"]},0]})" +
+      condition + "]}";
+  const auto only_if = [](const std::string& first, const std::string& then) {
+    return R"({"$cond":[)" + first + "," + then + ",false]}";
+  };
+  Bson query(R"({"$expr":)" + only_if(numbers, only_if(bounds, next)) + "}");
+  Bson integer;
+  integer.add_array("$type", Bson().add("0", "int").add("1", "long"));
+  for (const char* const field : {"first", "last", "stride", "next"}) query.add(field, integer);
   query.add("_id", counter);
   return query;
 }
@@ -750,7 +793,8 @@ class MongodbStore final : public Store,
   Result<void> read_all(std::string_view collection, std::string_view from, SteadyTime until,
                         const std::function<bool(const View&)>& use);
   Result<std::vector<std::size_t>> insert_new(std::string_view collection, const Bson& documents,
-                                              SteadyTime until, std::string_view doing);
+                                              std::int64_t count, SteadyTime until,
+                                              std::string_view doing);
   Result<CounterState> read_counter(std::string_view counter, SteadyTime until);
   Result<std::map<std::string, Record>> read_counters(std::span<const std::string> counters,
                                                       SteadyTime until);
@@ -865,7 +909,8 @@ Result<void> MongodbStore::read_all(std::string_view collection, std::string_vie
 
 // Inserts those of the documents whose _id is not there; returns the places of the others.
 Result<std::vector<std::size_t>> MongodbStore::insert_new(std::string_view collection,
-                                                          const Bson& documents, SteadyTime until,
+                                                          const Bson& documents, std::int64_t count,
+                                                          SteadyTime until,
                                                           std::string_view doing) {
   Bson command;
   command.add("insert", collection).add_array("documents", documents).add("ordered", false);
@@ -875,6 +920,11 @@ Result<std::vector<std::size_t>> MongodbStore::insert_new(std::string_view colle
   reply->view().each("writeErrors", [&](const View& error) {
     taken.push_back(static_cast<std::size_t>(error.number("index")));
   });
+  // One that was sent again counts what the first one did.
+  if (reply->view().number("n") + static_cast<std::int64_t>(taken.size()) != count)
+    return std::unexpected(Error{Code::kUnknown, "could not " + std::string(doing) + " " + where_ +
+                                                     ": the answer does not say of each whether it "
+                                                     "was done"});
   return taken;
 }
 
@@ -943,7 +993,7 @@ Result<void> MongodbStore::make_store(const StoreOptions& options, SteadyTime un
           "id", BSON_SUBTYPE_UUID,
           std::string_view(reinterpret_cast<const char*>(id.bytes().data()), id.bytes().size()))
       .add("schema", kSchema);
-  const auto made = insert_new(kStore, Bson().add("0", document), until, "make a store in");
+  const auto made = insert_new(kStore, Bson().add("0", document), 1, until, "make a store in");
   if (!made) return std::unexpected(made.error());
   return {};
 }
@@ -1000,7 +1050,8 @@ Result<void> MongodbStore::make_some(std::span<const NewCounter> counters, Stead
                                                  .add("next", bounds.first)
                                                  .add("closed", false));
   }
-  const auto there = insert_new(kCounters, documents, until, "make counters in");
+  const auto there =
+      insert_new(kCounters, documents, std::ssize(counters), until, "make counters in");
   if (!there) return std::unexpected(there.error());
   if (there->empty()) return {};
 
@@ -1011,10 +1062,11 @@ Result<void> MongodbStore::make_some(std::span<const NewCounter> counters, Stead
   if (!found) return std::unexpected(after_a_write(found.error()));
   for (const std::size_t i : *there) {
     const auto at = found->find(counters[i].name);
-    if (at == found->end())
+    const Result<CounterState> state = at != found->end() ? checked(at->second, counters[i].name)
+                                                          : read_counter(counters[i].name, until);
+    if (!state && state.error().code == Code::kNotFound)
       return damaged("counter " + shown(counters[i].name) + " went away while it was made");
-    const Result<CounterState> state = checked(at->second, counters[i].name);
-    if (!state) return std::unexpected(state.error());
+    if (!state) return std::unexpected(after_a_write(state.error()));
     if (state->bounds != counters[i].bounds)
       return std::unexpected(other_bounds(*state, counters[i].bounds));
   }
@@ -1046,8 +1098,7 @@ Result<Range> MongodbStore::advance(std::string_view counter, std::int64_t count
   // Another round only if somebody made, or extended, the counter between the two commands.
   for (;;) {
     Bson query = counter_where(counter, R"(,{"$gte":[)" + kWhole + "," + in_strides(least) + "]}");
-    query.add("closed", false)
-        .add("next", Bson().add_array("$type", Bson().add("0", "int").add("1", "long")));
+    query.add("closed", false);
     Record record;
     const Result<bool> moved =
         change(kCounters, std::move(query), update, *until, "take values from",
@@ -1097,13 +1148,15 @@ Result<std::vector<CounterState>> MongodbStore::change_each(std::span<const std:
     bool again = false;
     std::vector<CounterState> now;
     for (const std::string& counter : batch) {
+      // What a majority has may be behind what it acknowledged, on a new primary; this is not.
       const auto at = found->find(counter);
-      if (at == found->end()) {
-        failure = no_counter(counter, url_);
+      Result<CounterState> state =
+          at != found->end() ? checked(at->second, counter) : read_counter(counter, *until);
+      if (!state && state.error().code == Code::kNotFound) {
+        failure = std::move(state).error();
         continue;
       }
-      Result<CounterState> state = checked(at->second, counter);
-      if (!state) return std::unexpected(std::move(state).error());
+      if (!state) return std::unexpected(after_a_write(std::move(state).error()));
       const Result<bool> as_wanted = done(*state);
       if (!as_wanted) failure = as_wanted.error();
       again = again || (as_wanted && !*as_wanted);
@@ -1225,7 +1278,7 @@ Result<Definition> MongodbStore::define(const Definition& definition) {
   document.add("_id", std::string_view(definition.name))
       .add("json", std::string_view(to_json(definition)));
   const auto made =
-      insert_new(kDefinitions, Bson().add("0", document), *until, "write a definition into");
+      insert_new(kDefinitions, Bson().add("0", document), 1, *until, "write a definition into");
   if (!made) return std::unexpected(made.error());
   Result<Definition> there = read_definition(definition.name, *until);
   if (!there) return std::unexpected(after_a_write(there.error()));
@@ -1313,8 +1366,8 @@ Result<void> MongodbStore::create_space(std::string_view space) {
   if (Result<void> ok = check_new_space(space); !ok) return ok;
   Bson document;
   document.add("_id", kSpace).add("name", space).add("closed", false);
-  const auto made =
-      insert_new(claims_of(space), Bson().add("0", document), *until, "make a space of claims in");
+  const auto made = insert_new(claims_of(space), Bson().add("0", document), 1, *until,
+                               "make a space of claims in");
   if (!made) return std::unexpected(made.error());
   return {};
 }
@@ -1336,7 +1389,8 @@ Result<std::vector<bool>> MongodbStore::insert(std::string_view space,
     Bson documents;
     for (std::size_t i = 0; i < some.size(); ++i)
       documents.add(std::to_string(i).c_str(), Bson().add("_id", some[i]));
-    const auto taken = insert_new(collection, documents, *until, "claim numbers in");
+    const auto taken =
+        insert_new(collection, documents, std::ssize(some), *until, "claim numbers in");
     if (!taken && from > 0) return std::unexpected(after_a_write(taken.error()));
     if (!taken) return std::unexpected(taken.error());
     for (const std::size_t i : *taken) ours.at(from + i) = false;
@@ -1398,10 +1452,18 @@ std::string lower(std::string_view text) {
   return out;
 }
 
+// Where user and password end, in which a question mark may stand; 0: there are none.
+std::size_t end_of_user(std::string_view url) {
+  const std::size_t hosts = url.find("://");
+  if (hosts == std::string_view::npos) return 0;
+  const std::size_t at = url.substr(0, url.find('/', hosts + 3)).rfind('@');
+  return at != std::string_view::npos ? at : 0;
+}
+
 // Each NAME=VALUE of the URL, with the whole of it.
 void each_option(std::string_view url,
                  const std::function<void(std::string_view, std::string_view)>& use) {
-  const std::size_t question = url.find('?');
+  const std::size_t question = url.find('?', end_of_user(url));
   if (question == std::string_view::npos) return;
   for (std::string_view rest = url.substr(question + 1); !rest.empty();) {
     const std::size_t end = std::min(rest.find('&'), rest.size());
@@ -1415,11 +1477,11 @@ void each_option(std::string_view url,
 // The URL without what is secret in it.
 std::string without_secrets(std::string_view url) {
   const std::size_t hosts = url.find("://") == std::string_view::npos ? 0 : url.find("://") + 3;
-  const std::size_t question = std::min(url.find('?'), url.size());
-  const std::size_t at = url.substr(0, question).rfind('@');
+  const std::size_t at = end_of_user(url);
+  const std::size_t question = std::min(url.find('?', at), url.size());
   const std::size_t colon = url.find(':', hosts);
   std::string plain(url.substr(0, question));
-  if (at != std::string_view::npos && colon < at) plain.erase(colon, at - colon);
+  if (colon < at) plain.erase(colon, at - colon);
   char before = '?';
   each_option(url, [&](std::string_view name, std::string_view value) {
     const std::string key = lower(name);
@@ -1459,7 +1521,11 @@ Result<std::unique_ptr<Store>> open_mongodb(std::string_view url, const StoreOpt
   bson_error_t error{};
   const Uri uri(mongoc_uri_new_with_error(std::string(url).c_str(), &error));
   if (uri == nullptr)
-    return refuse("not a connection string of MongoDB: " + std::string(error.message));
+    // The driver's own words may have the password in them.
+    return refuse("not a connection string of MongoDB" +
+                  (plain == url ? ": " + std::string(error.message)
+                                : "; look at it, and write what is not a letter or digit in the "
+                                  "user and the password with %"));
   const char* const named = mongoc_uri_get_database(uri.get());
   const std::string database = named != nullptr ? named : "idmint";
   if (database == "admin" || database == "config" || database == "local")

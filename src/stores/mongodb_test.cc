@@ -68,8 +68,10 @@ TEST(MongodbUrl, AnUnknownHostIsNamedAndNothingSecretIs) {
   EXPECT_EQ(code_of(store), Code::kUnavailable);
   EXPECT_THAT(why(store), AllOf(HasSubstr("host.invalid:1/ids"), Not(HasSubstr("geheim"))));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds{10});
-  for (const char* const url : {"mongodb://ann:geheim@h:x/ids", "mongodb://ann:geheim@h/ids?w=1",
-                                "mongodb://ann:geheim@h/a.b"})
+  for (const char* const url :
+       {"mongodb://ann:geheim@h:x/ids", "mongodb://ann:geheim@h/ids?w=1",
+        "mongodb://ann:geheim@h/a.b", "mongodb://ann:p:geheim@h/ids",
+        "mongodb://ann:p?geheim@h.invalid/ids?w=1", "mongodb://ann:p%geheim@h/ids"})
     EXPECT_THAT(why(open_store(url)), Not(HasSubstr("geheim"))) << url;
 }
 
@@ -77,6 +79,9 @@ TEST(MongodbUrl, AnUnknownHostIsNamedAndNothingSecretIs) {
 
 class MongodbStoreTest : public testing::Test {
  protected:
+  // By a thread that lives as long as the tests: the servers end with the one that starts them.
+  static void SetUpTestSuite() { static_cast<void>(mongo_set()); }
+
   fakes::TempFolder folder_;
   // Of the folder's name, which nobody else has.
   std::string database_ = std::filesystem::path(folder_.path("x")).parent_path().filename();
@@ -171,6 +176,31 @@ TEST_F(MongodbStoreTest, ARecordThatIsNotAsWeWriteItIsDamaged) {
     EXPECT_EQ(code_of(store->counters()->advance("c", 1, Take::kAll)), Code::kDataLoss) << change;
     EXPECT_EQ(code_of(store->counters()->list("")), Code::kDataLoss) << change;
     EXPECT_EQ(code_of(store->counters()->create("c", {5, 99, 2})), Code::kDataLoss) << change;
+    ASSERT_THAT(ask(R"({"delete":"idmint.counters","deletes":[{"q":{},"limit":0}]})"),
+                HasSubstr(R"("n" : 1)"));
+  }
+}
+
+// What an advance or a raise put right would be handed out again by the next.
+TEST_F(MongodbStoreTest, ADamagedRecordIsNotMendedByWhatIsDoneWithIt) {
+  const auto store = open();
+  CounterStore& counters = *store->counters();
+  for (const char* const next : {"4", "-7", "101", "NumberDecimal", "3.9"}) {
+    const std::string change = std::string_view(next) == "NumberDecimal"
+                                   ? R"({"$set":{"next":{"$numberDecimal":"7"}}})"
+                                   : R"({"$set":{"next":)" + std::string(next) + "}}";
+    ASSERT_TRUE(counters.create("c", {5, 99}));
+    set("idmint.counters", "c", change);
+    const std::string before = find("idmint.counters");
+    for (int i = 0; i < 2; ++i)
+      EXPECT_EQ(code_of(counters.advance("c", 1, Take::kTail)), Code::kDataLoss) << change;
+    EXPECT_EQ(code_of(counters.raise("c", 50)), Code::kDataLoss) << change;
+    EXPECT_EQ(code_of(counters.extend("c", 200)), Code::kDataLoss) << change;
+    EXPECT_EQ(code_of(counters.close("c")), Code::kDataLoss) << change;
+    const auto record = [](const std::string& reply) {
+      return reply.substr(0, reply.find("$clusterTime"));
+    };
+    EXPECT_EQ(record(find("idmint.counters")), record(before));
     ASSERT_THAT(ask(R"({"delete":"idmint.counters","deletes":[{"q":{},"limit":0}]})"),
                 HasSubstr(R"("n" : 1)"));
   }
