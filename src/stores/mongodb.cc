@@ -1034,6 +1034,14 @@ Result<std::map<std::string, Record>> MongodbStore::read_counters(
       found.insert_or_assign(std::string(document.bytes("_id").value_or("")), record_of(document));
     });
   });
+  // What a majority has may be behind what it acknowledged, on a new primary: this read is not.
+  for (const std::string& counter : counters) {
+    if (found.contains(counter)) continue;
+    const Result<bool> there = read(kCounters, counter, until, [&](const View& document) {
+      found.insert_or_assign(counter, record_of(document));
+    });
+    if (!there) return std::unexpected(there.error());
+  }
   return found;
 }
 
@@ -1062,11 +1070,10 @@ Result<void> MongodbStore::make_some(std::span<const NewCounter> counters, Stead
   if (!found) return std::unexpected(after_a_write(found.error()));
   for (const std::size_t i : *there) {
     const auto at = found->find(counters[i].name);
-    const Result<CounterState> state = at != found->end() ? checked(at->second, counters[i].name)
-                                                          : read_counter(counters[i].name, until);
-    if (!state && state.error().code == Code::kNotFound)
+    if (at == found->end())
       return damaged("counter " + shown(counters[i].name) + " went away while it was made");
-    if (!state) return std::unexpected(after_a_write(state.error()));
+    const Result<CounterState> state = checked(at->second, counters[i].name);
+    if (!state) return std::unexpected(state.error());
     if (state->bounds != counters[i].bounds)
       return std::unexpected(other_bounds(*state, counters[i].bounds));
   }
@@ -1148,15 +1155,13 @@ Result<std::vector<CounterState>> MongodbStore::change_each(std::span<const std:
     bool again = false;
     std::vector<CounterState> now;
     for (const std::string& counter : batch) {
-      // What a majority has may be behind what it acknowledged, on a new primary; this is not.
       const auto at = found->find(counter);
-      Result<CounterState> state =
-          at != found->end() ? checked(at->second, counter) : read_counter(counter, *until);
-      if (!state && state.error().code == Code::kNotFound) {
-        failure = std::move(state).error();
+      if (at == found->end()) {
+        failure = no_counter(counter, url_);
         continue;
       }
-      if (!state) return std::unexpected(after_a_write(std::move(state).error()));
+      Result<CounterState> state = checked(at->second, counter);
+      if (!state) return std::unexpected(std::move(state).error());
       const Result<bool> as_wanted = done(*state);
       if (!as_wanted) failure = as_wanted.error();
       again = again || (as_wanted && !*as_wanted);
