@@ -18,16 +18,6 @@
 #include <iostream>
 #include <thread>
 
-// ThreadSanitizer sees the driver free what it has read, and not the atomic counts between. And a
-// child of fork() may open a store of its own, which has threads.
-#define IDMINT_FOR_TSAN extern "C" __attribute__((visibility("default"))) const char*
-// NOLINTBEGIN(bugprone-reserved-identifier): its names.
-IDMINT_FOR_TSAN __tsan_default_suppressions();
-IDMINT_FOR_TSAN __tsan_default_options();
-const char* __tsan_default_suppressions() { return "race:libmongoc-1.0.so\nrace:libbson-1.0.so\n"; }
-const char* __tsan_default_options() { return "die_after_fork=0"; }
-// NOLINTEND(bugprone-reserved-identifier)
-
 namespace idmint::servers {
 namespace {
 
