@@ -1,4 +1,6 @@
 // What is MongoDB's alone; that it is a store is shown by mongodb_conformance_test.
+#include "idmint/store.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -15,7 +17,6 @@
 #include <vector>
 
 #include "idmint/sequence.h"
-#include "idmint/store.h"
 #include "tests/servers/mongo.h"
 
 namespace idmint {

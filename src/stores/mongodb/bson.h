@@ -1,0 +1,176 @@
+// BSON documents: to read (View) and to write (Bson).
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "stores/mongodb/driver.h"
+
+namespace idmint::stores::mongodb {
+
+// A document that is somebody else's, and must stay as long as this.
+class View {
+ public:
+  explicit View(const bson_t* document) : document_(document) {}
+
+  [[nodiscard]] std::optional<std::int64_t> integer(const char* key) const {
+    bson_iter_t at;
+    if (!find(&at, key, BSON_TYPE_INT32, BSON_TYPE_INT64)) return std::nullopt;
+    return bson_iter_as_int64(&at);
+  }
+  // What a reply calls a number may be any type of number.
+  [[nodiscard]] std::int64_t number(const char* key) const {
+    bson_iter_t at;
+    return bson_iter_init_find(&at, document_, key) ? bson_iter_as_int64(&at) : 0;
+  }
+  [[nodiscard]] std::optional<bool> boolean(const char* key) const {
+    bson_iter_t at;
+    if (!find(&at, key, BSON_TYPE_BOOL, BSON_TYPE_BOOL)) return std::nullopt;
+    return bson_iter_bool(&at);
+  }
+  // Of a string, or of binary data.
+  [[nodiscard]] std::optional<std::string_view> bytes(const char* key) const {
+    bson_iter_t at;
+    if (!find(&at, key, BSON_TYPE_UTF8, BSON_TYPE_BINARY)) return std::nullopt;
+    std::uint32_t size = 0;
+    if (bson_iter_type(&at) == BSON_TYPE_UTF8) {
+      const char* const text = bson_iter_utf8(&at, &size);
+      return std::string_view(text, size);
+    }
+    bson_subtype_t subtype{};
+    const std::uint8_t* data = nullptr;
+    bson_iter_binary(&at, &subtype, &size, &data);
+    return std::string_view(reinterpret_cast<const char*>(data), size);
+  }
+  // The document under `key`, read within `use`; false where there is none.
+  bool document(const char* key, const std::function<void(const View&)>& use) const {
+    bson_iter_t at;
+    if (!find(&at, key, BSON_TYPE_DOCUMENT, BSON_TYPE_DOCUMENT)) return false;
+    bson_t inner;
+    if (!read_document(&at, &inner)) return false;
+    use(View(&inner));
+    return true;
+  }
+  // Each document of the array under `key`.
+  void each(const char* key, const std::function<void(const View&)>& use) const {
+    bson_iter_t at;
+    if (!find(&at, key, BSON_TYPE_ARRAY, BSON_TYPE_ARRAY)) return;
+    const std::uint8_t* data = nullptr;
+    std::uint32_t size = 0;
+    bson_iter_array(&at, &size, &data);
+    bson_t array;
+    bson_iter_t item;
+    if (data == nullptr || !bson_init_static(&array, data, size)) return;
+    if (!bson_iter_init(&item, &array)) return;
+    bson_t inner;
+    while (bson_iter_next(&item)) {
+      if (bson_iter_type(&item) == BSON_TYPE_DOCUMENT && read_document(&item, &inner))
+        use(View(&inner));
+    }
+  }
+
+ private:
+  bool find(bson_iter_t* at, const char* key, bson_type_t one, bson_type_t other) const {
+    return bson_iter_init_find(at, document_, key) &&
+           (bson_iter_type(at) == one || bson_iter_type(at) == other);
+  }
+  static bool read_document(const bson_iter_t* at, bson_t* inner) {
+    const std::uint8_t* data = nullptr;
+    std::uint32_t size = 0;
+    bson_iter_document(at, &size, &data);
+    return data != nullptr && bson_init_static(inner, data, size);
+  }
+
+  const bson_t* document_;
+};
+
+// A document of our own.
+class Bson {
+ public:
+  Bson() : document_(bson_new()) {}
+  // REQUIRES: well-formed; the texts are in this file, but for the integers in them.
+  explicit Bson(const std::string& json) : document_(bson_new()) {
+    bson_error_t error;
+    bson_t parsed;
+    if (!bson_init_from_json(&parsed, json.data(), static_cast<ssize_t>(json.size()), &error)) {
+      std::fprintf(stderr, "idmint: bug: %s in %s\n", error.message, json.c_str());
+      std::abort();
+    }
+    bson_destroy(document_);
+    document_ = bson_copy(&parsed);
+    bson_destroy(&parsed);
+  }
+  ~Bson() {
+    if (document_ != nullptr) bson_destroy(document_);
+  }
+  Bson(Bson&& other) noexcept : document_(std::exchange(other.document_, nullptr)) {}
+  Bson& operator=(Bson&& other) noexcept {
+    std::swap(document_, other.document_);
+    return *this;
+  }
+
+  [[nodiscard]] Bson copy() const { return Bson(bson_copy(document_)); }
+  // What a call of the driver left in `reply`, which is destroyed.
+  [[nodiscard]] static Bson taken_from(bson_t* reply) {
+    Bson taken(bson_copy(reply));
+    bson_destroy(reply);
+    return taken;
+  }
+  [[nodiscard]] bson_t* get() const { return document_; }
+  [[nodiscard]] View view() const { return View(document_); }
+
+  Bson& add(const char* key, std::int64_t value) {
+    return added(bson_append_int64(document_, key, -1, value));
+  }
+  Bson& add(const char* key, std::int32_t value) {
+    return added(bson_append_int32(document_, key, -1, value));
+  }
+  Bson& add(const char* key, bool value) {
+    return added(bson_append_bool(document_, key, -1, value));
+  }
+  Bson& add(const char* key, const Bson& value) {
+    return added(bson_append_document(document_, key, -1, value.get()));
+  }
+  Bson& add_array(const char* key, const Bson& value) {
+    return added(bson_append_array(document_, key, -1, value.get()));
+  }
+  // A string or, where that is impossible, binary data.
+  Bson& add(const char* key, std::string_view bytes) {
+    if (is_utf8(bytes))
+      return added(bson_append_utf8(document_, key, -1, data(bytes), size(bytes)));
+    return add_binary(key, BSON_SUBTYPE_BINARY, bytes);
+  }
+  Bson& add(const char* key, const char* text) { return add(key, std::string_view(text)); }
+  Bson& add_binary(const char* key, bson_subtype_t subtype, std::string_view bytes) {
+    return added(bson_append_binary(document_, key, -1, subtype,
+                                    reinterpret_cast<const std::uint8_t*>(data(bytes)),
+                                    static_cast<std::uint32_t>(bytes.size())));
+  }
+
+  [[nodiscard]] static bool is_utf8(std::string_view bytes) {
+    return bson_utf8_validate(data(bytes), bytes.size(), true);
+  }
+
+ private:
+  explicit Bson(bson_t* document) : document_(document) {}
+
+  static const char* data(std::string_view bytes) {
+    return bytes.data() != nullptr ? bytes.data() : "";
+  }
+  static int size(std::string_view bytes) { return static_cast<int>(bytes.size()); }
+  // Appending fails only past 2 GB, which the limits of the interfaces keep us from.
+  Bson& added(bool ok) {
+    if (!ok) std::abort();
+    return *this;
+  }
+
+  bson_t* document_;
+};
+
+}  // namespace idmint::stores::mongodb

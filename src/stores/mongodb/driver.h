@@ -1,0 +1,74 @@
+// MongoDB's C driver, libmongoc 1.23 or a later 1.x, loaded when it is first needed and not linked:
+// with what it needs in turn it takes many times as long to load as all the rest of a command that
+// mints one id.
+#pragma once
+
+#include <mongoc/mongoc.h>
+
+#include "idmint/result.h"
+
+namespace idmint::stores::mongodb {
+
+// Every function of the driver that is called here. In this namespace,
+// each name means the one that was loaded.
+#define IDMINT_DRIVER(F)               \
+  F(bson_append_array)                 \
+  F(bson_append_binary)                \
+  F(bson_append_bool)                  \
+  F(bson_append_document)              \
+  F(bson_append_int32)                 \
+  F(bson_append_int64)                 \
+  F(bson_append_utf8)                  \
+  F(bson_copy)                         \
+  F(bson_destroy)                      \
+  F(bson_init_from_json)               \
+  F(bson_init_static)                  \
+  F(bson_iter_array)                   \
+  F(bson_iter_as_int64)                \
+  F(bson_iter_binary)                  \
+  F(bson_iter_bool)                    \
+  F(bson_iter_document)                \
+  F(bson_iter_init)                    \
+  F(bson_iter_init_find)               \
+  F(bson_iter_next)                    \
+  F(bson_iter_type)                    \
+  F(bson_iter_utf8)                    \
+  F(bson_new)                          \
+  F(bson_utf8_validate)                \
+  F(mongoc_client_command_with_opts)   \
+  F(mongoc_client_pool_destroy)        \
+  F(mongoc_client_pool_new_with_error) \
+  F(mongoc_client_pool_pop)            \
+  F(mongoc_client_pool_push)           \
+  F(mongoc_client_pool_set_error_api)  \
+  F(mongoc_client_select_server)       \
+  F(mongoc_client_session_append)      \
+  F(mongoc_client_session_destroy)     \
+  F(mongoc_client_start_session)       \
+  F(mongoc_init)                       \
+  F(mongoc_log_set_handler)            \
+  F(mongoc_server_description_destroy) \
+  F(mongoc_server_description_id)      \
+  F(mongoc_server_description_type)    \
+  F(mongoc_uri_destroy)                \
+  F(mongoc_uri_get_database)           \
+  F(mongoc_uri_get_hosts)              \
+  F(mongoc_uri_get_option_as_int32)    \
+  F(mongoc_uri_get_srv_hostname)       \
+  F(mongoc_uri_new_with_error)         \
+  F(mongoc_uri_set_appname)            \
+  F(mongoc_uri_set_option_as_bool)     \
+  F(mongoc_uri_set_option_as_int32)
+
+// The headers' own names, hidden by pointers to what the library offers under them.
+// NOLINTBEGIN(bugprone-macro-parentheses): a name that is declared cannot stand in parentheses.
+#define IDMINT_DECLARE(name) extern decltype(&::name) name;
+IDMINT_DRIVER(IDMINT_DECLARE)
+#undef IDMINT_DECLARE
+// NOLINTEND(bugprone-macro-parentheses)
+
+// To be called before any of them; from the second time on it costs nothing. kUnimplemented: this
+// host has not the library. Never unloaded: it has threads.
+[[nodiscard]] Result<void> load_driver();
+
+}  // namespace idmint::stores::mongodb

@@ -1,0 +1,430 @@
+#include "stores/mongodb/servers.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <system_error>
+#include <utility>
+
+#include "stores/backend.h"
+
+namespace idmint::stores::mongodb {
+
+namespace {
+
+struct ServerError {
+  std::int64_t number;
+  Meaning meaning;
+};
+
+// Numbers of the server, where a command failed as a whole. Any other is kUnknown.
+constexpr std::array kServerErrors = {
+    ServerError{6, {Code::kUnknown, true, true}},                // HostUnreachable
+    ServerError{7, {Code::kUnknown, true, true}},                // HostNotFound
+    ServerError{13, {Code::kPermissionDenied, false, false}},    // Unauthorized
+    ServerError{18, {Code::kUnauthenticated, false, false}},     // AuthenticationFailed
+    ServerError{20, {Code::kFailedPrecondition, false, false}},  // IllegalOperation
+    ServerError{50, {Code::kDeadlineExceeded, true, false}},     // MaxTimeMSExpired
+    ServerError{59, {Code::kUnimplemented, false, false}},       // CommandNotFound
+    ServerError{64, {Code::kDeadlineExceeded, true, false}},     // WriteConcernFailed
+    ServerError{73, {Code::kInvalidArgument, false, false}},     // InvalidNamespace
+    ServerError{89, {Code::kUnknown, true, true}},               // NetworkTimeout
+    ServerError{91, {Code::kUnknown, true, true}},               // ShutdownInProgress
+    ServerError{134, {Code::kUnknown, true, true}},       // ReadConcernMajorityNotAvailableYet
+    ServerError{189, {Code::kUnknown, true, true}},       // PrimarySteppedDown
+    ServerError{241, {Code::kOutOfRange, false, false}},  // ConversionFailure: int32 has no room
+    ServerError{262, {Code::kDeadlineExceeded, true, true}},  // ExceededTimeLimit
+    ServerError{9001, {Code::kUnknown, true, true}},          // SocketException
+    ServerError{10107, {Code::kUnavailable, false, true}},    // NotWritablePrimary
+    ServerError{11600, {Code::kUnknown, true, true}},         // InterruptedAtShutdown
+    ServerError{11602, {Code::kUnknown, true, true}},         // InterruptedDueToReplStateChange
+    ServerError{13435, {Code::kUnavailable, false, true}},    // NotPrimaryNoSecondaryOk
+    ServerError{13436, {Code::kUnavailable, false, true}},    // NotPrimaryOrSecondary
+};
+
+struct DriverError {
+  std::uint32_t domain;
+  std::uint32_t code;  // 0: any
+  Meaning meaning;
+};
+
+// The driver's own; the first row that fits. Any other is kUnknown, and may pass.
+constexpr std::array kDriverErrors = {
+    DriverError{MONGOC_ERROR_SERVER_SELECTION, 0, {Code::kUnavailable, false, true}},
+    DriverError{
+        MONGOC_ERROR_STREAM, MONGOC_ERROR_STREAM_CONNECT, {Code::kUnavailable, false, true}},
+    DriverError{MONGOC_ERROR_STREAM,
+                MONGOC_ERROR_STREAM_NAME_RESOLUTION,
+                {Code::kUnavailable, false, true}},
+    DriverError{MONGOC_ERROR_CLIENT,
+                MONGOC_ERROR_CLIENT_AUTHENTICATE,
+                {Code::kUnauthenticated, false, false}},
+    DriverError{MONGOC_ERROR_CLIENT,
+                MONGOC_ERROR_CLIENT_SESSION_FAILURE,
+                {Code::kUnavailable, false, true}},
+    DriverError{MONGOC_ERROR_SASL, 0, {Code::kUnauthenticated, false, false}},
+    DriverError{MONGOC_ERROR_SCRAM, 0, {Code::kUnauthenticated, false, false}},
+    DriverError{MONGOC_ERROR_PROTOCOL,
+                MONGOC_ERROR_PROTOCOL_BAD_WIRE_VERSION,
+                {Code::kFailedPrecondition, false, false}},
+    DriverError{MONGOC_ERROR_BSON, 0, {Code::kInternal, false, false}},
+    DriverError{
+        MONGOC_ERROR_COMMAND, MONGOC_ERROR_COMMAND_INVALID_ARG, {Code::kInternal, false, false}},
+};
+
+constexpr std::int64_t kDuplicateKey = 11000;
+
+Meaning meaning_of(std::int64_t number) {
+  const auto* const row = std::ranges::find(kServerErrors, number, &ServerError::number);
+  return row != kServerErrors.end() ? row->meaning : Meaning{Code::kUnknown, true, false};
+}
+
+Meaning meaning_of(const bson_error_t& error) {
+  if (error.domain == MONGOC_ERROR_SERVER) return meaning_of(std::int64_t{error.code});
+  for (const DriverError& row : kDriverErrors)
+    if (row.domain == error.domain && (row.code == 0 || row.code == error.code)) return row.meaning;
+  return {Code::kUnknown, true, true};
+}
+
+}  // namespace
+
+// ---- commands
+
+Servers::~Servers() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  work_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+  mongoc_client_pool_destroy(pool_);
+}
+
+Result<Bson> Servers::run(Bson command, Kind kind, SteadyTime until, std::string_view doing) {
+  const auto call = std::make_shared<Call>(std::move(command), kind, until);
+  std::unique_lock lock(mutex_);
+  waiting_.push_back(call);
+  if (idle_ < waiting_.size() && threads_.size() < most_) {
+    try {
+      threads_.emplace_back([this] { work(); });
+    } catch (const std::system_error& failed) {
+      if (threads_.empty()) {
+        waiting_.pop_back();
+        return std::unexpected(
+            Error{Code::kResourceExhausted, std::string("no thread to ask ") + where_ + " with (" +
+                                                failed.what() + "); nothing was changed"});
+      }
+    }
+  }
+  work_.notify_one();
+  call->changed.wait_until(lock, until, [&] { return call->answered; });
+  std::string what = "could not " + std::string(doing) + " " + where_ + ": ";
+  if (call->answered) {
+    if (!call->answer) call->answer.error().message.insert(0, what);
+    return std::move(call->answer);
+  }
+  call->abandoned = true;
+  call->changed.notify_all();
+  std::erase(waiting_, call);
+  what += "no answer in time";
+  if (!call->why.empty()) what += " (" + call->why + ")";
+  if (call->sent && kind == Kind::kWrite)
+    return std::unexpected(
+        Error{Code::kDeadlineExceeded, what + "; it may have been done or not, now or later"});
+  return std::unexpected(Error{Code::kUnavailable, what + "; nothing was changed; ask again"});
+}
+
+void Servers::work() {
+  Connection connection{mongoc_client_pool_pop(pool_), nullptr, 0};
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    ++idle_;
+    work_.wait(lock, [this] { return ending_ || !waiting_.empty(); });
+    --idle_;
+    if (ending_) break;
+    const std::shared_ptr<Call> call = waiting_.front();
+    waiting_.pop_front();
+    lock.unlock();
+    Result<Bson> answered = answer(*call, connection);
+    lock.lock();
+    call->answer = std::move(answered);
+    call->answered = true;
+    call->changed.notify_all();
+  }
+  lock.unlock();
+  if (connection.session != nullptr) mongoc_client_session_destroy(connection.session);
+  mongoc_client_pool_push(pool_, connection.client);
+}
+
+// False: there is no time left, or nobody waits.
+bool Servers::wait_a_little(Call& call, int attempt) {
+  const milliseconds pause{std::min(1 << std::min(attempt, 10), 100)};
+  std::unique_lock lock(mutex_);
+  const SteadyTime until = std::min(call.until, std::chrono::steady_clock::now() + pause);
+  call.changed.wait_until(lock, until, [&] { return call.abandoned; });
+  return !call.abandoned && !ending_ && std::chrono::steady_clock::now() < call.until;
+}
+
+// The outcome of all attempts together: "not applied" only where none may have been.
+Result<Bson> Servers::answer(Call& call, Connection& connection) {
+  const std::int64_t number = call.kind == Kind::kWrite ? ++connection.number : 0;
+  bool applied = false;
+  bool may_repeat = true;
+  for (int attempt = 0;; ++attempt) {
+    Bson reply;
+    Meaning meaning{};
+    bool numbered = false;
+    std::optional<Error> error = send(call, connection, number, &reply, &meaning, &numbered);
+    if (!error) return reply;
+    applied = applied || (meaning.applied && call.kind == Kind::kWrite);
+    {
+      const std::lock_guard lock(mutex_);
+      call.sent = applied;
+      call.why = error->message;
+    }
+    if (meaning.applied && !numbered && call.kind == Kind::kWrite) may_repeat = false;
+    if (meaning.passing && may_repeat && wait_a_little(call, attempt)) continue;
+    if (applied) {
+      const bool late = meaning.code == Code::kDeadlineExceeded;
+      return std::unexpected(Error{late ? Code::kDeadlineExceeded : Code::kUnknown,
+                                   error->message + "; it may have been done or not"});
+    }
+    if (meaning.applied) meaning.code = Code::kUnavailable;  // it only reads
+    return std::unexpected(Error{meaning.code, std::move(error->message)});
+  }
+}
+
+// One attempt. `numbered`: the server that it went to would take it once, however often it is sent.
+std::optional<Error> Servers::send(Call& call, Connection& connection, std::int64_t number,
+                                   Bson* reply, Meaning* meaning, bool* numbered) {
+  bson_error_t error{};
+  const auto failed = [&] {
+    *meaning = meaning_of(error);
+    // So the driver calls it too when a server goes down in the midst of the exchange.
+    if (meaning->code == Code::kUnauthenticated && authenticated_.load())
+      *meaning = {Code::kUnavailable, false, true};
+    return Error{meaning->code, error.message};
+  };
+  mongoc_server_description_t* const server =
+      mongoc_client_select_server(connection.client, true, nullptr, &error);
+  if (server == nullptr) return failed();
+  const std::string_view type = mongoc_server_description_type(server);
+  const bool set = type != "Standalone";
+  const bool sharded = type == "Mongos" || type == "LoadBalancer";
+  const auto id = static_cast<std::int32_t>(mongoc_server_description_id(server));
+  mongoc_server_description_destroy(server);
+  *numbered = set;
+  if (sharded) {
+    *meaning = {Code::kUnimplemented, false, false};
+    return Error{meaning->code,
+                 "it is a sharded cluster, on which idmint was not tested; name a replica set"};
+  }
+
+  Bson options;
+  options.add("serverId", id);
+  Bson command = call.command.copy();
+  if (call.kind == Kind::kWrite && set) {
+    if (connection.session == nullptr)
+      connection.session = mongoc_client_start_session(connection.client, nullptr, &error);
+    if (connection.session == nullptr ||
+        !mongoc_client_session_append(connection.session, options.get(), &error))
+      return failed();
+    command.add("txnNumber", number);
+  }
+  const auto left = std::chrono::ceil<milliseconds>(call.until - std::chrono::steady_clock::now());
+  const auto ms =
+      static_cast<std::int32_t>(std::clamp<std::int64_t>(left.count(), 1, std::int64_t{1} << 30));
+  command.add("maxTimeMS", ms);
+  if (call.kind == Kind::kWrite) {
+    command.add("writeConcern", Bson().add("w", "majority").add("j", true).add("wtimeout", ms));
+  } else if (set) {
+    const bool one = call.kind == Kind::kReadOne;
+    command.add("readConcern", Bson().add("level", one ? "linearizable" : "majority"));
+  }
+
+  {
+    const std::lock_guard lock(mutex_);
+    if (call.abandoned) {
+      *meaning = {Code::kUnavailable, false, false};
+      return Error{meaning->code, "nobody waits for it any more"};
+    }
+    call.sent = true;
+  }
+  bson_t raw;
+  const bool ok = mongoc_client_command_with_opts(
+      connection.client, database_.c_str(), command.get(), nullptr, options.get(), &raw, &error);
+  *reply = Bson::taken_from(&raw);
+  if (!ok) return failed();
+  authenticated_.store(true);
+
+  // A reply that begins with "ok" may still say that it is not.
+  std::optional<std::int64_t> wrong;
+  std::string text;
+  const auto look = [&](const View& what) {
+    if (wrong) return;
+    wrong = what.number("code");
+    text = what.bytes("errmsg").value_or("no message");
+  };
+  if (reply->view().number("ok") != 1) look(reply->view());
+  reply->view().document("writeConcernError", look);
+  reply->view().each("writeErrors", [&](const View& what) {
+    if (what.number("code") != kDuplicateKey) look(what);
+  });
+  if (!wrong) return std::nullopt;
+  *meaning = meaning_of(*wrong);
+  if (!meaning->applied) meaning->code = Code::kUnknown;
+  meaning->applied = true;
+  return Error{meaning->code, text};
+}
+
+// ---- URLs
+
+namespace {
+
+struct Option {
+  std::string_view name;    // in lower case
+  std::string_view wanted;  // any other value is refused
+  std::string_view why;
+};
+
+constexpr std::string_view kMajority =
+    "idmint writes with w=majority and journal=true: what fewer have acknowledged is lost when the "
+    "primary fails, and its values would be handed out again";
+constexpr std::string_view kOnce =
+    "idmint numbers its writes so that one that is sent again is applied once";
+constexpr std::string_view kPrimary =
+    "idmint reads from the primary, what a majority has: anything else may be old";
+
+constexpr std::array kOptions = {
+    Option{"w", "majority", kMajority},   Option{"journal", "true", kMajority},
+    Option{"j", "true", kMajority},       Option{"safe", "true", kMajority},
+    Option{"retrywrites", "true", kOnce}, Option{"readpreference", "primary", kPrimary},
+    Option{"slaveok", "false", kPrimary}, Option{"readconcernlevel", "majority", kPrimary},
+};
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(out, out.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return out;
+}
+
+// Where user and password end, in which a question mark may stand; 0: there are none.
+std::size_t end_of_user(std::string_view url) {
+  const std::size_t hosts = url.find("://");
+  if (hosts == std::string_view::npos) return 0;
+  const std::size_t at = url.substr(0, url.find('/', hosts + 3)).rfind('@');
+  return at != std::string_view::npos ? at : 0;
+}
+
+// Each NAME=VALUE of the URL, with the whole of it.
+void each_option(std::string_view url,
+                 const std::function<void(std::string_view, std::string_view)>& use) {
+  const std::size_t question = url.find('?', end_of_user(url));
+  if (question == std::string_view::npos) return;
+  for (std::string_view rest = url.substr(question + 1); !rest.empty();) {
+    const std::size_t end = std::min(rest.find('&'), rest.size());
+    const std::string_view one = rest.substr(0, end);
+    const std::size_t equals = std::min(one.find('='), one.size());
+    use(one.substr(0, equals), one.substr(std::min(equals + 1, one.size())));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+}
+
+// The URL without what is secret in it.
+std::string without_secrets(std::string_view url) {
+  const std::size_t hosts = url.find("://") == std::string_view::npos ? 0 : url.find("://") + 3;
+  const std::size_t at = end_of_user(url);
+  const std::size_t question = std::min(url.find('?', at), url.size());
+  const std::size_t colon = url.find(':', hosts);
+  std::string plain(url.substr(0, question));
+  if (colon < at) plain.erase(colon, at - colon);
+  char before = '?';
+  each_option(url, [&](std::string_view name, std::string_view value) {
+    const std::string key = lower(name);
+    if (key.contains("password") || key == "authmechanismproperties") return;
+    plain += before;
+    plain += name;
+    plain += '=';
+    plain += value;
+    before = '&';
+  });
+  return plain;
+}
+
+struct UriFree {
+  void operator()(mongoc_uri_t* uri) const { mongoc_uri_destroy(uri); }
+};
+using Uri = std::unique_ptr<mongoc_uri_t, UriFree>;
+
+}  // namespace
+
+Result<Connected> connect(std::string_view url, milliseconds deadline) {
+  const std::string plain = without_secrets(url);
+  const auto refuse = [&](const std::string& why) {
+    return std::unexpected(Error{Code::kInvalidArgument, shown(plain) + ": " + why});
+  };
+  if (url.find('\0') != std::string_view::npos) return refuse("a URL has no NUL in it");
+  std::optional<std::string> refusal;
+  each_option(url, [&](std::string_view name, std::string_view value) {
+    const auto* const row = std::ranges::find(kOptions, lower(name), &Option::name);
+    if (row != kOptions.end() && value != row->wanted)
+      refusal = std::string(name) + "=" + std::string(value) +
+                " cannot be had: " + std::string(row->why) + "; leave it out";
+  });
+  if (refusal) return refuse(*refusal);
+  if (Result<void> loaded = load_driver(); !loaded) return std::unexpected(loaded.error());
+
+  bson_error_t error{};
+  const Uri uri(mongoc_uri_new_with_error(std::string(url).c_str(), &error));
+  if (uri == nullptr)
+    // The driver's own words may have the password in them.
+    return refuse("not a connection string of MongoDB" +
+                  (plain == url ? ": " + std::string(error.message)
+                                : "; look at it, and write what is not a letter or digit in the "
+                                  "user and the password with %"));
+  const char* const named = mongoc_uri_get_database(uri.get());
+  const std::string database = named != nullptr ? named : "idmint";
+  if (database == "admin" || database == "config" || database == "local")
+    return refuse("the database " + database +
+                  " is MongoDB's own; give the path of another, such as /idmint");
+  if (database.find_first_of("/\\. \"$*<>:|?") != std::string::npos || database.size() > 63)
+    return refuse("MongoDB allows no such name of a database: " + shown(database));
+
+  std::string where;
+  if (const char* const service = mongoc_uri_get_srv_hostname(uri.get())) where = service;
+  for (const mongoc_host_list_t* host = mongoc_uri_get_hosts(uri.get()); host != nullptr;
+       host = host->next)
+    where += (where.empty() ? "" : ",") + std::string(host->host_and_port);
+  where += "/" + database;
+
+  const auto longest_call = static_cast<std::int32_t>(
+      std::clamp<std::int64_t>(deadline.count(), 1, std::int64_t{1} << 30));
+  // The URL may make them shorter. Half for the choice of a server, so that its reason is known
+  // when the call ends; and more for an answer, so that it is the call that ends first.
+  for (const auto& [key, longest] :
+       {std::pair{MONGOC_URI_SERVERSELECTIONTIMEOUTMS, std::max(longest_call / 2, 1)},
+        std::pair{MONGOC_URI_CONNECTTIMEOUTMS, longest_call},
+        std::pair{MONGOC_URI_SOCKETTIMEOUTMS, longest_call + longest_call / 4 + 1}}) {
+    const std::int32_t wanted = mongoc_uri_get_option_as_int32(uri.get(), key, longest);
+    mongoc_uri_set_option_as_int32(uri.get(), key,
+                                   wanted > 0 ? std::min(wanted, longest) : longest);
+  }
+  const std::int32_t most =
+      std::clamp(mongoc_uri_get_option_as_int32(uri.get(), MONGOC_URI_MAXPOOLSIZE, 100), 1, 1000);
+  mongoc_uri_set_option_as_int32(uri.get(), MONGOC_URI_MAXPOOLSIZE, most);
+  mongoc_uri_set_option_as_bool(uri.get(), MONGOC_URI_RETRYWRITES, false);  // we do, for longer
+  mongoc_uri_set_appname(uri.get(), "idmint");
+
+  mongoc_client_pool_t* const pool = mongoc_client_pool_new_with_error(uri.get(), &error);
+  if (pool == nullptr)
+    return std::unexpected(
+        Error{Code::kUnavailable, "could not reach " + where + ": " + error.message});
+  mongoc_client_pool_set_error_api(pool, MONGOC_ERROR_API_VERSION_2);
+  return Connected{
+      plain, where, milliseconds{longest_call},
+      std::make_unique<Servers>(pool, database, where, static_cast<std::size_t>(most))};
+}
+
+}  // namespace idmint::stores::mongodb

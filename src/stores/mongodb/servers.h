@@ -1,0 +1,114 @@
+// The servers that a URL names, and how they are asked.
+//
+// Every write is one command, with write concern majority and journal. To a replica set it is sent
+// again, under one transaction number, until it is answered or the deadline is over: the servers
+// apply it once. A standalone server knows no such numbers, so there it is sent once.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "idmint/result.h"
+#include "stores/mongodb/bson.h"
+#include "stores/mongodb/driver.h"
+
+namespace idmint::stores::mongodb {
+
+using SteadyTime = std::chrono::steady_clock::time_point;
+using std::chrono::milliseconds;
+
+// What an error means.
+struct Meaning {
+  Code code;
+  bool applied;  // whether it may have been: false only where it certainly was not
+  bool passing;  // asking again may help
+};
+
+enum class Kind : std::uint8_t {
+  kWrite,     // write concern majority, journal
+  kReadOne,   // linearizable: one document, by its _id
+  kReadMany,  // what a majority has
+};
+
+// A command under way. Guarded by the mutex of the Servers, but for what only one thread uses.
+struct Call {
+  Call(Bson what, Kind how, SteadyTime by) : command(std::move(what)), kind(how), until(by) {}
+
+  const Bson command;
+  const Kind kind;
+  const SteadyTime until;
+
+  bool sent = false;       // it is on its way, or was: it may have been applied
+  bool abandoned = false;  // nobody waits for it any more
+  bool answered = false;
+  Result<Bson> answer{};
+  std::string why{};                  // what failed last
+  std::condition_variable changed{};  // there is an answer, or it is abandoned
+};
+
+// The threads that talk to the servers, each with a client of the driver's pool. The driver cannot
+// be interrupted, and bounds each wait for itself, not their sum: so the callers wait here, as long
+// as their deadline says, and a thread that is stuck comes back later, to nobody.
+class Servers {
+ public:
+  Servers(mongoc_client_pool_t* pool, std::string database, std::string where, std::size_t most)
+      : pool_(pool), database_(std::move(database)), where_(std::move(where)), most_(most) {}
+  // Waits for the threads, each of which may be in one wait of the driver's.
+  ~Servers();
+  Servers(const Servers&) = delete;
+  Servers& operator=(const Servers&) = delete;
+
+  // Answers by `until`. `doing`: for messages, what to do "in" the store.
+  Result<Bson> run(Bson command, Kind kind, SteadyTime until, std::string_view doing);
+
+ private:
+  struct Connection {
+    mongoc_client_t* client;
+    mongoc_client_session_t* session;
+    std::int64_t number;  // of the latest write; the server takes each once
+  };
+
+  void work();
+  Result<Bson> answer(Call& call, Connection& connection);
+  std::optional<Error> send(Call& call, Connection& connection, std::int64_t number, Bson* reply,
+                            Meaning* meaning, bool* numbered);
+  bool wait_a_little(Call& call, int attempt);
+
+  mongoc_client_pool_t* const pool_;
+  const std::string database_;
+  const std::string where_;
+  const std::size_t most_;
+  std::atomic<bool> authenticated_{false};  // once, so that user and password are right
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable work_;
+  std::deque<std::shared_ptr<Call>> waiting_;
+  std::vector<std::thread> threads_;
+  std::size_t idle_ = 0;
+  bool ending_ = false;
+};
+
+// A URL's servers, and the database that its path names, or else "idmint".
+struct Connected {
+  std::string url;        // without what is secret in it
+  std::string where;      // the hosts and the database, for messages
+  milliseconds deadline;  // for each call: what was asked for, where that is possible
+  std::unique_ptr<Servers> servers;
+};
+
+// Calls nobody yet. kInvalidArgument: not such a
+// URL, or one that asks for less than idmint needs.
+[[nodiscard]] Result<Connected> connect(std::string_view url, milliseconds deadline);
+
+}  // namespace idmint::stores::mongodb
