@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
+#include <sstream>
 #include <thread>
 
 namespace idmint::servers {
@@ -165,35 +167,43 @@ void MongoServer::restart() {
   if (!start()) fail("mongod does not start again");
 }
 
-MongoSet::MongoSet() {
-  std::string members;
-  for (int i = 0; i < 3; ++i) {
-    members_.push_back(std::make_unique<MongoServer>(
-        std::vector<std::string>{"--replSet", "set", "--oplogSize", "64"}));
-    members += (i == 0 ? "" : ",") + (R"({"_id":)" + std::to_string(i) + R"(,"host":")" +
-                                      members_.back()->host() + R"("})");
+MongoSet::MongoSet(MongoSetOptions options) {
+  std::vector<std::string> arguments = {"--replSet", "set", "--oplogSize", "64"};
+  if (options.users) {
+    const std::string key = folder_.path("key");
+    std::ofstream(key) << "a-key-of-the-members";
+    ::chmod(key.c_str(), 0600);
+    arguments.insert(arguments.end(), {"--keyFile", key});
   }
+  std::string members;
+  for (std::size_t i = 0; i < 3; ++i) {
+    members_.push_back(std::make_unique<MongoServer>(arguments));
+    if (options.relays) relays_.push_back(std::make_unique<Relay>(members_[i]->port()));
+    members += (i == 0 ? "" : ",") +
+               (R"({"_id":)" + std::to_string(i) + R"(,"host":")" + host(i) + R"("})");
+  }
+  const auto works = [](const std::string& reply) {
+    return reply.find(R"("ok" : 1.0)") != std::string::npos;
+  };
   const std::string reply =
       mongo_command(members_[0]->url("?directConnection=true"), "admin",
                     R"({"replSetInitiate":{"_id":"set","settings":{"electionTimeoutMillis":1000},)"
                     R"("members":[)" +
                         members + "]}}");
-  if (reply.find(R"("ok" : 1.0)") == std::string::npos) fail(reply);
-  primary();
-  // All of them, so that the first who is killed is not the majority.
-  const bool whole = wait_for(
-      [&] {
-        return mongo_command(url(""), "probe",
-                             R"({"insert":"probe","documents":[{}],"writeConcern":{"w":3}})")
-                   .find(R"("ok" : 1.0)") != std::string::npos;
-      },
-      std::chrono::seconds{60});
-  if (!whole) fail("the set does not come together");
+  if (!works(reply)) fail(reply);
+  const std::string at = members_[primary()]->url("?directConnection=true");
+  // By all of them, so that the first who is killed is not the majority.
+  const char* const change =
+      options.users ? R"({"createUser":"root","pwd":"r","roles":["root"],"writeConcern":{"w":3}})"
+                    : R"({"insert":"probe","documents":[{}],"writeConcern":{"w":3}})";
+  if (!wait_for([&] { return works(mongo_command(at, options.users ? "admin" : "probe", change)); },
+                std::chrono::seconds{60}))
+    fail("the set does not come together");
 }
 
 std::string MongoSet::hosts() const {
   std::string all;
-  for (const auto& each : members_) all += (all.empty() ? "" : ",") + each->host();
+  for (std::size_t i = 0; i < members_.size(); ++i) all += (all.empty() ? "" : ",") + host(i);
   return all;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/fakes/temp_folder.h"
+#include "tests/servers/relay.h"
 
 namespace idmint::servers {
 
@@ -22,6 +23,7 @@ class MongoServer {
   MongoServer(const MongoServer&) = delete;
   MongoServer& operator=(const MongoServer&) = delete;
 
+  [[nodiscard]] int port() const { return port_; }
   [[nodiscard]] std::string host() const { return "127.0.0.1:" + std::to_string(port_); }
   // ".../DATABASE?OPTIONS"
   [[nodiscard]] std::string url(const std::string& path) const {
@@ -43,21 +45,35 @@ class MongoServer {
   pid_t pid_ = 0;
 };
 
+struct MongoSetOptions {
+  bool relays = false;  // before each member, for the clients and for the other members
+  // With a user "root", password "r", in the database admin; the clients must say who they are.
+  bool users = false;
+};
+
 // Three of them, with an election time-out of 1 s.
 class MongoSet {
  public:
   // Started, with a primary.
-  MongoSet();
+  explicit MongoSet(MongoSetOptions options = {});
 
   [[nodiscard]] std::string hosts() const;
   [[nodiscard]] std::string url(const std::string& database) const {
     return "mongodb://" + hosts() + "/" + database + "?replicaSet=set";
   }
   [[nodiscard]] MongoServer& member(std::size_t i) { return *members_[i]; }
+  // REQUIRES: options.relays.
+  [[nodiscard]] Relay& relay(std::size_t i) { return *relays_[i]; }
   // Waits until there is one and says which. Aborts after a minute.
   std::size_t primary();
 
  private:
+  [[nodiscard]] std::string host(std::size_t i) const {
+    return relays_.empty() ? members_[i]->host() : relays_[i]->host();
+  }
+
+  fakes::TempFolder folder_;
+  std::vector<std::unique_ptr<Relay>> relays_;
   std::vector<std::unique_ptr<MongoServer>> members_;
 };
 
