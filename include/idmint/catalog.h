@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,6 +52,9 @@ struct Definition {
   // `last`.
   Form form{};
   bool retired = false;  // a tombstone: nothing comes from it any more
+  // kCounter, kCached, kStriped: the document that has the next value, where it is not idmint's
+  // own. Of stripes {k} in its id is the number of the stripe, 0 to stripes - 1.
+  std::optional<AdoptedRecord> adopted{};
 
   static constexpr std::int64_t kMaxStripes = 100'000;
 
@@ -68,6 +72,11 @@ struct Definition {
 // (kDataLoss).
 [[nodiscard]] IDMINT_EXPORT std::string to_json(const Definition& definition);
 [[nodiscard]] IDMINT_EXPORT Result<Definition> definition_from_json(std::string_view json);
+
+// "COLLECTION/ID:next=FIELD", or last= where the field holds the last value; then ",max=FIELD" and
+// ",validator" where they are wanted; and back. kInvalidArgument: not such a text.
+[[nodiscard]] IDMINT_EXPORT std::string to_text(const AdoptedRecord& adopted);
+[[nodiscard]] IDMINT_EXPORT Result<AdoptedRecord> adopted_from_text(std::string_view text);
 
 struct CatalogEntry {
   std::string name{};

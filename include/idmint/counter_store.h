@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -65,9 +66,22 @@ struct CounterState {
   friend bool operator==(const CounterState&, const CounterState&) = default;
 };
 
+// A counter that other programs made and go on with, beside idmint: a field of a document.
+struct AdoptedRecord {
+  std::string collection{};  // in the database of the store
+  std::string id{};          // the _id of the document, a string
+  std::string field{};
+  bool holds_last = false;  // the field has the value handed out last; otherwise the next one
+  std::string max{};  // the field of the same document with the last value; empty: there is none
+  bool validator = false;  // the collection refuses what would pass the last value
+
+  friend bool operator==(const AdoptedRecord&, const AdoptedRecord&) = default;
+};
+
 struct NewCounter {
   std::string name{};
   CounterBounds bounds{};
+  std::optional<AdoptedRecord> adopted{};  // nothing: a counter of idmint's own
 };
 
 enum class Take : std::uint8_t {
@@ -89,6 +103,9 @@ class IDMINT_EXPORT CounterStore {
   // as they are, whatever their value. On an error some of them may have been made; the same call
   // again makes the rest. kAlreadyExists: one exists with other bounds. kInvalidArgument: more than
   // kMaxCounters; an empty name or one longer than 1024 bytes; bounds that are not as above.
+  // An adopted document that is not there is made; one that is there keeps its value, as long as it
+  // has one that can be gone on with (otherwise kFailedPrecondition; it was left as it is).
+  // kUnimplemented: a store that adopts none.
   [[nodiscard]] virtual Result<void> create(std::span<const NewCounter> counters) = 0;
   static constexpr std::size_t kMaxCounters = 10'000;
   [[nodiscard]] Result<void> create(std::string_view counter, const CounterBounds& bounds) {

@@ -158,6 +158,12 @@ void add_create(CLI::App& app, Arguments& arguments, Given& given) {
                  "Of --encoding: so many characters, prefix and check apart (what the last value "
                  "takes)")
       ->type_name("N");
+  app.add_option("--adopt", sequence.adopt,
+                 "mongodb: take from documents that other programs count in: counter, counters, "
+                 "ids:NAME, or COLLECTION/ID:next=FIELD (last=FIELD: it holds the value before)")
+      ->type_name("DOC");
+  app.add_flag("--validator", sequence.validator,
+               "Of --adopt: MongoDB refuses what would pass the last value, whoever writes it");
   add_store(app, given);
 }
 
@@ -361,6 +367,11 @@ in order (counter, cached) from 1 on. More than 18 digits want a --max. In
 another encoding all have the width of the last value, or --width N. What is
 given here is kept in the store, for every process.
 
+With --adopt the next value stays where programs with MongoDB's classic recipes
+keep it, and they and idmint take from it side by side. What is missing is made,
+what is there keeps its value. counter: uniqueIdentifierCounter, COUNT;
+counters: 1000 of them with a MAX_VALUE each, 12 digits; ids:NAME: ids, index.
+
 Examples:
   $ idmint create orders --start 1000
   $ idmint create small --start 1 --max 10
@@ -370,6 +381,9 @@ Examples:
   $ idmint create codes --digits 12 --strategy random
   $ idmint create links --max 999999999 --encoding base62
   $ idmint create invoices --prefix INV- --digits 6
+
+In the database of the application:
+  $ IDMINT_STORE=mongodb://db1,db2/shop idmint create users --adopt counter
 )"},
     Command{"raise", "Skip values of a sequence", add_raise, run_raise,
             R"(Afterwards no value up to and including N comes from the store: for numbers that
@@ -532,7 +546,7 @@ moved up) or is refused, because it is defined otherwise. All are looked at
 first: when one is refused, none is changed, and the exit status is 5. Again is
 fine.
 Keys: strategy, start, max, digits, width, no_leading_zeros, stripes, step,
-prefix, encoding, check, key, largest_count.
+prefix, encoding, check, key, largest_count, adopt.
 
 Examples:
   $ printf '[sequence.invoices]\nstart = 1000\n' >sources.toml

@@ -93,6 +93,7 @@ Finding diagnose(const SequenceStatus& status, std::optional<double> rate, const
   }
   finding.text =
       print_part(used / all) + " used, " + print_count(static_cast<double>(status.left)) + " left";
+  if (definition.adopted) finding.text += "; adopted from " + definition.adopted->collection;
   if (*finding.left < limits.least_left) {
     finding.health = Health::kWarn;
     finding.text += ", less than " + print_percent(limits.least_left);

@@ -23,15 +23,17 @@ std::string line(const Json& json) {
 Json integer(std::optional<std::int64_t> value) { return value ? integer(*value) : Json(nullptr); }
 
 Json sequence(const SequenceStatus& status) {
-  return {{"name", status.definition.name},
-          {"strategy", name(status.definition.strategy)},
-          {"guarantee", name(guarantee(status.definition.strategy))},
-          {"first", integer(status.definition.first)},
-          {"last", integer(status.definition.last)},
-          {"next", integer(next_value(status))},
-          {"index", integer(next_index(status))},
-          {"left", integer(status.left)},
-          {"state", state_name(status)}};
+  Json json{{"name", status.definition.name},
+            {"strategy", name(status.definition.strategy)},
+            {"guarantee", name(guarantee(status.definition.strategy))},
+            {"first", integer(status.definition.first)},
+            {"last", integer(status.definition.last)},
+            {"next", integer(next_value(status))},
+            {"index", integer(next_index(status))},
+            {"left", integer(status.left)},
+            {"state", state_name(status)}};
+  if (const auto& adopted = status.definition.adopted) json["adopted"] = to_text(*adopted);
+  return json;
 }
 
 // What is not finite has no number in JSON.

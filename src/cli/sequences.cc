@@ -133,7 +133,9 @@ Result<void> run_list(Context& context) {
   }
   std::vector<Row> rows;
   for (const SequenceStatus& status : *all) {
-    rows.push_back({status.definition.name, std::string(name(status.definition.strategy)),
+    rows.push_back({status.definition.name,
+                    std::string(name(status.definition.strategy)) +
+                        (status.definition.adopted ? ", adopted" : ""),
                     std::string(name(guarantee(status.definition.strategy))),
                     or_dash(next_value(status)), std::to_string(status.definition.first),
                     std::to_string(status.definition.last), std::string(state_name(status))});
@@ -169,6 +171,7 @@ Result<void> run_peek(Context& context) {
   if (const auto index = next_index(*status)) rows.push_back({"index", std::to_string(*index)});
   rows.push_back({"left", std::to_string(status->left)});
   rows.push_back({"state", std::string(state_name(*status))});
+  if (definition.adopted) rows.push_back({"adopted", to_text(*definition.adopted)});
   rows.push_back({"store", without_password(*store)});
   print_table(context.out, {{"SEQUENCE"}, {definition.name}}, rows);
   return {};

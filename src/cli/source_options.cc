@@ -228,7 +228,9 @@ Result<Definition> definition(std::string_view name, const SequenceTexts& given)
                     .prefix = given.form.prefix,
                     .encoding = given.form.encoding,
                     .check = given.form.check,
-                    .no_leading_zeros = given.form.no_leading_zeros};
+                    .no_leading_zeros = given.form.no_leading_zeros,
+                    .adopt = given.adopt,
+                    .validator = given.validator};
   struct Number {
     std::string_view option;
     const std::optional<std::string>& text;

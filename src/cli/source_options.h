@@ -42,6 +42,8 @@ struct SequenceTexts {
   std::optional<std::string> stripes{};
   std::optional<std::string> step{};
   std::optional<std::string> largest_count{};
+  std::optional<std::string> adopt{};
+  bool validator = false;
 };
 
 // The layout that --layout names or spells. kInvalidArgument: there is no such.

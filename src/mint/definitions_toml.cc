@@ -61,8 +61,8 @@ struct TextKey {
 };
 constexpr std::array kTexts = {
     TextKey{"strategy", &SequenceWish::strategy}, TextKey{"key", &SequenceWish::key},
-    TextKey{"prefix", &SequenceWish::prefix}, TextKey{"encoding", &SequenceWish::encoding},
-    TextKey{"check", &SequenceWish::check}};
+    TextKey{"prefix", &SequenceWish::prefix},     TextKey{"encoding", &SequenceWish::encoding},
+    TextKey{"check", &SequenceWish::check},       TextKey{"adopt", &SequenceWish::adopt}};
 
 constexpr std::string_view kNoLeadingZeros = "no_leading_zeros";
 
@@ -188,6 +188,7 @@ std::string to_toml(std::span<const Definition> definitions) {
     }
     if (definition.form.width != 0) write("width", definition.form.width);
     if (definition.form.check != Check::kNone) write_text("check", name(definition.form.check));
+    if (definition.adopted) write_text("adopt", to_text(*definition.adopted));
   }
   std::string retired;
   for (const Definition& definition : definitions) {

@@ -1,6 +1,8 @@
 #include "mint/sequence_wish.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <utility>
 
 #include "idmint/check_symbol.h"
@@ -40,10 +42,71 @@ std::int64_t last_of(const Definition& definition) {
   return last;
 }
 
+// A classic recipe: the documents that its set-up script makes, and how its programs take from
+// them.
+struct Recipe {
+  std::string_view name;  // one that ends with a colon is followed by the _id
+  std::string_view place;
+  std::string_view strategy;
+  std::optional<std::int64_t> stripes;
+  std::optional<std::int64_t> step;
+  std::optional<std::int64_t> digits;
+  std::int64_t start;
+};
+constexpr std::array kRecipes = {
+    Recipe{"counter", "uniqueIdentifierCounter/UNIQUE COUNT DOCUMENT IDENTIFIER:next=COUNT",
+           "counter", std::nullopt, std::nullopt, std::nullopt, 0},
+    Recipe{"counters",
+           "uniqueIdentifierCounter/COUNTER DOCUMENT NUMBER {k}:next=COUNT,max=MAX_VALUE",
+           "striped", 1000, std::nullopt, 12, 0},
+    Recipe{"ids:", "ids/:next=index", "cached", std::nullopt, 10, std::nullopt, 1000},
+};
+
+// The wish with what its document says and the wish does not.
+Result<SequenceWish> with_recipe(SequenceWish wish, std::optional<AdoptedRecord>& adopted) {
+  if (!wish.adopt) {
+    if (wish.validator) return refuse("a validator is for adopted documents: say which");
+    return wish;
+  }
+  // 2^53 - 2: the value after it is the last one that a double tells from the next.
+  constexpr std::int64_t kLargestForAll = 9'007'199'254'740'990;
+  std::string text = *wish.adopt;
+  const auto* const recipe = std::ranges::find_if(kRecipes, [&](const Recipe& row) {
+    return row.name.ends_with(':') ? text.starts_with(row.name) : text == row.name;
+  });
+  const bool classic = recipe != kRecipes.end();
+  if (classic) {
+    const std::string id = text.substr(recipe->name.size());
+    text = recipe->place;
+    if (!id.empty()) text.insert(text.find('/') + 1, id);
+  }
+  Result<AdoptedRecord> record = adopted_from_text(text);
+  if (!record) {
+    record.error().message += "; or adopt counter, counters or ids:NAME";
+    return std::unexpected(std::move(record.error()));
+  }
+  record->validator = record->validator || wish.validator;
+  adopted = *std::move(record);
+  if (classic) {
+    // Another strategy has no use for what goes with the recipe's.
+    const bool same = !wish.strategy || *wish.strategy == recipe->strategy;
+    if (!wish.strategy) wish.strategy = recipe->strategy;
+    if (!wish.stripes && same) wish.stripes = recipe->stripes;
+    if (!wish.step && same) wish.step = recipe->step;
+    if (!wish.digits && !wish.width && !wish.max && !wish.encoding) wish.digits = recipe->digits;
+  }
+  if (!wish.start) wish.start = classic ? recipe->start : (adopted->holds_last ? 1 : 0);
+  if (!wish.max && !wish.digits && !wish.width) wish.max = kLargestForAll;
+  return wish;
+}
+
 }  // namespace
 
-Result<Definition> definition_of(const SequenceWish& wish) {
-  Definition definition{.name = wish.name};
+Result<Definition> definition_of(const SequenceWish& wanted) {
+  Definition definition{.name = wanted.name};
+  const Result<SequenceWish> completed = with_recipe(wanted, definition.adopted);
+  if (!completed) return std::unexpected(completed.error());
+  const SequenceWish& wish = *completed;
   if (wish.strategy) {
     const Result<Strategy> strategy = strategy_named(*wish.strategy);
     if (!strategy) return std::unexpected(strategy.error());

@@ -27,6 +27,10 @@ struct SequenceWish {
   std::optional<std::int64_t> digits{};
   std::optional<std::int64_t> width{};
   bool no_leading_zeros = false;
+  // "counter", "counters" or "ids:NAME": the documents of MongoDB's classic recipes; or what
+  // adopted_from_text() reads.
+  std::optional<std::string> adopt{};
+  bool validator = false;
 };
 
 // Valid. What is not said follows from the rest:
@@ -36,6 +40,10 @@ struct SequenceWish {
 //   - The first is 1; with digits, where values come in no order, it is 0; without leading zeros
 //   the
 //     smallest number that has none (a prefix with digits has the first digit itself).
+//   - Of an adopted document the recipe says the rest, and where it does not, the first is 0 (1
+//   where
+//     the document holds the last value) and the last 2^53 - 2, up to which every program can
+//     count.
 // kInvalidArgument, naming what is wrong.
 [[nodiscard]] IDMINT_EXPORT Result<Definition> definition_of(const SequenceWish& wish);
 

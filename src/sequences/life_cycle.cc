@@ -63,6 +63,10 @@ std::string differences(const Definition& there, const Definition& here) {
   compare("check", std::string(name(there.form.check)), std::string(name(here.form.check)));
   number("digits", there.form.digits, here.form.digits);
   number("width", there.form.width, here.form.width);
+  const auto adopted = [](const Definition& definition) {
+    return definition.adopted ? to_text(*definition.adopted) : std::string("none");
+  };
+  compare("adopted", adopted(there), adopted(here));
   // What has no name of its own here shows as the JSON it is kept as.
   if (text.empty()) text = to_json(there) + " there, " + to_json(here) + " here";
   return text;

@@ -36,7 +36,9 @@ namespace idmint::stores {
 }
 
 // kInvalidArgument, where the argument of the method it is named after is not allowed.
-[[nodiscard]] Result<void> check_new_counters(std::span<const NewCounter> counters);
+// kUnimplemented: one is to be adopted, and may not be.
+[[nodiscard]] Result<void> check_new_counters(std::span<const NewCounter> counters,
+                                              bool may_adopt = false);
 // Of a call that takes so many counters at once.
 [[nodiscard]] Result<void> check_counters(std::size_t count);
 [[nodiscard]] Result<void> check_new_space(std::string_view space);

@@ -39,9 +39,9 @@ const Row& row_of(Strategy strategy) noexcept {
   return row != kStrategies.end() ? *row : kNone;
 }
 
-constexpr std::array<std::string_view, 14> kFields = {
-    "name",          "strategy", "first",    "last",  "stripes", "step",  "key",
-    "largest_count", "prefix",   "encoding", "check", "digits",  "width", "retired"};
+constexpr std::array<std::string_view, 15> kFields = {
+    "name",   "strategy", "first", "last",   "stripes", "step",    "key",    "largest_count",
+    "prefix", "encoding", "check", "digits", "width",   "retired", "adopted"};
 
 std::unexpected<Error> damaged(std::string why) {
   return std::unexpected(Error{
@@ -160,6 +160,70 @@ Result<void> validate_strategy(const Definition& definition) {
   return {};
 }
 
+constexpr std::string_view kStripeNumber = "{k}";
+
+// What stands there goes into commands, messages and files as it is.
+Result<void> validate_record(const AdoptedRecord& adopted) {
+  constexpr std::size_t kLongestField = 60;
+  constexpr std::size_t kLongestPlace = 200;  // of a collection, of an _id
+  const auto field = [](std::string_view what, const std::string& name) -> Result<void> {
+    constexpr std::string_view kLetters =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
+    if (!name.empty() && name.size() <= kLongestField && name != "_id" &&
+        name.find_first_not_of(kLetters) == std::string::npos)
+      return {};
+    return refuse("the field " + stores::shown(name) + ", " + std::string(what) +
+                  ", cannot be adopted: its name must be 1 to 60 of A-Z a-z 0-9 _ - and not _id");
+  };
+  const auto place = [](std::string_view what, const std::string& name,
+                        std::string_view without) -> Result<void> {
+    const auto fits = [&](char c) { return c >= ' ' && c <= '~' && !without.contains(c); };
+    if (!name.empty() && name.size() <= kLongestPlace && std::ranges::all_of(name, fits)) return {};
+    return refuse("the " + std::string(what) + " " + stores::shown(name) +
+                  " cannot be adopted: it must be 1 to 200 ASCII characters without any of " +
+                  std::string(without));
+  };
+  const std::string& collection = adopted.collection;
+  if (Result<void> ok = place("collection", collection, "$/\"\\"); !ok) return ok;
+  if (collection.starts_with("idmint.") || collection.starts_with("system.") ||
+      collection.starts_with('.') || collection.ends_with('.'))
+    return refuse("the collection " + stores::shown(collection) +
+                  " cannot be adopted from: name one of an application");
+  if (Result<void> ok = place("document", adopted.id, "\"\\"); !ok) return ok;
+  if (Result<void> ok = field("which counts", adopted.field); !ok) return ok;
+  if (!adopted.max.empty()) {
+    if (Result<void> ok = field("which has the last value", adopted.max); !ok) return ok;
+    if (adopted.max == adopted.field)
+      return refuse("the field " + adopted.field + " cannot count and have the last value as well");
+  } else if (adopted.validator) {
+    return refuse("a validator compares with a field that has the last value: name it (max=FIELD)");
+  }
+  return {};
+}
+
+// Whoever shares the document counts by one, and takes what is there for the value itself.
+Result<void> validate_adopted(const Definition& definition) {
+  if (!definition.adopted) return {};
+  const std::string sequence = "sequence " + definition.name;
+  const AdoptedRecord& adopted = *definition.adopted;
+  const bool striped = definition.strategy == Strategy::kStriped;
+  if (!striped && definition.strategy != Strategy::kCounter &&
+      definition.strategy != Strategy::kCached)
+    return refuse(sequence + " is " + std::string(row_of(definition.strategy).name) +
+                  ", and other programs take the values of an adopted document as they come: "
+                  "adopt it as counter, cached or striped");
+  if (Result<void> ok = validate_record(adopted); !ok)
+    return refuse(sequence + ": " + ok.error().message);
+  if (adopted.id.contains(kStripeNumber) != striped)
+    return refuse(sequence + (striped ? " has stripes, each in a document of its own: write {k} in "
+                                        "the _id for the number of the stripe"
+                                      : " has one document: {k} in its _id is for stripes"));
+  if (adopted.holds_last && definition.first == 0)
+    return refuse(sequence + " would begin at 0, and " + adopted.field +
+                  " holds the value before the next: begin at 1 or above");
+  return {};
+}
+
 // A value that the form has no room for would be printed as another one is.
 Result<void> validate_form(const Definition& definition) {
   const std::string sequence = "sequence " + definition.name;
@@ -194,7 +258,50 @@ Result<void> validate(const Definition& definition) {
   if (Result<void> ok = validate_name(definition.name); !ok) return ok;
   if (Result<void> ok = validate_strategy(definition); !ok) return ok;
   if (Result<void> ok = validate_values(definition); !ok) return ok;
+  if (Result<void> ok = validate_adopted(definition); !ok) return ok;
   return validate_form(definition);
+}
+
+std::string to_text(const AdoptedRecord& adopted) {
+  return adopted.collection + "/" + adopted.id + (adopted.holds_last ? ":last=" : ":next=") +
+         adopted.field + (adopted.max.empty() ? "" : ",max=" + adopted.max) +
+         (adopted.validator ? ",validator" : "");
+}
+
+// No collection has a slash here, and no field a colon.
+Result<AdoptedRecord> adopted_from_text(std::string_view text) {
+  const auto none = [&] {
+    return refuse("cannot adopt " + stores::shown(text) +
+                  ": write COLLECTION/ID:next=FIELD where the field holds the value that comes "
+                  "next, or last= where it holds the one that came last; and ,max=FIELD if another "
+                  "field has the last value of all");
+  };
+  const std::size_t slash = text.find('/');
+  const std::size_t colon = text.rfind(':');
+  if (slash == std::string_view::npos || colon == std::string_view::npos || colon < slash)
+    return none();
+  AdoptedRecord adopted{.collection = std::string(text.substr(0, slash)),
+                        .id = std::string(text.substr(slash + 1, colon - slash - 1))};
+  bool holds = false;
+  for (std::string_view rest = text.substr(colon + 1);;) {
+    const std::size_t end = std::min(rest.find(','), rest.size());
+    const std::string_view part = rest.substr(0, end);
+    if (!holds && (part.starts_with("next=") || part.starts_with("last="))) {
+      holds = true;
+      adopted.holds_last = part.starts_with("last=");
+      adopted.field = part.substr(5);
+    } else if (holds && adopted.max.empty() && part.size() > 4 && part.starts_with("max=")) {
+      adopted.max = part.substr(4);
+    } else if (holds && !adopted.validator && part == "validator") {
+      adopted.validator = true;
+    } else {
+      return none();
+    }
+    if (end == rest.size()) break;
+    rest.remove_prefix(end + 1);
+  }
+  if (Result<void> ok = validate_record(adopted); !ok) return std::unexpected(ok.error());
+  return adopted;
 }
 
 std::string to_json(const Definition& definition) {
@@ -217,6 +324,7 @@ std::string to_json(const Definition& definition) {
   write("digits", definition.form.digits, plain.form.digits);
   write("width", definition.form.width, plain.form.width);
   write("retired", definition.retired, plain.retired);
+  if (definition.adopted) json["adopted"] = to_text(*definition.adopted);
   // A name that is not UTF-8 is not valid either; it is made readable rather than thrown over.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -235,6 +343,7 @@ Result<Definition> definition_from_json(std::string_view json) {
   std::string strategy;
   std::string encoding(name(definition.form.encoding));
   std::string check(name(definition.form.check));
+  std::string adopted;
   std::int64_t digits = 0;
   std::int64_t width = 0;
   const auto is_there = [&](std::string_view field) { return object.contains(field); };
@@ -246,7 +355,8 @@ Result<Definition> definition_from_json(std::string_view json) {
       !read(object, "largest_count", definition.largest_count) ||
       !read(object, "prefix", definition.form.prefix) || !read(object, "encoding", encoding) ||
       !read(object, "check", check) || !read(object, "digits", digits) ||
-      !read(object, "width", width) || !read(object, "retired", definition.retired))
+      !read(object, "width", width) || !read(object, "retired", definition.retired) ||
+      !read(object, "adopted", adopted))
     return damaged("a field is missing or of the wrong type: " + stores::shown(json));
   const Result<Strategy> known = strategy_named(strategy);
   if (!known) return newer("the strategy " + stores::shown(strategy));
@@ -257,6 +367,11 @@ Result<Definition> definition_from_json(std::string_view json) {
   const Result<Check> known_check = check_named(check);
   if (!known_check) return newer("the check " + stores::shown(check));
   definition.form.check = *known_check;
+  if (object.contains("adopted")) {
+    Result<AdoptedRecord> record = adopted_from_text(adopted);
+    if (!record) return damaged(record.error().message);
+    definition.adopted = *std::move(record);
+  }
   if (digits != static_cast<int>(digits))
     return damaged("it has " + std::to_string(digits) + " digits");
   definition.form.digits = static_cast<int>(digits);

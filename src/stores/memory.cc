@@ -35,7 +35,7 @@ class MemoryStore final : public Store, private CounterStore, private Catalog, p
     if (!owner_) return inherited();
     if (Result<void> ok = check_new_counters(counters); !ok) return ok;
     const std::lock_guard lock(mutex_);
-    for (const auto& [name, bounds] : counters) {
+    for (const auto& [name, bounds, adopted] : counters) {
       const auto at = counters_.try_emplace(name, name, bounds, bounds.first, false).first;
       if (at->second.bounds != bounds) return std::unexpected(other_bounds(at->second, bounds));
     }

@@ -126,12 +126,18 @@ Result<void> check_new_counter(std::string_view name, const CounterBounds& bound
 
 }  // namespace
 
-Result<void> check_new_counters(std::span<const NewCounter> counters) {
+Result<void> check_new_counters(std::span<const NewCounter> counters, bool may_adopt) {
   if (counters.size() > CounterStore::kMaxCounters)
     return refuse("cannot make " + std::to_string(counters.size()) + " counters at once",
                   std::to_string(CounterStore::kMaxCounters) + " are allowed");
-  for (const auto& [name, bounds] : counters)
+  for (const auto& [name, bounds, adopted] : counters) {
     if (Result<void> ok = check_new_counter(name, bounds); !ok) return ok;
+    if (!adopted || may_adopt) continue;
+    return std::unexpected(
+        Error{Code::kUnimplemented, "cannot make counter " + shown(name) +
+                                        ": this store adopts no documents of other programs; use "
+                                        "the mongodb: store of the database that has them"});
+  }
   return {};
 }
 

@@ -19,6 +19,8 @@ _idmint() {
     words=""
   elif [[ $previous == --strategy ]]; then
     words="counter striped interleaved cached random permuted"
+  elif [[ $previous == --adopt ]]; then
+    words="counter counters ids:"
   elif [[ $previous == --worker || $previous == --node ]]; then
     words="mac random"
   elif [[ $previous == --domain ]]; then
@@ -46,7 +48,7 @@ _idmint() {
     words="--help --json"
     case $command in
       next) words+=" -n --count --prefix --encoding --check --digits --no-leading-zeros --worker --layout --epoch --unit --run-ahead --node --domain --local-id --store" ;;
-      create) words+=" --strategy --start --max --stripes --step --largest-count --prefix --encoding --check --digits --no-leading-zeros --width --store" ;;
+      create) words+=" --strategy --start --max --stripes --step --largest-count --prefix --encoding --check --digits --no-leading-zeros --width --adopt --validator --store" ;;
       raise) words+=" --past --store" ;;
       alter) words+=" --max --store" ;;
       retire) words+=" --store" ;;

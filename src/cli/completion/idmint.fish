@@ -41,6 +41,8 @@ complete -c idmint -n '__fish_seen_subcommand_from create' -l strategy -x -a 'co
 complete -c idmint -n '__fish_seen_subcommand_from create' -l stripes -x -d 'How many counters'
 complete -c idmint -n '__fish_seen_subcommand_from create' -l step -x -d 'Values in a range'
 complete -c idmint -n '__fish_seen_subcommand_from create' -l largest-count -x -d 'Values in a call'
+complete -c idmint -n '__fish_seen_subcommand_from create' -l adopt -x -a 'counter counters ids:' -d 'Documents that others count in'
+complete -c idmint -n '__fish_seen_subcommand_from create' -l validator -d 'MongoDB refuses what would pass the last value'
 complete -c idmint -n '__fish_seen_subcommand_from raise' -l past -x -d 'The largest to skip'
 complete -c idmint -n '__fish_seen_subcommand_from alter' -l max -x -d 'The new last value'
 complete -c idmint -n '__fish_seen_subcommand_from formats' -l layouts -d 'The layouts of snowflake'

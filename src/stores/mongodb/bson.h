@@ -24,6 +24,21 @@ class View {
     if (!find(&at, key, BSON_TYPE_INT32, BSON_TYPE_INT64)) return std::nullopt;
     return bson_iter_as_int64(&at);
   }
+  // An empty one is of 5 bytes.
+  [[nodiscard]] bool empty() const { return document_->len == 5; }
+  friend bool operator==(const View& a, const View& b) {
+    return bson_equal(a.document_, b.document_);
+  }
+  // BSON_TYPE_EOD where there is none.
+  [[nodiscard]] bson_type_t type(const char* key) const {
+    bson_iter_t at;
+    return bson_iter_init_find(&at, document_, key) ? bson_iter_type(&at) : BSON_TYPE_EOD;
+  }
+  [[nodiscard]] std::optional<double> real(const char* key) const {
+    bson_iter_t at;
+    if (!find(&at, key, BSON_TYPE_DOUBLE, BSON_TYPE_DOUBLE)) return std::nullopt;
+    return bson_iter_double(&at);
+  }
   // What a reply calls a number may be any type of number.
   [[nodiscard]] std::int64_t number(const char* key) const {
     bson_iter_t at;

@@ -21,6 +21,7 @@ namespace idmint::stores::mongodb {
   F(bson_append_utf8)                  \
   F(bson_copy)                         \
   F(bson_destroy)                      \
+  F(bson_equal)                        \
   F(bson_init_from_json)               \
   F(bson_init_static)                  \
   F(bson_iter_array)                   \
@@ -28,6 +29,7 @@ namespace idmint::stores::mongodb {
   F(bson_iter_binary)                  \
   F(bson_iter_bool)                    \
   F(bson_iter_document)                \
+  F(bson_iter_double)                  \
   F(bson_iter_init)                    \
   F(bson_iter_init_find)               \
   F(bson_iter_next)                    \

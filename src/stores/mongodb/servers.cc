@@ -237,7 +237,7 @@ std::optional<Error> Servers::send(Call& call, Connection& connection, std::int6
   command.add("maxTimeMS", ms);
   if (call.kind == Kind::kWrite) {
     command.add("writeConcern", Bson().add("w", "majority").add("j", true).add("wtimeout", ms));
-  } else if (set) {
+  } else if (set && call.kind != Kind::kOther) {
     const bool one = call.kind == Kind::kReadOne;
     command.add("readConcern", Bson().add("level", one ? "linearizable" : "majority"));
   }

@@ -39,6 +39,7 @@ enum class Kind : std::uint8_t {
   kWrite,     // write concern majority, journal
   kReadOne,   // linearizable: one document, by its _id
   kReadMany,  // what a majority has
+  kOther,     // as it is; it may be done twice
 };
 
 // A command under way. Guarded by the mutex of the Servers, but for what only one thread uses.

@@ -1,7 +1,7 @@
 // mongodb://... and mongodb+srv://... In the database of the URL's path, or else "idmint":
 //
 //   idmint.store         {_id: "store", id: UUID, schema: 1}                        one document
-//   idmint.counters      {_id: NAME, first, last, stride, next, closed}
+//   idmint.counters      {_id: NAME, first, last, stride, next, closed}, or as adopted.h says
 //   idmint.definitions   {_id: NAME, json}                                          to_json
 //   idmint.claims.SPACE  {_id: KEY}, and {_id: "space", name: SPACE, closed}
 //
@@ -21,6 +21,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -31,6 +32,7 @@
 #include "base/digest.h"
 #include "base/fork_wiped.h"
 #include "stores/backend.h"
+#include "stores/mongodb/adopted.h"
 #include "stores/mongodb/bson.h"
 #include "stores/mongodb/servers.h"
 
@@ -86,27 +88,21 @@ std::string in_strides(std::int64_t count) {
   return R"({"$multiply":[)" + number(count) + R"(,"$stride"]})";
 }
 
-// The update that makes the next value `expression`, of the type that it has. (In JSON "$type" is
-// of binary data.)
+// The update that makes the next value `expression`: a long, whatever a hand may have typed.
 Bson next_becomes(const std::string& expression) {
-  Bson is_int;
-  is_int.add_array("$eq", Bson().add("0", Bson().add("$type", "$next")).add("1", "int"));
-  Bson kept;
-  kept.add_array("$cond", Bson()
-                              .add("0", is_int)
-                              .add("1", Bson(R"({"$toInt":)" + expression + "}"))
-                              .add("2", Bson(R"({"$toLong":)" + expression + "}")));
-  Bson update;
-  update.add("0", Bson().add("$set", Bson().add("next", kept)));
-  return update;
+  return Bson(R"({"0":{"$set":{"next":{"$toLong":)" + expression + "}}}}");
 }
 
 struct Record {
   CounterState state{};
-  bool whole = false;  // as idmint writes them
+  bool whole = false;                        // as idmint writes them
+  std::shared_ptr<const Adopted> adopted{};  // null: a counter of idmint's own
+  bool gone = false;                         // the adopted document is
+  Reading reading{};                         // of the adopted document
 };
 
 Record record_of(const View& document) {
+  if (auto adopted = adopted_in(document)) return {.adopted = std::move(adopted)};
   const auto first = document.integer("first");
   const auto last = document.integer("last");
   const auto stride = document.integer("stride");
@@ -117,7 +113,34 @@ Record record_of(const View& document) {
   const bool whole = 0 <= *first && 1 <= *stride && *first <= *last &&
                      *last <= largest_last(*stride) && *first <= *next &&
                      *next <= *last + *stride && (*next - *first) % *stride == 0;
-  return {{std::string(*name), {*first, *last, *stride}, *next, *closed}, whole};
+  return {.state = {std::string(*name), {*first, *last, *stride}, *next, *closed}, .whole = whole};
+}
+
+// With what its adopted document says.
+Record filled(Record record, const View& document) {
+  record.gone = false;
+  record.reading = read_adopted(*record.adopted, document);
+  record.state = record.reading.state;
+  record.whole = record.reading.wrong.empty();
+  return record;
+}
+
+Error beyond_a_double(const Adopted& adopted, std::int64_t last) {
+  return {Code::kInvalidArgument,
+          "counter " + shown(adopted.name) + " cannot end at " + std::to_string(last) + ": " +
+              adopted.record.field + " in " + place_of(adopted.record) +
+              " is a double, which counts by one up to " + std::to_string(kLargestInDouble) +
+              "; end there or below, or make it a NumberLong"};
+}
+
+// kAlreadyExists: the counter is another's than was wanted.
+Error other_place(std::string_view counter, const std::optional<AdoptedRecord>& there,
+                  const std::optional<AdoptedRecord>& wanted) {
+  const auto text = [](const std::optional<AdoptedRecord>& record) {
+    return record ? "in " + to_text(*record) : std::string("idmint's own");
+  };
+  return {Code::kAlreadyExists, "counter " + shown(counter) + " exists and is " + text(there) +
+                                    ", not " + text(wanted) + "; use that or another name"};
 }
 
 class MongodbStore final : public Store,
@@ -196,15 +219,28 @@ class MongodbStore final : public Store,
                                               std::int64_t count, SteadyTime until,
                                               std::string_view doing);
   Result<CounterState> read_counter(std::string_view counter, SteadyTime until);
-  Result<std::map<std::string, Record>> read_counters(std::span<const std::string> counters,
-                                                      SteadyTime until);
+  using Records = std::map<std::string, Record>;
+  Result<Records> read_counters(std::span<const std::string> counters, SteadyTime until);
+  Result<Records> find_counters(std::span<const std::string> counters, SteadyTime until);
+  Result<void> read_adopted_of(Records& records, SteadyTime until);
   // Says of a counter whether it is as it is to be; an error where it never will.
-  using Done = std::function<Result<bool>(const CounterState&)>;
+  using Done = std::function<Result<bool>(const Record&)>;
+  // Of those that were adopted.
+  struct UpdateOfAdopted {
+    std::function<Bson(const Adopted&)> document{};
+    bool record = false;  // the one in idmint.counters gets the same as idmint's own counters
+  };
   Result<std::vector<CounterState>> change_each(std::span<const std::string> counters,
                                                 const std::string& condition, const Bson& update,
-                                                std::string_view doing, const Done& done);
+                                                std::string_view doing, const Done& done,
+                                                const UpdateOfAdopted& adopted);
   Result<CounterState> checked(const Record& record, std::string_view counter) const;
   Result<void> make_some(std::span<const NewCounter> counters, SteadyTime until);
+  std::shared_ptr<const Adopted> known(std::string_view counter);
+  Result<Range> advance_adopted(std::string_view counter, std::int64_t count, Take take,
+                                SteadyTime until);
+  Result<void> adopt_some(std::span<const NewCounter> counters, SteadyTime until);
+  Result<void> guard(const AdoptedRecord& record, SteadyTime until);
   Result<Definition> read_definition(std::string_view name, SteadyTime until,
                                      std::string* json = nullptr);
   Result<Definition> definition_of(std::string_view name, std::string_view json) const;
@@ -219,6 +255,9 @@ class MongodbStore final : public Store,
   const Access access_;
   std::unique_ptr<Servers> servers_;
   Uuid id_;
+  std::mutex adopted_mutex_;  // guards the map
+  // As they were last read: where they are never changes, and their ends only grow.
+  std::map<std::string, std::shared_ptr<const Adopted>, std::less<>> adopted_;
 };
 
 std::unexpected<Error> MongodbStore::damaged(std::string why) const {
@@ -402,6 +441,10 @@ Result<void> MongodbStore::make_store(const StoreOptions& options, SteadyTime un
 
 Result<CounterState> MongodbStore::checked(const Record& record, std::string_view counter) const {
   if (record.whole) return record.state;
+  if (record.adopted)
+    return damaged(place_of(record.adopted->record) + ", which counter " + shown(counter) +
+                   " was adopted from, " +
+                   (record.gone ? "is gone" : "cannot be counted in: " + record.reading.wrong));
   return damaged("the record of counter " + shown(counter) + " in " + kCounters +
                  " is not as idmint writes it");
 }
@@ -412,12 +455,76 @@ Result<CounterState> MongodbStore::read_counter(std::string_view counter, Steady
       read(kCounters, counter, until, [&](const View& found) { record = record_of(found); });
   if (!there) return std::unexpected(there.error());
   if (!*there) return std::unexpected(no_counter(counter, url_));
+  if (record.adopted) {
+    const std::shared_ptr<const Adopted> adopted = record.adopted;
+    record.gone = true;
+    const Result<bool> read_too =
+        read(adopted->record.collection, adopted->record.id, until,
+             [&](const View& document) { record = filled(std::move(record), document); });
+    if (!read_too) return std::unexpected(read_too.error());
+    const std::lock_guard lock(adopted_mutex_);
+    adopted_.insert_or_assign(std::string(counter), adopted);
+  }
   return checked(record, counter);
 }
 
 // Those that are there, all at once: there may be thousands. REQUIRES: few enough for one message.
-Result<std::map<std::string, Record>> MongodbStore::read_counters(
-    std::span<const std::string> counters, SteadyTime until) {
+Result<MongodbStore::Records> MongodbStore::read_counters(std::span<const std::string> counters,
+                                                          SteadyTime until) {
+  Result<Records> found = find_counters(counters, until);
+  if (!found) return found;
+  // What a majority has may be behind what it acknowledged, on a new primary: this read is not.
+  for (const std::string& counter : counters) {
+    if (found->contains(counter)) continue;
+    const Result<bool> there = read(kCounters, counter, until, [&](const View& document) {
+      found->insert_or_assign(counter, record_of(document));
+    });
+    if (!there) return std::unexpected(there.error());
+  }
+  if (Result<void> read = read_adopted_of(*found, until); !read)
+    return std::unexpected(std::move(read.error()));
+  return found;
+}
+
+// Of those that were adopted, the documents.
+Result<void> MongodbStore::read_adopted_of(Records& records, SteadyTime until) {
+  std::map<std::string, std::multimap<std::string, Record*>> wanted;  // by collection and _id
+  for (auto& [name, record] : records) {
+    if (!record.adopted) continue;
+    record.gone = true;
+    wanted[record.adopted->record.collection].emplace(record.adopted->record.id, &record);
+    const std::lock_guard lock(adopted_mutex_);
+    adopted_.insert_or_assign(name, record.adopted);
+  }
+  for (const auto& [collection, by_id] : wanted) {
+    Bson ids;
+    std::int32_t count = 0;
+    for (auto at = by_id.begin(); at != by_id.end(); at = by_id.upper_bound(at->first))
+      ids.add(std::to_string(count++).c_str(), std::string_view(at->first));
+    Bson command;
+    command.add("find", std::string_view(collection))
+        .add("filter", Bson().add("_id", Bson().add_array("$in", ids)))
+        .add("batchSize", count)
+        .add("singleBatch", true);
+    const Result<Bson> reply = servers_->run(std::move(command), Kind::kReadMany, until, "read");
+    if (!reply) return std::unexpected(reply.error());
+    const auto use = [&](const View& document) {
+      const auto [first, end] = by_id.equal_range(std::string(document.bytes("_id").value_or("")));
+      for (auto at = first; at != end; ++at) *at->second = filled(*at->second, document);
+    };
+    reply->view().document("cursor", [&](const View& cursor) { cursor.each("firstBatch", use); });
+    for (const auto& [id, record] : by_id) {
+      if (!record->gone) continue;
+      const Result<bool> there = read(collection, id, until, use);
+      if (!there) return std::unexpected(there.error());
+    }
+  }
+  return {};
+}
+
+// Those that are there, by what a majority has.
+Result<MongodbStore::Records> MongodbStore::find_counters(std::span<const std::string> counters,
+                                                          SteadyTime until) {
   Bson names;
   for (std::size_t i = 0; i < counters.size(); ++i)
     names.add(std::to_string(i).c_str(), std::string_view(counters[i]));
@@ -428,20 +535,12 @@ Result<std::map<std::string, Record>> MongodbStore::read_counters(
       .add("singleBatch", true);
   const Result<Bson> reply = servers_->run(std::move(command), Kind::kReadMany, until, "read");
   if (!reply) return std::unexpected(reply.error());
-  std::map<std::string, Record> found;
+  Records found;
   reply->view().document("cursor", [&](const View& cursor) {
     cursor.each("firstBatch", [&](const View& document) {
       found.insert_or_assign(std::string(document.bytes("_id").value_or("")), record_of(document));
     });
   });
-  // What a majority has may be behind what it acknowledged, on a new primary: this read is not.
-  for (const std::string& counter : counters) {
-    if (found.contains(counter)) continue;
-    const Result<bool> there = read(kCounters, counter, until, [&](const View& document) {
-      found.insert_or_assign(counter, record_of(document));
-    });
-    if (!there) return std::unexpected(there.error());
-  }
   return found;
 }
 
@@ -449,7 +548,7 @@ Result<std::map<std::string, Record>> MongodbStore::read_counters(
 Result<void> MongodbStore::make_some(std::span<const NewCounter> counters, SteadyTime until) {
   Bson documents;
   for (std::size_t i = 0; i < counters.size(); ++i) {
-    const auto& [name, bounds] = counters[i];
+    const auto& [name, bounds, adopted] = counters[i];
     documents.add(std::to_string(i).c_str(), Bson()
                                                  .add("_id", std::string_view(name))
                                                  .add("first", bounds.first)
@@ -472,6 +571,8 @@ Result<void> MongodbStore::make_some(std::span<const NewCounter> counters, Stead
     const auto at = found->find(counters[i].name);
     if (at == found->end())
       return damaged("counter " + shown(counters[i].name) + " went away while it was made");
+    if (at->second.adopted)
+      return std::unexpected(other_place(counters[i].name, at->second.adopted->record, {}));
     const Result<CounterState> state = checked(at->second, counters[i].name);
     if (!state) return std::unexpected(state.error());
     if (state->bounds != counters[i].bounds)
@@ -483,22 +584,176 @@ Result<void> MongodbStore::make_some(std::span<const NewCounter> counters, Stead
 Result<void> MongodbStore::create(std::span<const NewCounter> counters) {
   const Result<SteadyTime> until = enter();
   if (!until) return std::unexpected(until.error());
-  if (Result<void> ok = check_new_counters(counters); !ok) return ok;
+  if (Result<void> ok = check_new_counters(counters, true); !ok) return ok;
   constexpr std::size_t kAtOnce = 5000;  // 6 MB at most, of the 16 that a message may have
   bool some = false;
-  for (; !counters.empty(); counters = counters.subspan(std::min(kAtOnce, counters.size()))) {
-    Result<void> made = make_some(counters.first(std::min(kAtOnce, counters.size())), *until);
+  while (!counters.empty()) {
+    const bool adopt = counters.front().adopted.has_value();
+    const auto other = std::ranges::find_if(
+        counters, [&](const NewCounter& each) { return each.adopted.has_value() != adopt; });
+    const auto alike = static_cast<std::size_t>(other - counters.begin());
+    const auto batch = counters.first(std::min(kAtOnce, alike));
+    Result<void> made = adopt ? adopt_some(batch, *until) : make_some(batch, *until);
     if (!made && some) return std::unexpected(after_a_write(made.error()));
     if (!made) return made;
     some = true;
+    counters = counters.subspan(batch.size());
   }
   return {};
+}
+
+// The documents first, their records in idmint.counters last: where there is a record there was a
+// document, and none is made again. REQUIRES: few enough for one message.
+Result<void> MongodbStore::adopt_some(std::span<const NewCounter> counters, SteadyTime until) {
+  std::vector<std::string> names;
+  std::map<std::string, Bson> missing;  // by collection
+  std::map<std::string, int> count;
+  Records wanted;
+  for (const NewCounter& counter : counters) names.push_back(counter.name);
+  Result<Records> there = find_counters(names, until);
+  if (!there) return std::unexpected(there.error());
+  for (const NewCounter& counter : counters) {
+    if (counter.bounds.stride != 1)
+      return std::unexpected(Error{Code::kInvalidArgument,
+                                   "cannot adopt " + place_of(*counter.adopted) + " in steps of " +
+                                       std::to_string(counter.bounds.stride) +
+                                       ": the others that use it count by one"});
+    if (there->contains(counter.name)) continue;
+    Adopted adopted{counter.name, *counter.adopted, counter.bounds};
+    const std::string& collection = adopted.record.collection;
+    missing[collection].add(std::to_string(count[collection]++).c_str(), new_document(adopted));
+    wanted[counter.name] = {.adopted = std::make_shared<const Adopted>(std::move(adopted))};
+  }
+  for (const auto& [collection, documents] : missing) {
+    const auto made =
+        insert_new(collection, documents, count[collection], until, "make counters in");
+    if (!made) return std::unexpected(made.error());
+  }
+  // Every document that is to be adopted, made now or by others, is one to go on with.
+  if (Result<void> read = read_adopted_of(wanted, until); !read)
+    return std::unexpected(after_a_write(std::move(read.error())));
+  Bson records;
+  std::int64_t new_records = 0;
+  for (const auto& [name, record] : wanted) {
+    const CounterBounds& bounds = record.adopted->bounds;
+    const Reading& reading = record.reading;
+    std::string why = record.gone ? "it could not be made" : reading.wrong;
+    const std::string& max = record.adopted->record.max;
+    if (why.empty() && !max.empty() && reading.max != bounds.last)
+      why = max + " is " + std::to_string(reading.max) + ", and the last value is to be " +
+            std::to_string(bounds.last);
+    if (why.empty() && reading.state.closed) why = "a sequence that was adopted from it is retired";
+    if (why.empty() && reading.state.bounds.last != bounds.last)
+      why = beyond_a_double(*record.adopted, bounds.last).message;
+    if (!why.empty())
+      return std::unexpected(Error{Code::kFailedPrecondition,
+                                   where_ + ": cannot adopt " + place_of(record.adopted->record) +
+                                       ": " + why + "; it was left as it is"});
+    records.add(std::to_string(new_records++).c_str(), record_for(*record.adopted));
+  }
+  if (new_records > 0) {
+    const auto made = insert_new(kCounters, records, new_records, until, "make counters in");
+    if (!made) return std::unexpected(after_a_write(made.error()));
+    there = read_counters(names, until);
+  } else if (Result<void> read = read_adopted_of(*there, until); !read) {
+    return read;
+  }
+  if (!there) return std::unexpected(after_a_write(there.error()));
+  for (const NewCounter& counter : counters) {
+    const auto at = there->find(counter.name);
+    if (at == there->end())
+      return damaged("counter " + shown(counter.name) + " went away while it was made");
+    const Record& record = at->second;
+    AdoptedRecord place = *counter.adopted;
+    place.validator = false;
+    if (!record.adopted || record.adopted->record != place) {
+      std::optional<AdoptedRecord> found;
+      if (record.adopted) found = record.adopted->record;
+      return std::unexpected(other_place(counter.name, found, place));
+    }
+    if (const auto state = checked(record, counter.name); !state)
+      return std::unexpected(state.error());
+    if (record.adopted->bounds != counter.bounds)
+      return std::unexpected(other_bounds({counter.name, record.adopted->bounds}, counter.bounds));
+  }
+  if (counters.front().adopted->validator) return guard(*counters.front().adopted, until);
+  return {};
+}
+
+// Puts a validator on the collection, unless it has another's.
+Result<void> MongodbStore::guard(const AdoptedRecord& record, SteadyTime until) {
+  const Bson validator = validator_for(record);
+  Bson command;
+  command.add("listCollections", 1)
+      .add("filter", Bson().add("name", std::string_view(record.collection)));
+  Result<Bson> reply = servers_->run(std::move(command), Kind::kOther, until, "look at");
+  if (!reply) return std::unexpected(after_a_write(reply.error()));
+  bool has_one = false;
+  bool same = false;
+  reply->view().document("cursor", [&](const View& cursor) {
+    cursor.each("firstBatch", [&](const View& collection) {
+      collection.document("options", [&](const View& options) {
+        options.document("validator", [&](const View& there) {
+          has_one = !there.empty();
+          same = there == validator.view();
+        });
+      });
+    });
+  });
+  if (same) return {};
+  if (has_one)
+    return std::unexpected(Error{
+        Code::kFailedPrecondition,
+        where_ + ": the collection " + record.collection +
+            " has a validator already, which was left as it is: add to it that " + record.field +
+            " may not pass " + record.max + ", and leave out the wish for a validator"});
+  command = Bson();
+  command.add("collMod", std::string_view(record.collection))
+      .add("validator", validator)
+      .add("validationLevel", "strict")
+      .add("validationAction", "error")
+      .add("writeConcern", Bson().add("w", "majority"));
+  reply = servers_->run(std::move(command), Kind::kOther, until, "put a validator into");
+  if (!reply) return std::unexpected(after_a_write(reply.error()));
+  return {};
+}
+
+std::shared_ptr<const Adopted> MongodbStore::known(std::string_view counter) {
+  const std::lock_guard lock(adopted_mutex_);
+  const auto at = adopted_.find(counter);
+  return at != adopted_.end() ? at->second : nullptr;
+}
+
+// As advance(), of a counter whose document is known().
+Result<Range> MongodbStore::advance_adopted(std::string_view counter, std::int64_t count, Take take,
+                                            SteadyTime until) {
+  const std::int64_t least = take == Take::kAll ? count : 1;
+  // Another round only if somebody extended it, or raised its MAX, between the two commands.
+  for (;;) {
+    const std::shared_ptr<const Adopted> adopted = known(counter);
+    Record record{.adopted = adopted};
+    const Result<bool> moved =
+        change(adopted->record.collection, document_with(*adopted, least),
+               take_up_to(*adopted, count), until, "take values from",
+               [&](const View& before) { record = filled(std::move(record), before); });
+    if (!moved) return std::unexpected(moved.error());
+    if (*moved) {
+      const Result<CounterState> before = checked(record, counter);
+      if (!before) return std::unexpected(before.error());
+      return Range{before->next, 1, std::min(count, before->left())};
+    }
+    const Result<CounterState> state = read_counter(counter, until);
+    if (!state) return std::unexpected(state.error());
+    if (state->closed || state->left() < least)
+      return std::unexpected(refused_advance(*state, count));
+  }
 }
 
 Result<Range> MongodbStore::advance(std::string_view counter, std::int64_t count, Take take) {
   const Result<SteadyTime> until = enter();
   if (!until) return std::unexpected(until.error());
   if (Result<void> ok = check_count(counter, count); !ok) return std::unexpected(ok.error());
+  if (known(counter)) return advance_adopted(counter, count, take, *until);
   const std::int64_t least = take == Take::kAll ? count : 1;
   const Bson update =
       next_becomes(R"({"$add":["$next",{"$min":[)" + in_strides(count) + "," + kWhole + "]}]}");
@@ -518,6 +773,7 @@ Result<Range> MongodbStore::advance(std::string_view counter, std::int64_t count
     }
     const Result<CounterState> state = read_counter(counter, *until);
     if (!state) return std::unexpected(state.error());
+    if (known(counter)) return advance_adopted(counter, count, take, *until);
     if (state->closed || state->left() < least)
       return std::unexpected(refused_advance(*state, count));
   }
@@ -525,11 +781,9 @@ Result<Range> MongodbStore::advance(std::string_view counter, std::int64_t count
 
 // One update for each counter that is whole and meets the condition, all of them sent together;
 // then they are read, and what was made meanwhile is changed too. What is not there is told last.
-Result<std::vector<CounterState>> MongodbStore::change_each(std::span<const std::string> counters,
-                                                            const std::string& condition,
-                                                            const Bson& update,
-                                                            std::string_view doing,
-                                                            const Done& done) {
+Result<std::vector<CounterState>> MongodbStore::change_each(
+    std::span<const std::string> counters, const std::string& condition, const Bson& update,
+    std::string_view doing, const Done& done, const UpdateOfAdopted& adopted) {
   const Result<SteadyTime> until = enter();
   if (!until) return std::unexpected(until.error());
   if (Result<void> ok = check_counters(counters.size()); !ok) return std::unexpected(ok.error());
@@ -539,30 +793,45 @@ Result<std::vector<CounterState>> MongodbStore::change_each(std::span<const std:
   bool some = false;
   while (!counters.empty()) {
     const auto batch = counters.first(std::min(kAtOnce, counters.size()));
-    Bson updates;
-    for (std::size_t i = 0; i < batch.size(); ++i) {
-      Bson one;
-      one.add("q", counter_where(batch[i], condition)).add_array("u", update);
-      updates.add(std::to_string(i).c_str(), one);
+    std::map<std::string, Bson> updates;  // by collection
+    std::map<std::string, int> sizes;
+    const auto add = [&](const std::string& collection, const Bson& query, const Bson& what) {
+      updates[collection].add(std::to_string(sizes[collection]++).c_str(),
+                              Bson().add("q", query).add_array("u", what));
+    };
+    for (const std::string& counter : batch) {
+      // One that is not known yet is known when it was read, and changed then.
+      const std::shared_ptr<const Adopted> place = known(counter);
+      if (!place) {
+        add(kCounters, counter_where(counter, condition), update);
+        continue;
+      }
+      if (adopted.record)
+        add(kCounters, std::move(Bson().add("_id", std::string_view(counter))), update);
+      add(place->record.collection, whole_document(*place), adopted.document(*place));
     }
-    Bson command;
-    command.add("update", kCounters).add_array("updates", updates).add("ordered", false);
-    const Result<Bson> reply = servers_->run(std::move(command), Kind::kWrite, *until, doing);
-    if (!reply) return std::unexpected(some ? after_a_write(reply.error()) : reply.error());
-    some = true;
+    for (const auto& [collection, all] : updates) {
+      Bson command;
+      command.add("update", std::string_view(collection))
+          .add_array("updates", all)
+          .add("ordered", false);
+      const Result<Bson> reply = servers_->run(std::move(command), Kind::kWrite, *until, doing);
+      if (!reply) return std::unexpected(some ? after_a_write(reply.error()) : reply.error());
+      some = true;
+    }
     const auto found = read_counters(batch, *until);
     if (!found) return std::unexpected(after_a_write(found.error()));
     bool again = false;
     std::vector<CounterState> now;
     for (const std::string& counter : batch) {
       const auto at = found->find(counter);
-      if (at == found->end()) {
+      if (at == found->end() || at->second.gone) {
         failure = no_counter(counter, url_);
         continue;
       }
       Result<CounterState> state = checked(at->second, counter);
       if (!state) return std::unexpected(std::move(state).error());
-      const Result<bool> as_wanted = done(*state);
+      const Result<bool> as_wanted = done(at->second);
       if (!as_wanted) failure = as_wanted.error();
       again = again || (as_wanted && !*as_wanted);
       now.push_back(*std::move(state));
@@ -582,10 +851,12 @@ Result<std::vector<std::int64_t>> MongodbStore::raise(std::span<const std::strin
   const std::string up = R"({"$add":[)" + from_first + R"(,{"$subtract":["$stride",1]}]})";
   const Bson update = next_becomes(R"({"$max":["$next",{"$add":["$first",{"$subtract":[)" + up +
                                    R"(,{"$mod":[)" + up + R"(,"$stride"]}]}]}]})");
-  const auto states =
-      change_each(counters, "", update, "raise a counter in", [&](const CounterState& state) {
-        return Result<bool>(state.next >= state.bounds.at_or_above(floor));
-      });
+  const auto states = change_each(
+      counters, "", update, "raise a counter in",
+      [&](const Record& record) {
+        return Result<bool>(record.state.next >= record.state.bounds.at_or_above(floor));
+      },
+      {.document = [&](const Adopted& adopted) { return raise_to(adopted, floor); }});
   if (!states) return std::unexpected(states.error());
   std::vector<std::int64_t> next;
   for (const CounterState& state : *states) next.push_back(state.next);
@@ -598,12 +869,18 @@ Result<std::vector<CounterBounds>> MongodbStore::extend(std::span<const std::str
                                 number(kLargestValue) + R"(,{"$subtract":["$stride",1]}]}]})";
   const Bson update(R"([{"$set":{"last":{"$toLong":{"$max":["$last",)" + number(last) + "]}}}}]");
   const auto states = change_each(
-      counters, it_can_be, update, "extend a counter in", [&](const CounterState& state) {
+      counters, it_can_be, update, "extend a counter in",
+      [&](const Record& record) {
+        const CounterState& state = record.state;
         const std::int64_t stride = state.bounds.stride;
         if (last > largest_last(stride))
           return Result<bool>(std::unexpected(too_large_an_end(state.name, last, stride)));
+        if (record.reading.is_double && last > kLargestInDouble)
+          return Result<bool>(std::unexpected(beyond_a_double(*record.adopted, last)));
         return Result<bool>(state.bounds.last >= last);
-      });
+      },
+      {.document = [&](const Adopted& adopted) { return extend_to(adopted, last); },
+       .record = last <= kLargestValue});
   if (!states) return std::unexpected(states.error());
   std::vector<CounterBounds> bounds;
   for (const CounterState& state : *states) bounds.push_back(state.bounds);
@@ -622,22 +899,23 @@ Result<std::vector<CounterState>> MongodbStore::list(std::string_view prefix) {
   // A prefix may end within a character.
   std::string_view from = prefix;
   while (!Bson::is_utf8(from)) from.remove_suffix(1);
-  std::vector<CounterState> found;
-  std::optional<Error> error;
+  Records found;
   const Result<void> read = read_all(kCounters, from, *until, [&](const View& document) {
     const auto name = document.bytes("_id");
     if (!name) return true;
-    if (name->starts_with(prefix)) {
-      Result<CounterState> state = checked(record_of(document), *name);
-      if (!state) error = state.error();
-      if (state) found.push_back(*std::move(state));
-    }
+    if (name->starts_with(prefix)) found.insert_or_assign(std::string(*name), record_of(document));
     return name->starts_with(from) || !Bson::is_utf8(*name);
   });
   if (!read) return std::unexpected(read.error());
-  if (error) return std::unexpected(*error);
-  std::ranges::sort(found, {}, &CounterState::name);
-  return found;
+  if (Result<void> filled = read_adopted_of(found, *until); !filled)
+    return std::unexpected(std::move(filled.error()));
+  std::vector<CounterState> states;
+  for (const auto& [name, record] : found) {
+    Result<CounterState> state = checked(record, name);
+    if (!state) return std::unexpected(std::move(state.error()));
+    states.push_back(*std::move(state));
+  }
+  return states;
 }
 
 const char* const kClose = R"([{"$set":{"closed":true}}])";
@@ -645,7 +923,8 @@ const char* const kClose = R"([{"$set":{"closed":true}}])";
 Result<void> MongodbStore::close(std::span<const std::string> counters) {
   const auto states =
       change_each(counters, "", Bson(kClose), "close a counter in",
-                  [](const CounterState& state) { return Result<bool>(state.closed); });
+                  [](const Record& record) { return Result<bool>(record.state.closed); },
+                  {.document = [](const Adopted&) { return close_document(); }});
   if (!states) return std::unexpected(states.error());
   return {};
 }

@@ -1,0 +1,477 @@
+// Documents that other programs made, adopted as they are.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "idmint/sequence.h"
+#include "idmint/store.h"
+#include "tests/servers/mongo.h"
+
+namespace idmint {
+namespace {
+
+using servers::mongo_command;
+using servers::mongo_set;
+using std::chrono::seconds;
+using testing::AllOf;
+using testing::HasSubstr;
+
+Code code_of(const auto& result) { return result ? Code{0} : result.error().code; }
+std::string why(const auto& result) { return result ? "" : result.error().message; }
+
+constexpr std::int64_t kTwoTo53 = std::int64_t{1} << 53;
+
+const AdoptedRecord kCounter{.collection = "counters", .id = "one", .field = "COUNT"};
+const AdoptedRecord kBounded{
+    .collection = "counters", .id = "one", .field = "COUNT", .max = "MAX_VALUE"};
+
+class Adopted : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { static_cast<void>(mongo_set()); }
+
+  void SetUp() override {
+    auto opened = open_store(mongo_set().url(database_), {.deadline = seconds{30}});
+    ASSERT_TRUE(opened) << why(opened);
+    store_ = *std::move(opened);
+  }
+
+  CounterStore& counters() { return *store_->counters(); }
+  Result<void> adopt(const AdoptedRecord& record, const CounterBounds& bounds,
+                     const std::string& name = "c") {
+    const NewCounter one{name, bounds, record};
+    return counters().create(std::span(&one, 1));
+  }
+  Result<Range> take(std::int64_t count, Take how = Take::kAll) {
+    return counters().advance("c", count, how);
+  }
+
+  std::string ask(const std::string& json) {
+    return mongo_command(mongo_set().url(""), database_, json);
+  }
+  // Puts `document`, without its _id, in the place of the one that is adopted.
+  void put(const std::string& document) {
+    ASSERT_THAT(ask(R"({"update":"counters","updates":[{"q":{"_id":"one"},"u":)" + document +
+                    R"(,"upsert":true}],"writeConcern":{"w":"majority"}})"),
+                HasSubstr(R"("ok" : 1.0)"));
+  }
+  void remove() {
+    ASSERT_THAT(ask(R"({"delete":"counters","deletes":[{"q":{},"limit":0}],)"
+                    R"("writeConcern":{"w":"majority"}})"),
+                HasSubstr(R"("n" : 1)"));
+  }
+  std::string documents(const std::string& collection = "counters") {
+    const std::string reply = ask(R"({"find":")" + collection + R"(","sort":{"_id":1}})");
+    const std::size_t from = reply.find("\"firstBatch\" : ");
+    return reply.substr(from, reply.rfind(", \"id\"") - from);
+  }
+  bool is(const std::string& type) {
+    return ask(R"({"count":"counters","query":{"$jsonSchema":{"required":["COUNT"],)"
+               R"("properties":{"COUNT":{"bsonType":")" +
+               type + "\"}}}}}")
+        .contains(R"("n" : 1)");
+  }
+
+  fakes::TempFolder folder_;
+  // Of the folder's name, which nobody else has.
+  std::string database_ = std::filesystem::path(folder_.path("x")).parent_path().filename();
+  std::unique_ptr<Store> store_;
+};
+
+TEST_F(Adopted, WhatIsMissingIsMadeAsTheClassicScriptsDo) {
+  ASSERT_TRUE(adopt(kBounded, {1000, 1999}));
+  EXPECT_THAT(documents(),
+              HasSubstr(R"([ { "_id" : "one", "COUNT" : 1000, "MAX_VALUE" : 1999, "NOTES" : )"
+                        R"("Increment COUNT using findAndModify to ensure that the COUNT field )"
+                        R"(will be incremented atomically with the fetch of this document" } ])"));
+  EXPECT_TRUE(is("long"));
+  EXPECT_THAT(
+      documents("idmint.counters"),
+      HasSubstr(R"([ { "_id" : "c", "first" : 1000, "last" : 1999, "stride" : 1, "adopted" : )"
+                R"({ "collection" : "counters", "id" : "one", "field" : "COUNT", )"
+                R"("holds_last" : false, "max" : "MAX_VALUE" } } ])"));
+  EXPECT_EQ(take(5), (Range{1000, 1, 5}));
+  ASSERT_TRUE(adopt(kBounded, {1000, 1999})) << "again is fine";
+  EXPECT_EQ(take(1), (Range{1005, 1, 1}));
+  EXPECT_THAT(documents(), HasSubstr(R"("COUNT" : 1006,)"));
+
+  const AdoptedRecord ids{.collection = "ids", .id = "orders", .field = "index"};
+  ASSERT_TRUE(adopt(ids, {1000, kLargestValue}, "ids"));
+  EXPECT_THAT(documents("ids"), HasSubstr(R"([ { "_id" : "orders", "index" : 1000 } ])"));
+}
+
+TEST_F(Adopted, AValueThatIsThereIsGoneOnWith) {
+  put(R"({"COUNT":41,"MAX_VALUE":99,"colour":"red"})");
+  ASSERT_TRUE(adopt(kBounded, {0, 99}));
+  EXPECT_THAT(documents(), HasSubstr(R"("COUNT" : 41, "MAX_VALUE" : 99, "colour" : "red" })"));
+  EXPECT_EQ(take(2), (Range{41, 1, 2}));
+  // The classic programs, in between.
+  ASSERT_THAT(ask(R"({"findAndModify":"counters","query":{"_id":"one"},)"
+                  R"("update":{"$inc":{"COUNT":10}}})"),
+              HasSubstr(R"("COUNT" : 43)"));
+  EXPECT_EQ(take(2), (Range{53, 1, 2}));
+  EXPECT_THAT(documents(), HasSubstr(R"("COUNT" : 55, "MAX_VALUE" : 99, "colour" : "red" })"));
+  EXPECT_EQ(counters().peek("c"), (CounterState{"c", {0, 99}, 55, false}));
+}
+
+TEST_F(Adopted, NothingPastTheLastValueIsTaken) {
+  ASSERT_TRUE(adopt(kBounded, {0, 99}));
+  EXPECT_EQ(take(90), (Range{0, 1, 90}));
+  EXPECT_EQ(code_of(take(11)), Code::kOutOfRange);
+  EXPECT_EQ(take(1000, Take::kTail), (Range{90, 1, 10}));
+  EXPECT_EQ(code_of(take(1, Take::kTail)), Code::kOutOfRange);
+  EXPECT_THAT(documents(), HasSubstr(R"("COUNT" : 100,)"));
+  // The classic programs look at MAX_VALUE afterwards.
+  put(R"({"$inc":{"COUNT":100}})");
+  EXPECT_EQ(code_of(take(1, Take::kTail)), Code::kOutOfRange);
+  EXPECT_EQ(counters().peek("c"), (CounterState{"c", {0, 99}, 100, false}));
+  EXPECT_EQ(counters().raise("c", 50), 100);
+  EXPECT_THAT(documents(), HasSubstr(R"("COUNT" : 200,)"));
+}
+
+// Each advance is one command, which looks at the bounds itself.
+TEST_F(Adopted, TheBoundsAreThoseOfTheInstant) {
+  ASSERT_TRUE(adopt(kBounded, {0, 99}));
+  EXPECT_EQ(take(1), (Range{0, 1, 1}));
+  put(R"({"$set":{"MAX_VALUE":9}})");
+  EXPECT_EQ(take(50, Take::kTail), (Range{1, 1, 9})) << "lowered by hand";
+  put(R"({"$set":{"MAX_VALUE":1000}})");
+  EXPECT_EQ(take(500, Take::kTail), (Range{10, 1, 90})) << "the definition's end holds as well";
+
+  // Another process extends it: read again where this one would refuse.
+  const auto other = open_store(mongo_set().url(database_), {.deadline = seconds{30}});
+  ASSERT_TRUE(other) << why(other);
+  EXPECT_EQ((*other)->counters()->extend("c", 2000), (CounterBounds{0, 2000}));
+  EXPECT_EQ(take(500), (Range{100, 1, 500}));
+  EXPECT_THAT(documents(), HasSubstr(R"("MAX_VALUE" : 2000,)"));
+  EXPECT_THAT(documents("idmint.counters"), HasSubstr(R"("last" : 2000,)"));
+  EXPECT_EQ(counters().extend("c", 500), (CounterBounds{0, 2000}));
+}
+
+TEST_F(Adopted, TheTypeStays) {
+  for (const auto& [type, value] :
+       {std::pair{"int", R"({"$numberInt":"5"})"}, std::pair{"long", R"({"$numberLong":"5"})"},
+        std::pair{"double", R"({"$numberDouble":"5"})"}}) {
+    const std::string name = type;
+    put(R"({"COUNT":)" + std::string(value) + "}");
+    ASSERT_TRUE(adopt(kCounter, {0, 1'000'000}, name)) << type;
+    EXPECT_EQ(counters().advance(name, 7, Take::kAll), (Range{5, 1, 7})) << type;
+    EXPECT_TRUE(is(name)) << documents();
+    EXPECT_EQ(counters().raise(name, 100), 100);
+    EXPECT_TRUE(is(name)) << documents();
+    EXPECT_EQ(counters().extend(name, 2'000'000), (CounterBounds{0, 2'000'000}));
+    EXPECT_TRUE(is(name)) << documents();
+    EXPECT_EQ(counters().advance(name, kLargestValue, Take::kTail), (Range{100, 1, 1'999'901}));
+    EXPECT_TRUE(is(name)) << documents();
+  }
+}
+
+// As $inc does; the classic scripts begin with small integers, and 12 digits need more.
+TEST_F(Adopted, AnInt32ThatIsFullGoesOnAsAnInt64) {
+  put(R"({"COUNT":{"$numberInt":"2147483640"}})");
+  ASSERT_TRUE(adopt(kCounter, {0, kTwoTo53}));
+  EXPECT_EQ(take(7), (Range{2147483640, 1, 7}));
+  EXPECT_TRUE(is("int"));
+  EXPECT_EQ(take(7), (Range{2147483647, 1, 7}));
+  EXPECT_TRUE(is("long"));
+  EXPECT_EQ(take(1), (Range{2147483654, 1, 1}));
+}
+
+TEST_F(Adopted, ADoubleEndsWhereItStopsCounting) {
+  put(R"({"COUNT":{"$numberDouble":"9007199254740985"}})");
+  const auto refused = adopt(kCounter, {0, kLargestValue});
+  EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
+  EXPECT_THAT(why(refused), HasSubstr("counts by one up to 9007199254740990"));
+  ASSERT_TRUE(adopt(kCounter, {0, kTwoTo53 - 2}));
+  EXPECT_EQ(take(3), (Range{9007199254740985, 1, 3}));
+  EXPECT_EQ(take(100, Take::kTail), (Range{9007199254740988, 1, 3}));
+  EXPECT_EQ(code_of(take(1)), Code::kOutOfRange);
+  EXPECT_TRUE(is("double"));
+  EXPECT_EQ(code_of(counters().extend("c", kTwoTo53)), Code::kInvalidArgument);
+  // A long that another program's $inc made a double.
+  remove();
+  ASSERT_TRUE(adopt(kCounter, {0, kLargestValue}, "d"));
+  put(R"({"COUNT":{"$numberDouble":"9007199254740985"}})");
+  EXPECT_EQ(counters().advance("d", kLargestValue, Take::kTail), (Range{9007199254740985, 1, 6}));
+}
+
+TEST_F(Adopted, TheLargestValueOfAnInt64IsReached) {
+  put(R"({"COUNT":{"$numberLong":"9223372036854775800"}})");
+  ASSERT_TRUE(adopt(kCounter, {0, kLargestValue}));
+  EXPECT_EQ(take(kLargestValue, Take::kTail), (Range{9223372036854775800, 1, 7}));
+  EXPECT_EQ(code_of(take(1, Take::kTail)), Code::kOutOfRange);
+  EXPECT_THAT(documents(), HasSubstr("9223372036854775807"));
+}
+
+struct Bad {
+  const char* document;
+  const char* says;
+};
+constexpr std::array kBad = {
+    Bad{R"({"COUNT":"41","MAX_VALUE":99})", "COUNT is a string"},
+    Bad{R"({"COUNT":4.5,"MAX_VALUE":99})", "COUNT is not a whole number"},
+    Bad{R"({"COUNT":{"$numberDouble":"9007199254740992"},"MAX_VALUE":99})", "2^53"},
+    Bad{R"({"COUNT":{"$numberDouble":"1e300"},"MAX_VALUE":99})", "2^53"},
+    Bad{R"({"COUNT":{"$numberDouble":"NaN"},"MAX_VALUE":99})", "COUNT is not a whole number"},
+    Bad{R"({"COUNT":{"$numberDouble":"-Infinity"},"MAX_VALUE":99})", "2^53"},
+    Bad{R"({"COUNT":{"$numberDecimal":"41"},"MAX_VALUE":99})", "COUNT is a decimal"},
+    Bad{R"({"COUNT":null,"MAX_VALUE":99})", "COUNT is null"},
+    Bad{R"({"COUNT":[41],"MAX_VALUE":99})", "COUNT is not a number"},
+    Bad{R"({"count":41,"MAX_VALUE":99})", "COUNT is missing"},
+    Bad{R"({"COUNT":9,"MAX_VALUE":99})", "COUNT is 9, below the first value, which is 10"},
+    Bad{R"({"COUNT":41})", "MAX_VALUE is missing"},
+    Bad{R"({"COUNT":41,"MAX_VALUE":"99"})", "MAX_VALUE is a string"},
+    Bad{R"({"COUNT":41,"MAX_VALUE":99.5})", "MAX_VALUE is not a whole number"},
+    Bad{R"({"COUNT":41,"MAX_VALUE":{"$numberDouble":"1e18"}})", "2^53"},
+    Bad{R"({"COUNT":41,"MAX_VALUE":7})", "MAX_VALUE is 7, below the first value"},
+};
+
+TEST_F(Adopted, WhatCannotBeCountedInIsRefusedAndLeftAsItIs) {
+  for (const Bad& bad : kBad) {
+    put(bad.document);
+    const std::string before = documents();
+    const auto refused = adopt(kBounded, {10, 99});
+    EXPECT_EQ(code_of(refused), Code::kFailedPrecondition) << bad.document;
+    EXPECT_THAT(why(refused), AllOf(HasSubstr(bad.says), HasSubstr("\"one\" in counters"),
+                                    HasSubstr("127.0.0.1:"), HasSubstr("it was left as it is")));
+    EXPECT_EQ(documents(), before);
+  }
+  EXPECT_THAT(documents("idmint.counters"), HasSubstr("[  ]"));
+  // Another block's, or another program's end.
+  put(R"({"COUNT":41,"MAX_VALUE":98})");
+  EXPECT_EQ(code_of(adopt(kBounded, {10, 99})), Code::kFailedPrecondition);
+  put(R"({"COUNT":41,"MAX_VALUE":100})");
+  EXPECT_EQ(code_of(adopt(kBounded, {10, 99})), Code::kFailedPrecondition);
+}
+
+TEST_F(Adopted, WhatBecomesUncountableIsDamagedAndNotMended) {
+  put(R"({"COUNT":41,"MAX_VALUE":99})");
+  ASSERT_TRUE(adopt(kBounded, {10, 99}));
+  for (const Bad& bad : kBad) {
+    put(bad.document);
+    const std::string before = documents();
+    for (const auto& result :
+         {code_of(take(1)), code_of(take(1, Take::kTail)), code_of(counters().raise("c", 50)),
+          code_of(counters().extend("c", 200)), code_of(counters().close("c")),
+          code_of(counters().peek("c")), code_of(counters().list("c")),
+          code_of(adopt(kBounded, {10, 99}))})
+      EXPECT_EQ(result, Code::kDataLoss) << bad.document;
+    EXPECT_THAT(why(take(1)), HasSubstr(bad.says));
+    EXPECT_EQ(documents(), before);
+    // The end that the failed extend() left, which is its record's.
+    ASSERT_THAT(ask(R"({"update":"idmint.counters","updates":[{"q":{},"u":{"$set":{"last":)"
+                    R"({"$numberLong":"99"}}}}]})"),
+                HasSubstr(R"("ok" : 1.0)"));
+  }
+}
+
+TEST_F(Adopted, ADocumentThatIsDeletedUnderWayIsNotMadeAgain) {
+  const Definition definition{.name = "c", .first = 0, .adopted = kCounter};
+  ASSERT_TRUE(create_sequence(*store_, definition));
+  const auto sequence = open_sequence(*store_, "c");
+  ASSERT_TRUE(sequence) << why(sequence);
+  std::int64_t value = 0;
+  ASSERT_TRUE((*sequence)->next(std::span(&value, 1)));
+  remove();
+  const auto lost = (*sequence)->next(std::span(&value, 1));
+  EXPECT_EQ(code_of(lost), Code::kDataLoss);
+  EXPECT_THAT(why(lost), HasSubstr("is gone"));
+  EXPECT_EQ(code_of(take(1)), Code::kDataLoss);
+  EXPECT_EQ(code_of(adopt(kCounter, {0, kLargestValue})), Code::kDataLoss);
+  EXPECT_EQ(code_of(create_sequence(*store_, definition)), Code::kDataLoss);
+  EXPECT_EQ(code_of(open_sequence(*store_, "c")), Code::kDataLoss);
+  const auto status = sequence_status(*store_, "c");
+  ASSERT_TRUE(status && status->error);
+  EXPECT_EQ(status->error->code, Code::kDataLoss);
+  EXPECT_EQ(code_of(raise_sequence(*store_, "c", 10)), Code::kDataLoss);
+  EXPECT_THAT(documents(), HasSubstr("[  ]"));
+  EXPECT_TRUE(retire_sequence(*store_, "c"));
+  EXPECT_THAT(documents(), HasSubstr("[  ]"));
+}
+
+TEST_F(Adopted, OneThatHoldsTheLastValueGivesTheNext) {
+  const AdoptedRecord seq{
+      .collection = "counters", .id = "one", .field = "seq", .holds_last = true, .max = "max"};
+  EXPECT_EQ(code_of(create_sequence(*store_, {.name = "c", .first = 0, .adopted = seq})),
+            Code::kInvalidArgument);
+  ASSERT_TRUE(adopt(seq, {1, 20}));
+  EXPECT_THAT(documents(), HasSubstr(R"({ "_id" : "one", "seq" : 0, "max" : 20 })"));
+  EXPECT_EQ(take(2), (Range{1, 1, 2}));
+  ASSERT_THAT(ask(R"({"findAndModify":"counters","query":{"_id":"one"},)"
+                  R"("update":{"$inc":{"seq":1}},"new":true})"),
+              HasSubstr(R"("seq" : 3,)"));
+  EXPECT_EQ(take(1), (Range{4, 1, 1}));
+  EXPECT_EQ(counters().raise("c", 10), 10);
+  EXPECT_EQ(counters().peek("c"), (CounterState{"c", {1, 20}, 10, false}));
+  EXPECT_EQ(take(1), (Range{10, 1, 1}));
+  EXPECT_EQ(take(100, Take::kTail), (Range{11, 1, 10}));
+  EXPECT_EQ(code_of(take(1)), Code::kOutOfRange);
+  EXPECT_THAT(documents(), HasSubstr(R"("seq" : 20,)"));
+  EXPECT_EQ(counters().raise("c", 100), 21);
+  EXPECT_THAT(documents(), HasSubstr(R"("seq" : 20,)"));
+  EXPECT_EQ(counters().extend("c", kLargestValue), (CounterBounds{1, kLargestValue}));
+  EXPECT_EQ(take(1), (Range{21, 1, 1}));
+}
+
+TEST_F(Adopted, ClosedIsMarkedInTheDocument) {
+  ASSERT_TRUE(create_sequence(*store_, {.name = "c", .first = 0, .adopted = kCounter}));
+  const auto other = open_store(mongo_set().url(database_), {.deadline = seconds{30}});
+  ASSERT_TRUE(other) << why(other);
+  EXPECT_EQ((*other)->counters()->advance("c", 1, Take::kAll), (Range{0, 1, 1}));
+  ASSERT_TRUE(retire_sequence(*store_, "c"));
+  EXPECT_THAT(documents(), HasSubstr(R"("closed_by_idmint" : true)"));
+  EXPECT_EQ(code_of((*other)->counters()->advance("c", 1, Take::kAll)), Code::kFailedPrecondition);
+  EXPECT_THAT(documents(), HasSubstr(R"("COUNT" : 1,)"));
+  EXPECT_EQ(code_of(adopt(kCounter, {0, kLargestValue}, "d")), Code::kFailedPrecondition);
+}
+
+TEST_F(Adopted, AThousandAreMadeAndThenOneIsPickedAtRandom) {
+  const Definition definition{.name = "accounts",
+                              .strategy = Strategy::kStriped,
+                              .first = 0,
+                              .last = 999'999'999'999,
+                              .stripes = 1000,
+                              .adopted = AdoptedRecord{.collection = "uniqueIdentifierCounter",
+                                                       .id = "COUNTER DOCUMENT NUMBER {k}",
+                                                       .field = "COUNT",
+                                                       .max = "MAX_VALUE"}};
+  // Some are there, of every type.
+  ASSERT_THAT(ask(R"({"insert":"uniqueIdentifierCounter","documents":[)"
+                  R"({"_id":"COUNTER DOCUMENT NUMBER 0","COUNT":77,"MAX_VALUE":999999999},)"
+                  R"({"_id":"COUNTER DOCUMENT NUMBER 7","COUNT":{"$numberDouble":"7000000001"},)"
+                  R"("MAX_VALUE":{"$numberDouble":"7999999999"}}]})"),
+              HasSubstr(R"("n" : 2)"));
+  std::vector<std::int64_t> told;
+  ASSERT_TRUE(create_sequence(*store_, definition, system_entropy(),
+                              [&](std::int64_t done, std::int64_t) { told.push_back(done); }));
+  EXPECT_EQ(told.back(), 1000);
+  EXPECT_THAT(ask(R"({"count":"uniqueIdentifierCounter"})"), HasSubstr(R"("n" : 1000)"));
+  const auto all = counters().list("accounts/");
+  ASSERT_TRUE(all) << why(all);
+  ASSERT_EQ(all->size(), 1000U);
+  std::int64_t sum = 0;
+  for (const CounterState& each : *all) {
+    EXPECT_EQ(each.bounds.last - each.bounds.first, 999'999'999);
+    sum += each.next - each.bounds.first;
+  }
+  EXPECT_EQ(sum, 77 + 1);
+  ASSERT_TRUE(create_sequence(*store_, definition)) << "again changes nothing";
+  const auto sequence = open_sequence(*store_, "accounts");
+  ASSERT_TRUE(sequence) << why(sequence);
+  std::array<std::int64_t, 100> values{};
+  ASSERT_TRUE((*sequence)->next(values));
+  EXPECT_THAT(
+      documents("uniqueIdentifierCounter"),
+      HasSubstr(R"("COUNTER DOCUMENT NUMBER )" + std::to_string(values[0] / 1'000'000'000)));
+}
+
+TEST_F(Adopted, WithAllBlocksUsedUpItIsOutOfRange) {
+  AdoptedRecord each = kBounded;
+  each.id = "{k}";
+  const Definition definition{.name = "few",
+                              .strategy = Strategy::kStriped,
+                              .first = 0,
+                              .last = 39,
+                              .stripes = 4,
+                              .adopted = each};
+  ASSERT_TRUE(create_sequence(*store_, definition));
+  // One is past its end already.
+  ASSERT_THAT(ask(R"({"update":"counters","updates":[{"q":{"_id":"2"},"u":{"$inc":)"
+                  R"({"COUNT":100}}}]})"),
+              HasSubstr(R"("nModified" : 1)"));
+  const auto sequence = open_sequence(*store_, "few");
+  ASSERT_TRUE(sequence) << why(sequence);
+  std::array<std::int64_t, 30> values{};
+  ASSERT_TRUE((*sequence)->next(values));
+  std::ranges::sort(values);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    EXPECT_EQ(values[i], static_cast<std::int64_t>(i < 20 ? i : i + 10));
+  std::int64_t one = 0;
+  EXPECT_EQ(code_of((*sequence)->next(std::span(&one, 1))), Code::kOutOfRange);
+}
+
+TEST_F(Adopted, AValidatorGuardsTheEndAgainstEverybody) {
+  AdoptedRecord guarded = kBounded;
+  guarded.validator = true;
+  ASSERT_TRUE(adopt(guarded, {0, 99}));
+  ASSERT_TRUE(adopt(guarded, {0, 99})) << "again is fine";
+  EXPECT_EQ(take(95), (Range{0, 1, 95}));
+  const auto increment = [&](int by) {
+    return ask(R"({"findAndModify":"counters","query":{"_id":"one"},"update":{"$inc":{"COUNT":)" +
+               std::to_string(by) + "}}}");
+  };
+  EXPECT_THAT(increment(6), HasSubstr("failed validation"));
+  EXPECT_THAT(increment(2), HasSubstr(R"("COUNT" : 95)"));
+  EXPECT_EQ(take(100, Take::kTail), (Range{97, 1, 3})) << "the last values are to be had";
+  EXPECT_EQ(counters().extend("c", 199), (CounterBounds{0, 199}));
+  EXPECT_EQ(take(100), (Range{100, 1, 100}));
+
+  // Another's is left alone.
+  ASSERT_THAT(ask(R"({"collMod":"counters","validator":{"COUNT":{"$gte":0}}})"),
+              HasSubstr(R"("ok" : 1.0)"));
+  const auto refused = adopt(guarded, {0, 199}, "c");
+  EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
+  EXPECT_THAT(why(refused), HasSubstr("has a validator already"));
+  EXPECT_THAT(ask(R"({"listCollections":1,"filter":{"name":"counters"}})"),
+              HasSubstr(R"("validator" : { "COUNT" : { "$gte" : 0 } })"));
+}
+
+TEST_F(Adopted, ANameIsOfOneCounter) {
+  ASSERT_TRUE(adopt(kCounter, {0, 99}));
+  AdoptedRecord other = kCounter;
+  other.id = "two";
+  EXPECT_EQ(code_of(adopt(other, {0, 99})), Code::kAlreadyExists);
+  EXPECT_EQ(code_of(adopt(kCounter, {0, 100})), Code::kAlreadyExists);
+  EXPECT_EQ(code_of(counters().create("c", {0, 99})), Code::kAlreadyExists);
+  ASSERT_TRUE(counters().create("own", {0, 99}));
+  EXPECT_EQ(code_of(adopt(kCounter, {0, 99}, "own")), Code::kAlreadyExists);
+  EXPECT_EQ(code_of(adopt(kCounter, {0, 99, 2}, "wide")), Code::kInvalidArgument);
+  // Two names for one document share its values.
+  ASSERT_TRUE(adopt(kCounter, {0, 99}, "alias"));
+  EXPECT_EQ(take(1), (Range{0, 1, 1}));
+  EXPECT_EQ(counters().advance("alias", 1, Take::kAll), (Range{1, 1, 1}));
+}
+
+TEST_F(Adopted, AllWhoTakeAtOnceTakeDifferentValues) {
+  ASSERT_TRUE(adopt(kCounter, {0, kLargestValue}));
+  std::array<std::vector<std::int64_t>, 4> taken;
+  {
+    std::vector<std::jthread> threads;
+    for (auto& mine : taken)
+      threads.emplace_back([&] {
+        for (int i = 0; i < 50; ++i) {
+          const auto range = take(3);
+          ASSERT_TRUE(range) << why(range);
+          for (std::int64_t at = 0; at < 3; ++at) mine.push_back(range->at(at));
+        }
+      });
+    threads.emplace_back([&] {
+      for (int i = 0; i < 50; ++i) put(R"({"$inc":{"COUNT":10}})");
+    });
+  }
+  std::vector<std::int64_t> all;
+  for (const auto& mine : taken) all.insert(all.end(), mine.begin(), mine.end());
+  std::ranges::sort(all);
+  EXPECT_EQ(std::ranges::adjacent_find(all), all.end());
+  EXPECT_EQ(counters().peek("c")->next, 600 + 500);
+}
+
+TEST(AdoptedElsewhere, AStoreThatCannotSaysSo) {
+  const auto store = open_store("memory:");
+  ASSERT_TRUE(store);
+  const auto refused = create_sequence(**store, {.name = "c", .first = 0, .adopted = kCounter});
+  EXPECT_EQ(code_of(refused), Code::kUnimplemented);
+  EXPECT_THAT(why(refused), HasSubstr("mongodb:"));
+  EXPECT_EQ(code_of((*store)->counters()->peek("c")), Code::kNotFound);
+}
+
+}  // namespace
+}  // namespace idmint
