@@ -25,10 +25,11 @@ enum class Strategy : std::uint8_t {
   kCached,       // one counter; ranges are held in memory and handed out from there
   kRandom,       // no counter: drawn at random, and claimed under a unique key
   kPermuted,     // one counter, its values in an order that a key gives
+  kGapless,  // one counter, moved by the transaction that inserts who bears its values (gapless.h)
 };
 
 // The name used in commands and documents: "counter", "striped", "interleaved", "cached", "random",
-// "permuted".
+// "permuted", "gapless".
 [[nodiscard]] IDMINT_EXPORT std::string_view name(Strategy strategy) noexcept;
 // kInvalidArgument, with the names there are.
 [[nodiscard]] IDMINT_EXPORT Result<Strategy> strategy_named(std::string_view name);

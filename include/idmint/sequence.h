@@ -40,10 +40,10 @@ struct Raised {
 // Afterwards no process takes a value of `past` or below from the store, with two exceptions that
 // no store can prevent: ranges that cached sequences hold in memory, and rounds under way. A
 // permuted sequence is raised by index: past the first `past` of its values. kInvalidArgument:
-// strategy random has no order. kOutOfRange: `past` is above the last value: it would not hold for
-// what an extension adds. kNotFound: no such sequence. kFailedPrecondition: retired. On any error
-// of the store, kUnavailable too, some of its counters may have been raised; the same call again
-// raises the rest.
+// strategy random has no order. kFailedPrecondition: a gapless one, which would have a gap.
+// kOutOfRange: `past` is above the last value: it would not hold for what an extension adds.
+// kNotFound: no such sequence. kFailedPrecondition: retired. On any error of the store,
+// kUnavailable too, some of its counters may have been raised; the same call again raises the rest.
 [[nodiscard]] IDMINT_EXPORT Result<Raised> raise_sequence(Store& store, std::string_view name,
                                                           std::int64_t past);
 
@@ -127,7 +127,8 @@ class IDMINT_EXPORT Sequence {
 };
 
 // The store must outlive the sequence. kNotFound: no such name; the message has the command that
-// creates it. kFailedPrecondition: retired. kDataLoss: defined, but a counter is gone.
+// creates it. kFailedPrecondition: retired, or gapless (gapless.h). kDataLoss: defined, but a
+// counter is gone.
 [[nodiscard]] IDMINT_EXPORT Result<std::unique_ptr<Sequence>> open_sequence(
     Store& store, std::string_view name, const SequenceOptions& options = {});
 

@@ -21,9 +21,10 @@ enum class Guarantee : std::uint8_t {
                         // id
   kUnique,              // no value twice, ever
   kLinearizable,        // and a call that begins after another ended gets a larger value
+  kGapless,             // and no value is missing: it and the record that bears it are one commit
 };
 
-// "practical", "unique if configured so", "unique", "linearizable".
+// "practical", "unique if configured so", "unique", "linearizable", "gapless".
 [[nodiscard]] IDMINT_EXPORT std::string_view name(Guarantee guarantee) noexcept;
 
 struct Declaration {

@@ -53,6 +53,11 @@ class IDMINT_EXPORT Store {
   [[nodiscard]] virtual CounterStore* counters() noexcept = 0;
   [[nodiscard]] virtual Catalog* catalog() noexcept = 0;
   [[nodiscard]] virtual UniqueIndex* unique_index() noexcept = 0;
+
+  // Whether a counter and documents can be changed in one transaction, without which there are no
+  // gapless numbers (gapless.h). kUnimplemented: no such store can. kFailedPrecondition: this one
+  // cannot as it is set up.
+  [[nodiscard]] virtual Result<void> has_transactions();
 };
 
 // kInvalidArgument: not a URL of a known kind (the message lists them). kUnimplemented: this build

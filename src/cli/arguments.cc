@@ -137,8 +137,9 @@ void add_create(CLI::App& app, Arguments& arguments, Given& given) {
                  "1 to 120 of A-Z a-z 0-9 . _ - beginning with a letter or digit")
       ->required()
       ->type_name("");
-  app.add_option("--strategy", sequence.strategy,
-                 "counter (the usual one), striped, interleaved, cached, random or permuted")
+  app.add_option(
+         "--strategy", sequence.strategy,
+         "counter (the usual one), striped, interleaved, cached, random, permuted or gapless")
       ->type_name("S");
   app.add_option("--start", sequence.start, "The first value (1; see below for --digits)")
       ->type_name("N");
@@ -361,6 +362,8 @@ The strategies:
   random       drawn at random and claimed in the store: never twice
   permuted     a counter in an order that a key gives: looks random, costs as a
                counter
+  gapless      no number missing, ever: each comes in the transaction that inserts
+               the document which bears it, in a replica set of MongoDB only
 
 With --digits N the values are all that fit N digits, from 0 on; where they come
 in order (counter, cached) from 1 on. More than 18 digits want a --max. In

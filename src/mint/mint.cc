@@ -102,6 +102,8 @@ std::string_view name(Guarantee guarantee) noexcept {
       return "unique";
     case Guarantee::kLinearizable:
       return "linearizable";
+    case Guarantee::kGapless:
+      return "gapless";
   }
   return "unknown";
 }

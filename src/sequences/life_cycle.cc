@@ -189,6 +189,10 @@ Result<void> create_sequence(Store& store, const Definition& definition, Entropy
   if (definition.retired)
     return refuse(Code::kInvalidArgument, "it cannot be made retired: create it, then retire it");
   if (auto offered = offers(store, definition.strategy, definition.name); !offered) return offered;
+  if (definition.strategy == Strategy::kGapless) {
+    if (auto possible = store.has_transactions(); !possible)
+      return refuse(possible.error().code, possible.error().message);
+  }
   const Result<Definition> found = store.catalog()->find(definition.name);
   if (found) {
     return with_latest(store, *found, [&](const Definition& there) {
@@ -237,6 +241,11 @@ Result<Raised> raise_defined(Store& store, const Definition& definition, std::in
     return refuse(Code::kInvalidArgument,
                   "its values come in no order, so it cannot be raised past one; its claims keep "
                   "them apart");
+  if (const bool gapless = definition.strategy == Strategy::kGapless; gapless)
+    return refuse(
+        Code::kFailedPrecondition,
+        "it is gapless, and what a raise passes over would be missing; numbers that go on "
+        "after others are those of a sequence that is made with --start");
   const bool by_index = definition.strategy == Strategy::kPermuted;
   const std::int64_t most = by_index ? definition.last - definition.first + 1 : definition.last;
   if (past > most)

@@ -7,6 +7,13 @@
 namespace idmint {
 namespace {
 
+Opened open_gapless(Store& store, Definition definition, const SequenceOptions&) {
+  return std::unexpected(error_at(
+      store, Code::kFailedPrecondition, definition.name,
+      "it is gapless: a number comes only in the transaction that inserts the document that bears "
+      "it; insert the document with a GaplessInserter (idmint/gapless.h)"));
+}
+
 struct Opener {
   Strategy strategy;
   Opened (*open)(Store& store, Definition definition, const SequenceOptions& options);
@@ -23,6 +30,7 @@ constexpr std::array kOpeners = {
     Opener{Strategy::kRandom, open_random},
     // permuted_sequence.cc
     Opener{Strategy::kPermuted, open_permuted},
+    Opener{Strategy::kGapless, open_gapless},
 };
 
 bool has_stripes(const Definition& definition) {
@@ -135,6 +143,7 @@ NewCounter counter_of(const Definition& definition, std::int64_t k) {
     case Strategy::kCounter:
     case Strategy::kCached:
     case Strategy::kRandom:
+    case Strategy::kGapless:
       break;
   }
   return {definition.name, {first, last}, adopted_of(definition, k)};

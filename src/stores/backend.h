@@ -1,15 +1,20 @@
 // What the backends share: how open_store reaches them, and the refusals that read alike in all.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <expected>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "idmint/catalog.h"
 #include "idmint/counter_store.h"
+#include "idmint/gapless.h"
 #include "idmint/result.h"
 #include "idmint/store.h"
 #include "idmint/uuid.h"
@@ -23,6 +28,37 @@ namespace idmint::stores {
                                                          const StoreOptions& options);
 [[nodiscard]] Result<std::unique_ptr<Store>> open_mongodb(std::string_view url,
                                                           const StoreOptions& options);
+
+// One transaction after another, each of which inserts documents with the next values of a counter.
+class GaplessTransactions {
+ public:
+  using Documents = std::vector<std::vector<std::byte>>;  // of one call
+  struct Refused {
+    Error error;
+    bool retry_others;                // those of other calls may be possible
+    std::optional<std::size_t> call;  // the one that is to blame, where that is known
+  };
+  struct First {
+    std::int64_t first;  // number, of the first document of the first call
+  };
+
+  virtual ~GaplessTransactions() = default;
+  // kInvalidArgument: never possible.
+  [[nodiscard]] virtual Result<void> check(std::span<const std::byte> document) const = 0;
+  // All of them or none. Answers by `until`.
+  [[nodiscard]] virtual std::expected<First, Refused> insert(
+      std::vector<std::shared_ptr<const Documents>> calls,
+      std::chrono::steady_clock::time_point until) = 0;
+};
+
+struct GaplessTarget {
+  std::string database;
+  std::string collection;
+  std::string field;
+};
+[[nodiscard]] Result<std::unique_ptr<GaplessTransactions>> open_mongodb_gapless(
+    std::string_view url, const Definition& definition, GaplessTarget target,
+    const GaplessOptions& options);
 
 // A version 4 UUID for a new store.
 [[nodiscard]] Uuid draw_store_id(const StoreOptions& options);

@@ -31,6 +31,7 @@ constexpr std::array kStrategies = {
     Row{Strategy::kCached, "cached", Guarantee::kUnique, "per thread", "step"},
     Row{Strategy::kRandom, "random", Guarantee::kUnique, "none", ""},
     Row{Strategy::kPermuted, "permuted", Guarantee::kUnique, "none", "key"},
+    Row{Strategy::kGapless, "gapless", Guarantee::kGapless, "all", ""},
 };
 
 const Row& row_of(Strategy strategy) noexcept {

@@ -90,7 +90,8 @@ TEST(DefinitionTest, EachStrategyHasItsNameAndItsPromise) {
               {Strategy::kInterleaved, "interleaved", Guarantee::kUnique, "none"},
               {Strategy::kCached, "cached", Guarantee::kUnique, "per thread"},
               {Strategy::kRandom, "random", Guarantee::kUnique, "none"},
-              {Strategy::kPermuted, "permuted", Guarantee::kUnique, "none"}};
+              {Strategy::kPermuted, "permuted", Guarantee::kUnique, "none"},
+              {Strategy::kGapless, "gapless", Guarantee::kGapless, "all"}};
   for (const auto& row : rows) {
     EXPECT_EQ(name(row.strategy), row.name);
     EXPECT_EQ(strategy_named(row.name), row.strategy);
@@ -183,7 +184,7 @@ TEST(DefinitionTest, TheFormHasRoomForEveryValue) {
 
 TEST(DefinitionTest, WhatANewerOneWroteIsUnimplemented) {
   EXPECT_EQ(
-      code_of(definition_from_json(R"({"name":"a","strategy":"gapless","first":1,"last":2})")),
+      code_of(definition_from_json(R"({"name":"a","strategy":"fibonacci","first":1,"last":2})")),
       Code::kUnimplemented);
   EXPECT_EQ(code_of(definition_from_json(
                 R"({"name":"a","strategy":"counter","first":1,"last":2,"colour":5})")),

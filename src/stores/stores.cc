@@ -65,6 +65,14 @@ Result<std::unique_ptr<Store>> open_store(std::string_view url, const StoreOptio
   return std::unexpected(Error{Code::kInvalidArgument, std::move(message)});
 }
 
+Result<void> Store::has_transactions() {
+  return std::unexpected(
+      Error{Code::kUnimplemented,
+            "a number is gapless where it and the document that bears it are one transaction, and "
+            "such a store holds no documents; keep the sequence in the MongoDB replica set that "
+            "holds them (--store mongodb://...)"});
+}
+
 namespace stores {
 
 Uuid draw_store_id(const StoreOptions& options) {

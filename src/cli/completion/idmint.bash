@@ -18,7 +18,7 @@ _idmint() {
   elif [[ $previous == -n || $previous == --count || $previous == --start || $previous == --max || $previous == --past ]]; then
     words=""
   elif [[ $previous == --strategy ]]; then
-    words="counter striped interleaved cached random permuted"
+    words="counter striped interleaved cached random permuted gapless"
   elif [[ $previous == --adopt ]]; then
     words="counter counters ids:"
   elif [[ $previous == --worker || $previous == --node ]]; then

@@ -37,7 +37,7 @@ complete -c idmint -n '__fish_seen_subcommand_from next' -l node -x -a 'mac rand
 complete -c idmint -n '__fish_seen_subcommand_from next' -l domain -x -a 'person group org' -d 'Of uuid2'
 complete -c idmint -n '__fish_seen_subcommand_from next' -l local-id -x -d 'Of uuid2'
 complete -c idmint -n '__fish_seen_subcommand_from next create' -l no-leading-zeros -d 'The first digit is not 0'
-complete -c idmint -n '__fish_seen_subcommand_from create' -l strategy -x -a 'counter striped interleaved cached random permuted' -d 'How'
+complete -c idmint -n '__fish_seen_subcommand_from create' -l strategy -x -a 'counter striped interleaved cached random permuted gapless' -d 'How'
 complete -c idmint -n '__fish_seen_subcommand_from create' -l stripes -x -d 'How many counters'
 complete -c idmint -n '__fish_seen_subcommand_from create' -l step -x -d 'Values in a range'
 complete -c idmint -n '__fish_seen_subcommand_from create' -l largest-count -x -d 'Values in a call'

@@ -90,6 +90,34 @@ class View {
     }
   }
 
+  // Whether the text is in the array under `key`.
+  [[nodiscard]] bool lists(const char* key, std::string_view text) const {
+    bson_iter_t at;
+    if (!find(&at, key, BSON_TYPE_ARRAY, BSON_TYPE_ARRAY)) return false;
+    const std::uint8_t* data = nullptr;
+    std::uint32_t size = 0;
+    bson_iter_array(&at, &size, &data);
+    bson_t array;
+    bson_iter_t item;
+    if (data == nullptr || !bson_init_static(&array, data, size)) return false;
+    if (!bson_iter_init(&item, &array)) return false;
+    while (bson_iter_next(&item)) {
+      if (bson_iter_type(&item) == BSON_TYPE_UTF8 && bson_iter_utf8(&item, &size) == text)
+        return true;
+    }
+    return false;
+  }
+  // Whether there is one field, and it is this.
+  [[nodiscard]] bool is_only(const char* key) const {
+    bson_iter_t at;
+    return bson_iter_init(&at, document_) && bson_iter_next(&at) &&
+           std::string_view(bson_iter_key(&at)) == key && !bson_iter_next(&at);
+  }
+  [[nodiscard]] bool has(const char* key) const {
+    bson_iter_t at;
+    return bson_iter_init_find(&at, document_, key);
+  }
+
  private:
   bool find(bson_iter_t* at, const char* key, bson_type_t one, bson_type_t other) const {
     return bson_iter_init_find(at, document_, key) &&
@@ -155,6 +183,8 @@ class Bson {
   Bson& add_array(const char* key, const Bson& value) {
     return added(bson_append_array(document_, key, -1, value.get()));
   }
+  // All fields of another.
+  Bson& add_all(const bson_t& other) { return added(bson_concat(document_, &other)); }
   // A string or, where that is impossible, binary data.
   Bson& add(const char* key, std::string_view bytes) {
     if (is_utf8(bytes))

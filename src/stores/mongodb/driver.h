@@ -19,6 +19,7 @@ namespace idmint::stores::mongodb {
   F(bson_append_int32)                 \
   F(bson_append_int64)                 \
   F(bson_append_utf8)                  \
+  F(bson_concat)                       \
   F(bson_copy)                         \
   F(bson_destroy)                      \
   F(bson_equal)                        \
@@ -37,6 +38,7 @@ namespace idmint::stores::mongodb {
   F(bson_iter_utf8)                    \
   F(bson_new)                          \
   F(bson_utf8_validate)                \
+  F(bson_validate)                     \
   F(mongoc_client_command_with_opts)   \
   F(mongoc_client_pool_destroy)        \
   F(mongoc_client_pool_new_with_error) \

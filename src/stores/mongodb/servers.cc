@@ -72,8 +72,6 @@ constexpr std::array kDriverErrors = {
         MONGOC_ERROR_COMMAND, MONGOC_ERROR_COMMAND_INVALID_ARG, {Code::kInternal, false, false}},
 };
 
-constexpr std::int64_t kDuplicateKey = 11000;
-
 Meaning meaning_of(std::int64_t number) {
   const auto* const row = std::ranges::find(kServerErrors, number, &ServerError::number);
   return row != kServerErrors.end() ? row->meaning : Meaning{Code::kUnknown, true, false};
@@ -101,7 +99,16 @@ Servers::~Servers() {
 }
 
 Result<Bson> Servers::run(Bson command, Kind kind, SteadyTime until, std::string_view doing) {
-  const auto call = std::make_shared<Call>(std::move(command), kind, until);
+  return run(std::make_shared<Call>(std::move(command), kind, until), doing);
+}
+
+Result<Bson> Servers::run(Job job, SteadyTime until, std::string_view doing) {
+  return run(std::make_shared<Call>(std::move(job), until), doing);
+}
+
+Result<Bson> Servers::run(const std::shared_ptr<Call>& call, std::string_view doing) {
+  const Kind kind = call->kind;
+  const SteadyTime until = call->until;
   std::unique_lock lock(mutex_);
   waiting_.push_back(call);
   if (idle_ < waiting_.size() && threads_.size() < most_) {
@@ -156,9 +163,16 @@ void Servers::work() {
   mongoc_client_pool_push(pool_, connection.client);
 }
 
+namespace {
+
+milliseconds pause_before(int attempt) {
+  return milliseconds{std::min(1 << std::min(attempt, 10), 100)};
+}
+
+}  // namespace
+
 // False: there is no time left, or nobody waits.
-bool Servers::wait_a_little(Call& call, int attempt) {
-  const milliseconds pause{std::min(1 << std::min(attempt, 10), 100)};
+bool Servers::wait_a_little(Call& call, milliseconds pause) {
   std::unique_lock lock(mutex_);
   const SteadyTime until = std::min(call.until, std::chrono::steady_clock::now() + pause);
   call.changed.wait_until(lock, until, [&] { return call.abandoned; });
@@ -167,6 +181,10 @@ bool Servers::wait_a_little(Call& call, int attempt) {
 
 // The outcome of all attempts together: "not applied" only where none may have been.
 Result<Bson> Servers::answer(Call& call, Connection& connection) {
+  if (call.job) {
+    Exchange exchange(*this, call, connection);
+    return call.job(exchange);
+  }
   const std::int64_t number = call.kind == Kind::kWrite ? ++connection.number : 0;
   bool applied = false;
   bool may_repeat = true;
@@ -174,7 +192,8 @@ Result<Bson> Servers::answer(Call& call, Connection& connection) {
     Bson reply;
     Meaning meaning{};
     bool numbered = false;
-    std::optional<Error> error = send(call, connection, number, &reply, &meaning, &numbered);
+    const Command command{call.command, call.kind, database_, number};
+    std::optional<Error> error = send(call, connection, command, &reply, &meaning, &numbered);
     if (!error) return reply;
     applied = applied || (meaning.applied && call.kind == Kind::kWrite);
     {
@@ -183,7 +202,7 @@ Result<Bson> Servers::answer(Call& call, Connection& connection) {
       call.why = error->message;
     }
     if (meaning.applied && !numbered && call.kind == Kind::kWrite) may_repeat = false;
-    if (meaning.passing && may_repeat && wait_a_little(call, attempt)) continue;
+    if (meaning.passing && may_repeat && wait_a_little(call, pause_before(attempt))) continue;
     if (applied) {
       const bool late = meaning.code == Code::kDeadlineExceeded;
       return std::unexpected(Error{late ? Code::kDeadlineExceeded : Code::kUnknown,
@@ -195,8 +214,9 @@ Result<Bson> Servers::answer(Call& call, Connection& connection) {
 }
 
 // One attempt. `numbered`: the server that it went to would take it once, however often it is sent.
-std::optional<Error> Servers::send(Call& call, Connection& connection, std::int64_t number,
+std::optional<Error> Servers::send(Call& call, Connection& connection, const Command& wanted,
                                    Bson* reply, Meaning* meaning, bool* numbered) {
+  const auto& [asked, kind, database, number, unasked] = wanted;
   bson_error_t error{};
   const auto failed = [&] {
     *meaning = meaning_of(error);
@@ -222,8 +242,12 @@ std::optional<Error> Servers::send(Call& call, Connection& connection, std::int6
 
   Bson options;
   options.add("serverId", id);
-  Bson command = call.command.copy();
-  if (call.kind == Kind::kWrite && set) {
+  if (!set && number != 0 && kind == Kind::kPlain) {
+    *meaning = {Code::kFailedPrecondition, false, false};
+    return Error{meaning->code, std::string(kNoTransactions)};
+  }
+  Bson command = asked.copy();
+  if (number != 0 && set) {
     if (connection.session == nullptr)
       connection.session = mongoc_client_start_session(connection.client, nullptr, &error);
     if (connection.session == nullptr ||
@@ -235,24 +259,25 @@ std::optional<Error> Servers::send(Call& call, Connection& connection, std::int6
   const auto ms =
       static_cast<std::int32_t>(std::clamp<std::int64_t>(left.count(), 1, std::int64_t{1} << 30));
   command.add("maxTimeMS", ms);
-  if (call.kind == Kind::kWrite) {
+  if (kind == Kind::kWrite) {
     command.add("writeConcern", Bson().add("w", "majority").add("j", true).add("wtimeout", ms));
-  } else if (set && call.kind != Kind::kOther) {
-    const bool one = call.kind == Kind::kReadOne;
+  } else if (kind != Kind::kPlain && set) {
+    const bool one = kind == Kind::kReadOne;
     command.add("readConcern", Bson().add("level", one ? "linearizable" : "majority"));
   }
 
   {
     const std::lock_guard lock(mutex_);
-    if (call.abandoned) {
+    if (call.abandoned && !unasked) {
       *meaning = {Code::kUnavailable, false, false};
       return Error{meaning->code, "nobody waits for it any more"};
     }
-    call.sent = true;
+    if (kind != Kind::kPlain) call.sent = true;
   }
   bson_t raw;
-  const bool ok = mongoc_client_command_with_opts(
-      connection.client, database_.c_str(), command.get(), nullptr, options.get(), &raw, &error);
+  const bool ok =
+      mongoc_client_command_with_opts(connection.client, std::string(database).c_str(),
+                                      command.get(), nullptr, options.get(), &raw, &error);
   *reply = Bson::taken_from(&raw);
   if (!ok) return failed();
   authenticated_.store(true);
@@ -275,6 +300,23 @@ std::optional<Error> Servers::send(Call& call, Connection& connection, std::int6
   if (!meaning->applied) meaning->code = Code::kUnknown;
   meaning->applied = true;
   return Error{meaning->code, text};
+}
+
+std::optional<Error> Exchange::send(const Command& command, Bson* reply, Meaning* meaning) {
+  *reply = Bson();
+  bool numbered = false;
+  std::optional<Error> error =
+      servers_.send(call_, connection_, command, reply, meaning, &numbered);
+  if (error) {
+    const std::lock_guard lock(servers_.mutex_);
+    call_.why = error->message;
+  }
+  return error;
+}
+
+void Exchange::taken_back() {
+  const std::lock_guard lock(servers_.mutex_);
+  call_.sent = false;
 }
 
 // ---- URLs
@@ -360,7 +402,7 @@ using Uri = std::unique_ptr<mongoc_uri_t, UriFree>;
 
 }  // namespace
 
-Result<Connected> connect(std::string_view url, milliseconds deadline) {
+Result<Connected> connect(std::string_view url, milliseconds deadline, std::string_view purpose) {
   const std::string plain = without_secrets(url);
   const auto refuse = [&](const std::string& why) {
     return std::unexpected(Error{Code::kInvalidArgument, shown(plain) + ": " + why});
@@ -415,7 +457,11 @@ Result<Connected> connect(std::string_view url, milliseconds deadline) {
       std::clamp(mongoc_uri_get_option_as_int32(uri.get(), MONGOC_URI_MAXPOOLSIZE, 100), 1, 1000);
   mongoc_uri_set_option_as_int32(uri.get(), MONGOC_URI_MAXPOOLSIZE, most);
   mongoc_uri_set_option_as_bool(uri.get(), MONGOC_URI_RETRYWRITES, false);  // we do, for longer
-  mongoc_uri_set_appname(uri.get(), "idmint");
+  constexpr std::size_t kLongestName = 128;
+  std::string application = "idmint";
+  if (!purpose.empty()) application += " " + database + " " + std::string(purpose);
+  application.resize(std::min(application.size(), kLongestName));
+  mongoc_uri_set_appname(uri.get(), application.c_str());
 
   mongoc_client_pool_t* const pool = mongoc_client_pool_new_with_error(uri.get(), &error);
   if (pool == nullptr)
@@ -423,7 +469,11 @@ Result<Connected> connect(std::string_view url, milliseconds deadline) {
         Error{Code::kUnavailable, "could not reach " + where + ": " + error.message});
   mongoc_client_pool_set_error_api(pool, MONGOC_ERROR_API_VERSION_2);
   return Connected{
-      plain, where, milliseconds{longest_call},
+      plain,
+      database,
+      where,
+      application,
+      milliseconds{longest_call},
       std::make_unique<Servers>(pool, database, where, static_cast<std::size_t>(most))};
 }
 

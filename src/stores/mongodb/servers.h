@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -39,14 +40,37 @@ enum class Kind : std::uint8_t {
   kWrite,     // write concern majority, journal
   kReadOne,   // linearizable: one document, by its _id
   kReadMany,  // what a majority has
-  kOther,     // as it is; it may be done twice
+  kPlain,     // as it is: a step of a transaction, or what does no harm when it is done twice
 };
+
+// One command as it is sent: to which database, and in which transaction (0: none).
+struct Command {
+  const Bson& what;
+  Kind kind;
+  std::string_view database;
+  std::int64_t number = 0;
+  bool unasked = false;  // also where nobody waits for the call any more
+};
+
+constexpr std::int64_t kDuplicateKey = 11000;
+
+// Of a standalone server.
+constexpr std::string_view kNoTransactions =
+    "it is a standalone server, which has no transactions; make it a replica set, if only of "
+    "itself "
+    "(mongod --replSet NAME, then rs.initiate() in mongosh)";
+
+class Exchange;
+// What takes several commands, one after the other, in one session. It may outlive the call.
+using Job = std::function<Result<Bson>(Exchange&)>;
 
 // A command under way. Guarded by the mutex of the Servers, but for what only one thread uses.
 struct Call {
   Call(Bson what, Kind how, SteadyTime by) : command(std::move(what)), kind(how), until(by) {}
+  Call(Job what, SteadyTime by) : job(std::move(what)), kind(Kind::kWrite), until(by) {}
 
-  const Bson command;
+  const Bson command{};
+  const Job job{};  // instead of a command
   const Kind kind;
   const SteadyTime until;
 
@@ -72,19 +96,22 @@ class Servers {
 
   // Answers by `until`. `doing`: for messages, what to do "in" the store.
   Result<Bson> run(Bson command, Kind kind, SteadyTime until, std::string_view doing);
+  Result<Bson> run(Job job, SteadyTime until, std::string_view doing);
 
  private:
+  friend class Exchange;
   struct Connection {
     mongoc_client_t* client;
     mongoc_client_session_t* session;
     std::int64_t number;  // of the latest write; the server takes each once
   };
 
+  Result<Bson> run(const std::shared_ptr<Call>& call, std::string_view doing);
   void work();
   Result<Bson> answer(Call& call, Connection& connection);
-  std::optional<Error> send(Call& call, Connection& connection, std::int64_t number, Bson* reply,
+  std::optional<Error> send(Call& call, Connection& connection, const Command& wanted, Bson* reply,
                             Meaning* meaning, bool* numbered);
-  bool wait_a_little(Call& call, int attempt);
+  bool wait_a_little(Call& call, milliseconds pause);
 
   mongoc_client_pool_t* const pool_;
   const std::string database_;
@@ -100,16 +127,42 @@ class Servers {
   bool ending_ = false;
 };
 
+// What a job has: the connection of the thread that runs it.
+class Exchange {
+ public:
+  Exchange(Servers& servers, Call& call, Servers::Connection& connection)
+      : servers_(servers), call_(call), connection_(connection) {}
+
+  // One attempt. Once a kWrite was sent, a call that ends without an answer says that it may have
+  // been done, until taken_back().
+  std::optional<Error> send(const Command& command, Bson* reply, Meaning* meaning);
+  // What was sent is known to have changed nothing.
+  void taken_back();
+  // Of a transaction. Whatever has a smaller one in this session is ended by it.
+  std::int64_t next_number() { return ++connection_.number; }
+  // False: there is no time left, or nobody waits.
+  bool wait(milliseconds pause) { return servers_.wait_a_little(call_, pause); }
+
+ private:
+  Servers& servers_;
+  Call& call_;
+  Servers::Connection& connection_;
+};
+
 // A URL's servers, and the database that its path names, or else "idmint".
 struct Connected {
-  std::string url;        // without what is secret in it
-  std::string where;      // the hosts and the database, for messages
-  milliseconds deadline;  // for each call: what was asked for, where that is possible
+  std::string url;  // without what is secret in it
+  std::string database;
+  std::string where;        // the hosts and the database, for messages
+  std::string application;  // what the servers know us as
+  milliseconds deadline;    // for each call: what was asked for, where that is possible
   std::unique_ptr<Servers> servers;
 };
 
 // Calls nobody yet. kInvalidArgument: not such a
-// URL, or one that asks for less than idmint needs.
-[[nodiscard]] Result<Connected> connect(std::string_view url, milliseconds deadline);
+// URL, or one that asks for less than idmint needs. `purpose`: of the connections, for the
+// servers, which know them as "idmint DATABASE PURPOSE"; where it is empty, as "idmint".
+[[nodiscard]] Result<Connected> connect(std::string_view url, milliseconds deadline,
+                                        std::string_view purpose = {});
 
 }  // namespace idmint::stores::mongodb

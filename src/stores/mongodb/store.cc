@@ -170,6 +170,7 @@ class MongodbStore final : public Store,
   CounterStore* counters() noexcept override { return this; }
   Catalog* catalog() noexcept override { return this; }
   UniqueIndex* unique_index() noexcept override { return this; }
+  Result<void> has_transactions() override;
 
   // Called once, before anything else.
   Result<void> open(const StoreOptions& options);
@@ -437,6 +438,17 @@ Result<void> MongodbStore::make_store(const StoreOptions& options, SteadyTime un
   return {};
 }
 
+Result<void> MongodbStore::has_transactions() {
+  const Result<SteadyTime> until = enter_to_read();
+  if (!until) return std::unexpected(until.error());
+  const Result<Bson> hello =
+      servers_->run(std::move(Bson().add("hello", 1)), Kind::kPlain, *until, "ask");
+  if (!hello) return std::unexpected(hello.error());
+  if (hello->view().has("setName")) return {};
+  return std::unexpected(
+      Error{Code::kFailedPrecondition, where_ + ": " + std::string(kNoTransactions)});
+}
+
 // ---- counters
 
 Result<CounterState> MongodbStore::checked(const Record& record, std::string_view counter) const {
@@ -686,7 +698,7 @@ Result<void> MongodbStore::guard(const AdoptedRecord& record, SteadyTime until) 
   Bson command;
   command.add("listCollections", 1)
       .add("filter", Bson().add("name", std::string_view(record.collection)));
-  Result<Bson> reply = servers_->run(std::move(command), Kind::kOther, until, "look at");
+  Result<Bson> reply = servers_->run(std::move(command), Kind::kPlain, until, "look at");
   if (!reply) return std::unexpected(after_a_write(reply.error()));
   bool has_one = false;
   bool same = false;
@@ -713,7 +725,7 @@ Result<void> MongodbStore::guard(const AdoptedRecord& record, SteadyTime until) 
       .add("validationLevel", "strict")
       .add("validationAction", "error")
       .add("writeConcern", Bson().add("w", "majority"));
-  reply = servers_->run(std::move(command), Kind::kOther, until, "put a validator into");
+  reply = servers_->run(std::move(command), Kind::kPlain, until, "put a validator into");
   if (!reply) return std::unexpected(after_a_write(reply.error()));
   return {};
 }

@@ -1,0 +1,425 @@
+// A transaction of gapless inserts: the counter moved by as many as there are documents, the
+// documents inserted, commit.
+//
+// Until the commit is sent it is certain that nothing happened, and whatever may pass begins anew
+// under a new number, which ends the old transaction. From then on the same commit is sent until
+// its outcome is known or the deadline is over. Even then no hole can come: counter and documents
+// commit together or not at all.
+//
+// A transaction whose client died holds the counter until the server ends it, which is after 60 s
+// (transactionLifetimeLimitSeconds). So each client's connections bear the name of the sequence,
+// and who finds the counter held ends the transactions under that name that have stood still for a
+// second. One of a client that only slept is begun again by it.
+#include "idmint/gapless.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/uniform.h"
+#include "idmint/form.h"
+#include "stores/backend.h"
+#include "stores/mongodb/bson.h"
+#include "stores/mongodb/servers.h"
+
+namespace idmint::stores {
+namespace mongodb {
+namespace {
+
+constexpr const char* kCounters = "idmint.counters";
+constexpr std::size_t kLargestDocument = std::size_t{16} << 20;
+constexpr std::size_t kLargestCommand = std::size_t{12} << 20;  // or one document
+constexpr std::chrono::seconds kHeld{1};
+
+const bson_t view_of(std::span<const std::byte> bytes) {
+  bson_t document{};
+  if (!bson_init_static(&document, reinterpret_cast<const std::uint8_t*>(bytes.data()),
+                        bytes.size()))
+    std::abort();  // it was checked
+  return document;
+}
+
+struct Plan {
+  Definition definition;
+  GaplessTarget target;
+  std::string database;  // of the store
+  std::string application;
+  Entropy& entropy;
+};
+
+// What came of one attempt.
+struct Outcome {
+  enum class What : std::uint8_t { kDone, kRefused, kAgain, kFailed, kUnknown } what;
+  Error error{};
+  std::int64_t first = 0;                 // kDone
+  std::optional<std::size_t> document{};  // kRefused: which
+  bool held = false;                      // kAgain: another has the counter
+};
+
+// The answer of a job, which is a document: what it inserted or which document was refused.
+Result<Bson> answer_of(const Outcome& outcome) {
+  using enum Outcome::What;
+  if (outcome.what == kDone) return std::move(Bson().add("first", outcome.first));
+  if (outcome.what != kRefused) return std::unexpected(outcome.error);
+  Bson refused;
+  refused.add("code", static_cast<std::int32_t>(outcome.error.code))
+      .add("why", std::string_view(outcome.error.message));
+  if (outcome.document) refused.add("document", static_cast<std::int64_t>(*outcome.document));
+  return refused;
+}
+
+class Transaction {
+ public:
+  Transaction(const Plan& plan,
+              std::span<const std::shared_ptr<const GaplessTransactions::Documents>> calls,
+              Exchange& exchange)
+      : plan_(plan), exchange_(exchange) {
+    for (const auto& call : calls)
+      for (const auto& document : *call) documents_.emplace_back(document);
+  }
+
+  Result<Bson> run();
+
+ private:
+  using What = Outcome::What;
+
+  Outcome attempt();
+  Outcome take(std::int64_t* first);
+  Outcome insert(std::int64_t first);
+  Outcome commit();
+  void abort();
+  void end_abandoned();
+  milliseconds pause(int attempt);
+  // Of a command before the commit.
+  std::optional<Outcome> step(Bson command, std::string_view database, Bson* reply);
+
+  const Plan& plan_;
+  Exchange& exchange_;
+  std::vector<std::span<const std::byte>> documents_{};
+  std::int64_t number_ = 0;
+  bool begun_ = false;
+};
+
+Result<Bson> Transaction::run() {
+  std::optional<SteadyTime> held;
+  for (int attempts = 0;; ++attempts) {
+    number_ = exchange_.next_number();
+    begun_ = false;
+    Outcome outcome = attempt();
+    if (outcome.what != What::kAgain) return answer_of(outcome);
+    if (!outcome.held) held.reset();
+    const SteadyTime now = std::chrono::steady_clock::now();
+    if (outcome.held && !held) held = now;
+    if (held && now - *held >= kHeld) {
+      end_abandoned();
+      held = now;
+    }
+    if (exchange_.wait(pause(attempts))) continue;
+    abort();
+    return std::unexpected(
+        Error{Code::kUnavailable, outcome.error.message + "; nothing was inserted; ask again"});
+  }
+}
+
+Outcome Transaction::attempt() {
+  std::int64_t first = 0;
+  Outcome outcome = take(&first);
+  if (outcome.what == What::kDone) outcome = insert(first);
+  if (outcome.what == What::kDone) outcome = commit();
+  if (outcome.what == What::kDone) outcome.first = first;
+  if (outcome.what == What::kFailed || outcome.what == What::kRefused) abort();
+  return outcome;
+}
+
+// With jitter, or two processes would go on to meet.
+milliseconds Transaction::pause(int attempt) {
+  const auto most = std::uint64_t{2} << std::min(attempt, 5);
+  return milliseconds{1 + static_cast<std::int64_t>(uniform_below(plan_.entropy, most))};
+}
+
+std::optional<Outcome> Transaction::step(Bson command, std::string_view database, Bson* reply) {
+  if (!begun_) command.add("startTransaction", true);
+  begun_ = true;
+  command.add("autocommit", false);
+  Meaning meaning{};
+  std::optional<Error> error =
+      exchange_.send({command, Kind::kPlain, database, number_}, reply, &meaning);
+  if (!error) return std::nullopt;
+  constexpr std::int64_t kWriteConflict = 112;
+  if (meaning.passing || reply->view().lists("errorLabels", "TransientTransactionError"))
+    return Outcome{.what = What::kAgain,
+                   .error = *std::move(error),
+                   .held = reply->view().number("code") == kWriteConflict};
+  // Nothing is applied before the commit: the server does not want it.
+  if (meaning.applied) error->code = Code::kFailedPrecondition;
+  return Outcome{.what = What::kFailed, .error = *std::move(error)};
+}
+
+// As nothing counts before the commit, what is wrong with the counter is looked at when it has
+// moved.
+Outcome Transaction::take(std::int64_t* first) {
+  const Definition& definition = plan_.definition;
+  const auto count = static_cast<std::int64_t>(documents_.size());
+  Bson sum;
+  sum.add_array("$add", Bson().add("0", "$next").add("1", count));
+  Bson update;
+  update.add("0", Bson().add("$set", Bson().add("next", sum)));
+  Bson command;
+  command.add("findAndModify", kCounters)
+      .add("query", Bson().add("_id", std::string_view(definition.name)))
+      .add_array("update", update);
+  Bson reply;
+  const auto damaged = [&](const std::string& what) {
+    return Outcome{.what = What::kFailed,
+                   .error = {Code::kDataLoss,
+                             "counter " + shown(definition.name) + " in " + kCounters + " " + what +
+                                 "; nothing was inserted; look at it before you restore anything, "
+                                 "and go on with a sequence that begins past every number in use"}};
+  };
+  if (auto failed = step(std::move(command), plan_.database, &reply)) {
+    constexpr std::array<std::int64_t, 3> kNoNumber = {14, 16554, 7157723};  // $add of other types
+    if (failed->what == What::kFailed &&
+        std::ranges::find(kNoNumber, reply.view().number("code")) != kNoNumber.end())
+      return damaged("is not as idmint writes it");
+    return *std::move(failed);
+  }
+  Outcome outcome{.what = What::kDone};
+  const bool there = reply.view().document("value", [&](const View& before) {
+    const auto next = before.integer("next");
+    const auto last = before.integer("last");
+    const auto closed = before.boolean("closed");
+    if (before.integer("first") != definition.first || before.integer("stride") != 1 || !next ||
+        !last || !closed || *next < definition.first || *last < definition.first ||
+        *last > kLargestValue || *next > *last + 1) {
+      outcome = damaged("is not as idmint writes it");
+      return;
+    }
+    const CounterState state{definition.name, {definition.first, *last, 1}, *next, *closed};
+    if (*closed || state.left() < count)
+      outcome = {.what = What::kRefused, .error = refused_advance(state, count)};
+    *first = *next;
+  });
+  return there ? outcome : damaged("is gone");
+}
+
+Outcome Transaction::insert(std::int64_t first) {
+  const GaplessTarget& target = plan_.target;
+  const bool plain = plan_.definition.form == Form{};
+  for (std::size_t at = 0; at < documents_.size();) {
+    const std::size_t begin = at;
+    Bson documents;
+    for (std::size_t bytes = 0; at < documents_.size(); ++at) {
+      bytes += documents_[at].size() + 200;
+      if (at > begin && bytes > kLargestCommand) break;
+      const std::int64_t number = first + static_cast<std::int64_t>(at);
+      Bson document;
+      const bson_t given = view_of(documents_[at]);
+      document.add_all(given);
+      if (plain) {
+        document.add(target.field.c_str(), number);
+      } else {
+        document.add(target.field.c_str(),
+                     std::string_view(to_string(Id(number), plan_.definition.form)));
+      }
+      documents.add(std::to_string(at - begin).c_str(), document);
+    }
+    Bson command;
+    command.add("insert", std::string_view(target.collection))
+        .add_array("documents", documents)
+        .add("ordered", true);
+    Bson reply;
+    std::optional<Outcome> failed = step(std::move(command), target.database, &reply);
+    // One that is refused is told in a reply that begins with "ok".
+    std::optional<Outcome> refused;
+    reply.view().each("writeErrors", [&](const View& error) {
+      if (refused) return;
+      const std::size_t document = begin + static_cast<std::size_t>(error.number("index"));
+      const bool taken = error.number("code") == kDuplicateKey;
+      refused = {.what = What::kRefused,
+                 .error = {taken ? Code::kAlreadyExists : Code::kInvalidArgument,
+                           target.database + "." + target.collection + " refuses the document: " +
+                               std::string(error.bytes("errmsg").value_or("no message")) +
+                               "; it was not inserted, and no number was used"},
+                 .document = document};
+      bool ours = false;
+      error.document("keyPattern",
+                     [&](const View& key) { ours = key.is_only(target.field.c_str()); });
+      if (taken && ours) {
+        refused->document.reset();
+        refused->what = What::kFailed;
+        refused->error = {
+            Code::kFailedPrecondition,
+            target.database + "." + target.collection + " has the number " +
+                std::to_string(first + static_cast<std::int64_t>(document)) + " in " +
+                target.field + " already, and it did not come from sequence " +
+                plan_.definition.name +
+                "; nothing was inserted; find out who wrote it, and go on with a gapless sequence "
+                "that begins above (idmint create NAME --strategy gapless --start N)"};
+      }
+    });
+    if (refused) return *std::move(refused);
+    // A document may be what it cannot be done with: too deep, say.
+    if (failed && failed->what == What::kFailed) failed->what = What::kRefused;
+    if (failed) return *std::move(failed);
+  }
+  return {.what = What::kDone};
+}
+
+Outcome Transaction::commit() {
+  const Bson command = std::move(Bson().add("commitTransaction", 1).add("autocommit", false));
+  bool maybe = false;
+  for (int attempts = 0;; ++attempts) {
+    Bson reply;
+    Meaning meaning{};
+    std::optional<Error> error =
+        exchange_.send({command, Kind::kWrite, "admin", number_}, &reply, &meaning);
+    if (!error) return {.what = What::kDone};
+    // The server has no such transaction, and a majority of them agrees.
+    if (reply.view().lists("errorLabels", "TransientTransactionError") &&
+        !reply.view().has("writeConcernError")) {
+      exchange_.taken_back();
+      return {.what = What::kAgain, .error = *std::move(error)};
+    }
+    maybe = maybe || meaning.applied;
+    if (exchange_.wait(pause(attempts))) continue;
+    if (!maybe)
+      return {.what = What::kFailed,
+              .error = {Code::kUnavailable, error->message + "; nothing was inserted; ask again"}};
+    return {.what = What::kUnknown,
+            .error = {Code::kUnknown,
+                      error->message +
+                          "; the documents were inserted or not, all of them or none: look for "
+                          "them before you insert them again"}};
+  }
+}
+
+// Best effort: it ends by itself too, only later.
+void Transaction::abort() {
+  if (!begun_) return;
+  const Bson command = std::move(Bson().add("abortTransaction", 1).add("autocommit", false));
+  Bson reply;
+  Meaning meaning{};
+  static_cast<void>(exchange_.send({.what = command,
+                                    .kind = Kind::kPlain,
+                                    .database = "admin",
+                                    .number = number_,
+                                    .unasked = true},
+                                   &reply, &meaning));
+}
+
+void Transaction::end_abandoned() {
+  abort();
+  Bson match;
+  match.add("appName", std::string_view(plan_.application))
+      .add("transaction.timeInactiveMicros",
+           Bson().add("$gte", std::int64_t{std::chrono::microseconds(kHeld).count()}));
+  Bson pipeline;
+  pipeline
+      .add("0", Bson().add("$currentOp", Bson().add("allUsers", false).add("idleSessions", true)))
+      .add("1", Bson().add("$match", match));
+  Bson command;
+  command.add("aggregate", 1).add_array("pipeline", pipeline).add("cursor", Bson());
+  Bson reply;
+  Meaning meaning{};
+  if (exchange_.send({command, Kind::kPlain, "admin"}, &reply, &meaning)) return;
+  Bson sessions;
+  int count = 0;
+  reply.view().document("cursor", [&](const View& cursor) {
+    cursor.each("firstBatch", [&](const View& operation) {
+      operation.document("lsid", [&](const View& session) {
+        if (const auto id = session.bytes("id"))
+          sessions.add(std::to_string(count++).c_str(),
+                       Bson().add_binary("id", BSON_SUBTYPE_UUID, *id));
+      });
+    });
+  });
+  if (count == 0) return;
+  const Bson kill = std::move(Bson().add_array("killSessions", sessions));
+  static_cast<void>(exchange_.send({kill, Kind::kPlain, "admin"}, &reply, &meaning));
+}
+
+class MongodbGapless final : public GaplessTransactions {
+ public:
+  MongodbGapless(std::unique_ptr<Servers> servers, std::shared_ptr<const Plan> plan)
+      : servers_(std::move(servers)), plan_(std::move(plan)) {}
+
+  Result<void> check(std::span<const std::byte> document) const override;
+  std::expected<First, Refused> insert(std::vector<std::shared_ptr<const Documents>> calls,
+                                       SteadyTime until) override;
+
+ private:
+  std::unique_ptr<Servers> servers_;
+  std::shared_ptr<const Plan> plan_;
+};
+
+Result<void> MongodbGapless::check(std::span<const std::byte> document) const {
+  const auto refuse = [](std::string why) {
+    return std::unexpected(Error{Code::kInvalidArgument, std::move(why)});
+  };
+  bson_t view{};
+  constexpr std::size_t kSmallestDocument = 5;
+  if (document.size() < kSmallestDocument ||
+      !bson_init_static(&view, reinterpret_cast<const std::uint8_t*>(document.data()),
+                        document.size()) ||
+      !bson_validate(&view, BSON_VALIDATE_NONE, nullptr))
+    return refuse("it is not BSON; give one whole document");
+  if (View(&view).has(plan_->target.field.c_str()))
+    return refuse("it has a field " + shown(plan_->target.field) +
+                  " already, which the number is to go into; leave it out");
+  // The field's type, its name and the NUL after it, the length and NUL of a text.
+  const std::size_t with = document.size() + plan_->target.field.size() + 7 + kMaxFormChars;
+  if (with > kLargestDocument)
+    return refuse("with its number it would have " + std::to_string(with) +
+                  " bytes, and MongoDB takes 16 MB; make it smaller");
+  return {};
+}
+
+std::expected<GaplessTransactions::First, GaplessTransactions::Refused> MongodbGapless::insert(
+    std::vector<std::shared_ptr<const Documents>> calls, SteadyTime until) {
+  // It may outlive this call, and all that it is given with it.
+  const auto job = [plan = plan_, calls](Exchange& exchange) {
+    return Transaction(*plan, calls, exchange).run();
+  };
+  const Result<Bson> reply = servers_->run(job, until, "insert gapless documents into");
+  if (!reply) return std::unexpected(Refused{reply.error(), false, std::nullopt});
+  const View answer = reply->view();
+  if (const auto first = answer.integer("first")) return First{*first};
+  Refused refused{
+      {static_cast<Code>(answer.number("code")), std::string(answer.bytes("why").value_or(""))},
+      true,
+      std::nullopt};
+  if (const auto document = answer.integer("document")) {
+    auto left = static_cast<std::size_t>(*document);
+    std::size_t call = 0;
+    while (left >= calls[call]->size()) left -= calls[call++]->size();
+    refused.call = call;
+    refused.error.message = "document " + std::to_string(left) + ": " + refused.error.message;
+  }
+  return std::unexpected(std::move(refused));
+}
+
+}  // namespace
+}  // namespace mongodb
+
+Result<std::unique_ptr<GaplessTransactions>> open_mongodb_gapless(std::string_view url,
+                                                                  const Definition& definition,
+                                                                  GaplessTarget target,
+                                                                  const GaplessOptions& options) {
+  Result<mongodb::Connected> connected =
+      mongodb::connect(url, options.deadline, "gapless " + definition.name);
+  if (!connected) return std::unexpected(std::move(connected.error()));
+  auto plan = std::make_shared<const mongodb::Plan>(
+      mongodb::Plan{definition, std::move(target), connected->database, connected->application,
+                    options.entropy != nullptr ? *options.entropy : system_entropy()});
+  return std::make_unique<mongodb::MongodbGapless>(std::move(connected->servers), std::move(plan));
+}
+
+}  // namespace idmint::stores

@@ -1,0 +1,525 @@
+// Gapless inserts on real servers: whatever dies, the numbers are 1 to n.
+#include "idmint/gapless.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <mongoc/mongoc.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <numeric>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "idmint/sequence.h"
+#include "idmint/store.h"
+#include "tests/fakes/temp_folder.h"
+#include "tests/servers/mongo.h"
+
+namespace idmint {
+namespace {
+
+using servers::mongo_command;
+using servers::mongo_set;
+using servers::mongo_standalone;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::AllOf;
+using testing::HasSubstr;
+
+Code code_of(const auto& result) { return result ? Code{0} : result.error().code; }
+std::string why(const auto& result) { return result ? "" : result.error().message; }
+
+using Document = std::vector<std::byte>;
+
+Document document(const std::string& json) {
+  bson_error_t error;
+  bson_t* const parsed = bson_new_from_json(reinterpret_cast<const std::uint8_t*>(json.data()),
+                                            static_cast<ssize_t>(json.size()), &error);
+  if (parsed == nullptr) std::abort();
+  const auto* const bytes = reinterpret_cast<const std::byte*>(bson_get_data(parsed));
+  Document copy(bytes, bytes + parsed->len);
+  bson_destroy(parsed);
+  return copy;
+}
+
+Document key(const std::string& text) { return document(R"({"key":")" + text + R"("})"); }
+
+// What stands under `field` in the reply's documents, as text, in their order.
+std::vector<std::string> all_of(const std::string& url, const std::string& database,
+                                const std::string& collection, const std::string& field) {
+  mongoc_client_t* const client = mongoc_client_new(url.c_str());
+  mongoc_collection_t* const there =
+      mongoc_client_get_collection(client, database.c_str(), collection.c_str());
+  bson_t* const filter = bson_new();
+  mongoc_cursor_t* const cursor = mongoc_collection_find_with_opts(there, filter, nullptr, nullptr);
+  std::vector<std::string> found;
+  const bson_t* one = nullptr;
+  while (mongoc_cursor_next(cursor, &one)) {
+    bson_iter_t at;
+    if (!bson_iter_init_find(&at, one, field.c_str())) {
+      found.emplace_back("none");
+    } else if (bson_iter_type(&at) == BSON_TYPE_INT64) {
+      found.push_back(std::to_string(bson_iter_int64(&at)));
+    } else if (bson_iter_type(&at) == BSON_TYPE_UTF8) {
+      found.emplace_back(bson_iter_utf8(&at, nullptr));
+    } else {
+      found.emplace_back("other");
+    }
+  }
+  bson_error_t error;
+  EXPECT_FALSE(mongoc_cursor_error(cursor, &error)) << error.message;
+  mongoc_cursor_destroy(cursor);
+  bson_destroy(filter);
+  mongoc_collection_destroy(there);
+  mongoc_client_destroy(client);
+  return found;
+}
+
+class GaplessTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    static_cast<void>(mongo_set());
+    mongoc_init();
+  }
+
+  fakes::TempFolder folder_;
+  std::string database_ = std::filesystem::path(folder_.path("x")).parent_path().filename();
+  std::string url_ = mongo_set().url(database_);
+
+  void SetUp() override { create({.name = "invoices", .strategy = Strategy::kGapless}); }
+
+  void create(const Definition& definition) {
+    const auto store = open_store(url_, {.deadline = seconds{60}});
+    ASSERT_TRUE(store) << why(store);
+    const auto created = create_sequence(**store, definition);
+    ASSERT_TRUE(created) << why(created);
+  }
+  std::unique_ptr<GaplessInserter> open(const std::string& name = "invoices",
+                                        const std::string& field = "number",
+                                        milliseconds deadline = seconds{60}) {
+    auto inserter =
+        GaplessInserter::open(url_, name, database_ + ".docs", field, {.deadline = deadline});
+    if (!inserter) {
+      ADD_FAILURE() << why(inserter);
+      std::abort();
+    }
+    return *std::move(inserter);
+  }
+  std::string ask(const std::string& json) { return mongo_command(url_, database_, json); }
+  void make_index(const std::string& field) {
+    ASSERT_THAT(ask(R"({"createIndexes":"docs","indexes":[{"key":{")" + field + R"(":1},"name":")" +
+                    field + R"(","unique":true}],"writeConcern":{"w":"majority"}})"),
+                HasSubstr(R"("ok" : 1.0)"));
+  }
+  std::vector<std::int64_t> numbers(const std::string& field = "number") {
+    std::vector<std::int64_t> all;
+    for (const std::string& text : all_of(url_, database_, "docs", field))
+      all.push_back(std::stoll(text));
+    std::ranges::sort(all);
+    return all;
+  }
+  std::int64_t next() {
+    const auto store = open_store(url_, {.deadline = seconds{60}});
+    return store ? (*store)->counters()->peek("invoices")->next : -1;
+  }
+  // 1 to n, and the counter comes next.
+  std::int64_t expect_no_hole(const std::string& field = "number") {
+    const std::vector<std::int64_t> all = numbers(field);
+    std::vector<std::int64_t> wanted(all.size());
+    std::iota(wanted.begin(), wanted.end(), 1);
+    EXPECT_EQ(all, wanted);
+    EXPECT_EQ(next(), std::ssize(all) + 1);
+    return std::ssize(all);
+  }
+};
+
+TEST_F(GaplessTest, DocumentsGetTheNumbersInTheirOrder) {
+  const auto inserter = open();
+  const Document a = key("a");
+  const Document b = key("b");
+  EXPECT_EQ(inserter->insert(a), 1);
+  const std::array<std::span<const std::byte>, 3> three{b, a, b};
+  EXPECT_EQ(inserter->insert(three), (Range{2, 1, 3}));
+  EXPECT_THAT(ask(R"({"find":"docs","projection":{"_id":0}})"),
+              HasSubstr(R"([ { "key" : "a", "number" : 1 }, { "key" : "b", "number" : 2 }, )"
+                        R"({ "key" : "a", "number" : 3 }, { "key" : "b", "number" : 4 } ])"));
+  EXPECT_EQ(expect_no_hole(), 4);
+  EXPECT_EQ(inserter->statistics().documents, 4);
+  EXPECT_EQ(inserter->statistics().transactions, 2);
+}
+
+TEST_F(GaplessTest, TheNumberCanBeTheIdAndText) {
+  const auto by_id = open("invoices", "_id");
+  EXPECT_EQ(by_id->insert(key("a")), 1);
+  EXPECT_EQ(by_id->insert(key("b")), 2);
+  EXPECT_EQ(expect_no_hole("_id"), 2);
+  create({.name = "texts",
+          .strategy = Strategy::kGapless,
+          .first = 99,
+          .last = 9999,
+          .form = {.prefix = "INV-", .digits = 4}});
+  const auto inserter = open("texts");
+  EXPECT_EQ(inserter->insert(key("c")), 99);
+  EXPECT_EQ(inserter->insert(key("d")), 100);
+  EXPECT_THAT(
+      ask(R"({"find":"docs","filter":{"number":{"$exists":true}}})"),
+      AllOf(HasSubstr(R"("number" : "INV-0099" })"), HasSubstr(R"("number" : "INV-0100")")));
+}
+
+TEST_F(GaplessTest, CallersShareTransactions) {
+  const auto inserter = open();
+  constexpr int kThreads = 64;
+  constexpr int kEach = 30;
+  std::vector<std::vector<std::int64_t>> got(kThreads);
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < kThreads; ++t)
+      threads.emplace_back([&, t] {
+        for (int i = 0; i < kEach; ++i) {
+          const auto number = inserter->insert(key(std::to_string(t) + "/" + std::to_string(i)));
+          ASSERT_TRUE(number) << why(number);
+          got[static_cast<std::size_t>(t)].push_back(*number);
+        }
+      });
+  }
+  EXPECT_EQ(expect_no_hole(), kThreads * kEach);
+  std::set<std::int64_t> all;
+  for (const auto& each : got) {
+    EXPECT_TRUE(std::ranges::is_sorted(each));
+    all.insert(each.begin(), each.end());
+  }
+  EXPECT_EQ(all.size(), kThreads * kEach);
+  EXPECT_LT(inserter->statistics().transactions, kThreads * kEach / 4);
+}
+
+TEST_F(GaplessTest, TwoInsertersShareASequence) {
+  const std::array inserters{open(), open()};
+  {
+    std::vector<std::jthread> threads;
+    for (const auto& inserter : inserters)
+      for (int t = 0; t < 4; ++t)
+        threads.emplace_back([&] {
+          for (int i = 0; i < 20; ++i) {
+            const auto number = inserter->insert(key("x"));
+            ASSERT_TRUE(number) << why(number);
+          }
+        });
+  }
+  EXPECT_EQ(expect_no_hole(), 160);
+}
+
+TEST_F(GaplessTest, WhoIsRefusedDisturbsNobodyAndLeavesNoHole) {
+  make_index("key");
+  const auto inserter = open();
+  ASSERT_EQ(inserter->insert(key("taken")), 1);
+  const Document fresh = key("fresh");
+  const Document taken = key("taken");
+  const std::array<std::span<const std::byte>, 2> both{fresh, taken};
+  const auto refused = inserter->insert(both);
+  EXPECT_EQ(code_of(refused), Code::kAlreadyExists);
+  EXPECT_THAT(why(refused), AllOf(HasSubstr("document 1: "), HasSubstr("dup key"),
+                                  HasSubstr("no number was used")));
+  EXPECT_EQ(expect_no_hole(), 1) << "all of a call's documents or none";
+  std::atomic<int> wrong{0};
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 24; ++t)
+      threads.emplace_back([&, t] {
+        for (int i = 0; i < 10; ++i) {
+          const bool bad = (t + i) % 4 == 0;
+          const auto number =
+              inserter->insert(key(bad ? "taken" : std::to_string(t) + "/" + std::to_string(i)));
+          if (bad ? code_of(number) != Code::kAlreadyExists : !number) ++wrong;
+        }
+      });
+  }
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(expect_no_hole(), 1 + 24 * 10 * 3 / 4);
+}
+
+TEST_F(GaplessTest, TheCollectionsValidatorIsHeard) {
+  ASSERT_THAT(ask(R"({"create":"docs","validator":{"key":{"$type":"string"}}})"),
+              HasSubstr(R"("ok" : 1.0)"));
+  const auto inserter = open();
+  EXPECT_EQ(code_of(inserter->insert(document(R"({"key":5})"))), Code::kInvalidArgument);
+  EXPECT_EQ(inserter->insert(key("a")), 1);
+}
+
+TEST_F(GaplessTest, ANumberThatAnotherProgramWroteIsReportedAsThat) {
+  make_index("number");
+  const auto inserter = open();
+  ASSERT_EQ(inserter->insert(key("a")), 1);
+  ASSERT_THAT(ask(R"({"insert":"docs","documents":[{"number":2}]})"), HasSubstr(R"("n" : 1)"));
+  const auto refused = inserter->insert(key("b"));
+  EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
+  EXPECT_THAT(why(refused), AllOf(HasSubstr("has the number 2 in number already"),
+                                  HasSubstr("did not come from sequence invoices")));
+  EXPECT_EQ(next(), 2);
+}
+
+TEST_F(GaplessTest, MoreThanOneMessageIsOneTransaction) {
+  const auto inserter = open();
+  const Document large = document(R"({"key":")" + std::string(9 << 20, 'x') + R"("})");
+  const std::array<std::span<const std::byte>, 3> three{large, large, large};
+  const auto range = inserter->insert(three);
+  EXPECT_EQ(range, (Range{1, 1, 3})) << why(range);
+  const Document largest = document(R"({"key":")" + std::string((16 << 20) - 200, 'x') + R"("})");
+  EXPECT_EQ(inserter->insert(largest), 4);
+  const Document small = key("s");
+  const std::vector<std::span<const std::byte>> many(5000, small);
+  EXPECT_EQ(inserter->insert(many), (Range{5, 1, 5000}));
+  EXPECT_EQ(inserter->statistics().transactions, 3);
+  EXPECT_EQ(expect_no_hole(), 5004);
+}
+
+TEST_F(GaplessTest, BadInputIsRefusedBeforeAnythingIsSent) {
+  const auto inserter = open();
+  Document cut = key("a");
+  cut.pop_back();
+  Document wrong = key("a");
+  wrong[4] = std::byte{0x7e};
+  const Document too_large = document(R"({"key":")" + std::string((16 << 20) - 100, 'x') + R"("})");
+  for (const Document& bad :
+       {Document{}, cut, wrong, too_large, document(R"({"number":"mine"})")}) {
+    const auto refused = inserter->insert(bad);
+    EXPECT_EQ(code_of(refused), Code::kInvalidArgument);
+    EXPECT_THAT(why(refused), HasSubstr("document 0: "));
+  }
+  EXPECT_EQ(code_of(inserter->insert(std::span<const std::span<const std::byte>>())),
+            Code::kInvalidArgument);
+  const Document small = key("s");
+  const std::vector<std::span<const std::byte>> many(GaplessInserter::kMaxDocuments + 1, small);
+  EXPECT_EQ(code_of(inserter->insert(many)), Code::kInvalidArgument);
+  EXPECT_EQ(inserter->statistics().transactions, 0);
+  using namespace std::string_literals;
+  for (const std::string& collection :
+       {"docs"s, ""s, ".docs"s, "a."s, "admin.docs"s, "a.b$c"s, "a.system.views"s, "a.b\0c"s,
+        "a b.c"s, "a."s + std::string(300, 'x')})
+    EXPECT_EQ(code_of(GaplessInserter::open(url_, "invoices", collection, "number")),
+              Code::kInvalidArgument)
+        << collection;
+  for (const std::string& field : {""s, "$n"s, "a.b"s, "a\0b"s})
+    EXPECT_EQ(code_of(GaplessInserter::open(url_, "invoices", "a.b", field)),
+              Code::kInvalidArgument)
+        << field;
+  EXPECT_EQ(code_of(GaplessInserter::open(url_, "none", "a.b", "n")), Code::kNotFound);
+  create({.name = "orders"});
+  EXPECT_EQ(code_of(GaplessInserter::open(url_, "orders", "a.b", "n")), Code::kFailedPrecondition);
+}
+
+TEST_F(GaplessTest, TheEndADamageAndARetirementAreTold) {
+  create({.name = "few", .strategy = Strategy::kGapless, .last = 3});
+  const auto few = open("few");
+  const Document one = key("a");
+  const std::array<std::span<const std::byte>, 2> two{one, one};
+  EXPECT_EQ(few->insert(two), (Range{1, 1, 2}));
+  EXPECT_EQ(code_of(few->insert(two)), Code::kOutOfRange);
+  EXPECT_EQ(few->insert(one), 3);
+  EXPECT_EQ(code_of(few->insert(one)), Code::kOutOfRange);
+
+  const auto inserter = open();
+  EXPECT_EQ(inserter->insert(one), 1);
+  const auto set_to = [&](const std::string& value) {
+    ask(R"({"update":"idmint.counters","updates":[{"q":{"_id":"invoices"},"u":{"$set":{"next":)" +
+        value + R"(}}}],"writeConcern":{"w":"majority"}})");
+  };
+  for (const char* const next : {R"("2")", "2.5", "2.0", R"({"$numberLong":"0"})"}) {
+    set_to(next);
+    EXPECT_EQ(code_of(inserter->insert(one)), Code::kDataLoss) << next;
+  }
+  set_to(R"({"$numberLong":"2"})");
+  EXPECT_EQ(inserter->insert(one), 2);
+  EXPECT_EQ(numbers().size(), 5);
+  const auto store = open_store(url_);
+  ASSERT_TRUE(store && retire_sequence(**store, "invoices"));
+  EXPECT_EQ(code_of(inserter->insert(one)), Code::kFailedPrecondition);
+  EXPECT_EQ(code_of(GaplessInserter::open(url_, "invoices", "a.b", "n")),
+            Code::kFailedPrecondition);
+  ask(R"({"delete":"idmint.counters","deletes":[{"q":{"_id":"few"},"limit":1}]})");
+  EXPECT_EQ(code_of(few->insert(one)), Code::kDataLoss);
+}
+
+TEST_F(GaplessTest, AValueAloneIsRefusedAndSoIsARaise) {
+  const auto store = open_store(url_);
+  ASSERT_TRUE(store);
+  const auto sequence = open_sequence(**store, "invoices");
+  EXPECT_EQ(code_of(sequence), Code::kFailedPrecondition);
+  EXPECT_THAT(why(sequence), HasSubstr("GaplessInserter"));
+  EXPECT_EQ(code_of(raise_sequence(**store, "invoices", 10)), Code::kFailedPrecondition);
+  EXPECT_EQ(next(), 1);
+}
+
+TEST_F(GaplessTest, AStandaloneIsRefused) {
+  const std::string url = mongo_standalone().url(database_);
+  const auto store = open_store(url);
+  ASSERT_TRUE(store) << why(store);
+  const Definition definition{.name = "invoices", .strategy = Strategy::kGapless};
+  const auto refused = create_sequence(**store, definition);
+  EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
+  EXPECT_THAT(why(refused), HasSubstr("--replSet"));
+  ASSERT_TRUE((*store)->counters()->create("invoices", {1, kLargestValue}));
+  ASSERT_TRUE((*store)->catalog()->define(definition));
+  EXPECT_EQ(code_of(GaplessInserter::open(url, "invoices", "a.b", "n")), Code::kFailedPrecondition);
+}
+
+TEST_F(GaplessTest, ACallThatCannotBeDoneInTimeSaysSo) {
+  // Somebody else holds the counter, under another name.
+  mongoc_client_t* const client = mongoc_client_new(url_.c_str());
+  bson_error_t error;
+  mongoc_client_session_t* const session = mongoc_client_start_session(client, nullptr, &error);
+  ASSERT_TRUE(mongoc_client_session_start_transaction(session, nullptr, &error));
+  mongoc_collection_t* const counters =
+      mongoc_client_get_collection(client, database_.c_str(), "idmint.counters");
+  bson_t options = BSON_INITIALIZER;
+  ASSERT_TRUE(mongoc_client_session_append(session, &options, &error));
+  bson_t* const query = BCON_NEW("_id", "invoices");
+  bson_t* const update = BCON_NEW("$set", "{", "x", BCON_INT32(1), "}");
+  EXPECT_TRUE(mongoc_collection_update_one(counters, query, update, &options, nullptr, &error))
+      << error.message;
+  const auto inserter = open("invoices", "number", milliseconds{700});
+  const auto begin = std::chrono::steady_clock::now();
+  const auto refused = inserter->insert(key("a"));
+  EXPECT_EQ(code_of(refused), Code::kUnavailable) << why(refused);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds{5});
+  mongoc_client_session_abort_transaction(session, nullptr);
+  EXPECT_EQ(numbers().size(), 0);
+  const auto again = open();
+  EXPECT_EQ(again->insert(key("a")), 1);
+  bson_destroy(query);
+  bson_destroy(update);
+  bson_destroy(&options);
+  mongoc_collection_destroy(counters);
+  mongoc_client_session_destroy(session);
+  mongoc_client_destroy(client);
+}
+
+// ---- faults
+
+// What the primary does to the next commands of the inserter.
+class GaplessFaults : public GaplessTest {
+ protected:
+  // `how`: what failCommand is told. `mode`: "off", or how often.
+  void fail(const std::string& command, const std::string& how, const std::string& mode) {
+    const std::string data = R"("data":{"failCommands":[")" + command + R"("],"appName":"idmint )" +
+                             database_ + R"( gapless invoices",)" + how + "}";
+    const std::string reply = mongo_command(
+        mongo_set().member(mongo_set().primary()).url("?directConnection=true"), "admin",
+        R"({"configureFailPoint":"failCommand","mode":)" + mode + (mode == kOff ? "" : "," + data) +
+            "}");
+    ASSERT_THAT(reply, HasSubstr(R"("ok" : 1.0)"));
+  }
+  static constexpr const char* kOff = R"("off")";
+  static constexpr const char* kAlways = R"("alwaysOn")";
+  static constexpr const char* kCut = R"("closeConnection":true)";
+  // The command is done, and the server cannot say that a majority has it.
+  static constexpr const char* kDoneUnknown =
+      R"("writeConcernError":{"code":64,"errmsg":"waiting for replication timed out"})";
+  void TearDown() override { fail("ping", kCut, kOff); }
+};
+
+TEST_F(GaplessFaults, ACommitOfUnknownOutcomeIsSentAgainAndNotDoneTwice) {
+  const auto inserter = open();
+  fail("commitTransaction", kDoneUnknown, R"({"times":3})");
+  EXPECT_EQ(inserter->insert(key("a")), 1);
+  fail("commitTransaction", kCut, R"({"times":2})");
+  EXPECT_EQ(inserter->insert(key("b")), 2);
+  EXPECT_EQ(inserter->statistics().transactions, 2);
+  EXPECT_EQ(expect_no_hole(), 2);
+}
+
+TEST_F(GaplessFaults, ACommitThatIsUnknownAtTheDeadlineIsSaidToBe) {
+  const auto inserter = open("invoices", "number", seconds{3});
+  for (const char* const how : {kDoneUnknown, kCut}) {
+    fail("commitTransaction", how, kAlways);
+    const auto unknown = inserter->insert(key("a"));
+    EXPECT_TRUE(code_of(unknown) == Code::kUnknown || code_of(unknown) == Code::kDeadlineExceeded)
+        << why(unknown);
+    fail("ping", kCut, kOff);
+  }
+  // The first was done, the second was not.
+  EXPECT_EQ(open()->insert(key("last")), 2);
+  EXPECT_EQ(expect_no_hole(), 2);
+}
+
+TEST_F(GaplessFaults, WhatBreaksBeforeTheCommitIsBegunAgain) {
+  const auto inserter = open();
+  std::int64_t number = 0;
+  for (const char* const command : {"findAndModify", "insert", "commitTransaction"})
+    for (const char* const how :
+         {R"("errorCode":112,"errorLabels":["TransientTransactionError"])",
+          R"("errorCode":251,"errorLabels":["TransientTransactionError"])",
+          R"("errorCode":189,"errorLabels":["TransientTransactionError"])", kCut}) {
+      fail(command, how, R"({"times":2})");
+      const auto inserted = inserter->insert(key("a"));
+      EXPECT_EQ(inserted, ++number) << command << how << why(inserted);
+    }
+  EXPECT_EQ(expect_no_hole(), 12);
+}
+
+TEST_F(GaplessFaults, WhatIsNotInsertedInTimeIsSaidNotToBe) {
+  const auto inserter = open("invoices", "number", seconds{2});
+  for (const char* const command : {"findAndModify", "insert"}) {
+    fail(command, kCut, kAlways);
+    EXPECT_EQ(code_of(inserter->insert(key("a"))), Code::kUnavailable);
+    fail(command, R"("errorCode":13)", kAlways);
+    EXPECT_EQ(code_of(inserter->insert(key("a"))), Code::kPermissionDenied);
+    fail("ping", kCut, kOff);
+  }
+  EXPECT_EQ(open()->insert(key("last")), 1);
+  EXPECT_EQ(expect_no_hole(), 1);
+}
+
+// A transaction that holds the counter and whose client is gone, as far as anybody can tell.
+TEST_F(GaplessTest, ATransactionThatSomebodyLeftIsEnded) {
+  const std::string name = "idmint%20" + database_ + "%20gapless%20invoices";
+  mongoc_client_t* const client = mongoc_client_new((url_ + "&appname=" + name).c_str());
+  ASSERT_NE(client, nullptr);
+  bson_error_t error;
+  mongoc_client_session_t* const session = mongoc_client_start_session(client, nullptr, &error);
+  ASSERT_TRUE(mongoc_client_session_start_transaction(session, nullptr, &error));
+  mongoc_collection_t* const counters =
+      mongoc_client_get_collection(client, database_.c_str(), "idmint.counters");
+  bson_t options = BSON_INITIALIZER;
+  ASSERT_TRUE(mongoc_client_session_append(session, &options, &error));
+  bson_t* const query = BCON_NEW("_id", "invoices");
+  bson_t* const update = BCON_NEW("$inc", "{", "next", BCON_INT64(1), "}");
+  EXPECT_TRUE(mongoc_collection_update_one(counters, query, update, &options, nullptr, &error))
+      << error.message;
+  const auto number = open("invoices", "number", seconds{30})->insert(key("a"));
+  EXPECT_EQ(number, 1) << why(number) << ": the server would have ended it after 60 s";
+  EXPECT_FALSE(mongoc_client_session_commit_transaction(session, nullptr, &error));
+  EXPECT_EQ(expect_no_hole(), 1);
+  bson_destroy(query);
+  bson_destroy(update);
+  bson_destroy(&options);
+  mongoc_collection_destroy(counters);
+  mongoc_client_session_destroy(session);
+  mongoc_client_destroy(client);
+}
+
+TEST_F(GaplessTest, AChildOfForkGetsNothing) {
+  const auto inserter = open();
+  ASSERT_EQ(inserter->insert(key("a")), 1);
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(code_of(inserter->insert(key("b"))) == Code::kFailedPrecondition ? 0 : 1);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(inserter->insert(key("c")), 2);
+}
+
+}  // namespace
+}  // namespace idmint
