@@ -21,22 +21,14 @@
 #include "idmint/cached_sequence.h"
 #include "idmint/sequence.h"
 #include "idmint/store.h"
+#include "load.h"
 #include "sequences/permutation.h"
 
 namespace {
 
 using namespace idmint;
-using Steady = std::chrono::steady_clock;
+using namespace bench;
 using Nanoseconds = std::chrono::duration<double, std::nano>;
-
-template <class T>
-T checked(Result<T> result) {
-  if (!result) {
-    std::fprintf(stderr, "cached_bench: %s\n", result.error().message.c_str());
-    std::exit(1);
-  }
-  if constexpr (!std::is_void_v<T>) return *std::move(result);
-}
 
 template <class T>
 void keep(const T& value) {
@@ -133,38 +125,13 @@ void permuted_rows(Steady::duration duration) {
 
 // ---- a store far away
 
-// One id is due every `every`, of each thread; a thread that is late makes up for it. Each call of
-// next() is timed, with the two clock reads it takes.
 void latencies(CachedSequence& sequence, std::size_t threads, Steady::duration warm_up,
                Steady::duration duration) {
-  const auto every = std::chrono::nanoseconds{1000} * threads;
-  std::vector<std::vector<std::uint32_t>> all(threads);
-  std::vector<std::thread> running;
-  const auto start = Steady::now();
-  for (std::vector<std::uint32_t>& mine : all) {
-    mine.reserve(static_cast<std::size_t>(duration / every) * 2);
-    running.emplace_back([&] {
-      auto due = Steady::now();
-      const auto measured = start + warm_up;
-      const auto end = measured + duration;
-      while (due < end) {
-        auto begin = Steady::now();
-        while (begin < due) begin = Steady::now();
-        keep(checked(sequence.next()));
-        const auto took = Steady::now() - begin;
-        if (begin >= measured) mine.push_back(static_cast<std::uint32_t>(took.count()));
-        due += every;
-      }
-    });
-  }
-  for (std::thread& thread : running) thread.join();
-  std::vector<std::uint32_t> sorted;
-  for (const auto& some : all) sorted.insert(sorted.end(), some.begin(), some.end());
-  std::ranges::sort(sorted);
+  const std::vector<float> sorted =
+      a_million_a_second(threads, warm_up, duration, [&] { keep(checked(sequence.next())); });
   const auto at = [&](double share) {
     return static_cast<double>(
-               sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1))]) /
-           1000;
+        sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1))]);
   };
   const SequenceStatistics is = sequence.statistics();
   std::printf("%2zu %10zu %9.2f %9.2f %9.2f %9.1f %8llu %12lld\n", threads, sorted.size(), at(0.5),
@@ -188,7 +155,7 @@ int main(int argc, char** argv) {
       seconds, "", "ids", "p50", "p99", "p99.9", "max", "fetches", "held at end");
   for (const std::size_t threads : {1U, 2U}) {
     const auto store = checked(open_store("memory:"));
-    bench::DistantStore distant(*store, std::chrono::milliseconds{25});
+    DistantStore distant(*store, std::chrono::milliseconds{25});
     checked(create_sequence(distant, {.name = "bench", .strategy = Strategy::kCached}));
     const auto sequence = checked(CachedSequence::open(distant, "bench"));
     latencies(*sequence, threads, duration, 5 * duration);

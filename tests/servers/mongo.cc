@@ -168,10 +168,13 @@ void MongoServer::restart() {
 }
 
 MongoSet::MongoSet(MongoSetOptions options) {
-  std::vector<std::string> arguments = {"--replSet", "set", "--oplogSize", "64"};
+  // So often, and so soon, that no member takes the death of one for that of another.
+  std::vector<std::string> arguments = {"--replSet",      "set",
+                                        "--oplogSize",    "64",
+                                        "--setParameter", "oplogNetworkTimeoutBufferSeconds=1"};
   if (options.users) {
     const std::string key = folder_.path("key");
-    std::ofstream(key) << "a-key-of-the-members";
+    std::ofstream(key) << "akeyofthemembers";
     ::chmod(key.c_str(), 0600);
     arguments.insert(arguments.end(), {"--keyFile", key});
   }
@@ -187,11 +190,11 @@ MongoSet::MongoSet(MongoSetOptions options) {
   };
   const std::string reply =
       mongo_command(members_[0]->url("?directConnection=true"), "admin",
-                    R"({"replSetInitiate":{"_id":"set","settings":{"electionTimeoutMillis":1000},)"
-                    R"("members":[)" +
+                    R"({"replSetInitiate":{"_id":"set","settings":{"electionTimeoutMillis":1000,)"
+                    R"("heartbeatIntervalMillis":250},"members":[)" +
                         members + "]}}");
   if (!works(reply)) fail(reply);
-  const std::string at = members_[primary()]->url("?directConnection=true");
+  const std::string at = direct(primary());
   // By all of them, so that the first who is killed is not the majority.
   const char* const change =
       options.users ? R"({"createUser":"root","pwd":"r","roles":["root"],"writeConcern":{"w":3}})"
@@ -199,6 +202,7 @@ MongoSet::MongoSet(MongoSetOptions options) {
   if (!wait_for([&] { return works(mongo_command(at, options.users ? "admin" : "probe", change)); },
                 std::chrono::seconds{60}))
     fail("the set does not come together");
+  if (options.users) user_ = "root:r@";
 }
 
 std::string MongoSet::hosts() const {

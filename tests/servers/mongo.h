@@ -47,7 +47,7 @@ class MongoServer {
 
 struct MongoSetOptions {
   bool relays = false;  // before each member, for the clients and for the other members
-  // With a user "root", password "r", in the database admin; the clients must say who they are.
+  // With a user "root", password "r", and no access for others.
   bool users = false;
 };
 
@@ -59,7 +59,12 @@ class MongoSet {
 
   [[nodiscard]] std::string hosts() const;
   [[nodiscard]] std::string url(const std::string& database) const {
-    return "mongodb://" + hosts() + "/" + database + "?replicaSet=set";
+    return "mongodb://" + user_ + hosts() + "/" + database + "?replicaSet=set" +
+           (user_.empty() ? "" : "&authSource=admin");
+  }
+  // Of one member, whatever it is, and not by its relay.
+  [[nodiscard]] std::string direct(std::size_t i) const {
+    return "mongodb://" + user_ + members_[i]->host() + "/?directConnection=true&authSource=admin";
   }
   [[nodiscard]] MongoServer& member(std::size_t i) { return *members_[i]; }
   // REQUIRES: options.relays.
@@ -73,6 +78,7 @@ class MongoSet {
   }
 
   fakes::TempFolder folder_;
+  std::string user_{};  // "USER:PASSWORD@"
   std::vector<std::unique_ptr<Relay>> relays_;
   std::vector<std::unique_ptr<MongoServer>> members_;
 };

@@ -1,6 +1,7 @@
 // BSON documents: to read (View) and to write (Bson).
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -72,6 +73,16 @@ class View {
     use(View(&inner));
     return true;
   }
+  [[nodiscard]] bool has(const char* key) const {
+    bson_iter_t at;
+    return bson_iter_init_find(&at, document_, key);
+  }
+  // Each field, in order.
+  void each_field(const std::function<void(const char* key, bson_iter_t* at)>& use) const {
+    bson_iter_t at;
+    if (!bson_iter_init(&at, document_)) return;
+    while (bson_iter_next(&at)) use(bson_iter_key(&at), &at);
+  }
   // Each document of the array under `key`.
   void each(const char* key, const std::function<void(const View&)>& use) const {
     bson_iter_t at;
@@ -112,10 +123,6 @@ class View {
     bson_iter_t at;
     return bson_iter_init(&at, document_) && bson_iter_next(&at) &&
            std::string_view(bson_iter_key(&at)) == key && !bson_iter_next(&at);
-  }
-  [[nodiscard]] bool has(const char* key) const {
-    bson_iter_t at;
-    return bson_iter_init_find(&at, document_, key);
   }
 
  private:
@@ -176,6 +183,14 @@ class Bson {
   }
   Bson& add(const char* key, bool value) {
     return added(bson_append_bool(document_, key, -1, value));
+  }
+  // Of the time since 1970.
+  Bson& add(const char* key, std::chrono::milliseconds time) {
+    return added(bson_append_date_time(document_, key, -1, time.count()));
+  }
+  // The value that `at` is at, of any type.
+  Bson& add(const char* key, const bson_iter_t* at) {
+    return added(bson_append_iter(document_, key, -1, at));
   }
   Bson& add(const char* key, const Bson& value) {
     return added(bson_append_document(document_, key, -1, value.get()));

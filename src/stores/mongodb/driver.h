@@ -13,11 +13,18 @@ namespace idmint::stores::mongodb {
 // each name means the one that was loaded.
 #define IDMINT_DRIVER(F)               \
   F(bson_append_array)                 \
+  F(bson_append_array_begin)           \
+  F(bson_append_array_end)             \
   F(bson_append_binary)                \
   F(bson_append_bool)                  \
+  F(bson_append_date_time)             \
   F(bson_append_document)              \
+  F(bson_append_document_begin)        \
+  F(bson_append_document_end)          \
   F(bson_append_int32)                 \
   F(bson_append_int64)                 \
+  F(bson_append_iter)                  \
+  F(bson_append_oid)                   \
   F(bson_append_utf8)                  \
   F(bson_concat)                       \
   F(bson_copy)                         \
@@ -29,16 +36,21 @@ namespace idmint::stores::mongodb {
   F(bson_iter_as_int64)                \
   F(bson_iter_binary)                  \
   F(bson_iter_bool)                    \
+  F(bson_iter_codewscope)              \
   F(bson_iter_document)                \
   F(bson_iter_double)                  \
   F(bson_iter_init)                    \
   F(bson_iter_init_find)               \
+  F(bson_iter_init_from_data)          \
+  F(bson_iter_key)                     \
   F(bson_iter_next)                    \
+  F(bson_iter_recurse)                 \
   F(bson_iter_type)                    \
   F(bson_iter_utf8)                    \
   F(bson_new)                          \
   F(bson_utf8_validate)                \
   F(bson_validate)                     \
+  F(bson_validate_with_error)          \
   F(mongoc_client_command_with_opts)   \
   F(mongoc_client_pool_destroy)        \
   F(mongoc_client_pool_new_with_error) \
@@ -58,6 +70,7 @@ namespace idmint::stores::mongodb {
   F(mongoc_uri_get_database)           \
   F(mongoc_uri_get_hosts)              \
   F(mongoc_uri_get_option_as_int32)    \
+  F(mongoc_uri_get_replica_set)        \
   F(mongoc_uri_get_srv_hostname)       \
   F(mongoc_uri_new_with_error)         \
   F(mongoc_uri_set_appname)            \

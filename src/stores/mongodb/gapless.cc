@@ -414,7 +414,7 @@ Result<std::unique_ptr<GaplessTransactions>> open_mongodb_gapless(std::string_vi
                                                                   GaplessTarget target,
                                                                   const GaplessOptions& options) {
   Result<mongodb::Connected> connected =
-      mongodb::connect(url, options.deadline, "gapless " + definition.name);
+      mongodb::connect(url, options.deadline, {.purpose = "gapless " + definition.name});
   if (!connected) return std::unexpected(std::move(connected.error()));
   auto plan = std::make_shared<const mongodb::Plan>(
       mongodb::Plan{definition, std::move(target), connected->database, connected->application,

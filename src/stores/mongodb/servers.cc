@@ -24,22 +24,28 @@ constexpr std::array kServerErrors = {
     ServerError{13, {Code::kPermissionDenied, false, false}},    // Unauthorized
     ServerError{18, {Code::kUnauthenticated, false, false}},     // AuthenticationFailed
     ServerError{20, {Code::kFailedPrecondition, false, false}},  // IllegalOperation
+    ServerError{26, {Code::kNotFound, false, false}},            // NamespaceNotFound
     ServerError{50, {Code::kDeadlineExceeded, true, false}},     // MaxTimeMSExpired
     ServerError{59, {Code::kUnimplemented, false, false}},       // CommandNotFound
     ServerError{64, {Code::kDeadlineExceeded, true, false}},     // WriteConcernFailed
     ServerError{73, {Code::kInvalidArgument, false, false}},     // InvalidNamespace
+    ServerError{67, {Code::kFailedPrecondition, false, false}},  // CannotCreateIndex
+    ServerError{85, {Code::kFailedPrecondition, false, false}},  // IndexOptionsConflict
+    ServerError{86, {Code::kFailedPrecondition, false, false}},  // IndexKeySpecsConflict
     ServerError{89, {Code::kUnknown, true, true}},               // NetworkTimeout
     ServerError{91, {Code::kUnknown, true, true}},               // ShutdownInProgress
-    ServerError{134, {Code::kUnknown, true, true}},       // ReadConcernMajorityNotAvailableYet
-    ServerError{189, {Code::kUnknown, true, true}},       // PrimarySteppedDown
+    ServerError{134, {Code::kUnknown, true, true}},  // ReadConcernMajorityNotAvailableYet
+    ServerError{166, {Code::kFailedPrecondition, false, false}},  // CommandNotSupportedOnView
+    ServerError{189, {Code::kUnknown, true, true}},               // PrimarySteppedDown
     ServerError{241, {Code::kOutOfRange, false, false}},  // ConversionFailure: int32 has no room
-    ServerError{262, {Code::kDeadlineExceeded, true, true}},  // ExceededTimeLimit
-    ServerError{9001, {Code::kUnknown, true, true}},          // SocketException
-    ServerError{10107, {Code::kUnavailable, false, true}},    // NotWritablePrimary
-    ServerError{11600, {Code::kUnknown, true, true}},         // InterruptedAtShutdown
-    ServerError{11602, {Code::kUnknown, true, true}},         // InterruptedDueToReplStateChange
-    ServerError{13435, {Code::kUnavailable, false, true}},    // NotPrimaryNoSecondaryOk
-    ServerError{13436, {Code::kUnavailable, false, true}},    // NotPrimaryOrSecondary
+    ServerError{262, {Code::kDeadlineExceeded, true, true}},   // ExceededTimeLimit
+    ServerError{9001, {Code::kUnknown, true, true}},           // SocketException
+    ServerError{10107, {Code::kUnavailable, false, true}},     // NotWritablePrimary
+    ServerError{11000, {Code::kAlreadyExists, false, false}},  // DuplicateKey
+    ServerError{11600, {Code::kUnknown, true, true}},          // InterruptedAtShutdown
+    ServerError{11602, {Code::kUnknown, true, true}},          // InterruptedDueToReplStateChange
+    ServerError{13435, {Code::kUnavailable, false, true}},     // NotPrimaryNoSecondaryOk
+    ServerError{13436, {Code::kUnavailable, false, true}},     // NotPrimaryOrSecondary
 };
 
 struct DriverError {
@@ -98,8 +104,9 @@ Servers::~Servers() {
   mongoc_client_pool_destroy(pool_);
 }
 
-Result<Bson> Servers::run(Bson command, Kind kind, SteadyTime until, std::string_view doing) {
-  return run(std::make_shared<Call>(std::move(command), kind, until), doing);
+Result<Bson> Servers::run(Bson command, Kind kind, SteadyTime until, std::string_view doing,
+                          const Terms& terms) {
+  return run(std::make_shared<Call>(std::move(command), kind, until, terms), doing);
 }
 
 Result<Bson> Servers::run(Job job, SteadyTime until, std::string_view doing) {
@@ -135,6 +142,7 @@ Result<Bson> Servers::run(const std::shared_ptr<Call>& call, std::string_view do
   std::erase(waiting_, call);
   what += "no answer in time";
   if (!call->why.empty()) what += " (" + call->why + ")";
+  what += patience_;
   if (call->sent && kind == Kind::kWrite)
     return std::unexpected(
         Error{Code::kDeadlineExceeded, what + "; it may have been done or not, now or later"});
@@ -185,14 +193,21 @@ Result<Bson> Servers::answer(Call& call, Connection& connection) {
     Exchange exchange(*this, call, connection);
     return call.job(exchange);
   }
-  const std::int64_t number = call.kind == Kind::kWrite ? ++connection.number : 0;
+  const Terms& terms = call.terms;
+  const std::int64_t number =
+      call.kind == Kind::kWrite && !terms.idempotent ? ++connection.number : 0;
   bool applied = false;
   bool may_repeat = true;
   for (int attempt = 0;; ++attempt) {
     Bson reply;
     Meaning meaning{};
     bool numbered = false;
-    const Command command{call.command, call.kind, database_, number};
+    const Command command{.what = call.command,
+                          .kind = call.kind,
+                          .database = terms.database.empty() ? database_ : terms.database,
+                          .number = number,
+                          .sharded = terms.sharded,
+                          .errors_in_reply = terms.errors_in_reply};
     std::optional<Error> error = send(call, connection, command, &reply, &meaning, &numbered);
     if (!error) return reply;
     applied = applied || (meaning.applied && call.kind == Kind::kWrite);
@@ -216,7 +231,7 @@ Result<Bson> Servers::answer(Call& call, Connection& connection) {
 // One attempt. `numbered`: the server that it went to would take it once, however often it is sent.
 std::optional<Error> Servers::send(Call& call, Connection& connection, const Command& wanted,
                                    Bson* reply, Meaning* meaning, bool* numbered) {
-  const auto& [asked, kind, database, number, unasked] = wanted;
+  const auto& [asked, kind, database, number, unasked, sharding, errors_in_reply] = wanted;
   bson_error_t error{};
   const auto failed = [&] {
     *meaning = meaning_of(error);
@@ -233,8 +248,8 @@ std::optional<Error> Servers::send(Call& call, Connection& connection, const Com
   const bool sharded = type == "Mongos" || type == "LoadBalancer";
   const auto id = static_cast<std::int32_t>(mongoc_server_description_id(server));
   mongoc_server_description_destroy(server);
-  *numbered = set;
-  if (sharded) {
+  *numbered = set || call.terms.idempotent;
+  if (sharded && !sharding) {
     *meaning = {Code::kUnimplemented, false, false};
     return Error{meaning->code,
                  "it is a sharded cluster, on which idmint was not tested; name a replica set"};
@@ -293,7 +308,9 @@ std::optional<Error> Servers::send(Call& call, Connection& connection, const Com
   if (reply->view().number("ok") != 1) look(reply->view());
   reply->view().document("writeConcernError", look);
   reply->view().each("writeErrors", [&](const View& what) {
-    if (what.number("code") != kDuplicateKey) look(what);
+    const std::int64_t code = what.number("code");
+    if (code == kDuplicateKey || (errors_in_reply && !meaning_of(code).passing)) return;
+    look(what);
   });
   if (!wrong) return std::nullopt;
   *meaning = meaning_of(*wrong);
@@ -395,6 +412,9 @@ std::string without_secrets(std::string_view url) {
   return plain;
 }
 
+// How long a set that was not configured otherwise may be without a primary.
+constexpr milliseconds kElection = std::chrono::seconds{12};
+
 struct UriFree {
   void operator()(mongoc_uri_t* uri) const { mongoc_uri_destroy(uri); }
 };
@@ -402,7 +422,8 @@ using Uri = std::unique_ptr<mongoc_uri_t, UriFree>;
 
 }  // namespace
 
-Result<Connected> connect(std::string_view url, milliseconds deadline, std::string_view purpose) {
+Result<Connected> connect(std::string_view url, milliseconds deadline,
+                          const ConnectOptions& options) {
   const std::string plain = without_secrets(url);
   const auto refuse = [&](const std::string& why) {
     return std::unexpected(Error{Code::kInvalidArgument, shown(plain) + ": " + why});
@@ -427,7 +448,9 @@ Result<Connected> connect(std::string_view url, milliseconds deadline, std::stri
                                 : "; look at it, and write what is not a letter or digit in the "
                                   "user and the password with %"));
   const char* const named = mongoc_uri_get_database(uri.get());
-  const std::string database = named != nullptr ? named : "idmint";
+  const std::string database = !options.database.empty() ? std::string(options.database)
+                               : named != nullptr        ? named
+                                                         : "idmint";
   if (database == "admin" || database == "config" || database == "local")
     return refuse("the database " + database +
                   " is MongoDB's own; give the path of another, such as /idmint");
@@ -443,12 +466,20 @@ Result<Connected> connect(std::string_view url, milliseconds deadline, std::stri
 
   const auto longest_call = static_cast<std::int32_t>(
       std::clamp<std::int64_t>(deadline.count(), 1, std::int64_t{1} << 30));
+  const mongoc_host_list_t* const hosts = mongoc_uri_get_hosts(uri.get());
+  const bool set = mongoc_uri_get_replica_set(uri.get()) != nullptr ||
+                   mongoc_uri_get_srv_hostname(uri.get()) != nullptr ||
+                   (hosts != nullptr && hosts->next != nullptr);
+  // A member that hangs is left in time to ask the next primary. Of a single server it is the call
+  // that ends first: what it does not answer is not asked again.
+  const std::int32_t attempt =
+      set ? std::max(longest_call / 4, std::min(longest_call, 1000)) : longest_call;
   // The URL may make them shorter. Half for the choice of a server, so that its reason is known
-  // when the call ends; and more for an answer, so that it is the call that ends first.
+  // when the call ends.
   for (const auto& [key, longest] :
        {std::pair{MONGOC_URI_SERVERSELECTIONTIMEOUTMS, std::max(longest_call / 2, 1)},
-        std::pair{MONGOC_URI_CONNECTTIMEOUTMS, longest_call},
-        std::pair{MONGOC_URI_SOCKETTIMEOUTMS, longest_call + longest_call / 4 + 1}}) {
+        std::pair{MONGOC_URI_CONNECTTIMEOUTMS, attempt},
+        std::pair{MONGOC_URI_SOCKETTIMEOUTMS, set ? attempt : attempt + attempt / 4 + 1}}) {
     const std::int32_t wanted = mongoc_uri_get_option_as_int32(uri.get(), key, longest);
     mongoc_uri_set_option_as_int32(uri.get(), key,
                                    wanted > 0 ? std::min(wanted, longest) : longest);
@@ -459,7 +490,7 @@ Result<Connected> connect(std::string_view url, milliseconds deadline, std::stri
   mongoc_uri_set_option_as_bool(uri.get(), MONGOC_URI_RETRYWRITES, false);  // we do, for longer
   constexpr std::size_t kLongestName = 128;
   std::string application = "idmint";
-  if (!purpose.empty()) application += " " + database + " " + std::string(purpose);
+  if (!options.purpose.empty()) application += " " + database + " " + std::string(options.purpose);
   application.resize(std::min(application.size(), kLongestName));
   mongoc_uri_set_appname(uri.get(), application.c_str());
 
@@ -468,13 +499,19 @@ Result<Connected> connect(std::string_view url, milliseconds deadline, std::stri
     return std::unexpected(
         Error{Code::kUnavailable, "could not reach " + where + ": " + error.message});
   mongoc_client_pool_set_error_api(pool, MONGOC_ERROR_API_VERSION_2);
+  std::string patience;
+  if (set && longest_call < kElection.count())
+    patience = "; after a failure it takes about " + std::to_string(kElection.count() / 1000) +
+               " s to elect a primary, or less with a lower electionTimeoutMillis, and this call "
+               "waited " +
+               std::to_string(longest_call) + " ms";
   return Connected{
       plain,
       database,
       where,
       application,
       milliseconds{longest_call},
-      std::make_unique<Servers>(pool, database, where, static_cast<std::size_t>(most))};
+      std::make_unique<Servers>(pool, database, where, patience, static_cast<std::size_t>(most))};
 }
 
 }  // namespace idmint::stores::mongodb

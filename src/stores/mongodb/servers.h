@@ -40,7 +40,18 @@ enum class Kind : std::uint8_t {
   kWrite,     // write concern majority, journal
   kReadOne,   // linearizable: one document, by its _id
   kReadMany,  // what a majority has
-  kPlain,     // as it is: a step of a transaction, or what does no harm when it is done twice
+  kPlain,     // as it is, on the primary: a step of a transaction, or what does no harm twice
+};
+
+// What else may be said of a command.
+struct Terms {
+  // Errors of single documents of an insert are part of the reply, but for those that may pass.
+  bool errors_in_reply = false;
+  // A write that does the same however often it is done: without a number, and sent again to a
+  // standalone server too.
+  bool idempotent = false;
+  bool sharded = false;    // it may go to a sharded cluster
+  std::string database{};  // another than that of the Servers
 };
 
 // One command as it is sent: to which database, and in which transaction (0: none).
@@ -50,6 +61,8 @@ struct Command {
   std::string_view database;
   std::int64_t number = 0;
   bool unasked = false;  // also where nobody waits for the call any more
+  bool sharded = false;  // as in Terms
+  bool errors_in_reply = false;
 };
 
 constexpr std::int64_t kDuplicateKey = 11000;
@@ -66,13 +79,15 @@ using Job = std::function<Result<Bson>(Exchange&)>;
 
 // A command under way. Guarded by the mutex of the Servers, but for what only one thread uses.
 struct Call {
-  Call(Bson what, Kind how, SteadyTime by) : command(std::move(what)), kind(how), until(by) {}
-  Call(Job what, SteadyTime by) : job(std::move(what)), kind(Kind::kWrite), until(by) {}
+  Call(Bson what, Kind how, SteadyTime by, Terms under)
+      : command(std::move(what)), kind(how), until(by), terms(std::move(under)) {}
+  Call(Job what, SteadyTime by) : job(std::move(what)), kind(Kind::kWrite), until(by), terms() {}
 
   const Bson command{};
   const Job job{};  // instead of a command
   const Kind kind;
   const SteadyTime until;
+  const Terms terms;
 
   bool sent = false;       // it is on its way, or was: it may have been applied
   bool abandoned = false;  // nobody waits for it any more
@@ -87,15 +102,22 @@ struct Call {
 // as their deadline says, and a thread that is stuck comes back later, to nobody.
 class Servers {
  public:
-  Servers(mongoc_client_pool_t* pool, std::string database, std::string where, std::size_t most)
-      : pool_(pool), database_(std::move(database)), where_(std::move(where)), most_(most) {}
+  // `patience`: what to say of the deadline where it is over.
+  Servers(mongoc_client_pool_t* pool, std::string database, std::string where, std::string patience,
+          std::size_t most)
+      : pool_(pool),
+        database_(std::move(database)),
+        where_(std::move(where)),
+        patience_(std::move(patience)),
+        most_(most) {}
   // Waits for the threads, each of which may be in one wait of the driver's.
   ~Servers();
   Servers(const Servers&) = delete;
   Servers& operator=(const Servers&) = delete;
 
   // Answers by `until`. `doing`: for messages, what to do "in" the store.
-  Result<Bson> run(Bson command, Kind kind, SteadyTime until, std::string_view doing);
+  Result<Bson> run(Bson command, Kind kind, SteadyTime until, std::string_view doing,
+                   const Terms& terms = {});
   Result<Bson> run(Job job, SteadyTime until, std::string_view doing);
 
  private:
@@ -116,6 +138,7 @@ class Servers {
   mongoc_client_pool_t* const pool_;
   const std::string database_;
   const std::string where_;
+  const std::string patience_;
   const std::size_t most_;
   std::atomic<bool> authenticated_{false};  // once, so that user and password are right
 
@@ -159,10 +182,16 @@ struct Connected {
   std::unique_ptr<Servers> servers;
 };
 
+struct ConnectOptions {
+  std::string_view database{};  // instead of the URL's
+  // Of the connections, for the servers, which know them as "idmint DATABASE PURPOSE"; where it is
+  // empty, as "idmint".
+  std::string_view purpose{};
+};
+
 // Calls nobody yet. kInvalidArgument: not such a
-// URL, or one that asks for less than idmint needs. `purpose`: of the connections, for the
-// servers, which know them as "idmint DATABASE PURPOSE"; where it is empty, as "idmint".
+// URL, or one that asks for less than idmint needs.
 [[nodiscard]] Result<Connected> connect(std::string_view url, milliseconds deadline,
-                                        std::string_view purpose = {});
+                                        const ConnectOptions& options = {});
 
 }  // namespace idmint::stores::mongodb

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <future>
 #include <string>
 #include <thread>
 #include <vector>
@@ -372,6 +373,52 @@ TEST_F(MongodbStoreTest, AReplyThatIsLostIsAskedForAgainAndNothingIsTakenTwice) 
             (std::vector<bool>{false, true}));
   mongo_command(primary, "admin",
                 R"({"configureFailPoint":"onPrimaryTransactionalWrite","mode":"off"})");
+}
+
+TEST_F(MongodbStoreTest, APrimaryThatIsFrozenIsLeftForTheNextInTime) {
+  const auto store = open(seconds{16});
+  ASSERT_TRUE(store->counters()->create("c", {1, 1000}));
+  ASSERT_TRUE(store->counters()->advance("c", 1, Take::kAll));
+  const std::size_t primary = mongo_set().primary();
+  mongo_set().member(primary).signal(SIGSTOP);
+  const auto taken = store->counters()->advance("c", 1, Take::kAll);
+  const auto read = store->counters()->peek("c");
+  mongo_set().member(primary).signal(SIGCONT);
+  EXPECT_EQ(taken, (Range{2, 1, 1})) << why(taken);
+  ASSERT_TRUE(read) << why(read);
+  EXPECT_EQ(read->next, 3);
+  mongo_set().primary();
+}
+
+// The second is sent while the first is not answered.
+TEST_F(MongodbStoreTest, AWriteThatTakesLongerThanAnAttemptIsDoneOnce) {
+  const auto store = open(mongo_set().url(database_) + "&socketTimeoutMS=100");
+  ASSERT_TRUE(store->counters()->create("c", {1, 1000}));
+  const std::size_t primary = mongo_set().primary();
+  for (std::size_t i = 0; i < 3; ++i)
+    if (i != primary) mongo_set().member(i).signal(SIGSTOP);
+  auto taken = std::async(std::launch::async,
+                          [&] { return store->counters()->advance("c", 5, Take::kAll); });
+  EXPECT_EQ(taken.wait_for(milliseconds{500}), std::future_status::timeout);
+  for (std::size_t i = 0; i < 3; ++i)
+    if (i != primary) mongo_set().member(i).signal(SIGCONT);
+  const auto first = taken.get();
+  EXPECT_EQ(first, (Range{1, 1, 5})) << why(first);
+  EXPECT_EQ(store->counters()->advance("c", 1, Take::kAll), (Range{6, 1, 1}));
+  mongo_set().primary();
+}
+
+TEST_F(MongodbStoreTest, ADeadlineShorterThanAnElectionIsSaidToBe) {
+  const auto store = open(milliseconds{700});
+  ASSERT_TRUE(store->counters()->create("c", {1, 1000}));
+  const std::size_t primary = mongo_set().primary();
+  for (std::size_t i = 0; i < 3; ++i)
+    if (i != primary) mongo_set().member(i).signal(SIGSTOP);
+  const auto taken = store->counters()->advance("c", 5, Take::kAll);
+  for (std::size_t i = 0; i < 3; ++i)
+    if (i != primary) mongo_set().member(i).signal(SIGCONT);
+  EXPECT_THAT(why(taken), AllOf(HasSubstr("electionTimeoutMillis"), HasSubstr("700 ms")));
+  mongo_set().primary();
 }
 
 TEST_F(MongodbStoreTest, OfAStandaloneServerABrokenCallIsUnknown) {

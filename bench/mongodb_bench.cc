@@ -1,0 +1,203 @@
+// Ids from a replica set of three, beside the recipe that everybody writes first, in one run.
+//
+//   mongodb_bench [SECONDS [JSON]]     SECONDS: for each figure, 2, measured three times; the
+//                                      median counts. JSON: a file for the figures.
+//
+// It starts the set by itself, on loopback. "+25 ms" is a relay between the callers and the primary
+// that holds every byte back for 12.5 ms in each direction. Everything is written with write
+// concern majority and journal, on both sides.
+#include <mongoc/mongoc.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "idmint/cached_sequence.h"
+#include "idmint/sequence.h"
+#include "idmint/store.h"
+#include "load.h"
+#include "tests/servers/mongo.h"
+#include "tests/servers/relay.h"
+
+namespace {
+
+using namespace idmint;
+using namespace bench;
+
+[[noreturn]] void fail(const std::string& why) {
+  std::fprintf(stderr, "mongodb_bench: %s\n", why.c_str());
+  std::exit(1);
+}
+
+// ---- the recipe: one findAndModify for each id
+
+class Recipe {
+ public:
+  Recipe(const std::string& url, std::size_t callers) {
+    bson_error_t error{};
+    mongoc_uri_t* const uri = mongoc_uri_new_with_error(url.c_str(), &error);
+    if (uri == nullptr) fail(error.message);
+    mongoc_uri_set_option_as_int32(uri, MONGOC_URI_MAXPOOLSIZE, static_cast<int>(callers) + 1);
+    pool_ = mongoc_client_pool_new_with_error(uri, &error);
+    mongoc_uri_destroy(uri);
+    if (pool_ == nullptr) fail(error.message);
+    mongoc_client_pool_set_error_api(pool_, MONGOC_ERROR_API_VERSION_2);
+    const Client client = pop();
+    bson_t* const document = json(R"({"update":"recipe","updates":[{"q":{"_id":"COUNT"},)"
+                                  R"("u":{"$setOnInsert":{"COUNT":{"$numberLong":"0"}}},)"
+                                  R"("upsert":true}]})");
+    run(client.get(), document);
+    bson_destroy(document);
+  }
+  ~Recipe() { mongoc_client_pool_destroy(pool_); }
+  Recipe(const Recipe&) = delete;
+  Recipe& operator=(const Recipe&) = delete;
+
+  // For one thread.
+  [[nodiscard]] std::function<void()> caller() {
+    bson_t* const command =
+        json(R"({"findAndModify":"recipe","query":{"_id":"COUNT"},"update":{"$inc":{"COUNT":)"
+             R"({"$numberLong":"1"}}}})");
+    const std::shared_ptr<void> owner(
+        command, [](void* document) { bson_destroy(static_cast<bson_t*>(document)); });
+    return [this, client = std::shared_ptr(pop()), command, owner] { run(client.get(), command); };
+  }
+
+ private:
+  using Client = std::unique_ptr<mongoc_client_t, std::function<void(mongoc_client_t*)>>;
+
+  Client pop() {
+    return {mongoc_client_pool_pop(pool_),
+            [this](mongoc_client_t* client) { mongoc_client_pool_push(pool_, client); }};
+  }
+  static bson_t* json(const std::string& text) {
+    bson_error_t error{};
+    bson_t* const document = bson_new_from_json(reinterpret_cast<const std::uint8_t*>(text.data()),
+                                                static_cast<ssize_t>(text.size()), &error);
+    if (document == nullptr) fail(error.message);
+    return document;
+  }
+  static void run(mongoc_client_t* client, const bson_t* command) {
+    static bson_t* const options = json(R"({"writeConcern":{"w":"majority","j":true}})");
+    bson_t reply;
+    bson_error_t error{};
+    const bool ok =
+        mongoc_client_write_command_with_opts(client, "bench", command, options, &reply, &error);
+    bson_destroy(&reply);
+    if (!ok) fail(error.message);
+  }
+
+  mongoc_client_pool_t* pool_ = nullptr;
+};
+
+// ---- the table
+
+Figures median(const std::function<Figures()>& measure) {
+  std::array<Figures, 3> runs{};
+  for (Figures& run : runs) run = measure();
+  std::ranges::sort(runs, {}, &Figures::ids_per_second);
+  return runs[1];
+}
+
+struct Row {
+  std::string what;
+  std::string delay;
+  std::size_t callers;
+  Figures recipe;
+  Figures ours;
+};
+
+void print(const Row& row) {
+  std::printf(
+      "%-34s %8s %7zu %10.0f %9.2f %9.2f %10.0f %9.2f %9.2f %8.2fx\n", row.what.c_str(),
+      row.delay.c_str(), row.callers, row.recipe.ids_per_second, row.recipe.p50_ms,
+      row.recipe.p99_ms, row.ours.ids_per_second, row.ours.p50_ms, row.ours.p99_ms,
+      row.recipe.ids_per_second > 0 ? row.ours.ids_per_second / row.recipe.ids_per_second : 0.0);
+  std::fflush(stdout);
+}
+
+void write_json(const std::string& path, const std::vector<Row>& rows) {
+  std::ofstream out(path);
+  const auto figures = [&](const char* name, const Figures& is) {
+    out << ", \"" << name << "\": {\"ids_per_second\": " << is.ids_per_second
+        << ", \"p50_ms\": " << is.p50_ms << ", \"p99_ms\": " << is.p99_ms
+        << ", \"p999_ms\": " << is.p999_ms << "}";
+  };
+  out << "[";
+  const char* before = "\n";
+  for (const Row& row : rows) {
+    out << std::exchange(before, ",\n") << "  {\"what\": \"" << row.what << "\", \"delay\": \""
+        << row.delay << "\", \"callers\": " << row.callers;
+    figures("recipe", row.recipe);
+    figures("idmint", row.ours);
+    out << "}";
+  }
+  out << "\n]\n";
+  if (!out.flush()) fail("could not write " + path);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const double seconds = argc > 1 ? std::atof(argv[1]) : 2;
+  const auto duration =
+      std::chrono::duration_cast<Steady::duration>(std::chrono::duration<double>(seconds));
+  if (duration <= Steady::duration::zero()) fail("SECONDS is a number above 0");
+  mongoc_init();
+
+  servers::MongoSet& set = servers::mongo_set();
+  servers::Relay relay(set.member(set.primary()).port());
+  relay.delay(std::chrono::microseconds{12'500});
+  const std::string near = set.url("bench");
+  const std::string far = "mongodb://" + relay.host() + "/bench?directConnection=true";
+
+  std::vector<Row> rows;
+  std::printf("%-34s %8s %7s %30s %30s\n%51s %10s %9s %9s %10s %9s %9s %9s\n", "", "", "",
+              "one findAndModify an id", "idmint", "callers", "ids/s", "p50 ms", "p99 ms", "ids/s",
+              "p50 ms", "p99 ms", "");
+  const auto add = [&](Row row) {
+    print(row);
+    rows.push_back(std::move(row));
+  };
+  for (const auto& [url, delay] : {std::pair{near, "none"}, std::pair{far, "+25 ms"}}) {
+    const auto store = checked(open_store(url));
+    checked(create_sequence(*store, {.name = "counter"}));
+    for (const std::size_t callers : {1U, 16U, 64U, 256U, 1000U}) {
+      Recipe recipe(url, callers);
+      const auto sequence = checked(open_sequence(*store, "counter"));
+      add({"counter, one id a call", delay, callers,
+           median([&] { return blocking(callers, duration, [&] { return recipe.caller(); }); }),
+           median([&] { return blocking(*sequence, callers, duration); })});
+    }
+  }
+  {
+    const auto store = checked(open_store(far));
+    add({"counter, asynchronous", "+25 ms", 32'768, {}, median([&] {
+           const auto sequence = checked(CounterSequence::open(*store, "counter"));
+           return asynchronous(*sequence, 32'768, duration);
+         })});
+    checked(create_sequence(*store, {.name = "cached", .strategy = Strategy::kCached}));
+    const auto sequence = checked(CachedSequence::open(*store, "cached"));
+    const std::vector<float> took = a_million_a_second(1, duration, duration, [&] {
+      if (checked(sequence->next()) == 0) fail("there is no value 0");
+    });
+    const auto at = [&](double share) {
+      return took[static_cast<std::size_t>(share * static_cast<double>(took.size() - 1))];
+    };
+    std::printf(
+        "cached range, +25 ms, 1 M ids/s demanded of one thread: p50 %.2f us, p99 %.2f us, "
+        "p99.9 %.2f us\n",
+        static_cast<double>(at(0.5)), static_cast<double>(at(0.99)),
+        static_cast<double>(at(0.999)));
+  }
+  if (argc > 2) write_json(argv[2], rows);
+}

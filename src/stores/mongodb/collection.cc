@@ -1,0 +1,246 @@
+#include "stores/mongodb/collection.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "stores/backend.h"
+
+namespace idmint::stores::mongodb {
+
+namespace {
+
+std::unexpected<Error> refuse(std::string why) {
+  return std::unexpected(Error{Code::kInvalidArgument, std::move(why)});
+}
+
+// As a mongosh would have it, to be typed there.
+std::string make_index_command(const std::string& collection, const std::string& field) {
+  return "db.getCollection(" + shown(collection) + ").createIndex({" + shown(field) +
+         ": 1}, {unique: true})";
+}
+
+}  // namespace
+
+Result<void> check_field(std::string_view field) {
+  const std::string the = "the field for ids, " + shown(field) + ", ";
+  if (field.empty()) return refuse("the field for ids has no name: give one, such as _id");
+  if (field.size() > 255) return refuse(the + "has a name of more than 255 bytes");
+  if (field.find('\0') != std::string_view::npos) return refuse(the + "has a NUL in its name");
+  if (field.contains('.'))
+    return refuse(the +
+                  "has a dot in its name, which means a field of a field: give one at the "
+                  "top of the document");
+  if (field.starts_with('$'))
+    return refuse(the + "begins with a dollar sign, which MongoDB keeps for its operators");
+  if (!Bson::is_utf8(field)) return refuse(the + "is not UTF-8");
+  return {};
+}
+
+Result<void> check_collection(std::string_view name) {
+  const std::string the = "the collection " + shown(name) + " ";
+  if (name.empty())
+    return refuse("the collection has no name: give DATABASE.COLLECTION, such as app.accounts");
+  if (name.find('\0') != std::string_view::npos) return refuse(the + "has a NUL in its name");
+  if (name.contains('$')) return refuse(the + "has a dollar sign in its name");
+  if (name.starts_with('.') || name.ends_with('.') || name.contains(".."))
+    return refuse(the + "has an empty part in its name");
+  if (name.starts_with("system.")) return refuse(the + "is one of MongoDB's own");
+  if (name.size() > 200) return refuse(the + "has a name of more than 200 bytes");
+  if (!Bson::is_utf8(name)) return refuse(the + "is not UTF-8");
+  return {};
+}
+
+// The parser takes an array for a document, and reads no further than one of several: in an array
+// of our own there is one, or it is not what we want.
+Result<std::vector<std::byte>> from_json(std::string_view json) {
+  if (Result<void> loaded = load_driver(); !loaded) return std::unexpected(loaded.error());
+  bson_error_t error{};
+  bson_t array;
+  const std::string wrapped = "[" + std::string(json) + "]";
+  if (!bson_init_from_json(&array, wrapped.data(), std::ssize(wrapped), &error)) {
+    bson_t alone;  // for its message, which counts from the first character
+    if (!bson_init_from_json(&alone, json.data(), std::ssize(json), &error))
+      return refuse("not JSON: " + std::string(error.message));
+    bson_destroy(&alone);
+    return refuse("not one document: there is something after it");
+  }
+  const Bson parsed = Bson::taken_from(&array);
+  std::vector<std::byte> document;
+  int elements = 0;
+  parsed.view().each_field([&](const char*, bson_iter_t* at) {
+    if (++elements > 1 || bson_iter_type(at) != BSON_TYPE_DOCUMENT) return;
+    const std::uint8_t* data = nullptr;
+    std::uint32_t size = 0;
+    bson_iter_document(at, &size, &data);
+    const auto bytes = std::as_bytes(std::span(data, size));
+    document.assign(bytes.begin(), bytes.end());
+  });
+  if (elements > 1) return refuse("not one document: there is something after it");
+  if (document.empty()) return refuse("not a document: it begins with { and has fields");
+  return document;
+}
+
+Result<Bson> Target::run(Bson command, Kind kind, std::string_view doing, Terms terms) {
+  if (!owner_)
+    return std::unexpected(
+        Error{Code::kFailedPrecondition, "the handle of " + name_ +
+                                             " was inherited through fork(); open "
+                                             "collections after the fork, not before"});
+  terms.sharded = true;
+  return connected_.servers->run(std::move(command), kind,
+                                 std::chrono::steady_clock::now() + connected_.deadline,
+                                 std::string(doing) + " " + collection_ + " in", terms);
+}
+
+Result<Bson> Target::write(Bson command, std::string_view doing, Terms terms) {
+  return run(std::move(command), Kind::kWrite, doing, std::move(terms));
+}
+
+Result<Bson> Target::read(Bson command, std::string_view doing, const std::string& database) {
+  return run(std::move(command), Kind::kReadMany, doing, Terms{.database = database});
+}
+
+// listIndexes takes no read concern but local.
+Result<std::optional<Bson>> Target::indexes(const std::string& collection) {
+  Bson command;
+  command.add("listIndexes", std::string_view(collection))
+      .add("cursor", Bson().add("batchSize", 1000));
+  Result<Bson> reply = run(std::move(command), Kind::kPlain, "read the indexes of", {});
+  if (reply) return *std::move(reply);
+  if (reply.error().code == Code::kNotFound) return std::nullopt;
+  return std::unexpected(std::move(reply.error()));
+}
+
+Result<Judgement> Target::judge_index(const std::string& collection, const std::string& field) {
+  const Result<Bson> hello = run(std::move(Bson().add("hello", 1)), Kind::kPlain, "look at", {});
+  if (!hello) return std::unexpected(hello.error());
+  std::optional<Bson> sharding;
+  if (hello->view().bytes("msg") == "isdbgrid") {
+    Bson command;
+    command.add("find", "collections")
+        .add("filter", Bson().add("_id", std::string_view(database_ + "." + collection)))
+        .add("limit", 1)
+        .add("singleBatch", true);
+    Result<Bson> reply = read(std::move(command), "find the shard key of", "config");
+    if (!reply) {
+      reply.error().message += "; idmint needs to read config.collections";
+      return std::unexpected(std::move(reply.error()));
+    }
+    sharding = *std::move(reply);
+  }
+  const Result<std::optional<Bson>> list = indexes(collection);
+  if (!list) return std::unexpected(list.error());
+  return judge(field, *list ? &**list : nullptr, sharding ? &*sharding : nullptr);
+}
+
+Result<void> Target::need_unique(const std::string& field, bool make) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (guarded_.contains(field)) return {};
+  }
+  const Result<Judgement> found = judge_index(collection_, field);
+  if (!found) return std::unexpected(found.error());
+  if (found->guard == Guard::kProxy)
+    return std::unexpected(
+        Error{Code::kFailedPrecondition,
+              name_ + " can have no unique index on " + shown(field) + " alone: " + found->why +
+                  "; claim the ids in a proxy collection first (option proxy, --proxy)"});
+  if (found->guard == Guard::kMissing && !make)
+    return std::unexpected(
+        Error{Code::kFailedPrecondition,
+              name_ + " has no unique index on exactly " + shown(field) + ": " + found->why +
+                  "; without one the same id can be there twice. Make it (option make_index, "
+                  "--create-index, or in mongosh: " +
+                  make_index_command(collection_, field) + ")"});
+  if (found->guard == Guard::kMissing) {
+    Bson index;
+    index.add("key", Bson().add(field.c_str(), 1))
+        .add("name", std::string_view(field + "_1"))
+        .add("unique", true);
+    Bson command;
+    command.add("createIndexes", std::string_view(collection_))
+        .add_array("indexes", Bson().add("0", index));
+    if (Result<Bson> made =
+            write(std::move(command), "make the unique index of", {.idempotent = true});
+        !made) {
+      if (made.error().code == Code::kAlreadyExists)
+        made.error().message +=
+            "; if it is documents without the field that are alike, make it by hand with "
+            "{unique: true, sparse: true}";
+      return std::unexpected(std::move(made.error()));
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  guarded_.insert(field);
+  return {};
+}
+
+Result<void> Target::need_proxy(const std::string& proxy) {
+  const std::string key = "." + proxy;  // no field has a dot
+  {
+    const std::lock_guard lock(mutex_);
+    if (guarded_.contains(key)) return {};
+  }
+  const Result<Judgement> found = judge_index(proxy, "_id");
+  if (!found) return std::unexpected(found.error());
+  if (found->guard != Guard::kUnique)
+    return std::unexpected(
+        Error{Code::kFailedPrecondition, "the proxy collection " + shown(proxy) +
+                                             " cannot keep ids apart: " + found->why +
+                                             "; shard it by _id, or not at all"});
+  const std::lock_guard lock(mutex_);
+  guarded_.insert(key);
+  return {};
+}
+
+Result<std::optional<std::int64_t>> Target::largest(const std::string& field) {
+  Bson integer;
+  integer.add_array("$type", Bson().add("0", "int").add("1", "long"));
+  Bson command;
+  command.add("find", std::string_view(collection_))
+      .add("filter", Bson().add(field.c_str(), integer))
+      .add("projection", Bson().add(field.c_str(), 1))
+      .add("sort", Bson().add(field.c_str(), -1))
+      .add("limit", 1)
+      .add("singleBatch", true);
+  const Result<Bson> reply = read(std::move(command), "find the largest id of");
+  if (!reply) return std::unexpected(reply.error());
+  std::optional<std::int64_t> largest;
+  reply->view().document("cursor", [&](const View& cursor) {
+    cursor.each("firstBatch",
+                [&](const View& document) { largest = document.integer(field.c_str()); });
+  });
+  return largest;
+}
+
+}  // namespace idmint::stores::mongodb
+
+namespace idmint::mongodb {
+
+Result<Collection> Collection::open(std::string_view url, std::string_view name,
+                                    const CollectionOptions& options) {
+  namespace at = stores::mongodb;
+  const std::size_t dot = name.find('.');
+  const std::string_view database = dot == std::string_view::npos ? "" : name.substr(0, dot);
+  const std::string_view collection = dot == std::string_view::npos ? name : name.substr(dot + 1);
+  if (Result<void> loaded = at::load_driver(); !loaded) return std::unexpected(loaded.error());
+  if (dot == 0 || collection.empty())
+    return std::unexpected(Error{
+        Code::kInvalidArgument, stores::shown(name) + " is not the name of a collection: give "
+                                                      "DATABASE.COLLECTION, such as app.accounts"});
+  if (Result<void> ok = at::check_collection(collection); !ok) return std::unexpected(ok.error());
+  Result<at::Connected> connected = at::connect(url, options.deadline, {.database = database});
+  if (!connected) return std::unexpected(std::move(connected.error()));
+  std::string in = connected->database;
+  return Collection(
+      std::make_unique<State>(*std::move(connected), std::move(in), std::string(collection)));
+}
+
+Collection::Collection(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+Collection::~Collection() = default;
+Collection::Collection(Collection&&) noexcept = default;
+Collection& Collection::operator=(Collection&&) noexcept = default;
+
+const std::string& Collection::name() const noexcept { return state_->name(); }
+
+}  // namespace idmint::mongodb

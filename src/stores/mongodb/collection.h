@@ -1,0 +1,84 @@
+// A collection of documents that get ids, and what is asked of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/fork_wiped.h"
+#include "idmint/mongodb.h"
+#include "stores/mongodb/bson.h"
+#include "stores/mongodb/guard.h"
+#include "stores/mongodb/servers.h"
+
+namespace idmint::stores::mongodb {
+
+// What an inserter of documents asks of the servers. May be shared by threads.
+class Target {
+ public:
+  Target(Connected connected, std::string database, std::string collection)
+      : database_(std::move(database)),
+        collection_(std::move(collection)),
+        name_(database_ + "." + collection_),
+        connected_(std::move(connected)) {}
+  // In a child of fork() the driver's clients are left as they are, on purpose.
+  ~Target() {
+    if (owner_) return;
+    [[maybe_unused]] const Servers* const left = connected_.servers.release();
+  }
+  Target(const Target&) = delete;
+  Target& operator=(const Target&) = delete;
+
+  [[nodiscard]] const std::string& collection() const { return collection_; }
+  [[nodiscard]] const std::string& name() const { return name_; }
+
+  // `doing`: as "insert into", what is done to the collection.
+  Result<Bson> write(Bson command, std::string_view doing, Terms terms = {});
+  Result<Bson> read(Bson command, std::string_view doing, const std::string& database = {});
+
+  // Whether `collection` lets no value of the field in twice.
+  Result<Judgement> judge_index(const std::string& collection, const std::string& field);
+  // Makes sure of it, once; a missing index is made where `make` says so.
+  Result<void> need_unique(const std::string& field, bool make);
+  // The same of the _id of a proxy.
+  Result<void> need_proxy(const std::string& proxy);
+  // The reply to listIndexes; nothing: there is no such collection.
+  Result<std::optional<Bson>> indexes(const std::string& collection);
+
+  // The largest integer in the field; nothing: there is none.
+  Result<std::optional<std::int64_t>> largest(const std::string& field);
+
+ private:
+  Result<Bson> run(Bson command, Kind kind, std::string_view doing, Terms terms);
+
+  const OwnedByProcess owner_;
+  const std::string database_;
+  const std::string collection_;
+  const std::string name_;
+  Connected connected_;
+  std::mutex mutex_;
+  std::set<std::string> guarded_;  // fields that were found guarded, and proxies; under mutex_
+};
+
+// kInvalidArgument, saying what is wrong with the name of a field for ids, or of a collection.
+[[nodiscard]] Result<void> check_field(std::string_view field);
+[[nodiscard]] Result<void> check_collection(std::string_view name);
+
+// As document_from_json().
+[[nodiscard]] Result<std::vector<std::byte>> from_json(std::string_view json);
+
+}  // namespace idmint::stores::mongodb
+
+namespace idmint::mongodb {
+
+struct Collection::State final : stores::mongodb::Target {
+  using Target::Target;
+};
+
+}  // namespace idmint::mongodb

@@ -1,0 +1,112 @@
+#include "stores/mongodb/guard.h"
+
+#include <array>
+#include <optional>
+
+#include "stores/backend.h"
+
+namespace idmint::stores::mongodb {
+
+namespace {
+
+// The fields of a key pattern, as {region: 1, account: "hashed"}.
+struct Pattern {
+  std::string first;
+  int fields = 0;
+  bool ordered = true;  // by numbers only: not hashed, text, 2dsphere
+  std::string text = "{";
+};
+
+Pattern pattern_of(const View& key) {
+  Pattern pattern;
+  key.each_field([&](const char* name, bson_iter_t* at) {
+    if (pattern.fields++ == 0) pattern.first = name;
+    pattern.text += (pattern.fields > 1 ? ", " : "") + std::string(name) + ": ";
+    if (bson_iter_type(at) == BSON_TYPE_UTF8) {
+      pattern.ordered = false;
+      pattern.text += "\"" + std::string(bson_iter_utf8(at, nullptr)) + "\"";
+    } else {
+      pattern.text += std::to_string(bson_iter_as_int64(at));
+    }
+  });
+  pattern.text += "}";
+  return pattern;
+}
+
+// What keeps a unique index from guarding every document.
+struct Gap {
+  const char* option;
+  const char* why;
+};
+constexpr std::array kGaps = {
+    Gap{"partialFilterExpression", "is partial, so that documents outside its filter may repeat"},
+    Gap{"expireAfterSeconds", "deletes documents by their age, and their ids with them"},
+    Gap{"collation", "has a collation, so that look-ups without it cannot use it"},
+};
+
+// Nothing: it guards. A sparse one does, as each document that idmint inserts has the field.
+std::optional<std::string> gap_of(const View& index) {
+  const std::string name = "its index " + shown(index.bytes("name").value_or("")) + " ";
+  if (!index.boolean("unique").value_or(false)) return name + "is not unique";
+  for (const auto& [option, why] : kGaps)
+    if (index.has(option)) return name + why;
+  return std::nullopt;
+}
+
+void each_index(const Bson& reply, const std::function<void(const View&, const Pattern&)>& use) {
+  reply.view().document("cursor", [&](const View& cursor) {
+    cursor.each("firstBatch", [&](const View& index) {
+      index.document("key", [&](const View& key) { use(index, pattern_of(key)); });
+    });
+  });
+}
+
+}  // namespace
+
+Judgement judge(std::string_view field, const Bson* indexes, const Bson* sharding) {
+  const bool is_id = field == "_id";
+  std::optional<Pattern> shard_key;
+  if (sharding != nullptr) {
+    sharding->view().document("cursor", [&](const View& cursor) {
+      cursor.each("firstBatch", [&](const View& entry) {
+        // Of a collection that was dropped, until 4.4; or that is only tracked, from 8.0.
+        if (entry.boolean("dropped").value_or(false) ||
+            entry.boolean("unsplittable").value_or(false))
+          return;
+        entry.document("key", [&](const View& key) { shard_key = pattern_of(key); });
+      });
+    });
+  }
+  // Equal values of the only field of the shard key, hashed or not, are on one shard.
+  const bool one_shard = !shard_key || (shard_key->fields == 1 && shard_key->first == field);
+  if (!one_shard || (!is_id && shard_key && !shard_key->ordered))
+    return {Guard::kProxy, "it is sharded by " + shard_key->text +
+                               ", and each shard sees only its own part: a unique index over all "
+                               "shards must begin with the whole shard key"};
+  if (is_id) return {Guard::kUnique};
+
+  std::string why = indexes == nullptr ? "there is no such collection yet" : "no index is on it";
+  bool guarded = false;
+  if (indexes != nullptr) {
+    each_index(*indexes, [&](const View& index, const Pattern& key) {
+      if (guarded || key.fields != 1 || key.first != field) return;
+      const std::optional<std::string> gap =
+          key.ordered ? gap_of(index) : "its index cannot be unique";
+      guarded = !gap;
+      if (gap) why = *gap;
+    });
+  }
+  if (guarded) return {Guard::kUnique};
+  return {Guard::kMissing, why};
+}
+
+bool can_look_up(const char* field, const Bson& indexes) {
+  bool found = std::string_view(field) == "_id";
+  each_index(indexes, [&](const View& index, const Pattern& key) {
+    found = found || (key.first == field && !index.has("partialFilterExpression") &&
+                      !index.has("collation") && !index.boolean("sparse").value_or(false));
+  });
+  return found;
+}
+
+}  // namespace idmint::stores::mongodb

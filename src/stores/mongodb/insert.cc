@@ -1,0 +1,516 @@
+// Inserts that take an id for each document, and another where that one is there already.
+//
+// An id that we inserted ourselves is never taken for one that was there: to a set a command is
+// sent again under its number only, so that the servers know what they did of it; a standalone is
+// sent each once, and nothing is sent after an outcome that is unknown.
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "idmint/form.h"
+#include "stores/backend.h"
+#include "stores/mongodb/collection.h"
+
+namespace idmint::stores::mongodb {
+
+namespace {
+
+using idmint::mongodb::Bytes;
+using idmint::mongodb::Collection;
+using idmint::mongodb::Inserted;
+using idmint::mongodb::InsertOptions;
+using idmint::mongodb::NotInserted;
+using idmint::mongodb::Outcome;
+using idmint::mongodb::StoredAs;
+
+constexpr std::int64_t kDuplicateKey = 11000;
+constexpr std::size_t kMostDocuments = 10'000;        // of each error the reply has a line
+constexpr std::size_t kLargestDocument = 16'777'216;  // with its id
+constexpr std::size_t kMostBytes = kLargestDocument;  // of a command, which takes 16 KB more
+
+std::unexpected<Error> refuse(std::string why) {
+  return std::unexpected(Error{Code::kInvalidArgument, std::move(why)});
+}
+
+// ---- ids in BSON
+
+using Value = std::variant<std::int64_t, std::string, Uuid, ObjectId>;
+
+Result<Value> value_of(const Id& id, const Form& form, StoredAs as) {
+  const auto out_of_range = [&] {
+    return std::unexpected(
+        Error{Code::kOutOfRange, "the id " + to_string(id, form) +
+                                     " does not fit a 64-bit integer of BSON: store it as text"});
+  };
+  if (as == StoredAs::kText) return to_string(id, form);
+  const bool plain = form == Form{};
+  const bool number = as == StoredAs::kNumber;
+  if (const auto* const integer = std::get_if<std::int64_t>(&id); integer && (plain || number))
+    return *integer;
+  if (const auto* const flake = std::get_if<Snowflake>(&id); flake && (plain || number)) {
+    if (flake->value() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+      return out_of_range();
+    return static_cast<std::int64_t>(flake->value());
+  }
+  if (number) {
+    const auto* const digits = std::get_if<Digits>(&id);
+    if (digits == nullptr)
+      return refuse("ids of the format " + std::string(format_of(id)) +
+                    " are no numbers: store them as usual or as text");
+    if (digits->size() > 18) return out_of_range();
+    return static_cast<std::int64_t>(digits->value());
+  }
+  if (const auto* const uuid = std::get_if<Uuid>(&id); uuid && plain) return *uuid;
+  if (const auto* const object = std::get_if<ObjectId>(&id); object && plain) return *object;
+  return to_string(id, form);
+}
+
+void append(bson_t* to, const char* key, const Value& value) {
+  const bool done = std::visit(
+      [&]<class T>(const T& id) {
+        if constexpr (std::is_same_v<T, std::int64_t>) {
+          return bson_append_int64(to, key, -1, id);
+        } else if constexpr (std::is_same_v<T, std::string>) {
+          return bson_append_utf8(to, key, -1, id.data(), static_cast<int>(id.size()));
+        } else if constexpr (std::is_same_v<T, Uuid>) {
+          return bson_append_binary(to, key, -1, BSON_SUBTYPE_UUID, id.bytes().data(), 16);
+        } else {
+          bson_oid_t oid;
+          std::ranges::copy(id.bytes(), oid.bytes);
+          return bson_append_oid(to, key, -1, &oid);
+        }
+      },
+      value);
+  if (!done) std::abort();  // only past 2 GB
+}
+
+// What an id adds to a document, with its field, and a key in an array; at most.
+std::size_t size_with_id(std::size_t document, const std::string& field) {
+  return document + field.size() + kMaxFormChars + 16;
+}
+
+// ---- one call
+
+struct Pending {
+  std::size_t document;
+  Id id{};
+  Value value{};
+};
+
+// What became of one document that was not inserted.
+struct Refused {
+  bool taken = false;  // its id was there
+  Code code = Code::kUnknown;
+  std::string why{};
+};
+
+class Insertion {
+ public:
+  Insertion(Target& target, Source& source, std::span<const Bytes> documents,
+            const InsertOptions& options)
+      : target_(target), source_(source), documents_(documents), options_(options) {}
+
+  std::expected<Inserted, NotInserted> run();
+
+ private:
+  Result<void> check() const;
+  Result<void> prepare();
+  Result<void> all();
+  Result<void> batch(std::span<Pending> batch, std::vector<std::size_t>& again);
+  Result<void> mint(std::span<Pending> batch);
+  Result<std::vector<Pending>> claim(std::span<const Pending> batch,
+                                     std::vector<std::size_t>& again);
+  void mark_used(std::span<const Pending> batch);
+  Result<void> look_behind(std::int64_t collisions_before);
+
+  // Refused[i] is of batch[i]; nothing: it was inserted.
+  template <class Write>
+  Result<std::vector<std::optional<Refused>>> send(const std::string& collection,
+                                                   std::span<const Pending> batch,
+                                                   std::string_view doing, const Write& write);
+  Refused refused(const View& error) const;
+  Bson claim_of() const;
+
+  void fail(std::size_t document, Code code, std::string why);
+  std::string numbered(std::size_t document) const {
+    return "document " + std::to_string(options_.number_from + static_cast<std::int64_t>(document));
+  }
+
+  Target& target_;
+  Source& source_;
+  const std::span<const Bytes> documents_;
+  const InsertOptions& options_;
+  std::vector<Outcome> outcomes_{};
+  std::int64_t collisions_ = 0;
+  std::int64_t tried_ = 0;
+  std::int64_t in_ = 0;
+  std::optional<std::int64_t> behind_{};
+  std::optional<Error> failure_{};  // of the first document that was refused
+  std::optional<std::size_t> document_{};
+};
+
+Result<void> Insertion::check() const {
+  if (Result<void> ok = check_field(options_.field); !ok) return ok;
+  if (options_.attempts < 1 || options_.attempts > 1000)
+    return refuse("attempts is " + std::to_string(options_.attempts) + ": give 1 to 1000");
+  if (options_.owner.size() > 200 || !Bson::is_utf8(options_.owner))
+    return refuse("the owner of claims is to be at most 200 bytes of UTF-8");
+  if (options_.proxy) {
+    if (Result<void> ok = check_collection(*options_.proxy); !ok) return ok;
+    if (*options_.proxy == target_.collection())
+      return refuse("the proxy collection is the collection itself: give it a name of its own");
+    if (options_.make_index)
+      return refuse("with a proxy collection no index is made: give one of them");
+  }
+  return {};
+}
+
+// Whether nothing is nested deeper: bson_validate() takes its own stack for each level.
+bool is_shallow(bson_iter_t* at, int levels) {
+  while (bson_iter_next(at)) {
+    const bson_type_t type = bson_iter_type(at);
+    bson_iter_t inner;
+    bool nested = false;
+    if (type == BSON_TYPE_DOCUMENT || type == BSON_TYPE_ARRAY) {
+      nested = bson_iter_recurse(at, &inner);
+    } else if (type == BSON_TYPE_CODEWSCOPE) {
+      std::uint32_t length = 0;
+      std::uint32_t size = 0;
+      const std::uint8_t* scope = nullptr;
+      bson_iter_codewscope(at, &length, &size, &scope);
+      nested = scope != nullptr && bson_iter_init_from_data(&inner, scope, size);
+    }
+    if (nested && (levels == 0 || !is_shallow(&inner, levels - 1))) return false;
+  }
+  return true;
+}
+
+// What is wrong with a document, whatever the servers say.
+std::optional<std::string> fault_of(Bytes bytes, const std::string& field) {
+  bson_t document;
+  bson_error_t error{};
+  constexpr std::size_t kSmallest = 5;
+  if (bytes.size() < kSmallest || bytes.size() > std::numeric_limits<std::int32_t>::max() ||
+      !bson_init_static(&document, reinterpret_cast<const std::uint8_t*>(bytes.data()),
+                        bytes.size()))
+    return "is not BSON";
+  constexpr int kMostLevels = 200;  // as MongoDB has it
+  bson_iter_t at;
+  if (!bson_iter_init(&at, &document)) return "is not BSON";
+  if (!is_shallow(&at, kMostLevels)) return "has documents nested in more than 200 levels";
+  constexpr auto kUtf8 =
+      static_cast<bson_validate_flags_t>(BSON_VALIDATE_UTF8 | BSON_VALIDATE_UTF8_ALLOW_NULL);
+  if (!bson_validate_with_error(&document, kUtf8, &error))
+    return "is not BSON: " + std::string(error.message);
+  if (View(&document).has(field.c_str()))
+    return "has the field " + shown(field) +
+           " already, which is for its new id: take it out, or name another field";
+  if (size_with_id(bytes.size(), field) > kLargestDocument)
+    return "has " + std::to_string(bytes.size()) +
+           " bytes, and MongoDB takes 16,777,216 with the id: divide it";
+  return std::nullopt;
+}
+
+Result<void> Insertion::prepare() {
+  if (Result<void> ok = check(); !ok) return ok;
+  for (std::size_t i = 0; i < documents_.size(); ++i)
+    if (const auto fault = fault_of(documents_[i], options_.field); fault)
+      return refuse(numbered(i) + " " + *fault + "; nothing was inserted");
+  if (options_.proxy) return target_.need_proxy(*options_.proxy);
+  return target_.need_unique(options_.field, options_.make_index);
+}
+
+void Insertion::fail(std::size_t document, Code code, std::string why) {
+  if (failure_ && *document_ <= document) return;
+  document_ = document;
+  failure_ = Error{code, numbered(document) + " of " + target_.name() + ": " + std::move(why)};
+}
+
+// Reads an error of the reply to an insert.
+Refused Insertion::refused(const View& error) const {
+  const std::string_view text = error.bytes("errmsg").value_or("");
+  if (error.number("code") != kDuplicateKey) {
+    std::string why = "the server refused it: " + std::string(text);
+    const std::int64_t code = error.number("code");
+    return {false, code == 13 ? Code::kPermissionDenied : Code::kInvalidArgument,
+            why + " (error " + std::to_string(code) + ")"};
+  }
+  int fields = 0;
+  bool of_the_id = false;
+  std::string pattern;
+  error.document("keyPattern", [&](const View& key) {
+    key.each_field([&](const char* name, const bson_iter_t*) {
+      of_the_id = of_the_id || name == options_.field;
+      pattern += (fields++ > 0 ? ", " : "") + std::string(name);
+    });
+  });
+  if (fields == 1 && of_the_id) return {.taken = true, .code = Code::kAlreadyExists};
+  constexpr std::string_view kIndex = "index: ";
+  std::string_view index;
+  if (const std::size_t at = text.find(kIndex); at != std::string_view::npos) {
+    index = text.substr(at + kIndex.size());
+    index = index.substr(0, index.find(" dup key"));
+  }
+  return {false, Code::kAlreadyExists,
+          "its key is taken in another unique index, " +
+              (index.empty() ? "on " + pattern : shown(index)) + ": " + std::string(text)};
+}
+
+// `write` appends the fields of a document.
+template <class Write>
+Result<std::vector<std::optional<Refused>>> Insertion::send(const std::string& collection,
+                                                            std::span<const Pending> batch,
+                                                            std::string_view doing,
+                                                            const Write& write) {
+  Bson command;
+  command.add("insert", std::string_view(collection)).add("ordered", false);
+  bson_t array;
+  bool whole = bson_append_array_begin(command.get(), "documents", -1, &array);
+  for (std::size_t i = 0; whole && i < batch.size(); ++i) {
+    bson_t document;
+    whole = bson_append_document_begin(&array, std::to_string(i).c_str(), -1, &document);
+    if (whole) write(&document, batch[i]);
+    whole = whole && bson_append_document_end(&array, &document);
+  }
+  if (!whole || !bson_append_array_end(command.get(), &array)) std::abort();  // only past 2 GB
+  const Result<Bson> reply = target_.write(std::move(command), doing, {.errors_in_reply = true});
+  if (!reply) return std::unexpected(reply.error());
+  std::vector<std::optional<Refused>> refusals(batch.size());
+  std::int64_t errors = 0;
+  reply->view().each("writeErrors", [&](const View& error) {
+    const auto i = static_cast<std::size_t>(error.number("index"));
+    if (i < refusals.size() && !refusals[i]) ++errors;
+    if (i < refusals.size()) refusals[i] = refused(error);
+  });
+  if (reply->view().number("n") + errors != std::ssize(batch))
+    return std::unexpected(Error{Code::kUnknown,
+                                 "the servers do not say of each document whether "
+                                 "it was inserted into " +
+                                     target_.name()});
+  return refusals;
+}
+
+Result<void> Insertion::mint(std::span<Pending> batch) {
+  std::vector<Id> ids(batch.size());
+  if (Result<void> filled = source_.next(ids); !filled) return filled;
+  const Form& form = source_.declaration().form;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    Result<Value> value = value_of(ids[i], form, options_.stored_as);
+    if (!value) return std::unexpected(std::move(value.error()));
+    batch[i].id = ids[i];
+    batch[i].value = *std::move(value);
+  }
+  tried_ += std::ssize(batch);
+  return {};
+}
+
+std::string owner_of(const InsertOptions& options) {
+  if (!options.owner.empty()) return options.owner;
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) != 0) return "?";
+  return std::string(host.data()) + ":" + std::to_string(::getpid());
+}
+
+// Inserts the ids into the proxy; returns the part of the batch that has them now. Those that were
+// not given are claimed still, and abandoned: what is claimed is never given again.
+Result<std::vector<Pending>> Insertion::claim(std::span<const Pending> batch,
+                                              std::vector<std::size_t>& again) {
+  Clock& clock = options_.clock != nullptr ? *options_.clock : system_clock();
+  const auto now = std::chrono::floor<milliseconds>(clock.now().time_since_epoch());
+  Bson rest;
+  rest.add("state", "claimed").add("at", now).add("owner", std::string_view(owner_of(options_)));
+  const auto refusals = send(*options_.proxy, batch, "claim ids in the proxy of",
+                             [&](bson_t* to, const Pending& one) {
+                               append(to, "_id", one.value);
+                               if (!bson_concat(to, rest.get())) std::abort();
+                             });
+  if (!refusals) {
+    // Whatever became of the claims, no document was sent.
+    Error error = refusals.error();
+    if (error.code == Code::kUnknown || error.code == Code::kDeadlineExceeded)
+      error = {Code::kUnavailable, error.message + "; no document was sent"};
+    return std::unexpected(std::move(error));
+  }
+  std::vector<Pending> ours;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    const auto& refusal = (*refusals)[i];
+    if (!refusal) {
+      ours.push_back(batch[i]);
+    } else if (refusal->code == Code::kAlreadyExists) {
+      ++collisions_;  // of whatever index: it only has that of _id
+      again.push_back(batch[i].document);
+    } else {
+      fail(batch[i].document, refusal->code, "its id was not claimed: " + refusal->why);
+    }
+  }
+  return ours;
+}
+
+// Where it fails, a sweep does it.
+void Insertion::mark_used(std::span<const Pending> batch) {
+  if (batch.empty()) return;
+  Bson ids;
+  for (std::size_t i = 0; i < batch.size(); ++i)
+    append(ids.get(), std::to_string(i).c_str(), batch[i].value);
+  Bson in;
+  in.add_array("$in", ids);
+  Bson update;
+  update.add("q", Bson().add("_id", in))
+      .add("u", Bson().add("$set", Bson().add("state", "used")))
+      .add("multi", true);
+  Bson command;
+  command.add("update", std::string_view(*options_.proxy))
+      .add_array("updates", Bson().add("0", update));
+  [[maybe_unused]] const auto marked =
+      target_.write(std::move(command), "mark ids as used in the proxy of", {.idempotent = true});
+}
+
+Result<void> Insertion::batch(std::span<Pending> batch, std::vector<std::size_t>& again) {
+  if (Result<void> minted = mint(batch); !minted) return minted;
+  std::vector<Pending> claimed;
+  if (options_.proxy) {
+    Result<std::vector<Pending>> ours = claim(batch, again);
+    if (!ours) return std::unexpected(std::move(ours.error()));
+    claimed = *std::move(ours);
+    batch = claimed;
+    if (batch.empty()) return {};
+  }
+  const auto refusals = send(
+      target_.collection(), batch, "insert documents into", [&](bson_t* to, const Pending& one) {
+        const Bytes bytes = documents_[one.document];
+        bson_t document;
+        append(to, options_.field.c_str(), one.value);
+        if (!bson_init_static(&document, reinterpret_cast<const std::uint8_t*>(bytes.data()),
+                              bytes.size()) ||
+            !bson_concat(to, &document))
+          std::abort();  // it was checked
+      });
+  if (!refusals) {
+    const Error& error = refusals.error();
+    if (error.code == Code::kUnknown || error.code == Code::kDeadlineExceeded)
+      for (const Pending& one : batch) outcomes_[one.document] = {Outcome::Fate::kUnknown, one.id};
+    return std::unexpected(error);
+  }
+  std::vector<Pending> used;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    const Pending& one = batch[i];
+    const auto& refusal = (*refusals)[i];
+    if (!refusal) {
+      outcomes_[one.document] = {Outcome::Fate::kInserted, one.id};
+      ++in_;
+      if (options_.proxy) used.push_back(one);
+    } else if (refusal->taken) {
+      ++collisions_;
+      again.push_back(one.document);
+    } else {
+      fail(one.document, refusal->code, refusal->why);
+    }
+  }
+  if (options_.proxy) mark_used(used);
+  return {};
+}
+
+// A source that gives no value twice gave some that were there.
+Result<void> Insertion::look_behind(std::int64_t collisions_before) {
+  const Declaration& declaration = source_.declaration();
+  if (collisions_ == collisions_before || declaration.guarantee < Guarantee::kUnique ||
+      declaration.format != "integer")
+    return {};
+  if (declaration.order == "none" && !options_.heal) return {};
+  const auto largest = target_.largest(options_.field);
+  if (!largest && options_.heal) return std::unexpected(largest.error());
+  if (!largest || !*largest) return {};
+  behind_ = **largest;
+  if (!options_.heal) return {};
+  if (Result<void> healed = options_.heal(*std::exchange(behind_, {})); !healed) return healed;
+  return {};
+}
+
+Result<void> Insertion::all() {
+  std::vector<std::size_t> left(documents_.size());
+  for (std::size_t i = 0; i < left.size(); ++i) left[i] = i;
+  for (int attempt = 0; attempt < options_.attempts && !left.empty(); ++attempt) {
+    std::vector<std::size_t> again;
+    const std::int64_t before = collisions_;
+    for (std::size_t from = 0; from < left.size();) {
+      std::vector<Pending> some;
+      std::size_t bytes = 0;
+      for (; from < left.size() && some.size() < kMostDocuments; ++from) {
+        bytes += size_with_id(documents_[left[from]].size(), options_.field);
+        if (!some.empty() && bytes > kMostBytes) break;
+        some.push_back({left[from]});
+      }
+      if (Result<void> done = batch(some, again); !done) return done;
+    }
+    left = std::move(again);
+    std::ranges::sort(left);
+    if (Result<void> looked = look_behind(before); !looked) return looked;
+  }
+  if (left.empty()) return {};
+  const std::string name = source_.declaration().name;
+  const std::string taken =
+      std::to_string(options_.attempts) + " ids in a row that were taken, and so were " +
+      std::to_string(collisions_) + " of " + std::to_string(tried_) + " in all";
+  if (behind_)
+    fail(left.front(), Code::kFailedPrecondition,
+         "sequence " + name + " is behind the data: it gave " + taken + "; the largest " +
+             shown(options_.field) + " is " + std::to_string(*behind_) + ", so: idmint raise " +
+             name + " --past " + std::to_string(*behind_));
+  else
+    fail(left.front(), Code::kResourceExhausted,
+         "the source " + name + " gave " + taken +
+             ": use one with more ids, or with one that knows what is there");
+  return {};
+}
+
+std::expected<Inserted, NotInserted> Insertion::run() {
+  if (Result<void> ready = prepare(); !ready) return std::unexpected(NotInserted{ready.error()});
+  outcomes_.resize(documents_.size());
+  const Result<void> done = all();
+  if (done && !failure_) {
+    Inserted inserted{.ids = {}, .collisions = collisions_, .behind = behind_};
+    inserted.ids.reserve(outcomes_.size());
+    for (const Outcome& outcome : outcomes_) inserted.ids.push_back(outcome.id);
+    return inserted;
+  }
+  // What ended it says more than what was wrong with one document.
+  NotInserted not_all{.error = done ? *failure_ : done.error(),
+                      .outcomes = std::move(outcomes_),
+                      .collisions = collisions_,
+                      .document = done ? document_ : std::nullopt};
+  const auto unknown =
+      std::ranges::count(not_all.outcomes, Outcome::Fate::kUnknown, &Outcome::fate);
+  std::string& message = not_all.error.message;
+  message += "; " + std::to_string(in_) + " of " + std::to_string(documents_.size()) +
+             " documents were inserted";
+  if (unknown != 0) {
+    const auto first = std::ranges::find(not_all.outcomes, Outcome::Fate::kUnknown, &Outcome::fate);
+    message += ", and " + std::to_string(unknown) + " may have been, from " +
+               numbered(static_cast<std::size_t>(first - not_all.outcomes.begin())) +
+               " on: look for their ids before you send them again";
+  }
+  return std::unexpected(std::move(not_all));
+}
+
+}  // namespace
+
+}  // namespace idmint::stores::mongodb
+
+namespace idmint::mongodb {
+
+std::expected<Inserted, NotInserted> insert_with_id(Collection& collection, Source& source,
+                                                    std::span<const Bytes> documents,
+                                                    const InsertOptions& options) {
+  return stores::mongodb::Insertion(collection.state(), source, documents, options).run();
+}
+
+Result<std::vector<std::byte>> document_from_json(std::string_view json) {
+  return stores::mongodb::from_json(json);
+}
+
+}  // namespace idmint::mongodb

@@ -1,0 +1,518 @@
+// Documents that get their ids as they are inserted, into real servers.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <deque>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "idmint/mint.h"
+#include "idmint/mongodb.h"
+#include "idmint/testing.h"
+#include "tests/servers/mongo.h"
+
+namespace idmint::mongodb {
+namespace {
+
+using servers::mongo_command;
+using servers::mongo_set;
+using servers::mongo_standalone;
+using std::chrono::milliseconds;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+Declaration declared(std::string format = "integer", Form form = {}) {
+  Declaration declaration;
+  declaration.name = "script";
+  declaration.format = std::move(format);
+  declaration.form = std::move(form);
+  return declaration;
+}
+Declaration counter() {
+  Declaration declaration = declared();
+  declaration.name = "orders";
+  declaration.guarantee = Guarantee::kLinearizable;
+  declaration.order = "all";
+  return declaration;
+}
+
+// Gives what it was told to.
+class Script final : public Source {
+ public:
+  explicit Script(std::deque<Id> ids, Declaration declaration = declared())
+      : declaration_(std::move(declaration)), ids_(std::move(ids)) {}
+  const Declaration& declaration() const noexcept override { return declaration_; }
+  Result<void> next(std::span<Id> out) override {
+    if (out.size() > ids_.size())
+      return std::unexpected(Error{Code::kOutOfRange, "the script is at its end"});
+    for (Id& id : out) {
+      id = ids_.front();
+      ids_.pop_front();
+    }
+    return {};
+  }
+  std::size_t left() const { return ids_.size(); }
+
+ private:
+  const Declaration declaration_;
+  std::deque<Id> ids_;
+};
+
+Script integers(const std::vector<std::int64_t>& values, Declaration declaration = declared()) {
+  return Script(std::deque<Id>(values.begin(), values.end()), std::move(declaration));
+}
+
+class Documents {
+ public:
+  explicit Documents(const std::vector<std::string>& jsons) {
+    for (const std::string& json : jsons) add(json);
+  }
+  explicit Documents(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) add(R"({"n":)" + std::to_string(i) + "}");
+  }
+  std::span<const Bytes> get() {
+    views_.assign(all_.begin(), all_.end());
+    return views_;
+  }
+  void add(const std::string& json) {
+    Result<std::vector<std::byte>> document = document_from_json(json);
+    EXPECT_TRUE(document) << json << document.error().message;
+    if (document) all_.push_back(*std::move(document));
+  }
+  void push(std::vector<std::byte> raw) { all_.push_back(std::move(raw)); }
+
+ private:
+  std::vector<std::vector<std::byte>> all_;
+  std::vector<Bytes> views_;
+};
+
+std::string why(const auto& result) {
+  if constexpr (requires { result.error().error.message; }) {
+    return result ? "" : result.error().error.message;
+  } else {
+    return result ? "" : result.error().message;
+  }
+}
+Code code_of(const auto& result) {
+  if constexpr (requires { result.error().error.code; }) {
+    return result ? Code{0} : result.error().error.code;
+  } else {
+    return result ? Code{0} : result.error().code;
+  }
+}
+
+// Each test has a database of its own.
+class InsertTest : public testing::Test {
+ protected:
+  InsertTest() {
+    static int number = 0;
+    database_ = "insert" + std::to_string(++number);
+  }
+
+  Collection open(const std::string& name = "accounts") {
+    Result<Collection> collection = Collection::open(mongo_set().url(database_), name);
+    EXPECT_TRUE(collection) << why(collection);
+    return *std::move(collection);
+  }
+  std::string command(const std::string& json) {
+    return mongo_command(mongo_set().url(database_), database_, json);
+  }
+  std::string find(const std::string& filter, const std::string& collection = "accounts") {
+    return command(R"({"find":")" + collection + R"(","filter":)" + filter +
+                   R"(,"sort":{"_id":1},"readConcern":{"level":"majority"}})");
+  }
+  std::int64_t count(const std::string& collection = "accounts", const std::string& query = "{}") {
+    const std::string reply = command(R"({"count":")" + collection + R"(","query":)" + query + "}");
+    const std::size_t at = reply.find(R"("n" : )");
+    return at == std::string::npos ? -1 : std::stoll(reply.substr(at + 6));
+  }
+  void unique(const std::string& field, const std::string& more = "") {
+    ASSERT_THAT(command(R"({"createIndexes":"accounts","indexes":[{"key":{")" + field +
+                        R"(":1},"name":"by_)" + field + R"(","unique":true)" + more + "}]}"),
+                HasSubstr(R"("ok" : 1.0)"));
+  }
+
+  std::string database_;
+};
+
+TEST_F(InsertTest, EachDocumentGetsAnIdInIdOrInTheFieldThatIsNamed) {
+  Collection accounts = open();
+  Script ids = integers({7, 8, 9});
+  Documents two({R"({"name":"ann"})", R"({"name":"bob"})"});
+  const auto inserted = insert_with_id(accounts, ids, two.get());
+  ASSERT_TRUE(inserted) << why(inserted);
+  EXPECT_EQ(inserted->ids, (std::vector<Id>{std::int64_t{7}, std::int64_t{8}}));
+  EXPECT_EQ(inserted->collisions, 0);
+  EXPECT_THAT(find("{}"), AllOf(HasSubstr(R"({ "_id" : 7, "name" : "ann" })"),
+                                HasSubstr(R"({ "_id" : 8, "name" : "bob" })")));
+  Collection orders = open("orders");
+  Documents one({R"({"_id":"x","name":"eve"})"});
+  const auto numbered = insert_with_id(orders, ids, one.get(), {.field = "n", .make_index = true});
+  ASSERT_TRUE(numbered) << why(numbered);
+  EXPECT_THAT(find(R"({"n":9,"_id":"x"})", "orders"), HasSubstr("eve"));
+  EXPECT_TRUE(insert_with_id(orders, ids, {})) << "nothing is fine";
+}
+
+TEST_F(InsertTest, EveryKindOfIdHasItsTypeInBson) {
+  Collection accounts = open();
+  const auto inserted_as = [&](const Id& id, const Form& form, StoredAs as) {
+    Script source({id}, declared(std::string(format_of(id)), form));
+    Documents one({R"({"t":1})"});
+    mongo_command(mongo_set().url(database_), database_,
+                  R"({"delete":"accounts","deletes":[{"q":{},"limit":0}]})");
+    const auto inserted = insert_with_id(accounts, source, one.get(), {.stored_as = as});
+    if (!inserted) return std::string(name(code_of(inserted)));
+    const std::string reply = find("{}");
+    const std::size_t at = reply.find(R"("_id" : )") + 8;
+    return reply.substr(at, reply.find(R"(, "t")", at) - at);
+  };
+  const Uuid uuid = *Uuid::parse("00112233-4455-6677-8899-aabbccddeeff");
+  const ObjectId oid = *ObjectId::parse("00112233445566778899aabb");
+  const Form padded{.digits = 6};
+  EXPECT_EQ(inserted_as(std::int64_t{42}, {}, StoredAs::kUsual), "42");
+  EXPECT_EQ(inserted_as(std::int64_t{42}, {}, StoredAs::kText), R"("42")");
+  EXPECT_EQ(inserted_as(std::int64_t{42}, padded, StoredAs::kUsual), R"("000042")");
+  EXPECT_EQ(inserted_as(std::int64_t{42}, padded, StoredAs::kNumber), "42");
+  EXPECT_EQ(inserted_as(*Digits::parse("0042"), {}, StoredAs::kUsual), R"("0042")");
+  EXPECT_EQ(inserted_as(*Digits::parse("0042"), {}, StoredAs::kNumber), "42");
+  EXPECT_EQ(inserted_as(*Digits::parse("1234567890123456789"), {}, StoredAs::kNumber),
+            "OUT_OF_RANGE");
+  EXPECT_EQ(inserted_as(uuid, {}, StoredAs::kUsual),
+            R"({ "$binary" : { "base64" : "ABEiM0RVZneImaq7zN3u/w==", "subType" : "04" } })");
+  EXPECT_EQ(inserted_as(uuid, {}, StoredAs::kText), R"("00112233-4455-6677-8899-aabbccddeeff")");
+  EXPECT_EQ(inserted_as(uuid, {}, StoredAs::kNumber), "INVALID_ARGUMENT");
+  EXPECT_EQ(inserted_as(oid, {}, StoredAs::kUsual), R"({ "$oid" : "00112233445566778899aabb" })");
+  EXPECT_EQ(inserted_as(Snowflake(454947766275222906), {}, StoredAs::kUsual), "454947766275222906");
+  EXPECT_EQ(inserted_as(Snowflake(~0ULL), {}, StoredAs::kUsual), "OUT_OF_RANGE");
+  EXPECT_EQ(inserted_as(*Ulid::parse("01ARZ3NDEKTSV4RRFFQ69G5FAV"), {}, StoredAs::kUsual),
+            R"("01ARZ3NDEKTSV4RRFFQ69G5FAV")");
+}
+
+TEST_F(InsertTest, OnlyWhatCollidedGetsAnotherId) {
+  Collection accounts = open();
+  unique("account");
+  Script first = integers({3, 5});
+  ASSERT_TRUE(insert_with_id(accounts, first, Documents(2).get(), {.field = "account"}));
+  // 3 and 5 are there, 4 comes twice in the batch, and of what is drawn next 5 is there again.
+  Script ids = integers({3, 4, 4, 5, 6, 5, 7, 8, 9, 10});
+  const auto inserted = insert_with_id(accounts, ids, Documents(5).get(), {.field = "account"});
+  ASSERT_TRUE(inserted) << why(inserted);
+  const std::vector<Id> want{std::int64_t{9}, std::int64_t{4}, std::int64_t{7}, std::int64_t{8},
+                             std::int64_t{6}};
+  EXPECT_EQ(inserted->ids, want);
+  EXPECT_EQ(inserted->collisions, 4);
+  EXPECT_EQ(ids.left(), 1U) << "no more than was needed";
+  EXPECT_EQ(count(), 7);
+  for (int i = 0; i < 5; ++i)
+    EXPECT_EQ(count("accounts", R"({"n":)" + std::to_string(i) + "}"), i < 2 ? 2 : 1);
+}
+
+TEST_F(InsertTest, AttemptsAreBoundedAndTheRateOfCollisionsIsTold) {
+  Collection accounts = open();
+  Script first = integers({1, 2});
+  ASSERT_TRUE(insert_with_id(accounts, first, Documents(2).get()));
+  Script ids = integers({1, 9, 2, 1, 8});
+  const auto inserted = insert_with_id(accounts, ids, Documents(2).get(), {.attempts = 3});
+  EXPECT_EQ(code_of(inserted), Code::kResourceExhausted);
+  EXPECT_THAT(why(inserted), AllOf(HasSubstr("document 1 of"), HasSubstr("3 of 4 in all"),
+                                   HasSubstr("1 of 2 documents were inserted")));
+  ASSERT_FALSE(inserted);
+  EXPECT_EQ(inserted.error().outcomes[0].fate, Outcome::Fate::kAbsent);
+  EXPECT_EQ(inserted.error().outcomes[1].fate, Outcome::Fate::kInserted);
+  EXPECT_EQ(inserted.error().outcomes[1].id, Id{std::int64_t{9}});
+  EXPECT_EQ(inserted.error().document, 0U);
+  EXPECT_EQ(ids.left(), 1U);
+}
+
+TEST_F(InsertTest, AKeyThatIsTakenInAnotherIndexIsTheCallersError) {
+  Collection accounts = open();
+  unique("account");
+  unique("email");
+  ASSERT_THAT(command(R"({"createIndexes":"accounts","indexes":[{"key":{"account":1,"x":1},)"
+                      R"("name":"both","unique":true}]})"),
+              HasSubstr(R"("ok" : 1.0)"));
+  Script ids = integers({1, 2, 3, 4, 5, 6, 7});
+  Documents documents(
+      {R"({"email":"a"})", R"({"email":"b"})", R"({"email":"a"})", R"({"email":"c"})"});
+  const auto inserted =
+      insert_with_id(accounts, ids, documents.get(), {.field = "account", .number_from = 11});
+  EXPECT_EQ(code_of(inserted), Code::kAlreadyExists);
+  EXPECT_THAT(why(inserted), AllOf(HasSubstr("document 13 of"), HasSubstr("\"by_email\""),
+                                   HasSubstr("3 of 4 documents were inserted")));
+  EXPECT_EQ(ids.left(), 3U) << "no other id would help";
+  EXPECT_EQ(count(), 3);
+  // The default _id is another index too.
+  Documents same({R"({"_id":1,"email":"d"})", R"({"_id":1,"email":"e"})"});
+  const auto again = insert_with_id(accounts, ids, same.get(), {.field = "account"});
+  EXPECT_EQ(code_of(again), Code::kAlreadyExists);
+  EXPECT_THAT(why(again), AllOf(HasSubstr("document 2 of"), HasSubstr("\"_id_\"")));
+}
+
+TEST_F(InsertTest, WhatAValidatorRefusesIsNamedAndTheOthersGoIn) {
+  ASSERT_THAT(command(R"({"create":"accounts","validator":{"n":{"$gt":0}}})"),
+              HasSubstr(R"("ok" : 1.0)"));
+  Collection accounts = open();
+  Script ids = integers({1, 2, 3});
+  const auto inserted = insert_with_id(accounts, ids, Documents(3).get());
+  EXPECT_EQ(code_of(inserted), Code::kInvalidArgument);
+  EXPECT_THAT(why(inserted), AllOf(HasSubstr("document 1 of"), HasSubstr("validation"),
+                                   HasSubstr("error 121"), HasSubstr("2 of 3")));
+  EXPECT_EQ(count(), 2);
+}
+
+TEST_F(InsertTest, WithoutAUniqueIndexNothingIsInsertedUnlessItIsMade) {
+  Collection accounts = open();
+  Script ids = integers({1, 2, 3});
+  const auto refused = insert_with_id(accounts, ids, Documents(1).get(), {.field = "account"});
+  EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
+  EXPECT_THAT(
+      why(refused),
+      AllOf(HasSubstr("--create-index"),
+            HasSubstr(
+                R"(db.getCollection("accounts").createIndex({"account": 1}, {unique: true}))")));
+  EXPECT_EQ(ids.left(), 3U);
+  ASSERT_TRUE(
+      insert_with_id(accounts, ids, Documents(1).get(), {.field = "account", .make_index = true}));
+  EXPECT_THAT(command(R"({"listIndexes":"accounts"})"), HasSubstr("account_1"));
+  Collection fresh = open();
+  EXPECT_TRUE(insert_with_id(fresh, ids, Documents(1).get(), {.field = "account"}));
+
+  // It cannot be made where values repeat.
+  command(R"({"insert":"accounts","documents":[{"k":1,"account":8},{"k":1,"account":9}]})");
+  const auto repeated =
+      insert_with_id(fresh, ids, Documents(1).get(), {.field = "k", .make_index = true});
+  EXPECT_EQ(code_of(repeated), Code::kAlreadyExists) << why(repeated);
+  EXPECT_EQ(count(), 4);
+}
+
+TEST_F(InsertTest, APartialIndexIsNone) {
+  unique("account", R"(,"partialFilterExpression":{"live":true})");
+  Collection accounts = open();
+  Script ids = integers({1});
+  const auto refused = insert_with_id(accounts, ids, Documents(1).get(), {.field = "account"});
+  EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
+  EXPECT_THAT(why(refused), HasSubstr("is partial"));
+}
+
+TEST_F(InsertTest, WhatIsWrongWithADocumentIsSaidBeforeAnythingIsSent) {
+  Collection accounts = open();
+  Script ids = integers({1, 2, 3});
+  const auto refused = [&](std::vector<std::byte> raw, const std::string& field = "_id") {
+    Documents documents(1);
+    documents.push(std::move(raw));
+    const auto inserted = insert_with_id(accounts, ids, documents.get(), {.field = field});
+    EXPECT_EQ(code_of(inserted), Code::kInvalidArgument);
+    EXPECT_TRUE(!inserted && inserted.error().outcomes.empty());
+    return why(inserted);
+  };
+  EXPECT_THAT(refused(*document_from_json(R"({"_id":1})")),
+              AllOf(HasSubstr("document 2 has the field \"_id\" already"),
+                    HasSubstr("nothing was inserted")));
+  EXPECT_THAT(refused({}), HasSubstr("document 2 is not BSON"));
+  EXPECT_THAT(refused({std::byte{5}, std::byte{0}, std::byte{0}, std::byte{0}, std::byte{1}}),
+              HasSubstr("is not BSON"));
+  std::vector<std::byte> broken = *document_from_json(R"({"a":"text"})");
+  broken[7] = std::byte{99};  // the length of the text
+  EXPECT_THAT(refused(broken), HasSubstr("is not BSON"));
+  EXPECT_THAT(refused(*document_from_json(R"({"a":")" + std::string(16'777'150, 'x') + "\"}")),
+              HasSubstr("divide it"));
+  // {a: {a: {a: ...}}}, deeper than any stack.
+  constexpr std::size_t kLevels = 500'000;
+  std::vector<std::byte> deep(kLevels * 8 + 5);
+  for (std::size_t i = 0; i <= kLevels; ++i) {
+    const auto size = static_cast<std::uint32_t>((kLevels - i) * 8 + 5);
+    std::memcpy(deep.data() + i * 7, &size, 4);
+    if (i == kLevels) break;
+    deep[i * 7 + 4] = std::byte{3};
+    deep[i * 7 + 5] = std::byte{'a'};
+  }
+  EXPECT_THAT(refused(deep), HasSubstr("nested"));
+  for (const std::string field : {"", "a.b", "$a", "a\xff"}) {
+    const auto inserted = insert_with_id(accounts, ids, Documents(1).get(), {.field = field});
+    EXPECT_EQ(code_of(inserted), Code::kInvalidArgument) << field;
+  }
+  const auto nul =
+      insert_with_id(accounts, ids, Documents(1).get(), {.field = std::string("a\0", 2)});
+  EXPECT_THAT(why(nul), HasSubstr("NUL"));
+  EXPECT_EQ(ids.left(), 3U);
+}
+
+TEST_F(InsertTest, LargeDocumentsAreSentInAsManyCommandsAsTheyTake) {
+  Collection accounts = open();
+  Script ids = integers({1, 2, 3, 4});
+  Documents documents(0);
+  for (int i = 0; i < 3; ++i)
+    documents.add(R"({"a":")" + std::string(i == 0 ? 16'776'000 : 6'000'000, 'x') + "\"}");
+  documents.add("{}");
+  const auto inserted = insert_with_id(accounts, ids, documents.get());
+  ASSERT_TRUE(inserted) << why(inserted);
+  EXPECT_EQ(count(), 4);
+}
+
+TEST_F(InsertTest, OfAHundredThousandDocumentsOnlyTheCollidedAreSentAgain) {
+  Collection accounts = open();
+  constexpr std::int64_t kCount = 100'000;
+  // Two draws of the same seventh of the numbers: the second half collides with the first where it
+  // is divisible by 7, and is drawn again.
+  std::deque<Id> draws;
+  for (std::int64_t i = 0; i < kCount; ++i) draws.emplace_back(i % 7 == 0 ? i / 14 * 14 : i);
+  std::int64_t repeated = 0;
+  for (std::int64_t i = 7; i < kCount; i += 14) ++repeated;
+  for (std::int64_t i = 0; i < repeated; ++i) draws.emplace_back(kCount + i);
+  Script ids(draws);
+  const auto inserted = insert_with_id(accounts, ids, Documents(kCount).get());
+  ASSERT_TRUE(inserted) << why(inserted);
+  EXPECT_EQ(inserted->collisions, repeated);
+  EXPECT_EQ(count(), kCount);
+  EXPECT_EQ(ids.left(), 0U);
+  EXPECT_EQ(std::set<Id>(inserted->ids.begin(), inserted->ids.end()).size(), 100'000U);
+}
+
+TEST_F(InsertTest, ManyThreadsOfManySmallSpacesGetNoDuplicate) {
+  Collection accounts = open();
+  unique("account");
+  const Mint mint;
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&] {
+      Mint own;
+      const auto digits = own.source("digits", {.digits = DigitsLayout{.digits = 4}});
+      ASSERT_TRUE(digits);
+      for (int i = 0; i < 10; ++i) {
+        const auto inserted = insert_with_id(accounts, **digits, Documents(50).get(),
+                                             {.field = "account", .attempts = 50});
+        EXPECT_TRUE(inserted) << why(inserted);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(count(), 2000);
+  EXPECT_THAT(command(R"({"aggregate":"accounts","pipeline":[{"$group":{"_id":"$account"}},)"
+                      R"({"$count":"n"}],"cursor":{}})"),
+              HasSubstr(R"("n" : 2000)"));
+}
+
+TEST_F(InsertTest, AReplyThatIsLostLeadsToNoSecondDocument) {
+  Collection accounts = open();
+  unique("account");
+  Script first = integers({2});
+  ASSERT_TRUE(insert_with_id(accounts, first, Documents(1).get(), {.field = "account"}));
+  const std::string primary =
+      mongo_set().member(mongo_set().primary()).url("?directConnection=true");
+  ASSERT_THAT(mongo_command(primary, "admin",
+                            R"({"configureFailPoint":"onPrimaryTransactionalWrite","mode":)"
+                            R"({"times":3},"data":{"closeConnection":true}})"),
+              HasSubstr(R"("ok" : 1.0)"));
+  Script ids = integers({1, 2, 3, 4, 5, 6, 7, 8});
+  const auto inserted = insert_with_id(accounts, ids, Documents(5).get(), {.field = "account"});
+  mongo_command(primary, "admin",
+                R"({"configureFailPoint":"onPrimaryTransactionalWrite","mode":"off"})");
+  ASSERT_TRUE(inserted) << why(inserted);
+  EXPECT_EQ(inserted->collisions, 1) << "what it inserted itself is no collision";
+  EXPECT_EQ(count(), 6);
+}
+
+TEST_F(InsertTest, OfAStandaloneABrokenInsertIsUnknownAndItsDocumentsAreNamed) {
+  Result<Collection> accounts = Collection::open(mongo_standalone().url(database_), "accounts");
+  ASSERT_TRUE(accounts);
+  ASSERT_THAT(mongo_command(mongo_standalone().url(""), "admin",
+                            R"({"configureFailPoint":"failCommand","mode":{"skip":1},"data":)"
+                            R"({"failCommands":["insert"],"closeConnection":true}})"),
+              HasSubstr(R"("ok" : 1.0)"));
+  std::vector<std::int64_t> many;
+  for (std::int64_t i = 0; i < 30'000; ++i) many.push_back(i);
+  Script ids = integers(many);
+  const auto inserted = insert_with_id(*accounts, ids, Documents(30'000).get());
+  mongo_command(mongo_standalone().url(""), "admin",
+                R"({"configureFailPoint":"failCommand","mode":"off"})");
+  EXPECT_EQ(code_of(inserted), Code::kUnknown) << why(inserted);
+  EXPECT_THAT(why(inserted), AllOf(HasSubstr("10000 of 30000 documents were inserted, and 10000 "
+                                             "may have been, from document 10001 on")));
+  ASSERT_FALSE(inserted);
+  using Fate = Outcome::Fate;
+  const auto& outcomes = inserted.error().outcomes;
+  EXPECT_EQ(outcomes[9'999].fate, Fate::kInserted);
+  EXPECT_EQ(outcomes[10'000].fate, Fate::kUnknown);
+  EXPECT_EQ(outcomes[10'000].id, Id{std::int64_t{10'000}});
+  EXPECT_EQ(outcomes[20'000].fate, Fate::kAbsent);
+}
+
+TEST_F(InsertTest, ACounterBehindTheDataIsReportedAndHealed) {
+  Collection accounts = open();
+  std::string documents;
+  for (int i = 1; i <= 20; ++i)
+    documents += (i > 1 ? "," : "") + std::string(R"({"_id":)") + std::to_string(i) + "}";
+  command(R"({"insert":"accounts","documents":[)" + documents +
+          R"(,{"_id":"text"},{"_id":9.5e300}]})");
+  std::vector<std::int64_t> values;
+  for (std::int64_t i = 1; i <= 40; ++i) values.push_back(i);
+
+  Script far = integers(values, counter());
+  const auto stuck = insert_with_id(accounts, far, Documents(1).get());
+  EXPECT_EQ(code_of(stuck), Code::kFailedPrecondition);
+  EXPECT_THAT(why(stuck), AllOf(HasSubstr("orders is behind the data"),
+                                HasSubstr("idmint raise orders --past 20")));
+  EXPECT_EQ(far.left(), 30U);
+
+  Script near = integers({19, 20, 21, 22}, counter());
+  const auto through = insert_with_id(accounts, near, Documents(2).get());
+  ASSERT_TRUE(through) << why(through);
+  EXPECT_EQ(through->behind, 20) << "nor is that kept to oneself";
+
+  Script from_one = integers(values, counter());
+  std::vector<std::int64_t> asked;
+  InsertOptions healing{.heal = [&](std::int64_t largest) -> Result<void> {
+    asked.push_back(largest);
+    std::array<Id, 1> skipped;
+    while (from_one.left() > static_cast<std::size_t>(40 - largest))
+      if (auto took = from_one.next(skipped); !took) return took;
+    return {};
+  }};
+  const auto healed = insert_with_id(accounts, from_one, Documents(3).get(), healing);
+  ASSERT_TRUE(healed) << why(healed);
+  EXPECT_THAT(asked, ElementsAre(22));
+  EXPECT_FALSE(healed->behind);
+  EXPECT_EQ(healed->ids.front(), Id{std::int64_t{23}});
+
+  Script random = integers({1, 2, 23, 24, 99, 98});
+  const auto drawn = insert_with_id(accounts, random, Documents(2).get());
+  ASSERT_TRUE(drawn) << why(drawn);
+  EXPECT_FALSE(drawn->behind) << "a random source is never behind";
+}
+
+TEST_F(InsertTest, AViewOrABadNameIsRefused) {
+  command(R"({"create":"accounts"})");
+  command(R"({"create":"seen","viewOn":"accounts","pipeline":[]})");
+  Collection seen = open("seen");
+  Script ids = integers({1});
+  const auto into_view = insert_with_id(seen, ids, Documents(1).get());
+  EXPECT_EQ(code_of(into_view), Code::kFailedPrecondition) << why(into_view);
+  for (const std::string name : {"", ".", "a.", ".a", "app.", "app.system.users", "app.a$b",
+                                 "a b.c", "app.a..b", "admin.x", "app.\xff"}) {
+    const auto none = Collection::open(mongo_set().url(database_), name);
+    EXPECT_EQ(code_of(none), Code::kInvalidArgument) << name;
+  }
+  EXPECT_THAT(why(Collection::open("mongodb://h/app?w=1", "accounts")), HasSubstr("cannot be had"));
+  EXPECT_EQ(open("other.orders.2026").name(), "other.orders.2026");
+}
+
+TEST(MongodbJson, OneDocumentOfExtendedJsonALine) {
+  const auto documents = [](const std::string& json) { return document_from_json(json); };
+  EXPECT_TRUE(documents(R"( {"a": {"$numberLong":"5"}, "b": {"$date":"2026-01-01T00:00:00Z"}} )"));
+  EXPECT_TRUE(documents("{}"));
+  for (const char* const json :
+       {"", " ", "5", "[1]", R"({"a":1} {"b":2})", R"({"a":1},{"b":2})", R"({"a":1}])", R"({"a":1)",
+        R"({"a":1,})", R"({"a\u0000b":1})", "{\"a\":\"\xff\"}", R"({"a":{"$numberLong":"x"}})",
+        R"({"x":9223372036854775808})", R"([{}])", R"({"$oid":"00112233445566778899aabb"})"})
+    EXPECT_EQ(code_of(documents(json)), Code::kInvalidArgument) << json;
+  EXPECT_THAT(why(documents(R"({"a":1,})")), HasSubstr("position 7"));
+}
+
+}  // namespace
+}  // namespace idmint::mongodb

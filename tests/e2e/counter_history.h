@@ -1,0 +1,94 @@
+// What many processes were answered by one counter, and whether one counter can have answered so.
+// The check knows nothing but the notes of the callers.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace idmint::e2e {
+
+enum class Outcome : std::int32_t {
+  kTaken,    // values first, first + 1, ...: `count` of them
+  kUnknown,  // it may have taken `count` values, or not, then or later
+  kRefused,  // it certainly took none
+  kWrong,    // an answer that no fault explains
+};
+
+// Of one call. Times in nanoseconds, of a clock that all callers share.
+struct Note {
+  std::int64_t invoked;
+  std::int64_t answered;
+  std::int64_t longest;  // it was to take no longer
+  std::int64_t first;
+  std::int64_t count;
+  Outcome outcome;
+  std::int32_t caller;
+};
+
+struct Verdict {
+  std::vector<std::string> wrong{};  // at most a few of each kind
+  std::int64_t values = 0;
+  std::int64_t missing = 0;  // between `start` and the last value: nobody got them
+  std::int64_t unknown = 0;  // so many may have been taken by calls of unknown outcome
+  int taken = 0;
+  int unknowns = 0;
+  int refused = 0;
+  std::int64_t longest = 0;
+};
+
+// The history is linearizable, and no value is lost, exactly when: no value is there twice; each
+// call gets larger values than all calls that were answered before it began; and what nobody got is
+// no more than what calls of unknown outcome asked for. The last call is to begin after all others
+// were answered: if it gets larger values, nothing that was acknowledged is lost.
+inline Verdict judge(const std::vector<Note>& notes, std::int64_t start) {
+  constexpr std::size_t kFew = 5;
+  Verdict verdict;
+  const auto wrong = [&](const std::string& what, const Note& note) {
+    if (verdict.wrong.size() < kFew * 4)
+      verdict.wrong.push_back(what + ": caller " + std::to_string(note.caller) + ", values " +
+                              std::to_string(note.first) + " to " +
+                              std::to_string(note.first + note.count - 1));
+  };
+  std::vector<Note> taken;
+  for (const Note& note : notes) {
+    verdict.longest = std::max(verdict.longest, note.answered - note.invoked);
+    if (note.answered - note.invoked > note.longest) wrong("answered too late", note);
+    if (note.outcome == Outcome::kWrong) wrong("an answer that no fault explains", note);
+    if (note.outcome == Outcome::kUnknown) {
+      ++verdict.unknowns;
+      verdict.unknown += note.count;
+    }
+    if (note.outcome == Outcome::kRefused) ++verdict.refused;
+    if (note.outcome == Outcome::kTaken) taken.push_back(note);
+  }
+  verdict.taken = static_cast<int>(taken.size());
+
+  std::ranges::sort(taken, {}, &Note::first);
+  std::int64_t next = start;
+  for (const Note& note : taken) {
+    if (note.first < next) wrong("handed out twice", note);
+    verdict.missing += std::max(note.first - next, std::int64_t{0});
+    verdict.values += note.count;
+    next = std::max(next, note.first + note.count);
+  }
+  if (verdict.missing > verdict.unknown)
+    verdict.wrong.push_back(std::to_string(verdict.missing) + " values are missing, but only " +
+                            std::to_string(verdict.unknown) + " are of unknown fate");
+
+  std::vector<Note> by_answer = taken;
+  std::ranges::sort(by_answer, {}, &Note::answered);
+  std::ranges::sort(taken, {}, &Note::invoked);
+  std::int64_t largest = start - 1;  // of those answered before the call began
+  auto before = by_answer.begin();
+  for (const Note& note : taken) {
+    for (; before != by_answer.end() && before->answered < note.invoked; ++before)
+      largest = std::max(largest, before->first + before->count - 1);
+    if (note.first <= largest)
+      wrong("below " + std::to_string(largest) + ", which was answered before it was asked", note);
+  }
+  return verdict;
+}
+
+}  // namespace idmint::e2e
