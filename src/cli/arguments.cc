@@ -32,6 +32,7 @@ struct Given {
   std::optional<std::string> width;   // of check and convert
   std::string version = "5";
   std::string count = "1";
+  std::string attempts = "10";
   std::string threads = "1";
   std::string batch = "1";
   std::string seconds = "1";
@@ -182,6 +183,45 @@ void add_alter(CLI::App& app, Arguments& arguments, Given& given) {
       ->required()
       ->type_name("N");
   add_store(app, given);
+}
+
+void add_collection(CLI::App& app, Arguments& arguments, Given& given) {
+  InsertArguments& insert = arguments.insert;
+  app.add_option("COLLECTION", insert.collection,
+                 "DATABASE.COLLECTION, or COLLECTION in the database of the store")
+      ->required()
+      ->type_name("");
+  app.add_option("--field", insert.field, "Where the id goes (_id)")->type_name("F");
+  add_store(app, given);
+}
+
+void add_insert(CLI::App& app, Arguments& arguments, Given& given) {
+  InsertArguments& insert = arguments.insert;
+  add_collection(app, arguments, given);
+  app.add_option("--from", arguments.name, "A format or a sequence (with --digits: digits)")
+      ->type_name("SOURCE");
+  app.add_option("--stored-as", insert.stored_as,
+                 "usual (UUID and ObjectId as such, plain integers as int64, all else as text), "
+                 "text or number")
+      ->type_name("T");
+  app.add_option("--attempts", given.attempts, "Ids tried for each document (10)")->type_name("N");
+  app.add_flag("--create-index", insert.create_index, "Make the unique index if it is missing");
+  app.add_option("--proxy", insert.proxy,
+                 "Claim the ids in this collection first, instead of a unique index")
+      ->type_name("NAME");
+  app.add_flag("--heal", insert.heal, "Raise a sequence that is behind the data past it");
+  add_form(app, given.format.form);
+  add_snowflake(app, given.format);
+}
+
+void add_sweep(CLI::App& app, Arguments& arguments, Given& given) {
+  InsertArguments& insert = arguments.insert;
+  add_collection(app, arguments, given);
+  app.add_option("--proxy", insert.proxy, "The collection of the claims (COLLECTION.ids)")
+      ->type_name("NAME");
+  app.add_option("--older-than", insert.older_than,
+                 "Only claims this old: longer than any insert takes (1h)")
+      ->type_name("T");
 }
 
 void add_formats(CLI::App& app, Arguments& arguments, Given&) {
@@ -557,6 +597,35 @@ Examples:
   $ idmint apply sources.toml
   $ idmint list --toml
 )"},
+    Command{"insert", "Insert documents into MongoDB, each with a new id", add_insert, run_insert,
+            R"(Reads documents from standard input, one a line, in Extended JSON, and prints
+their ids in the same order. The collection's own unique index on exactly that
+field keeps an id from coming twice, whoever else writes to it: where it refuses
+one, that document alone gets another.
+
+100,000 lines go at a time. When a line is no document, nothing of its 100,000
+is inserted, and the message has the lines that are in. When a document is
+refused, the others are inserted; - stands for its id, and ?ID where it is not
+known whether the document is in.
+
+A collection that is sharded by another field can have no such index: --proxy.
+
+Examples:
+  $ export IDMINT_STORE='mongodb://db1,db2,db3/app?replicaSet=prod'
+  $ idmint insert accounts --digits 12 --field account <docs.ndjson
+  $ idmint insert app.orders --from orders --create-index --field n <docs.ndjson
+  $ idmint insert events --from uuid7 --json <docs.ndjson
+  $ idmint insert users --from uuid4 --field id --proxy users.ids <docs.ndjson
+)"},
+    Command{"sweep", "Settle claims that were left in a proxy collection", add_sweep, run_sweep,
+            R"(For collections that documents are inserted into with insert --proxy. A claim
+whose document is there is marked as used, and one whose document is not as
+abandoned. None is ever freed, so an insert that is only slow does no harm.
+
+Examples:
+  $ idmint sweep app.users --field id --proxy users.ids
+  $ idmint sweep app.users --field id --proxy users.ids --older-than 10min
+)"},
     Command{"formats", "List the formats and what each guarantees", add_formats, run_formats,
             R"(Examples:
   $ idmint formats
@@ -619,9 +688,11 @@ Result<void> read_numbers(const Given& given, Arguments& arguments) {
   };
   std::int64_t threads = 1;
   std::int64_t batch = 1;
+  std::int64_t attempts = 10;
   const std::array rows = {
       Row{"next", "-n", given.count, 1, std::numeric_limits<std::int64_t>::max(), &arguments.count},
       Row{"bench", "--threads", given.threads, 1, 1024, &threads},
+      Row{"insert", "--attempts", given.attempts, 1, 1000, &attempts},
       Row{"bench", "--batch", given.batch, 1, 1'000'000, &batch},
       Row{"name", "--version", given.version, 3, 5, &arguments.value},
       Row{"raise", "--past", given.past, 0, kLargestValue, &arguments.value},
@@ -635,6 +706,7 @@ Result<void> read_numbers(const Given& given, Arguments& arguments) {
   }
   arguments.bench.threads = static_cast<int>(threads);
   arguments.bench.batch = static_cast<int>(batch);
+  arguments.insert.attempts = static_cast<int>(attempts);
   if (given.digits) {
     const Result<std::int64_t> digits = whole_number("--digits", *given.digits, 1, 36);
     if (!digits) return std::unexpected(digits.error());
@@ -694,8 +766,17 @@ Result<void> settle(const CLI::App& sub, Given& given, Arguments& arguments) {
     arguments.definition = *std::move(made);
     return {};
   }
+  const bool is_insert = arguments.command == "insert";
+  if (is_insert && arguments.name.empty()) {
+    if (!given.format.form.digits) {
+      return usage(
+          "no source of ids is given: name a format or a sequence with --from, or give "
+          "--digits N for random digits");
+    }
+    arguments.name = "digits";
+  }
   const bool mints_snowflakes =
-      arguments.command == "next"
+      arguments.command == "next" || is_insert
           ? arguments.name == "snowflake"
           : arguments.command == "bench" &&
                 std::ranges::find(arguments.texts, "snowflake") != arguments.texts.end();
@@ -703,7 +784,7 @@ Result<void> settle(const CLI::App& sub, Given& given, Arguments& arguments) {
       mints_snowflakes && !given.format.worker && value != nullptr && *value != '\0') {
     given.format.worker = value;
   }
-  if (arguments.command != "next" && arguments.command != "bench") return {};
+  if (arguments.command != "next" && arguments.command != "bench" && !is_insert) return {};
   Result<FormatOptions> options = format_options(arguments.name, given.format);
   if (!options) return std::unexpected(std::move(options.error()));
   arguments.format = *std::move(options);

@@ -57,6 +57,18 @@ struct DoctorArguments {
   bool all = false;                  // layouts that nothing uses too
 };
 
+// Of insert and sweep.
+struct InsertArguments {
+  std::string collection{};
+  std::string field = "_id";
+  std::string proxy{};  // a collection; empty: not given
+  std::string stored_as = "usual";
+  std::string older_than = "1h";  // of sweep
+  int attempts = 10;
+  bool create_index = false;
+  bool heal = false;
+};
+
 struct Context;
 
 struct Arguments {
@@ -79,6 +91,7 @@ struct Arguments {
   bool toml = false;     // of list
   IdArguments ids;
   DoctorArguments doctor;
+  InsertArguments insert;
 };
 
 // "scheme://user:***@host" for a URL with a password.

@@ -33,6 +33,8 @@ struct Context {
 [[nodiscard]] Result<void> run_name(Context& context);
 [[nodiscard]] Result<void> run_doctor(Context& context);
 [[nodiscard]] Result<void> run_apply(Context& context);
+[[nodiscard]] Result<void> run_insert(Context& context);
+[[nodiscard]] Result<void> run_sweep(Context& context);
 [[nodiscard]] Result<void> run_formats(Context& context);
 [[nodiscard]] Result<void> run_completion(Context& context);
 [[nodiscard]] Result<void> run_version(Context& context);

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "cli/progress.h"
+#include "cli/stop.h"
 
 namespace idmint::cli {
 
@@ -21,16 +22,18 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-Result<void> read_standard_input(Output& out, const TakeText& take) {
+using TakeLine = std::function<bool(std::string_view text, std::size_t line)>;
+
+// Far more than a document of 16 MB takes in JSON.
+constexpr std::size_t kLongestLine = std::size_t{256} * 1024 * 1024;
+
+Result<void> read_standard_input(Output& out, const TakeLine& take) {
   std::string block(Output::kBlock, '\0');
   std::string rest;  // of a line whose end was not read yet
   std::size_t number = 0;
   Progress progress("lines");
-  const auto pass_on = [&](std::string_view line) {
-    ++number;
-    take(line, number);
-  };
-  while (!out.failed()) {
+  const auto pass_on = [&](std::string_view line) { return take(line, ++number); };
+  while (!out.failed() && stop_signal() == 0) {
     const ssize_t size = ::read(STDIN_FILENO, block.data(), block.size());
     if (size < 0 && errno == EINTR) continue;
     if (size < 0) {
@@ -38,34 +41,44 @@ Result<void> read_standard_input(Output& out, const TakeText& take) {
       return std::unexpected(Error{why == EISDIR ? Code::kInvalidArgument : Code::kUnavailable,
                                    "cannot read standard input (" +
                                        std::generic_category().message(why) +
-                                       "): give the ids as arguments, or another input"});
+                                       "): give another input"});
     }
     if (size == 0) break;
     std::string_view left(block.data(), static_cast<std::size_t>(size));
     for (std::size_t end; (end = left.find('\n')) != std::string_view::npos;) {
-      if (rest.empty()) {
-        pass_on(left.substr(0, end));
-      } else {
-        pass_on(rest.append(left, 0, end));
-        rest.clear();
-      }
+      if (!pass_on(rest.empty() ? left.substr(0, end) : rest.append(left, 0, end))) return {};
+      rest.clear();
       left.remove_prefix(end + 1);
     }
     rest += left;
+    if (rest.size() > kLongestLine) {
+      return std::unexpected(
+          Error{Code::kInvalidArgument, "standard input, line " + std::to_string(number + 1) +
+                                            ": it is longer than 256 MiB: divide it"});
+    }
     if (static_cast<std::size_t>(size) < block.size()) out.flush();  // the input pauses
     progress.show(static_cast<std::int64_t>(number));
   }
-  if (!rest.empty()) pass_on(rest);
+  if (!rest.empty() && stop_signal() == 0) pass_on(rest);
   return {};
 }
 
 }  // namespace
 
+Result<void> while_lines(Output& out, const TakeLine& take) {
+  return read_standard_input(out, take);
+}
+
 Result<void> for_each_line(Context& context, const TakeText& take) {
   for (const std::string& text : context.arguments.texts) {
     if (text != "-") {
       take(text, 0);
-    } else if (Result<void> read = read_standard_input(context.out, take); !read) {
+    } else if (Result<void> read = read_standard_input(context.out,
+                                                       [&](std::string_view line, std::size_t at) {
+                                                         take(line, at);
+                                                         return true;
+                                                       });
+               !read) {
       return read;
     }
   }

@@ -14,6 +14,11 @@ namespace idmint::cli {
 // What is done with each text; `line` counts the lines of standard input from 1, 0 is an argument.
 using TakeText = std::function<void(std::string_view text, std::size_t line)>;
 
+// Calls `take` with every line of standard input, until it says false, the output has failed or a
+// signal asks to stop. Otherwise as for_each_line.
+[[nodiscard]] Result<void> while_lines(
+    Output& out, const std::function<bool(std::string_view text, std::size_t line)>& take);
+
 // Calls `take` with every argument, and for the argument - with every line of standard input, as it
 // is but for its line feed. Where the input pauses, what was printed until then is flushed. Stops
 // when the output has failed. kInvalidArgument: standard input is a folder. kUnavailable: it cannot

@@ -33,6 +33,51 @@ TEST(SequenceOptions, FollowFromWhatIsGiven) {
   EXPECT_EQ(defined({.largest_count = "5"}).largest_count, 5);
 }
 
+TEST(SequenceOptions, AClassicRecipeSaysTheRest) {
+  constexpr std::int64_t last = 9'007'199'254'740'990;
+  const Definition counter = defined({.adopt = "counter"});
+  EXPECT_EQ(counter, (Definition{.name = "x",
+                                 .first = 0,
+                                 .last = last,
+                                 .adopted = AdoptedRecord{.collection = "uniqueIdentifierCounter",
+                                                          .id = "UNIQUE COUNT DOCUMENT IDENTIFIER",
+                                                          .field = "COUNT"}}));
+  EXPECT_EQ(defined({.adopt = "counters", .validator = true}),
+            (Definition{.name = "x",
+                        .strategy = Strategy::kStriped,
+                        .first = 0,
+                        .last = 999'999'999'999,
+                        .stripes = 1000,
+                        .form = {.digits = 12},
+                        .adopted = AdoptedRecord{.collection = "uniqueIdentifierCounter",
+                                                 .id = "COUNTER DOCUMENT NUMBER {k}",
+                                                 .field = "COUNT",
+                                                 .max = "MAX_VALUE",
+                                                 .validator = true}}));
+  EXPECT_EQ(defined({.adopt = "ids:orders"}),
+            (Definition{
+                .name = "x",
+                .strategy = Strategy::kCached,
+                .first = 1000,
+                .last = last,
+                .step = 10,
+                .adopted = AdoptedRecord{.collection = "ids", .id = "orders", .field = "index"}}));
+  // What is said counts.
+  EXPECT_EQ(defined({.strategy = "cached", .step = "50", .adopt = "counter"}).step, 50);
+  EXPECT_EQ(defined({.strategy = "counter", .adopt = "ids:a:b"}).step, 0);
+  EXPECT_EQ(defined({.strategy = "counter", .adopt = "ids:a:b"}).adopted->id, "a:b");
+  const Definition few = defined({.max = "79", .stripes = "8", .adopt = "counters"});
+  EXPECT_EQ(few.stripes, 8);
+  EXPECT_EQ(few.last, 79);
+  EXPECT_EQ(defined({.adopt = "c/i:last=seq"}).first, 1);
+  EXPECT_EQ(defined({.adopt = "c/i:next=seq"}).first, 0);
+  EXPECT_THAT(refusal({.adopt = "count"}), HasSubstr("counter, counters or ids:NAME"));
+  EXPECT_THAT(refusal({.adopt = "ids:"}), HasSubstr("document"));
+  EXPECT_THAT(refusal({.strategy = "permuted", .adopt = "counter"}), HasSubstr("as they come"));
+  EXPECT_THAT(refusal({.adopt = "counter", .validator = true}), HasSubstr("max=FIELD"));
+  EXPECT_THAT(refusal({.validator = true}), HasSubstr("adopted documents"));
+}
+
 TEST(SequenceOptions, DigitsSayWhichValuesThereAre) {
   const Definition accounts = defined({.form = {.digits = "12"}, .stripes = "1000"});
   EXPECT_EQ(accounts.first, 0);

@@ -79,6 +79,93 @@ TEST(DefinitionTest, WritesOnlyWhatIsNotAsUsual) {
   EXPECT_EQ(definition_from_json(to_json(tickets)), tickets);
 }
 
+TEST(DefinitionTest, AnAdoptedDocumentIsOneText) {
+  const Definition accounts{.name = "a",
+                            .strategy = Strategy::kStriped,
+                            .first = 0,
+                            .last = 99,
+                            .stripes = 10,
+                            .adopted = AdoptedRecord{.collection = "shop.counters",
+                                                     .id = "a/b: NUMBER {k}",
+                                                     .field = "COUNT",
+                                                     .max = "MAX_VALUE",
+                                                     .validator = true}};
+  EXPECT_EQ(to_json(accounts),
+            R"({"name":"a","strategy":"striped","first":0,"last":99,"stripes":10,)"
+            R"("adopted":"shop.counters/a/b: NUMBER {k}:next=COUNT,max=MAX_VALUE,validator"})");
+  EXPECT_EQ(definition_from_json(to_json(accounts)), accounts);
+  const AdoptedRecord last{
+      .collection = "counters", .id = "userid", .field = "seq", .holds_last = true};
+  EXPECT_EQ(to_text(last), "counters/userid:last=seq");
+  EXPECT_EQ(adopted_from_text(to_text(last)), last);
+  for (const std::string bad : {"",
+                                "c",
+                                "c/i",
+                                "c/i:",
+                                "c/i:f",
+                                "c/i:next",
+                                "c/i:next=",
+                                "/i:next=f",
+                                "c/:next=f",
+                                "c/i:next=f,",
+                                "c/i:next=f,max=",
+                                "c/i:next=f,max=f",
+                                "c/i:next=f,validator",
+                                "c/i:max=m,next=f",
+                                "c/i:next=f,last=g",
+                                "c/i:next=a.b",
+                                "c/i:next=$f",
+                                "c/i:next=_id",
+                                "c/i:next=f,max=a.b",
+                                "$c/i:next=f",
+                                "c./i:next=f",
+                                ".c/i:next=f",
+                                "idmint.counters/i:next=f",
+                                "system.users/i:next=f",
+                                "c/a\"b:next=f",
+                                "c/a\\b:next=f",
+                                "c/\u00e4:next=f",
+                                "c/i\n:next=f",
+                                "c/i:next=f,max=m,max=n",
+                                "c:i/next=f"})
+    EXPECT_EQ(code_of(adopted_from_text(bad)), Code::kInvalidArgument) << bad;
+  using namespace std::string_literals;
+  EXPECT_EQ(code_of(adopted_from_text("c/a\0b:next=f"s)), Code::kInvalidArgument);
+  EXPECT_EQ(code_of(adopted_from_text("c\0d/a:next=f"s)), Code::kInvalidArgument);
+  EXPECT_EQ(code_of(adopted_from_text("c/" + std::string(201, 'i') + ":next=f")),
+            Code::kInvalidArgument);
+  EXPECT_EQ(code_of(definition_from_json(
+                R"({"name":"a","strategy":"counter","first":0,"last":9,"adopted":"c"})")),
+            Code::kDataLoss);
+}
+
+// What others count by one must come as it is counted.
+TEST(DefinitionTest, OnlySomeStrategiesCanAdopt) {
+  const AdoptedRecord one{.collection = "c", .id = "i", .field = "f"};
+  AdoptedRecord many = one;
+  many.id = "i{k}";
+  const auto valid = [](Strategy strategy, std::int64_t stripes, const AdoptedRecord& adopted) {
+    return validate({.name = "a",
+                     .strategy = strategy,
+                     .first = 0,
+                     .last = 99,
+                     .stripes = stripes,
+                     .adopted = adopted})
+        .has_value();
+  };
+  EXPECT_TRUE(valid(Strategy::kCounter, 1, one));
+  EXPECT_TRUE(valid(Strategy::kCached, 1, one));
+  EXPECT_TRUE(valid(Strategy::kStriped, 2, many));
+  EXPECT_FALSE(valid(Strategy::kStriped, 2, one)) << "all stripes in one document";
+  EXPECT_FALSE(valid(Strategy::kCounter, 1, many));
+  EXPECT_FALSE(valid(Strategy::kInterleaved, 2, many));
+  EXPECT_FALSE(valid(Strategy::kPermuted, 1, one));
+  EXPECT_FALSE(valid(Strategy::kRandom, 1, one));
+  AdoptedRecord last = one;
+  last.holds_last = true;
+  EXPECT_FALSE(valid(Strategy::kCounter, 1, last)) << "below 0 nothing is";
+}
+
 TEST(DefinitionTest, EachStrategyHasItsNameAndItsPromise) {
   const struct {
     Strategy strategy;

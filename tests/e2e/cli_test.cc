@@ -570,9 +570,9 @@ TEST_F(Cli, EveryExampleOfTheHelpWorks) {
 // But for examples, which are copied in one piece.
 TEST_F(Cli, TheHelpFitsEightyColumns) {
   for (const std::string command :
-       {"",      "next",    "create", "raise",   "alter",      "retire", "list",
-        "peek",  "inspect", "bounds", "convert", "check",      "name",   "plan",
-        "bench", "doctor",  "apply",  "formats", "completion", "version"}) {
+       {"",        "next",   "create",  "raise",   "alter",      "retire", "list",  "peek",
+        "inspect", "bounds", "convert", "check",   "name",       "plan",   "bench", "doctor",
+        "apply",   "insert", "sweep",   "formats", "completion", "version"}) {
     for (const std::string& line : lines_of(output("idmint " + command + " --help"))) {
       EXPECT_TRUE(line.size() <= 80 || line.starts_with("  $ ")) << command << ": " << line;
     }
@@ -628,13 +628,15 @@ TEST_F(Cli, CompletionScripts) {
     return output("source bash.script; COMP_WORDS=(" + words +
                   "); COMP_CWORD=" + std::to_string(at) + "; _idmint; echo ${COMPREPLY[*]}");
   };
-  EXPECT_EQ(complete("idmint in", 1), "inspect\n");
+  EXPECT_EQ(complete("idmint in", 1), "inspect insert\n");
   EXPECT_EQ(complete("idmint next o", 2), "object-id object-id-classic orders\n");
   EXPECT_EQ(complete("idmint peek ''", 2), "orders\n");
   EXPECT_EQ(complete("idmint create x --st", 3), "--strategy --start --stripes --step --store\n");
   EXPECT_EQ(complete("idmint bounds k", 2), "ksuid\n");
   EXPECT_EQ(complete("idmint convert x --to base3", 4), "base32 base32-lower base32hex base36\n");
   EXPECT_EQ(complete("idmint check x --check d", 4), "damm\n");
+  EXPECT_EQ(complete("idmint insert x --from o", 4), "object-id object-id-classic orders\n");
+  EXPECT_EQ(complete("idmint insert x --stored-as t", 4), "text\n");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "tests/e2e/cli.h"
 #include "tests/servers/mongo.h"
@@ -37,6 +38,163 @@ TEST_F(Cli, EveryStrategyWorksOverAReplicaSet) {
   const Ended weak = run("idmint list --store 'mongodb://localhost/shop?w=1'");
   EXPECT_EQ(weak.status, 2);
   EXPECT_THAT(weak.err, HasSubstr("w=1 cannot be had"));
+}
+
+TEST_F(Cli, TheClassicDocumentsAreMadeAndTakenFrom) {
+  const std::string store = "export IDMINT_STORE='" + servers::mongo_set().url("classic") + "'\n";
+  output(store + R"(
+      idmint create users --adopt counter
+      idmint create accounts --adopt counters --stripes 10 --max 999 --validator
+      idmint create orders --adopt ids:orders)");
+  EXPECT_EQ(output(store + "idmint next users -n 2"), "0\n1\n");
+  EXPECT_EQ(output(store + "idmint next orders"), "1000\n");
+  EXPECT_EQ(output(store + "idmint next orders"), "1010\n");
+  EXPECT_EQ(lines_of(output(store + "idmint next accounts -n 10 | sort -u")).size(), 10U);
+  EXPECT_THAT(output(store + "idmint peek users"),
+              HasSubstr("adopted    uniqueIdentifierCounter/UNIQUE COUNT DOCUMENT "
+                        "IDENTIFIER:next=COUNT"));
+  EXPECT_THAT(output(store + "idmint peek users --json"),
+              HasSubstr(R"("adopted":"uniqueIdentifierCounter/UNIQUE)"));
+  EXPECT_THAT(output(store + "idmint list"), HasSubstr("counter, adopted"));
+  EXPECT_THAT(run(store + "idmint doctor").out, HasSubstr("adopted from ids"));
+  // Again changes nothing, from the file of what there is neither.
+  output(store + "idmint create users --adopt counter");
+  EXPECT_THAT(output(store + "idmint list --toml | tee a.toml; idmint apply a.toml"),
+              HasSubstr("was there  users"));
+  const Ended other = run(store + "idmint create users");
+  EXPECT_EQ(other.status, 5);
+  EXPECT_THAT(other.err, HasSubstr("adopted: uniqueIdentifierCounter/UNIQUE"));
+  output(store + "idmint raise users --past 99; idmint retire orders");
+  EXPECT_EQ(output(store + "idmint next users"), "100\n");
+  EXPECT_EQ(run(store + "idmint next orders").status, 5);
+  const Ended elsewhere = run("idmint create users --adopt counter --store sqlite:ids.db");
+  EXPECT_EQ(elsewhere.status, 12);
+  EXPECT_THAT(elsewhere.err, HasSubstr("adopts no documents"));
+}
+
+class InsertCli : public Cli {
+ protected:
+  InsertCli() {
+    static int number = 0;
+    database_ = "insert" + std::to_string(++number);
+    store_ = "export IDMINT_STORE='" + servers::mongo_set().url(database_) + "'\n";
+  }
+  std::string command(const std::string& json) {
+    return servers::mongo_command(servers::mongo_set().url(database_), database_, json);
+  }
+
+  std::string database_;
+  std::string store_;
+};
+
+TEST_F(InsertCli, DocumentsGetIdsWhichArePrintedInTheirOrder) {
+  output("printf '{\"name\":\"ann\"}\\n{\"at\":{\"$date\":\"2026-01-01T00:00:00Z\"}}\\n' >two");
+  const std::string insert = store_ + "idmint insert accounts --digits 12 --field account <two";
+  const Ended refused = run(insert);
+  EXPECT_EQ(refused.status, 5);
+  EXPECT_THAT(refused.err, HasSubstr("--create-index"));
+  EXPECT_EQ(refused.out, "");
+  const std::vector<std::string> ids = lines_of(output(insert + " --create-index"));
+  ASSERT_EQ(ids.size(), 2U);
+  const auto find = [&](const std::string& id) {
+    return command(R"({"find":"accounts","filter":{"account":")" + id + R"("}})");
+  };
+  EXPECT_EQ(ids[0].size(), 12U);
+  EXPECT_THAT(find(ids[0]), HasSubstr(R"("name" : "ann")"));
+  EXPECT_THAT(find(ids[1]), HasSubstr("2026-01-01T00:00:00Z"));
+  // A sequence of the same store, and another database.
+  output(store_ + "idmint create orders --start 7");
+  EXPECT_EQ(output(store_ + "idmint insert " + database_ + "x.orders --from orders --json <two"),
+            "{\"line\":1,\"outcome\":\"inserted\",\"id\":7}\n"
+            "{\"line\":2,\"outcome\":\"inserted\",\"id\":8}\n"
+            "{\"inserted\":2,\"collisions\":0}\n");
+  EXPECT_EQ(output(store_ + "idmint insert accounts --from uuid7 </dev/null"), "");
+}
+
+TEST_F(InsertCli, ALineThatIsNoDocumentIsNamedAndNothingOfItsBatchIsInserted) {
+  output("(yes '{\"a\":1}' | head -n 100002; echo '{\"a\":}'; echo '{}') >docs");
+  const Ended ended = run(store_ + "idmint insert docs --from uuid4 <docs");
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_THAT(ended.err, HasSubstr("standard input, line 100003: not JSON"));
+  EXPECT_THAT(ended.err,
+              HasSubstr("the lines 1 to 100000 were inserted, and none of the lines from "
+                        "100001 on"));
+  EXPECT_EQ(lines_of(ended.out).size(), 100'000U) << "the ids of those that are in";
+  EXPECT_THAT(command(R"({"count":"docs"})"), HasSubstr("\"n\" : 100000"));
+  for (const char* const line : {"", "[{}]", "5", "{} {}", "{\"_id\":1}", "{\"a\\u0000b\":1}"}) {
+    const Ended bad = run(store_ + "echo '" + line + "' | idmint insert bad --from uuid4");
+    EXPECT_EQ(bad.status, 2) << line;
+    EXPECT_EQ(bad.out, "") << line;
+  }
+}
+
+TEST_F(InsertCli, WhatIsRefusedIsNamedByItsLineAndTheOthersArePrinted) {
+  command(R"({"createIndexes":"users","indexes":[{"key":{"email":1},"name":"e","unique":true}]})");
+  const Ended ended = run(store_ +
+                          "printf '{\"email\":1}\\n{\"email\":1}\\n{\"email\":2}\\n' | idmint "
+                          "insert users --from ulid");
+  EXPECT_EQ(ended.status, 4);
+  EXPECT_THAT(ended.err, HasSubstr("document 2 of"));
+  EXPECT_THAT(ended.err, HasSubstr("another unique index, \"e\""));
+  const std::vector<std::string> lines = lines_of(ended.out);
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(lines[0].size(), 26U);
+  EXPECT_EQ(lines[1], "-");
+  EXPECT_EQ(lines[2].size(), 26U);
+}
+
+TEST_F(InsertCli, ASequenceBehindTheDataIsToldAndHealed) {
+  std::string documents;
+  for (int i = 1; i <= 30; ++i)
+    documents += (i > 1 ? "," : "") + std::string("{\"_id\":") + std::to_string(i) + "}";
+  command(R"({"insert":"orders","documents":[)" + documents + "]}");
+  for (const std::string strategy : {"counter", "cached"}) {
+    output(store_ + "idmint create " + strategy + " --strategy " + strategy);
+    const std::string insert =
+        store_ + "echo '{}' | idmint insert orders --attempts 3 --from " + strategy;
+    const Ended behind = run(insert);
+    EXPECT_EQ(behind.status, 5);
+    EXPECT_EQ(behind.out, "-\n");
+    EXPECT_THAT(behind.err, HasSubstr("idmint raise " + strategy + " --past 3"));
+    const Ended healed = run(insert + " --heal");
+    EXPECT_EQ(healed.status, 0) << healed.err;
+    EXPECT_THAT(healed.err, HasSubstr(strategy + " was behind the data: it was raised past 3"));
+    EXPECT_THAT(healed.out, testing::MatchesRegex("3[1-9]\n"));
+  }
+  output(store_ + "idmint create striped --stripes 2 --start 1 --max 1000");
+  const Ended striped =
+      run(store_ + "yes '{}' | head -n 100 | idmint insert orders --heal --from striped");
+  EXPECT_EQ(striped.status, 5) << striped.out;
+  EXPECT_THAT(striped.err, HasSubstr("striped is striped: raise it by hand"));
+}
+
+TEST_F(InsertCli, AProxyClaimsAndASweepSettles) {
+  output("yes '{\"a\":1}' | head -n 5 >docs");
+  const std::string insert = store_ + "idmint insert users --digits 6 --proxy users.ids <docs";
+  EXPECT_EQ(lines_of(output(insert)).size(), 5U);
+  EXPECT_THAT(command(R"({"count":"users.ids","query":{"state":"used"}})"), HasSubstr("\"n\" : 5"));
+  command(R"({"insert":"users.ids","documents":[{"_id":"x","state":"claimed",)"
+          R"("at":{"$date":"2020-01-01T00:00:00Z"},"owner":"dead"}]})");
+  EXPECT_EQ(output(store_ + "idmint sweep users --older-than 10min"),
+            "CLAIMS     MARKED NOW\nused                0\nabandoned           1\n");
+  EXPECT_EQ(output(store_ + "idmint sweep users --json"), "{\"used\":0,\"abandoned\":0}\n");
+}
+
+TEST_F(InsertCli, WrongArgumentsAreUsage) {
+  for (const char* const wrong :
+       {"insert", "insert a.b", "insert a.b --from nosuch --attempts 0", "insert a.b --digits 0",
+        "insert a.b --from uuid4 --stored-as x", "insert a.b --from uuid4 --field a.b",
+        "insert a.b --from uuid4 --field '$a'", "insert a.b --from uuid4 --field ''",
+        "insert 'a.$b' --from uuid4", "insert .b --from uuid4", "insert admin.b --from uuid4",
+        "insert a.b --from uuid4 --store sqlite:ids.db", "insert a.b --from uuid4 --digits 5",
+        "insert a.b --from uuid4 --store 'mongodb://h/a?w=1'", "sweep", "sweep a.b --older-than x",
+        "insert a.b --from uuid4 --proxy b", "insert a.b --from uuid4 --proxy p --create-index"}) {
+    const Ended ended = run(store_ + "echo '{}' | idmint " + wrong);
+    EXPECT_EQ(ended.status, 2) << wrong << ended.err;
+    EXPECT_EQ(ended.out, "") << wrong;
+  }
+  EXPECT_EQ(run(store_ + "echo '{}' | idmint insert a.b --from nosuch").status, 3);
+  EXPECT_EQ(run("echo '{}' | idmint insert a.b --from uuid4").status, 2) << "no store";
 }
 
 }  // namespace

@@ -149,6 +149,9 @@ TEST(MongodbKill, OfThePrimaryUnderLoadRepeatsAndLosesNothing) {
   }
   std::ranges::sort(claimed);
   EXPECT_EQ(std::ranges::adjacent_find(claimed), claimed.end()) << "a claim was given twice";
+  const auto again = claims.insert("s", claimed);
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(std::ranges::count(*again, true), 0) << "a claim that was acknowledged was lost";
 
   EXPECT_LT(longest, kDeadline + std::chrono::seconds{5});
   std::printf(

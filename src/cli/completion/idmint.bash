@@ -12,7 +12,7 @@ _idmint() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
   local command=${COMP_WORDS[1]} words=""
   if [[ $COMP_CWORD -eq 1 ]]; then
-    words="next create raise alter retire list peek inspect bounds convert check name plan bench doctor apply formats completion version --help --version"
+    words="next create raise alter retire list peek inspect bounds convert check name plan bench doctor apply insert sweep formats completion version --help --version"
   elif [[ $previous == --store ]]; then
     words="sqlite: mongodb: memory:"
   elif [[ $previous == -n || $previous == --count || $previous == --start || $previous == --max || $previous == --past ]]; then
@@ -27,6 +27,8 @@ _idmint() {
     words="person group org"
   elif [[ $previous == --to ]]; then
     words="canonical decimal hex base32 base32-lower base32hex base36 base58 base62 uuid ulid typeid object-id xid integer upper braces urn bare microsoft bson"
+  elif [[ $previous == --from && $command == insert ]]; then
+    words="$(_idmint_first_column idmint formats) $(_idmint_first_column idmint list)"
   elif [[ $previous == --from || $previous == --as ]]; then
     words="uuid ulid typeid object-id xid ksuid snowflake integer digits"
   elif [[ $previous == --encoding ]]; then
@@ -35,8 +37,10 @@ _idmint() {
     words="luhn damm verhoeff mod11-10 mod97-10 mod37"
   elif [[ $previous == --layout ]]; then
     words="sequence-generator twitter discord instagram sonyflake sonyflake-v1 baidu js-safe"
-  elif [[ $previous == --at || $previous == --until || $previous == --prefix || $previous == --digits || $previous == --width ]]; then
+  elif [[ $previous == --at || $previous == --until || $previous == --prefix || $previous == --digits || $previous == --width || $previous == --field || $previous == --proxy || $previous == --attempts || $previous == --older-than ]]; then
     words=""
+  elif [[ $previous == --stored-as ]]; then
+    words="usual text number"
   elif [[ $previous == --order ]]; then
     words="none per-host strict"
   elif [[ $previous == --database ]]; then
@@ -64,6 +68,8 @@ _idmint() {
       bench) words+=" --threads --seconds --batch --svg --worker --layout --epoch --unit --run-ahead --store" ;;
       doctor) words+=" --warn-below --horizon --rate --all --store" ;;
       apply) words+=" --dry-run --store" ;;
+      insert) words+=" --field --from --stored-as --attempts --create-index --proxy --heal --prefix --encoding --check --digits --no-leading-zeros --worker --layout --epoch --unit --run-ahead --store" ;;
+      sweep) words+=" --field --proxy --older-than --store" ;;
     esac
   else
     case $command in

@@ -20,6 +20,10 @@ class View {
  public:
   explicit View(const bson_t* document) : document_(document) {}
 
+  [[nodiscard]] bool has(const char* key) const {
+    bson_iter_t at;
+    return bson_iter_init_find(&at, document_, key);
+  }
   [[nodiscard]] std::optional<std::int64_t> integer(const char* key) const {
     bson_iter_t at;
     if (!find(&at, key, BSON_TYPE_INT32, BSON_TYPE_INT64)) return std::nullopt;
@@ -72,10 +76,6 @@ class View {
     if (!read_document(&at, &inner)) return false;
     use(View(&inner));
     return true;
-  }
-  [[nodiscard]] bool has(const char* key) const {
-    bson_iter_t at;
-    return bson_iter_init_find(&at, document_, key);
   }
   // Each field, in order.
   void each_field(const std::function<void(const char* key, bson_iter_t* at)>& use) const {

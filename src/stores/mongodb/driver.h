@@ -72,6 +72,7 @@ namespace idmint::stores::mongodb {
   F(mongoc_uri_get_option_as_int32)    \
   F(mongoc_uri_get_replica_set)        \
   F(mongoc_uri_get_srv_hostname)       \
+  F(mongoc_uri_get_tls)                \
   F(mongoc_uri_new_with_error)         \
   F(mongoc_uri_set_appname)            \
   F(mongoc_uri_set_option_as_bool)     \

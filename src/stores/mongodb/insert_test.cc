@@ -486,6 +486,166 @@ TEST_F(InsertTest, ACounterBehindTheDataIsReportedAndHealed) {
   EXPECT_FALSE(drawn->behind) << "a random source is never behind";
 }
 
+// ---- the proxy
+
+class ProxyTest : public InsertTest {
+ protected:
+  ProxyTest() {
+    options_.field = "account";
+    options_.proxy = "accounts.ids";
+    options_.owner = "test";
+    options_.clock = &clock_;
+    sweeping_.field = "account";
+    sweeping_.clock = &clock_;
+    EXPECT_THAT(command(R"({"createIndexes":"accounts","indexes":[{"key":{"account":1},)"
+                        R"("name":"plain"}]})"),
+                HasSubstr(R"("ok" : 1.0)"));
+  }
+  std::int64_t claims(const std::string& state) {
+    return count("accounts.ids", R"({"state":")" + state + R"("})");
+  }
+  // What the primary is to do to the commands of a kind on one of the collections.
+  std::string fail(const std::string& kind, const std::string& collection, const std::string& how) {
+    return mongo_command(
+        mongo_set().member(mongo_set().primary()).url("?directConnection=true"), "admin",
+        R"({"configureFailPoint":"failCommand","mode":{"times":1},"data":{"failCommands":[")" +
+            kind + R"("],"namespace":")" + database_ + "." + collection + R"(",)" + how + "}}");
+  }
+
+  ManualClock clock_{Instant{std::chrono::sys_days{std::chrono::year{2026} / 3 / 1}}};
+  InsertOptions options_;
+  SweepOptions sweeping_;
+};
+
+TEST_F(ProxyTest, IdsAreClaimedThenInsertedThenMarked) {
+  Collection accounts = open();
+  Script ids = integers({1, 2, 2, 3, 1, 4});
+  const auto inserted = insert_with_id(accounts, ids, Documents(3).get(), options_);
+  ASSERT_TRUE(inserted) << why(inserted);
+  EXPECT_EQ(inserted->collisions, 1);
+  EXPECT_EQ(claims("used"), 3);
+  EXPECT_THAT(find(R"({"_id":2})", "accounts.ids"),
+              HasSubstr(R"({ "_id" : 2, "state" : "used", "at" : { "$date" : )"
+                        R"("2026-03-01T00:00:00Z" }, "owner" : "test" })"));
+  const auto again = insert_with_id(accounts, ids, Documents(1).get(), options_);
+  ASSERT_TRUE(again) << why(again);
+  EXPECT_EQ(again->ids.front(), Id{std::int64_t{4}}) << "not 1, which is claimed";
+  EXPECT_EQ(count(), 4);
+}
+
+TEST_F(ProxyTest, AClaimWithoutADocumentIsAbandonedAndNeverFreed) {
+  Collection accounts = open();
+  ASSERT_THAT(fail("insert", "accounts", R"("errorCode":20)"), HasSubstr(R"("ok" : 1.0)"));
+  Script ids = integers({7, 8, 7, 9});
+  const auto broken = insert_with_id(accounts, ids, Documents(2).get(), options_);
+  EXPECT_EQ(code_of(broken), Code::kFailedPrecondition) << why(broken);
+  EXPECT_EQ(claims("claimed"), 2) << "claimed first";
+  EXPECT_EQ(count(), 0);
+  sweeping_.older_than = std::chrono::hours{1};
+  const auto early = sweep(accounts, sweeping_);
+  ASSERT_TRUE(early) << why(early);
+  EXPECT_EQ(early->abandoned, 0) << "they may be under way";
+  clock_.advance(std::chrono::hours{2});
+  const auto swept = sweep(accounts, sweeping_);
+  ASSERT_TRUE(swept) << why(swept);
+  EXPECT_EQ(swept->abandoned, 2);
+  EXPECT_EQ(claims("abandoned"), 2);
+  const auto next = insert_with_id(accounts, ids, Documents(1).get(), options_);
+  ASSERT_TRUE(next) << why(next);
+  EXPECT_EQ(next->ids.front(), Id{std::int64_t{9}}) << "7 is never given again";
+  EXPECT_EQ(sweep(accounts, sweeping_)->abandoned, 0) << "again is fine";
+}
+
+TEST_F(ProxyTest, ADocumentWhoseClaimWasNotMarkedIsFoundByTheSweep) {
+  Collection accounts = open();
+  ASSERT_THAT(fail("update", "accounts.ids", R"("errorCode":20)"), HasSubstr(R"("ok" : 1.0)"));
+  Script ids = integers({7, 8});
+  const auto inserted = insert_with_id(accounts, ids, Documents(2).get(), options_);
+  ASSERT_TRUE(inserted) << "the documents are in: " << why(inserted);
+  EXPECT_EQ(claims("claimed"), 2);
+  // Of another type of number in the document, and abandoned by mistake.
+  command(R"({"update":"accounts","updates":[{"q":{"account":8},"u":[{"$set":{"account":)"
+          R"({"$toInt":"$account"}}}]}]})");
+  command(R"({"update":"accounts.ids","updates":[{"q":{"_id":7},"u":{"$set":)"
+          R"({"state":"abandoned"}}}]})");
+  clock_.advance(std::chrono::hours{2});
+  const auto swept = sweep(accounts, sweeping_);
+  ASSERT_TRUE(swept) << why(swept);
+  EXPECT_EQ(swept->used, 2);
+  EXPECT_EQ(swept->abandoned, 0);
+  EXPECT_EQ(claims("used"), 2);
+}
+
+TEST_F(ProxyTest, AnInserterThatIsOnlySlowSuffersNoSweep) {
+  Collection accounts = open();
+  const std::string primary =
+      mongo_set().member(mongo_set().primary()).url("?directConnection=true");
+  ASSERT_THAT(mongo_command(primary, "admin",
+                            R"({"configureFailPoint":"hangDuringBatchInsert","mode":"alwaysOn",)"
+                            R"("data":{"nss":")" +
+                                database_ + R"(.accounts"}})"),
+              HasSubstr(R"("ok" : 1.0)"));
+  Script ids = integers({7, 8});
+  std::thread slow([&] {
+    const auto inserted = insert_with_id(accounts, ids, Documents(2).get(), options_);
+    EXPECT_TRUE(inserted) << why(inserted);
+  });
+  ManualClock later{clock_.now() + std::chrono::hours{2}};
+  sweeping_.clock = &later;
+  std::int64_t abandoned = 0;
+  for (int i = 0; i < 10'000 && abandoned == 0; ++i) {
+    const auto swept = sweep(accounts, sweeping_);
+    EXPECT_TRUE(swept) << why(swept);
+    if (!swept) break;
+    abandoned += swept->abandoned;
+  }
+  EXPECT_EQ(abandoned, 2);
+  mongo_command(primary, "admin", R"({"configureFailPoint":"hangDuringBatchInsert","mode":"off"})");
+  slow.join();
+  EXPECT_EQ(count(), 2);
+  EXPECT_EQ(claims("used"), 2);
+}
+
+TEST_F(ProxyTest, MoreClaimsThanAPageOfManyTypesAreSwept) {
+  Collection accounts = open();
+  constexpr int kClaims = 2500;
+  for (const char* const kind : {"n", "t"}) {
+    std::string documents;
+    for (int i = 0; i < kClaims; ++i)
+      documents += (i > 0 ? R"(,{"_id":)" : R"({"_id":)") +
+                   (*kind == 'n' ? std::to_string(i) : "\"" + std::to_string(i) + "\"") +
+                   R"(,"state":"claimed","at":{"$date":"2026-01-01T00:00:00Z"}})";
+    command(R"({"insert":"accounts.ids","documents":[)" + documents + "]}");
+  }
+  command(R"({"insert":"accounts","documents":[{"account":3},{"account":"4"},{"account":2499}]})");
+  std::int64_t looked_at = 0;
+  sweeping_.progress = [&](std::int64_t so_far) { looked_at = so_far; };
+  const auto swept = sweep(accounts, sweeping_);
+  ASSERT_TRUE(swept) << why(swept);
+  EXPECT_EQ(swept->used, 3);
+  EXPECT_EQ(swept->abandoned, 2 * kClaims - 3);
+  EXPECT_GE(looked_at, 2 * kClaims);
+  EXPECT_EQ(claims("claimed"), 0);
+}
+
+TEST_F(ProxyTest, WhatCannotWorkIsRefused) {
+  Collection accounts = open();
+  Script ids = integers({1});
+  for (const char* const proxy : {"accounts", "", "a$b", "system.x"}) {
+    InsertOptions options = options_;
+    options.proxy = proxy;
+    EXPECT_EQ(code_of(insert_with_id(accounts, ids, Documents(1).get(), options)),
+              Code::kInvalidArgument)
+        << proxy;
+  }
+  SweepOptions no_index = sweeping_;
+  no_index.field = "other";
+  const auto swept = sweep(accounts, no_index);
+  EXPECT_EQ(code_of(swept), Code::kFailedPrecondition);
+  EXPECT_THAT(why(swept), HasSubstr(R"(createIndex({"other": 1}))"));
+  EXPECT_EQ(ids.left(), 1U);
+}
+
 TEST_F(InsertTest, AViewOrABadNameIsRefused) {
   command(R"({"create":"accounts"})");
   command(R"({"create":"seen","viewOn":"accounts","pipeline":[]})");

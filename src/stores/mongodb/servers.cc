@@ -17,28 +17,36 @@ struct ServerError {
   Meaning meaning;
 };
 
-// Numbers of the server, where a command failed as a whole. Any other is kUnknown.
+// Numbers of the server, where a command failed as a whole. Any other is kUnknown, and not asked
+// again: Interrupted (11601), say, is the word of an operator.
 constexpr std::array kServerErrors = {
     ServerError{6, {Code::kUnknown, true, true}},                // HostUnreachable
     ServerError{7, {Code::kUnknown, true, true}},                // HostNotFound
     ServerError{13, {Code::kPermissionDenied, false, false}},    // Unauthorized
     ServerError{18, {Code::kUnauthenticated, false, false}},     // AuthenticationFailed
     ServerError{20, {Code::kFailedPrecondition, false, false}},  // IllegalOperation
+    ServerError{24, {Code::kUnknown, true, true}},               // LockTimeout
     ServerError{26, {Code::kNotFound, false, false}},            // NamespaceNotFound
     ServerError{50, {Code::kDeadlineExceeded, true, false}},     // MaxTimeMSExpired
     ServerError{59, {Code::kUnimplemented, false, false}},       // CommandNotFound
     ServerError{64, {Code::kDeadlineExceeded, true, false}},     // WriteConcernFailed
-    ServerError{73, {Code::kInvalidArgument, false, false}},     // InvalidNamespace
     ServerError{67, {Code::kFailedPrecondition, false, false}},  // CannotCreateIndex
+    ServerError{73, {Code::kInvalidArgument, false, false}},     // InvalidNamespace
     ServerError{85, {Code::kFailedPrecondition, false, false}},  // IndexOptionsConflict
     ServerError{86, {Code::kFailedPrecondition, false, false}},  // IndexKeySpecsConflict
     ServerError{89, {Code::kUnknown, true, true}},               // NetworkTimeout
     ServerError{91, {Code::kUnknown, true, true}},               // ShutdownInProgress
+    ServerError{112, {Code::kUnknown, true, true}},              // WriteConflict
+    ServerError{133, {Code::kUnknown, true, true}},              // FailedToSatisfyReadPreference
     ServerError{134, {Code::kUnknown, true, true}},  // ReadConcernMajorityNotAvailableYet
+    ServerError{148, {Code::kFailedPrecondition, false, false}},  // ReadConcernMajorityNotEnabled
     ServerError{166, {Code::kFailedPrecondition, false, false}},  // CommandNotSupportedOnView
     ServerError{189, {Code::kUnknown, true, true}},               // PrimarySteppedDown
+    ServerError{202, {Code::kUnknown, true, true}},       // NetworkInterfaceExceededTimeLimit
     ServerError{241, {Code::kOutOfRange, false, false}},  // ConversionFailure: int32 has no room
     ServerError{262, {Code::kDeadlineExceeded, true, true}},   // ExceededTimeLimit
+    ServerError{365, {Code::kUnknown, true, true}},            // TemporarilyUnavailable
+    ServerError{384, {Code::kUnknown, true, true}},            // ConnectionError
     ServerError{9001, {Code::kUnknown, true, true}},           // SocketException
     ServerError{10107, {Code::kUnavailable, false, true}},     // NotWritablePrimary
     ServerError{11000, {Code::kAlreadyExists, false, false}},  // DuplicateKey
@@ -62,6 +70,10 @@ constexpr std::array kDriverErrors = {
     DriverError{MONGOC_ERROR_STREAM,
                 MONGOC_ERROR_STREAM_NAME_RESOLUTION,
                 {Code::kUnavailable, false, true}},
+    // The server was chosen, and is not there any more.
+    DriverError{MONGOC_ERROR_STREAM,
+                MONGOC_ERROR_STREAM_NOT_ESTABLISHED,
+                {Code::kUnavailable, false, true}},
     DriverError{MONGOC_ERROR_CLIENT,
                 MONGOC_ERROR_CLIENT_AUTHENTICATE,
                 {Code::kUnauthenticated, false, false}},
@@ -76,6 +88,15 @@ constexpr std::array kDriverErrors = {
     DriverError{MONGOC_ERROR_BSON, 0, {Code::kInternal, false, false}},
     DriverError{
         MONGOC_ERROR_COMMAND, MONGOC_ERROR_COMMAND_INVALID_ARG, {Code::kInternal, false, false}},
+};
+
+// What a user must be allowed to do.
+constexpr std::array kActions = {
+    std::pair{"find", "the action find"},
+    std::pair{"count", "the action find"},
+    std::pair{"insert", "the action insert"},
+    std::pair{"update", "the action update"},
+    std::pair{"findAndModify", "the actions find and update"},
 };
 
 Meaning meaning_of(std::int64_t number) {
@@ -142,6 +163,9 @@ Result<Bson> Servers::run(const std::shared_ptr<Call>& call, std::string_view do
   std::erase(waiting_, call);
   what += "no answer in time";
   if (!call->why.empty()) what += " (" + call->why + ")";
+  if (!tls_ && !authenticated_.load() &&
+      (call->why.contains("closed") || call->why.contains("Failed to read")))
+    what += "; a server that wants TLS closes what comes without it: tls=true in the URL";
   what += patience_;
   if (call->sent && kind == Kind::kWrite)
     return std::unexpected(
@@ -160,9 +184,10 @@ void Servers::work() {
     const std::shared_ptr<Call> call = waiting_.front();
     waiting_.pop_front();
     lock.unlock();
-    Result<Bson> answered = answer(*call, connection);
+    std::optional<Result<Bson>> answered = answer(*call, connection);
     lock.lock();
-    call->answer = std::move(answered);
+    if (!answered) continue;
+    call->answer = *std::move(answered);
     call->answered = true;
     call->changed.notify_all();
   }
@@ -187,8 +212,9 @@ bool Servers::wait_a_little(Call& call, milliseconds pause) {
   return !call.abandoned && !ending_ && std::chrono::steady_clock::now() < call.until;
 }
 
-// The outcome of all attempts together: "not applied" only where none may have been.
-Result<Bson> Servers::answer(Call& call, Connection& connection) {
+// The outcome of all attempts together: "not applied" only where none may have been. None: the
+// time is over, and the caller knows what is to be said.
+std::optional<Result<Bson>> Servers::answer(Call& call, Connection& connection) {
   if (call.job) {
     Exchange exchange(*this, call, connection);
     return call.job(exchange);
@@ -217,7 +243,10 @@ Result<Bson> Servers::answer(Call& call, Connection& connection) {
       call.why = error->message;
     }
     if (meaning.applied && !numbered && call.kind == Kind::kWrite) may_repeat = false;
-    if (meaning.passing && may_repeat && wait_a_little(call, pause_before(attempt))) continue;
+    if (meaning.passing && may_repeat) {
+      if (wait_a_little(call, pause_before(attempt))) continue;
+      return std::nullopt;
+    }
     if (applied) {
       const bool late = meaning.code == Code::kDeadlineExceeded;
       return std::unexpected(Error{late ? Code::kDeadlineExceeded : Code::kUnknown,
@@ -238,7 +267,14 @@ std::optional<Error> Servers::send(Call& call, Connection& connection, const Com
     // So the driver calls it too when a server goes down in the midst of the exchange.
     if (meaning->code == Code::kUnauthenticated && authenticated_.load())
       *meaning = {Code::kUnavailable, false, true};
-    return Error{meaning->code, error.message};
+    std::string text = error.message;
+    // The server names the command, not what is missing.
+    if (meaning->code == Code::kPermissionDenied)
+      for (const auto& [command, actions] : kActions)
+        if (asked.view().has(command))
+          text += std::string("; the user needs ") + actions + " in the database " +
+                  std::string(database);
+    return Error{meaning->code, std::move(text)};
   };
   mongoc_server_description_t* const server =
       mongoc_client_select_server(connection.client, true, nullptr, &error);
@@ -475,10 +511,12 @@ Result<Connected> connect(std::string_view url, milliseconds deadline,
   const std::int32_t attempt =
       set ? std::max(longest_call / 4, std::min(longest_call, 1000)) : longest_call;
   // The URL may make them shorter. Half for the choice of a server, so that its reason is known
-  // when the call ends.
+  // when the call ends. A server that said it was not the primary is not asked again before the
+  // next heartbeat.
   for (const auto& [key, longest] :
        {std::pair{MONGOC_URI_SERVERSELECTIONTIMEOUTMS, std::max(longest_call / 2, 1)},
         std::pair{MONGOC_URI_CONNECTTIMEOUTMS, attempt},
+        std::pair{MONGOC_URI_HEARTBEATFREQUENCYMS, std::clamp(longest_call / 8, 500, 10'000)},
         std::pair{MONGOC_URI_SOCKETTIMEOUTMS, set ? attempt : attempt + attempt / 4 + 1}}) {
     const std::int32_t wanted = mongoc_uri_get_option_as_int32(uri.get(), key, longest);
     mongoc_uri_set_option_as_int32(uri.get(), key,
@@ -511,7 +549,8 @@ Result<Connected> connect(std::string_view url, milliseconds deadline,
       where,
       application,
       milliseconds{longest_call},
-      std::make_unique<Servers>(pool, database, where, patience, static_cast<std::size_t>(most))};
+      std::make_unique<Servers>(pool, database, where, patience, mongoc_uri_get_tls(uri.get()),
+                                static_cast<std::size_t>(most))};
 }
 
 }  // namespace idmint::stores::mongodb

@@ -104,11 +104,12 @@ class Servers {
  public:
   // `patience`: what to say of the deadline where it is over.
   Servers(mongoc_client_pool_t* pool, std::string database, std::string where, std::string patience,
-          std::size_t most)
+          bool tls, std::size_t most)
       : pool_(pool),
         database_(std::move(database)),
         where_(std::move(where)),
         patience_(std::move(patience)),
+        tls_(tls),
         most_(most) {}
   // Waits for the threads, each of which may be in one wait of the driver's.
   ~Servers();
@@ -130,7 +131,7 @@ class Servers {
 
   Result<Bson> run(const std::shared_ptr<Call>& call, std::string_view doing);
   void work();
-  Result<Bson> answer(Call& call, Connection& connection);
+  std::optional<Result<Bson>> answer(Call& call, Connection& connection);
   std::optional<Error> send(Call& call, Connection& connection, const Command& wanted, Bson* reply,
                             Meaning* meaning, bool* numbered);
   bool wait_a_little(Call& call, milliseconds pause);
@@ -139,6 +140,7 @@ class Servers {
   const std::string database_;
   const std::string where_;
   const std::string patience_;
+  const bool tls_;
   const std::size_t most_;
   std::atomic<bool> authenticated_{false};  // once, so that user and password are right
 

@@ -11,6 +11,7 @@
 #include <barrier>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <future>
 #include <string>
@@ -375,6 +376,35 @@ TEST_F(MongodbStoreTest, AReplyThatIsLostIsAskedForAgainAndNothingIsTakenTwice) 
                 R"({"configureFailPoint":"onPrimaryTransactionalWrite","mode":"off"})");
 }
 
+// Each error is met twice, by a write that was not done and by one that was.
+TEST_F(MongodbStoreTest, WhatAMemberSaysThatGoesDownIsAskedAgainAndNothingIsTakenTwice) {
+  const auto store = open(mongo_set().url(database_) + "&heartbeatFrequencyMS=500");
+  CounterStore& counters = *store->counters();
+  ASSERT_TRUE(counters.create("c", {1, 1000}));
+  const std::string primary =
+      mongo_set().member(mongo_set().primary()).url("?directConnection=true");
+  const auto fails = [&](const std::string& how) {
+    return mongo_command(primary, "admin",
+                         R"({"configureFailPoint":"failCommand","mode":{"times":1},"data":{)"
+                         R"("failCommands":["findAndModify"],)" +
+                             how + "}}");
+  };
+  std::int64_t next = 1;
+  int met = 0;
+  for (const std::string code : {"91", "189", "10107", "11600", "11602", "112", "365"})
+    for (const std::string& how :
+         {R"("errorCode":)" + code, R"("writeConcernError":{"errmsg":"","code":)" + code + "}"}) {
+      ASSERT_THAT(fails(how), HasSubstr(R"("ok" : 1.0)"));
+      const auto taken = counters.advance("c", 2, Take::kAll);
+      EXPECT_EQ(taken, (Range{next, 1, 2})) << how << why(taken);
+      next += 2;
+      ++met;
+    }
+  ASSERT_THAT(fails(R"("closeConnection":true)"), HasSubstr(R"("count" : )" + std::to_string(met)))
+      << "so many were met";
+  EXPECT_EQ(counters.advance("c", 1, Take::kAll), (Range{next, 1, 1}));
+}
+
 TEST_F(MongodbStoreTest, APrimaryThatIsFrozenIsLeftForTheNextInTime) {
   const auto store = open(seconds{16});
   ASSERT_TRUE(store->counters()->create("c", {1, 1000}));
@@ -409,7 +439,7 @@ TEST_F(MongodbStoreTest, AWriteThatTakesLongerThanAnAttemptIsDoneOnce) {
 }
 
 TEST_F(MongodbStoreTest, ADeadlineShorterThanAnElectionIsSaidToBe) {
-  const auto store = open(milliseconds{700});
+  const auto store = open(seconds{3});
   ASSERT_TRUE(store->counters()->create("c", {1, 1000}));
   const std::size_t primary = mongo_set().primary();
   for (std::size_t i = 0; i < 3; ++i)
@@ -417,12 +447,12 @@ TEST_F(MongodbStoreTest, ADeadlineShorterThanAnElectionIsSaidToBe) {
   const auto taken = store->counters()->advance("c", 5, Take::kAll);
   for (std::size_t i = 0; i < 3; ++i)
     if (i != primary) mongo_set().member(i).signal(SIGCONT);
-  EXPECT_THAT(why(taken), AllOf(HasSubstr("electionTimeoutMillis"), HasSubstr("700 ms")));
+  EXPECT_THAT(why(taken), AllOf(HasSubstr("electionTimeoutMillis"), HasSubstr("3000 ms")));
   mongo_set().primary();
 }
 
 TEST_F(MongodbStoreTest, OfAStandaloneServerABrokenCallIsUnknown) {
-  const auto store = open(mongo_standalone().url(database_));
+  const auto store = open(mongo_standalone().url(database_ + "?heartbeatFrequencyMS=500"));
   ASSERT_TRUE(store->counters()->create("c", {1, 1000}));
   const auto closes = [](const char* command) {
     return mongo_command(mongo_standalone().url(""), "admin",
@@ -439,6 +469,14 @@ TEST_F(MongodbStoreTest, OfAStandaloneServerABrokenCallIsUnknown) {
   EXPECT_EQ(code_of(store->counters()->create("d", {})), Code::kUnknown);
   ASSERT_THAT(closes("find"), HasSubstr(R"("ok" : 1.0)"));
   EXPECT_TRUE(store->counters()->peek("c")) << "a read is repeated";
+  // It is done, and the reply says that it may not last.
+  ASSERT_THAT(mongo_command(mongo_standalone().url(""), "admin",
+                            R"({"configureFailPoint":"failCommand","mode":{"times":1},"data":)"
+                            R"({"failCommands":["findAndModify"],"writeConcernError":)"
+                            R"({"code":10107,"errmsg":"not primary"}}})"),
+              HasSubstr(R"("ok" : 1.0)"));
+  const auto may_not_last = store->counters()->advance("c", 1, Take::kAll);
+  EXPECT_EQ(code_of(may_not_last), Code::kUnknown) << why(may_not_last);
 }
 
 TEST_F(MongodbStoreTest, AServerThatHangsIsWaitedForNoLongerThanTheDeadline) {
@@ -545,6 +583,118 @@ TEST_F(MongodbUsers, WrongCredentialsAreRefusedAndNoneMayDoNothing) {
   EXPECT_EQ(code_of(open_store(server_->url("ids"))), Code::kPermissionDenied);
   EXPECT_EQ(code_of(open_store(url("minter", "m%3A%2F%40%20m", "other?authSource=admin"))),
             Code::kPermissionDenied);
+}
+
+TEST_F(MongodbUsers, WhatIsNotAllowedIsNamed) {
+  const std::string root = url("root", "r", "?authSource=admin");
+  const auto store = open_store(url("minter", "m%3A%2F%40%20m", kIds));
+  ASSERT_TRUE(store) << why(store);
+  ASSERT_TRUE((*store)->counters()->create("named", {1, 100}));
+  for (const std::string missing : {"find", "insert", "update"}) {
+    std::string actions;
+    for (const std::string action : {"find", "insert", "update"})
+      if (action != missing) actions += (actions.empty() ? "\"" : ",\"") + action + "\"";
+    ask(root, R"({"createRole":"no_)" + missing +
+                  R"(","roles":[],"privileges":[{"resource":{"db":"ids","collection":""},)"
+                  R"("actions":[)" +
+                  actions + "]}]}");
+    ask(root,
+        R"({"createUser":"no_)" + missing + R"(","pwd":"n","roles":["no_)" + missing + "\"]}");
+    const auto weak = open_store(url("no_" + missing, "n", kIds));
+    std::string refusal = why(weak);
+    Code code = code_of(weak);
+    if (weak) {
+      const auto taken = (*weak)->counters()->advance("named", 1, Take::kAll);
+      const auto made = (*weak)->counters()->create("another", {1, 100});
+      refusal = missing == "insert" ? why(made) : why(taken);
+      code = missing == "insert" ? code_of(made) : code_of(taken);
+    }
+    EXPECT_EQ(code, Code::kPermissionDenied) << missing;
+    EXPECT_THAT(refusal, AllOf(HasSubstr("the user needs the action"), HasSubstr(missing),
+                               HasSubstr("in the database ids"), HasSubstr(server_->host())));
+  }
+}
+
+TEST_F(MongodbUsers, BothMechanismsOfPasswordsWork) {
+  const std::string root = url("root", "r", "?authSource=admin");
+  for (const std::string mechanism : {"SCRAM-SHA-1", "SCRAM-SHA-256"}) {
+    ask(root, R"({"createUser":")" + mechanism + R"(","pwd":"p","roles":["idmint"],)" +
+                  R"("mechanisms":[")" + mechanism + "\"]}");
+    for (const std::string& rest :
+         {std::string(kIds), std::string(kIds) + "&authMechanism=" + mechanism}) {
+      const auto store = open_store(url(mechanism, "p", rest));
+      EXPECT_TRUE(store) << rest << why(store);
+    }
+    const std::string other = mechanism == "SCRAM-SHA-1" ? "SCRAM-SHA-256" : "SCRAM-SHA-1";
+    EXPECT_EQ(
+        code_of(open_store(url(mechanism, "p", std::string(kIds) + "&authMechanism=" + other))),
+        Code::kUnauthenticated);
+  }
+}
+
+// The driver takes a connection that breaks while it says who the user is for a wrong password.
+TEST_F(MongodbUsers, OneThatBreaksInTheMidstOfThePasswordIsAskedAgain) {
+  const auto store = open_store(url("minter", "m%3A%2F%40%20m", kIds));
+  ASSERT_TRUE(store) << why(store);
+  ASSERT_TRUE((*store)->counters()->create("midst", {1, 100}));
+  ask(url("root", "r", "?authSource=admin"),
+      R"({"configureFailPoint":"failCommand","mode":{"times":3},"data":)"
+      R"({"failCommands":["find","saslContinue"],"closeConnection":true}})");
+  const auto read = (*store)->counters()->peek("midst");
+  EXPECT_TRUE(read) << why(read);
+}
+
+// ---- TLS
+
+class MongodbTls : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = std::make_unique<fakes::TempFolder>();
+    const std::string make = "cd '" + folder_->path("") +
+                             "' && for ca in ca other; do openssl req -x509 -newkey ec -pkeyopt "
+                             "ec_paramgen_curve:prime256v1 -nodes -keyout $ca.key -out $ca.pem "
+                             "-subj /CN=$ca -days 2; done && openssl req -newkey ec -pkeyopt "
+                             "ec_paramgen_curve:prime256v1 -nodes -keyout server.key -out "
+                             "server.csr -subj /CN=server && echo subjectAltName=IP:127.0.0.1 "
+                             "> server.ext && openssl x509 -req -in server.csr -CA ca.pem -CAkey "
+                             "ca.key -CAcreateserial -days 2 -extfile server.ext -out server.crt "
+                             "&& cat server.key server.crt > server.pem";
+    ASSERT_EQ(std::system(("( " + make + " ) > '" + folder_->path("log") + "' 2>&1").c_str()), 0);
+    server_ = std::make_unique<servers::MongoServer>(std::vector<std::string>{
+        "--tlsMode", "preferTLS", "--tlsCertificateKeyFile", folder_->path("server.pem"),
+        "--tlsCAFile", folder_->path("ca.pem"), "--tlsAllowConnectionsWithoutCertificates"});
+    ASSERT_THAT(
+        mongo_command(server_->url(""), "admin", R"({"setParameter":1,"tlsMode":"requireTLS"})"),
+        HasSubstr(R"("ok" : 1.0)"));
+  }
+  static void TearDownTestSuite() {
+    server_.reset();
+    folder_.reset();
+  }
+  static std::unique_ptr<fakes::TempFolder> folder_;
+  static std::unique_ptr<servers::MongoServer> server_;
+};
+
+std::unique_ptr<fakes::TempFolder> MongodbTls::folder_;
+std::unique_ptr<servers::MongoServer> MongodbTls::server_;
+
+TEST_F(MongodbTls, IsSpokenToAServerThatWantsItAndIsKnown) {
+  const StoreOptions soon{.deadline = milliseconds{1500}};
+  const std::string with = "ids?tls=true&tlsCAFile=" + folder_->path("");
+  const auto store = open_store(server_->url(with + "ca.pem"), {.deadline = seconds{30}});
+  ASSERT_TRUE(store) << why(store);
+  ASSERT_TRUE((*store)->counters()->create("c", {1, 100}));
+  EXPECT_EQ((*store)->counters()->advance("c", 1, Take::kAll), (Range{1, 1, 1}));
+
+  const auto unknown = open_store(server_->url(with + "other.pem"), soon);
+  EXPECT_EQ(code_of(unknown), Code::kUnavailable);
+  EXPECT_THAT(why(unknown), AllOf(HasSubstr(server_->host()), HasSubstr("certificate")));
+  const auto plain = open_store(server_->url("ids"), soon);
+  EXPECT_EQ(code_of(plain), Code::kUnavailable);
+  EXPECT_THAT(why(plain), AllOf(HasSubstr(server_->host()), HasSubstr("tls=true")));
+  const auto none = open_store(server_->url(with + "none.pem"), soon);
+  EXPECT_FALSE(none);
+  EXPECT_THAT(why(none), HasSubstr(server_->host()));
 }
 
 }  // namespace
