@@ -116,6 +116,7 @@ class IDMINT_EXPORT Mint final {
       const std::function<void(std::int64_t done, std::int64_t of)>& progress = {});
   // As raise_sequence, extend_sequence, retire_sequence and sequence_status.
   [[nodiscard]] Result<Raised> raise(std::string_view name, std::int64_t past);
+  [[nodiscard]] Result<Raised> raise(std::string_view name, ExistingValues& values);
   [[nodiscard]] Result<Definition> extend(std::string_view name, std::int64_t last);
   [[nodiscard]] Result<void> retire(std::string_view name);
   [[nodiscard]] Result<SequenceStatus> peek(std::string_view name);

@@ -13,6 +13,7 @@
 #include "idmint/clock.h"
 #include "idmint/counter_store.h"
 #include "idmint/entropy.h"
+#include "idmint/existing_values.h"
 #include "idmint/export.h"
 #include "idmint/result.h"
 #include "idmint/store.h"
@@ -46,6 +47,14 @@ struct Raised {
 // kUnavailable too, some of its counters may have been raised; the same call again raises the rest.
 [[nodiscard]] IDMINT_EXPORT Result<Raised> raise_sequence(Store& store, std::string_view name,
                                                           std::int64_t past);
+
+// The same past the largest of the values that are in use there, as far as they are the sequence's:
+// each block of a striped one past the largest within the block. Nothing is passed over where there
+// is none. Values that others write while this runs may be missed: raise when they have stopped.
+// kInvalidArgument also: permuted, as its values come in an order of their own.
+// kFailedPrecondition and other errors of ExistingValues.
+[[nodiscard]] IDMINT_EXPORT Result<Raised> raise_sequence(Store& store, std::string_view name,
+                                                          ExistingValues& values);
 
 // Moves the last value up; nothing else of a definition ever changes. kFailedPrecondition: smaller
 // than the last value there, retired, or of a strategy whose values depend on it (striped,

@@ -171,9 +171,17 @@ void add_create(CLI::App& app, Arguments& arguments, Given& given) {
 
 void add_raise(CLI::App& app, Arguments& arguments, Given& given) {
   app.add_option("NAME", arguments.name, "A sequence")->required()->type_name("");
-  app.add_option("--past", given.past, "The largest value that is not to come any more")
-      ->required()
-      ->type_name("N");
+  CLI::Option* const past =
+      app.add_option("--past", given.past, "The largest value that is not to come any more")
+          ->type_name("N");
+  CLI::Option* const collection =
+      app.add_option("--from-collection", arguments.from_collection,
+                     "Instead: the largest that is in this field, DATABASE.COLLECTION:FIELD")
+          ->type_name("C");
+  app.add_option("--from", arguments.from, "The collection's servers, mongodb://... (the store's)")
+      ->needs(collection)
+      ->type_name("URL");
+  past->excludes(collection);
   add_store(app, given);
 }
 
@@ -433,9 +441,15 @@ In the database of the application:
 are in use elsewhere. What processes hold in memory (strategy cached) still
 comes. A permuted sequence is raised by index: past the first N of its values.
 
+--from-collection reads what a collection of MongoDB holds: integers, and texts as
+the sequence prints them where all have one width. Each block of a striped
+sequence is raised past the largest value within it. Raise when the programs that
+write there have stopped, or mint from idmint: what comes in later is not seen.
+
 Examples:
   $ idmint create orders --start 1000
   $ idmint raise orders --past 81234
+  $ idmint raise orders --from-collection app.orders:number
 )"},
     Command{"alter", "Move the last value of a sequence up", add_alter, run_alter,
             R"(Nothing else of a sequence can be changed, and the last value only be made
@@ -695,7 +709,8 @@ Result<void> read_numbers(const Given& given, Arguments& arguments) {
       Row{"insert", "--attempts", given.attempts, 1, 1000, &attempts},
       Row{"bench", "--batch", given.batch, 1, 1'000'000, &batch},
       Row{"name", "--version", given.version, 3, 5, &arguments.value},
-      Row{"raise", "--past", given.past, 0, kLargestValue, &arguments.value},
+      Row{arguments.from_collection.empty() ? "raise" : "", "--past", given.past, 0, kLargestValue,
+          &arguments.value},
       Row{"alter", "--max", given.sequence.max.value_or(""), 1, kLargestValue, &arguments.value},
   };
   for (const Row& row : rows) {

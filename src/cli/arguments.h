@@ -80,10 +80,12 @@ struct Arguments {
   bool store_is_from_environment = false;
   std::string name;  // of a source, a sequence, a shell
   std::int64_t count = 1;
-  FormatOptions format;    // of next
-  Definition definition;   // of create
-  std::int64_t value = 0;  // of raise: --past; of alter: --max; of name: --version
-  bool layouts = false;    // of formats
+  FormatOptions format;         // of next
+  Definition definition;        // of create
+  std::string from_collection;  // of raise, as given; empty: --past is
+  std::string from;             // the URL of its servers; empty: the store's
+  std::int64_t value = 0;       // of raise: --past; of alter: --max; of name: --version
+  bool layouts = false;         // of formats
   std::vector<std::string> texts;
   PlanArguments plan;
   BenchArguments bench;

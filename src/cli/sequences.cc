@@ -72,10 +72,37 @@ Result<void> tell(Context& context, Mint& mint, const std::string& what) {
 
 }  // namespace
 
+namespace {
+
+// Past what is in a collection.
+Result<Raised> raise_past_collection(const Arguments& arguments, Mint& mint) {
+  const Result<SequenceStatus> status = mint.peek(arguments.name);
+  if (!status) return std::unexpected(status.error());
+  const Result<std::string> store = mint.store_url();
+  if (!store) return std::unexpected(store.error());
+  const std::string& where = arguments.from_collection;
+  const std::size_t colon = where.rfind(':');
+  if (colon == std::string::npos)
+    return std::unexpected(
+        Error{Code::kInvalidArgument, "--from-collection is \"" + where +
+                                          "\": give DATABASE.COLLECTION:FIELD, such as "
+                                          "app.orders:number"});
+  const Definition& definition = status->definition;
+  const auto values = open_existing_values(arguments.from.empty() ? *store : arguments.from,
+                                           where.substr(0, colon), where.substr(colon + 1),
+                                           {definition.form, definition.first, definition.last});
+  if (!values) return std::unexpected(values.error());
+  return mint.raise(arguments.name, **values);
+}
+
+}  // namespace
+
 Result<void> run_raise(Context& context) {
   const Arguments& arguments = context.arguments;
   Mint mint = open_mint(arguments);
-  const Result<Raised> raised = mint.raise(arguments.name, arguments.value);
+  const Result<Raised> raised = arguments.from_collection.empty()
+                                    ? mint.raise(arguments.name, arguments.value)
+                                    : raise_past_collection(arguments, mint);
   if (!raised) return std::unexpected(raised.error());
   return tell(context, mint,
               arguments.name + " was raised: " + std::to_string(raised->skipped) +

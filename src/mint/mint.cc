@@ -281,6 +281,11 @@ Result<Raised> Mint::raise(std::string_view name, std::int64_t past) {
   return state_->on_sequence(name, [&](Store& store) { return raise_sequence(store, name, past); });
 }
 
+Result<Raised> Mint::raise(std::string_view name, ExistingValues& values) {
+  return state_->on_sequence(name,
+                             [&](Store& store) { return raise_sequence(store, name, values); });
+}
+
 Result<Definition> Mint::extend(std::string_view name, std::int64_t last) {
   return state_->on_sequence(name,
                              [&](Store& store) { return extend_sequence(store, name, last); });

@@ -289,7 +289,60 @@ Result<Raised> raise_defined(Store& store, const Definition& definition, std::in
   return raised;
 }
 
+// Each block past the largest value in it; blocks without one are not asked for.
+Result<Raised> raise_blocks(Store& store, const Definition& definition, ExistingValues& values) {
+  Result<std::vector<CounterState>> counters = read_counters(store, definition);
+  if (!counters) return std::unexpected(counters.error());
+  Raised raised{definition.last + 1, 0};
+  for (std::int64_t to = definition.last; to >= definition.first;) {
+    const auto largest = values.largest(definition.first, to);
+    if (!largest) return std::unexpected(largest.error());
+    if (!*largest) break;
+    const auto block =
+        std::ranges::upper_bound(*counters, **largest, {},
+                                 [](const CounterState& state) { return state.bounds.first; }) -
+        1;
+    if (block->next <= **largest) {
+      const Result<std::int64_t> next = store.counters()->raise(block->name, **largest + 1);
+      if (!next) return std::unexpected(next.error());
+      raised.skipped += *next - block->next;
+      block->next = *next;
+    }
+    to = block->bounds.first - 1;
+  }
+  for (const CounterState& counter : *counters)
+    if (counter.left() > 0) raised.next = std::min(raised.next, counter.next);
+  return raised;
+}
+
+Result<Raised> raise_past(Store& store, const Definition& definition, ExistingValues& values) {
+  if (definition.strategy == Strategy::kPermuted)
+    return std::unexpected(error_at(
+        store, Code::kInvalidArgument, definition.name,
+        "it is permuted, and values that are in use would come at places all over its order; "
+        "choose a range without them for a new sequence"));
+  if (definition.strategy == Strategy::kStriped && !definition.retired)
+    return raise_blocks(store, definition, values);
+  std::int64_t past = definition.first - 1;
+  const bool ordered = definition.strategy != Strategy::kRandom &&
+                       definition.strategy != Strategy::kGapless && !definition.retired;
+  if (ordered) {
+    const auto largest = values.largest(definition.first, definition.last);
+    if (!largest) return std::unexpected(largest.error());
+    past = largest->value_or(past);
+  }
+  return raise_defined(store, definition, past);
+}
+
 }  // namespace
+
+Result<Raised> raise_sequence(Store& store, std::string_view name, ExistingValues& values) {
+  Result<Definition> found = find_definition(store, name);
+  if (!found) return std::unexpected(std::move(found.error()));
+  return with_latest(store, *std::move(found), [&](const Definition& definition) {
+    return raise_past(store, definition, values);
+  });
+}
 
 Result<Raised> raise_sequence(Store& store, std::string_view name, std::int64_t past) {
   Result<Definition> found = find_definition(store, name);

@@ -14,6 +14,7 @@
 
 #include "idmint/catalog.h"
 #include "idmint/counter_store.h"
+#include "idmint/existing_values.h"
 #include "idmint/gapless.h"
 #include "idmint/result.h"
 #include "idmint/store.h"
@@ -28,6 +29,15 @@ namespace idmint::stores {
                                                          const StoreOptions& options);
 [[nodiscard]] Result<std::unique_ptr<Store>> open_mongodb(std::string_view url,
                                                           const StoreOptions& options);
+
+// Where in MongoDB numbers stand.
+struct NumberField {
+  std::string database;
+  std::string collection;
+  std::string field;
+};
+// kInvalidArgument: not "DATABASE.COLLECTION" with the name of a field of a document itself.
+[[nodiscard]] Result<NumberField> number_field(std::string_view collection, std::string_view field);
 
 // One transaction after another, each of which inserts documents with the next values of a counter.
 class GaplessTransactions {
@@ -51,14 +61,13 @@ class GaplessTransactions {
       std::chrono::steady_clock::time_point until) = 0;
 };
 
-struct GaplessTarget {
-  std::string database;
-  std::string collection;
-  std::string field;
-};
 [[nodiscard]] Result<std::unique_ptr<GaplessTransactions>> open_mongodb_gapless(
-    std::string_view url, const Definition& definition, GaplessTarget target,
+    std::string_view url, const Definition& definition, NumberField target,
     const GaplessOptions& options);
+
+[[nodiscard]] Result<std::unique_ptr<ExistingValues>> open_mongodb_values(
+    std::string_view url, NumberField where, const ExistingForm& form,
+    std::chrono::milliseconds deadline);
 
 // A version 4 UUID for a new store.
 [[nodiscard]] Uuid draw_store_id(const StoreOptions& options);

@@ -19,7 +19,6 @@ namespace {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 using stores::GaplessTransactions;
-using stores::shown;
 
 // Of one transaction, if it is of several calls: what takes longer keeps others waiting.
 constexpr std::size_t kMostDocuments = 1000;
@@ -27,29 +26,6 @@ constexpr std::size_t kMostBytes = std::size_t{8} << 20;
 
 std::unexpected<Error> refuse(std::string why) {
   return std::unexpected(Error{Code::kInvalidArgument, std::move(why)});
-}
-
-Result<stores::GaplessTarget> target_of(std::string_view collection, std::string_view field) {
-  const std::size_t dot = collection.find('.');
-  const std::string_view database = collection.substr(0, dot);
-  const std::string_view rest =
-      dot == std::string_view::npos ? std::string_view() : collection.substr(dot + 1);
-  if (database.empty() || rest.empty())
-    return refuse("not a collection: " + shown(collection) +
-                  "; give DATABASE.COLLECTION, such as app.invoices");
-  if (database == "admin" || database == "config" || database == "local" ||
-      database.find_first_of(std::string_view("/\\ \"$*<>:|?\0", 12)) != std::string_view::npos ||
-      database.size() > 63 ||
-      rest.find_first_of(std::string_view("$\0", 2)) != std::string_view::npos ||
-      rest.starts_with("system.") || rest.starts_with('.') || rest.ends_with('.') ||
-      collection.size() > 255)
-    return refuse("MongoDB has no transactions in a collection of that name: " + shown(collection) +
-                  "; give another");
-  if (field.empty() || field.starts_with('$') ||
-      field.find_first_of(std::string_view(".\0", 2)) != std::string_view::npos)
-    return refuse("the number cannot go into a field called " + shown(field) +
-                  "; give a name without dots that does not begin with $");
-  return stores::GaplessTarget{std::string(database), std::string(rest), std::string(field)};
 }
 
 // A call that waits.
@@ -102,7 +78,7 @@ Result<std::unique_ptr<GaplessInserter>> GaplessInserter::open(std::string_view 
                                                                std::string_view collection,
                                                                std::string_view field,
                                                                const GaplessOptions& options) {
-  Result<stores::GaplessTarget> target = target_of(collection, field);
+  Result<stores::NumberField> target = stores::number_field(collection, field);
   if (!target) return std::unexpected(std::move(target.error()));
   const Result<std::unique_ptr<Store>> store =
       open_store(url, {.deadline = options.deadline, .create = false, .access = Access::kReadOnly});

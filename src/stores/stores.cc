@@ -73,6 +73,26 @@ Result<void> Store::has_transactions() {
             "holds them (--store mongodb://...)"});
 }
 
+Result<std::unique_ptr<ExistingValues>> open_existing_values(std::string_view url,
+                                                             std::string_view collection,
+                                                             std::string_view field,
+                                                             const ExistingForm& form,
+                                                             std::chrono::milliseconds deadline) {
+  Result<stores::NumberField> where = stores::number_field(collection, field);
+  if (!where) return std::unexpected(std::move(where.error()));
+  if (!url.starts_with("mongodb:") && !url.starts_with("mongodb+srv:"))
+    return std::unexpected(Error{Code::kInvalidArgument,
+                                 "a collection is in MongoDB, and this is the URL of another kind "
+                                 "of store; say where the collection is (--from mongodb://...)"});
+#ifdef IDMINT_MONGODB
+  return stores::open_mongodb_values(url, *std::move(where), form, deadline);
+#else
+  return std::unexpected(
+      Error{Code::kUnimplemented, "this build of idmint left MongoDB out; configure it with " +
+                                      std::string(kOptional.front().option)});
+#endif
+}
+
 namespace stores {
 
 Uuid draw_store_id(const StoreOptions& options) {
@@ -184,6 +204,33 @@ Result<void> check_count(std::string_view counter, std::int64_t count) {
   return std::unexpected(Error{Code::kInvalidArgument, "cannot take " + std::to_string(count) +
                                                            " values from counter " +
                                                            shown(counter) + ": ask for 1 or more"});
+}
+
+Result<NumberField> number_field(std::string_view collection, std::string_view field) {
+  const std::size_t dot = collection.find('.');
+  const std::string_view database = collection.substr(0, dot);
+  const std::string_view rest =
+      dot == std::string_view::npos ? std::string_view() : collection.substr(dot + 1);
+  const auto has_any = [](std::string_view text, std::string_view of) {
+    return text.find_first_of(of) != std::string_view::npos;
+  };
+  using namespace std::string_view_literals;
+  if (database.empty() || rest.empty())
+    return std::unexpected(
+        Error{Code::kInvalidArgument, "not a collection: " + shown(collection) +
+                                          "; give DATABASE.COLLECTION, such as app.invoices"});
+  if (database == "admin" || database == "config" || database == "local" ||
+      has_any(database, "/\\ \"$*<>:|?\0"sv) || database.size() > 63 || has_any(rest, "$\0"sv) ||
+      rest.starts_with("system.") || rest.starts_with('.') || rest.ends_with('.') ||
+      collection.size() > 255)
+    return std::unexpected(
+        Error{Code::kInvalidArgument, "MongoDB allows no documents in a collection of that name: " +
+                                          shown(collection) + "; give another"});
+  if (field.empty() || field.starts_with('$') || has_any(field, ".\0"sv))
+    return std::unexpected(
+        Error{Code::kInvalidArgument, "numbers cannot stand in a field called " + shown(field) +
+                                          "; give a name without dots that does not begin with $"});
+  return NumberField{std::string(database), std::string(rest), std::string(field)};
 }
 
 Error other_bounds(const CounterState& there, const CounterBounds& wanted) {

@@ -124,6 +124,10 @@ class View {
     return bson_iter_init(&at, document_) && bson_iter_next(&at) &&
            std::string_view(bson_iter_key(&at)) == key && !bson_iter_next(&at);
   }
+  [[nodiscard]] bool is_array(const char* key) const {
+    bson_iter_t at;
+    return find(&at, key, BSON_TYPE_ARRAY, BSON_TYPE_ARRAY);
+  }
 
  private:
   bool find(bson_iter_t* at, const char* key, bson_type_t one, bson_type_t other) const {

@@ -49,7 +49,7 @@ const bson_t view_of(std::span<const std::byte> bytes) {
 
 struct Plan {
   Definition definition;
-  GaplessTarget target;
+  NumberField target;
   std::string database;  // of the store
   std::string application;
   Entropy& entropy;
@@ -211,7 +211,7 @@ Outcome Transaction::take(std::int64_t* first) {
 }
 
 Outcome Transaction::insert(std::int64_t first) {
-  const GaplessTarget& target = plan_.target;
+  const NumberField& target = plan_.target;
   const bool plain = plan_.definition.form == Form{};
   for (std::size_t at = 0; at < documents_.size();) {
     const std::size_t begin = at;
@@ -411,7 +411,7 @@ std::expected<GaplessTransactions::First, GaplessTransactions::Refused> MongodbG
 
 Result<std::unique_ptr<GaplessTransactions>> open_mongodb_gapless(std::string_view url,
                                                                   const Definition& definition,
-                                                                  GaplessTarget target,
+                                                                  NumberField target,
                                                                   const GaplessOptions& options) {
   Result<mongodb::Connected> connected =
       mongodb::connect(url, options.deadline, {.purpose = "gapless " + definition.name});

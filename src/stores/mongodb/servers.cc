@@ -323,7 +323,7 @@ std::optional<Error> Servers::send(Call& call, Connection& connection, const Com
       *meaning = {Code::kUnavailable, false, false};
       return Error{meaning->code, "nobody waits for it any more"};
     }
-    if (kind != Kind::kPlain) call.sent = true;
+    if (kind == Kind::kWrite) call.sent = true;
   }
   bson_t raw;
   const bool ok =

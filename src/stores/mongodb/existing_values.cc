@@ -1,0 +1,200 @@
+// The values that a field of a collection holds. Numbers of all types compare with each other, and
+// texts of one width compare as their numbers do; so the largest is the first one downwards.
+#include "idmint/existing_values.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "base/fork_wiped.h"
+#include "stores/backend.h"
+#include "stores/mongodb/bson.h"
+#include "stores/mongodb/servers.h"
+
+namespace idmint::stores {
+namespace mongodb {
+namespace {
+
+class MongodbValues final : public ExistingValues {
+ public:
+  MongodbValues(std::string url, std::unique_ptr<Servers> servers, milliseconds deadline,
+                NumberField where, ExistingForm form)
+      : url_(std::move(url)),
+        servers_(std::move(servers)),
+        deadline_(deadline),
+        where_(std::move(where)),
+        form_(std::move(form)) {}
+
+  // In a child of fork() the driver's clients are left as they are, on purpose.
+  ~MongodbValues() override {
+    if (owner_) return;
+    [[maybe_unused]] const Servers* const left = servers_.release();
+  }
+  MongodbValues(const MongodbValues&) = delete;
+  MongodbValues& operator=(const MongodbValues&) = delete;
+
+  Result<std::optional<std::int64_t>> largest(std::int64_t from, std::int64_t to) override;
+
+ private:
+  Result<std::optional<std::int64_t>> largest_number(std::int64_t from, std::int64_t to,
+                                                     SteadyTime until);
+  Result<std::optional<std::int64_t>> largest_text(std::int64_t from, std::int64_t to,
+                                                   SteadyTime until);
+  Result<void> no_text(SteadyTime until);
+  Result<Bson> find(const Bson& condition, std::int32_t limit, SteadyTime until);
+  std::string text_of(std::int64_t value) const { return to_string(Id(value), form_.form); }
+  std::unexpected<Error> refuse(const std::string& what) const {
+    return std::unexpected(Error{
+        Code::kFailedPrecondition,
+        where_.database + "." + where_.collection + " holds " + what + " in " + where_.field});
+  }
+
+  const OwnedByProcess owner_;
+  const std::string url_;
+  std::unique_ptr<Servers> servers_;
+  const milliseconds deadline_;
+  const NumberField where_;
+  const ExistingForm form_;
+};
+
+Bson types(std::initializer_list<const char*> names) {
+  Bson all;
+  int i = 0;
+  for (const char* const name : names) all.add(std::to_string(i++).c_str(), name);
+  return all;
+}
+
+// From the largest on, the field alone.
+Result<Bson> MongodbValues::find(const Bson& condition, std::int32_t limit, SteadyTime until) {
+  const char* const field = where_.field.c_str();
+  Bson projection;
+  projection.add(field, 1);
+  if (where_.field != "_id") projection.add("_id", 0);
+  Bson command;
+  command.add("find", std::string_view(where_.collection))
+      .add("filter", Bson().add(field, condition))
+      .add("sort", Bson().add(field, -1))
+      .add("projection", projection)
+      .add("collation", Bson().add("locale", "simple"))
+      .add("limit", limit)
+      .add("batchSize", limit)
+      .add("singleBatch", true);
+  // A read may be asked for again.
+  const auto job = [command = std::make_shared<const Bson>(std::move(command)),
+                    database = where_.database](Exchange& exchange) -> Result<Bson> {
+    for (int attempt = 0;; ++attempt) {
+      Bson reply;
+      Meaning meaning{};
+      const auto error = exchange.send({*command, Kind::kReadMany, database}, &reply, &meaning);
+      if (!error) return reply;
+      if (meaning.passing && exchange.wait(milliseconds{1 << std::min(attempt, 6)})) continue;
+      return std::unexpected(
+          Error{meaning.applied ? Code::kUnavailable : meaning.code, error->message});
+    }
+  };
+  return servers_->run(job, until, "read " + where_.collection + " of " + where_.database + " in");
+}
+
+Result<std::optional<std::int64_t>> MongodbValues::largest_number(std::int64_t from,
+                                                                  std::int64_t to,
+                                                                  SteadyTime until) {
+  Bson condition;
+  condition.add("$gte", from).add("$lte", to).add_array("$type", types({"int", "long", "double"}));
+  const Result<Bson> reply = find(condition, 1, until);
+  if (!reply) return std::unexpected(reply.error());
+  std::optional<std::int64_t> found;
+  bool array = false;
+  reply->view().document("cursor", [&](const View& cursor) {
+    cursor.each("firstBatch", [&](const View& document) {
+      // A double may have a fraction, which is cut off: what is below it is passed, too.
+      found = document.number(where_.field.c_str());
+      array = document.is_array(where_.field.c_str());
+    });
+  });
+  if (array) return refuse("an array");
+  if (found) found = std::clamp(*found, from, to);
+  return found;
+}
+
+// Text that could be a number, and that nobody can tell the largest of.
+Result<void> MongodbValues::no_text(SteadyTime until) {
+  Bson condition;
+  condition.add("$gte", "").add("$type", "string");
+  const Result<Bson> reply = find(condition, 1, until);
+  if (!reply) return std::unexpected(reply.error());
+  std::optional<std::string> text;
+  reply->view().document("cursor", [&](const View& cursor) {
+    cursor.each("firstBatch", [&](const View& document) {
+      text = document.bytes(where_.field.c_str()).value_or("");
+    });
+  });
+  if (!text) return {};
+  return refuse("the text " + shown(*text) +
+                ", and the sequence prints its values in different widths, so that the largest "
+                "text is not the largest value; find it yourself, and give it (--past)");
+}
+
+Result<std::optional<std::int64_t>> MongodbValues::largest_text(std::int64_t from, std::int64_t to,
+                                                                SteadyTime until) {
+  constexpr std::int32_t kPage = 100;
+  std::string below = text_of(to);
+  const char* bound = "$lte";
+  for (;;) {
+    Bson condition;
+    condition.add("$gte", std::string_view(text_of(from)))
+        .add(bound, std::string_view(below))
+        .add("$type", "string");
+    const Result<Bson> reply = find(condition, kPage, until);
+    if (!reply) return std::unexpected(reply.error());
+    std::optional<std::int64_t> found;
+    std::int32_t seen = 0;
+    bool array = false;
+    reply->view().document("cursor", [&](const View& cursor) {
+      cursor.each("firstBatch", [&](const View& document) {
+        ++seen;
+        array = array || document.is_array(where_.field.c_str());
+        below = document.bytes(where_.field.c_str()).value_or("");
+        // Others may write texts in between that are no values.
+        const Result<Id> value = parse(below, "integer", form_.form);
+        if (value && !found) found = std::get<std::int64_t>(*value);
+      });
+    });
+    if (array) return refuse("an array");
+    if (found || seen < kPage) return found;
+    bound = "$lt";
+  }
+}
+
+Result<std::optional<std::int64_t>> MongodbValues::largest(std::int64_t from, std::int64_t to) {
+  if (!owner_) return std::unexpected(inherited_handle(url_));
+  const SteadyTime until = std::chrono::steady_clock::now() + deadline_;
+  const auto number = largest_number(from, to, until);
+  if (!number) return number;
+  if (text_of(form_.first).size() != text_of(form_.last).size()) {
+    if (Result<void> none = no_text(until); !none) return std::unexpected(none.error());
+    return number;
+  }
+  const auto text = largest_text(from, to, until);
+  if (!text) return text;
+  return std::max(*number, *text);  // nothing is less than something
+}
+
+}  // namespace
+}  // namespace mongodb
+
+Result<std::unique_ptr<ExistingValues>> open_mongodb_values(std::string_view url, NumberField where,
+                                                            const ExistingForm& form,
+                                                            std::chrono::milliseconds deadline) {
+  Result<mongodb::Connected> connected = mongodb::connect(url, deadline);
+  if (!connected) return std::unexpected(std::move(connected.error()));
+  return std::make_unique<mongodb::MongodbValues>(std::move(connected->url),
+                                                  std::move(connected->servers),
+                                                  connected->deadline, std::move(where), form);
+}
+
+}  // namespace idmint::stores
