@@ -67,6 +67,8 @@ struct InsertArguments {
   int attempts = 10;
   bool create_index = false;
   bool heal = false;
+
+  friend bool operator==(const InsertArguments&, const InsertArguments&) = default;
 };
 
 struct Context;

@@ -4,7 +4,13 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <expected>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -16,6 +22,7 @@
 #include "cli/quantity.h"
 #include "cli/stop.h"
 #include "idmint/form.h"
+#include "idmint/gapless.h"
 #include "idmint/mongodb.h"
 #include "idmint/sequence.h"
 
@@ -29,6 +36,8 @@ using mongodb::Outcome;
 
 constexpr std::size_t kMostLines = 100'000;                        // of one call
 constexpr std::size_t kMostBytes = std::size_t{48} * 1024 * 1024;  // likewise
+// Longer than an election, as an outcome that is unknown is work for people.
+constexpr std::chrono::seconds kDeadline{30};
 
 std::unexpected<Error> refuse(std::string why) {
   return std::unexpected(Error{Code::kInvalidArgument, std::move(why)});
@@ -40,9 +49,7 @@ Result<Collection> open_collection(const Arguments& arguments) {
     return refuse((store.empty() ? "no MongoDB is given"
                                  : "the store " + without_password(store) + " is no MongoDB") +
                   ": give its URL with --store or in IDMINT_STORE, such as mongodb://HOST/app");
-  // Longer than an election, as an outcome that is unknown is work for people.
-  return Collection::open(store, arguments.insert.collection,
-                          {.deadline = std::chrono::seconds{30}});
+  return Collection::open(store, arguments.insert.collection, {.deadline = kDeadline});
 }
 
 Result<mongodb::StoredAs> stored_as(const std::string& name) {
@@ -76,7 +83,8 @@ class Reopened final : public Source {
 };
 
 // Moves a sequence past the largest value that is in the collection.
-Result<void> heal(Mint& mint, const Arguments& arguments, Reopened& source, std::int64_t largest) {
+Result<void> heal(Mint& mint, const Arguments& arguments, Reopened& source,
+                  const std::string& collection, std::int64_t largest) {
   const Result<SequenceStatus> status = mint.peek(arguments.name);
   if (!status) return std::unexpected(status.error());
   const Strategy strategy = status->definition.strategy;
@@ -85,7 +93,9 @@ Result<void> heal(Mint& mint, const Arguments& arguments, Reopened& source, std:
     return std::unexpected(Error{Code::kFailedPrecondition,
                                  "--heal raises sequences whose values come in order, and " +
                                      arguments.name + " is " + std::string(name(strategy)) +
-                                     ": raise it by hand, or leave --heal out"});
+                                     ": idmint raise " + arguments.name + " --from-collection " +
+                                     collection + ":" + arguments.insert.field +
+                                     ", and leave --heal out"});
   if (const auto raised = mint.raise(arguments.name, largest); !raised)
     return std::unexpected(raised.error());
   report_notice(
@@ -94,11 +104,20 @@ Result<void> heal(Mint& mint, const Arguments& arguments, Reopened& source, std:
   return source.open();
 }
 
+// How documents go in, the first of which is called `number_from`.
+struct Inserter {
+  std::function<std::expected<mongodb::Inserted, mongodb::NotInserted>(
+      std::span<const Bytes> documents, std::int64_t number_from)>
+      insert;
+  Form form{};                          // of the ids
+  std::size_t most_lines = kMostLines;  // of one call
+  bool chooses_ids = true;  // or else the ids are not known of what is not known to be in
+};
+
 // One after the other, a batch of lines.
 class Import {
  public:
-  Import(Context& context, Collection& collection, Reopened& source, mongodb::InsertOptions options)
-      : context_(context), collection_(collection), source_(source), options_(std::move(options)) {}
+  Import(Context& context, Inserter inserter) : context_(context), inserter_(std::move(inserter)) {}
 
   // False: no more lines are wanted.
   bool take(std::string_view line, std::size_t number) {
@@ -113,7 +132,7 @@ class Import {
     }
     bytes_ += document->size();
     documents_.push_back(*std::move(document));
-    return (documents_.size() < kMostLines && bytes_ < kMostBytes) || send();
+    return (documents_.size() < inserter_.most_lines && bytes_ < kMostBytes) || send();
   }
 
   // What is left.
@@ -139,9 +158,8 @@ class Import {
 
   // What is printed stands, so that no id of a document that is in is lost.
   bool send() {
-    options_.number_from = done_ + 1;
     const std::vector<Bytes> views(documents_.begin(), documents_.end());
-    auto inserted = mongodb::insert_with_id(collection_, source_, views, options_);
+    auto inserted = inserter_.insert(views, done_ + 1);
     if (inserted) {
       for (const Id& id : inserted->ids) print({Outcome::Fate::kInserted, id});
       collisions_ += inserted->collisions;
@@ -158,33 +176,32 @@ class Import {
   }
 
   void print(const Outcome& outcome) {
-    const Declaration& declaration = source_.declaration();
     ++printed_;
     const bool absent = outcome.fate == Outcome::Fate::kAbsent;
     const bool unknown = outcome.fate == Outcome::Fate::kUnknown;
     if (!absent && !unknown) ++inserted_;
-    const std::string text = absent ? "" : to_string(outcome.id, declaration.form);
+    const bool no_id = absent || (unknown && !inserter_.chooses_ids);
+    const std::string text = no_id ? "" : to_string(outcome.id, inserter_.form);
     if (!context_.arguments.json) {
       context_.out.write((absent ? "-" : unknown ? "?" + text : text) + "\n");
       return;
     }
     const auto* const integer = std::get_if<std::int64_t>(&outcome.id);
     const bool bare =
-        declaration.form == Form{} && integer != nullptr && *integer <= kLargestJsonNumber;
+        inserter_.form == Form{} && integer != nullptr && *integer <= kLargestJsonNumber;
     context_.out.write("{\"line\":" + std::to_string(printed_) + ",\"outcome\":\"" +
                        (absent    ? "absent\""
-                        : unknown ? "unknown\",\"id\":"
-                                  : "inserted\",\"id\":") +
-                       (absent ? ""
+                        : unknown ? "unknown\""
+                                  : "inserted\"") +
+                       (no_id ? "" : ",\"id\":") +
+                       (no_id  ? ""
                         : bare ? text
                                : json_text(text)) +
                        "}\n");
   }
 
   Context& context_;
-  Collection& collection_;
-  Reopened& source_;
-  mongodb::InsertOptions options_;
+  const Inserter inserter_;
   std::vector<std::vector<std::byte>> documents_{};
   std::size_t bytes_ = 0;
   std::int64_t done_ = 0;  // lines before those in documents_
@@ -194,6 +211,58 @@ class Import {
   std::optional<std::int64_t> behind_{};
   Result<void> result_{};
 };
+
+Result<void> import_lines(Context& context, Inserter inserter) {
+  stop_at_signals();
+  Import import(context, std::move(inserter));
+  const Result<void> read = while_lines(
+      context.out,
+      [&](std::string_view line, std::size_t number) { return import.take(line, number); });
+  Result<void> done = import.finish();
+  return !done || read ? done : read;
+}
+
+// All documents of a call or none; what is not known has no number that is known.
+Result<void> insert_gapless(Context& context, const Collection& collection,
+                            const Definition& definition) {
+  const Arguments& arguments = context.arguments;
+  InsertArguments plain;
+  plain.collection = arguments.insert.collection;
+  plain.field = arguments.insert.field;
+  if (arguments.insert != plain)
+    return refuse(arguments.name +
+                  " is gapless: its numbers are taken with the documents, so of the options only "
+                  "--field goes with it");
+  const Result<std::unique_ptr<GaplessInserter>> opened =
+      GaplessInserter::open(arguments.store, arguments.name, collection.name(),
+                            arguments.insert.field, {.deadline = kDeadline});
+  if (!opened) return std::unexpected(opened.error());
+  Inserter inserter{.insert = {},
+                    .form = definition.form,
+                    .most_lines = GaplessInserter::kMaxDocuments,
+                    .chooses_ids = false};
+  inserter.insert =
+      [&numbers = **opened](
+          std::span<const Bytes> documents,
+          std::int64_t number_from) -> std::expected<mongodb::Inserted, mongodb::NotInserted> {
+    const Result<Range> range = numbers.insert(documents);
+    if (!range) {
+      Error error = range.error();
+      error.message = "lines " + std::to_string(number_from) + " to " +
+                      std::to_string(number_from + std::ssize(documents) - 1) + ": " +
+                      error.message;
+      const bool unknown = error.code == Code::kUnknown || error.code == Code::kDeadlineExceeded;
+      return std::unexpected(mongodb::NotInserted{
+          std::move(error),
+          std::vector<Outcome>(documents.size(),
+                               {unknown ? Outcome::Fate::kUnknown : Outcome::Fate::kAbsent, {}})});
+    }
+    mongodb::Inserted inserted;
+    for (std::int64_t i = 0; i < range->count; ++i) inserted.ids.emplace_back(range->at(i));
+    return inserted;
+  };
+  return import_lines(context, std::move(inserter));
+}
 
 }  // namespace
 
@@ -206,7 +275,12 @@ Result<void> run_insert(Context& context) {
   if (!collection) return std::unexpected(collection.error());
   Mint mint = open_mint(arguments);
   Reopened source(mint, arguments);
-  if (Result<void> opened = source.open(); !opened) return opened;
+  if (Result<void> opened = source.open(); !opened) {
+    const Result<SequenceStatus> status = mint.peek(arguments.name);
+    if (status && status->definition.strategy == Strategy::kGapless)
+      return insert_gapless(context, *collection, status->definition);
+    return opened;
+  }
   mongodb::InsertOptions options;
   options.field = wanted.field;
   options.stored_as = *as;
@@ -214,15 +288,15 @@ Result<void> run_insert(Context& context) {
   options.make_index = wanted.create_index;
   if (!wanted.proxy.empty()) options.proxy = wanted.proxy;
   if (wanted.heal) {
-    options.heal = [&](std::int64_t largest) { return heal(mint, arguments, source, largest); };
+    options.heal = [&](std::int64_t largest) {
+      return heal(mint, arguments, source, collection->name(), largest);
+    };
   }
-  stop_at_signals();
-  Import import(context, *collection, source, std::move(options));
-  const Result<void> read = while_lines(
-      context.out,
-      [&](std::string_view line, std::size_t number) { return import.take(line, number); });
-  Result<void> done = import.finish();
-  return !done || read ? done : read;
+  const auto insert = [&](std::span<const Bytes> documents, std::int64_t number_from) {
+    options.number_from = number_from;
+    return mongodb::insert_with_id(*collection, source, documents, options);
+  };
+  return import_lines(context, {.insert = insert, .form = source.declaration().form});
 }
 
 Result<void> run_sweep(Context& context) {

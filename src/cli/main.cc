@@ -87,6 +87,9 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace idmint;
   std::signal(SIGPIPE, SIG_IGN);  // told by write() instead, when everything is in order
+  // MongoDB's driver makes a file in /dev/shm for each process, which one that is killed leaves,
+  // and says so in the midst of the output where it meets one.
+  ::setenv("MONGOC_DISABLE_SHM", "1", 0);
   if (!cli::occupy_standard_descriptors()) {
     return cli::fail({Code::kInvalidArgument,
                       "standard output is closed: redirect it to a file, a pipe or /dev/null"},

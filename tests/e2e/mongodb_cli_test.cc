@@ -40,6 +40,16 @@ TEST_F(Cli, EveryStrategyWorksOverAReplicaSet) {
   EXPECT_THAT(weak.err, HasSubstr("w=1 cannot be had"));
 }
 
+// The driver says so where a process before this one left its shared memory under the same number.
+TEST_F(Cli, WhatTheDriverLogsIsNotSeen) {
+  const std::string url = servers::mongo_set().url("quiet");
+  const std::string script = "export IDMINT_STORE='" + url + R"('
+      idmint create orders
+      bash -c 'echo /dev/shm/mongoc-$$ >name; touch $(cat name); exec idmint next orders'
+      rm -f $(cat name))";
+  EXPECT_EQ(output(script), "1\n");
+}
+
 TEST_F(Cli, TheClassicDocumentsAreMadeAndTakenFrom) {
   const std::string store = "export IDMINT_STORE='" + servers::mongo_set().url("classic") + "'\n";
   output(store + R"(
@@ -161,11 +171,34 @@ TEST_F(InsertCli, ASequenceBehindTheDataIsToldAndHealed) {
     EXPECT_THAT(healed.err, HasSubstr(strategy + " was behind the data: it was raised past 3"));
     EXPECT_THAT(healed.out, testing::MatchesRegex("3[1-9]\n"));
   }
-  output(store_ + "idmint create striped --stripes 2 --start 1 --max 1000");
+  output(store_ + "idmint create striped --stripes 2 --start 1 --max 30");
   const Ended striped =
-      run(store_ + "yes '{}' | head -n 100 | idmint insert orders --heal --from striped");
+      run(store_ + "yes '{}' | head -n 10 | idmint insert orders --heal --from striped");
   EXPECT_EQ(striped.status, 5) << striped.out;
-  EXPECT_THAT(striped.err, HasSubstr("striped is striped: raise it by hand"));
+  EXPECT_THAT(striped.err,
+              HasSubstr("idmint raise striped --from-collection " + database_ + ".orders:_id"));
+}
+
+TEST_F(InsertCli, GaplessNumbersAreTakenWithTheDocuments) {
+  output(store_ + "idmint create invoices --strategy gapless");
+  const std::string insert = store_ + "idmint insert bills --from invoices --field number";
+  EXPECT_EQ(output("yes '{\"a\":1}' | head -n 3 >three\n" + insert + " <three"), "1\n2\n3\n");
+  command(R"({"createIndexes":"bills","indexes":[{"key":{"k":1},"name":"k","unique":true,)"
+          R"("partialFilterExpression":{"k":{"$exists":true}}}]})");
+  const Ended refused = run("printf '{\"k\":1}\\n{\"k\":1}\\n' >same\n" + insert + " <same");
+  EXPECT_EQ(refused.status, 4) << refused.err;
+  EXPECT_THAT(refused.err, HasSubstr("lines 1 to 2: "));
+  EXPECT_EQ(refused.out, "-\n-\n");
+  EXPECT_EQ(output(insert + " --json <three"),
+            "{\"line\":1,\"outcome\":\"inserted\",\"id\":4}\n"
+            "{\"line\":2,\"outcome\":\"inserted\",\"id\":5}\n"
+            "{\"line\":3,\"outcome\":\"inserted\",\"id\":6}\n"
+            "{\"inserted\":3,\"collisions\":0}\n");
+  EXPECT_THAT(command(R"({"count":"bills","query":{"number":{"$gte":1,"$lte":6}}})"),
+              HasSubstr("\"n\" : 6"));
+  const Ended usage = run(insert + " --heal <three");
+  EXPECT_EQ(usage.status, 2);
+  EXPECT_THAT(usage.err, HasSubstr("only --field goes with it"));
 }
 
 TEST_F(InsertCli, AProxyClaimsAndASweepSettles) {

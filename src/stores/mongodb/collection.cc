@@ -59,7 +59,8 @@ Result<std::vector<std::byte>> from_json(std::string_view json) {
   const std::string wrapped = "[" + std::string(json) + "]";
   if (!bson_init_from_json(&array, wrapped.data(), std::ssize(wrapped), &error)) {
     bson_t alone;  // for its message, which counts from the first character
-    if (!bson_init_from_json(&alone, json.data(), std::ssize(json), &error))
+    const std::string text(json);
+    if (!bson_init_from_json(&alone, text.data(), std::ssize(text), &error))
       return refuse("not JSON: " + std::string(error.message));
     bson_destroy(&alone);
     return refuse("not one document: there is something after it");
@@ -101,14 +102,13 @@ Result<Bson> Target::read(Bson command, std::string_view doing, const std::strin
 }
 
 // listIndexes takes no read concern but local.
-Result<std::optional<Bson>> Target::indexes(const std::string& collection) {
+Result<Bson> Target::indexes(const std::string& collection) {
   Bson command;
   command.add("listIndexes", std::string_view(collection))
       .add("cursor", Bson().add("batchSize", 1000));
   Result<Bson> reply = run(std::move(command), Kind::kPlain, "read the indexes of", {});
-  if (reply) return *std::move(reply);
-  if (reply.error().code == Code::kNotFound) return std::nullopt;
-  return std::unexpected(std::move(reply.error()));
+  if (!reply && reply.error().code == Code::kNotFound) return Bson();
+  return reply;
 }
 
 Result<Judgement> Target::judge_index(const std::string& collection, const std::string& field) {
@@ -128,9 +128,9 @@ Result<Judgement> Target::judge_index(const std::string& collection, const std::
     }
     sharding = *std::move(reply);
   }
-  const Result<std::optional<Bson>> list = indexes(collection);
+  const Result<Bson> list = indexes(collection);
   if (!list) return std::unexpected(list.error());
-  return judge(field, *list ? &**list : nullptr, sharding ? &*sharding : nullptr);
+  return judge(field, *list, sharding ? &*sharding : nullptr);
 }
 
 Result<void> Target::need_unique(const std::string& field, bool make) {

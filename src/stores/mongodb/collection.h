@@ -48,8 +48,8 @@ class Target {
   Result<void> need_unique(const std::string& field, bool make);
   // The same of the _id of a proxy.
   Result<void> need_proxy(const std::string& proxy);
-  // The reply to listIndexes; nothing: there is no such collection.
-  Result<std::optional<Bson>> indexes(const std::string& collection);
+  // The reply to listIndexes; empty: there is no such collection.
+  Result<Bson> indexes(const std::string& collection);
 
   // The largest integer in the field; nothing: there is none.
   Result<std::optional<std::int64_t>> largest(const std::string& field);

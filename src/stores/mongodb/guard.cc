@@ -63,7 +63,7 @@ void each_index(const Bson& reply, const std::function<void(const View&, const P
 
 }  // namespace
 
-Judgement judge(std::string_view field, const Bson* indexes, const Bson* sharding) {
+Judgement judge(std::string_view field, const Bson& indexes, const Bson* sharding) {
   const bool is_id = field == "_id";
   std::optional<Pattern> shard_key;
   if (sharding != nullptr) {
@@ -85,20 +85,20 @@ Judgement judge(std::string_view field, const Bson* indexes, const Bson* shardin
                                "shards must begin with the whole shard key"};
   if (is_id) return {Guard::kUnique};
 
-  std::string why = indexes == nullptr ? "there is no such collection yet" : "no index is on it";
+  std::string why = is_there(indexes) ? "no index is on it" : "there is no such collection yet";
   bool guarded = false;
-  if (indexes != nullptr) {
-    each_index(*indexes, [&](const View& index, const Pattern& key) {
-      if (guarded || key.fields != 1 || key.first != field) return;
-      const std::optional<std::string> gap =
-          key.ordered ? gap_of(index) : "its index cannot be unique";
-      guarded = !gap;
-      if (gap) why = *gap;
-    });
-  }
+  each_index(indexes, [&](const View& index, const Pattern& key) {
+    if (guarded || key.fields != 1 || key.first != field) return;
+    const std::optional<std::string> gap =
+        key.ordered ? gap_of(index) : "its index cannot be unique";
+    guarded = !gap;
+    if (gap) why = *gap;
+  });
   if (guarded) return {Guard::kUnique};
   return {Guard::kMissing, why};
 }
+
+bool is_there(const Bson& indexes) { return indexes.view().has("cursor"); }
 
 bool can_look_up(const char* field, const Bson& indexes) {
   bool found = std::string_view(field) == "_id";

@@ -20,10 +20,11 @@ struct Judgement {
   std::string why{};  // but for kUnique: what there is instead, for a message
 };
 
-// `indexes`: the reply to listIndexes; null: there is no such collection. `sharding`: the reply to
+// `indexes`: the reply to listIndexes; empty: there is no such collection. `sharding`: the reply to
 // a find of the collection in config.collections; null: the servers are no sharded cluster.
-[[nodiscard]] Judgement judge(std::string_view field, const Bson* indexes, const Bson* sharding);
+[[nodiscard]] Judgement judge(std::string_view field, const Bson& indexes, const Bson* sharding);
 
+[[nodiscard]] bool is_there(const Bson& indexes);
 // Whether an index begins with the field, so that a look-up need not read the whole collection.
 [[nodiscard]] bool can_look_up(const char* field, const Bson& indexes);
 

@@ -39,11 +39,11 @@ class GuardTest : public testing::Test {
 
   static Judgement of_index(const std::string& index) {
     const Bson list = indexes(index);
-    return judge("account", &list, nullptr);
+    return judge("account", list, nullptr);
   }
   static Guard sharded(const std::string& field, const Bson& entry, const std::string& index = "") {
     const Bson list = indexes(index);
-    return judge(field, &list, &entry).guard;
+    return judge(field, list, &entry).guard;
   }
 };
 
@@ -81,10 +81,10 @@ TEST_F(GuardTest, OnlyAUniqueIndexOnExactlyTheFieldOverAllDocumentsGuards) {
 }
 
 TEST_F(GuardTest, TheIndexOfIdIsAlwaysThere) {
-  EXPECT_EQ(judge("_id", nullptr, nullptr).guard, Guard::kUnique);
+  EXPECT_EQ(judge("_id", Bson(), nullptr).guard, Guard::kUnique);
   const Bson list = indexes();
-  EXPECT_EQ(judge("_id", &list, nullptr).guard, Guard::kUnique);
-  EXPECT_EQ(judge("account", nullptr, nullptr).guard, Guard::kMissing) << "no collection yet";
+  EXPECT_EQ(judge("_id", list, nullptr).guard, Guard::kUnique);
+  EXPECT_EQ(judge("account", Bson(), nullptr).guard, Guard::kMissing) << "no collection yet";
 }
 
 TEST_F(GuardTest, ACollectionShardedByAnythingElseNeedsAProxy) {
@@ -103,7 +103,7 @@ TEST_F(GuardTest, ACollectionShardedByAnythingElseNeedsAProxy) {
   EXPECT_EQ(sharded("_id", sharded_by(R"({"_id":"hashed"})")), Guard::kUnique);
   const Bson list = indexes();
   const Bson entry = sharded_by(R"({"region":1,"x":"hashed"})");
-  EXPECT_THAT(judge("account", &list, &entry).why,
+  EXPECT_THAT(judge("account", list, &entry).why,
               HasSubstr(R"(sharded by {region: 1, x: "hashed"})"));
 }
 

@@ -113,7 +113,11 @@ class Insertion {
  public:
   Insertion(Target& target, Source& source, std::span<const Bytes> documents,
             const InsertOptions& options)
-      : target_(target), source_(source), documents_(documents), options_(options) {}
+      : target_(target),
+        source_(source),
+        documents_(documents),
+        options_(options),
+        proxy_(options.proxy.value_or("")) {}
 
   std::expected<Inserted, NotInserted> run();
 
@@ -134,7 +138,6 @@ class Insertion {
                                                    std::span<const Pending> batch,
                                                    std::string_view doing, const Write& write);
   Refused refused(const View& error) const;
-  Bson claim_of() const;
 
   void fail(std::size_t document, Code code, std::string why);
   std::string numbered(std::size_t document) const {
@@ -145,13 +148,17 @@ class Insertion {
   Source& source_;
   const std::span<const Bytes> documents_;
   const InsertOptions& options_;
+  const std::string proxy_;  // where options_ has one
   std::vector<Outcome> outcomes_{};
   std::int64_t collisions_ = 0;
   std::int64_t tried_ = 0;
   std::int64_t in_ = 0;
   std::optional<std::int64_t> behind_{};
-  std::optional<Error> failure_{};  // of the first document that was refused
-  std::optional<std::size_t> document_{};
+  struct Failure {
+    std::size_t document;
+    Error error;
+  };
+  std::optional<Failure> failure_{};  // of the first document that was refused
 };
 
 Result<void> Insertion::check() const {
@@ -161,8 +168,8 @@ Result<void> Insertion::check() const {
   if (options_.owner.size() > 200 || !Bson::is_utf8(options_.owner))
     return refuse("the owner of claims is to be at most 200 bytes of UTF-8");
   if (options_.proxy) {
-    if (Result<void> ok = check_collection(*options_.proxy); !ok) return ok;
-    if (*options_.proxy == target_.collection())
+    if (Result<void> ok = check_collection(proxy_); !ok) return ok;
+    if (proxy_ == target_.collection())
       return refuse("the proxy collection is the collection itself: give it a name of its own");
     if (options_.make_index)
       return refuse("with a proxy collection no index is made: give one of them");
@@ -221,14 +228,14 @@ Result<void> Insertion::prepare() {
   for (std::size_t i = 0; i < documents_.size(); ++i)
     if (const auto fault = fault_of(documents_[i], options_.field); fault)
       return refuse(numbered(i) + " " + *fault + "; nothing was inserted");
-  if (options_.proxy) return target_.need_proxy(*options_.proxy);
+  if (options_.proxy) return target_.need_proxy(proxy_);
   return target_.need_unique(options_.field, options_.make_index);
 }
 
 void Insertion::fail(std::size_t document, Code code, std::string why) {
-  if (failure_ && *document_ <= document) return;
-  document_ = document;
-  failure_ = Error{code, numbered(document) + " of " + target_.name() + ": " + std::move(why)};
+  if (failure_ && failure_->document <= document) return;
+  failure_ = Failure{document,
+                     {code, numbered(document) + " of " + target_.name() + ": " + std::move(why)}};
 }
 
 // Reads an error of the reply to an insert.
@@ -249,7 +256,8 @@ Refused Insertion::refused(const View& error) const {
       pattern += (fields++ > 0 ? ", " : "") + std::string(name);
     });
   });
-  if (fields == 1 && of_the_id) return {.taken = true, .code = Code::kAlreadyExists};
+  // Of an index on more fields too: its key has the id in it, and another id is another key.
+  if (of_the_id) return {.taken = true, .code = Code::kAlreadyExists};
   constexpr std::string_view kIndex = "index: ";
   std::string_view index;
   if (const std::size_t at = text.find(kIndex); at != std::string_view::npos) {
@@ -324,11 +332,11 @@ Result<std::vector<Pending>> Insertion::claim(std::span<const Pending> batch,
   const auto now = std::chrono::floor<milliseconds>(clock.now().time_since_epoch());
   Bson rest;
   rest.add("state", "claimed").add("at", now).add("owner", std::string_view(owner_of(options_)));
-  const auto refusals = send(*options_.proxy, batch, "claim ids in the proxy of",
-                             [&](bson_t* to, const Pending& one) {
-                               append(to, "_id", one.value);
-                               if (!bson_concat(to, rest.get())) std::abort();
-                             });
+  const auto refusals =
+      send(proxy_, batch, "claim ids in the proxy of", [&](bson_t* to, const Pending& one) {
+        append(to, "_id", one.value);
+        if (!bson_concat(to, rest.get())) std::abort();
+      });
   if (!refusals) {
     // Whatever became of the claims, no document was sent.
     Error error = refusals.error();
@@ -364,8 +372,7 @@ void Insertion::mark_used(std::span<const Pending> batch) {
       .add("u", Bson().add("$set", Bson().add("state", "used")))
       .add("multi", true);
   Bson command;
-  command.add("update", std::string_view(*options_.proxy))
-      .add_array("updates", Bson().add("0", update));
+  command.add("update", std::string_view(proxy_)).add_array("updates", Bson().add("0", update));
   [[maybe_unused]] const auto marked =
       target_.write(std::move(command), "mark ids as used in the proxy of", {.idempotent = true});
 }
@@ -422,12 +429,11 @@ Result<void> Insertion::look_behind(std::int64_t collisions_before) {
       declaration.format != "integer")
     return {};
   if (declaration.order == "none" && !options_.heal) return {};
-  const auto largest = target_.largest(options_.field);
-  if (!largest && options_.heal) return std::unexpected(largest.error());
-  if (!largest || !*largest) return {};
-  behind_ = **largest;
-  if (!options_.heal) return {};
-  if (Result<void> healed = options_.heal(*std::exchange(behind_, {})); !healed) return healed;
+  const auto found = target_.largest(options_.field);
+  if (!found && options_.heal) return std::unexpected(found.error());
+  const std::optional<std::int64_t> largest = found.value_or(std::nullopt);
+  if (largest && options_.heal) return options_.heal(*largest);
+  behind_ = largest;
   return {};
 }
 
@@ -479,10 +485,13 @@ std::expected<Inserted, NotInserted> Insertion::run() {
     return inserted;
   }
   // What ended it says more than what was wrong with one document.
-  NotInserted not_all{.error = done ? *failure_ : done.error(),
-                      .outcomes = std::move(outcomes_),
-                      .collisions = collisions_,
-                      .document = done ? document_ : std::nullopt};
+  NotInserted not_all{.error = {}, .outcomes = std::move(outcomes_), .collisions = collisions_};
+  if (!done) {
+    not_all.error = done.error();
+  } else if (failure_) {
+    not_all.error = failure_->error;
+    not_all.document = failure_->document;
+  }
   const auto unknown =
       std::ranges::count(not_all.outcomes, Outcome::Fate::kUnknown, &Outcome::fate);
   std::string& message = not_all.error.message;

@@ -517,6 +517,19 @@ class ProxyTest : public InsertTest {
   SweepOptions sweeping_;
 };
 
+TEST_F(ProxyTest, AnIdThatSomebodyElseWroteIsACollisionInAnIndexOnMoreFieldsToo) {
+  ASSERT_THAT(command(R"({"createIndexes":"accounts","indexes":[{"key":{"region":1,"account":1},)"
+                      R"("name":"both","unique":true}]})"),
+              HasSubstr(R"("ok" : 1.0)"));
+  command(R"({"insert":"accounts","documents":[{"region":"eu","account":1}]})");
+  Collection accounts = open();
+  Script ids = integers({1, 2});
+  Documents one({R"({"region":"eu"})"});
+  const auto inserted = insert_with_id(accounts, ids, one.get(), options_);
+  ASSERT_TRUE(inserted) << why(inserted);
+  EXPECT_EQ(inserted->ids.front(), Id{std::int64_t{2}});
+}
+
 TEST_F(ProxyTest, IdsAreClaimedThenInsertedThenMarked) {
   Collection accounts = open();
   Script ids = integers({1, 2, 2, 3, 1, 4});

@@ -71,9 +71,13 @@ Result<Swept> sweep(Target& target, const SweepOptions& options) {
   if (options.older_than < milliseconds{0})
     return std::unexpected(Error{Code::kInvalidArgument, "the age of claims to sweep is negative"});
   const char* const field = options.field.c_str();
-  const Result<std::optional<Bson>> indexes = target.indexes(target.collection());
+  const Result<Bson> indexes = target.indexes(target.collection());
   if (!indexes) return std::unexpected(indexes.error());
-  if (*indexes && !can_look_up(field, **indexes))
+  if (!is_there(*indexes))
+    return std::unexpected(Error{Code::kNotFound, "there is no collection " + target.name() +
+                                                      ", and no claim was changed; look at its "
+                                                      "name"});
+  if (!can_look_up(field, *indexes))
     return std::unexpected(
         Error{Code::kFailedPrecondition,
               target.name() + " has no index that begins with " + shown(options.field) +
