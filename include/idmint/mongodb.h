@@ -157,8 +157,8 @@ struct Swept {
 // Settles claims that an inserter left when it ended: marks those whose document is there as used,
 // the others as abandoned. No claim is ever removed or given again, so an inserter that is only
 // slow does no harm, nor does it suffer any; a later sweep marks what it inserted as used. Again is
-// fine. kNotFound: no such collection. kFailedPrecondition: no index begins with the field, so each look-up would read the whole
-// collection.
+// fine. kNotFound: no such collection. kFailedPrecondition: no index begins with the field, so each
+// look-up would read the whole collection.
 [[nodiscard]] IDMINT_EXPORT Result<Swept> sweep(Collection& collection,
                                                 const SweepOptions& options = {});
 

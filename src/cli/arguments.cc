@@ -410,8 +410,8 @@ The strategies:
   random       drawn at random and claimed in the store: never twice
   permuted     a counter in an order that a key gives: looks random, costs as a
                counter
-  gapless      no number missing, ever: each comes in the transaction that inserts
-               the document which bears it, in a replica set of MongoDB only
+  gapless      no number missing, ever: each comes in the transaction that
+               inserts the document which bears it; on MongoDB only
 
 With --digits N the values are all that fit N digits, from 0 on; where they come
 in order (counter, cached) from 1 on. More than 18 digits want a --max. In
@@ -441,15 +441,15 @@ In the database of the application:
 are in use elsewhere. What processes hold in memory (strategy cached) still
 comes. A permuted sequence is raised by index: past the first N of its values.
 
---from-collection reads what a collection of MongoDB holds: integers, and texts as
-the sequence prints them where all have one width. Each block of a striped
-sequence is raised past the largest value within it. Raise when the programs that
-write there have stopped, or mint from idmint: what comes in later is not seen.
+--from-collection app.orders:number reads what a collection of MongoDB holds:
+integers, and texts as the sequence prints them where all have one width. Each
+block of a striped sequence is raised past the largest value within it. What is
+written meanwhile may be missed: raise when the programs that write there have
+stopped, or mint from idmint.
 
 Examples:
   $ idmint create orders --start 1000
   $ idmint raise orders --past 81234
-  $ idmint raise orders --from-collection app.orders:number
 )"},
     Command{"alter", "Move the last value of a sequence up", add_alter, run_alter,
             R"(Nothing else of a sequence can be changed, and the last value only be made
@@ -713,6 +713,8 @@ Result<void> read_numbers(const Given& given, Arguments& arguments) {
           &arguments.value},
       Row{"alter", "--max", given.sequence.max.value_or(""), 1, kLargestValue, &arguments.value},
   };
+  if (arguments.command == "raise" && arguments.from_collection.empty() && given.past.empty())
+    return usage("past what? Give --past N or --from-collection DATABASE.COLLECTION:FIELD");
   for (const Row& row : rows) {
     if (row.command != arguments.command) continue;
     const Result<std::int64_t> value = whole_number(row.option, row.text, row.least, row.most);

@@ -131,8 +131,10 @@ std::string json_layouts(std::span<const SnowflakePreset> presets) {
   return line(all);
 }
 
-std::string json_sequence(const SequenceStatus& status, std::string_view store) {
+std::string json_sequence(const SequenceStatus& status, std::string_view store,
+                          std::optional<std::int64_t> skipped) {
   Json json = sequence(status);
+  if (skipped) json["skipped"] = integer(*skipped);
   json["store"] = store;
   return line(json);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,7 +27,9 @@ inline constexpr std::int64_t kLargestJsonNumber = std::int64_t{1} << 53;
 [[nodiscard]] std::string json_version(std::string_view version);
 [[nodiscard]] std::string json_formats(std::span<const Declaration> formats);
 [[nodiscard]] std::string json_layouts(std::span<const SnowflakePreset> presets);
-[[nodiscard]] std::string json_sequence(const SequenceStatus& status, std::string_view store);
+// `skipped`: how many values a raise passed over.
+[[nodiscard]] std::string json_sequence(const SequenceStatus& status, std::string_view store,
+                                        std::optional<std::int64_t> skipped = std::nullopt);
 [[nodiscard]] std::string json_created(const SequenceStatus& status, std::string_view store,
                                        bool created);
 [[nodiscard]] std::string json_sequences(std::span<const SequenceStatus> statuses);

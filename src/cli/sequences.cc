@@ -57,22 +57,19 @@ namespace {
 
 // One line of what was done: for people on standard error, where that is a terminal; as JSON on
 // standard output.
-Result<void> tell(Context& context, Mint& mint, const std::string& what) {
+Result<void> tell(Context& context, Mint& mint, const std::string& what,
+                  std::optional<std::int64_t> skipped = std::nullopt) {
   if (context.arguments.json) {
     const Result<SequenceStatus> status = mint.peek(context.arguments.name);
     if (!status) return std::unexpected(status.error());
     const Result<std::string> url = mint.store_url();
     if (!url) return std::unexpected(url.error());
-    context.out.write(json_sequence(*status, without_password(*url)) + "\n");
+    context.out.write(json_sequence(*status, without_password(*url), skipped) + "\n");
   } else if (::isatty(STDERR_FILENO) == 1) {
     report_notice(what, false);
   }
   return {};
 }
-
-}  // namespace
-
-namespace {
 
 // Past what is in a collection.
 Result<Raised> raise_past_collection(const Arguments& arguments, Mint& mint) {
@@ -106,7 +103,8 @@ Result<void> run_raise(Context& context) {
   if (!raised) return std::unexpected(raised.error());
   return tell(context, mint,
               arguments.name + " was raised: " + std::to_string(raised->skipped) +
-                  " values were passed over");
+                  " values were passed over",
+              raised->skipped);
 }
 
 Result<void> run_alter(Context& context) {

@@ -393,6 +393,76 @@ TEST(RaiseSequence, SaysWhyItCannot) {
       << "its end cannot be moved";
 }
 
+// What a collection holds.
+class Existing final : public ExistingValues {
+ public:
+  explicit Existing(std::vector<std::int64_t> values) : values_(std::move(values)) {}
+  Result<std::optional<std::int64_t>> largest(std::int64_t from, std::int64_t to) override {
+    std::optional<std::int64_t> found;
+    for (const std::int64_t value : values_)
+      if (from <= value && value <= to) found = std::max(found, std::optional(value));
+    return found;
+  }
+
+ private:
+  std::vector<std::int64_t> values_;
+};
+
+TEST(RaiseSequence, GoesPastTheLargestExistingValueOfItsOwn) {
+  for (const Strategy strategy : {Strategy::kCounter, Strategy::kCached, Strategy::kInterleaved}) {
+    GatedStore store;
+    ASSERT_TRUE(create_sequence(store, of(strategy)));  // 10 to 40
+    Existing none({1, 9, 41, 100});
+    EXPECT_EQ(raise_sequence(store, "s", none)->skipped, 0);
+    EXPECT_EQ(raise_sequence(store, "s", none)->next, 10);
+    Existing some({1, 12, 25, 9, 41});
+    EXPECT_EQ(raise_sequence(store, "s", some)->next, 26);
+    Existing fewer({12});
+    EXPECT_EQ(raise_sequence(store, "s", fewer)->next, 26) << "never down";
+    Existing all({40});
+    EXPECT_EQ(raise_sequence(store, "s", all)->next, 41);
+  }
+}
+
+TEST(RaiseSequence, GoesPastTheLargestExistingValueOfEachBlock) {
+  GatedStore store;
+  ASSERT_TRUE(create_sequence(store, of(Strategy::kStriped)));  // 10-19, 20-29, 30-40
+  Existing some({5, 12, 11, 40, 41});
+  const auto raised = raise_sequence(store, "s", some);
+  ASSERT_TRUE(raised) << raised.error().message;
+  EXPECT_EQ(raised->skipped, 3 + 11);
+  EXPECT_EQ(raised->next, 13);
+  EXPECT_EQ(store.peek("s/0")->next, 13);
+  EXPECT_EQ(store.peek("s/1")->next, 20);
+  EXPECT_EQ(store.peek("s/2")->next, 41);
+  Existing middle({20, 29, 10});
+  EXPECT_EQ(raise_sequence(store, "s", middle)->skipped, 10);
+  EXPECT_EQ(store.peek("s/0")->next, 13) << "never down";
+  EXPECT_EQ(store.peek("s/1")->next, 30);
+}
+
+TEST(RaiseSequence, SaysOfWhichExistingValuesItCannotBe) {
+  Existing some({12});
+  for (const Strategy strategy : {Strategy::kRandom, Strategy::kPermuted}) {
+    GatedStore store;
+    ASSERT_TRUE(create_sequence(store, of(strategy)));
+    EXPECT_EQ(code_of(raise_sequence(store, "s", some)), Code::kInvalidArgument);
+  }
+  GatedStore store;
+  EXPECT_EQ(code_of(raise_sequence(store, "s", some)), Code::kNotFound);
+  ASSERT_TRUE(create_sequence(store, of(Strategy::kStriped)));
+  ASSERT_TRUE(retire_sequence(store, "s"));
+  EXPECT_EQ(code_of(raise_sequence(store, "s", some)), Code::kFailedPrecondition);
+}
+
+TEST(CreateSequence, GaplessNeedsTransactions) {
+  GatedStore store;
+  const auto refused = create_sequence(store, of(Strategy::kGapless));
+  EXPECT_EQ(code_of(refused), Code::kUnimplemented);
+  EXPECT_THAT(refused.error().message, HasSubstr("mongodb://"));
+  EXPECT_EQ(code_of(store.find("s")), Code::kNotFound);
+}
+
 TEST(RaiseSequence, HoldsForAnExtensionThatWasCutOffBefore) {
   GatedStore store;
   ASSERT_TRUE(create_sequence(store, orders(1, 10)));

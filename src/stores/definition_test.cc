@@ -187,7 +187,7 @@ TEST(DefinitionTest, EachStrategyHasItsNameAndItsPromise) {
   }
   const auto none = strategy_named("Counter");
   ASSERT_EQ(code_of(none), Code::kInvalidArgument);
-  EXPECT_THAT(none.error().message, testing::HasSubstr("cached, random or permuted"));
+  EXPECT_THAT(none.error().message, testing::HasSubstr("cached, random, permuted or gapless"));
 }
 
 TEST(DefinitionTest, ValidateKnowsWhatEachStrategyUses) {

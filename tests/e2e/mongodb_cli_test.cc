@@ -230,5 +230,62 @@ TEST_F(InsertCli, WrongArgumentsAreUsage) {
   EXPECT_EQ(run("echo '{}' | idmint insert a.b --from uuid4").status, 2) << "no store";
 }
 
+TEST_F(Cli, AGaplessSequenceHasNoNext) {
+  const std::string store = "export IDMINT_STORE='" + servers::mongo_set().url("gapless") + "'\n";
+  output(store + "idmint create invoices --strategy gapless");
+  const Ended next = run(store + "idmint next invoices");
+  EXPECT_EQ(next.status, 5);
+  EXPECT_THAT(next.err, HasSubstr("it is gapless"));
+  EXPECT_THAT(output(store + "idmint peek invoices"), HasSubstr("gapless"));
+  const Ended local = run("idmint create invoices --strategy gapless --store sqlite:a.db");
+  EXPECT_EQ(local.status, 12);
+  EXPECT_THAT(local.err, HasSubstr("--store mongodb://..."));
+}
+
+TEST_F(Cli, RaisesPastWhatACollectionHolds) {
+  const std::string url = servers::mongo_set().url("raised");
+  const std::string store = "export IDMINT_STORE='" + url + "'\n";
+  const auto put = [&](const std::string& values) {
+    servers::mongo_command(
+        url, "app",
+        R"({"insert":"orders","documents":[)" + values + R"(],"writeConcern":{"w":"majority"}})");
+  };
+  put(R"({"n":7},{"n":{"$numberLong":"1200"}},{"n":1300.0},{"n":null},{"m":9999},{"n":true})");
+  output(store +
+         "idmint create orders; idmint create blocks --strategy striped --stripes 2 --max " +
+         "2000");
+  EXPECT_THAT(output(store + "idmint raise orders --from-collection app.orders:n --json"),
+              HasSubstr(R"("skipped":1300)"));
+  EXPECT_EQ(output(store + "idmint next orders"), "1301\n");
+  EXPECT_THAT(output(store + "idmint raise orders --from-collection app.orders:n --json"),
+              HasSubstr(R"("skipped":0)"));
+  EXPECT_THAT(output(store + "idmint raise blocks --from-collection app.orders:n --json"),
+              HasSubstr(R"("skipped":307)"));
+  output("idmint create local && idmint raise local --from-collection app.orders:n --from '" + url +
+         "'");
+  EXPECT_EQ(output("idmint next local"), "1301\n");
+  EXPECT_EQ(run("idmint raise local --from-collection app.orders:n").status, 2);
+  EXPECT_EQ(run(store + "idmint raise orders").status, 2);
+  EXPECT_EQ(run(store + "idmint raise orders --past 5 --from-collection app.orders:n").status, 2);
+  EXPECT_EQ(run(store + "idmint raise orders --from-collection app.orders").status, 2);
+  EXPECT_EQ(run(store + "idmint raise orders --from-collection orders:n").status, 2);
+
+  // Texts, as the sequence prints them.
+  put(R"({"n":"A-000041"},{"n":"A-00005"},{"n":"A-00006x"},{"n":"B-000999"},{"n":"A-000042 "})");
+  output(store + "idmint create texts --prefix A- --digits 6");
+  output(store + "idmint raise texts --from-collection app.orders:n");
+  EXPECT_EQ(output(store + "idmint next texts"), "A-001301\n") << "the largest of both kinds";
+  const Ended unclear = run(store + "idmint raise orders --from-collection app.orders:n");
+  EXPECT_EQ(unclear.status, 5);
+  EXPECT_THAT(unclear.err, HasSubstr("the text \"B-000999\""));
+  put(R"({"t":["A-000001"]},{"t":"A-000050"},{"t":"A-000049"},{"t":"A-0000500"})");
+  output(store + "idmint create more --prefix A- --digits 6");
+  EXPECT_EQ(run(store + "idmint raise more --from-collection app.orders:t").status, 5);
+  servers::mongo_command(url, "app",
+                         R"({"delete":"orders","deletes":[{"q":{"t":"A-000001"},"limit":0}]})");
+  output(store + "idmint raise more --from-collection app.orders:t");
+  EXPECT_EQ(output(store + "idmint next more"), "A-000051\n");
+}
+
 }  // namespace
 }  // namespace idmint::e2e

@@ -13,9 +13,9 @@ _idmint() {
   local command=${COMP_WORDS[1]} words=""
   if [[ $COMP_CWORD -eq 1 ]]; then
     words="next create raise alter retire list peek inspect bounds convert check name plan bench doctor apply insert sweep formats completion version --help --version"
-  elif [[ $previous == --store ]]; then
+  elif [[ $previous == --store || $command/$previous == raise/--from ]]; then
     words="sqlite: mongodb: memory:"
-  elif [[ $previous == -n || $previous == --count || $previous == --start || $previous == --max || $previous == --past ]]; then
+  elif [[ $previous == -n || $previous == --count || $previous == --start || $previous == --max || $previous == --past || $previous == --from-collection ]]; then
     words=""
   elif [[ $previous == --strategy ]]; then
     words="counter striped interleaved cached random permuted gapless"
@@ -53,7 +53,7 @@ _idmint() {
     case $command in
       next) words+=" -n --count --prefix --encoding --check --digits --no-leading-zeros --worker --layout --epoch --unit --run-ahead --node --domain --local-id --store" ;;
       create) words+=" --strategy --start --max --stripes --step --largest-count --prefix --encoding --check --digits --no-leading-zeros --width --adopt --validator --store" ;;
-      raise) words+=" --past --store" ;;
+      raise) words+=" --past --from-collection --from --store" ;;
       alter) words+=" --max --store" ;;
       retire) words+=" --store" ;;
       formats) words+=" --layouts" ;;

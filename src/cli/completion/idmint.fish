@@ -46,6 +46,8 @@ complete -c idmint -n '__fish_seen_subcommand_from create' -l largest-count -x -
 complete -c idmint -n '__fish_seen_subcommand_from create' -l adopt -x -a 'counter counters ids:' -d 'Documents that others count in'
 complete -c idmint -n '__fish_seen_subcommand_from create' -l validator -d 'MongoDB refuses what would pass the last value'
 complete -c idmint -n '__fish_seen_subcommand_from raise' -l past -x -d 'The largest to skip'
+complete -c idmint -n '__fish_seen_subcommand_from raise' -l from-collection -x -d 'Past what a collection holds'
+complete -c idmint -n '__fish_seen_subcommand_from raise' -l from -x -d 'Its servers'
 complete -c idmint -n '__fish_seen_subcommand_from alter' -l max -x -d 'The new last value'
 complete -c idmint -n '__fish_seen_subcommand_from formats' -l layouts -d 'The layouts of snowflake'
 complete -c idmint -n '__fish_seen_subcommand_from next' -a '(__idmint_first_column idmint formats; __idmint_first_column idmint list)'

@@ -201,6 +201,7 @@ TEST_F(Adopted, ADoubleEndsWhereItStopsCounting) {
   ASSERT_TRUE(adopt(kCounter, {0, kLargestValue}, "d"));
   put(R"({"COUNT":{"$numberDouble":"9007199254740985"}})");
   EXPECT_EQ(counters().advance("d", kLargestValue, Take::kTail), (Range{9007199254740985, 1, 6}));
+  EXPECT_THAT(documents(), HasSubstr("9007199254740991"));
 }
 
 TEST_F(Adopted, TheLargestValueOfAnInt64IsReached) {
@@ -242,6 +243,7 @@ TEST_F(Adopted, WhatCannotBeCountedInIsRefusedAndLeftAsItIs) {
     EXPECT_EQ(code_of(refused), Code::kFailedPrecondition) << bad.document;
     EXPECT_THAT(why(refused), AllOf(HasSubstr(bad.says), HasSubstr("\"one\" in counters"),
                                     HasSubstr("127.0.0.1:"), HasSubstr("it was left as it is")));
+    EXPECT_EQ(code_of(take(1)), Code::kNotFound);
     EXPECT_EQ(documents(), before);
   }
   EXPECT_THAT(documents("idmint.counters"), HasSubstr("[  ]"));
@@ -250,6 +252,7 @@ TEST_F(Adopted, WhatCannotBeCountedInIsRefusedAndLeftAsItIs) {
   EXPECT_EQ(code_of(adopt(kBounded, {10, 99})), Code::kFailedPrecondition);
   put(R"({"COUNT":41,"MAX_VALUE":100})");
   EXPECT_EQ(code_of(adopt(kBounded, {10, 99})), Code::kFailedPrecondition);
+  EXPECT_EQ(code_of(take(1)), Code::kNotFound) << "nothing was adopted";
 }
 
 TEST_F(Adopted, WhatBecomesUncountableIsDamagedAndNotMended) {

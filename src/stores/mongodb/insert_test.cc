@@ -411,8 +411,10 @@ TEST_F(InsertTest, AReplyThatIsLostLeadsToNoSecondDocument) {
               HasSubstr(R"("ok" : 1.0)"));
   Script ids = integers({1, 2, 3, 4, 5, 6, 7, 8});
   const auto inserted = insert_with_id(accounts, ids, Documents(5).get(), {.field = "account"});
-  mongo_command(primary, "admin",
-                R"({"configureFailPoint":"onPrimaryTransactionalWrite","mode":"off"})");
+  EXPECT_THAT(mongo_command(primary, "admin",
+                            R"({"configureFailPoint":"onPrimaryTransactionalWrite","mode":"off"})"),
+              HasSubstr(R"("count" : 3)"))
+      << "so many were closed";
   ASSERT_TRUE(inserted) << why(inserted);
   EXPECT_EQ(inserted->collisions, 1) << "what it inserted itself is no collision";
   EXPECT_EQ(count(), 6);

@@ -237,6 +237,7 @@ class MongodbStore final : public Store,
                                                 const UpdateOfAdopted& adopted);
   Result<CounterState> checked(const Record& record, std::string_view counter) const;
   Result<void> make_some(std::span<const NewCounter> counters, SteadyTime until);
+  void remember(const Records& records);
   std::shared_ptr<const Adopted> known(std::string_view counter);
   Result<Range> advance_adopted(std::string_view counter, std::int64_t count, Take take,
                                 SteadyTime until);
@@ -474,8 +475,7 @@ Result<CounterState> MongodbStore::read_counter(std::string_view counter, Steady
         read(adopted->record.collection, adopted->record.id, until,
              [&](const View& document) { record = filled(std::move(record), document); });
     if (!read_too) return std::unexpected(read_too.error());
-    const std::lock_guard lock(adopted_mutex_);
-    adopted_.insert_or_assign(std::string(counter), adopted);
+    remember({{std::string(counter), record}});
   }
   return checked(record, counter);
 }
@@ -495,6 +495,7 @@ Result<MongodbStore::Records> MongodbStore::read_counters(std::span<const std::s
   }
   if (Result<void> read = read_adopted_of(*found, until); !read)
     return std::unexpected(std::move(read.error()));
+  remember(*found);
   return found;
 }
 
@@ -505,8 +506,6 @@ Result<void> MongodbStore::read_adopted_of(Records& records, SteadyTime until) {
     if (!record.adopted) continue;
     record.gone = true;
     wanted[record.adopted->record.collection].emplace(record.adopted->record.id, &record);
-    const std::lock_guard lock(adopted_mutex_);
-    adopted_.insert_or_assign(name, record.adopted);
   }
   for (const auto& [collection, by_id] : wanted) {
     Bson ids;
@@ -618,23 +617,27 @@ Result<void> MongodbStore::create(std::span<const NewCounter> counters) {
 // document, and none is made again. REQUIRES: few enough for one message.
 Result<void> MongodbStore::adopt_some(std::span<const NewCounter> counters, SteadyTime until) {
   std::vector<std::string> names;
+  std::vector<std::shared_ptr<const Adopted>> all;
+  for (const NewCounter& counter : counters) {
+    const AdoptedRecord record = counter.adopted.value_or(AdoptedRecord{});
+    if (counter.bounds.stride != 1)
+      return std::unexpected(
+          Error{Code::kInvalidArgument, "cannot adopt " + place_of(record) + " in steps of " +
+                                            std::to_string(counter.bounds.stride) +
+                                            ": the others that use it count by one"});
+    names.push_back(counter.name);
+    all.push_back(std::make_shared<const Adopted>(counter.name, record, counter.bounds));
+  }
+  Result<Records> there = find_counters(names, until);
+  if (!there) return std::unexpected(there.error());
   std::map<std::string, Bson> missing;  // by collection
   std::map<std::string, int> count;
   Records wanted;
-  for (const NewCounter& counter : counters) names.push_back(counter.name);
-  Result<Records> there = find_counters(names, until);
-  if (!there) return std::unexpected(there.error());
-  for (const NewCounter& counter : counters) {
-    if (counter.bounds.stride != 1)
-      return std::unexpected(Error{Code::kInvalidArgument,
-                                   "cannot adopt " + place_of(*counter.adopted) + " in steps of " +
-                                       std::to_string(counter.bounds.stride) +
-                                       ": the others that use it count by one"});
-    if (there->contains(counter.name)) continue;
-    Adopted adopted{counter.name, *counter.adopted, counter.bounds};
-    const std::string& collection = adopted.record.collection;
-    missing[collection].add(std::to_string(count[collection]++).c_str(), new_document(adopted));
-    wanted[counter.name] = {.adopted = std::make_shared<const Adopted>(std::move(adopted))};
+  for (const auto& adopted : all) {
+    if (there->contains(adopted->name)) continue;
+    const std::string& collection = adopted->record.collection;
+    missing[collection].add(std::to_string(count[collection]++).c_str(), new_document(*adopted));
+    wanted[adopted->name].adopted = adopted;
   }
   for (const auto& [collection, documents] : missing) {
     const auto made =
@@ -671,24 +674,23 @@ Result<void> MongodbStore::adopt_some(std::span<const NewCounter> counters, Stea
     return read;
   }
   if (!there) return std::unexpected(after_a_write(there.error()));
-  for (const NewCounter& counter : counters) {
-    const auto at = there->find(counter.name);
+  for (const auto& adopted : all) {
+    const auto at = there->find(adopted->name);
     if (at == there->end())
-      return damaged("counter " + shown(counter.name) + " went away while it was made");
+      return damaged("counter " + shown(adopted->name) + " went away while it was made");
     const Record& record = at->second;
-    AdoptedRecord place = *counter.adopted;
+    AdoptedRecord place = adopted->record;
     place.validator = false;
-    if (!record.adopted || record.adopted->record != place) {
-      std::optional<AdoptedRecord> found;
-      if (record.adopted) found = record.adopted->record;
-      return std::unexpected(other_place(counter.name, found, place));
-    }
-    if (const auto state = checked(record, counter.name); !state)
+    if (!record.adopted) return std::unexpected(other_place(adopted->name, {}, place));
+    if (record.adopted->record != place)
+      return std::unexpected(other_place(adopted->name, record.adopted->record, place));
+    if (const auto state = checked(record, adopted->name); !state)
       return std::unexpected(state.error());
-    if (record.adopted->bounds != counter.bounds)
-      return std::unexpected(other_bounds({counter.name, record.adopted->bounds}, counter.bounds));
+    if (record.adopted->bounds != adopted->bounds)
+      return std::unexpected(
+          other_bounds({adopted->name, record.adopted->bounds}, adopted->bounds));
   }
-  if (counters.front().adopted->validator) return guard(*counters.front().adopted, until);
+  if (all.front()->record.validator) return guard(all.front()->record, until);
   return {};
 }
 
@@ -728,6 +730,13 @@ Result<void> MongodbStore::guard(const AdoptedRecord& record, SteadyTime until) 
   reply = servers_->run(std::move(command), Kind::kPlain, until, "put a validator into");
   if (!reply) return std::unexpected(after_a_write(reply.error()));
   return {};
+}
+
+// REQUIRES: they are in idmint.counters.
+void MongodbStore::remember(const Records& records) {
+  const std::lock_guard lock(adopted_mutex_);
+  for (const auto& [name, record] : records)
+    if (record.adopted) adopted_.insert_or_assign(name, record.adopted);
 }
 
 std::shared_ptr<const Adopted> MongodbStore::known(std::string_view counter) {
@@ -818,8 +827,7 @@ Result<std::vector<CounterState>> MongodbStore::change_each(
         add(kCounters, counter_where(counter, condition), update);
         continue;
       }
-      if (adopted.record)
-        add(kCounters, std::move(Bson().add("_id", std::string_view(counter))), update);
+      if (adopted.record) add(kCounters, Bson().add("_id", std::string_view(counter)), update);
       add(place->record.collection, whole_document(*place), adopted.document(*place));
     }
     for (const auto& [collection, all] : updates) {
@@ -921,6 +929,7 @@ Result<std::vector<CounterState>> MongodbStore::list(std::string_view prefix) {
   if (!read) return std::unexpected(read.error());
   if (Result<void> filled = read_adopted_of(found, *until); !filled)
     return std::unexpected(std::move(filled.error()));
+  remember(found);
   std::vector<CounterState> states;
   for (const auto& [name, record] : found) {
     Result<CounterState> state = checked(record, name);
