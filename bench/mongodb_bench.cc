@@ -10,18 +10,24 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "idmint/cached_sequence.h"
+#include "idmint/gapless.h"
+#include "idmint/mint.h"
+#include "idmint/mongodb.h"
 #include "idmint/sequence.h"
 #include "idmint/store.h"
 #include "load.h"
@@ -72,9 +78,7 @@ class Recipe {
     return [this, client = std::shared_ptr(pop()), command, owner] { run(client.get(), command); };
   }
 
- private:
   using Client = std::unique_ptr<mongoc_client_t, std::function<void(mongoc_client_t*)>>;
-
   Client pop() {
     return {mongoc_client_pool_pop(pool_),
             [this](mongoc_client_t* client) { mongoc_client_pool_push(pool_, client); }};
@@ -96,7 +100,127 @@ class Recipe {
     if (!ok) fail(error.message);
   }
 
+ private:
   mongoc_client_pool_t* pool_ = nullptr;
+};
+
+// ---- inserts
+
+using Bytes = std::span<const std::byte>;
+
+Bytes bytes_of(const bson_t* document) {
+  return std::as_bytes(std::span(bson_get_data(document), document->len));
+}
+
+// Of a plain client: `documents` in one unordered command, with an _id that is a number of 12
+// digits that never comes twice. What a duplicate would need is not there.
+class PlainInserts {
+ public:
+  PlainInserts(const std::string& url, std::size_t callers) : clients_(url, callers) {}
+
+  [[nodiscard]] std::function<void()> caller(std::int64_t documents) {
+    return [this, documents, client = std::shared_ptr(clients_.pop())] {
+      std::int64_t next = next_.fetch_add(documents);
+      bson_t command;
+      bson_init(&command);
+      bson_append_utf8(&command, "insert", -1, "plain", -1);
+      bson_append_bool(&command, "ordered", -1, false);
+      bson_t all;
+      bson_append_array_begin(&command, "documents", -1, &all);
+      for (std::int64_t i = 0; i < documents; ++i) {
+        bson_t one;
+        bson_append_document_begin(&all, std::to_string(i).c_str(), -1, &one);
+        std::array<char, 16> id{};
+        std::snprintf(id.data(), id.size(), "%012lld",
+                      static_cast<long long>((next++ * 382'717'261'273) % 1'000'000'000'000));
+        bson_append_utf8(&one, "_id", -1, id.data(), 12);
+        bson_append_utf8(&one, "name", -1, "somebody", -1);
+        bson_append_document_end(&all, &one);
+      }
+      bson_append_array_end(&command, &all);
+      Recipe::run(client.get(), &command);
+      bson_destroy(&command);
+    };
+  }
+
+ private:
+  Recipe clients_;
+  std::atomic<std::int64_t> next_{1};
+};
+
+// As everybody does it: the counter and the document in a transaction of its own.
+class TransactionEach {
+ public:
+  TransactionEach(const std::string& url, std::size_t callers) : clients_(url, callers) {}
+
+  [[nodiscard]] std::function<void()> caller() {
+    return [client = std::shared_ptr(clients_.pop())] {
+      bson_error_t error{};
+      const std::unique_ptr<mongoc_client_session_t, decltype(&mongoc_client_session_destroy)>
+          session(mongoc_client_start_session(client.get(), nullptr, &error),
+                  mongoc_client_session_destroy);
+      if (session == nullptr) fail(error.message);
+      const auto work = [](mongoc_client_session_t* in, void* context, bson_t** reply,
+                           bson_error_t* wrong) {
+        auto* const own = static_cast<mongoc_client_t*>(context);
+        bson_t options;
+        bson_init(&options);
+        bool ok = mongoc_client_session_append(in, &options, wrong);
+        bson_t answer;
+        static bson_t* const advance =
+            Recipe::json(R"({"findAndModify":"recipe","query":{"_id":"COUNT"},)"
+                         R"("update":{"$inc":{"COUNT":{"$numberLong":"1"}}}})");
+        if (ok) {
+          ok = mongoc_client_write_command_with_opts(own, "bench", advance, &options, &answer,
+                                                     wrong);
+          std::int64_t number = 0;
+          bson_iter_t at;
+          bson_iter_t count;
+          if (ok && bson_iter_init(&at, &answer) &&
+              bson_iter_find_descendant(&at, "value.COUNT", &count))
+            number = bson_iter_as_int64(&count);
+          if (ok) {
+            bson_t command;
+            bson_init(&command);
+            bson_append_utf8(&command, "insert", -1, "bills", -1);
+            bson_t all;
+            bson_t one;
+            bson_append_array_begin(&command, "documents", -1, &all);
+            bson_append_document_begin(&all, "0", -1, &one);
+            bson_append_utf8(&one, "name", -1, "somebody", -1);
+            bson_append_int64(&one, "number", -1, number);
+            bson_append_document_end(&all, &one);
+            bson_append_array_end(&command, &all);
+            bson_destroy(&answer);
+            ok = mongoc_client_write_command_with_opts(own, "bench", &command, &options, &answer,
+                                                       wrong);
+            bson_destroy(&command);
+          }
+          if (!ok) {
+            *reply = bson_copy(&answer);  // its labels say whether to begin again
+          }
+          bson_destroy(&answer);
+        }
+        bson_destroy(&options);
+        return ok;
+      };
+      mongoc_transaction_opt_t* const options = mongoc_transaction_opts_new();
+      mongoc_write_concern_t* const concern = mongoc_write_concern_new();
+      mongoc_write_concern_set_w(concern, MONGOC_WRITE_CONCERN_W_MAJORITY);
+      mongoc_write_concern_set_journal(concern, true);
+      mongoc_transaction_opts_set_write_concern(options, concern);
+      bson_t reply;
+      const bool ok = mongoc_client_session_with_transaction(session.get(), work, options,
+                                                             client.get(), &reply, &error);
+      bson_destroy(&reply);
+      mongoc_write_concern_destroy(concern);
+      mongoc_transaction_opts_destroy(options);
+      if (!ok) fail(error.message);
+    };
+  }
+
+ private:
+  Recipe clients_;
 };
 
 // ---- the table
@@ -162,7 +286,7 @@ int main(int argc, char** argv) {
 
   std::vector<Row> rows;
   std::printf("%-34s %8s %7s %30s %30s\n%51s %10s %9s %9s %10s %9s %9s %9s\n", "", "", "",
-              "one findAndModify an id", "idmint", "callers", "ids/s", "p50 ms", "p99 ms", "ids/s",
+              "the plain recipe", "idmint", "callers", "ids/s", "p50 ms", "p99 ms", "ids/s",
               "p50 ms", "p99 ms", "");
   const auto add = [&](Row row) {
     print(row);
@@ -198,6 +322,33 @@ int main(int argc, char** argv) {
         "p99.9 %.2f us\n",
         static_cast<double>(at(0.5)), static_cast<double>(at(0.99)),
         static_cast<double>(at(0.999)));
+  }
+  {
+    constexpr std::int64_t kDocuments = 10'000;
+    PlainInserts plain(near, 1);
+    auto collection = checked(mongodb::Collection::open(near, "accounts"));
+    Mint mint;
+    const auto source = checked(mint.source("digits", {.digits = DigitsLayout{.digits = 12}}));
+    bson_t* const document = Recipe::json(R"({"name":"somebody"})");
+    const std::vector<Bytes> documents(kDocuments, bytes_of(document));
+    const auto insert = [&] {
+      if (!mongodb::insert_with_id(collection, *source, documents)) fail("an insert was refused");
+    };
+    add({"documents, 10,000 a call, 12 digits", "none", 1, median([&] {
+           return blocking(1, duration, [&] { return plain.caller(kDocuments); }, kDocuments);
+         }),
+         median([&] { return blocking(1, duration, [&] { return insert; }, kDocuments); })});
+    TransactionEach each(near, 64);
+    const auto store = checked(open_store(near));
+    checked(create_sequence(*store, {.name = "bills", .strategy = Strategy::kGapless}));
+    const auto gapless =
+        checked(GaplessInserter::open(near, "bills", "bench.gapless_bills", "number"));
+    add({"gapless documents, one a call", "none", 64,
+         median([&] { return blocking(64, duration, [&] { return each.caller(); }); }), median([&] {
+           return blocking(64, duration,
+                           [&] { return [&] { checked(gapless->insert(bytes_of(document))); }; });
+         })});
+    bson_destroy(document);
   }
   if (argc > 2) write_json(argv[2], rows);
 }
