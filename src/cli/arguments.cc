@@ -821,11 +821,13 @@ std::string unknown_option(const CLI::App& app, std::span<const char* const> wor
 
 }  // namespace
 
+// From the first colon of the user's part to the last @, as one in a password is often written as
+// it is.
 std::string without_password(std::string_view url) {
-  const std::size_t start = url.find("://");
-  if (start == std::string_view::npos) return std::string(url);
-  const std::size_t at = url.substr(0, url.find('/', start + 3)).rfind('@');
-  const std::size_t colon = url.find(':', start + 3);
+  const std::size_t scheme = url.find(':');
+  if (scheme == std::string_view::npos || url.starts_with("sqlite:")) return std::string(url);
+  const std::size_t colon = url.find(':', scheme + 1);
+  const std::size_t at = url.rfind('@');
   if (at == std::string_view::npos || colon > at) return std::string(url);
   return std::string(url.substr(0, colon)) + ":***" + std::string(url.substr(at));
 }

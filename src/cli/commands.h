@@ -12,8 +12,9 @@ namespace idmint::cli {
 struct Context {
   const Arguments& arguments;
   Output& out;
-  int stopped_by = 0;  // the signal that ended the command early, after a whole line
-  int status = 0;      // when the command ends without an error of its own; told already
+  int stopped_by = 0;       // the signal that ended the command early, after a whole line
+  int status = 0;           // when the command ends without an error of its own; told already
+  std::string unwritten{};  // what to do if the output cannot be written; empty: try again
 };
 
 // Each prints to `out`; main() flushes it, and tells of its failure or of the error returned.

@@ -147,6 +147,9 @@ class Import {
                         " --past " + std::to_string(*behind_) + " (or --heal)",
                     context_.arguments.json);
     context_.stopped_by = stop_signal();
+    context_.unwritten = so_far() +
+                         ", but their ids could not all be told: look for them in the collection, "
+                         "and insert the other lines only";
     return result_;
   }
 

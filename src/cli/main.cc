@@ -76,7 +76,8 @@ int run(int argc, char** argv) {
   const Result<void> result = arguments->run(context);
   out.close();
   if (out.reader_gone()) return end_by(SIGPIPE);
-  if (out.failed()) return fail(out.failure(arguments->command == "next"), arguments->json);
+  if (out.failed())
+    return fail(out.failure(arguments->command == "next", context.unwritten), arguments->json);
   if (!result) return fail(with_origin(result.error(), *arguments), arguments->json);
   return context.stopped_by != 0 ? end_by(context.stopped_by) : context.status;
 }

@@ -72,15 +72,16 @@ void Output::close() {
 
 bool Output::reader_gone() const noexcept { return error_ == EPIPE; }
 
-Error Output::failure(bool ids) const {
+Error Output::failure(bool ids, std::string_view advice) const {
   const bool full = error_ == ENOSPC || error_ == EDQUOT || error_ == EFBIG;
   return {full  ? Code::kResourceExhausted
           : ids ? Code::kUnknown
                 : Code::kUnavailable,
-          "cannot write standard output (" + std::generic_category().message(error_) +
-              (ids ? "): what was not printed is lost, and never comes again; mend that and ask "
-                     "for new ids"
-                   : "): mend that, and try again")};
+          "cannot write standard output (" + std::generic_category().message(error_) + "): " +
+              std::string(!advice.empty() ? advice
+                          : ids ? "what was not printed is lost, and never comes again; mend that "
+                                  "and ask for new ids"
+                                : "mend that, and try again")};
 }
 
 bool Output::coloured() const {

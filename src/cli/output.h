@@ -38,7 +38,7 @@ class Output {
   [[nodiscard]] bool reader_gone() const noexcept;
   // REQUIRES: failed().
   // `ids`: what was not printed cannot be asked for again.
-  [[nodiscard]] Error failure(bool ids) const;
+  [[nodiscard]] Error failure(bool ids, std::string_view advice = {}) const;
 
   // Whether it is a terminal on which colours are wanted (NO_COLOR, TERM).
   [[nodiscard]] bool coloured() const;

@@ -201,6 +201,15 @@ TEST_F(InsertCli, GaplessNumbersAreTakenWithTheDocuments) {
   EXPECT_THAT(usage.err, HasSubstr("only --field goes with it"));
 }
 
+TEST_F(InsertCli, IdsThatCannotBePrintedAreSaidToBeIn) {
+  const Ended full = run("yes '{\"a\":1}' | head -n 3 >three\n" + store_ +
+                         "idmint insert docs --from uuid7 <three >/dev/full");
+  EXPECT_EQ(full.status, 8);
+  EXPECT_THAT(full.err, HasSubstr("the lines 1 to 3 were inserted, but their ids could not all be "
+                                  "told"));
+  EXPECT_THAT(command(R"({"count":"docs"})"), HasSubstr("\"n\" : 3"));
+}
+
 TEST_F(InsertCli, AProxyClaimsAndASweepSettles) {
   output("yes '{\"a\":1}' | head -n 5 >docs");
   const std::string insert = store_ + "idmint insert users --digits 6 --proxy users.ids <docs";

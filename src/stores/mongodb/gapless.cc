@@ -170,8 +170,14 @@ Outcome Transaction::take(std::int64_t* first) {
   const auto count = static_cast<std::int64_t>(documents_.size());
   Bson sum;
   sum.add_array("$add", Bson().add("0", "$next").add("1", count));
+  const std::string place =
+      plan_.target.database + "." + plan_.target.collection + ":" + plan_.target.field;
+  Bson first_place;
+  first_place.add_array(
+      "$ifNull",
+      Bson().add("0", "$numbers").add("1", Bson().add("$literal", std::string_view(place))));
   Bson update;
-  update.add("0", Bson().add("$set", Bson().add("next", sum)));
+  update.add("0", Bson().add("$set", Bson().add("next", sum).add("numbers", first_place)));
   Bson command;
   command.add("findAndModify", kCounters)
       .add("query", Bson().add("_id", std::string_view(definition.name)))
@@ -203,6 +209,14 @@ Outcome Transaction::take(std::int64_t* first) {
       return;
     }
     const CounterState state{definition.name, {definition.first, *last, 1}, *next, *closed};
+    if (const auto bound = before.bytes("numbers"); bound && *bound != place) {
+      outcome = {.what = What::kFailed,
+                 .error = {Code::kFailedPrecondition,
+                           "sequence " + definition.name + " numbers " + shown(*bound) +
+                               ", and has a number for each document there; for " + shown(place) +
+                               " create a gapless sequence of its own"}};
+      return;
+    }
     if (*closed || state.left() < count)
       outcome = {.what = What::kRefused, .error = refused_advance(state, count)};
     *first = *next;

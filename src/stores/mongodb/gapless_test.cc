@@ -146,6 +146,23 @@ class GaplessTest : public testing::Test {
   }
 };
 
+TEST_F(GaplessTest, IsBoundToItsFirstPlace) {
+  const Document some = document(R"({"a":1})");
+  ASSERT_EQ(open()->insert(some), 1);
+  for (const auto& [collection, field] :
+       {std::pair{database_ + ".others", "number"}, {database_ + ".docs", "no"}}) {
+    const auto other =
+        GaplessInserter::open(url_, "invoices", collection, field, {.deadline = seconds{60}});
+    ASSERT_TRUE(other) << why(other);
+    const auto refused = (*other)->insert(some);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Code::kFailedPrecondition);
+    EXPECT_THAT(refused.error().message, HasSubstr(database_ + ".docs:number"));
+  }
+  EXPECT_EQ(open()->insert(some), 2);
+  EXPECT_THAT(numbers(), testing::ElementsAre(1, 2));
+}
+
 TEST_F(GaplessTest, DocumentsGetTheNumbersInTheirOrder) {
   const auto inserter = open();
   const Document a = key("a");

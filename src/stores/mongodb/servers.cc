@@ -413,6 +413,18 @@ std::size_t end_of_user(std::string_view url) {
   return at != std::string_view::npos ? at : 0;
 }
 
+// Whether the user's part, or what was meant as one, is as it must be: an @ or / in a password that
+// is not written with % ends it, and the rest of it is taken for hosts, which are printed.
+bool has_clear_user(std::string_view url) {
+  const std::size_t hosts = url.find("://");
+  if (hosts == std::string_view::npos) return !url.contains('@');
+  const std::string_view rest = url.substr(hosts + 3);
+  const std::size_t slash = std::min(rest.find('/'), rest.size());
+  const std::string_view path = rest.substr(slash);
+  return std::ranges::count(rest.substr(0, slash), '@') <= 1 &&
+         !path.substr(0, path.find('?')).contains('@');
+}
+
 // Each NAME=VALUE of the URL, with the whole of it.
 void each_option(std::string_view url,
                  const std::function<void(std::string_view, std::string_view)>& use) {
@@ -465,6 +477,10 @@ Result<Connected> connect(std::string_view url, milliseconds deadline,
     return std::unexpected(Error{Code::kInvalidArgument, shown(plain) + ": " + why});
   };
   if (url.find('\0') != std::string_view::npos) return refuse("a URL has no NUL in it");
+  const auto* const kUnclear =
+      "not a connection string of MongoDB; look at it, and write what is not a letter or digit in "
+      "the user and the password with %, such as %40 for @ and %2F for /";
+  if (!has_clear_user(url)) return std::unexpected(Error{Code::kInvalidArgument, kUnclear});
   std::optional<std::string> refusal;
   each_option(url, [&](std::string_view name, std::string_view value) {
     const auto* const row = std::ranges::find(kOptions, lower(name), &Option::name);
@@ -478,11 +494,10 @@ Result<Connected> connect(std::string_view url, milliseconds deadline,
   bson_error_t error{};
   const Uri uri(mongoc_uri_new_with_error(std::string(url).c_str(), &error));
   if (uri == nullptr)
-    // The driver's own words may have the password in them.
-    return refuse("not a connection string of MongoDB" +
-                  (plain == url ? ": " + std::string(error.message)
-                                : "; look at it, and write what is not a letter or digit in the "
-                                  "user and the password with %"));
+    // What is not understood may have a password anywhere, the driver's own words too.
+    return url.contains('@')
+               ? std::unexpected(Error{Code::kInvalidArgument, kUnclear})
+               : refuse("not a connection string of MongoDB: " + std::string(error.message));
   const char* const named = mongoc_uri_get_database(uri.get());
   const std::string database = !options.database.empty() ? std::string(options.database)
                                : named != nullptr        ? named

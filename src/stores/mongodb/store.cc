@@ -407,8 +407,8 @@ Result<void> MongodbStore::open(const StoreOptions& options) {
     if (!options.create || options.access == Access::kReadOnly)
       return std::unexpected(
           Error{Code::kNotFound,
-                "no store in " + where_ + "; make a store with: idmint create NAME --store " +
-                    url_ + " (in a program: StoreOptions::create), or name the database of one"});
+                "no store in " + where_ + "; make a store with: idmint create NAME --store '" +
+                    url_ + "' (in a program: StoreOptions::create), or name the database of one"});
     if (Result<void> made = make_store(options, until); !made) return made;
     there = read_store();
     if (!there) return std::unexpected(there.error());

@@ -71,10 +71,17 @@ TEST(MongodbUrl, AnUnknownHostIsNamedAndNothingSecretIs) {
   EXPECT_EQ(code_of(store), Code::kUnavailable);
   EXPECT_THAT(why(store), AllOf(HasSubstr("host.invalid:1/ids"), Not(HasSubstr("geheim"))));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds{10});
-  for (const char* const url : {"mongodb://ann:geheim@h:x/ids", "mongodb://ann:geheim@h/ids?w=1",
-                                "mongodb://ann:geheim@h/a.b", "mongodb://ann:p:geheim@h/ids",
-                                "mongodb://ann:p?geheim@h/a.b?w=1", "mongodb://ann:p%geheim@h/ids"})
-    EXPECT_THAT(why(open_store(url)), Not(HasSubstr("geheim"))) << url;
+  for (const char* const url :
+       {"mongodb://ann:geheim@h:x/ids", "mongodb://ann:geheim@h/ids?w=1",
+        "mongodb://ann:geheim@h/a.b", "mongodb://ann:p:geheim@h/ids",
+        "mongodb://ann:p?geheim@h/a.b?w=1", "mongodb://ann:p%geheim@h/ids",
+        "mongodb://ann:p/geheim@h/ids", "mongodb://ann:p@geheim@h/ids",
+        "mongodb://ann:p/x?geheim@h/ids", "mongodb+srv://ann:p/geheim@h/ids",
+        "mongodb:/ann:geheim@h/ids", "mongodb:ann:geheim@h/ids"}) {
+    const auto refused = open_store(url);
+    EXPECT_EQ(code_of(refused), Code::kInvalidArgument) << url;
+    EXPECT_THAT(why(refused), Not(HasSubstr("geheim"))) << url;
+  }
 }
 
 // ---- what is in the database
