@@ -57,6 +57,8 @@ struct CounterState {
   CounterBounds bounds{};
   std::int64_t next = 0;  // what the next advance hands out; above bounds.last when none is left
   bool closed = false;
+  // Where the end can be moved to at most, by the type that an adopted document counts in.
+  std::int64_t largest_end = kLargestValue;
 
   // How many values are not taken yet, whether or not it is closed.
   [[nodiscard]] constexpr std::int64_t left() const noexcept {
@@ -105,7 +107,8 @@ class IDMINT_EXPORT CounterStore {
   // kMaxCounters; an empty name or one longer than 1024 bytes; bounds that are not as above.
   // An adopted document that is not there is made; one that is there keeps its value, as long as it
   // has one that can be gone on with (otherwise kFailedPrecondition; it was left as it is).
-  // kUnimplemented: a store that adopts none.
+  // kInvalidArgument: an AdoptedRecord that adopted_from_text() would not read, or that holds the
+  // last value where bounds.first is 0. kUnimplemented: a store that adopts none.
   [[nodiscard]] virtual Result<void> create(std::span<const NewCounter> counters) = 0;
   static constexpr std::size_t kMaxCounters = 10'000;
   [[nodiscard]] Result<void> create(std::string_view counter, const CounterBounds& bounds) {
@@ -138,7 +141,7 @@ class IDMINT_EXPORT CounterStore {
 
   // One atomic max each: moves the end of the bounds to `last`, or leaves it where that is not
   // larger. Returns the bounds of each as they are now. kInvalidArgument: last > kLargestValue -
-  // (stride - 1) for one of them; that one is not changed.
+  // (stride - 1) for one of them, or above its largest_end; that one is not changed.
   [[nodiscard]] virtual Result<std::vector<CounterBounds>> extend(
       std::span<const std::string> counters, std::int64_t last) = 0;
   [[nodiscard]] Result<CounterBounds> extend(std::string_view counter, std::int64_t last) {

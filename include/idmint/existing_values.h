@@ -26,18 +26,18 @@ class IDMINT_EXPORT ExistingValues {
  public:
   virtual ~ExistingValues() = default;
 
-  // The largest of the values from `from` to `to`, both included, that a majority of the servers
-  // has; nothing where there is none. kFailedPrecondition: the field holds what cannot be told
-  // apart from a value: an array, or text where the form does not give all values one width.
-  // kUnavailable: no answer. kPermissionDenied: may not be read.
+  // The largest of the values from `from` to `to`, both included, on the primary, whether or not a
+  // majority has it; nothing where there is none. kFailedPrecondition: the field holds what cannot
+  // be told apart from a value: an array, or text where the form does not give all values one
+  // width. kUnavailable: no answer. kPermissionDenied: may not be read.
   [[nodiscard]] virtual Result<std::optional<std::int64_t>> largest(std::int64_t from,
                                                                     std::int64_t to) = 0;
 };
 
 // The field `field` of the documents in `collection` ("DATABASE.COLLECTION"), on the servers of
-// `url`, whose path need not be a store. Values are int32, int64, doubles without a fraction, and
-// texts as `form` prints them; anything else is passed over. An index on the field makes it
-// quick. `deadline`: of each call. kInvalidArgument: no such URL or name is possible.
+// `url`, whose path need not be a store. Values are int32, int64, doubles (their fraction is
+// cut off) and texts as `form` prints them; anything else is passed over. An index on the field
+// makes it quick. `deadline`: of each call. kInvalidArgument: no such URL or name is possible.
 [[nodiscard]] IDMINT_EXPORT Result<std::unique_ptr<ExistingValues>> open_existing_values(
     std::string_view url, std::string_view collection, std::string_view field,
     const ExistingForm& form, std::chrono::milliseconds deadline = std::chrono::seconds{5});

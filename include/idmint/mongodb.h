@@ -92,17 +92,17 @@ struct InsertOptions {
   Clock* clock = nullptr;        // of the claims; null: system_clock()
   std::int64_t number_from = 1;  // what the first document is called in messages
   // Called where a source that gives no value twice gave one that was there, so that it is behind
-  // the data: is to move it past `largest`, the largest integer in the field. The documents then
-  // get new ids.
-  std::function<Result<void>(std::int64_t largest)> heal{};
+  // the data: is to move it past what is there, as Mint::raise() does with the values of
+  // open_existing_values(). The documents then get new ids.
+  std::function<Result<void>()> heal{};
 };
 
 struct Inserted {
   std::vector<Id> ids;          // of each document
   std::int64_t collisions = 0;  // ids that were there, for which others were taken
-  // Set where the source gives no value twice, in order, and gave some that were there: the largest
-  // integer in the field. It is behind the data and must be raised past this.
-  std::optional<std::int64_t> behind{};
+  // The source gives no value twice, in order, and gave some that were there: it is behind the data
+  // and must be raised past it.
+  bool behind = false;
 };
 
 struct Outcome {

@@ -31,9 +31,10 @@ struct Declaration {
   std::string name;    // what `next` is asked for
   std::string format;  // of its ids, as format_of(Id): "uuid", "integer"
   Guarantee guarantee = Guarantee::kPractical;
-  std::string order;  // "none", "by second", "per process", "all"
-  std::string notes;  // the odds, the condition, where the values are kept
-  Form form{};        // how its ids are printed
+  std::string order;               // "none", "by second", "per process", "all"
+  std::string notes;               // the odds, the condition, where the values are kept
+  Form form{};                     // how its ids are printed
+  std::int64_t largest_count = 0;  // the most ids that one call may take; 0: no limit
 };
 
 // May be shared by threads. Errors are those of the generator or sequence behind it.

@@ -21,6 +21,7 @@
 #include "cli/progress.h"
 #include "cli/quantity.h"
 #include "cli/stop.h"
+#include "idmint/existing_values.h"
 #include "idmint/form.h"
 #include "idmint/gapless.h"
 #include "idmint/mongodb.h"
@@ -82,25 +83,21 @@ class Reopened final : public Source {
   std::unique_ptr<Source> source_;
 };
 
-// Moves a sequence past the largest value that is in the collection.
+// Past those of its values that are in the collection.
 Result<void> heal(Mint& mint, const Arguments& arguments, Reopened& source,
-                  const std::string& collection, std::int64_t largest) {
+                  const std::string& collection) {
   const Result<SequenceStatus> status = mint.peek(arguments.name);
   if (!status) return std::unexpected(status.error());
-  const Strategy strategy = status->definition.strategy;
-  if (strategy != Strategy::kCounter && strategy != Strategy::kCached &&
-      strategy != Strategy::kInterleaved)
-    return std::unexpected(Error{Code::kFailedPrecondition,
-                                 "--heal raises sequences whose values come in order, and " +
-                                     arguments.name + " is " + std::string(name(strategy)) +
-                                     ": idmint raise " + arguments.name + " --from-collection " +
-                                     collection + ":" + arguments.insert.field +
-                                     ", and leave --heal out"});
-  if (const auto raised = mint.raise(arguments.name, largest); !raised)
-    return std::unexpected(raised.error());
-  report_notice(
-      arguments.name + " was behind the data: it was raised past " + std::to_string(largest),
-      arguments.json);
+  const Definition& definition = status->definition;
+  const auto values =
+      open_existing_values(arguments.store, collection, arguments.insert.field,
+                           {definition.form, definition.first, definition.last}, kDeadline);
+  if (!values) return std::unexpected(values.error());
+  const Result<Raised> raised = mint.raise(arguments.name, **values);
+  if (!raised) return std::unexpected(raised.error());
+  report_notice(arguments.name + " was behind the data: it was raised, and " +
+                    std::to_string(raised->skipped) + " values were passed over",
+                arguments.json);
   return source.open();
 }
 
@@ -109,6 +106,7 @@ struct Inserter {
   std::function<std::expected<mongodb::Inserted, mongodb::NotInserted>(
       std::span<const Bytes> documents, std::int64_t number_from)>
       insert;
+  std::string into;                     // "DATABASE.COLLECTION"
   Form form{};                          // of the ids
   std::size_t most_lines = kMostLines;  // of one call
   bool chooses_ids = true;  // or else the ids are not known of what is not known to be in
@@ -142,9 +140,9 @@ class Import {
       context_.out.write("{\"inserted\":" + std::to_string(inserted_) +
                          ",\"collisions\":" + std::to_string(collisions_) + "}\n");
     if (result_ && behind_)
-      report_notice(context_.arguments.name + " is behind the data, which has values up to " +
-                        std::to_string(*behind_) + ": idmint raise " + context_.arguments.name +
-                        " --past " + std::to_string(*behind_) + " (or --heal)",
+      report_notice(context_.arguments.name + " is behind the data: idmint raise " +
+                        context_.arguments.name + " --from-collection " + inserter_.into + ":" +
+                        context_.arguments.insert.field + " (or --heal)",
                     context_.arguments.json);
     context_.stopped_by = stop_signal();
     context_.unwritten = so_far() +
@@ -166,7 +164,7 @@ class Import {
     if (inserted) {
       for (const Id& id : inserted->ids) print({Outcome::Fate::kInserted, id});
       collisions_ += inserted->collisions;
-      if (inserted->behind) behind_ = inserted->behind;
+      behind_ = behind_ || inserted->behind;
     } else {
       for (const Outcome& outcome : inserted.error().outcomes) print(outcome);
       result_ = std::unexpected(std::move(inserted.error().error));
@@ -211,7 +209,7 @@ class Import {
   std::int64_t printed_ = 0;
   std::int64_t inserted_ = 0;
   std::int64_t collisions_ = 0;
-  std::optional<std::int64_t> behind_{};
+  bool behind_ = false;
   Result<void> result_{};
 };
 
@@ -241,6 +239,7 @@ Result<void> insert_gapless(Context& context, const Collection& collection,
                             arguments.insert.field, {.deadline = kDeadline});
   if (!opened) return std::unexpected(opened.error());
   Inserter inserter{.insert = {},
+                    .into = collection.name(),
                     .form = definition.form,
                     .most_lines = GaplessInserter::kMaxDocuments,
                     .chooses_ids = false};
@@ -291,15 +290,14 @@ Result<void> run_insert(Context& context) {
   options.make_index = wanted.create_index;
   if (!wanted.proxy.empty()) options.proxy = wanted.proxy;
   if (wanted.heal) {
-    options.heal = [&](std::int64_t largest) {
-      return heal(mint, arguments, source, collection->name(), largest);
-    };
+    options.heal = [&] { return heal(mint, arguments, source, collection->name()); };
   }
   const auto insert = [&](std::span<const Bytes> documents, std::int64_t number_from) {
     options.number_from = number_from;
     return mongodb::insert_with_id(*collection, source, documents, options);
   };
-  return import_lines(context, {.insert = insert, .form = source.declaration().form});
+  return import_lines(
+      context, {.insert = insert, .into = collection->name(), .form = source.declaration().form});
 }
 
 Result<void> run_sweep(Context& context) {

@@ -31,7 +31,8 @@ class SequenceSource final : public Source {
                      std::to_string(sequence_->definition().first) + " to " +
                          std::to_string(sequence_->definition().last) + ", kept in " +
                          std::string(store_->url()),
-                     sequence_->definition().form} {}
+                     sequence_->definition().form,
+                     sequence_->definition().largest_count} {}
 
   const Declaration& declaration() const noexcept override { return declaration_; }
 

@@ -389,8 +389,25 @@ Result<Definition> extend_sequence(Store& store, std::string_view name, std::int
     Definition updated = *found;
     updated.last = last;
     if (auto valid = validate(updated); !valid) return std::unexpected(valid.error());
-    // The definition first: a counter that ended above it would be taken for a damaged one.
+    // The definition first: a counter that ended above it would be taken for a damaged one. But not
+    // where the counters cannot follow: it never goes down again.
     if (updated != *found) {
+      if (updated.adopted) {
+        const Result<std::vector<CounterState>> there = read_counters(store, updated);
+        if (!there) {
+          // Another may have extended it further since.
+          const Result<Definition> now = store.catalog()->find(name);
+          if (now && *now != *found) continue;
+          return std::unexpected(there.error());
+        }
+        for (const CounterState& counter : *there)
+          if (last > counter.largest_end)
+            return refuse(Code::kInvalidArgument,
+                          "its counter " + counter.name + " was adopted from a document with a " +
+                              "double, which counts by one up to " +
+                              std::to_string(counter.largest_end) +
+                              "; end there or below, or make it a NumberLong");
+      }
       const Result<Definition> now = store.catalog()->replace(*found, updated);
       if (!now) return now;
       if (*now != updated) continue;

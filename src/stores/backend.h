@@ -30,6 +30,11 @@ namespace idmint::stores {
 [[nodiscard]] Result<std::unique_ptr<Store>> open_mongodb(std::string_view url,
                                                           const StoreOptions& options);
 
+// kInvalidArgument, saying what is wrong with the name of a field of a document itself, or of a
+// collection of MongoDB.
+[[nodiscard]] Result<void> check_field(std::string_view field);
+[[nodiscard]] Result<void> check_collection(std::string_view name);
+
 // Where in MongoDB numbers stand.
 struct NumberField {
   std::string database;

@@ -213,7 +213,12 @@ Result<void> validate_adopted(const Definition& definition) {
     return refuse(sequence + " is " + std::string(row_of(definition.strategy).name) +
                   ", and other programs take the values of an adopted document as they come: "
                   "adopt it as counter, cached or striped");
-  if (Result<void> ok = validate_record(adopted); !ok)
+  // The document of the last stripe, whose number is the longest.
+  AdoptedRecord longest = adopted;
+  if (const std::size_t at = longest.id.find(kStripeNumber);
+      at != std::string::npos && definition.stripes > 1000)
+    longest.id.replace(at, kStripeNumber.size(), std::to_string(definition.stripes - 1));
+  if (Result<void> ok = validate_record(longest); !ok)
     return refuse(sequence + ": " + ok.error().message);
   if (adopted.id.contains(kStripeNumber) != striped)
     return refuse(sequence + (striped ? " has stripes, each in a document of its own: write {k} in "

@@ -94,6 +94,13 @@ TEST(DefinitionTest, AnAdoptedDocumentIsOneText) {
             R"({"name":"a","strategy":"striped","first":0,"last":99,"stripes":10,)"
             R"("adopted":"shop.counters/a/b: NUMBER {k}:next=COUNT,max=MAX_VALUE,validator"})");
   EXPECT_EQ(definition_from_json(to_json(accounts)), accounts);
+  Definition wide = accounts;
+  wide.last = 19'999;
+  wide.adopted->id = std::string(197, 'i') + "{k}";
+  wide.stripes = 1000;
+  EXPECT_TRUE(validate(wide));
+  wide.stripes = 1001;
+  EXPECT_EQ(code_of(validate(wide)), Code::kInvalidArgument) << "the last one is too long";
   const AdoptedRecord last{
       .collection = "counters", .id = "userid", .field = "seq", .holds_last = true};
   EXPECT_EQ(to_text(last), "counters/userid:last=seq");

@@ -152,6 +152,21 @@ Result<void> check_new_counter(std::string_view name, const CounterBounds& bound
   return {};
 }
 
+// What would not come back from its text as it is has a character, or a length, that none may have.
+Result<void> check_adopted(std::string_view name, const CounterBounds& bounds,
+                           const AdoptedRecord& adopted) {
+  const std::string making = "cannot make counter " + shown(name);
+  const Result<AdoptedRecord> read = adopted_from_text(to_text(adopted));
+  if (!read) return refuse(making, read.error().message);
+  if (*read != adopted)
+    return refuse(making, "no document is adopted as " + shown(to_text(adopted)) +
+                              ": a collection has no /, a field only A-Z a-z 0-9 _ -");
+  if (adopted.holds_last && bounds.first == 0)
+    return refuse(making, "it would begin at 0, and " + adopted.field +
+                              " holds the value before the next: begin at 1 or above");
+  return {};
+}
+
 }  // namespace
 
 Result<void> check_new_counters(std::span<const NewCounter> counters, bool may_adopt) {
@@ -160,7 +175,11 @@ Result<void> check_new_counters(std::span<const NewCounter> counters, bool may_a
                   std::to_string(CounterStore::kMaxCounters) + " are allowed");
   for (const auto& [name, bounds, adopted] : counters) {
     if (Result<void> ok = check_new_counter(name, bounds); !ok) return ok;
-    if (!adopted || may_adopt) continue;
+    if (!adopted) continue;
+    if (may_adopt) {
+      if (Result<void> ok = check_adopted(name, bounds, *adopted); !ok) return ok;
+      continue;
+    }
     return std::unexpected(
         Error{Code::kUnimplemented, "cannot make counter " + shown(name) +
                                         ": this store adopts no documents of other programs; use "
@@ -206,30 +225,76 @@ Result<void> check_count(std::string_view counter, std::int64_t count) {
                                                            shown(counter) + ": ask for 1 or more"});
 }
 
+namespace {
+
+std::unexpected<Error> bad(std::string why) {
+  return std::unexpected(Error{Code::kInvalidArgument, std::move(why)});
+}
+
+// Without overlong forms and surrogates.
+bool is_utf8(std::string_view text) {
+  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  for (std::size_t i = 0; i < text.size();) {
+    const unsigned lead = at(i);
+    const std::size_t more = lead < 0x80 ? 0 : lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : 3;
+    if ((lead >= 0x80 && lead < 0xc2) || lead > 0xf4 || more >= text.size() - i) return false;
+    for (std::size_t j = 1; j <= more; ++j)
+      if ((at(i + j) & 0xc0) != 0x80) return false;
+    if ((lead == 0xe0 && at(i + 1) < 0xa0) || (lead == 0xed && at(i + 1) > 0x9f) ||
+        (lead == 0xf0 && at(i + 1) < 0x90) || (lead == 0xf4 && at(i + 1) > 0x8f))
+      return false;
+    i += more + 1;
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<void> check_field(std::string_view field) {
+  const std::string the = "the field " + shown(field) + " ";
+  if (field.empty()) return bad("the field has no name: give one, such as _id");
+  if (field.size() > 255) return bad(the + "has a name of more than 255 bytes");
+  if (field.find('\0') != std::string_view::npos) return bad(the + "has a NUL in its name");
+  if (field.contains('.'))
+    return bad(the +
+               "has a dot in its name, which means a field of a field: give one at the "
+               "top of the document");
+  if (field.starts_with('$'))
+    return bad(the + "begins with a dollar sign, which MongoDB keeps for its operators");
+  if (!is_utf8(field)) return bad(the + "is not UTF-8");
+  return {};
+}
+
+Result<void> check_collection(std::string_view name) {
+  const std::string the = "the collection " + shown(name) + " ";
+  if (name.empty())
+    return bad("the collection has no name: give DATABASE.COLLECTION, such as app.accounts");
+  if (name.find('\0') != std::string_view::npos) return bad(the + "has a NUL in its name");
+  if (name.contains('$')) return bad(the + "has a dollar sign in its name");
+  if (name.starts_with('.') || name.ends_with('.') || name.contains(".."))
+    return bad(the + "has an empty part in its name");
+  if (name.starts_with("system.")) return bad(the + "is one of MongoDB's own");
+  if (name.size() > 200) return bad(the + "has a name of more than 200 bytes");
+  if (!is_utf8(name)) return bad(the + "is not UTF-8");
+  return {};
+}
+
 Result<NumberField> number_field(std::string_view collection, std::string_view field) {
   const std::size_t dot = collection.find('.');
   const std::string_view database = collection.substr(0, dot);
   const std::string_view rest =
       dot == std::string_view::npos ? std::string_view() : collection.substr(dot + 1);
-  const auto has_any = [](std::string_view text, std::string_view of) {
-    return text.find_first_of(of) != std::string_view::npos;
-  };
   using namespace std::string_view_literals;
   if (database.empty() || rest.empty())
-    return std::unexpected(
-        Error{Code::kInvalidArgument, "not a collection: " + shown(collection) +
-                                          "; give DATABASE.COLLECTION, such as app.invoices"});
+    return bad("not a collection: " + shown(collection) +
+               "; give DATABASE.COLLECTION, such as app.invoices");
   if (database == "admin" || database == "config" || database == "local" ||
-      has_any(database, "/\\ \"$*<>:|?\0"sv) || database.size() > 63 || has_any(rest, "$\0"sv) ||
-      rest.starts_with("system.") || rest.starts_with('.') || rest.ends_with('.') ||
-      collection.size() > 255)
-    return std::unexpected(
-        Error{Code::kInvalidArgument, "MongoDB allows no documents in a collection of that name: " +
-                                          shown(collection) + "; give another"});
-  if (field.empty() || field.starts_with('$') || has_any(field, ".\0"sv))
-    return std::unexpected(
-        Error{Code::kInvalidArgument, "numbers cannot stand in a field called " + shown(field) +
-                                          "; give a name without dots that does not begin with $"});
+      database.find_first_of("/\\ \"$*<>:|?\0"sv) != std::string_view::npos ||
+      database.size() > 63 || !is_utf8(database))
+    return bad("MongoDB allows no documents in a database of that name: " + shown(database) +
+               "; give another");
+  if (Result<void> ok = check_collection(rest); !ok) return std::unexpected(std::move(ok.error()));
+  if (Result<void> ok = check_field(field); !ok) return std::unexpected(std::move(ok.error()));
   return NumberField{std::string(database), std::string(rest), std::string(field)};
 }
 

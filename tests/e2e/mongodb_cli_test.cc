@@ -157,7 +157,9 @@ TEST_F(InsertCli, ASequenceBehindTheDataIsToldAndHealed) {
   std::string documents;
   for (int i = 1; i <= 30; ++i)
     documents += (i > 1 ? "," : "") + std::string("{\"_id\":") + std::to_string(i) + "}";
-  command(R"({"insert":"orders","documents":[)" + documents + "]}");
+  // What is beyond the sequence's last is not its own.
+  command(R"({"insert":"orders","documents":[)" + documents +
+          R"(,{"_id":{"$numberLong":"9223372036854775807"}}]})");
   for (const std::string strategy : {"counter", "cached"}) {
     output(store_ + "idmint create " + strategy + " --strategy " + strategy);
     const std::string insert =
@@ -165,18 +167,28 @@ TEST_F(InsertCli, ASequenceBehindTheDataIsToldAndHealed) {
     const Ended behind = run(insert);
     EXPECT_EQ(behind.status, 5);
     EXPECT_EQ(behind.out, "-\n");
-    EXPECT_THAT(behind.err, HasSubstr("idmint raise " + strategy + " --past 3"));
+    EXPECT_THAT(behind.err, HasSubstr("idmint raise " + strategy + " --from-collection " +
+                                      database_ + ".orders:_id"));
     const Ended healed = run(insert + " --heal");
     EXPECT_EQ(healed.status, 0) << healed.err;
-    EXPECT_THAT(healed.err, HasSubstr(strategy + " was behind the data: it was raised past 3"));
+    EXPECT_THAT(healed.err, HasSubstr(strategy + " was behind the data: it was raised, and "));
     EXPECT_THAT(healed.out, testing::MatchesRegex("3[1-9]\n"));
   }
-  output(store_ + "idmint create striped --stripes 2 --start 1 --max 30");
+  output(store_ + "idmint create striped --strategy striped --stripes 2 --start 1 --max 200");
   const Ended striped =
-      run(store_ + "yes '{}' | head -n 10 | idmint insert orders --heal --from striped");
-  EXPECT_EQ(striped.status, 5) << striped.out;
-  EXPECT_THAT(striped.err,
-              HasSubstr("idmint raise striped --from-collection " + database_ + ".orders:_id"));
+      run(store_ + "yes '{}' | head -n 100 | idmint insert orders --heal --from striped");
+  EXPECT_EQ(striped.status, 0) << striped.err;
+  EXPECT_EQ(lines_of(striped.out).size(), 100U);
+  output(store_ + "idmint create permuted --strategy permuted --start 1 --max 30");
+  const Ended permuted = run(store_ + "echo '{}' | idmint insert orders --heal --from permuted");
+  EXPECT_EQ(permuted.status, 2) << permuted.err;
+  EXPECT_THAT(permuted.err, HasSubstr("it is permuted"));
+}
+
+TEST_F(InsertCli, ALargestCountIsNoLimitOfAnImport) {
+  output(store_ + "idmint create few --largest-count 3");
+  EXPECT_EQ(output(store_ + "yes '{}' | head -n 8 | idmint insert docs --from few"),
+            "1\n2\n3\n4\n5\n6\n7\n8\n");
 }
 
 TEST_F(InsertCli, GaplessNumbersAreTakenWithTheDocuments) {
@@ -249,6 +261,32 @@ TEST_F(Cli, AGaplessSequenceHasNoNext) {
   const Ended local = run("idmint create invoices --strategy gapless --store sqlite:a.db");
   EXPECT_EQ(local.status, 12);
   EXPECT_THAT(local.err, HasSubstr("--store mongodb://..."));
+}
+
+TEST_F(Cli, RaisesPastWhatOnlyThePrimaryHas) {
+  servers::MongoSet& set = servers::mongo_set();
+  const std::string url = set.url("ahead");
+  output("idmint create local");
+  servers::mongo_command(
+      url, "ahead",
+      R"({"insert":"orders","documents":[{"n":7}],"writeConcern":{"w":3,"wtimeout":60000}})");
+  const std::size_t primary = set.primary();
+  const auto on_secondaries = [&](const std::string& command) {
+    for (std::size_t i = 0; i < 3; ++i) {
+      if (i == primary) continue;
+      EXPECT_THAT(servers::mongo_command(set.direct(i), "admin", command),
+                  HasSubstr(R"("ok" : 1.0)"));
+    }
+  };
+  on_secondaries(R"({"configureFailPoint":"stopReplProducer","mode":"alwaysOn"})");
+  on_secondaries(R"({"waitForFailPoint":"stopReplProducer","timesEntered":1,"maxTimeMS":60000})");
+  servers::mongo_command(url, "ahead",
+                         R"({"insert":"orders","documents":[{"n":9}],"writeConcern":{"w":1}})");
+  const Ended raised =
+      run("idmint raise local --from-collection ahead.orders:n --from '" + url + "'");
+  on_secondaries(R"({"configureFailPoint":"stopReplProducer","mode":"off"})");
+  EXPECT_EQ(raised.status, 0) << raised.err;
+  EXPECT_EQ(output("idmint next local"), "10\n");
 }
 
 TEST_F(Cli, RaisesPastWhatACollectionHolds) {

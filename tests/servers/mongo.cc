@@ -163,6 +163,11 @@ void MongoServer::kill() {
   pid_ = 0;
 }
 
+void MongoServer::restart(std::vector<std::string> arguments) {
+  arguments_ = std::move(arguments);
+  restart();
+}
+
 void MongoServer::restart() {
   if (!start()) fail("mongod does not start again");
 }

@@ -34,6 +34,7 @@ class MongoServer {
   void signal(int number) const;  // SIGSTOP: and waits until it stands still
   void kill();                    // -9, and waits until it is gone
   void restart();                 // REQUIRES: !running(); on the same port, with the same files
+  void restart(std::vector<std::string> arguments);  // instead of those it had
 
  private:
   bool start();

@@ -214,7 +214,8 @@ Reading read_adopted(const Adopted& adopted, const View& document) {
     return reading;
   }
   std::int64_t& last = reading.state.bounds.last;
-  last = std::min({last, reading.max, now.is_double ? kLargestInDouble : kLargestValue});
+  reading.state.largest_end = now.is_double ? kLargestInDouble : kLargestValue;
+  last = std::min({last, reading.max, reading.state.largest_end});
   // Programs that do not look at the last value first leave the field beyond it.
   reading.state.next = now.value > last ? last + 1 : now.value + ahead(adopted);
   reading.state.closed = document.boolean(kClosed).value_or(false);
@@ -247,8 +248,12 @@ Bson extend_to(const Adopted& adopted, std::int64_t last) {
   const std::string& max = adopted.record.max;
   // Nothing in the document, then: the value becomes what it is.
   if (max.empty()) return raise_to(adopted, 0);
-  return Bson(R"({"0":{"$set":{")" + max + R"(":{"$max":[)" + field_of(max) + "," + number(last) +
-              "]}}}}");
+  Bson set;
+  set.add(max.c_str(), knowing_types(adopted, R"({"$cond":[{"$and":["$$is_double",{"$gt":[)" +
+                                                  number(last) + "," + number(kLargestInDouble) +
+                                                  "]}]}," + field_of(max) + R"(,{"$max":[)" +
+                                                  field_of(max) + "," + number(last) + "]}]}"));
+  return std::move(Bson().add("0", Bson().add("$set", set)));
 }
 
 Bson close_document() { return Bson(R"({"0":{"$set":{")" + std::string(kClosed) + R"(":true}}})"); }

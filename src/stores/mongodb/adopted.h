@@ -55,6 +55,7 @@ struct Reading {
 // Updates, each an array of stages, of a document that is whole.
 [[nodiscard]] Bson take_up_to(const Adopted& adopted, std::int64_t count);
 [[nodiscard]] Bson raise_to(const Adopted& adopted, std::int64_t floor);
+// MAX of a double stays where it cannot count to it.
 [[nodiscard]] Bson extend_to(const Adopted& adopted, std::int64_t last);
 [[nodiscard]] Bson close_document();
 

@@ -24,6 +24,7 @@ using servers::mongo_set;
 using std::chrono::seconds;
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 Code code_of(const auto& result) { return result ? Code{0} : result.error().code; }
 std::string why(const auto& result) { return result ? "" : result.error().message; }
@@ -196,12 +197,35 @@ TEST_F(Adopted, ADoubleEndsWhereItStopsCounting) {
   EXPECT_EQ(code_of(take(1)), Code::kOutOfRange);
   EXPECT_TRUE(is("double"));
   EXPECT_EQ(code_of(counters().extend("c", kTwoTo53)), Code::kInvalidArgument);
+  EXPECT_THAT(documents("idmint.counters"), HasSubstr(R"("last" : 9007199254740990,)"))
+      << "nothing was changed";
   // A long that another program's $inc made a double.
   remove();
   ASSERT_TRUE(adopt(kCounter, {0, kLargestValue}, "d"));
   put(R"({"COUNT":{"$numberDouble":"9007199254740985"}})");
   EXPECT_EQ(counters().advance("d", kLargestValue, Take::kTail), (Range{9007199254740985, 1, 6}));
   EXPECT_THAT(documents(), HasSubstr("9007199254740991"));
+}
+
+TEST_F(Adopted, ADoubleIsNotExtendedToWhereItCannotCount) {
+  put(R"({"COUNT":41.0,"MAX_VALUE":99})");
+  ASSERT_TRUE(is("double"));
+  ASSERT_TRUE(create_sequence(*store_, {.name = "c", .first = 0, .last = 99, .adopted = kBounded}));
+  const std::string document = documents();
+  const std::string record = documents("idmint.counters");
+  const auto refused = extend_sequence(*store_, "c", kTwoTo53);
+  EXPECT_EQ(code_of(refused), Code::kInvalidArgument);
+  EXPECT_THAT(why(refused), HasSubstr("make it a NumberLong"));
+  EXPECT_EQ(code_of(counters().extend("c", kTwoTo53)), Code::kInvalidArgument);
+  EXPECT_EQ(documents(), document);
+  EXPECT_EQ(documents("idmint.counters"), record);
+  const auto there = store_->catalog()->find("c");
+  ASSERT_TRUE(there) << why(there);
+  EXPECT_EQ(there->last, 99);
+  EXPECT_TRUE(raise_sequence(*store_, "c", 50));
+  const auto extended = extend_sequence(*store_, "c", kTwoTo53 - 2);
+  EXPECT_TRUE(extended) << why(extended);
+  EXPECT_EQ(counters().peek("c")->bounds, (CounterBounds{0, kTwoTo53 - 2}));
 }
 
 TEST_F(Adopted, TheLargestValueOfAnInt64IsReached) {
@@ -288,6 +312,9 @@ TEST_F(Adopted, ADocumentThatIsDeletedUnderWayIsNotMadeAgain) {
   EXPECT_EQ(code_of(lost), Code::kDataLoss);
   EXPECT_THAT(why(lost), HasSubstr("is gone"));
   EXPECT_EQ(code_of(take(1)), Code::kDataLoss);
+  EXPECT_EQ(code_of(counters().raise("c", 10)), Code::kDataLoss);
+  EXPECT_EQ(code_of(counters().extend("c", 10)), Code::kDataLoss);
+  EXPECT_EQ(code_of(counters().close("c")), Code::kNotFound);
   EXPECT_EQ(code_of(adopt(kCounter, {0, kLargestValue})), Code::kDataLoss);
   EXPECT_EQ(code_of(create_sequence(*store_, definition)), Code::kDataLoss);
   EXPECT_EQ(code_of(open_sequence(*store_, "c")), Code::kDataLoss);
@@ -297,6 +324,44 @@ TEST_F(Adopted, ADocumentThatIsDeletedUnderWayIsNotMadeAgain) {
   EXPECT_EQ(code_of(raise_sequence(*store_, "c", 10)), Code::kDataLoss);
   EXPECT_THAT(documents(), HasSubstr("[  ]"));
   EXPECT_TRUE(retire_sequence(*store_, "c"));
+  EXPECT_THAT(documents(), HasSubstr("[  ]"));
+}
+
+// What a majority has may be behind what it acknowledged, on a new primary.
+TEST_F(Adopted, WhetherThereIsARecordIsAskedOfTheLatest) {
+  ASSERT_TRUE(adopt(kCounter, {0, 99}));
+  ASSERT_THAT(ask(R"({"profile":2,"slowms":0})"), HasSubstr(R"("ok" : 1.0)"));
+  ASSERT_TRUE(adopt(kCounter, {0, 99}));
+  ASSERT_THAT(ask(R"({"profile":0})"), HasSubstr(R"("ok" : 1.0)"));
+  EXPECT_THAT(ask(R"({"count":"system.profile","query":{"op":"query","command.find":)"
+                  R"("idmint.counters","command.filter._id.$in":"c",)"
+                  R"("command.readConcern.level":"linearizable"}})"),
+              HasSubstr(R"("n" : 1)"));
+}
+
+// A program may give what no definition may have.
+TEST_F(Adopted, ARecordIsLookedAtWhoeverGivesIt) {
+  using namespace std::string_literals;
+  for (const AdoptedRecord& bad :
+       {AdoptedRecord{.collection = "counters", .id = "one", .field = "a\":1,\"b"},
+        AdoptedRecord{.collection = "counters", .id = "one", .field = "a.b"},
+        AdoptedRecord{.collection = "counters", .id = "one", .field = "$a"},
+        AdoptedRecord{.collection = "counters", .id = "one", .field = "_id"},
+        AdoptedRecord{.collection = "counters", .id = "one", .field = "a,max=b"},
+        AdoptedRecord{.collection = "counters", .id = "one", .field = "a", .max = "a\"b"},
+        AdoptedRecord{.collection = "counters", .id = "one\0"s, .field = "a"},
+        AdoptedRecord{.collection = "counters", .id = std::string(201, 'i'), .field = "a"},
+        AdoptedRecord{.collection = "counters/c", .id = "one", .field = "a"},
+        AdoptedRecord{.collection = "idmint.counters", .id = "one", .field = "a"},
+        AdoptedRecord{.collection = "counters", .id = "one", .field = "a", .validator = true},
+        AdoptedRecord{}})
+    EXPECT_EQ(code_of(adopt(bad, {0, 99})), Code::kInvalidArgument) << to_text(bad);
+  AdoptedRecord last = kCounter;
+  last.holds_last = true;
+  const auto below = adopt(last, {0, 99});
+  EXPECT_EQ(code_of(below), Code::kInvalidArgument);
+  EXPECT_THAT(why(below), HasSubstr("begin at 1 or above"));
+  EXPECT_THAT(documents("idmint.counters"), HasSubstr("[  ]"));
   EXPECT_THAT(documents(), HasSubstr("[  ]"));
 }
 
@@ -405,6 +470,13 @@ TEST_F(Adopted, AValidatorGuardsTheEndAgainstEverybody) {
   guarded.validator = true;
   ASSERT_TRUE(adopt(guarded, {0, 99}));
   ASSERT_TRUE(adopt(guarded, {0, 99})) << "again is fine";
+  // Each of a call has its own.
+  AdoptedRecord also = guarded;
+  also.collection = "also";
+  const std::array two{NewCounter{"p", {0, 99}, AdoptedRecord{"also", "first", "COUNT"}},
+                       NewCounter{"q", {0, 99}, also}};
+  ASSERT_TRUE(counters().create(two));
+  EXPECT_THAT(ask(R"({"listCollections":1,"filter":{"name":"also"}})"), HasSubstr("validator"));
   EXPECT_EQ(take(95), (Range{0, 1, 95}));
   const auto increment = [&](int by) {
     return ask(R"({"findAndModify":"counters","query":{"_id":"one"},"update":{"$inc":{"COUNT":)" +
@@ -426,6 +498,28 @@ TEST_F(Adopted, AValidatorGuardsTheEndAgainstEverybody) {
               HasSubstr(R"("validator" : { "COUNT" : { "$gte" : 0 } })"));
 }
 
+TEST_F(Adopted, AValidatorThatMayBeThereIsNotSaidNotToBe) {
+  ASSERT_TRUE(adopt(kBounded, {0, 99}));
+  AdoptedRecord guarded = kBounded;
+  guarded.validator = true;
+  const auto fails = [&](int code) {
+    const std::string primary =
+        mongo_set().member(mongo_set().primary()).url("?directConnection=true");
+    return mongo_command(primary, "admin",
+                         R"({"configureFailPoint":"failCommand","mode":{"times":1},"data":)"
+                         R"({"failCommands":["collMod"],"writeConcernError":{"errmsg":"late",)"
+                         R"("code":)" +
+                             std::to_string(code) + "}}}");
+  };
+  ASSERT_THAT(fails(64), HasSubstr(R"("ok" : 1.0)"));
+  const auto late = adopt(guarded, {0, 99});
+  EXPECT_EQ(code_of(late), Code::kDeadlineExceeded) << why(late);
+  EXPECT_THAT(why(late), HasSubstr("may have been done or not"));
+  ASSERT_THAT(ask(R"({"collMod":"counters","validator":{}})"), HasSubstr(R"("ok" : 1.0)"));
+  ASSERT_THAT(fails(91), HasSubstr(R"("ok" : 1.0)"));
+  EXPECT_TRUE(adopt(guarded, {0, 99})) << "one that does the same twice is sent again";
+}
+
 TEST_F(Adopted, ANameIsOfOneCounter) {
   ASSERT_TRUE(adopt(kCounter, {0, 99}));
   AdoptedRecord other = kCounter;
@@ -440,6 +534,31 @@ TEST_F(Adopted, ANameIsOfOneCounter) {
   ASSERT_TRUE(adopt(kCounter, {0, 99}, "alias"));
   EXPECT_EQ(take(1), (Range{0, 1, 1}));
   EXPECT_EQ(counters().advance("alias", 1, Take::kAll), (Range{1, 1, 1}));
+}
+
+TEST_F(Adopted, NobodyReadsAsTheNextValueWhatIsTheLastOfAnother) {
+  ASSERT_TRUE(adopt(kCounter, {1, 99}));
+  AdoptedRecord last = kCounter;
+  last.holds_last = true;
+  const auto refused = adopt(last, {1, 99}, "d");
+  EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
+  EXPECT_THAT(why(refused), AllOf(HasSubstr("with last=COUNT"), HasSubstr("counter \"c\""),
+                                  HasSubstr("with next=COUNT")));
+  EXPECT_EQ(code_of(counters().peek("d")), Code::kNotFound);
+  // At once.
+  AdoptedRecord next = last;
+  last.id = next.id = "two";
+  next.holds_last = false;
+  const std::array both{NewCounter{"e", {1, 99}, last}, NewCounter{"f", {1, 99}, next}};
+  EXPECT_EQ(code_of(counters().create(both)), Code::kFailedPrecondition);
+  EXPECT_THAT(documents(), Not(HasSubstr("two")));
+  // Others of the collection, and of the document.
+  ASSERT_TRUE(adopt(last, {1, 99}, "e"));
+  last.id = kCounter.id;
+  last.field = "other";
+  put(R"({"$set":{"other":7}})");
+  ASSERT_TRUE(adopt(last, {1, 99}, "g"));
+  EXPECT_EQ(counters().advance("g", 1, Take::kAll), (Range{8, 1, 1}));
 }
 
 TEST_F(Adopted, AllWhoTakeAtOnceTakeDifferentValues) {

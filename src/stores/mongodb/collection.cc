@@ -21,35 +21,6 @@ std::string make_index_command(const std::string& collection, const std::string&
 
 }  // namespace
 
-Result<void> check_field(std::string_view field) {
-  const std::string the = "the field for ids, " + shown(field) + ", ";
-  if (field.empty()) return refuse("the field for ids has no name: give one, such as _id");
-  if (field.size() > 255) return refuse(the + "has a name of more than 255 bytes");
-  if (field.find('\0') != std::string_view::npos) return refuse(the + "has a NUL in its name");
-  if (field.contains('.'))
-    return refuse(the +
-                  "has a dot in its name, which means a field of a field: give one at the "
-                  "top of the document");
-  if (field.starts_with('$'))
-    return refuse(the + "begins with a dollar sign, which MongoDB keeps for its operators");
-  if (!Bson::is_utf8(field)) return refuse(the + "is not UTF-8");
-  return {};
-}
-
-Result<void> check_collection(std::string_view name) {
-  const std::string the = "the collection " + shown(name) + " ";
-  if (name.empty())
-    return refuse("the collection has no name: give DATABASE.COLLECTION, such as app.accounts");
-  if (name.find('\0') != std::string_view::npos) return refuse(the + "has a NUL in its name");
-  if (name.contains('$')) return refuse(the + "has a dollar sign in its name");
-  if (name.starts_with('.') || name.ends_with('.') || name.contains(".."))
-    return refuse(the + "has an empty part in its name");
-  if (name.starts_with("system.")) return refuse(the + "is one of MongoDB's own");
-  if (name.size() > 200) return refuse(the + "has a name of more than 200 bytes");
-  if (!Bson::is_utf8(name)) return refuse(the + "is not UTF-8");
-  return {};
-}
-
 // The parser takes an array for a document, and reads no further than one of several: in an array
 // of our own there is one, or it is not what we want.
 Result<std::vector<std::byte>> from_json(std::string_view json) {
@@ -101,11 +72,13 @@ Result<Bson> Target::read(Bson command, std::string_view doing, const std::strin
   return run(std::move(command), Kind::kReadMany, doing, Terms{.database = database});
 }
 
-// listIndexes takes no read concern but local.
+// listIndexes takes no read concern but local. Indexes that are being built are told apart only
+// where it is asked for.
 Result<Bson> Target::indexes(const std::string& collection) {
   Bson command;
   command.add("listIndexes", std::string_view(collection))
-      .add("cursor", Bson().add("batchSize", 1000));
+      .add("cursor", Bson().add("batchSize", 1000))
+      .add("includeBuildUUIDs", true);
   Result<Bson> reply = run(std::move(command), Kind::kPlain, "read the indexes of", {});
   if (!reply && reply.error().code == Code::kNotFound) return Bson();
   return reply;
@@ -193,26 +166,6 @@ Result<void> Target::need_proxy(const std::string& proxy) {
   return {};
 }
 
-Result<std::optional<std::int64_t>> Target::largest(const std::string& field) {
-  Bson integer;
-  integer.add_array("$type", Bson().add("0", "int").add("1", "long"));
-  Bson command;
-  command.add("find", std::string_view(collection_))
-      .add("filter", Bson().add(field.c_str(), integer))
-      .add("projection", Bson().add(field.c_str(), 1))
-      .add("sort", Bson().add(field.c_str(), -1))
-      .add("limit", 1)
-      .add("singleBatch", true);
-  const Result<Bson> reply = read(std::move(command), "find the largest id of");
-  if (!reply) return std::unexpected(reply.error());
-  std::optional<std::int64_t> largest;
-  reply->view().document("cursor", [&](const View& cursor) {
-    cursor.each("firstBatch",
-                [&](const View& document) { largest = document.integer(field.c_str()); });
-  });
-  return largest;
-}
-
 }  // namespace idmint::stores::mongodb
 
 namespace idmint::mongodb {
@@ -228,7 +181,8 @@ Result<Collection> Collection::open(std::string_view url, std::string_view name,
     return std::unexpected(Error{
         Code::kInvalidArgument, stores::shown(name) + " is not the name of a collection: give "
                                                       "DATABASE.COLLECTION, such as app.accounts"});
-  if (Result<void> ok = at::check_collection(collection); !ok) return std::unexpected(ok.error());
+  if (Result<void> ok = stores::check_collection(collection); !ok)
+    return std::unexpected(ok.error());
   Result<at::Connected> connected = at::connect(url, options.deadline, {.database = database});
   if (!connected) return std::unexpected(std::move(connected.error()));
   std::string in = connected->database;

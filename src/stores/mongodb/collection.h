@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
-#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -51,9 +50,6 @@ class Target {
   // The reply to listIndexes; empty: there is no such collection.
   Result<Bson> indexes(const std::string& collection);
 
-  // The largest integer in the field; nothing: there is none.
-  Result<std::optional<std::int64_t>> largest(const std::string& field);
-
  private:
   Result<Bson> run(Bson command, Kind kind, std::string_view doing, Terms terms);
 
@@ -65,10 +61,6 @@ class Target {
   std::mutex mutex_;
   std::set<std::string> guarded_;  // fields that were found guarded, and proxies; under mutex_
 };
-
-// kInvalidArgument, saying what is wrong with the name of a field for ids, or of a collection.
-[[nodiscard]] Result<void> check_field(std::string_view field);
-[[nodiscard]] Result<void> check_collection(std::string_view name);
 
 // As document_from_json().
 [[nodiscard]] Result<std::vector<std::byte>> from_json(std::string_view json);

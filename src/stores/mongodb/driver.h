@@ -49,7 +49,6 @@ namespace idmint::stores::mongodb {
   F(bson_iter_utf8)                    \
   F(bson_new)                          \
   F(bson_utf8_validate)                \
-  F(bson_validate)                     \
   F(bson_validate_with_error)          \
   F(mongoc_client_command_with_opts)   \
   F(mongoc_client_pool_destroy)        \

@@ -84,20 +84,10 @@ Result<Bson> MongodbValues::find(const Bson& condition, std::int32_t limit, Stea
       .add("limit", limit)
       .add("batchSize", limit)
       .add("singleBatch", true);
-  // A read may be asked for again.
-  const auto job = [command = std::make_shared<const Bson>(std::move(command)),
-                    database = where_.database](Exchange& exchange) -> Result<Bson> {
-    for (int attempt = 0;; ++attempt) {
-      Bson reply;
-      Meaning meaning{};
-      const auto error = exchange.send({*command, Kind::kReadMany, database}, &reply, &meaning);
-      if (!error) return reply;
-      if (meaning.passing && exchange.wait(milliseconds{1 << std::min(attempt, 6)})) continue;
-      return std::unexpected(
-          Error{meaning.applied ? Code::kUnavailable : meaning.code, error->message});
-    }
-  };
-  return servers_->run(job, until, "read " + where_.collection + " of " + where_.database + " in");
+  // As the primary has it: what no majority has yet is in use too.
+  return servers_->run(std::move(command), Kind::kPlain, until,
+                       "read " + where_.collection + " of " + where_.database + " in",
+                       {.database = where_.database});
 }
 
 Result<std::optional<std::int64_t>> MongodbValues::largest_number(std::int64_t from,

@@ -28,6 +28,7 @@
 #include "idmint/form.h"
 #include "stores/backend.h"
 #include "stores/mongodb/bson.h"
+#include "stores/mongodb/document.h"
 #include "stores/mongodb/servers.h"
 
 namespace idmint::stores {
@@ -35,9 +36,9 @@ namespace mongodb {
 namespace {
 
 constexpr const char* kCounters = "idmint.counters";
-constexpr std::size_t kLargestDocument = std::size_t{16} << 20;
 constexpr std::size_t kLargestCommand = std::size_t{12} << 20;  // or one document
-constexpr std::chrono::seconds kHeld{1};
+constexpr milliseconds kHeld{100};             // before it is looked at who holds the counter
+constexpr std::chrono::seconds kAbandoned{1};  // a transaction that stood still for so long
 
 const bson_t view_of(std::span<const std::byte> bytes) {
   bson_t document{};
@@ -109,18 +110,18 @@ class Transaction {
 };
 
 Result<Bson> Transaction::run() {
-  std::optional<SteadyTime> held;
+  std::optional<SteadyTime> look;  // at who holds the counter
   for (int attempts = 0;; ++attempts) {
     number_ = exchange_.next_number();
     begun_ = false;
     Outcome outcome = attempt();
     if (outcome.what != What::kAgain) return answer_of(outcome);
-    if (!outcome.held) held.reset();
+    if (!outcome.held) look.reset();
     const SteadyTime now = std::chrono::steady_clock::now();
-    if (outcome.held && !held) held = now;
-    if (held && now - *held >= kHeld) {
+    if (outcome.held && !look) look = now + kHeld;
+    if (look && now >= *look) {
       end_abandoned();
-      held = now;
+      look = now + kAbandoned;
     }
     if (exchange_.wait(pause(attempts))) continue;
     abort();
@@ -154,12 +155,19 @@ std::optional<Outcome> Transaction::step(Bson command, std::string_view database
       exchange_.send({command, Kind::kPlain, database, number_}, reply, &meaning);
   if (!error) return std::nullopt;
   constexpr std::int64_t kWriteConflict = 112;
-  if (meaning.passing || reply->view().lists("errorLabels", "TransientTransactionError"))
-    return Outcome{.what = What::kAgain,
-                   .error = *std::move(error),
-                   .held = reply->view().number("code") == kWriteConflict};
-  // Nothing is applied before the commit: the server does not want it.
-  if (meaning.applied) error->code = Code::kFailedPrecondition;
+  constexpr std::int64_t kInterrupted = 11601;  // by another's end_abandoned(), say
+  const std::int64_t code = reply->view().number("code");
+  if (meaning.passing || code == kInterrupted ||
+      reply->view().lists("errorLabels", "TransientTransactionError"))
+    return Outcome{
+        .what = What::kAgain, .error = *std::move(error), .held = code == kWriteConflict};
+  // Nothing is applied before the commit. What took too long may be asked for again; anything else
+  // the server does not want.
+  if (meaning.applied) {
+    const bool slow = meaning.code == Code::kDeadlineExceeded;
+    error->code = slow ? Code::kUnavailable : Code::kFailedPrecondition;
+    error->message += slow ? "; nothing was inserted; ask again" : "; nothing was inserted";
+  }
   return Outcome{.what = What::kFailed, .error = *std::move(error)};
 }
 
@@ -334,7 +342,7 @@ void Transaction::end_abandoned() {
   Bson match;
   match.add("appName", std::string_view(plan_.application))
       .add("transaction.timeInactiveMicros",
-           Bson().add("$gte", std::int64_t{std::chrono::microseconds(kHeld).count()}));
+           Bson().add("$gte", std::int64_t{std::chrono::microseconds(kAbandoned).count()}));
   Bson pipeline;
   pipeline
       .add("0", Bson().add("$currentOp", Bson().add("allUsers", false).add("idleSessions", true)))
@@ -375,24 +383,8 @@ class MongodbGapless final : public GaplessTransactions {
 };
 
 Result<void> MongodbGapless::check(std::span<const std::byte> document) const {
-  const auto refuse = [](std::string why) {
-    return std::unexpected(Error{Code::kInvalidArgument, std::move(why)});
-  };
-  bson_t view{};
-  constexpr std::size_t kSmallestDocument = 5;
-  if (document.size() < kSmallestDocument ||
-      !bson_init_static(&view, reinterpret_cast<const std::uint8_t*>(document.data()),
-                        document.size()) ||
-      !bson_validate(&view, BSON_VALIDATE_NONE, nullptr))
-    return refuse("it is not BSON; give one whole document");
-  if (View(&view).has(plan_->target.field.c_str()))
-    return refuse("it has a field " + shown(plan_->target.field) +
-                  " already, which the number is to go into; leave it out");
-  // The field's type, its name and the NUL after it, the length and NUL of a text.
-  const std::size_t with = document.size() + plan_->target.field.size() + 7 + kMaxFormChars;
-  if (with > kLargestDocument)
-    return refuse("with its number it would have " + std::to_string(with) +
-                  " bytes, and MongoDB takes 16 MB; make it smaller");
+  if (const auto fault = fault_of(document, plan_->target.field))
+    return std::unexpected(Error{Code::kInvalidArgument, "it " + *fault});
   return {};
 }
 

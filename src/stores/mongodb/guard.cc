@@ -33,6 +33,27 @@ Pattern pattern_of(const View& key) {
   return pattern;
 }
 
+struct Index {
+  const View& spec;
+  const Pattern& key;
+  bool built;  // until then it takes what repeats, and vanishes at the end
+};
+
+void each_index(const Bson& reply, const std::function<void(const Index&)>& use) {
+  const auto read = [&](const View& spec, bool built) {
+    spec.document("key", [&](const View& key) {
+      const Pattern pattern = pattern_of(key);
+      use({spec, pattern, built});
+    });
+  };
+  reply.view().document("cursor", [&](const View& cursor) {
+    cursor.each("firstBatch", [&](const View& index) {
+      if (!index.has("spec")) return read(index, true);
+      index.document("spec", [&](const View& spec) { read(spec, false); });
+    });
+  });
+}
+
 // What keeps a unique index from guarding every document.
 struct Gap {
   const char* option;
@@ -45,20 +66,26 @@ constexpr std::array kGaps = {
 };
 
 // Nothing: it guards. A sparse one does, as each document that idmint inserts has the field.
-std::optional<std::string> gap_of(const View& index) {
-  const std::string name = "its index " + shown(index.bytes("name").value_or("")) + " ";
-  if (!index.boolean("unique").value_or(false)) return name + "is not unique";
+std::optional<std::string> gap_of(const Index& index) {
+  const std::string name = "its index " + shown(index.spec.bytes("name").value_or("")) + " ";
+  if (!index.key.ordered) return "its index cannot be unique";
+  if (!index.spec.boolean("unique").value_or(false)) return name + "is not unique";
   for (const auto& [option, why] : kGaps)
-    if (index.has(option)) return name + why;
+    if (index.spec.has(option)) return name + why;
+  if (!index.built) return name + "is still being built";
   return std::nullopt;
 }
 
-void each_index(const Bson& reply, const std::function<void(const View&, const Pattern&)>& use) {
-  reply.view().document("cursor", [&](const View& cursor) {
-    cursor.each("firstBatch", [&](const View& index) {
-      index.document("key", [&](const View& key) { use(index, pattern_of(key)); });
-    });
+// Whether it has the one that MongoDB makes, whose name is kept for it, or is clustered by _id. Of
+// a time series neither is so, and an index on _id that somebody made there is not unique.
+bool has_id_index(const Bson& indexes) {
+  bool found = false;
+  each_index(indexes, [&](const Index& index) {
+    found = found ||
+            (index.built && index.key.text == "{_id: 1}" &&
+             (index.spec.bytes("name") == "_id_" || index.spec.boolean("unique").value_or(false)));
   });
+  return found;
 }
 
 }  // namespace
@@ -83,14 +110,16 @@ Judgement judge(std::string_view field, const Bson& indexes, const Bson* shardin
     return {Guard::kProxy, "it is sharded by " + shard_key->text +
                                ", and each shard sees only its own part: a unique index over all "
                                "shards must begin with the whole shard key"};
-  if (is_id) return {Guard::kUnique};
+  if (is_id && (!is_there(indexes) || has_id_index(indexes))) return {Guard::kUnique};
+  if (is_id)
+    return {Guard::kProxy,
+            "it has no index of MongoDB's own on _id, as a time-series collection has none"};
 
   std::string why = is_there(indexes) ? "no index is on it" : "there is no such collection yet";
   bool guarded = false;
-  each_index(indexes, [&](const View& index, const Pattern& key) {
-    if (guarded || key.fields != 1 || key.first != field) return;
-    const std::optional<std::string> gap =
-        key.ordered ? gap_of(index) : "its index cannot be unique";
+  each_index(indexes, [&](const Index& index) {
+    if (guarded || index.key.fields != 1 || index.key.first != field) return;
+    const std::optional<std::string> gap = gap_of(index);
     guarded = !gap;
     if (gap) why = *gap;
   });
@@ -101,10 +130,12 @@ Judgement judge(std::string_view field, const Bson& indexes, const Bson* shardin
 bool is_there(const Bson& indexes) { return indexes.view().has("cursor"); }
 
 bool can_look_up(const char* field, const Bson& indexes) {
-  bool found = std::string_view(field) == "_id";
-  each_index(indexes, [&](const View& index, const Pattern& key) {
-    found = found || (key.first == field && !index.has("partialFilterExpression") &&
-                      !index.has("collation") && !index.boolean("sparse").value_or(false));
+  bool found = false;
+  each_index(indexes, [&](const Index& index) {
+    const View& spec = index.spec;
+    found =
+        found || (index.built && index.key.first == field && !spec.has("partialFilterExpression") &&
+                  !spec.has("collation") && !spec.boolean("sparse").value_or(false));
   });
   return found;
 }

@@ -12,7 +12,7 @@ namespace idmint::stores::mongodb {
 enum class Guard : std::uint8_t {
   kUnique,   // it has a unique index on exactly the field, over all documents
   kMissing,  // it can have one
-  kProxy,    // it is sharded by something else, and can have none
+  kProxy,    // it can have none: it is sharded by something else, or a time series
 };
 
 struct Judgement {

@@ -80,11 +80,32 @@ TEST_F(GuardTest, OnlyAUniqueIndexOnExactlyTheFieldOverAllDocumentsGuards) {
   }
 }
 
-TEST_F(GuardTest, TheIndexOfIdIsAlwaysThere) {
+// As listIndexes answers where it is asked for builds.
+TEST_F(GuardTest, AnIndexThatIsBeingBuiltGuardsNothingYet) {
+  const std::string unfinished =
+      R"({"spec":{"v":2,"key":{"account":1},"name":"account_1","unique":true},"buildUUID":)"
+      R"({"$binary":{"base64":"AAAAAAAAAAAAAAAAAAAAAA==","subType":"04"}}})";
+  const Judgement judgement = of_index(unfinished);
+  EXPECT_EQ(judgement.guard, Guard::kMissing);
+  EXPECT_THAT(judgement.why, HasSubstr("\"account_1\" is still being built"));
+  EXPECT_FALSE(can_look_up("account", indexes(unfinished)));
+}
+
+TEST_F(GuardTest, TheIndexOfIdIsThereButForATimeSeries) {
   EXPECT_EQ(judge("_id", Bson(), nullptr).guard, Guard::kUnique);
   const Bson list = indexes();
   EXPECT_EQ(judge("_id", list, nullptr).guard, Guard::kUnique);
   EXPECT_EQ(judge("account", Bson(), nullptr).guard, Guard::kMissing) << "no collection yet";
+  const auto of_id = [](const std::string& only) {
+    return judge("_id", Bson(R"({"cursor":{"firstBatch":[)" + only + R"(]},"ok":1.0})"), nullptr);
+  };
+  EXPECT_EQ(of_id(R"({"v":2,"key":{"_id":1},"name":"x","unique":true,"clustered":true})").guard,
+            Guard::kUnique);
+  EXPECT_EQ(of_id("").guard, Guard::kProxy) << "a time series";
+  EXPECT_EQ(of_id(R"({"v":2,"key":{"_id":1},"name":"x"})").guard, Guard::kProxy)
+      << "somebody's, of a time series";
+  EXPECT_EQ(of_id(R"({"v":2,"key":{"_id":"hashed"},"name":"x"})").guard, Guard::kProxy);
+  EXPECT_THAT(of_id("").why, HasSubstr("time-series"));
 }
 
 TEST_F(GuardTest, ACollectionShardedByAnythingElseNeedsAProxy) {

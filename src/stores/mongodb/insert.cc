@@ -15,6 +15,7 @@
 #include "idmint/form.h"
 #include "stores/backend.h"
 #include "stores/mongodb/collection.h"
+#include "stores/mongodb/document.h"
 
 namespace idmint::stores::mongodb {
 
@@ -28,9 +29,7 @@ using idmint::mongodb::NotInserted;
 using idmint::mongodb::Outcome;
 using idmint::mongodb::StoredAs;
 
-constexpr std::int64_t kDuplicateKey = 11000;
 constexpr std::size_t kMostDocuments = 10'000;        // of each error the reply has a line
-constexpr std::size_t kLargestDocument = 16'777'216;  // with its id
 constexpr std::size_t kMostBytes = kLargestDocument;  // of a command, which takes 16 KB more
 
 std::unexpected<Error> refuse(std::string why) {
@@ -87,11 +86,6 @@ void append(bson_t* to, const char* key, const Value& value) {
       },
       value);
   if (!done) std::abort();  // only past 2 GB
-}
-
-// What an id adds to a document, with its field, and a key in an array; at most.
-std::size_t size_with_id(std::size_t document, const std::string& field) {
-  return document + field.size() + kMaxFormChars + 16;
 }
 
 // ---- one call
@@ -153,7 +147,7 @@ class Insertion {
   std::int64_t collisions_ = 0;
   std::int64_t tried_ = 0;
   std::int64_t in_ = 0;
-  std::optional<std::int64_t> behind_{};
+  bool behind_ = false;
   struct Failure {
     std::size_t document;
     Error error;
@@ -175,52 +169,6 @@ Result<void> Insertion::check() const {
       return refuse("with a proxy collection no index is made: give one of them");
   }
   return {};
-}
-
-// Whether nothing is nested deeper: bson_validate() takes its own stack for each level.
-bool is_shallow(bson_iter_t* at, int levels) {
-  while (bson_iter_next(at)) {
-    const bson_type_t type = bson_iter_type(at);
-    bson_iter_t inner;
-    bool nested = false;
-    if (type == BSON_TYPE_DOCUMENT || type == BSON_TYPE_ARRAY) {
-      nested = bson_iter_recurse(at, &inner);
-    } else if (type == BSON_TYPE_CODEWSCOPE) {
-      std::uint32_t length = 0;
-      std::uint32_t size = 0;
-      const std::uint8_t* scope = nullptr;
-      bson_iter_codewscope(at, &length, &size, &scope);
-      nested = scope != nullptr && bson_iter_init_from_data(&inner, scope, size);
-    }
-    if (nested && (levels == 0 || !is_shallow(&inner, levels - 1))) return false;
-  }
-  return true;
-}
-
-// What is wrong with a document, whatever the servers say.
-std::optional<std::string> fault_of(Bytes bytes, const std::string& field) {
-  bson_t document;
-  bson_error_t error{};
-  constexpr std::size_t kSmallest = 5;
-  if (bytes.size() < kSmallest || bytes.size() > std::numeric_limits<std::int32_t>::max() ||
-      !bson_init_static(&document, reinterpret_cast<const std::uint8_t*>(bytes.data()),
-                        bytes.size()))
-    return "is not BSON";
-  constexpr int kMostLevels = 200;  // as MongoDB has it
-  bson_iter_t at;
-  if (!bson_iter_init(&at, &document)) return "is not BSON";
-  if (!is_shallow(&at, kMostLevels)) return "has documents nested in more than 200 levels";
-  constexpr auto kUtf8 =
-      static_cast<bson_validate_flags_t>(BSON_VALIDATE_UTF8 | BSON_VALIDATE_UTF8_ALLOW_NULL);
-  if (!bson_validate_with_error(&document, kUtf8, &error))
-    return "is not BSON: " + std::string(error.message);
-  if (View(&document).has(field.c_str()))
-    return "has the field " + shown(field) +
-           " already, which is for its new id: take it out, or name another field";
-  if (size_with_id(bytes.size(), field) > kLargestDocument)
-    return "has " + std::to_string(bytes.size()) +
-           " bytes, and MongoDB takes 16,777,216 with the id: divide it";
-  return std::nullopt;
 }
 
 Result<void> Insertion::prepare() {
@@ -305,8 +253,16 @@ Result<std::vector<std::optional<Refused>>> Insertion::send(const std::string& c
 
 Result<void> Insertion::mint(std::span<Pending> batch) {
   std::vector<Id> ids(batch.size());
-  if (Result<void> filled = source_.next(ids); !filled) return filled;
-  const Form& form = source_.declaration().form;
+  const Declaration& declaration = source_.declaration();
+  const auto most = declaration.largest_count > 0
+                        ? static_cast<std::size_t>(declaration.largest_count)
+                        : ids.size();
+  for (std::span<Id> left = ids; !left.empty();) {
+    const std::span<Id> some = left.first(std::min(most, left.size()));
+    if (Result<void> filled = source_.next(some); !filled) return filled;
+    left = left.subspan(some.size());
+  }
+  const Form& form = declaration.form;
   for (std::size_t i = 0; i < batch.size(); ++i) {
     Result<Value> value = value_of(ids[i], form, options_.stored_as);
     if (!value) return std::unexpected(std::move(value.error()));
@@ -429,11 +385,8 @@ Result<void> Insertion::look_behind(std::int64_t collisions_before) {
       declaration.format != "integer")
     return {};
   if (declaration.order == "none" && !options_.heal) return {};
-  const auto found = target_.largest(options_.field);
-  if (!found && options_.heal) return std::unexpected(found.error());
-  const std::optional<std::int64_t> largest = found.value_or(std::nullopt);
-  if (largest && options_.heal) return options_.heal(*largest);
-  behind_ = largest;
+  if (options_.heal) return options_.heal();
+  behind_ = true;
   return {};
 }
 
@@ -464,9 +417,8 @@ Result<void> Insertion::all() {
       std::to_string(collisions_) + " of " + std::to_string(tried_) + " in all";
   if (behind_)
     fail(left.front(), Code::kFailedPrecondition,
-         "sequence " + name + " is behind the data: it gave " + taken + "; the largest " +
-             shown(options_.field) + " is " + std::to_string(*behind_) + ", so: idmint raise " +
-             name + " --past " + std::to_string(*behind_));
+         "sequence " + name + " is behind the data: it gave " + taken + "; so: idmint raise " +
+             name + " --from-collection " + target_.name() + ":" + options_.field);
   else
     fail(left.front(), Code::kResourceExhausted,
          "the source " + name + " gave " + taken +

@@ -10,6 +10,8 @@
 
 namespace idmint::stores::mongodb {
 
+using namespace std::string_view_literals;
+
 namespace {
 
 struct ServerError {
@@ -42,8 +44,8 @@ constexpr std::array kServerErrors = {
     ServerError{148, {Code::kFailedPrecondition, false, false}},  // ReadConcernMajorityNotEnabled
     ServerError{166, {Code::kFailedPrecondition, false, false}},  // CommandNotSupportedOnView
     ServerError{189, {Code::kUnknown, true, true}},               // PrimarySteppedDown
-    ServerError{202, {Code::kUnknown, true, true}},       // NetworkInterfaceExceededTimeLimit
-    ServerError{241, {Code::kOutOfRange, false, false}},  // ConversionFailure: int32 has no room
+    ServerError{202, {Code::kUnknown, true, true}},            // NetworkInterfaceExceededTimeLimit
+    ServerError{241, {Code::kOutOfRange, false, false}},       // ConversionFailure
     ServerError{262, {Code::kDeadlineExceeded, true, true}},   // ExceededTimeLimit
     ServerError{365, {Code::kUnknown, true, true}},            // TemporarilyUnavailable
     ServerError{384, {Code::kUnknown, true, true}},            // ConnectionError
@@ -55,6 +57,33 @@ constexpr std::array kServerErrors = {
     ServerError{13435, {Code::kUnavailable, false, true}},     // NotPrimaryNoSecondaryOk
     ServerError{13436, {Code::kUnavailable, false, true}},     // NotPrimaryOrSecondary
 };
+
+// What a single document of an insert may be refused for, which is then not in. Of any other error
+// nobody knows what became of it.
+constexpr auto kDocumentErrors = std::to_array<std::int64_t>({
+    2,      // BadValue
+    9,      // FailedToParse
+    13,     // Unauthorized
+    14,     // TypeMismatch
+    15,     // Overflow: nested too deep
+    22,     // InvalidBSON
+    52,     // DollarPrefixedFieldName
+    53,     // InvalidIdField
+    55,     // InvalidDBRef
+    56,     // EmptyFieldName
+    57,     // DottedFieldName
+    121,    // DocumentValidationFailure
+    171,    // CannotIndexParallelArrays
+    10334,  // BSONObjectTooLarge
+    16755,  // no key for a 2dsphere index
+    16766,  // an array in a hashed index
+    17280,  // KeyTooLong
+    kDuplicateKey,
+});
+
+bool is_of_a_document(std::int64_t code) {
+  return std::ranges::find(kDocumentErrors, code) != kDocumentErrors.end();
+}
 
 struct DriverError {
   std::uint32_t domain;
@@ -252,7 +281,7 @@ std::optional<Result<Bson>> Servers::answer(Call& call, Connection& connection) 
       return std::unexpected(Error{late ? Code::kDeadlineExceeded : Code::kUnknown,
                                    error->message + "; it may have been done or not"});
     }
-    if (meaning.applied) meaning.code = Code::kUnavailable;  // it only reads
+    if (meaning.applied) meaning.code = Code::kUnavailable;  // not a write
     return std::unexpected(Error{meaning.code, std::move(error->message)});
   }
 }
@@ -307,8 +336,9 @@ std::optional<Error> Servers::send(Call& call, Connection& connection, const Com
     command.add("txnNumber", number);
   }
   const auto left = std::chrono::ceil<milliseconds>(call.until - std::chrono::steady_clock::now());
-  const auto ms =
-      static_cast<std::int32_t>(std::clamp<std::int64_t>(left.count(), 1, std::int64_t{1} << 30));
+  // What nobody waits for needs its time when the deadline is over, too.
+  const auto ms = static_cast<std::int32_t>(
+      std::clamp<std::int64_t>(left.count(), unasked ? 1000 : 1, std::int64_t{1} << 30));
   command.add("maxTimeMS", ms);
   if (kind == Kind::kWrite) {
     command.add("writeConcern", Bson().add("w", "majority").add("j", true).add("wtimeout", ms));
@@ -322,6 +352,11 @@ std::optional<Error> Servers::send(Call& call, Connection& connection, const Com
     if (call.abandoned && !unasked) {
       *meaning = {Code::kUnavailable, false, false};
       return Error{meaning->code, "nobody waits for it any more"};
+    }
+    if (kind == Kind::kWrite && number != 0 && !set && call.sent) {
+      *meaning = {Code::kUnknown, true, false};
+      return Error{meaning->code,
+                   "it is a standalone server now, which does not know what it was sent before"};
     }
     if (kind == Kind::kWrite) call.sent = true;
   }
@@ -345,7 +380,7 @@ std::optional<Error> Servers::send(Call& call, Connection& connection, const Com
   reply->view().document("writeConcernError", look);
   reply->view().each("writeErrors", [&](const View& what) {
     const std::int64_t code = what.number("code");
-    if (code == kDuplicateKey || (errors_in_reply && !meaning_of(code).passing)) return;
+    if (code == kDuplicateKey || (errors_in_reply && is_of_a_document(code))) return;
     look(what);
   });
   if (!wrong) return std::nullopt;
@@ -505,7 +540,8 @@ Result<Connected> connect(std::string_view url, milliseconds deadline,
   if (database == "admin" || database == "config" || database == "local")
     return refuse("the database " + database +
                   " is MongoDB's own; give the path of another, such as /idmint");
-  if (database.find_first_of("/\\. \"$*<>:|?") != std::string::npos || database.size() > 63)
+  if (database.find_first_of("/\\. \"$*<>:|?\0"sv) != std::string::npos || database.size() > 63 ||
+      !Bson::is_utf8(database))
     return refuse("MongoDB allows no such name of a database: " + shown(database));
 
   std::string where;

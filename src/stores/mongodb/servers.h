@@ -38,14 +38,14 @@ struct Meaning {
 
 enum class Kind : std::uint8_t {
   kWrite,     // write concern majority, journal
-  kReadOne,   // linearizable: one document, by its _id
+  kReadOne,   // linearizable, each document by itself
   kReadMany,  // what a majority has
   kPlain,     // as it is, on the primary: a step of a transaction, or what does no harm twice
 };
 
 // What else may be said of a command.
 struct Terms {
-  // Errors of single documents of an insert are part of the reply, but for those that may pass.
+  // What single documents of an insert are refused for is part of the reply.
   bool errors_in_reply = false;
   // A write that does the same however often it is done: without a number, and sent again to a
   // standalone server too.
@@ -70,8 +70,7 @@ constexpr std::int64_t kDuplicateKey = 11000;
 // Of a standalone server.
 constexpr std::string_view kNoTransactions =
     "it is a standalone server, which has no transactions; make it a replica set, if only of "
-    "itself "
-    "(mongod --replSet NAME, then rs.initiate() in mongosh)";
+    "itself (mongod --replSet NAME, then rs.initiate() in mongosh)";
 
 class Exchange;
 // What takes several commands, one after the other, in one session. It may outlive the call.
@@ -191,8 +190,7 @@ struct ConnectOptions {
   std::string_view purpose{};
 };
 
-// Calls nobody yet. kInvalidArgument: not such a
-// URL, or one that asks for less than idmint needs.
+// Calls nobody yet. kInvalidArgument: not such a URL, or one that asks for less than idmint needs.
 [[nodiscard]] Result<Connected> connect(std::string_view url, milliseconds deadline,
                                         const ConnectOptions& options = {});
 

@@ -26,6 +26,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -222,19 +223,21 @@ class MongodbStore final : public Store,
   Result<CounterState> read_counter(std::string_view counter, SteadyTime until);
   using Records = std::map<std::string, Record>;
   Result<Records> read_counters(std::span<const std::string> counters, SteadyTime until);
-  Result<Records> find_counters(std::span<const std::string> counters, SteadyTime until);
+  Result<Records> find_counters(std::span<const std::string> counters, Kind kind, SteadyTime until);
   Result<void> read_adopted_of(Records& records, SteadyTime until);
   // Says of a counter whether it is as it is to be; an error where it never will.
   using Done = std::function<Result<bool>(const Record&)>;
   // Of those that were adopted.
   struct UpdateOfAdopted {
     std::function<Bson(const Adopted&)> document{};
-    bool record = false;  // the one in idmint.counters gets the same as idmint's own counters
+    bool record = false;       // the one in idmint.counters gets the same as idmint's own counters
+    bool may_be_gone = false;  // one that is gone is as good as not found: nothing is taken from it
   };
   Result<std::vector<CounterState>> change_each(std::span<const std::string> counters,
                                                 const std::string& condition, const Bson& update,
                                                 std::string_view doing, const Done& done,
                                                 const UpdateOfAdopted& adopted);
+  Result<void> can_end_at(std::int64_t last, std::span<const std::string> counters);
   Result<CounterState> checked(const Record& record, std::string_view counter) const;
   Result<void> make_some(std::span<const NewCounter> counters, SteadyTime until);
   void remember(const Records& records);
@@ -242,6 +245,8 @@ class MongodbStore final : public Store,
   Result<Range> advance_adopted(std::string_view counter, std::int64_t count, Take take,
                                 SteadyTime until);
   Result<void> adopt_some(std::span<const NewCounter> counters, SteadyTime until);
+  Result<void> agrees_with_others(std::span<const std::shared_ptr<const Adopted>> all,
+                                  SteadyTime until);
   Result<void> guard(const AdoptedRecord& record, SteadyTime until);
   Result<Definition> read_definition(std::string_view name, SteadyTime until,
                                      std::string* json = nullptr);
@@ -483,7 +488,7 @@ Result<CounterState> MongodbStore::read_counter(std::string_view counter, Steady
 // Those that are there, all at once: there may be thousands. REQUIRES: few enough for one message.
 Result<MongodbStore::Records> MongodbStore::read_counters(std::span<const std::string> counters,
                                                           SteadyTime until) {
-  Result<Records> found = find_counters(counters, until);
+  Result<Records> found = find_counters(counters, Kind::kReadMany, until);
   if (!found) return found;
   // What a majority has may be behind what it acknowledged, on a new primary: this read is not.
   for (const std::string& counter : counters) {
@@ -533,9 +538,10 @@ Result<void> MongodbStore::read_adopted_of(Records& records, SteadyTime until) {
   return {};
 }
 
-// Those that are there, by what a majority has.
+// Those that are there. Of kReadOne, each that was acknowledged before: the server looks first and
+// makes sure afterwards that it is the primary, which holds for every document that it found.
 Result<MongodbStore::Records> MongodbStore::find_counters(std::span<const std::string> counters,
-                                                          SteadyTime until) {
+                                                          Kind kind, SteadyTime until) {
   Bson names;
   for (std::size_t i = 0; i < counters.size(); ++i)
     names.add(std::to_string(i).c_str(), std::string_view(counters[i]));
@@ -544,7 +550,7 @@ Result<MongodbStore::Records> MongodbStore::find_counters(std::span<const std::s
       .add("filter", Bson().add("_id", Bson().add_array("$in", names)))
       .add("batchSize", static_cast<std::int32_t>(counters.size()))
       .add("singleBatch", true);
-  const Result<Bson> reply = servers_->run(std::move(command), Kind::kReadMany, until, "read");
+  const Result<Bson> reply = servers_->run(std::move(command), kind, until, "read");
   if (!reply) return std::unexpected(reply.error());
   Records found;
   reply->view().document("cursor", [&](const View& cursor) {
@@ -613,6 +619,65 @@ Result<void> MongodbStore::create(std::span<const NewCounter> counters) {
   return {};
 }
 
+// Whether nobody reads a field as the next value that another reads as the last one: both would
+// hand out the same. Of two that adopt one at once, each having written its record, one sees the
+// other's.
+Result<void> MongodbStore::agrees_with_others(std::span<const std::shared_ptr<const Adopted>> all,
+                                              SteadyTime until) {
+  const auto disagree = [&](const AdoptedRecord& record, std::string_view other) {
+    const auto text = [](bool holds_last) { return holds_last ? "last=" : "next="; };
+    return std::unexpected(
+        Error{Code::kFailedPrecondition,
+              where_ + ": cannot adopt " + place_of(record) + " with " + text(record.holds_last) +
+                  record.field + ": counter " + shown(other) + " was adopted from it with " +
+                  text(!record.holds_last) + record.field +
+                  ", and both would hand out the same values; the document was left as it is"});
+  };
+  using Place = std::tuple<std::string_view, std::string_view, bool>;  // collection, field, which
+  std::map<Place, std::map<std::string_view, const Adopted*>> by_id;
+  for (const auto& adopted : all) {
+    const AdoptedRecord& record = adopted->record;
+    by_id[{record.collection, record.field, record.holds_last}][record.id] = adopted.get();
+  }
+  for (const auto& [place, documents] : by_id) {
+    const auto& [collection, field, holds_last] = place;
+    Bson ids;
+    int count = 0;
+    const auto others = by_id.find({collection, field, !holds_last});
+    for (const auto& [id, adopted] : documents) {
+      ids.add(std::to_string(count++).c_str(), id);
+      if (others == by_id.end()) continue;
+      if (const auto other = others->second.find(id); other != others->second.end())
+        return disagree(adopted->record, other->second->name);
+    }
+    Bson command;
+    command.add("find", kCounters)
+        .add("filter", Bson()
+                           .add("adopted.collection", collection)
+                           .add("adopted.field", field)
+                           .add("adopted.holds_last", !holds_last)
+                           .add("adopted.id", Bson().add_array("$in", ids)))
+        .add("limit", 1)
+        .add("singleBatch", true);
+    const Result<Bson> reply = servers_->run(std::move(command), Kind::kReadOne, until, "read");
+    if (!reply) return std::unexpected(reply.error());
+    std::optional<AdoptedRecord> record;
+    std::string other;
+    reply->view().document("cursor", [&](const View& cursor) {
+      cursor.each("firstBatch", [&](const View& found) {
+        const auto adopted = adopted_in(found);
+        if (!adopted) return;
+        other = adopted->name;
+        record = adopted->record;
+      });
+    });
+    if (!record) continue;
+    record->holds_last = holds_last;
+    return disagree(*record, other);
+  }
+  return {};
+}
+
 // The documents first, their records in idmint.counters last: where there is a record there was a
 // document, and none is made again. REQUIRES: few enough for one message.
 Result<void> MongodbStore::adopt_some(std::span<const NewCounter> counters, SteadyTime until) {
@@ -628,7 +693,8 @@ Result<void> MongodbStore::adopt_some(std::span<const NewCounter> counters, Stea
     names.push_back(counter.name);
     all.push_back(std::make_shared<const Adopted>(counter.name, record, counter.bounds));
   }
-  Result<Records> there = find_counters(names, until);
+  // A new primary's majority may lack a record, whose document would be made again.
+  Result<Records> there = find_counters(names, Kind::kReadOne, until);
   if (!there) return std::unexpected(there.error());
   std::map<std::string, Bson> missing;  // by collection
   std::map<std::string, int> count;
@@ -639,6 +705,7 @@ Result<void> MongodbStore::adopt_some(std::span<const NewCounter> counters, Stea
     missing[collection].add(std::to_string(count[collection]++).c_str(), new_document(*adopted));
     wanted[adopted->name].adopted = adopted;
   }
+  if (Result<void> agreed = agrees_with_others(all, until); !agreed) return agreed;
   for (const auto& [collection, documents] : missing) {
     const auto made =
         insert_new(collection, documents, count[collection], until, "make counters in");
@@ -669,6 +736,8 @@ Result<void> MongodbStore::adopt_some(std::span<const NewCounter> counters, Stea
   if (new_records > 0) {
     const auto made = insert_new(kCounters, records, new_records, until, "make counters in");
     if (!made) return std::unexpected(after_a_write(made.error()));
+    if (Result<void> agreed = agrees_with_others(all, until); !agreed)
+      return std::unexpected(after_a_write(std::move(agreed.error())));
     there = read_counters(names, until);
   } else if (Result<void> read = read_adopted_of(*there, until); !read) {
     return read;
@@ -690,7 +759,16 @@ Result<void> MongodbStore::adopt_some(std::span<const NewCounter> counters, Stea
       return std::unexpected(
           other_bounds({adopted->name, record.adopted->bounds}, adopted->bounds));
   }
-  if (all.front()->record.validator) return guard(all.front()->record, until);
+  const AdoptedRecord* latest = nullptr;
+  for (const auto& adopted : all) {
+    const AdoptedRecord& record = adopted->record;
+    const bool guarded = latest != nullptr && latest->collection == record.collection &&
+                         latest->field == record.field && latest->max == record.max &&
+                         latest->holds_last == record.holds_last;
+    if (!record.validator || guarded) continue;
+    if (Result<void> ok = guard(record, until); !ok) return ok;
+    latest = &record;
+  }
   return {};
 }
 
@@ -725,9 +803,9 @@ Result<void> MongodbStore::guard(const AdoptedRecord& record, SteadyTime until) 
   command.add("collMod", std::string_view(record.collection))
       .add("validator", validator)
       .add("validationLevel", "strict")
-      .add("validationAction", "error")
-      .add("writeConcern", Bson().add("w", "majority"));
-  reply = servers_->run(std::move(command), Kind::kPlain, until, "put a validator into");
+      .add("validationAction", "error");
+  reply = servers_->run(std::move(command), Kind::kWrite, until, "put a validator into",
+                        {.idempotent = true});
   if (!reply) return std::unexpected(after_a_write(reply.error()));
   return {};
 }
@@ -845,7 +923,7 @@ Result<std::vector<CounterState>> MongodbStore::change_each(
     std::vector<CounterState> now;
     for (const std::string& counter : batch) {
       const auto at = found->find(counter);
-      if (at == found->end() || at->second.gone) {
+      if (at == found->end() || (at->second.gone && adopted.may_be_gone)) {
         failure = no_counter(counter, url_);
         continue;
       }
@@ -883,11 +961,31 @@ Result<std::vector<std::int64_t>> MongodbStore::raise(std::span<const std::strin
   return next;
 }
 
+Result<void> MongodbStore::can_end_at(std::int64_t last, std::span<const std::string> counters) {
+  const Result<SteadyTime> until = enter();
+  if (!until) return std::unexpected(until.error());
+  if (Result<void> ok = check_counters(counters.size()); !ok) return ok;
+  constexpr std::size_t kAtOnce = 5000;  // 6 MB at most, of the 16 that a message may have
+  for (std::size_t from = 0; from < counters.size(); from += kAtOnce) {
+    const auto found =
+        read_counters(counters.subspan(from, std::min(kAtOnce, counters.size() - from)), *until);
+    if (!found) return std::unexpected(found.error());
+    for (const auto& [name, record] : *found)
+      if (record.reading.is_double && record.whole)
+        return std::unexpected(beyond_a_double(*record.adopted, last));
+  }
+  return {};
+}
+
 Result<std::vector<CounterBounds>> MongodbStore::extend(std::span<const std::string> counters,
                                                         std::int64_t last) {
   const std::string it_can_be = R"(,{"$lte":[)" + number(last) + R"(,{"$subtract":[)" +
                                 number(kLargestValue) + R"(,{"$subtract":["$stride",1]}]}]})";
   const Bson update(R"([{"$set":{"last":{"$toLong":{"$max":["$last",)" + number(last) + "]}}}}]");
+  // Before anything is changed: the end in idmint.counters would stay.
+  if (last > kLargestInDouble)
+    if (Result<void> ok = can_end_at(last, counters); !ok)
+      return std::unexpected(std::move(ok.error()));
   const auto states = change_each(
       counters, it_can_be, update, "extend a counter in",
       [&](const Record& record) {
@@ -942,10 +1040,10 @@ Result<std::vector<CounterState>> MongodbStore::list(std::string_view prefix) {
 const char* const kClose = R"([{"$set":{"closed":true}}])";
 
 Result<void> MongodbStore::close(std::span<const std::string> counters) {
-  const auto states =
-      change_each(counters, "", Bson(kClose), "close a counter in",
-                  [](const Record& record) { return Result<bool>(record.state.closed); },
-                  {.document = [](const Adopted&) { return close_document(); }});
+  const auto states = change_each(
+      counters, "", Bson(kClose), "close a counter in",
+      [](const Record& record) { return Result<bool>(record.state.closed); },
+      {.document = [](const Adopted&) { return close_document(); }, .may_be_gone = true});
   if (!states) return std::unexpected(states.error());
   return {};
 }

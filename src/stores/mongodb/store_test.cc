@@ -486,6 +486,33 @@ TEST_F(MongodbStoreTest, OfAStandaloneServerABrokenCallIsUnknown) {
   EXPECT_EQ(code_of(may_not_last), Code::kUnknown) << why(may_not_last);
 }
 
+// What was sent with a number is not sent to a server that knows none.
+TEST_F(MongodbStoreTest, AMemberThatComesBackAloneIsNotAskedAgain) {
+  servers::MongoServer server({"--replSet", "one"});
+  ASSERT_THAT(mongo_command(server.url("?directConnection=true"), "admin",
+                            R"({"replSetInitiate":{"_id":"one","members":[{"_id":0,"host":")" +
+                                server.host() + R"("}]}})"),
+              HasSubstr(R"("ok" : 1.0)"));
+  const auto store =
+      open(server.url(database_ + "?directConnection=true&heartbeatFrequencyMS=500"));
+  ASSERT_TRUE(store->counters()->create("c", {1, 1000}));
+  ASSERT_THAT(mongo_command(server.url("?directConnection=true"), "admin",
+                            R"({"configureFailPoint":"failCommand","mode":"alwaysOn","data":)"
+                            R"({"failCommands":["findAndModify"],"closeConnection":true}})"),
+              HasSubstr(R"("ok" : 1.0)"));
+  auto taken = std::async(std::launch::async,
+                          [&] { return store->counters()->advance("c", 1, Take::kAll); });
+  ASSERT_THAT(mongo_command(server.url("?directConnection=true"), "admin",
+                            R"({"waitForFailPoint":"failCommand","timesEntered":1,)"
+                            R"("maxTimeMS":20000})"),
+              HasSubstr(R"("ok" : 1.0)"));
+  server.kill();
+  server.restart({});
+  const auto unknown = taken.get();
+  EXPECT_EQ(code_of(unknown), Code::kUnknown) << why(unknown);
+  EXPECT_THAT(why(unknown), AllOf(HasSubstr("standalone"), HasSubstr("may have been done or not")));
+}
+
 TEST_F(MongodbStoreTest, AServerThatHangsIsWaitedForNoLongerThanTheDeadline) {
   const auto store = open(mongo_standalone().url(database_), milliseconds{600});
   ASSERT_TRUE(store->counters()->create("c", {1, 1000}));
