@@ -297,13 +297,14 @@ Result<Raised> raise_blocks(Store& store, const Definition& definition, Existing
   for (std::int64_t to = definition.last; to >= definition.first;) {
     const auto largest = values.largest(definition.first, to);
     if (!largest) return std::unexpected(largest.error());
-    if (!*largest) break;
+    const std::optional<std::int64_t> found = *largest;
+    if (!found) break;
     const auto block =
-        std::ranges::upper_bound(*counters, **largest, {},
+        std::ranges::upper_bound(*counters, *found, {},
                                  [](const CounterState& state) { return state.bounds.first; }) -
         1;
-    if (block->next <= **largest) {
-      const Result<std::int64_t> next = store.counters()->raise(block->name, **largest + 1);
+    if (block->next <= *found) {
+      const Result<std::int64_t> next = store.counters()->raise(block->name, *found + 1);
       if (!next) return std::unexpected(next.error());
       raised.skipped += *next - block->next;
       block->next = *next;

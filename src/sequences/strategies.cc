@@ -7,11 +7,13 @@
 namespace idmint {
 namespace {
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): as the others of the table.
 Opened open_gapless(Store& store, Definition definition, const SequenceOptions&) {
   return std::unexpected(error_at(
       store, Code::kFailedPrecondition, definition.name,
       "it is gapless: a number comes only in the transaction that inserts the document that bears "
-      "it; insert the document with a GaplessInserter (idmint/gapless.h)"));
+      "it; insert documents with idmint insert COLLECTION --from " +
+          definition.name + ", or in a program with a GaplessInserter (idmint/gapless.h)"));
 }
 
 struct Opener {

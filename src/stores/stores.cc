@@ -274,6 +274,8 @@ Result<void> check_collection(std::string_view name) {
   if (name.starts_with('.') || name.ends_with('.') || name.contains(".."))
     return bad(the + "has an empty part in its name");
   if (name.starts_with("system.")) return bad(the + "is one of MongoDB's own");
+  if (name.starts_with("idmint."))
+    return bad(the + "is one of idmint's own, where no documents of others belong");
   if (name.size() > 200) return bad(the + "has a name of more than 200 bytes");
   if (!is_utf8(name)) return bad(the + "is not UTF-8");
   return {};

@@ -235,14 +235,26 @@ TEST_F(InsertCli, AProxyClaimsAndASweepSettles) {
 }
 
 TEST_F(InsertCli, WrongArgumentsAreUsage) {
-  for (const char* const wrong :
-       {"insert", "insert a.b", "insert a.b --from nosuch --attempts 0", "insert a.b --digits 0",
-        "insert a.b --from uuid4 --stored-as x", "insert a.b --from uuid4 --field a.b",
-        "insert a.b --from uuid4 --field '$a'", "insert a.b --from uuid4 --field ''",
-        "insert 'a.$b' --from uuid4", "insert .b --from uuid4", "insert admin.b --from uuid4",
-        "insert a.b --from uuid4 --store sqlite:ids.db", "insert a.b --from uuid4 --digits 5",
-        "insert a.b --from uuid4 --store 'mongodb://h/a?w=1'", "sweep", "sweep a.b --older-than x",
-        "insert a.b --from uuid4 --proxy b", "insert a.b --from uuid4 --proxy p --create-index"}) {
+  for (const char* const wrong : {"insert",
+                                  "insert a.b",
+                                  "insert a.b --from nosuch --attempts 0",
+                                  "insert a.b --digits 0",
+                                  "insert a.b --from uuid4 --stored-as x",
+                                  "insert a.b --from uuid4 --field a.b",
+                                  "insert a.b --from uuid4 --field '$a'",
+                                  "insert a.b --from uuid4 --field ''",
+                                  "insert 'a.$b' --from uuid4",
+                                  "insert .b --from uuid4",
+                                  "insert admin.b --from uuid4",
+                                  "insert a.idmint.counters --from uuid4",
+                                  "insert a.b --from uuid4 --proxy idmint.counters",
+                                  "insert a.b --from uuid4 --store sqlite:ids.db",
+                                  "insert a.b --from uuid4 --digits 5",
+                                  "insert a.b --from uuid4 --store 'mongodb://h/a?w=1'",
+                                  "sweep",
+                                  "sweep a.b --older-than x",
+                                  "insert a.b --from uuid4 --proxy b",
+                                  "insert a.b --from uuid4 --proxy p --create-index"}) {
     const Ended ended = run(store_ + "echo '{}' | idmint " + wrong);
     EXPECT_EQ(ended.status, 2) << wrong << ended.err;
     EXPECT_EQ(ended.out, "") << wrong;
