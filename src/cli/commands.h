@@ -1,6 +1,10 @@
 // The commands of idmint.
 #pragma once
 
+#include <chrono>
+#include <string>
+#include <string_view>
+
 #include "cli/arguments.h"
 #include "cli/output.h"
 #include "idmint/mint.h"
@@ -44,5 +48,10 @@ struct Context {
 // The mint that the command line asks for; with kReadOnly it can do with a store that the user may
 // only read.
 [[nodiscard]] Mint open_mint(const Arguments& arguments, Access access = Access::kReadWrite);
+// Past those of its values that are in the field, in the MongoDB of `url`.
+[[nodiscard]] Result<Raised> raise_past_field(Mint& mint, const Definition& definition,
+                                              std::string_view url, std::string_view collection,
+                                              std::string_view field,
+                                              std::chrono::milliseconds deadline);
 
 }  // namespace idmint::cli

@@ -21,7 +21,6 @@
 #include "cli/progress.h"
 #include "cli/quantity.h"
 #include "cli/stop.h"
-#include "idmint/existing_values.h"
 #include "idmint/form.h"
 #include "idmint/gapless.h"
 #include "idmint/mongodb.h"
@@ -88,12 +87,8 @@ Result<void> heal(Mint& mint, const Arguments& arguments, Reopened& source,
                   const std::string& collection) {
   const Result<SequenceStatus> status = mint.peek(arguments.name);
   if (!status) return std::unexpected(status.error());
-  const Definition& definition = status->definition;
-  const auto values =
-      open_existing_values(arguments.store, collection, arguments.insert.field,
-                           {definition.form, definition.first, definition.last}, kDeadline);
-  if (!values) return std::unexpected(values.error());
-  const Result<Raised> raised = mint.raise(arguments.name, **values);
+  const Result<Raised> raised = raise_past_field(mint, status->definition, arguments.store,
+                                                 collection, arguments.insert.field, kDeadline);
   if (!raised) return std::unexpected(raised.error());
   report_notice(arguments.name + " was behind the data: it was raised, and " +
                     std::to_string(raised->skipped) + " values were passed over",

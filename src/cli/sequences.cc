@@ -1,6 +1,7 @@
 // create, raise, alter, retire, list, peek: the sequences of a store.
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 #include "cli/progress.h"
 #include "cli/sequence_facts.h"
 #include "idmint/catalog.h"
+#include "idmint/existing_values.h"
 #include "mint/definitions_toml.h"
 
 namespace idmint::cli {
@@ -22,6 +24,15 @@ Mint open_mint(const Arguments& arguments, Access access) {
   options.store_options.access = access;
   options.notice = [json = arguments.json](std::string_view text) { report_notice(text, json); };
   return Mint(std::move(options));
+}
+
+Result<Raised> raise_past_field(Mint& mint, const Definition& definition, std::string_view url,
+                                std::string_view collection, std::string_view field,
+                                std::chrono::milliseconds deadline) {
+  const auto values = open_existing_values(
+      url, collection, field, {definition.form, definition.first, definition.last}, deadline);
+  if (!values) return std::unexpected(values.error());
+  return mint.raise(definition.name, **values);
 }
 
 Result<void> run_create(Context& context) {
@@ -84,12 +95,9 @@ Result<Raised> raise_past_collection(const Arguments& arguments, Mint& mint) {
         Error{Code::kInvalidArgument, "--from-collection is \"" + where +
                                           "\": give DATABASE.COLLECTION:FIELD, such as "
                                           "app.orders:number"});
-  const Definition& definition = status->definition;
-  const auto values = open_existing_values(arguments.from.empty() ? *store : arguments.from,
-                                           where.substr(0, colon), where.substr(colon + 1),
-                                           {definition.form, definition.first, definition.last});
-  if (!values) return std::unexpected(values.error());
-  return mint.raise(arguments.name, **values);
+  return raise_past_field(mint, status->definition,
+                          arguments.from.empty() ? *store : arguments.from, where.substr(0, colon),
+                          where.substr(colon + 1), std::chrono::seconds{5});
 }
 
 }  // namespace

@@ -34,6 +34,8 @@ namespace idmint::stores {
 // collection of MongoDB.
 [[nodiscard]] Result<void> check_field(std::string_view field);
 [[nodiscard]] Result<void> check_collection(std::string_view name);
+// Whether MongoDB allows it, but for its own databases.
+[[nodiscard]] bool is_database_name(std::string_view name);
 
 // Where in MongoDB numbers stand.
 struct NumberField {

@@ -265,6 +265,12 @@ Result<void> check_field(std::string_view field) {
   return {};
 }
 
+bool is_database_name(std::string_view name) {
+  using namespace std::string_view_literals;
+  return name.find_first_of("/\\. \"$*<>:|?\0"sv) == std::string_view::npos && name.size() <= 63 &&
+         is_utf8(name);
+}
+
 Result<void> check_collection(std::string_view name) {
   const std::string the = "the collection " + shown(name) + " ";
   if (name.empty())
@@ -286,13 +292,11 @@ Result<NumberField> number_field(std::string_view collection, std::string_view f
   const std::string_view database = collection.substr(0, dot);
   const std::string_view rest =
       dot == std::string_view::npos ? std::string_view() : collection.substr(dot + 1);
-  using namespace std::string_view_literals;
   if (database.empty() || rest.empty())
     return bad("not a collection: " + shown(collection) +
                "; give DATABASE.COLLECTION, such as app.invoices");
   if (database == "admin" || database == "config" || database == "local" ||
-      database.find_first_of("/\\ \"$*<>:|?\0"sv) != std::string_view::npos ||
-      database.size() > 63 || !is_utf8(database))
+      !is_database_name(database))
     return bad("MongoDB allows no documents in a database of that name: " + shown(database) +
                "; give another");
   if (Result<void> ok = check_collection(rest); !ok) return std::unexpected(std::move(ok.error()));

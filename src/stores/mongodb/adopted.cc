@@ -61,10 +61,6 @@ Whole whole_number(const View& document, const std::string& field) {
 
 // ---- expressions
 
-std::string number(std::int64_t value) {
-  return R"({"$numberLong":")" + std::to_string(value) + R"("})";
-}
-
 std::string field_of(const std::string& name) { return "\"$" + name + "\""; }
 
 Bson type_is(const std::string& field, std::string_view type) {

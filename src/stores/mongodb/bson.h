@@ -15,6 +15,11 @@
 
 namespace idmint::stores::mongodb {
 
+// An integer as extended JSON.
+inline std::string number(std::int64_t value) {
+  return R"({"$numberLong":")" + std::to_string(value) + R"("})";
+}
+
 // A document that is somebody else's, and must stay as long as this.
 class View {
  public:

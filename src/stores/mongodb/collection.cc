@@ -53,7 +53,7 @@ Result<std::vector<std::byte>> from_json(std::string_view json) {
 }
 
 Result<Bson> Target::run(Bson command, Kind kind, std::string_view doing, Terms terms) {
-  if (!owner_)
+  if (!connected_.servers->owned())
     return std::unexpected(
         Error{Code::kFailedPrecondition, "the handle of " + name_ +
                                              " was inherited through fork(); open "

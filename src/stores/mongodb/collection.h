@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/fork_wiped.h"
 #include "idmint/mongodb.h"
 #include "stores/mongodb/bson.h"
 #include "stores/mongodb/guard.h"
@@ -26,14 +25,6 @@ class Target {
         collection_(std::move(collection)),
         name_(database_ + "." + collection_),
         connected_(std::move(connected)) {}
-  // In a child of fork() the driver's clients are left as they are, on purpose.
-  ~Target() {
-    if (owner_) return;
-    [[maybe_unused]] const Servers* const left = connected_.servers.release();
-  }
-  Target(const Target&) = delete;
-  Target& operator=(const Target&) = delete;
-
   [[nodiscard]] const std::string& collection() const { return collection_; }
   [[nodiscard]] const std::string& name() const { return name_; }
 
@@ -53,7 +44,6 @@ class Target {
  private:
   Result<Bson> run(Bson command, Kind kind, std::string_view doing, Terms terms);
 
-  const OwnedByProcess owner_;
   const std::string database_;
   const std::string collection_;
   const std::string name_;

@@ -1,6 +1,7 @@
 #include "stores/mongodb/document.h"
 
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 
 #include "idmint/form.h"
@@ -59,6 +60,14 @@ std::optional<std::string> fault_of(std::span<const std::byte> bytes, const std:
     return "has " + std::to_string(bytes.size()) +
            " bytes, and MongoDB takes 16,777,216 with the id: divide it";
   return std::nullopt;
+}
+
+bson_t view_of(std::span<const std::byte> bytes) {
+  bson_t document{};
+  if (!bson_init_static(&document, reinterpret_cast<const std::uint8_t*>(bytes.data()),
+                        bytes.size()))
+    std::abort();  // it was checked
+  return document;
 }
 
 }  // namespace idmint::stores::mongodb

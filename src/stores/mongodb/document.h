@@ -6,6 +6,8 @@
 #include <span>
 #include <string>
 
+#include "stores/mongodb/driver.h"
+
 namespace idmint::stores::mongodb {
 
 constexpr std::size_t kLargestDocument = 16'777'216;  // of MongoDB, with all its fields
@@ -16,5 +18,8 @@ constexpr std::size_t kLargestDocument = 16'777'216;  // of MongoDB, with all it
 // "is not BSON", or what else the document is or has; nothing: `field` can be added to it.
 [[nodiscard]] std::optional<std::string> fault_of(std::span<const std::byte> bytes,
                                                   const std::string& field);
+
+// REQUIRES: fault_of() found nothing. The bytes stay the caller's.
+[[nodiscard]] bson_t view_of(std::span<const std::byte> bytes);
 
 }  // namespace idmint::stores::mongodb

@@ -11,7 +11,6 @@
 #include <utility>
 #include <variant>
 
-#include "base/fork_wiped.h"
 #include "stores/backend.h"
 #include "stores/mongodb/bson.h"
 #include "stores/mongodb/servers.h"
@@ -22,21 +21,13 @@ namespace {
 
 class MongodbValues final : public ExistingValues {
  public:
-  MongodbValues(std::string url, std::unique_ptr<Servers> servers, milliseconds deadline,
-                NumberField where, ExistingForm form)
+  MongodbValues(std::string url, OwnedServers servers, milliseconds deadline, NumberField where,
+                ExistingForm form)
       : url_(std::move(url)),
         servers_(std::move(servers)),
         deadline_(deadline),
         where_(std::move(where)),
         form_(std::move(form)) {}
-
-  // In a child of fork() the driver's clients are left as they are, on purpose.
-  ~MongodbValues() override {
-    if (owner_) return;
-    [[maybe_unused]] const Servers* const left = servers_.release();
-  }
-  MongodbValues(const MongodbValues&) = delete;
-  MongodbValues& operator=(const MongodbValues&) = delete;
 
   Result<std::optional<std::int64_t>> largest(std::int64_t from, std::int64_t to) override;
 
@@ -54,9 +45,8 @@ class MongodbValues final : public ExistingValues {
         where_.database + "." + where_.collection + " holds " + what + " in " + where_.field});
   }
 
-  const OwnedByProcess owner_;
   const std::string url_;
-  std::unique_ptr<Servers> servers_;
+  const OwnedServers servers_;
   const milliseconds deadline_;
   const NumberField where_;
   const ExistingForm form_;
@@ -161,7 +151,7 @@ Result<std::optional<std::int64_t>> MongodbValues::largest_text(std::int64_t fro
 }
 
 Result<std::optional<std::int64_t>> MongodbValues::largest(std::int64_t from, std::int64_t to) {
-  if (!owner_) return std::unexpected(inherited_handle(url_));
+  if (!servers_->owned()) return std::unexpected(inherited_handle(url_));
   const SteadyTime until = std::chrono::steady_clock::now() + deadline_;
   const auto number = largest_number(from, to, until);
   if (!number) return number;

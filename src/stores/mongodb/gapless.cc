@@ -35,18 +35,9 @@ namespace idmint::stores {
 namespace mongodb {
 namespace {
 
-constexpr const char* kCounters = "idmint.counters";
 constexpr std::size_t kLargestCommand = std::size_t{12} << 20;  // or one document
 constexpr milliseconds kHeld{100};             // before it is looked at who holds the counter
 constexpr std::chrono::seconds kAbandoned{1};  // a transaction that stood still for so long
-
-const bson_t view_of(std::span<const std::byte> bytes) {
-  bson_t document{};
-  if (!bson_init_static(&document, reinterpret_cast<const std::uint8_t*>(bytes.data()),
-                        bytes.size()))
-    std::abort();  // it was checked
-  return document;
-}
 
 struct Plan {
   Definition definition;
@@ -370,7 +361,7 @@ void Transaction::end_abandoned() {
 
 class MongodbGapless final : public GaplessTransactions {
  public:
-  MongodbGapless(std::unique_ptr<Servers> servers, std::shared_ptr<const Plan> plan)
+  MongodbGapless(OwnedServers servers, std::shared_ptr<const Plan> plan)
       : servers_(std::move(servers)), plan_(std::move(plan)) {}
 
   Result<void> check(std::span<const std::byte> document) const override;
@@ -378,7 +369,7 @@ class MongodbGapless final : public GaplessTransactions {
                                        SteadyTime until) override;
 
  private:
-  std::unique_ptr<Servers> servers_;
+  const OwnedServers servers_;
   std::shared_ptr<const Plan> plan_;
 };
 

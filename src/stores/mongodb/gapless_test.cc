@@ -102,6 +102,41 @@ std::vector<std::string> all_of(const std::string& url, const std::string& datab
   return found;
 }
 
+// A client's transaction that has changed the counter "invoices" and goes no further.
+class OpenTransaction {
+ public:
+  OpenTransaction(const std::string& url, const std::string& database, bson_t* update)
+      : client_(mongoc_client_new(url.c_str())),
+        session_(mongoc_client_start_session(client_, nullptr, &error_)) {
+    EXPECT_TRUE(mongoc_client_session_start_transaction(session_, nullptr, &error_));
+    mongoc_collection_t* const counters =
+        mongoc_client_get_collection(client_, database.c_str(), "idmint.counters");
+    bson_t options = BSON_INITIALIZER;
+    EXPECT_TRUE(mongoc_client_session_append(session_, &options, &error_));
+    bson_t* const query = BCON_NEW("_id", "invoices");
+    EXPECT_TRUE(mongoc_collection_update_one(counters, query, update, &options, nullptr, &error_))
+        << error_.message;
+    bson_destroy(query);
+    bson_destroy(update);
+    bson_destroy(&options);
+    mongoc_collection_destroy(counters);
+  }
+  ~OpenTransaction() {
+    mongoc_client_session_destroy(session_);
+    mongoc_client_destroy(client_);
+  }
+  OpenTransaction(const OpenTransaction&) = delete;
+  OpenTransaction& operator=(const OpenTransaction&) = delete;
+
+  void abort() { mongoc_client_session_abort_transaction(session_, nullptr); }
+  bool commit() { return mongoc_client_session_commit_transaction(session_, nullptr, &error_); }
+
+ private:
+  bson_error_t error_{};
+  mongoc_client_t* const client_;
+  mongoc_client_session_t* const session_;
+};
+
 class GaplessTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -409,33 +444,16 @@ TEST_F(GaplessTest, AStandaloneIsRefused) {
 
 TEST_F(GaplessTest, ACallThatCannotBeDoneInTimeSaysSo) {
   // Somebody else holds the counter, under another name.
-  mongoc_client_t* const client = mongoc_client_new(url_.c_str());
-  bson_error_t error;
-  mongoc_client_session_t* const session = mongoc_client_start_session(client, nullptr, &error);
-  ASSERT_TRUE(mongoc_client_session_start_transaction(session, nullptr, &error));
-  mongoc_collection_t* const counters =
-      mongoc_client_get_collection(client, database_.c_str(), "idmint.counters");
-  bson_t options = BSON_INITIALIZER;
-  ASSERT_TRUE(mongoc_client_session_append(session, &options, &error));
-  bson_t* const query = BCON_NEW("_id", "invoices");
-  bson_t* const update = BCON_NEW("$set", "{", "x", BCON_INT32(1), "}");
-  EXPECT_TRUE(mongoc_collection_update_one(counters, query, update, &options, nullptr, &error))
-      << error.message;
+  OpenTransaction held(url_, database_, BCON_NEW("$set", "{", "x", BCON_INT32(1), "}"));
   const auto inserter = open("invoices", "number", milliseconds{700});
   const auto begin = std::chrono::steady_clock::now();
   const auto refused = inserter->insert(key("a"));
   EXPECT_EQ(code_of(refused), Code::kUnavailable) << why(refused);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds{5});
-  mongoc_client_session_abort_transaction(session, nullptr);
+  held.abort();
   EXPECT_EQ(numbers().size(), 0);
   const auto again = open();
   EXPECT_EQ(again->insert(key("a")), 1);
-  bson_destroy(query);
-  bson_destroy(update);
-  bson_destroy(&options);
-  mongoc_collection_destroy(counters);
-  mongoc_client_session_destroy(session);
-  mongoc_client_destroy(client);
 }
 
 // ---- faults
@@ -522,19 +540,8 @@ TEST_F(GaplessFaults, WhatIsNotInsertedInTimeIsSaidNotToBe) {
 // A transaction that holds the counter and whose client is gone, as far as anybody can tell.
 TEST_F(GaplessTest, ATransactionThatSomebodyLeftIsEnded) {
   const std::string name = "idmint%20" + database_ + "%20gapless%20invoices";
-  mongoc_client_t* const client = mongoc_client_new((url_ + "&appname=" + name).c_str());
-  ASSERT_NE(client, nullptr);
-  bson_error_t error;
-  mongoc_client_session_t* const session = mongoc_client_start_session(client, nullptr, &error);
-  ASSERT_TRUE(mongoc_client_session_start_transaction(session, nullptr, &error));
-  mongoc_collection_t* const counters =
-      mongoc_client_get_collection(client, database_.c_str(), "idmint.counters");
-  bson_t options = BSON_INITIALIZER;
-  ASSERT_TRUE(mongoc_client_session_append(session, &options, &error));
-  bson_t* const query = BCON_NEW("_id", "invoices");
-  bson_t* const update = BCON_NEW("$inc", "{", "next", BCON_INT64(1), "}");
-  EXPECT_TRUE(mongoc_collection_update_one(counters, query, update, &options, nullptr, &error))
-      << error.message;
+  OpenTransaction left(url_ + "&appname=" + name, database_,
+                       BCON_NEW("$inc", "{", "next", BCON_INT64(1), "}"));
   const auto hurried = open("invoices", "number", milliseconds{900});
   Result<std::int64_t> number = hurried->insert(key("a"));
   for (int calls = 1; code_of(number) == Code::kUnavailable && calls < 40; ++calls)
@@ -542,14 +549,8 @@ TEST_F(GaplessTest, ATransactionThatSomebodyLeftIsEnded) {
   EXPECT_NE(code_of(number), Code::kUnavailable)
       << why(number) << ": the server would have ended it after 60 s";
   EXPECT_GT(open()->insert(key("b")).value_or(0), 0);
-  EXPECT_FALSE(mongoc_client_session_commit_transaction(session, nullptr, &error));
+  EXPECT_FALSE(left.commit());
   expect_no_hole();
-  bson_destroy(query);
-  bson_destroy(update);
-  bson_destroy(&options);
-  mongoc_collection_destroy(counters);
-  mongoc_client_session_destroy(session);
-  mongoc_client_destroy(client);
 }
 
 TEST_F(GaplessTest, AChildOfForkGetsNothing) {

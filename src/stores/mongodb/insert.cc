@@ -343,16 +343,12 @@ Result<void> Insertion::batch(std::span<Pending> batch, std::vector<std::size_t>
     batch = claimed;
     if (batch.empty()) return {};
   }
-  const auto refusals = send(
-      target_.collection(), batch, "insert documents into", [&](bson_t* to, const Pending& one) {
-        const Bytes bytes = documents_[one.document];
-        bson_t document;
-        append(to, options_.field.c_str(), one.value);
-        if (!bson_init_static(&document, reinterpret_cast<const std::uint8_t*>(bytes.data()),
-                              bytes.size()) ||
-            !bson_concat(to, &document))
-          std::abort();  // it was checked
-      });
+  const auto refusals = send(target_.collection(), batch, "insert documents into",
+                             [&](bson_t* to, const Pending& one) {
+                               const bson_t document = view_of(documents_[one.document]);
+                               append(to, options_.field.c_str(), one.value);
+                               if (!bson_concat(to, &document)) std::abort();  // only past 2 GB
+                             });
   if (!refusals) {
     const Error& error = refusals.error();
     if (error.code == Code::kUnknown || error.code == Code::kDeadlineExceeded)

@@ -10,8 +10,6 @@
 
 namespace idmint::stores::mongodb {
 
-using namespace std::string_view_literals;
-
 namespace {
 
 struct ServerError {
@@ -260,9 +258,7 @@ std::optional<Result<Bson>> Servers::answer(Call& call, Connection& connection) 
     const Command command{.what = call.command,
                           .kind = call.kind,
                           .database = terms.database.empty() ? database_ : terms.database,
-                          .number = number,
-                          .sharded = terms.sharded,
-                          .errors_in_reply = terms.errors_in_reply};
+                          .number = number};
     std::optional<Error> error = send(call, connection, command, &reply, &meaning, &numbered);
     if (!error) return reply;
     applied = applied || (meaning.applied && call.kind == Kind::kWrite);
@@ -289,7 +285,7 @@ std::optional<Result<Bson>> Servers::answer(Call& call, Connection& connection) 
 // One attempt. `numbered`: the server that it went to would take it once, however often it is sent.
 std::optional<Error> Servers::send(Call& call, Connection& connection, const Command& wanted,
                                    Bson* reply, Meaning* meaning, bool* numbered) {
-  const auto& [asked, kind, database, number, unasked, sharding, errors_in_reply] = wanted;
+  const auto& [asked, kind, database, number, unasked] = wanted;
   bson_error_t error{};
   const auto failed = [&] {
     *meaning = meaning_of(error);
@@ -314,7 +310,7 @@ std::optional<Error> Servers::send(Call& call, Connection& connection, const Com
   const auto id = static_cast<std::int32_t>(mongoc_server_description_id(server));
   mongoc_server_description_destroy(server);
   *numbered = set || call.terms.idempotent;
-  if (sharded && !sharding) {
+  if (sharded && !call.terms.sharded) {
     *meaning = {Code::kUnimplemented, false, false};
     return Error{meaning->code,
                  "it is a sharded cluster, on which idmint was not tested; name a replica set"};
@@ -380,7 +376,7 @@ std::optional<Error> Servers::send(Call& call, Connection& connection, const Com
   reply->view().document("writeConcernError", look);
   reply->view().each("writeErrors", [&](const View& what) {
     const std::int64_t code = what.number("code");
-    if (code == kDuplicateKey || (errors_in_reply && is_of_a_document(code))) return;
+    if (code == kDuplicateKey || (call.terms.errors_in_reply && is_of_a_document(code))) return;
     look(what);
   });
   if (!wrong) return std::nullopt;
@@ -540,8 +536,7 @@ Result<Connected> connect(std::string_view url, milliseconds deadline,
   if (database == "admin" || database == "config" || database == "local")
     return refuse("the database " + database +
                   " is MongoDB's own; give the path of another, such as /idmint");
-  if (database.find_first_of("/\\. \"$*<>:|?\0"sv) != std::string::npos || database.size() > 63 ||
-      !Bson::is_utf8(database))
+  if (!is_database_name(database))
     return refuse("MongoDB allows no such name of a database: " + shown(database));
 
   std::string where;
@@ -600,8 +595,8 @@ Result<Connected> connect(std::string_view url, milliseconds deadline,
       where,
       application,
       milliseconds{longest_call},
-      std::make_unique<Servers>(pool, database, where, patience, mongoc_uri_get_tls(uri.get()),
-                                static_cast<std::size_t>(most))};
+      OwnedServers(new Servers(pool, database, where, patience, mongoc_uri_get_tls(uri.get()),
+                               static_cast<std::size_t>(most)))};
 }
 
 }  // namespace idmint::stores::mongodb

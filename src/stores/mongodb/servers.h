@@ -20,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/fork_wiped.h"
 #include "idmint/result.h"
 #include "stores/mongodb/bson.h"
 #include "stores/mongodb/driver.h"
@@ -28,6 +29,8 @@ namespace idmint::stores::mongodb {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 using std::chrono::milliseconds;
+
+constexpr const char* kCounters = "idmint.counters";  // the collection of a store's counters
 
 // What an error means.
 struct Meaning {
@@ -61,8 +64,6 @@ struct Command {
   std::string_view database;
   std::int64_t number = 0;
   bool unasked = false;  // also where nobody waits for the call any more
-  bool sharded = false;  // as in Terms
-  bool errors_in_reply = false;
 };
 
 constexpr std::int64_t kDuplicateKey = 11000;
@@ -120,6 +121,9 @@ class Servers {
                    const Terms& terms = {});
   Result<Bson> run(Job job, SteadyTime until, std::string_view doing);
 
+  // False in a child of fork(), where nothing else may be called.
+  [[nodiscard]] bool owned() const noexcept { return bool(owner_); }
+
  private:
   friend class Exchange;
   struct Connection {
@@ -135,6 +139,7 @@ class Servers {
                             Meaning* meaning, bool* numbered);
   bool wait_a_little(Call& call, milliseconds pause);
 
+  const OwnedByProcess owner_;
   mongoc_client_pool_t* const pool_;
   const std::string database_;
   const std::string where_;
@@ -150,6 +155,15 @@ class Servers {
   std::size_t idle_ = 0;
   bool ending_ = false;
 };
+
+// In a child of fork() the driver's clients, and the threads that are not there, are left as they
+// are, on purpose.
+struct EndInOwner {
+  void operator()(Servers* servers) const {
+    if (servers->owned()) delete servers;
+  }
+};
+using OwnedServers = std::unique_ptr<Servers, EndInOwner>;
 
 // What a job has: the connection of the thread that runs it.
 class Exchange {
@@ -180,7 +194,7 @@ struct Connected {
   std::string where;        // the hosts and the database, for messages
   std::string application;  // what the servers know us as
   milliseconds deadline;    // for each call: what was asked for, where that is possible
-  std::unique_ptr<Servers> servers;
+  OwnedServers servers;
 };
 
 struct ConnectOptions {

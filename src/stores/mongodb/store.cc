@@ -31,7 +31,6 @@
 #include <vector>
 
 #include "base/digest.h"
-#include "base/fork_wiped.h"
 #include "stores/backend.h"
 #include "stores/mongodb/adopted.h"
 #include "stores/mongodb/bson.h"
@@ -42,15 +41,9 @@ namespace mongodb {
 namespace {
 
 constexpr const char* kStore = "idmint.store";
-constexpr const char* kCounters = "idmint.counters";
 constexpr const char* kDefinitions = "idmint.definitions";
 constexpr const char* kSpace = "space";  // the _id of the document of a space among its claims
 constexpr std::int64_t kSchema = 1;
-
-// An integer as extended JSON.
-std::string number(std::int64_t value) {
-  return R"({"$numberLong":")" + std::to_string(value) + R"("})";
-}
 
 // The arithmetic of CounterState::left() and CounterBounds::at_or_above(), in a record's own
 // strides. No sum overflows: 0 <= first, next <= last + stride <= 2^63 - 1. A product may, and is
@@ -149,22 +142,13 @@ class MongodbStore final : public Store,
                            private Catalog,
                            private UniqueIndex {
  public:
-  MongodbStore(std::string url, std::string where, std::unique_ptr<Servers> servers,
-               milliseconds deadline, Access access)
+  MongodbStore(std::string url, std::string where, OwnedServers servers, milliseconds deadline,
+               Access access)
       : url_(std::move(url)),
         where_(std::move(where)),
         deadline_(deadline),
         access_(access),
         servers_(std::move(servers)) {}
-
-  // In a child of fork() the driver's clients, and the threads that are not there, are left as they
-  // are, on purpose.
-  ~MongodbStore() override {
-    if (owner_) return;
-    [[maybe_unused]] const Servers* const left = servers_.release();
-  }
-  MongodbStore(const MongodbStore&) = delete;
-  MongodbStore& operator=(const MongodbStore&) = delete;
 
   const Uuid& id() const noexcept override { return id_; }
   std::string_view url() const noexcept override { return url_; }
@@ -179,7 +163,7 @@ class MongodbStore final : public Store,
  private:
   // When a call that begins now must have answered.
   Result<SteadyTime> enter_to_read() const {
-    if (!owner_) return std::unexpected(inherited_handle(url_));
+    if (!servers_->owned()) return std::unexpected(inherited_handle(url_));
     return std::chrono::steady_clock::now() + deadline_;
   }
   Result<SteadyTime> enter() const {
@@ -255,12 +239,11 @@ class MongodbStore final : public Store,
   Result<void> make_store(const StoreOptions& options, SteadyTime until);
   std::unexpected<Error> damaged(std::string why) const;
 
-  const OwnedByProcess owner_;
   const std::string url_;
   const std::string where_;
   const milliseconds deadline_;
   const Access access_;
-  std::unique_ptr<Servers> servers_;
+  const OwnedServers servers_;
   Uuid id_;
   std::mutex adopted_mutex_;  // guards the map
   // As they were last read: where they are never changes, and their ends only grow.
