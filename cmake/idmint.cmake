@@ -32,9 +32,7 @@ function(idmint_test name)
   endif()
   target_link_libraries(${name} PRIVATE idmint GTest::gmock GTest::gtest_main ${ARG_LIBS})
   add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS})
-  # A child of fork() may open a store of its own, which has threads.
-  set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT} ENVIRONMENT
-    "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/tsan.supp:die_after_fork=0")
+  set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
   foreach(source IN LISTS ARG_SOURCES)
     cmake_path(ABSOLUTE_PATH source)
     set_property(GLOBAL APPEND PROPERTY IDMINT_REGISTERED_TESTS ${source})
