@@ -127,7 +127,9 @@ struct NotInserted {
 // takes a new id for that document, and only that one is sent again. Every insert is one unordered
 // command of at most 10,000 documents and 16 MB, acknowledged by a majority and in its journals; to
 // a replica set it is sent until it is answered or the deadline is over, and is applied once. All
-// documents are tried, whatever becomes of the others, until an outcome is unknown.
+// documents are tried, whatever becomes of the others, until an outcome is unknown. Ids without an
+// order are sent in order of their values, which the index is quicker with; which document gets
+// which is as random as they are.
 //
 // kInvalidArgument: a document is not BSON, has the field already, or is over 16 MB, or an option
 // is wrong; nothing was sent. kFailedPrecondition: no unique index on exactly the field (the

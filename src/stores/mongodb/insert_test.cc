@@ -195,6 +195,22 @@ TEST_F(InsertTest, EveryKindOfIdHasItsTypeInBson) {
             R"("01ARZ3NDEKTSV4RRFFQ69G5FAV")");
 }
 
+TEST_F(InsertTest, IdsWithoutAnOrderAreSentInOneAndStayWithTheirDocuments) {
+  Collection accounts = open();
+  Declaration none = declared();
+  none.order = "none";
+  Script ids = integers({30, 10, 20}, none);
+  Documents three({R"({"n":0})", R"({"n":1})", R"({"n":2})"});
+  const auto inserted = insert_with_id(accounts, ids, three.get());
+  ASSERT_TRUE(inserted) << why(inserted);
+  EXPECT_EQ(inserted->ids, (std::vector<Id>{std::int64_t{30}, std::int64_t{10}, std::int64_t{20}}));
+  EXPECT_EQ(count("accounts", R"({"_id":30,"n":0})"), 1);
+  const std::string stored = command(R"({"find":"accounts","sort":{"$natural":1}})");
+  const auto place = [&](const char* document) { return stored.find(document); };
+  EXPECT_LT(place(R"("n" : 1)"), place(R"("n" : 2)")) << stored;
+  EXPECT_LT(place(R"("n" : 2)"), place(R"("n" : 0)")) << stored;
+}
+
 TEST_F(InsertTest, OnlyWhatCollidedGetsAnotherId) {
   Collection accounts = open();
   unique("account");
