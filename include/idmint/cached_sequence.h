@@ -60,8 +60,8 @@ class IDMINT_EXPORT CachedSequence final : public Sequence {
     return next_slice();
   }
 
-  // Increasing; not consecutive. kOutOfRange: the others of the last values are handed out still,
-  // but for those that threads that have stopped asking keep.
+  // Increasing; not consecutive. On an error it takes nothing: what it had comes in later calls of
+  // this thread. kOutOfRange: so do the last values, but for those that other threads keep.
   [[nodiscard]] Result<void> next(std::span<std::int64_t> out) override;
 
   // Values taken from the store and not yet handed out: what raise_sequence() does not recall, and
@@ -75,7 +75,7 @@ class IDMINT_EXPORT CachedSequence final : public Sequence {
   // call after it. Waits for the fetch under way, and at most 200 ms more.
   void close() noexcept;
 
-  // As exact as held(). `waste` is what fetches of unknown outcome, failed calls and closing cost.
+  // As exact as held(). `waste` is what fetches of unknown outcome and closing cost.
   [[nodiscard]] SequenceStatistics statistics() const noexcept override;
 
  private:
@@ -87,7 +87,7 @@ class IDMINT_EXPORT CachedSequence final : public Sequence {
     std::atomic<std::int64_t> next;
     std::atomic<std::int64_t> end;
     std::atomic<std::int64_t> until;   // the end, whether stopped or not
-    std::atomic<std::int64_t> lost;    // taken by calls that failed
+    std::atomic<std::int64_t> kept;    // more, of calls that failed, to come after these
     std::atomic<std::uint64_t> extra;  // values beyond the first of each call
   };
   // Where this thread finds its slice of the sequence of that number; a few of the latest. No two

@@ -262,7 +262,7 @@ void add_plan(CLI::App& app, Arguments& arguments, Given&) {
   app.add_option("--hosts", plan.hosts, "How many hosts mint them (1)")->type_name("N");
   app.add_option("--rate", plan.rate, "Ids in a second, on all hosts together (1000/s)")
       ->type_name("N/s");
-  app.add_option("--order", plan.order, "none, per-host or strict: on all hosts (none)")
+  app.add_option("--order", plan.order, "none, per-host; on all hosts: strict, gapless (none)")
       ->type_name("O");
   app.add_option("--database", plan.database,
                  "Their key there: none, mongodb, postgresql, mysql, sqlite, redis (none)")

@@ -93,19 +93,20 @@ Finding diagnose(const SequenceStatus& status, std::optional<double> rate, const
   }
   finding.text =
       print_part(used / all) + " used, " + print_count(static_cast<double>(status.left)) + " left";
-  if (definition.adopted) finding.text += "; adopted from " + definition.adopted->collection;
   if (*finding.left < limits.least_left) {
     finding.health = Health::kWarn;
     finding.text += ", less than " + print_percent(limits.least_left);
   }
-  if (!rate) return finding;
-  const double lasts = static_cast<double>(status.left) / *rate;
-  finding.ends = after(now, lasts);
-  finding.text += "; at " + print_rate(*rate) + " they last " + print_duration(lasts);
-  if (lasts < seconds(limits.horizon)) {
-    finding.health = Health::kWarn;
-    finding.text += ", less than " + print_duration(seconds(limits.horizon));
+  if (rate) {
+    const double lasts = static_cast<double>(status.left) / *rate;
+    finding.ends = after(now, lasts);
+    finding.text += "; at " + print_rate(*rate) + " they last " + print_duration(lasts);
+    if (lasts < seconds(limits.horizon)) {
+      finding.health = Health::kWarn;
+      finding.text += ", less than " + print_duration(seconds(limits.horizon));
+    }
   }
+  if (definition.adopted) finding.text += "; adopted from " + definition.adopted->collection;
   return finding;
 }
 

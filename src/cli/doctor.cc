@@ -96,7 +96,9 @@ Result<void> look_at_store(const Arguments& arguments, const Wanted& wanted, Ins
       {Health::kOk, "store", shown,
        !made     ? "not made yet: nothing was ever created"
        : is_file ? "opens; every value is synced before it is handed out (WAL, synchronous=FULL)"
-                 : "opens"});
+       : url->starts_with("mongodb")
+           ? "opens; every value is in the journals of a majority before it is handed out"
+           : "opens"});
   if (is_file && made) {
     const fs::path folder = fs::path(path).parent_path();
     findings.push_back(on_disk(folder.empty() ? fs::path(".") : folder));

@@ -59,6 +59,10 @@ void print_json(Output& out, std::span<const Id> ids, const std::string& source,
   }
 }
 
+std::string are_left(std::int64_t values) {
+  return std::to_string(values) + (values == 1 ? " is left" : " are left");
+}
+
 }  // namespace
 
 Result<void> run_next(Context& context) {
@@ -70,14 +74,17 @@ Result<void> run_next(Context& context) {
   const Declaration& declaration = (*source)->declaration();
   const bool durable = declaration.guarantee >= Guarantee::kUnique;
 
-  if (durable && arguments.count > kLargestTake) {  // a smaller one is refused whole by the store
+  // What is taken in one step is refused whole by the store. Ranges are not, and what this process
+  // holds of them is lost when it ends.
+  const bool in_ranges = declaration.order == order(Strategy::kCached);
+  if (durable && (arguments.count > kLargestTake || (in_ranges && arguments.count > 1))) {
     const Result<SequenceStatus> status = mint.peek(arguments.name);
     if (!status) return std::unexpected(status.error());
-    if (const std::int64_t left = status->left; left < arguments.count) {
+    if (status->left < arguments.count && status->left > 0) {
       return std::unexpected(
           Error{Code::kOutOfRange, std::to_string(arguments.count) + " values of \"" +
                                        arguments.name + "\" were asked for, " +
-                                       std::to_string(left) + " are left: none was taken"});
+                                       are_left(status->left) + ": none was taken"});
     }
   }
 
@@ -95,6 +102,10 @@ Result<void> run_next(Context& context) {
         std::min(arguments.count - done, static_cast<std::int64_t>(batch.size()))));
     if (Result<void> filled = (*source)->next(ids); !filled) {
       Error error = std::move(filled.error());
+      if (error.code == Code::kOutOfRange && arguments.count > 1 && done == 0) {
+        if (const auto status = mint.peek(arguments.name); status && status->left > 0)
+          error.message += "; " + are_left(status->left);
+      }
       if (done != 0) error.message += "; " + std::to_string(done) + " ids were printed before";
       return std::unexpected(std::move(error));
     }

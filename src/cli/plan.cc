@@ -37,6 +37,9 @@ constexpr std::int64_t kInterleavedStripes = 16;
 // One id in a call: what 256 callers get of one sequence in a SQLite file, measured (README). The
 // same is taken for other stores.
 constexpr double kCombined = 224e3;
+// Documents that take a number each: what 64 callers get who share transactions, measured
+// (docs/stores.md). Of all hosts together: the transactions wait for each other.
+constexpr double kGaplessCombined = 6100;
 
 // ---- what there is to choose from
 
@@ -56,6 +59,7 @@ enum class Id : std::uint8_t {
   kPermuted,
   kRandom,
   kRandomPerHost,
+  kGapless,
   kDigits,
 };
 
@@ -168,6 +172,10 @@ constexpr std::array kCandidates = {
               "drawn at random and claimed in each host's own store, in a block of its own",
               Kind::kSequence, Guarantee::kUniqueIfConfigured, "none", Ordering::kNone, 63, 0,
               false, false, kAnywhere, kNoClock, kBlockIsLost, kOnlyThatHost},
+    Candidate{Id::kGapless, "gapless", "one counter; each number with the document that bears it",
+              Kind::kSequence, Guarantee::kGapless, "all", Ordering::kGapless, 63, 0, true, true,
+              kInTimeOrder, kNoClock, "nothing is lost: number and document are one transaction",
+              kWaits},
     Candidate{Id::kDigits, "digits", "random decimal digits, which nobody keeps",
               Kind::kCoincidence, Guarantee::kPractical, "none", Ordering::kNone, 0, 0, false,
               false, kAnywhere, kNoClock, kNoState, kNoStore},
@@ -198,7 +206,8 @@ std::chrono::nanoseconds round_trip(Id id, const Needs& needs) {
 }
 
 bool shares_a_store(const Candidate& source, const Needs& needs) {
-  return source.kind == Kind::kSequence && !is_per_host(source.id) && needs.hosts > 1;
+  return source.kind == Kind::kSequence && !is_per_host(source.id) &&
+         (needs.hosts > 1 || source.id == Id::kGapless);
 }
 
 double callers_at_once(Id id, const Needs& needs) {
@@ -347,6 +356,8 @@ double ids_per_second(Id id, const Needs& needs) {
     case Id::kRandom:
     case Id::kRandomPerHost:
       return needs.hosts * std::min(waiting, kCombined);
+    case Id::kGapless:
+      return std::min(waiting, kGaplessCombined);
     default:
       return kInfinity;  // as fast as the processor
   }
@@ -387,6 +398,10 @@ std::string speed_of(Id id, const Needs& needs, const Choice& choice) {
     case Id::kRandomPerHost:
       return "one caller " + one + " with a store that takes " + trip +
              "; each id is an insert of its own" + wait;
+    case Id::kGapless:
+      return "one caller " + one + " with a store that takes " + trip + " for a transaction; " +
+             print_rate(needs.rate) + " take " + print_count(choice.callers.value_or(0)) +
+             " callers that wait at a time and share transactions, or larger batches";
     case Id::kCached:
       return "from memory; a range of the store lasts about 10 s, whatever the store takes";
     case Id::kSnowflake:
@@ -478,6 +493,22 @@ struct Objection {
 };
 
 constexpr std::array kObjections = {
+    Objection{"gapless",
+              [](const Candidate& source, const Needs& needs, const Choice&, Instant) {
+                if (source.id != Id::kGapless) return std::string();
+                if (needs.database != Database::kMongodb) {
+                  return std::string(
+                      "a number and the document that bears it are one transaction, for which it "
+                      "takes --database mongodb");
+                }
+                if (needs.shared_url.empty()) {
+                  return std::string("it takes MongoDB, which this build left out");
+                }
+                if (needs.order == Ordering::kGapless) return std::string();
+                return std::string(
+                    "next mints none of it: a number comes with its document, by idmint insert; "
+                    "where none may be missing say --order gapless");
+              }},
     Objection{"digits",
               [](const Candidate& source, const Needs& needs, const Choice&, Instant) {
                 if (source.id == Id::kDigits) {
@@ -514,6 +545,9 @@ constexpr std::array kObjections = {
     Objection{"order",
               [](const Candidate& source, const Needs& needs, const Choice&, Instant) {
                 if (source.holds >= needs.order) return std::string();
+                if (needs.order == Ordering::kGapless) {
+                  return std::string("what is taken and not used is missing for ever");
+                }
                 if (needs.hosts == 1 && is_per_host(source.id)) return std::string();
                 if (source.id == Id::kCached) {
                   return std::string(
@@ -612,6 +646,9 @@ bool has_no_shared_store(const Needs& needs) { return needs.hosts > 1 && needs.s
 
 constexpr std::array kRules = {
     // By need.
+    Rule{"gapless", Id::kGapless, [](const Needs& n) { return n.order == Ordering::kGapless; },
+         "no number may be missing: each is taken in the transaction that inserts the document "
+         "which bears it"},
     Rule{"strict", Id::kCounter, [](const Needs& n) { return n.order == Ordering::kStrict; },
          "strict order: of one counter every later call gets the larger id, on all hosts, and one "
          "round trip serves all callers that wait"},
@@ -690,6 +727,8 @@ constexpr std::array kRules = {
          "12 bytes, 20 characters; tells which machine made it"},
     Rule{"most bits", Id::kKsuid, always,
          "the most random bits, 20 bytes, in order of its seconds"},
+    Rule{"none missing", Id::kGapless, always,
+         "no number is missing; each comes with its document, in a transaction"},
     Rule{"many digits", Id::kDigits, always,
          "so many random digits that no two meet, and nothing to run; none of them tells anything"},
     Rule{"no order", Id::kUuid4, always,
@@ -761,6 +800,11 @@ Commands commands_of(const Candidate& source, const Needs& needs) {
     }
     case Id::kDigits:
       return {.command = "idmint next digits --digits " + std::to_string(needs.digits.value_or(0))};
+    case Id::kGapless:
+      return {.command = create + " --strategy gapless",
+              .note =
+                  "and then idmint insert COLLECTION --from NAME, or a GaplessInserter, in a "
+                  "replica set: next mints none of it"};
     case Id::kCached:
     case Id::kPermuted:
     case Id::kRandom:
@@ -774,7 +818,8 @@ Commands commands_of(const Candidate& source, const Needs& needs) {
 // ids.
 double largest_of(Id id, const Needs& needs, double space) {
   const double most = std::min(space, static_cast<double>(kLargestValue));
-  const bool counts_up = id == Id::kCounter || id == Id::kCached || id == Id::kInterleaved;
+  const bool counts_up =
+      id == Id::kCounter || id == Id::kCached || id == Id::kInterleaved || id == Id::kGapless;
   return counts_up ? std::min(needs.count, most) : most;
 }
 
@@ -829,9 +874,9 @@ struct Named {
   Value value;
 };
 
-constexpr std::array kOrderings = {Named{"none", Ordering::kNone},
-                                   Named{"per-host", Ordering::kPerHost},
-                                   Named{"strict", Ordering::kStrict}};
+constexpr std::array kOrderings = {
+    Named{"none", Ordering::kNone}, Named{"per-host", Ordering::kPerHost},
+    Named{"strict", Ordering::kStrict}, Named{"gapless", Ordering::kGapless}};
 constexpr std::array kDatabases = {Named{"none", Database::kNone},
                                    Named{"mongodb", Database::kMongodb},
                                    Named{"postgresql", Database::kPostgresql},

@@ -19,8 +19,9 @@ enum class Ordering : std::uint8_t {
   kNone,
   kPerHost,  // of two ids of one host the later one is the larger
   kStrict,   // of any two ids, on all hosts
+  kGapless,  // and none is missing
 };
-// "none", "per-host", "strict". kInvalidArgument, with the names there are.
+// "none", "per-host", "strict", "gapless". kInvalidArgument, with the names there are.
 [[nodiscard]] Result<Ordering> ordering_named(std::string_view name);
 [[nodiscard]] std::string_view name(Ordering ordering) noexcept;
 

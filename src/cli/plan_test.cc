@@ -316,6 +316,29 @@ TEST(Plan, StrictOrderOnOneHost) {
             "the ids of two hosts are in no strict order");
 }
 
+TEST(Plan, WhereNoneMayBeMissingANumberComesWithItsDocument) {
+  Needs needs{.order = Ordering::kGapless,
+              .database = Database::kMongodb,
+              .shared_store = true,
+              .shared_url = kShared};
+  EXPECT_EQ(recommended(needs), "gapless");
+  const Plan plan = make_plan(needs, kNow);
+  EXPECT_EQ(plan.fitting.size(), 1U);
+  EXPECT_EQ(plan.fitting.front().command,
+            "idmint create NAME --store " + std::string(kShared) + " --strategy gapless");
+  EXPECT_THAT(plan.fitting.front().command_note, HasSubstr("idmint insert"));
+  EXPECT_THAT(objection(needs, "counter"), HasSubstr("missing for ever"));
+  needs.hosts = 40;
+  EXPECT_EQ(recommended(needs), "gapless");
+  needs.rate = 1e4;
+  EXPECT_THAT(objection(needs, "gapless"), HasSubstr("take batches of 2"));
+  needs.order = Ordering::kStrict;
+  EXPECT_THAT(objection(needs, "gapless"), HasSubstr("next mints none of it"));
+  EXPECT_THAT(objection({.order = Ordering::kGapless}, "gapless"),
+              HasSubstr("it takes --database mongodb"));
+  EXPECT_THAT(objection({.database = Database::kMongodb}, "gapless"), HasSubstr("left out"));
+}
+
 TEST(Plan, EachHostsOwnStoreHasARoundTripToo) {
   Needs needs = twelve_digits_unshared();
   needs.own_round_trip = 2ms;
@@ -485,7 +508,7 @@ TEST(Plan, BytesInRedisAndBare) {
 TEST(Plan, EveryChoiceSaysEverything) {
   for (const Needs& needs : {twelve_digits(), Needs{.hosts = 40}, Needs{.bits = 63, .hosts = 3}}) {
     const Plan plan = make_plan(needs, kNow);
-    EXPECT_EQ(plan.fitting.size() + plan.unfitting.size(), 16u);
+    EXPECT_EQ(plan.fitting.size() + plan.unfitting.size(), 17u);
     for (const auto* const choices : {&plan.fitting, &plan.unfitting}) {
       for (const Choice& choice : *choices) {
         for (const std::string& text :
@@ -501,7 +524,7 @@ TEST(Plan, EveryChoiceSaysEverything) {
 }
 
 TEST(Plan, Names) {
-  for (const std::string_view text : {"none", "per-host", "strict"}) {
+  for (const std::string_view text : {"none", "per-host", "strict", "gapless"}) {
     EXPECT_EQ(name(*ordering_named(text)), text);
   }
   for (const std::string_view text :

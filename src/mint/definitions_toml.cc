@@ -64,13 +64,19 @@ constexpr std::array kTexts = {
     TextKey{"prefix", &SequenceWish::prefix},     TextKey{"encoding", &SequenceWish::encoding},
     TextKey{"check", &SequenceWish::check},       TextKey{"adopt", &SequenceWish::adopt}};
 
-constexpr std::string_view kNoLeadingZeros = "no_leading_zeros";
+struct FlagKey {
+  std::string_view name;
+  bool SequenceWish::* value;
+};
+constexpr std::array kFlags = {FlagKey{"no_leading_zeros", &SequenceWish::no_leading_zeros},
+                               FlagKey{"validator", &SequenceWish::validator}};
 
 Result<SequenceWish> read_table(std::string_view name, const toml::table& table) {
   SequenceWish given{.name = std::string(name)};
   for (const auto& [key, node] : table) {
     const auto* const integer = std::ranges::find(kIntegers, key.str(), &IntegerKey::name);
     const auto* const text = std::ranges::find(kTexts, key.str(), &TextKey::name);
+    const auto* const flag = std::ranges::find(kFlags, key.str(), &FlagKey::name);
     if (integer != kIntegers.end()) {
       const auto* const value = node.as_integer();
       if (value == nullptr) {
@@ -83,17 +89,18 @@ Result<SequenceWish> read_table(std::string_view name, const toml::table& table)
         return at_line(node.source(), std::string(key.str()) + " is not a text in quotes");
       }
       given.*(text->value) = value->get();
-    } else if (key.str() == kNoLeadingZeros) {
+    } else if (flag != kFlags.end()) {
       const auto* const value = node.as_boolean();
       if (value == nullptr) {
         return at_line(node.source(), std::string(key.str()) + " is neither true nor false");
       }
-      given.no_leading_zeros = value->get();
+      given.*(flag->value) = value->get();
     } else {
       std::string known;
       for (const IntegerKey& row : kIntegers) known += std::string(row.name) + ", ";
       for (const TextKey& row : kTexts) known += std::string(row.name) + ", ";
-      known += kNoLeadingZeros;
+      for (const FlagKey& row : kFlags) known += std::string(row.name) + ", ";
+      known.resize(known.size() - 2);
       return at_line(key.source(),
                      "there is no key " + quoted(key.str()) + ": use one of " + known);
     }

@@ -71,6 +71,17 @@ TEST(DefinitionsToml, DigitsThatAnIntegerCannotFillWantAnEnd) {
   EXPECT_TRUE(definitions_from_toml("[sequence.a]\ndigits = 12\nencoding = 'decimal'\n"));
 }
 
+TEST(DefinitionsToml, AValidatorIsWishedForWithWhatIsAdopted) {
+  const auto read = definitions_from_toml("[sequence.a]\nadopt = 'counters'\nvalidator = true\n");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_TRUE(read->front().adopted->validator);
+  const auto none = definitions_from_toml("[sequence.a]\nadopt = 'counters'\nvalidator = false\n");
+  EXPECT_FALSE(none->front().adopted->validator);
+  EXPECT_THAT(refusal("[sequence.a]\nvalidator = true\n"), HasSubstr("adopted documents"));
+  EXPECT_THAT(refusal("[sequence.a]\nadopt = 'counters'\nvalidator = 'yes'\n"),
+              StartsWith("line 3: validator is neither true nor false"));
+}
+
 TEST(DefinitionsToml, ErrorsNameTheLine) {
   EXPECT_THAT(refusal("[sequence.a]\nstart = 5\ncolour = 7\n"),
               StartsWith("line 3: there is no key \"colour\": use one of start, max"));

@@ -5,9 +5,11 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <iterator>
 #include <limits>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -91,13 +93,22 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
 
   // ---- handing out; without the lock
 
-  // The next 1 to `most` values, of which the caller is to use `wanted`.
-  Result<Range> claim(std::int64_t wanted, std::int64_t most);
+  struct Wish {
+    std::int64_t wanted;  // by the caller, who is to use so many
+    std::int64_t most;    // and keep the others
+    std::int64_t whole;   // what the call asked for
+  };
+  // The next 1 to `most` values, of those kept for the slice first. It may be null.
+  Result<Range> claim(Slice* slice, const Wish& wish);
+  // Keeps what a call that failed had, for the next of its thread: nobody else may have them, to
+  // whom larger ones were given already.
+  void keep_for(Slice& slice, std::span<const std::int64_t> values);
+  bool cut_from_kept(Slice& slice, std::int64_t most, Range& cut);
   // The same without a fetch. False: there are none.
   bool cut_at_cursor(std::int64_t most, Range& cut) noexcept;
   // The same when there are values again. Under the lock, so that those who wait are counted until
   // they have what they wait for.
-  Result<void> wait_and_cut(std::int64_t wanted, std::int64_t most, Range& cut);
+  Result<void> wait_and_cut(const Wish& wish, Range& cut);
   // Makes the slice, of the calling thread, `values`.
   void keep(Slice& slice, const Range& values) noexcept;
   // Null: the thread is ending, and has none any more.
@@ -131,7 +142,7 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
   const nanoseconds deadline;
 
   const ForkWiped<Cursor> cursor;
-  // Of calls of threads that are ending, which have no slice to count in.
+  // By calls that failed, of threads that are ending, which have no slice.
   std::atomic<std::int64_t> lost{0};
   std::atomic<std::uint64_t> extra{0};
 
@@ -170,6 +181,11 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
   using Slices = std::array<Slice, 64>;  // a page
   std::deque<ForkWiped<Slices>> slices;
   std::vector<Slice*> unused;  // of threads that have ended, with what was left
+  struct Kept {
+    Slice* slice;
+    Range values;
+  };
+  std::vector<Kept> kept;  // for each slice in order
   std::size_t slice_count = 0;
 
   std::thread thread;
@@ -188,17 +204,21 @@ constinit thread_local bool thread_is_ending = false;
 
 // ---- handing out
 
-Result<Range> CachedSequence::State::claim(std::int64_t wanted, std::int64_t most) {
+Result<Range> CachedSequence::State::claim(Slice* slice, const Wish& wish) {
   for (;;) {
     Range cut;
-    if (!cut_at_cursor(most, cut)) {
-      if (auto waited = wait_and_cut(wanted, most, cut); !waited) {
+    if (slice != nullptr && slice->kept.load(std::memory_order_relaxed) != 0 &&
+        cut_from_kept(*slice, wish.most, cut)) {
+      return cut;
+    }
+    if (!cut_at_cursor(wish.most, cut)) {
+      if (auto waited = wait_and_cut(wish, cut); !waited) {
         return std::unexpected(std::move(waited).error());
       }
     }
     const std::int64_t mark = cursor->mark.load();  // after the cut: set_mark()
     if (cut.first < mark && mark <= cut.first + cut.count) {
-      prefetch(wanted - cut.count);
+      prefetch(wish.wanted - cut.count);
       if (is_stopped.load()) {  // that the store has gone back, perhaps, was found just now
         lost.fetch_add(cut.count, std::memory_order_relaxed);
         continue;
@@ -230,8 +250,32 @@ void CachedSequence::State::keep(Slice& slice, const Range& values) noexcept {
   if (is_stopped.load(std::memory_order_seq_cst)) slice.end.store(kStopped);
 }
 
-Result<void> CachedSequence::State::wait_and_cut(std::int64_t wanted, std::int64_t most,
-                                                 Range& cut) {
+void CachedSequence::State::keep_for(Slice& slice, std::span<const std::int64_t> values) {
+  const std::lock_guard lock(mutex);
+  for (const std::int64_t value : values) {
+    if (!kept.empty() && kept.back().slice == &slice && kept.back().values.last() + 1 == value) {
+      ++kept.back().values.count;
+    } else {
+      kept.push_back({&slice, {value, 1, 1}});
+    }
+  }
+  slice.kept.fetch_add(std::ssize(values), std::memory_order_relaxed);
+}
+
+bool CachedSequence::State::cut_from_kept(Slice& slice, std::int64_t most, Range& cut) {
+  const std::lock_guard lock(mutex);
+  const auto first = std::ranges::find(kept, &slice, &Kept::slice);
+  if (stopped || first == kept.end()) return false;
+  cut = first->values;
+  cut.count = std::min(most, cut.count);
+  first->values = {cut.last() + 1, 1, first->values.count - cut.count};
+  if (first->values.count == 0) kept.erase(first);
+  slice.kept.fetch_sub(cut.count, std::memory_order_relaxed);
+  return true;
+}
+
+Result<void> CachedSequence::State::wait_and_cut(const Wish& wish, Range& cut) {
+  const auto& [wanted, most, whole] = wish;
   std::unique_lock lock = locked();
   std::uint64_t waits_for = 0;  // a fetch
   const auto answer = [&](Result<void> result) {
@@ -249,7 +293,7 @@ Result<void> CachedSequence::State::wait_and_cut(std::int64_t wanted, std::int64
       continue;
     }
     if (ended) {
-      return answer(std::unexpected(used_up(definition.name, static_cast<std::uint64_t>(wanted),
+      return answer(std::unexpected(used_up(definition.name, static_cast<std::uint64_t>(whole),
                                             definition.last, known.ended)));
     }
     if (waits_for != 0 && failed_fetch >= waits_for) return answer(std::unexpected(*failure));
@@ -529,7 +573,8 @@ std::int64_t CachedSequence::State::values_held() const {
     const Slice& slice = page[i % std::tuple_size_v<Slices>];
     const std::int64_t left =
         slice.until.load(std::memory_order_relaxed) - slice.next.load(std::memory_order_relaxed);
-    held += std::clamp<std::int64_t>(left, 0, kSliceSize);
+    held +=
+        std::clamp<std::int64_t>(left, 0, kSliceSize) + slice.kept.load(std::memory_order_relaxed);
   }
   return held;
 }
@@ -577,7 +622,7 @@ Result<std::int64_t> CachedSequence::next_slice() {
   }
   const std::int64_t most =
       slice != nullptr ? std::max<std::int64_t>(state.cursor->slice.load(), 1) : 1;
-  const Result<Range> values = state.claim(1, most);
+  const Result<Range> values = state.claim(slice, {.wanted = 1, .most = most, .whole = 1});
   if (!values) return std::unexpected(values.error());
   if (values->count > 1) state.keep(*slice, {values->first + 1, 1, values->count - 1});
   return values->first;
@@ -601,10 +646,13 @@ Result<void> CachedSequence::next(std::span<std::int64_t> out) {
     const auto wanted = static_cast<std::int64_t>(out.size() - filled);
     const std::int64_t most =
         slice != nullptr ? std::max(wanted, state.cursor->slice.load()) : wanted;
-    const Result<Range> values = state.claim(wanted, most);
+    const Result<Range> values = state.claim(slice, {.wanted = wanted, .most = most, .whole = all});
     if (!values) {
-      const auto lost = static_cast<std::int64_t>(filled);
-      (slice != nullptr ? slice->lost : state.lost).fetch_add(lost, std::memory_order_relaxed);
+      if (slice != nullptr) {
+        state.keep_for(*slice, out.first(filled));
+      } else {
+        state.lost.fetch_add(static_cast<std::int64_t>(filled), std::memory_order_relaxed);
+      }
       return std::unexpected(values.error());
     }
     const std::int64_t used = std::min(wanted, values->count);
@@ -645,12 +693,11 @@ SequenceStatistics CachedSequence::statistics() const noexcept {
   State& state = *state_;
   if (!state.owned) return {};
   const std::lock_guard lock(state.mutex);
-  std::int64_t lost = state.lost.load(std::memory_order_relaxed);
+  const std::int64_t lost = state.lost.load(std::memory_order_relaxed);
   std::uint64_t extra = state.extra.load(std::memory_order_relaxed);
   for (std::size_t i = 0; i < state.slice_count; ++i) {
     const auto& page = *state.slices[i / std::tuple_size_v<State::Slices>];
     const Slice& slice = page[i % std::tuple_size_v<State::Slices>];
-    lost += slice.lost.load(std::memory_order_relaxed);
     extra += slice.extra.load(std::memory_order_relaxed);
   }
   const std::int64_t held = state.values_held();

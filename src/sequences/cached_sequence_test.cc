@@ -247,13 +247,50 @@ TEST(CachedSequence, SmallCallsShareASlice) {
   EXPECT_EQ(f.sequence->held(), 994);
 }
 
-TEST(CachedSequence, ACallThatFailsLosesWhatItHad) {
+TEST(CachedSequence, ACallThatFailsLosesNothing) {
   Fixture f(tickets(10, 25));
   ASSERT_TRUE(f.next(20));
-  EXPECT_EQ(f.next(6).error().code, Code::kOutOfRange);
+  const auto refused = f.next(6);
+  EXPECT_EQ(refused.error().code, Code::kOutOfRange);
+  EXPECT_THAT(refused.error().message, HasSubstr("fewer than 6 are left"));
   EXPECT_EQ(f.sequence->statistics().values, 20);
   EXPECT_EQ(f.sequence->statistics().requests, 1U);
-  EXPECT_EQ(f.sequence->statistics().waste, 5);
+  EXPECT_EQ(f.sequence->held(), 5);
+  EXPECT_EQ(f.next(6).error().code, Code::kOutOfRange) << "again";
+  EXPECT_THAT(f.next(3).value(), ElementsAre(21, 22, 23));
+  EXPECT_EQ(f.sequence->next(), 24);
+  EXPECT_EQ(f.sequence->next(), 25);
+  EXPECT_EQ(code(f.sequence->next()), Code::kOutOfRange);
+  EXPECT_EQ(f.sequence->statistics().values, 25);
+  EXPECT_EQ(f.sequence->statistics().waste, 0);
+}
+
+// And not to another, which may have larger ones; in order, though they do not follow on each
+// other.
+TEST(CachedSequence, WhatACallThatFailedHadComesToItsThread) {
+  Fixture f(tickets(10, 45));
+  ASSERT_THAT(f.next(8).value().back(), 8);
+  EXPECT_EQ(f.sequence->held(), 12);
+  ASSERT_TRUE(f.store.advance("tickets", 5, Take::kAll));  // another process: 21 to 25
+  EXPECT_EQ(f.next(60).error().code, Code::kOutOfRange);
+  EXPECT_EQ(f.sequence->held(), 32);
+  std::thread([&] { EXPECT_EQ(code(f.sequence->next()), Code::kOutOfRange); }).join();
+  EXPECT_EQ(f.sequence->next(), 9);
+  EXPECT_THAT(f.next(12).value(), ElementsAre(10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 26));
+  EXPECT_EQ(f.sequence->held(), 19);
+  f.sequence->close();
+  EXPECT_EQ(f.next(1).error().code, Code::kUnavailable);
+  EXPECT_EQ(f.sequence->statistics().waste, 19);
+}
+
+TEST(CachedSequence, AFailureInTheMidstOfACallLosesNothing) {
+  Fixture f(tickets(10));
+  ASSERT_THAT(f.next(3).value().back(), 3);
+  for (int i = 0; i < 2; ++i) f.store.fail_next({{Code::kPermissionDenied, "read only"}, false});
+  EXPECT_EQ(f.next(30).error().code, Code::kPermissionDenied);
+  EXPECT_EQ(f.sequence->next(), 4);
+  EXPECT_EQ(f.next(30).value().back(), 34);
+  EXPECT_EQ(f.sequence->statistics().waste, 0);
 }
 
 TEST(CachedSequence, WantsNoMoreThanItsLargestCount) {

@@ -1,6 +1,8 @@
 #include "idmint/gapless.h"
 
 #include <mutex>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "base/fork_wiped.h"
@@ -24,6 +26,9 @@ struct GaplessInserter::State {
   const Definition definition;
   const std::string url;  // without passwords
   stores::GaplessQueue queue;
+  // Of the store that had the definition: the driver takes up to half a second to end its monitors,
+  // for which nobody waits here.
+  std::jthread closing{};
 };
 
 GaplessInserter::GaplessInserter(std::unique_ptr<State> state) noexcept
@@ -50,7 +55,7 @@ Result<std::unique_ptr<GaplessInserter>> GaplessInserter::open(std::string_view 
                                                                const GaplessOptions& options) {
   Result<stores::NumberField> target = stores::number_field(collection, field);
   if (!target) return std::unexpected(std::move(target.error()));
-  const Result<std::unique_ptr<Store>> store =
+  Result<std::unique_ptr<Store>> store =
       open_store(url, {.deadline = options.deadline, .create = false, .access = Access::kReadOnly});
   if (!store) return std::unexpected(store.error());
   const std::string where = "sequence " + std::string(name) + " in " + std::string((*store)->url());
@@ -81,6 +86,10 @@ Result<std::unique_ptr<GaplessInserter>> GaplessInserter::open(std::string_view 
                                                    .deadline = options.deadline,
                                                    .max_outstanding = options.max_outstanding,
                                                    .transactions = *std::move(transactions)}});
+  try {
+    state->closing = std::jthread([ends = *std::move(store)]() mutable { ends.reset(); });
+  } catch (const std::system_error&) {  // it was closed here and now
+  }
   return std::unique_ptr<GaplessInserter>(new GaplessInserter(std::move(state)));
 #else
   return refuse_it(Code::kUnimplemented, "this build of idmint left MongoDB out");

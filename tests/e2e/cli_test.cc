@@ -61,6 +61,20 @@ TEST_F(Cli, ABatchIsTakenWholeOrNotAtAll) {
   EXPECT_THAT(output("idmint list"), HasSubstr("used up"));
 }
 
+TEST_F(Cli, ACallForMoreThanIsLeftTakesNothingAndSaysHowManyAreLeft) {
+  for (const char* const strategy : {"counter", "cached", "cached --step 10", "striped --stripes 3",
+                                     "interleaved --stripes 3", "permuted"}) {
+    const std::string store = "export IDMINT_STORE='sqlite:" + std::string(strategy) + ".db'\n";
+    output(store + "idmint create few --start 1 --max 15 --strategy " + strategy);
+    const Ended refused = run(store + "idmint next few -n 20");
+    EXPECT_EQ(refused.status, 6) << strategy;
+    EXPECT_EQ(refused.out, "") << strategy;
+    EXPECT_THAT(refused.err, HasSubstr("15 are left")) << strategy;
+    EXPECT_EQ(output(store + "idmint next few -n 15 | sort -n"), output("seq 15")) << strategy;
+    EXPECT_EQ(run(store + "idmint next few -n 2").status, 6) << strategy;
+  }
+}
+
 TEST_F(Cli, MoreThanAMillionComesInSeveralTakes) {
   output("idmint create many --max 2000005");
   EXPECT_EQ(output("idmint next many -n 2000003 | cmp - <(seq 2000003) && echo same"), "same\n");

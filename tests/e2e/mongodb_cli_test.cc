@@ -66,7 +66,11 @@ TEST_F(Cli, TheClassicDocumentsAreMadeAndTakenFrom) {
   EXPECT_THAT(output(store + "idmint peek users --json"),
               HasSubstr(R"("adopted":"uniqueIdentifierCounter/UNIQUE)"));
   EXPECT_THAT(output(store + "idmint list"), HasSubstr("counter, adopted"));
-  EXPECT_THAT(run(store + "idmint doctor").out, HasSubstr("adopted from ids"));
+  EXPECT_THAT(run(store + "idmint doctor").out,
+              testing::AllOf(HasSubstr("opens; every value is in the journals of a majority"),
+                             HasSubstr("left; adopted from ids\n")));
+  EXPECT_THAT(run(store + "idmint doctor --rate orders=1e12/s").out,
+              HasSubstr(", less than 90 d; adopted from ids\n"));
   // Again changes nothing, from the file of what there is neither.
   output(store + "idmint create users --adopt counter");
   EXPECT_THAT(output(store + "idmint list --toml | tee a.toml; idmint apply a.toml"),

@@ -42,7 +42,7 @@ _idmint() {
   elif [[ $previous == --stored-as ]]; then
     words="usual text number"
   elif [[ $previous == --order ]]; then
-    words="none per-host strict"
+    words="none per-host strict gapless"
   elif [[ $previous == --database ]]; then
     words="none mongodb postgresql mysql sqlite redis"
   elif [[ $previous == --svg ]]; then

@@ -72,7 +72,7 @@ complete -c idmint -n '__fish_seen_subcommand_from plan' -l bits -x -d 'At most 
 complete -c idmint -n '__fish_seen_subcommand_from plan' -l count -x -d 'How many ids in all'
 complete -c idmint -n '__fish_seen_subcommand_from plan' -l hosts -x -d 'How many hosts'
 complete -c idmint -n '__fish_seen_subcommand_from plan' -l rate -x -d 'How many at a time'
-complete -c idmint -n '__fish_seen_subcommand_from plan' -l order -x -a 'none per-host strict' -d 'The order'
+complete -c idmint -n '__fish_seen_subcommand_from plan' -l order -x -a 'none per-host strict gapless' -d 'The order'
 complete -c idmint -n '__fish_seen_subcommand_from plan' -l database -x -a 'none mongodb postgresql mysql sqlite redis' -d 'Where they are the key'
 complete -c idmint -n '__fish_seen_subcommand_from plan' -l round-trip -x -d 'Of the store'
 complete -c idmint -n '__fish_seen_subcommand_from plan' -l shared-store -d 'All hosts reach one store'

@@ -106,22 +106,28 @@ class View {
     }
   }
 
-  // Whether the text is in the array under `key`.
-  [[nodiscard]] bool lists(const char* key, std::string_view text) const {
+  // Each text of the array under `key`.
+  void each_text(const char* key, const std::function<void(std::string_view)>& use) const {
     bson_iter_t at;
-    if (!find(&at, key, BSON_TYPE_ARRAY, BSON_TYPE_ARRAY)) return false;
+    if (!find(&at, key, BSON_TYPE_ARRAY, BSON_TYPE_ARRAY)) return;
     const std::uint8_t* data = nullptr;
     std::uint32_t size = 0;
     bson_iter_array(&at, &size, &data);
     bson_t array;
+    if (data == nullptr || !bson_init_static(&array, data, size)) return;
     bson_iter_t item;
-    if (data == nullptr || !bson_init_static(&array, data, size)) return false;
-    if (!bson_iter_init(&item, &array)) return false;
+    if (!bson_iter_init(&item, &array)) return;
     while (bson_iter_next(&item)) {
-      if (bson_iter_type(&item) == BSON_TYPE_UTF8 && bson_iter_utf8(&item, &size) == text)
-        return true;
+      if (bson_iter_type(&item) != BSON_TYPE_UTF8) continue;
+      const char* const text = bson_iter_utf8(&item, &size);
+      use(std::string_view(text, size));
     }
-    return false;
+  }
+  // Whether the text is in the array under `key`.
+  [[nodiscard]] bool lists(const char* key, std::string_view text) const {
+    bool found = false;
+    each_text(key, [&](std::string_view each) { found = found || each == text; });
+    return found;
   }
   // Whether there is one field, and it is this.
   [[nodiscard]] bool is_only(const char* key) const {

@@ -190,10 +190,7 @@ Result<Bson> Servers::run(const std::shared_ptr<Call>& call, std::string_view do
   std::erase(waiting_, call);
   what += "no answer in time";
   if (!call->why.empty()) what += " (" + call->why + ")";
-  if (!tls_ && !authenticated_.load() &&
-      (call->why.contains("closed") || call->why.contains("Failed to read")))
-    what += "; a server that wants TLS closes what comes without it: tls=true in the URL";
-  what += patience_;
+  what += heard_->advice(patience_);
   if (call->sent && kind == Kind::kWrite)
     return std::unexpected(
         Error{Code::kDeadlineExceeded, what + "; it may have been done or not, now or later"});
@@ -436,6 +433,25 @@ std::string lower(std::string_view text) {
   return out;
 }
 
+// Those of the driver's that its functions for names do not tell of.
+constexpr auto kOtherOptions = std::to_array<std::string_view>({
+    "authmechanism",
+    "authmechanismproperties",
+    "authsource",
+    "compressors",
+    "gssapiservicename",
+    "readpreferencetags",
+});
+
+bool is_known(std::string_view option) {
+  const std::string key = lower(option);
+  const char* const name = key.c_str();
+  return mongoc_uri_option_is_bool(name) || mongoc_uri_option_is_int32(name) ||
+         mongoc_uri_option_is_int64(name) || mongoc_uri_option_is_utf8(name) ||
+         std::ranges::find(kOtherOptions, key) != kOtherOptions.end() ||
+         std::ranges::find(kOptions, key, &Option::name) != kOptions.end();
+}
+
 // Where user and password end, in which a question mark may stand; 0: there are none.
 std::size_t end_of_user(std::string_view url) {
   const std::size_t hosts = url.find("://");
@@ -521,6 +537,14 @@ Result<Connected> connect(std::string_view url, milliseconds deadline,
   });
   if (refusal) return refuse(*refusal);
   if (Result<void> loaded = load_driver(); !loaded) return std::unexpected(loaded.error());
+  each_option(url, [&](std::string_view name, std::string_view) {
+    if (!name.empty() && !is_known(name))
+      refusal = "MongoDB's C driver knows no option " + shown(name) + "; look at how it is spelled";
+  });
+  // Where there is an @ among the options, they may be a password.
+  if (refusal && url.substr(url.find('?')).contains('@'))
+    return std::unexpected(Error{Code::kInvalidArgument, kUnclear});
+  if (refusal) return refuse(*refusal);
 
   bson_error_t error{};
   const Uri uri(mongoc_uri_new_with_error(std::string(url).c_str(), &error));
@@ -568,6 +592,7 @@ Result<Connected> connect(std::string_view url, milliseconds deadline,
     mongoc_uri_set_option_as_int32(uri.get(), key,
                                    wanted > 0 ? std::min(wanted, longest) : longest);
   }
+  const bool alone = mongoc_uri_get_option_as_bool(uri.get(), MONGOC_URI_DIRECTCONNECTION, !set);
   const std::int32_t most =
       std::clamp(mongoc_uri_get_option_as_int32(uri.get(), MONGOC_URI_MAXPOOLSIZE, 100), 1, 1000);
   mongoc_uri_set_option_as_int32(uri.get(), MONGOC_URI_MAXPOOLSIZE, most);
@@ -583,20 +608,23 @@ Result<Connected> connect(std::string_view url, milliseconds deadline,
     return std::unexpected(
         Error{Code::kUnavailable, "could not reach " + where + ": " + error.message});
   mongoc_client_pool_set_error_api(pool, MONGOC_ERROR_API_VERSION_2);
+  const char* const name = mongoc_uri_get_replica_set(uri.get());
+  auto heard = std::make_unique<Heard>(
+      Wanted{name != nullptr ? name : "", alone, mongoc_uri_get_tls(uri.get())});
+  heard->listen(pool);
   std::string patience;
   if (set && longest_call < kElection.count())
     patience = "; after a failure it takes about " + std::to_string(kElection.count() / 1000) +
                " s to elect a primary, or less with a lower electionTimeoutMillis, and this call "
                "waited " +
                std::to_string(longest_call) + " ms";
-  return Connected{
-      plain,
-      database,
-      where,
-      application,
-      milliseconds{longest_call},
-      OwnedServers(new Servers(pool, database, where, patience, mongoc_uri_get_tls(uri.get()),
-                               static_cast<std::size_t>(most)))};
+  return Connected{plain,
+                   database,
+                   where,
+                   application,
+                   milliseconds{longest_call},
+                   OwnedServers(new Servers(pool, std::move(heard), database, where, patience,
+                                            static_cast<std::size_t>(most)))};
 }
 
 }  // namespace idmint::stores::mongodb

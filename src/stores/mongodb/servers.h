@@ -24,6 +24,7 @@
 #include "idmint/result.h"
 #include "stores/mongodb/bson.h"
 #include "stores/mongodb/driver.h"
+#include "stores/mongodb/heard.h"
 
 namespace idmint::stores::mongodb {
 
@@ -102,14 +103,15 @@ struct Call {
 // as their deadline says, and a thread that is stuck comes back later, to nobody.
 class Servers {
  public:
-  // `patience`: what to say of the deadline where it is over.
-  Servers(mongoc_client_pool_t* pool, std::string database, std::string where, std::string patience,
-          bool tls, std::size_t most)
+  // `heard`: what the pool's monitors hear. `patience`: what to say where the deadline is over and
+  // the set has no primary.
+  Servers(mongoc_client_pool_t* pool, std::unique_ptr<Heard> heard, std::string database,
+          std::string where, std::string patience, std::size_t most)
       : pool_(pool),
+        heard_(std::move(heard)),
         database_(std::move(database)),
         where_(std::move(where)),
         patience_(std::move(patience)),
-        tls_(tls),
         most_(most) {}
   // Waits for the threads, each of which may be in one wait of the driver's.
   ~Servers();
@@ -141,10 +143,10 @@ class Servers {
 
   const OwnedByProcess owner_;
   mongoc_client_pool_t* const pool_;
+  const std::unique_ptr<Heard> heard_;
   const std::string database_;
   const std::string where_;
   const std::string patience_;
-  const bool tls_;
   const std::size_t most_;
   std::atomic<bool> authenticated_{false};  // once, so that user and password are right
 

@@ -50,6 +50,22 @@ TEST(MongodbUrl, WhatIsWeakerThanMajorityIsRefusedWithTheReason) {
   }
 }
 
+TEST(MongodbUrl, AnOptionThatTheDriverDoesNotKnowIsRefused) {
+  for (const std::string option : {"retryWrite", "readpreferenc", "wtimeout", "replicasett", "x"}) {
+    const auto store = open_store("mongodb://host.invalid/ids?tls=true&" + option + "=true");
+    EXPECT_EQ(code_of(store), Code::kInvalidArgument) << option;
+    EXPECT_THAT(why(store), HasSubstr("knows no option \"" + option + "\"")) << option;
+  }
+  const auto known = open_store(
+      "mongodb://ann:x@host.invalid/local?appName=a&authMechanism=SCRAM-SHA-256&authSource=admin&"
+      "authMechanismProperties=CANONICALIZE_HOST_NAME:true&compressors=zlib&connectTimeoutMS=100&"
+      "gssapiServiceName=a&heartbeatFrequencyMS=500&j=true&journal=true&localThresholdMS=15&"
+      "maxPoolSize=5&readConcernLevel=majority&readPreference=primary&"
+      "replicaSet=a&retryReads=true&retryWrites=true&serverSelectionTimeoutMS=100&slaveOk=false&"
+      "socketTimeoutMS=100&tls=true&tlsCAFile=a&w=majority&wTimeoutMS=100&zlibCompressionLevel=1&");
+  EXPECT_THAT(why(known), HasSubstr("MongoDB's own"));
+}
+
 TEST(MongodbUrl, WhatIsNoneOrNamesNoDatabaseForIdsIsRefused) {
   for (const char* const url :
        {"mongodb:", "mongodb://", "mongodb://h:x/ids", "mongodb://h/a.b", "mongodb://h/a%2Eb",
@@ -451,11 +467,35 @@ TEST_F(MongodbStoreTest, ADeadlineShorterThanAnElectionIsSaidToBe) {
   const std::size_t primary = mongo_set().primary();
   for (std::size_t i = 0; i < 3; ++i)
     if (i != primary) mongo_set().member(i).signal(SIGSTOP);
+  mongo_command(mongo_set().direct(primary), "admin", R"({"replSetStepDown":60,"force":true})");
   const auto taken = store->counters()->advance("c", 5, Take::kAll);
   for (std::size_t i = 0; i < 3; ++i)
     if (i != primary) mongo_set().member(i).signal(SIGCONT);
   EXPECT_THAT(why(taken), AllOf(HasSubstr("electionTimeoutMillis"), HasSubstr("3000 ms")));
   mongo_set().primary();
+}
+
+TEST_F(MongodbStoreTest, AUrlThatDoesNotFitItsServersIsSaidToBeWrong) {
+  const std::size_t primary = mongo_set().primary();
+  const std::string secondary = mongo_set().member((primary + 1) % 3).host();
+  const std::string hosts = mongo_set().hosts();
+  const std::string alone = mongo_standalone().host();
+  const auto said = [](const std::string& url) {
+    const auto store = open_store(url, {.deadline = seconds{2}});
+    EXPECT_EQ(code_of(store), Code::kUnavailable) << url;
+    EXPECT_THAT(why(store), Not(HasSubstr("elect a"))) << url;
+    return why(store);
+  };
+  EXPECT_THAT(said("mongodb://" + hosts + "/ids?replicaSet=other"),
+              HasSubstr(" is of the set \"set\", and the URL says replicaSet=other"));
+  EXPECT_THAT(said("mongodb://" + secondary + "/ids"),
+              AllOf(HasSubstr(secondary + " is a secondary of its set"),
+                    HasSubstr("mongodb://" + hosts + "/DATABASE?replicaSet=set")));
+  EXPECT_THAT(said("mongodb://" + alone + "/ids?replicaSet=set"),
+              HasSubstr(alone + " is a standalone server, of no set"));
+  // From one member of a set that is named, the others are found.
+  EXPECT_TRUE(open_store("mongodb://" + secondary + "/" + database_ + "?replicaSet=set",
+                         {.deadline = seconds{30}}));
 }
 
 TEST_F(MongodbStoreTest, OfAStandaloneServerABrokenCallIsUnknown) {
@@ -489,6 +529,8 @@ TEST_F(MongodbStoreTest, OfAStandaloneServerABrokenCallIsUnknown) {
 // What was sent with a number is not sent to a server that knows none.
 TEST_F(MongodbStoreTest, AMemberThatComesBackAloneIsNotAskedAgain) {
   servers::MongoServer server({"--replSet", "one"});
+  const auto no_set = open_store(server.url("ids?replicaSet=one"), {.deadline = seconds{2}});
+  EXPECT_THAT(why(no_set), AllOf(HasSubstr("rs.initiate()"), Not(HasSubstr("elect a"))));
   ASSERT_THAT(mongo_command(server.url("?directConnection=true"), "admin",
                             R"({"replSetInitiate":{"_id":"one","members":[{"_id":0,"host":")" +
                                 server.host() + R"("}]}})"),
@@ -732,9 +774,12 @@ TEST_F(MongodbTls, IsSpokenToAServerThatWantsItAndIsKnown) {
   const auto unknown = open_store(server_->url(with + "other.pem"), soon);
   EXPECT_EQ(code_of(unknown), Code::kUnavailable);
   EXPECT_THAT(why(unknown), AllOf(HasSubstr(server_->host()), HasSubstr("certificate")));
-  const auto plain = open_store(server_->url("ids"), soon);
-  EXPECT_EQ(code_of(plain), Code::kUnavailable);
-  EXPECT_THAT(why(plain), AllOf(HasSubstr(server_->host()), HasSubstr("tls=true")));
+  for (const char* const url : {"ids", "ids?replicaSet=set"}) {
+    const auto plain = open_store(server_->url(url), soon);
+    EXPECT_EQ(code_of(plain), Code::kUnavailable);
+    EXPECT_THAT(why(plain), AllOf(HasSubstr(server_->host()), HasSubstr("tls=true"),
+                                  Not(HasSubstr("elect a"))));
+  }
   const auto none = open_store(server_->url(with + "none.pem"), soon);
   EXPECT_FALSE(none);
   EXPECT_THAT(why(none), HasSubstr(server_->host()));

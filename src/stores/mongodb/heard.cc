@@ -1,0 +1,106 @@
+#include "stores/mongodb/heard.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "stores/backend.h"
+
+namespace idmint::stores::mongodb {
+
+void Heard::listen(mongoc_client_pool_t* pool) {
+  struct Free {
+    void operator()(mongoc_apm_callbacks_t* callbacks) const {
+      mongoc_apm_callbacks_destroy(callbacks);
+    }
+  };
+  const std::unique_ptr<mongoc_apm_callbacks_t, Free> callbacks(mongoc_apm_callbacks_new());
+  mongoc_apm_set_server_heartbeat_succeeded_cb(
+      callbacks.get(), [](const mongoc_apm_server_heartbeat_succeeded_t* event) {
+        static_cast<Heard*>(mongoc_apm_server_heartbeat_succeeded_get_context(event))
+            ->said(mongoc_apm_server_heartbeat_succeeded_get_host(event)->host_and_port,
+                   View(mongoc_apm_server_heartbeat_succeeded_get_reply(event)));
+      });
+  mongoc_apm_set_server_heartbeat_failed_cb(
+      callbacks.get(), [](const mongoc_apm_server_heartbeat_failed_t* event) {
+        bson_error_t error{};
+        mongoc_apm_server_heartbeat_failed_get_error(event, &error);
+        static_cast<Heard*>(mongoc_apm_server_heartbeat_failed_get_context(event))
+            ->failed(mongoc_apm_server_heartbeat_failed_get_host(event)->host_and_port,
+                     error.message);
+      });
+  mongoc_client_pool_set_apm_callbacks(pool, callbacks.get(), this);
+}
+
+Heard::Server& Heard::of(const std::string& host) {
+  const auto found = std::ranges::find(servers_, host, &Server::host);
+  return found != servers_.end() ? *found : servers_.emplace_back(Server{host});
+}
+
+void Heard::said(const std::string& host, const View& hello) {
+  Server now{host};
+  now.set = hello.bytes("setName").value_or("");
+  hello.each_text("hosts", [&](std::string_view member) {
+    now.members += (now.members.empty() ? "" : ",") + std::string(member);
+  });
+  const bool primary =
+      hello.boolean("isWritablePrimary").value_or(hello.boolean("ismaster").value_or(false));
+  now.role = hello.bytes("msg") == "isdbgrid"                ? Role::kRouter
+             : hello.boolean("isreplicaset").value_or(false) ? Role::kNotInitiated
+             : now.set.empty()                               ? Role::kAlone
+             : primary                                       ? Role::kPrimary
+             : hello.boolean("secondary").value_or(false)    ? Role::kSecondary
+                                                             : Role::kOther;
+  const std::lock_guard lock(mutex_);
+  of(host) = std::move(now);
+}
+
+void Heard::failed(const std::string& host, const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  of(host).failure = why.empty() ? "it failed" : why;
+}
+
+std::string Heard::advice(const std::string& election) const {
+  const std::lock_guard lock(mutex_);
+  const auto first = [&](auto is) {
+    const auto found = std::ranges::find_if(servers_, is);
+    return found != servers_.end() ? &*found : nullptr;
+  };
+  const auto answered = [](const Server& server) { return server.role != Role::kNone; };
+  const auto wanted = [&](const Server& server) {
+    return !server.set.empty() && (wanted_.set.empty() || server.set == wanted_.set);
+  };
+  if (first(answered) == nullptr) {
+    const auto closed = [](const Server& server) {
+      return server.failure.contains("closed") || server.failure.contains("Failed to read");
+    };
+    if (wanted_.tls || first(closed) == nullptr) return "";
+    return "; a server that wants TLS closes what comes without it: tls=true in the URL";
+  }
+  if (const Server* const server =
+          first([](const Server& each) { return each.role == Role::kNotInitiated; }))
+    return "; " + server->host +
+           " waits for its set to be made: rs.initiate() in mongosh, once, on one member";
+  if (first(wanted) == nullptr) {
+    const Server& server = *first(answered);
+    if (wanted_.set.empty()) return "";
+    const std::string says = ", and the URL says replicaSet=" + wanted_.set;
+    if (server.role == Role::kRouter)
+      return "; " + server.host + " is a router of a sharded cluster" + says;
+    if (server.role == Role::kAlone)
+      return "; " + server.host + " is a standalone server, of no set" + says + ": leave it out";
+    return "; " + server.host + " is of the set " + shown(server.set) + says;
+  }
+  if (const Server* const server = first(wanted); wanted_.alone) {
+    if (server->role == Role::kPrimary) return "";
+    return "; " + server->host + " is " +
+           (server->role == Role::kSecondary ? "a secondary" : "not the primary") +
+           " of its set, of which only the primary writes: name the set in the URL, mongodb://" +
+           server->members + "/DATABASE?replicaSet=" + server->set;
+  }
+  const auto leads = [&](const Server& server) {
+    return server.role == Role::kPrimary && server.failure.empty() && wanted(server);
+  };
+  return first(leads) == nullptr ? election : "";
+}
+
+}  // namespace idmint::stores::mongodb

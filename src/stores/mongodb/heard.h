@@ -1,0 +1,60 @@
+// What each server said of itself last, to the driver's monitors, and what that tells a caller who
+// got no answer.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "stores/mongodb/bson.h"
+#include "stores/mongodb/driver.h"
+
+namespace idmint::stores::mongodb {
+
+// What a URL asks for.
+struct Wanted {
+  std::string set;  // empty: whatever it is called
+  bool alone;       // the one host of the URL, even where it is a member of a set
+  bool tls;
+};
+
+// Threads may share it.
+class Heard {
+ public:
+  explicit Heard(Wanted wanted) : wanted_(std::move(wanted)) {}
+
+  // Has the monitors of the pool report here, as long as it is there. REQUIRES: it has none yet.
+  void listen(mongoc_client_pool_t* pool);
+  void said(const std::string& host, const View& hello);
+  void failed(const std::string& host, const std::string& why);
+
+  // Why a call may have had no answer, and what to do; begins with "; ", or is empty. `election`:
+  // what to say where there is a set, and it has no primary.
+  [[nodiscard]] std::string advice(const std::string& election) const;
+
+ private:
+  enum class Role : std::uint8_t {
+    kNone,
+    kPrimary,
+    kSecondary,
+    kOther,
+    kAlone,
+    kRouter,
+    kNotInitiated
+  };
+  struct Server {
+    std::string host;
+    Role role = Role::kNone;  // kNone: it never answered
+    std::string set{};
+    std::string members{};
+    std::string failure{};  // empty: the latest was an answer
+  };
+  Server& of(const std::string& host);
+
+  const Wanted wanted_;
+  mutable std::mutex mutex_;
+  std::vector<Server> servers_;
+};
+
+}  // namespace idmint::stores::mongodb
