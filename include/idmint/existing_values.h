@@ -38,6 +38,8 @@ class IDMINT_EXPORT ExistingValues {
 // `url`, whose path need not be a store. Values are int32, int64, doubles (their fraction is
 // cut off) and texts as `form` prints them; anything else is passed over. An index on the field
 // makes it quick. `deadline`: of each call. kInvalidArgument: no such URL or name is possible.
+// kNotFound: there is no such collection, or it has documents and none of them has the field; an
+// empty one is fine. As for largest(): kUnavailable, kPermissionDenied.
 [[nodiscard]] IDMINT_EXPORT Result<std::unique_ptr<ExistingValues>> open_existing_values(
     std::string_view url, std::string_view collection, std::string_view field,
     const ExistingForm& form, std::chrono::milliseconds deadline = std::chrono::seconds{5});

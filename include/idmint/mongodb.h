@@ -38,7 +38,8 @@ using Bytes = std::span<const std::byte>;
     std::string_view json);
 
 struct CollectionOptions {
-  // The longest that one command waits; an insert of many documents is several.
+  // The longest that one command waits; an insert of many documents is several. What is looked at
+  // before the first one waits 5 s at most.
   std::chrono::milliseconds deadline = std::chrono::seconds{10};
 };
 
@@ -82,15 +83,17 @@ struct InsertOptions {
   StoredAs stored_as = StoredAs::kUsual;
   // Ids tried for each document.
   int attempts = 10;
-  // Make the unique index where it is missing.
+  // Make the index where it is missing: a unique one, and with a proxy one that is not.
   bool make_index = false;
   // Instead of a unique index: this collection of the same database, into which each id is inserted
   // before its document is, as {_id: ID, state: "claimed", at: TIME, owner: OWNER}; afterwards the
-  // state is "used". Every program that inserts must use the same one.
+  // state is "used". Every program that inserts must use the same one. Its name does not begin with
+  // the database's.
   std::optional<std::string> proxy{};
-  std::string owner{};           // for people, at most 200 bytes; empty: "HOST:PID"
-  Clock* clock = nullptr;        // of the claims; null: system_clock()
-  std::int64_t number_from = 1;  // what the first document is called in messages
+  std::string owner{};                  // for people, at most 200 bytes; empty: "HOST:PID"
+  Clock* clock = nullptr;               // of the claims; null: system_clock()
+  std::int64_t number_from = 1;         // what the first document is called in messages
+  std::string counted_as = "document";  // likewise: "document 1 of app.accounts"
   // Called where a source that gives no value twice gave one that was there, so that it is behind
   // the data: is to move it past what is there, as Mint::raise() does with the values of
   // open_existing_values(). The documents then get new ids.
@@ -133,11 +136,12 @@ struct NotInserted {
 //
 // kInvalidArgument: a document is not BSON, has the field already, or is over 16 MB, or an option
 // is wrong; nothing was sent. kFailedPrecondition: no unique index on exactly the field (the
-// message has the command that makes it), a sharded collection that can have none, or a source that
-// is behind the data. kAlreadyExists: a document has a key that is taken in another unique index.
-// kResourceExhausted: an id was taken, so many times in a row as options.attempts says; the message
-// has the rate. kOutOfRange and others of the source. kUnknown, kDeadlineExceeded: some documents
-// may be in or not; see their outcomes, and do not send them again without a look.
+// message has the command that makes it), or with a proxy none to look up by; a sharded collection
+// that can have none; or a source that is behind the data. kAlreadyExists: a document has a key
+// that is taken in another unique index; or the index cannot be made, as documents have the same
+// value. kResourceExhausted: an id was taken, so many times in a row as options.attempts says; the
+// message has the rate. kOutOfRange and others of the source. kUnknown, kDeadlineExceeded: some
+// documents may be in or not; see their outcomes, and do not send them again without a look.
 [[nodiscard]] IDMINT_EXPORT std::expected<Inserted, NotInserted> insert_with_id(
     Collection& collection, Source& source, std::span<const Bytes> documents,
     const InsertOptions& options = {});
@@ -159,8 +163,8 @@ struct Swept {
 // Settles claims that an inserter left when it ended: marks those whose document is there as used,
 // the others as abandoned. No claim is ever removed or given again, so an inserter that is only
 // slow does no harm, nor does it suffer any; a later sweep marks what it inserted as used. Again is
-// fine. kNotFound: no such collection. kFailedPrecondition: no index begins with the field, so each
-// look-up would read the whole collection.
+// fine. kNotFound: no such collection, or no such proxy. kFailedPrecondition: no index begins with
+// the field, so each look-up would read the whole collection.
 [[nodiscard]] IDMINT_EXPORT Result<Swept> sweep(Collection& collection,
                                                 const SweepOptions& options = {});
 

@@ -178,6 +178,10 @@ void add_raise(CLI::App& app, Arguments& arguments, Given& given) {
       app.add_option("--from-collection", arguments.from_collection,
                      "Instead: the largest that is in this field, DATABASE.COLLECTION:FIELD")
           ->type_name("C");
+  app.add_option("--field", arguments.from_field,
+                 "Its field, instead of :FIELD; for names that have a colon")
+      ->needs(collection)
+      ->type_name("F");
   app.add_option("--from", arguments.from, "The collection's servers, mongodb://... (the store's)")
       ->needs(collection)
       ->type_name("URL");
@@ -213,9 +217,11 @@ void add_insert(CLI::App& app, Arguments& arguments, Given& given) {
                  "text or number")
       ->type_name("T");
   app.add_option("--attempts", given.attempts, "Ids tried for each document (10)")->type_name("N");
-  app.add_flag("--create-index", insert.create_index, "Make the unique index if it is missing");
+  app.add_flag("--create-index", insert.create_index,
+               "Make the index if it is missing: a unique one, or with --proxy one to look up by");
   app.add_option("--proxy", insert.proxy,
-                 "Claim the ids in this collection first, instead of a unique index")
+                 "Claim the ids first in this collection of the same database, instead of a unique "
+                 "index")
       ->type_name("NAME");
   app.add_flag("--heal", insert.heal, "Raise a sequence that is behind the data past it");
   add_form(app, given.format.form);

@@ -85,6 +85,7 @@ struct Arguments {
   FormatOptions format;         // of next
   Definition definition;        // of create
   std::string from_collection;  // of raise, as given; empty: --past is
+  std::string from_field;       // in it; empty: part of from_collection
   std::string from;             // the URL of its servers; empty: the store's
   std::int64_t value = 0;       // of raise: --past; of alter: --max; of name: --version
   bool layouts = false;         // of formats

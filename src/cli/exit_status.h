@@ -19,7 +19,8 @@ inline constexpr std::array kExitStatuses = {
     ExitStatus{Code::kInternal, 1, "a bug in idmint, or out of memory"},
     ExitStatus{Code::kInvalidArgument, 2, "wrong usage: mend the command line"},
     ExitStatus{Code::kNotFound, 3, "no such source, sequence or store; a text that is no id"},
-    ExitStatus{Code::kAlreadyExists, 4, "the name is taken"},
+    ExitStatus{Code::kAlreadyExists, 4,
+               "the name is taken; of insert: a value of a document is, in a unique index"},
     ExitStatus{Code::kFailedPrecondition, 5, "forbidden until something else is changed"},
     ExitStatus{Code::kOutOfRange, 6,
                "fewer values are left than were asked for; nothing of the last step was taken; "

@@ -1,6 +1,7 @@
 // insert and sweep: documents into MongoDB, each with an id of its own.
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -11,10 +12,12 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "base/shell.h"
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/lines.h"
@@ -134,11 +137,20 @@ class Import {
     if (result_ && context_.arguments.json)
       context_.out.write("{\"inserted\":" + std::to_string(inserted_) +
                          ",\"collisions\":" + std::to_string(collisions_) + "}\n");
+    const Arguments& arguments = context_.arguments;
     if (result_ && behind_)
-      report_notice(context_.arguments.name + " is behind the data: idmint raise " +
-                        context_.arguments.name + " --from-collection " + inserter_.into + ":" +
-                        context_.arguments.insert.field + " (or --heal)",
-                    context_.arguments.json);
+      report_notice(arguments.name + " is behind the data: idmint raise " + arguments.name +
+                        " --from-collection " + shell_word(inserter_.into) + " --field " +
+                        shell_word(arguments.insert.field) + " (or --heal)",
+                    arguments.json);
+    if (result_ && stop_signal() != 0)
+      report_notice(
+          "stopped by a signal: " +
+              (done_ == 0 ? std::string("no line was inserted")
+                          : "the lines 1 to " + std::to_string(done_) +
+                                " were inserted, and their ids printed; go on with line " +
+                                std::to_string(done_ + 1)),
+          arguments.json);
     context_.stopped_by = stop_signal();
     context_.unwritten = so_far() +
                          ", but their ids could not all be told: look for them in the collection, "
@@ -162,7 +174,9 @@ class Import {
       behind_ = behind_ || inserted->behind;
     } else {
       for (const Outcome& outcome : inserted.error().outcomes) print(outcome);
-      result_ = std::unexpected(std::move(inserted.error().error));
+      Error error = std::move(inserted.error().error);
+      if (done_ > 0) error.message += "; the lines 1 to " + std::to_string(done_) + " are in";
+      result_ = std::unexpected(std::move(error));
     }
     context_.out.flush();
     done_ += std::ssize(documents_);
@@ -218,6 +232,22 @@ Result<void> import_lines(Context& context, Inserter inserter) {
   return !done || read ? done : read;
 }
 
+// The message of a call with the lines instead of the documents: "document 3: it has..." is about
+// one, and any other about all.
+std::string in_lines(std::string_view message, std::int64_t number_from, std::int64_t count) {
+  constexpr std::string_view kDocument = "document ";
+  std::int64_t document = 0;
+  if (message.starts_with(kDocument)) {
+    const char* const end = message.data() + message.size();
+    const auto [at, why] = std::from_chars(message.data() + kDocument.size(), end, document);
+    if (why == std::errc{})
+      return "line " + std::to_string(number_from + document - 1) + std::string(at, end) +
+             "; nothing of the lines from " + std::to_string(number_from) + " on was inserted";
+  }
+  return "lines " + std::to_string(number_from) + " to " + std::to_string(number_from + count - 1) +
+         ": " + std::string(message);
+}
+
 // All documents of a call or none; what is not known has no number that is known.
 Result<void> insert_gapless(Context& context, const Collection& collection,
                             const Definition& definition) {
@@ -245,9 +275,7 @@ Result<void> insert_gapless(Context& context, const Collection& collection,
     const Result<Range> range = numbers.insert(documents);
     if (!range) {
       Error error = range.error();
-      error.message = "lines " + std::to_string(number_from) + " to " +
-                      std::to_string(number_from + std::ssize(documents) - 1) + ": " +
-                      error.message;
+      error.message = in_lines(error.message, number_from, std::ssize(documents));
       const bool unknown = error.code == Code::kUnknown || error.code == Code::kDeadlineExceeded;
       return std::unexpected(mongodb::NotInserted{
           std::move(error),
@@ -273,6 +301,7 @@ Result<void> run_insert(Context& context) {
   Mint mint = open_mint(arguments);
   Reopened source(mint, arguments);
   if (Result<void> opened = source.open(); !opened) {
+    if (opened.error().code != Code::kFailedPrecondition) return opened;
     const Result<SequenceStatus> status = mint.peek(arguments.name);
     if (status && status->definition.strategy == Strategy::kGapless)
       return insert_gapless(context, *collection, status->definition);
@@ -283,10 +312,14 @@ Result<void> run_insert(Context& context) {
   options.stored_as = *as;
   options.attempts = wanted.attempts;
   options.make_index = wanted.create_index;
+  options.counted_as = "line";
   if (!wanted.proxy.empty()) options.proxy = wanted.proxy;
   if (wanted.heal) {
     options.heal = [&] { return heal(mint, arguments, source, collection->name()); };
   }
+  // What is wrong is told before lines are read.
+  if (const auto ready = mongodb::insert_with_id(*collection, source, {}, options); !ready)
+    return std::unexpected(ready.error().error);
   const auto insert = [&](std::span<const Bytes> documents, std::int64_t number_from) {
     options.number_from = number_from;
     return mongodb::insert_with_id(*collection, source, documents, options);

@@ -7,8 +7,10 @@
 #include <cstdlib>
 #include <exception>
 #include <span>
+#include <string>
 #include <string_view>
 
+#include "base/shell.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/exit_status.h"
@@ -50,11 +52,15 @@ Error with_origin(Error error, const Arguments& arguments) {
   if (arguments.store.empty()) return error;
   bool quoted = false;
   const std::string shown = without_password(arguments.store);
-  for (std::size_t at = 0; (at = error.message.find(arguments.store, at)) != std::string::npos;
-       at += shown.size()) {
-    error.message.replace(at, arguments.store.size(), shown);
-    quoted = true;
-  }
+  const auto replace = [&](const std::string& text, const std::string& by) {
+    for (std::size_t at = 0; (at = error.message.find(text, at)) != std::string::npos;
+         at += by.size()) {
+      error.message.replace(at, text.size(), by);
+      quoted = true;
+    }
+  };
+  replace("--store " + shell_word(arguments.store), "--store " + shell_word(shown));
+  replace(arguments.store, shown);
   // Of a sequence in the store it is not the URL that is wrong.
   const bool of_url =
       error.code == Code::kInvalidArgument && !error.message.starts_with("sequence ");

@@ -89,15 +89,22 @@ Result<Raised> raise_past_collection(const Arguments& arguments, Mint& mint) {
   const Result<std::string> store = mint.store_url();
   if (!store) return std::unexpected(store.error());
   const std::string& where = arguments.from_collection;
-  const std::size_t colon = where.rfind(':');
-  if (colon == std::string::npos)
-    return std::unexpected(
-        Error{Code::kInvalidArgument, "--from-collection is \"" + where +
-                                          "\": give DATABASE.COLLECTION:FIELD, such as "
-                                          "app.orders:number"});
+  std::string collection = where;
+  std::string field = arguments.from_field;
+  if (field.empty()) {
+    const std::size_t colon = where.find(':');
+    if (colon == std::string::npos || colon != where.rfind(':'))
+      return std::unexpected(Error{
+          Code::kInvalidArgument,
+          "--from-collection is \"" + shortened(where) +
+              "\": give DATABASE.COLLECTION:FIELD, such as app.orders:number, or, where a name has "
+              "a colon in it, DATABASE.COLLECTION and the field with --field"});
+    collection = where.substr(0, colon);
+    field = where.substr(colon + 1);
+  }
   return raise_past_field(mint, status->definition,
-                          arguments.from.empty() ? *store : arguments.from, where.substr(0, colon),
-                          where.substr(colon + 1), std::chrono::seconds{5});
+                          arguments.from.empty() ? *store : arguments.from, collection, field,
+                          std::chrono::seconds{5});
 }
 
 }  // namespace
@@ -110,8 +117,10 @@ Result<void> run_raise(Context& context) {
                                     : raise_past_collection(arguments, mint);
   if (!raised) return std::unexpected(raised.error());
   return tell(context, mint,
-              arguments.name + " was raised: " + std::to_string(raised->skipped) +
-                  " values were passed over",
+              raised->skipped == 0
+                  ? arguments.name + " was past it already: no value was passed over"
+                  : arguments.name + " was raised: " + std::to_string(raised->skipped) +
+                        " values were passed over",
               raised->skipped);
 }
 

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/shell.h"
 #include "idmint/sequence.h"
 #include "mint/data_folder.h"
 #include "mint/formats.h"
@@ -148,18 +149,10 @@ struct Mint::State {
     return opening.code == Code::kNotFound && options.store.empty();
   }
 
-  // Of the hints: as the shell reads it. Empty for the default store.
+  // Of the hints. Empty for the default store.
   [[nodiscard]] std::string store_option() const {
     if (options.store.empty()) return {};
-    constexpr std::string_view plain =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:/._-+=@%,";
-    if (options.store.find_first_not_of(plain) == std::string::npos) {
-      return " --store " + options.store;
-    }
-    std::string quoted = " --store '";
-    for (const char c : options.store)
-      quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    return quoted + "'";
+    return " --store " + shell_word(options.store);
   }
 
   template <class Act>

@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "base/shell.h"
+
 namespace idmint {
 namespace {
 
@@ -102,7 +104,7 @@ Result<Definition> find_definition(Store& store, std::string_view name) {
   if (!found && found.error().code == Code::kNotFound)
     return std::unexpected(
         error_at(store, Code::kNotFound, name,
-                 "no such sequence; create it: idmint create " + std::string(name)));
+                 "no such sequence; create it: idmint create " + shell_word(name)));
   return found;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/fork_wiped.h"
+#include "base/shell.h"
 #include "idmint/store.h"
 #include "stores/backend.h"
 #include "stores/gapless_queue.h"
@@ -65,7 +66,7 @@ Result<std::unique_ptr<GaplessInserter>> GaplessInserter::open(std::string_view 
   const Result<Definition> definition = (*store)->catalog()->find(name);
   if (!definition && definition.error().code == Code::kNotFound)
     return refuse_it(Code::kNotFound, "no such sequence; create it: idmint create " +
-                                          std::string(name) + " --strategy gapless");
+                                          shell_word(name) + " --strategy gapless");
   if (!definition) return std::unexpected(definition.error());
   if (definition->strategy != Strategy::kGapless)
     return refuse_it(Code::kFailedPrecondition,
@@ -110,8 +111,8 @@ Result<Range> GaplessInserter::insert(std::span<const std::span<const std::byte>
       return refuse("cannot insert documents of more than " + std::to_string(kMaxBytes) +
                     " bytes at once: give fewer");
     if (Result<void> ok = state.queue.transactions->check(document); !ok) {
-      const auto at = copies.size();
-      return refuse("document " + std::to_string(at) + ": " + ok.error().message);
+      const auto number = copies.size() + 1;
+      return refuse("document " + std::to_string(number) + ": " + ok.error().message);
     }
     copies.emplace_back(document.begin(), document.end());
   }

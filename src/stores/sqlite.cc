@@ -37,6 +37,7 @@
 
 #include "base/fork_wiped.h"
 #include "base/local_disk.h"
+#include "base/shell.h"
 #include "idmint/store.h"
 #include "stores/backend.h"
 
@@ -332,7 +333,7 @@ class SqliteStore final : public Store, private CounterStore, private Catalog, p
 // ---- errors
 
 std::string SqliteStore::how_to_make() const {
-  return "make a store with: idmint create NAME --store " + url_ +
+  return "make a store with: idmint create NAME --store " + shell_word(url_) +
          " (in a program: StoreOptions::create), or give the path of one";
 }
 

@@ -148,7 +148,7 @@ TEST_F(InsertCli, WhatIsRefusedIsNamedByItsLineAndTheOthersArePrinted) {
                           "printf '{\"email\":1}\\n{\"email\":1}\\n{\"email\":2}\\n' | idmint "
                           "insert users --from ulid");
   EXPECT_EQ(ended.status, 4);
-  EXPECT_THAT(ended.err, HasSubstr("document 2 of"));
+  EXPECT_THAT(ended.err, HasSubstr("idmint: line 2 of"));
   EXPECT_THAT(ended.err, HasSubstr("another unique index, \"e\""));
   const std::vector<std::string> lines = lines_of(ended.out);
   ASSERT_EQ(lines.size(), 3U);
@@ -172,7 +172,7 @@ TEST_F(InsertCli, ASequenceBehindTheDataIsToldAndHealed) {
     EXPECT_EQ(behind.status, 5);
     EXPECT_EQ(behind.out, "-\n");
     EXPECT_THAT(behind.err, HasSubstr("idmint raise " + strategy + " --from-collection " +
-                                      database_ + ".orders:_id"));
+                                      database_ + ".orders --field _id"));
     const Ended healed = run(insert + " --heal");
     EXPECT_EQ(healed.status, 0) << healed.err;
     EXPECT_THAT(healed.err, HasSubstr(strategy + " was behind the data: it was raised, and "));
@@ -189,6 +189,20 @@ TEST_F(InsertCli, ASequenceBehindTheDataIsToldAndHealed) {
   EXPECT_THAT(permuted.err, HasSubstr("it is permuted"));
 }
 
+TEST_F(InsertCli, ACommandThatIsAdvisedCanBePasted) {
+  command(R"({"insert":"my order's","documents":[{"_id":1,"a:b":1}]})");
+  command(
+      R"({"createIndexes":"my order's","indexes":[{"key":{"a:b":1},"name":"i","unique":true}]})");
+  output(store_ + "idmint create orders");
+  const Ended behind = run(store_ + "echo '{}' | idmint insert " + database_ +
+                           R"(."my order's" --from orders --attempts 1 --field a:b)");
+  EXPECT_EQ(behind.status, 5) << behind.err;
+  const std::size_t at = behind.err.find("idmint raise ");
+  ASSERT_NE(at, std::string::npos) << behind.err;
+  output(store_ + behind.err.substr(at, behind.err.find(';', at) - at));
+  EXPECT_EQ(output(store_ + "idmint next orders"), "2\n");
+}
+
 TEST_F(InsertCli, ALargestCountIsNoLimitOfAnImport) {
   output(store_ + "idmint create few --largest-count 3");
   EXPECT_EQ(output(store_ + "yes '{}' | head -n 8 | idmint insert docs --from few"),
@@ -203,7 +217,8 @@ TEST_F(InsertCli, GaplessNumbersAreTakenWithTheDocuments) {
           R"("partialFilterExpression":{"k":{"$exists":true}}}]})");
   const Ended refused = run("printf '{\"k\":1}\\n{\"k\":1}\\n' >same\n" + insert + " <same");
   EXPECT_EQ(refused.status, 4) << refused.err;
-  EXPECT_THAT(refused.err, HasSubstr("lines 1 to 2: "));
+  EXPECT_THAT(refused.err, HasSubstr("idmint: line 2: "));
+  EXPECT_THAT(refused.err, HasSubstr("nothing of the lines from 1 on was inserted"));
   EXPECT_EQ(refused.out, "-\n-\n");
   EXPECT_EQ(output(insert + " --json <three"),
             "{\"line\":1,\"outcome\":\"inserted\",\"id\":4}\n"
@@ -215,6 +230,38 @@ TEST_F(InsertCli, GaplessNumbersAreTakenWithTheDocuments) {
   const Ended usage = run(insert + " --heal <three");
   EXPECT_EQ(usage.status, 2);
   EXPECT_THAT(usage.err, HasSubstr("only --field goes with it"));
+  for (const char* const option : {"--check luhn", "--encoding hex", "--prefix A", "--worker 5"}) {
+    const Ended form = run(insert + " " + option + " <three");
+    EXPECT_EQ(form.status, 2) << option;
+    EXPECT_THAT(form.err, HasSubstr("is settled when it is created")) << option;
+  }
+}
+
+TEST_F(InsertCli, WhoIsStoppedSaysHowFarItCame) {
+  output(store_ + "idmint create invoices --strategy gapless");
+  const Ended stopped = run(store_ + R"sh(mkfifo in
+      idmint insert bills --from invoices --field number <in >ids & pid=$!
+      exec 3>in
+      yes '{"a":1}' | head -n 10000 >&3
+      until [ "$(wc -l <ids)" = 10000 ] || ! kill -0 $pid; do :; done
+      kill -TERM $pid; exec 3>&-; wait $pid)sh");
+  EXPECT_EQ(stopped.status, 143);
+  EXPECT_THAT(stopped.err, HasSubstr("stopped by a signal: the lines 1 to 10000 were inserted, and "
+                                     "their ids printed; go on with line 10001"));
+  // So does who is refused.
+  const Ended refused = run(store_ + R"((yes '{"a":1}' | head -n 10000; echo '{"number":1}') |
+      idmint insert bills --from invoices --field number)");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.err, HasSubstr("idmint: line 10001: it has the field \"number\" already"));
+  EXPECT_THAT(refused.err, HasSubstr("the lines 1 to 10000 are in"));
+}
+
+// Before it waits for lines, of which there is never one here.
+TEST_F(InsertCli, AHostThatIsDeadIsToldBeforeLinesAreRead) {
+  const Ended dead =
+      run("mkfifo in; idmint insert a.b --from uuid4 --store mongodb://127.0.0.1:1/app 0<>in");
+  EXPECT_EQ(dead.status, 7) << dead.err;
+  EXPECT_THAT(dead.err, HasSubstr("127.0.0.1:1"));
 }
 
 TEST_F(InsertCli, IdsThatCannotBePrintedAreSaidToBeIn) {
@@ -236,6 +283,17 @@ TEST_F(InsertCli, AProxyClaimsAndASweepSettles) {
   EXPECT_EQ(output(store_ + "idmint sweep users --older-than 10min"),
             "CLAIMS     MARKED NOW\nused                0\nabandoned           1\n");
   EXPECT_EQ(output(store_ + "idmint sweep users --json"), "{\"used\":0,\"abandoned\":0}\n");
+  const Ended typo = run(store_ + "idmint sweep users --proxy user.ids");
+  EXPECT_EQ(typo.status, 3);
+  EXPECT_THAT(typo.err, HasSubstr("there is no proxy collection \"user.ids\" beside"));
+  // Without an index on it, no sweep would find the documents.
+  const std::string by_field = store_ + "idmint insert cards --digits 6 --field n --proxy n.ids ";
+  const Ended unguarded = run(by_field + "<docs");
+  EXPECT_EQ(unguarded.status, 5);
+  EXPECT_THAT(unguarded.err, HasSubstr("no index that begins with \"n\""));
+  EXPECT_EQ(lines_of(output(by_field + "--create-index <docs")).size(), 5U);
+  output(store_ + "idmint sweep cards --field n --proxy n.ids");
+  EXPECT_THAT(command(R"({"listIndexes":"cards"})"), testing::Not(HasSubstr("unique")));
 }
 
 TEST_F(InsertCli, WrongArgumentsAreUsage) {
@@ -258,7 +316,8 @@ TEST_F(InsertCli, WrongArgumentsAreUsage) {
                                   "sweep",
                                   "sweep a.b --older-than x",
                                   "insert a.b --from uuid4 --proxy b",
-                                  "insert a.b --from uuid4 --proxy p --create-index"}) {
+                                  "insert a.b --from uuid4 --proxy a.p",
+                                  "sweep a.b --proxy a.p"}) {
     const Ended ended = run(store_ + "echo '{}' | idmint " + wrong);
     EXPECT_EQ(ended.status, 2) << wrong << ended.err;
     EXPECT_EQ(ended.out, "") << wrong;
@@ -332,6 +391,24 @@ TEST_F(Cli, RaisesPastWhatACollectionHolds) {
   EXPECT_EQ(run(store + "idmint raise orders --past 5 --from-collection app.orders:n").status, 2);
   EXPECT_EQ(run(store + "idmint raise orders --from-collection app.orders").status, 2);
   EXPECT_EQ(run(store + "idmint raise orders --from-collection orders:n").status, 2);
+
+  // A name that is misspelt is no collection that has nothing.
+  const Ended no_collection = run(store + "idmint raise orders --from-collection app.order:n");
+  EXPECT_EQ(no_collection.status, 3);
+  EXPECT_THAT(no_collection.err, HasSubstr("there is no collection app.order;"));
+  const Ended no_field = run(store + "idmint raise orders --from-collection app.orders:nn");
+  EXPECT_EQ(no_field.status, 3);
+  EXPECT_THAT(no_field.err, HasSubstr("no document of app.orders has the field \"nn\""));
+  servers::mongo_command(url, "app", R"({"create":"empty"})");
+  EXPECT_EQ(run(store + "idmint raise orders --from-collection app.empty:n").status, 0);
+
+  // Whose colon is it?
+  servers::mongo_command(
+      url, "app", R"({"insert":"a:b","documents":[{"c:d":5000}],"writeConcern":{"w":"majority"}})");
+  output(store + "idmint create colons");
+  EXPECT_EQ(run(store + "idmint raise colons --from-collection app.a:b:c:d").status, 2);
+  output(store + "idmint raise colons --from-collection app.a:b --field c:d");
+  EXPECT_EQ(output(store + "idmint next colons"), "5001\n");
 
   // Texts, as the sequence prints them.
   put(R"({"n":"A-000041"},{"n":"A-00005"},{"n":"A-00006x"},{"n":"B-000999"},{"n":"A-000042 "})");

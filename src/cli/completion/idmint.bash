@@ -53,7 +53,7 @@ _idmint() {
     case $command in
       next) words+=" -n --count --prefix --encoding --check --digits --no-leading-zeros --worker --layout --epoch --unit --run-ahead --node --domain --local-id --store" ;;
       create) words+=" --strategy --start --max --stripes --step --largest-count --prefix --encoding --check --digits --no-leading-zeros --width --adopt --validator --store" ;;
-      raise) words+=" --past --from-collection --from --store" ;;
+      raise) words+=" --past --from-collection --field --from --store" ;;
       alter) words+=" --max --store" ;;
       retire) words+=" --store" ;;
       formats) words+=" --layouts" ;;

@@ -9,14 +9,36 @@ namespace idmint::stores::mongodb {
 
 namespace {
 
+// What is looked at before documents are sent loses nothing when it is given up.
+constexpr milliseconds kLongestLook = std::chrono::seconds{5};
+
 std::unexpected<Error> refuse(std::string why) {
   return std::unexpected(Error{Code::kInvalidArgument, std::move(why)});
 }
 
-// As a mongosh would have it, to be typed there.
-std::string make_index_command(const std::string& collection, const std::string& field) {
-  return "db.getCollection(" + shown(collection) + ").createIndex({" + shown(field) +
-         ": 1}, {unique: true})";
+// As a mongosh reads it.
+std::string mongosh_text(std::string_view text) {
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
+  return quoted + "\"";
+}
+
+std::string in_mongosh(const std::string& collection) {
+  return "db.getCollection(" + mongosh_text(collection) + ")";
+}
+
+std::string make_index_command(const std::string& collection, const std::string& field,
+                               bool unique) {
+  return in_mongosh(collection) + ".createIndex({" + mongosh_text(field) +
+         (unique ? ": 1}, {unique: true})" : ": 1})");
+}
+
+// What the documents have alike that keep a unique index from being made: { account: 1 }.
+std::string repeated_key(std::string_view message) {
+  constexpr std::string_view kKey = "dup key: ";
+  constexpr std::size_t kMost = 200;
+  const std::size_t at = message.find(kKey);
+  return at == std::string_view::npos ? "" : std::string(message.substr(at + kKey.size(), kMost));
 }
 
 }  // namespace
@@ -59,8 +81,10 @@ Result<Bson> Target::run(Bson command, Kind kind, std::string_view doing, Terms 
                                              " was inherited through fork(); open "
                                              "collections after the fork, not before"});
   terms.sharded = true;
+  const milliseconds deadline =
+      kind == Kind::kPlain ? std::min(connected_.deadline, kLongestLook) : connected_.deadline;
   return connected_.servers->run(std::move(command), kind,
-                                 std::chrono::steady_clock::now() + connected_.deadline,
+                                 std::chrono::steady_clock::now() + deadline,
                                  std::string(doing) + " " + collection_ + " in", terms);
 }
 
@@ -84,8 +108,24 @@ Result<Bson> Target::indexes(const std::string& collection) {
   return reply;
 }
 
+Result<Bson> Target::hello() {
+  return run(std::move(Bson().add("hello", 1)), Kind::kPlain, "look at", {});
+}
+
+Result<void> Target::check_proxy(const std::string& proxy) const {
+  if (Result<void> ok = check_collection(proxy); !ok) return ok;
+  if (proxy == collection_)
+    return refuse("the proxy collection is the collection itself: give it a name of its own");
+  const std::string database = database_ + ".";
+  if (proxy.starts_with(database))
+    return refuse("the proxy collection is always in the database of the collection, and " +
+                  shown(proxy) + " begins with its name: write " +
+                  shown(proxy.substr(database.size())));
+  return {};
+}
+
 Result<Judgement> Target::judge_index(const std::string& collection, const std::string& field) {
-  const Result<Bson> hello = run(std::move(Bson().add("hello", 1)), Kind::kPlain, "look at", {});
+  const Result<Bson> hello = this->hello();
   if (!hello) return std::unexpected(hello.error());
   std::optional<Bson> sharding;
   if (hello->view().bytes("msg") == "isdbgrid") {
@@ -106,11 +146,46 @@ Result<Judgement> Target::judge_index(const std::string& collection, const std::
   return judge(field, *list, sharding ? &*sharding : nullptr);
 }
 
-Result<void> Target::need_unique(const std::string& field, bool make) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (guarded_.contains(field)) return {};
+bool Target::known(const std::string& key) {
+  const std::lock_guard lock(mutex_);
+  return known_.contains(key);
+}
+
+// With the usual quorum one member that is down would keep it from being made.
+Result<void> Target::make_index(const std::string& field, bool unique) {
+  const Result<Bson> hello = this->hello();
+  if (!hello) return std::unexpected(hello.error());
+  Bson index;
+  index.add("key", Bson().add(field.c_str(), 1)).add("name", std::string_view(field + "_1"));
+  if (unique) index.add("unique", true);
+  Bson command;
+  command.add("createIndexes", std::string_view(collection_))
+      .add_array("indexes", Bson().add("0", index));
+  if (hello->view().has("setName") || hello->view().bytes("msg") == "isdbgrid")
+    command.add("commitQuorum", "majority");
+  Result<Bson> made = write(std::move(command), "make the index of", {.idempotent = true});
+  if (made) return {};
+  auto& [code, message] = made.error();
+  if (code == Code::kAlreadyExists) {
+    const std::string key = repeated_key(message);
+    message = name_ + " has documents that are alike in " + shown(field) + ", " + key +
+              ", so that no unique index can be made; nothing was inserted; mend them first: " +
+              in_mongosh(collection_) + ".aggregate([{$sortByCount: " + mongosh_text("$" + field) +
+              "}, {$match: {count: {$gt: 1}}}]) in mongosh lists what is there more than once";
+    if (key.ends_with(": null }"))
+      message += "; where documents without the field may stay, make the index by hand, with " +
+                 std::string("{unique: true, sparse: true}");
   }
+  if (code == Code::kDeadlineExceeded)
+    message +=
+        "; nothing was inserted; an index is made when a majority of the members has built "
+        "it, which takes its time where there is much: make it in mongosh, " +
+        make_index_command(collection_, field, unique) + ", and then insert";
+  return std::unexpected(std::move(made.error()));
+}
+
+Result<void> Target::need_unique(const std::string& field, bool make) {
+  if (known(field)) return {};
   const Result<Judgement> found = judge_index(collection_, field);
   if (!found) return std::unexpected(found.error());
   if (found->guard == Guard::kProxy)
@@ -124,36 +199,38 @@ Result<void> Target::need_unique(const std::string& field, bool make) {
               name_ + " has no unique index on exactly " + shown(field) + ": " + found->why +
                   "; without one the same id can be there twice. Make it (option make_index, "
                   "--create-index, or in mongosh: " +
-                  make_index_command(collection_, field) + ")"});
-  if (found->guard == Guard::kMissing) {
-    Bson index;
-    index.add("key", Bson().add(field.c_str(), 1))
-        .add("name", std::string_view(field + "_1"))
-        .add("unique", true);
-    Bson command;
-    command.add("createIndexes", std::string_view(collection_))
-        .add_array("indexes", Bson().add("0", index));
-    if (Result<Bson> made =
-            write(std::move(command), "make the unique index of", {.idempotent = true});
-        !made) {
-      if (made.error().code == Code::kAlreadyExists)
-        made.error().message +=
-            "; if it is documents without the field that are alike, make it by hand with "
-            "{unique: true, sparse: true}";
-      return std::unexpected(std::move(made.error()));
-    }
+                  make_index_command(collection_, field, true) + ")"});
+  if (found->guard == Guard::kMissing)
+    if (Result<void> made = make_index(field, true); !made) return made;
+  const std::lock_guard lock(mutex_);
+  known_.insert(field);
+  return {};
+}
+
+Result<void> Target::need_look_up(const std::string& field, bool make) {
+  const std::string key = field + ".";  // no field has a dot
+  if (known(key)) return {};
+  const Result<Bson> indexes = this->indexes(collection_);
+  if (!indexes) return std::unexpected(indexes.error());
+  const bool will_be = field == "_id" && !is_there(*indexes);
+  if (!will_be && !can_look_up(field.c_str(), *indexes)) {
+    if (!make)
+      return std::unexpected(
+          Error{Code::kFailedPrecondition,
+                name_ + " has no index that begins with " + shown(field) +
+                    ", so that a sweep would read all of it for each claim. Make one, unique or "
+                    "not (option make_index or --create-index of an insert, or in mongosh: " +
+                    make_index_command(collection_, field, false) + ")"});
+    if (Result<void> made = make_index(field, false); !made) return made;
   }
   const std::lock_guard lock(mutex_);
-  guarded_.insert(field);
+  known_.insert(key);
   return {};
 }
 
 Result<void> Target::need_proxy(const std::string& proxy) {
-  const std::string key = "." + proxy;  // no field has a dot
-  {
-    const std::lock_guard lock(mutex_);
-    if (guarded_.contains(key)) return {};
-  }
+  const std::string key = "." + proxy;
+  if (known(key)) return {};
   const Result<Judgement> found = judge_index(proxy, "_id");
   if (!found) return std::unexpected(found.error());
   if (found->guard != Guard::kUnique)
@@ -162,7 +239,7 @@ Result<void> Target::need_proxy(const std::string& proxy) {
                                              " cannot keep ids apart: " + found->why +
                                              "; shard it by _id, or not at all"});
   const std::lock_guard lock(mutex_);
-  guarded_.insert(key);
+  known_.insert(key);
   return {};
 }
 

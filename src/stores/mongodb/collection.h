@@ -32,24 +32,34 @@ class Target {
   Result<Bson> write(Bson command, std::string_view doing, Terms terms = {});
   Result<Bson> read(Bson command, std::string_view doing, const std::string& database = {});
 
+  // kInvalidArgument: no name of a proxy. One is always in the database of the collection.
+  [[nodiscard]] Result<void> check_proxy(const std::string& proxy) const;
+
   // Whether `collection` lets no value of the field in twice.
   Result<Judgement> judge_index(const std::string& collection, const std::string& field);
   // Makes sure of it, once; a missing index is made where `make` says so.
   Result<void> need_unique(const std::string& field, bool make);
   // The same of the _id of a proxy.
   Result<void> need_proxy(const std::string& proxy);
+  // The same of an index, unique or not, by which documents are found in the collection.
+  Result<void> need_look_up(const std::string& field, bool make);
   // The reply to listIndexes; empty: there is no such collection.
   Result<Bson> indexes(const std::string& collection);
 
  private:
   Result<Bson> run(Bson command, Kind kind, std::string_view doing, Terms terms);
+  Result<Bson> hello();
+  Result<void> make_index(const std::string& field, bool unique);
+  bool known(const std::string& key);
 
   const std::string database_;
   const std::string collection_;
   const std::string name_;
   Connected connected_;
   std::mutex mutex_;
-  std::set<std::string> guarded_;  // fields that were found guarded, and proxies; under mutex_
+  // What was found to be as it must: fields that are guarded; proxies, with a dot before; fields to
+  // look up by, with a dot behind. Under mutex_.
+  std::set<std::string> known_;
 };
 
 // As document_from_json().

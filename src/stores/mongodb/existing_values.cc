@@ -30,8 +30,13 @@ class MongodbValues final : public ExistingValues {
         form_(std::move(form)) {}
 
   Result<std::optional<std::int64_t>> largest(std::int64_t from, std::int64_t to) override;
+  // kNotFound: what is named has no values and never will.
+  Result<void> look();
 
  private:
+  Result<Bson> ask(Bson command, SteadyTime until);
+  Result<bool> has_any(const Bson& filter, SteadyTime until);
+  std::string name() const { return where_.database + "." + where_.collection; }
   Result<std::optional<std::int64_t>> largest_number(std::int64_t from, std::int64_t to,
                                                      SteadyTime until);
   Result<std::optional<std::int64_t>> largest_text(std::int64_t from, std::int64_t to,
@@ -40,9 +45,8 @@ class MongodbValues final : public ExistingValues {
   Result<Bson> find(const Bson& condition, std::int32_t limit, SteadyTime until);
   std::string text_of(std::int64_t value) const { return to_string(Id(value), form_.form); }
   std::unexpected<Error> refuse(const std::string& what) const {
-    return std::unexpected(Error{
-        Code::kFailedPrecondition,
-        where_.database + "." + where_.collection + " holds " + what + " in " + where_.field});
+    return std::unexpected(
+        Error{Code::kFailedPrecondition, name() + " holds " + what + " in " + where_.field});
   }
 
   const std::string url_;
@@ -74,10 +78,60 @@ Result<Bson> MongodbValues::find(const Bson& condition, std::int32_t limit, Stea
       .add("limit", limit)
       .add("batchSize", limit)
       .add("singleBatch", true);
-  // As the primary has it: what no majority has yet is in use too.
+  return ask(std::move(command), until);
+}
+
+// As the primary has it: what no majority has yet is in use too.
+Result<Bson> MongodbValues::ask(Bson command, SteadyTime until) {
   return servers_->run(std::move(command), Kind::kPlain, until,
                        "read " + where_.collection + " of " + where_.database + " in",
                        {.database = where_.database});
+}
+
+// The reply's cursor has something in it.
+bool has_some(const Bson& reply) {
+  bool some = false;
+  reply.view().document("cursor", [&](const View& cursor) {
+    cursor.each("firstBatch", [&](const View&) { some = true; });
+  });
+  return some;
+}
+
+Result<bool> MongodbValues::has_any(const Bson& filter, SteadyTime until) {
+  Bson command;
+  command.add("find", std::string_view(where_.collection))
+      .add("filter", filter)
+      .add("projection", Bson().add("_id", 1))
+      .add("limit", 1)
+      .add("singleBatch", true);
+  const Result<Bson> reply = ask(std::move(command), until);
+  if (!reply) return std::unexpected(reply.error());
+  return has_some(*reply);
+}
+
+Result<void> MongodbValues::look() {
+  const SteadyTime until = std::chrono::steady_clock::now() + deadline_;
+  const Bson with_field = std::move(Bson().add(where_.field.c_str(), Bson().add("$exists", true)));
+  const Result<bool> used = has_any(with_field, until);
+  if (!used) return std::unexpected(used.error());
+  if (*used) return {};
+  const Result<bool> filled = has_any(Bson(), until);
+  if (!filled) return std::unexpected(filled.error());
+  if (*filled)
+    return std::unexpected(Error{Code::kNotFound, "no document of " + name() + " has the field " +
+                                                      shown(where_.field) +
+                                                      "; nothing was changed; look at its name"});
+  // What a user may not list all of, he sees his own of so.
+  Bson command;
+  command.add("listCollections", 1)
+      .add("filter", Bson().add("name", std::string_view(where_.collection)))
+      .add("nameOnly", true)
+      .add("authorizedCollections", true);
+  const Result<Bson> list = ask(std::move(command), until);
+  if (!list) return std::unexpected(list.error());
+  if (has_some(*list)) return {};
+  return std::unexpected(Error{Code::kNotFound, "there is no collection " + name() +
+                                                    "; nothing was changed; look at its name"});
 }
 
 Result<std::optional<std::int64_t>> MongodbValues::largest_number(std::int64_t from,
@@ -172,9 +226,11 @@ Result<std::unique_ptr<ExistingValues>> open_mongodb_values(std::string_view url
                                                             std::chrono::milliseconds deadline) {
   Result<mongodb::Connected> connected = mongodb::connect(url, deadline);
   if (!connected) return std::unexpected(std::move(connected.error()));
-  return std::make_unique<mongodb::MongodbValues>(std::move(connected->url),
-                                                  std::move(connected->servers),
-                                                  connected->deadline, std::move(where), form);
+  auto values = std::make_unique<mongodb::MongodbValues>(
+      std::move(connected->url), std::move(connected->servers), connected->deadline,
+      std::move(where), form);
+  if (Result<void> there = values->look(); !there) return std::unexpected(there.error());
+  return values;
 }
 
 }  // namespace idmint::stores

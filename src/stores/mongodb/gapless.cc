@@ -398,7 +398,7 @@ std::expected<GaplessTransactions::First, GaplessTransactions::Refused> MongodbG
     std::size_t call = 0;
     while (left >= calls[call]->size()) left -= calls[call++]->size();
     refused.call = call;
-    refused.error.message = "document " + std::to_string(left) + ": " + refused.error.message;
+    refused.error.message = "document " + std::to_string(left + 1) + ": " + refused.error.message;
   }
   return std::unexpected(std::move(refused));
 }

@@ -296,7 +296,7 @@ TEST_F(GaplessTest, WhoIsRefusedDisturbsNobodyAndLeavesNoHole) {
   const std::array<std::span<const std::byte>, 2> both{fresh, taken};
   const auto refused = inserter->insert(both);
   EXPECT_EQ(code_of(refused), Code::kAlreadyExists);
-  EXPECT_THAT(why(refused), AllOf(HasSubstr("document 1: "), HasSubstr("dup key"),
+  EXPECT_THAT(why(refused), AllOf(HasSubstr("document 2: "), HasSubstr("dup key"),
                                   HasSubstr("no number was used")));
   EXPECT_EQ(expect_no_hole(), 1) << "all of a call's documents or none";
   std::atomic<int> wrong{0};
@@ -362,7 +362,7 @@ TEST_F(GaplessTest, BadInputIsRefusedBeforeAnythingIsSent) {
                               document(R"({"number":"mine"})")}) {
     const auto refused = inserter->insert(bad);
     EXPECT_EQ(code_of(refused), Code::kInvalidArgument);
-    EXPECT_THAT(why(refused), HasSubstr("document 0: "));
+    EXPECT_THAT(why(refused), HasSubstr("document 1: "));
   }
   EXPECT_EQ(code_of(inserter->insert(std::span<const std::span<const std::byte>>())),
             Code::kInvalidArgument);

@@ -12,6 +12,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/shell.h"
 #include "idmint/form.h"
 #include "stores/backend.h"
 #include "stores/mongodb/collection.h"
@@ -135,7 +136,8 @@ class Insertion {
 
   void fail(std::size_t document, Code code, std::string why);
   std::string numbered(std::size_t document) const {
-    return "document " + std::to_string(options_.number_from + static_cast<std::int64_t>(document));
+    return options_.counted_as + " " +
+           std::to_string(options_.number_from + static_cast<std::int64_t>(document));
   }
 
   Target& target_;
@@ -162,11 +164,7 @@ Result<void> Insertion::check() const {
   if (options_.owner.size() > 200 || !Bson::is_utf8(options_.owner))
     return refuse("the owner of claims is to be at most 200 bytes of UTF-8");
   if (options_.proxy) {
-    if (Result<void> ok = check_collection(proxy_); !ok) return ok;
-    if (proxy_ == target_.collection())
-      return refuse("the proxy collection is the collection itself: give it a name of its own");
-    if (options_.make_index)
-      return refuse("with a proxy collection no index is made: give one of them");
+    if (Result<void> ok = target_.check_proxy(proxy_); !ok) return ok;
   }
   return {};
 }
@@ -176,8 +174,9 @@ Result<void> Insertion::prepare() {
   for (std::size_t i = 0; i < documents_.size(); ++i)
     if (const auto fault = fault_of(documents_[i], options_.field); fault)
       return refuse(numbered(i) + " " + *fault + "; nothing was inserted");
-  if (options_.proxy) return target_.need_proxy(proxy_);
-  return target_.need_unique(options_.field, options_.make_index);
+  if (!options_.proxy) return target_.need_unique(options_.field, options_.make_index);
+  if (Result<void> apart = target_.need_proxy(proxy_); !apart) return apart;
+  return target_.need_look_up(options_.field, options_.make_index);
 }
 
 void Insertion::fail(std::size_t document, Code code, std::string why) {
@@ -417,7 +416,8 @@ Result<void> Insertion::all() {
   if (behind_)
     fail(left.front(), Code::kFailedPrecondition,
          "sequence " + name + " is behind the data: it gave " + taken + "; so: idmint raise " +
-             name + " --from-collection " + target_.name() + ":" + options_.field);
+             shell_word(name) + " --from-collection " + shell_word(target_.name()) + " --field " +
+             shell_word(options_.field));
   else
     fail(left.front(), Code::kResourceExhausted,
          "the source " + name + " gave " + taken +

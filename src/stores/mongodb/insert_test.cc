@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <csignal>
 #include <cstring>
 #include <deque>
 #include <set>
@@ -315,7 +316,16 @@ TEST_F(InsertTest, WithoutAUniqueIndexNothingIsInsertedUnlessItIsMade) {
   const auto repeated =
       insert_with_id(fresh, ids, Documents(1).get(), {.field = "k", .make_index = true});
   EXPECT_EQ(code_of(repeated), Code::kAlreadyExists) << why(repeated);
+  EXPECT_THAT(why(repeated), AllOf(HasSubstr("alike in \"k\", { k: null }, "),
+                                   HasSubstr("{unique: true, sparse: true}")));
   EXPECT_EQ(count(), 4);
+  command(R"({"delete":"accounts","deletes":[{"q":{"k":null},"limit":0}]})");
+  const auto alike =
+      insert_with_id(fresh, ids, Documents(1).get(), {.field = "k", .make_index = true});
+  EXPECT_EQ(code_of(alike), Code::kAlreadyExists);
+  EXPECT_THAT(why(alike),
+              AllOf(HasSubstr("alike in \"k\", { k: 1 }, "), HasSubstr("nothing was inserted"),
+                    HasSubstr(R"(db.getCollection("accounts").aggregate([{$sortByCount: "$k"})")));
 }
 
 TEST_F(InsertTest, APartialIndexIsNone) {
@@ -337,7 +347,10 @@ TEST_F(InsertTest, AnIndexThatIsBeingBuiltIsNone) {
                          R"({"configureFailPoint":)" + failpoint + R"(,"mode":")" + mode + "\"}");
   };
   ASSERT_THAT(set("alwaysOn"), HasSubstr(R"("count" : 0)"));
-  std::thread building([&] { unique("account"); });
+  std::thread building([&] {
+    command(R"({"createIndexes":"accounts","indexes":[)"
+            R"({"key":{"account":1},"name":"account_1","unique":true}]})");
+  });
   EXPECT_THAT(mongo_command(primary, "admin",
                             R"({"waitForFailPoint":)" + failpoint +
                                 R"(,"timesEntered":1,"maxTimeMS":60000})"),
@@ -345,11 +358,32 @@ TEST_F(InsertTest, AnIndexThatIsBeingBuiltIsNone) {
   Collection accounts = open();
   Script ids = integers({3});
   const auto refused = insert_with_id(accounts, ids, Documents(1).get(), {.field = "account"});
+  auto hasty = Collection::open(mongo_set().url(database_), "accounts",
+                                {.deadline = std::chrono::seconds{3}});
+  ASSERT_TRUE(hasty);
+  const auto late =
+      insert_with_id(*hasty, ids, Documents(1).get(), {.field = "account", .make_index = true});
   set("off");
   building.join();
+  EXPECT_EQ(code_of(late), Code::kDeadlineExceeded) << why(late);
+  EXPECT_THAT(why(late), AllOf(HasSubstr("a majority of the members has built it"),
+                               HasSubstr("{unique: true})")));
   EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
-  EXPECT_THAT(why(refused), HasSubstr("\"by_account\" is still being built"));
+  EXPECT_THAT(why(refused), HasSubstr("\"account_1\" is still being built"));
   EXPECT_TRUE(insert_with_id(accounts, ids, Documents(1).get(), {.field = "account"}));
+}
+
+TEST_F(InsertTest, AnIndexIsMadeWhileAMemberIsDown) {
+  command(R"({"insert":"accounts","documents":[{"account":1},{"account":2}],)"
+          R"("writeConcern":{"w":3,"wtimeout":60000}})");
+  Collection accounts = open();
+  Script ids = integers({3});
+  const servers::MongoServer& down = mongo_set().member((mongo_set().primary() + 1) % 3);
+  down.signal(SIGSTOP);
+  const auto inserted =
+      insert_with_id(accounts, ids, Documents(1).get(), {.field = "account", .make_index = true});
+  down.signal(SIGCONT);
+  EXPECT_TRUE(inserted) << why(inserted);
 }
 
 TEST_F(InsertTest, TheIdOfATimeSeriesGuardsNothing) {
@@ -549,7 +583,7 @@ TEST_F(InsertTest, ACounterBehindTheDataIsReportedAndHealed) {
   EXPECT_EQ(code_of(stuck), Code::kFailedPrecondition);
   EXPECT_THAT(why(stuck), AllOf(HasSubstr("orders is behind the data"),
                                 HasSubstr("idmint raise orders --from-collection " + database_ +
-                                          ".accounts:_id")));
+                                          ".accounts --field _id")));
   EXPECT_EQ(far.left(), 30U);
 
   Script near = integers({19, 20, 21, 22}, counter());
@@ -682,6 +716,7 @@ TEST_F(ProxyTest, ADocumentWhoseClaimWasNotMarkedIsFoundByTheSweep) {
 }
 
 TEST_F(ProxyTest, AnInserterThatIsOnlySlowSuffersNoSweep) {
+  command(R"({"create":"accounts.ids"})");
   Collection accounts = open();
   const std::string primary =
       mongo_set().member(mongo_set().primary()).url("?directConnection=true");
@@ -736,7 +771,8 @@ TEST_F(ProxyTest, MoreClaimsThanAPageOfManyTypesAreSwept) {
 TEST_F(ProxyTest, WhatCannotWorkIsRefused) {
   Collection accounts = open();
   Script ids = integers({1});
-  for (const char* const proxy : {"accounts", "", "a$b", "system.x"}) {
+  for (const std::string& proxy : {std::string("accounts"), std::string(), std::string("a$b"),
+                                   std::string("system.x"), database_ + ".accounts.ids"}) {
     InsertOptions options = options_;
     options.proxy = proxy;
     EXPECT_EQ(code_of(insert_with_id(accounts, ids, Documents(1).get(), options)),
@@ -748,6 +784,13 @@ TEST_F(ProxyTest, WhatCannotWorkIsRefused) {
   const auto swept = sweep(accounts, no_index);
   EXPECT_EQ(code_of(swept), Code::kFailedPrecondition);
   EXPECT_THAT(why(swept), HasSubstr(R"(createIndex({"other": 1}))"));
+  InsertOptions unfindable = options_;
+  unfindable.field = "other";
+  EXPECT_EQ(code_of(insert_with_id(accounts, ids, Documents(1).get(), unfindable)),
+            Code::kFailedPrecondition);
+  SweepOptions no_proxy = sweeping_;
+  no_proxy.proxy = "account.ids";
+  EXPECT_EQ(code_of(sweep(accounts, no_proxy)), Code::kNotFound);
   EXPECT_EQ(ids.left(), 1U);
 }
 

@@ -580,11 +580,11 @@ Result<Connected> connect(std::string_view url, milliseconds deadline,
   // that ends first: what it does not answer is not asked again.
   const std::int32_t attempt =
       set ? std::max(longest_call / 4, std::min(longest_call, 1000)) : longest_call;
-  // The URL may make them shorter. Half for the choice of a server, so that its reason is known
-  // when the call ends. A server that said it was not the primary is not asked again before the
-  // next heartbeat.
+  // The URL may make them shorter. Half for the choice of a server, and no more than a short call
+  // has, so that its reason is known when the call ends. A server that said it was not the primary
+  // is not asked again before the next heartbeat.
   for (const auto& [key, longest] :
-       {std::pair{MONGOC_URI_SERVERSELECTIONTIMEOUTMS, std::max(longest_call / 2, 1)},
+       {std::pair{MONGOC_URI_SERVERSELECTIONTIMEOUTMS, std::clamp(longest_call / 2, 1, 2500)},
         std::pair{MONGOC_URI_CONNECTTIMEOUTMS, attempt},
         std::pair{MONGOC_URI_HEARTBEATFREQUENCYMS, std::clamp(longest_call / 8, 500, 10'000)},
         std::pair{MONGOC_URI_SOCKETTIMEOUTMS, set ? attempt : attempt + attempt / 4 + 1}}) {

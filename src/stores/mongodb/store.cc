@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "base/digest.h"
+#include "base/shell.h"
 #include "stores/backend.h"
 #include "stores/mongodb/adopted.h"
 #include "stores/mongodb/bson.h"
@@ -395,8 +396,9 @@ Result<void> MongodbStore::open(const StoreOptions& options) {
     if (!options.create || options.access == Access::kReadOnly)
       return std::unexpected(
           Error{Code::kNotFound,
-                "no store in " + where_ + "; make a store with: idmint create NAME --store '" +
-                    url_ + "' (in a program: StoreOptions::create), or name the database of one"});
+                "no store in " + where_ + "; make a store with: idmint create NAME --store " +
+                    shell_word(url_) +
+                    " (in a program: StoreOptions::create), or name the database of one"});
     if (Result<void> made = make_store(options, until); !made) return made;
     there = read_store();
     if (!there) return std::unexpected(there.error());

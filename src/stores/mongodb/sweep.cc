@@ -67,7 +67,9 @@ Result<std::int64_t> mark(Target& target, const std::string& proxy, Bson query, 
 Result<Swept> sweep(Target& target, const SweepOptions& options) {
   const std::string proxy = options.proxy.empty() ? target.collection() + ".ids" : options.proxy;
   if (Result<void> ok = check_field(options.field); !ok) return std::unexpected(ok.error());
-  if (Result<void> ok = check_collection(proxy); !ok) return std::unexpected(ok.error());
+  if (Result<void> ok = options.proxy.empty() ? check_collection(proxy) : target.check_proxy(proxy);
+      !ok)
+    return std::unexpected(ok.error());
   if (options.older_than < milliseconds{0})
     return std::unexpected(Error{Code::kInvalidArgument, "the age of claims to sweep is negative"});
   const char* const field = options.field.c_str();
@@ -77,12 +79,16 @@ Result<Swept> sweep(Target& target, const SweepOptions& options) {
     return std::unexpected(Error{Code::kNotFound, "there is no collection " + target.name() +
                                                       ", and no claim was changed; look at its "
                                                       "name"});
-  if (!can_look_up(field, *indexes))
+  if (Result<void> ok = target.need_look_up(options.field, false); !ok)
+    return std::unexpected(ok.error());
+  const Result<Bson> of_proxy = target.indexes(proxy);
+  if (!of_proxy) return std::unexpected(of_proxy.error());
+  if (!is_there(*of_proxy))
     return std::unexpected(
-        Error{Code::kFailedPrecondition,
-              target.name() + " has no index that begins with " + shown(options.field) +
-                  ", so each look-up would read all of it; make one: db.getCollection(" +
-                  shown(target.collection()) + ").createIndex({" + shown(options.field) + ": 1})"});
+        Error{Code::kNotFound, "there is no proxy collection " + shown(proxy) + " beside " +
+                                   target.name() +
+                                   ": nothing was claimed there yet, or it has another name "
+                                   "(option proxy, --proxy)"});
   Clock& clock = options.clock != nullptr ? *options.clock : system_clock();
   const auto before =
       std::chrono::floor<milliseconds>(clock.now().time_since_epoch()) - options.older_than;
