@@ -626,7 +626,8 @@ one, that document alone gets another.
 100,000 lines go at a time. When a line is no document, nothing of its 100,000
 is inserted, and the message has the lines that are in. When a document is
 refused, the others are inserted; - stands for its id, and ?ID where it is not
-known whether the document is in.
+known whether the document is in. Ctrl-C ends it after the lines that were sent;
+it says how many are in.
 
 A collection that is sharded by another field can have no such index: --proxy.
 

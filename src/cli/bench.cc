@@ -43,11 +43,12 @@ struct alignas(64) Worker {
   std::optional<Error> error;
 };
 
+// At least one call, however late the thread gets a processor.
 void mint(Source& source, std::size_t batch, const std::atomic<bool>& stop, Worker& worker) {
   std::vector<Id> ids(batch);
   std::uint64_t done = 0;
   int untimed = 0;  // calls before the next timed one
-  while (!stop.load(std::memory_order_relaxed)) {
+  do {
     for (int i = 0; i < untimed && !worker.error; ++i) {
       if (Result<void> filled = source.next(ids); !filled) {
         worker.error = std::move(filled.error());
@@ -69,8 +70,7 @@ void mint(Source& source, std::size_t batch, const std::atomic<bool>& stop, Work
       }
     }
     worker.ids.store(done, std::memory_order_relaxed);
-    if (worker.error) return;
-  }
+  } while (!worker.error && !stop.load(std::memory_order_relaxed));
 }
 
 std::uint64_t ids_of(const std::vector<Worker>& workers) {

@@ -501,7 +501,7 @@ constexpr std::array kObjections = {
                       "a number and the document that bears it are one transaction, for which it "
                       "takes --database mongodb");
                 }
-                if (needs.shared_url.empty()) {
+                if (!needs.shared_store || needs.shared_url.empty()) {
                   return std::string("it takes MongoDB, which this build left out");
                 }
                 if (needs.order == Ordering::kGapless) return std::string();

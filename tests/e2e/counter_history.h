@@ -25,6 +25,13 @@ struct Note {
   std::int64_t count;
   Outcome outcome;
   std::int32_t caller;
+  std::int32_t item = 0;  // which counter, or which document of the caller, where there are several
+};
+
+// What is to hold of the values.
+enum class Promise : std::uint8_t {
+  kLinearizable,
+  kUnique,  // none comes twice; they come in any order, and some are never given
 };
 
 struct Verdict {
@@ -42,7 +49,8 @@ struct Verdict {
 // call gets larger values than all calls that were answered before it began; and what nobody got is
 // no more than what calls of unknown outcome asked for. The last call is to begin after all others
 // were answered: if it gets larger values, nothing that was acknowledged is lost.
-inline Verdict judge(const std::vector<Note>& notes, std::int64_t start) {
+inline Verdict judge(const std::vector<Note>& notes, std::int64_t start,
+                     Promise promise = Promise::kLinearizable) {
   constexpr std::size_t kFew = 5;
   Verdict verdict;
   const auto wrong = [&](const std::string& what, const Note& note) {
@@ -73,6 +81,7 @@ inline Verdict judge(const std::vector<Note>& notes, std::int64_t start) {
     verdict.values += note.count;
     next = std::max(next, note.first + note.count);
   }
+  if (promise == Promise::kUnique) return verdict;
   if (verdict.missing > verdict.unknown)
     verdict.wrong.push_back(std::to_string(verdict.missing) + " values are missing, but only " +
                             std::to_string(verdict.unknown) + " are of unknown fate");

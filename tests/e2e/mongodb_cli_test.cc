@@ -313,6 +313,7 @@ TEST_F(InsertCli, WrongArgumentsAreUsage) {
                                   "insert a.b --from uuid4 --store sqlite:ids.db",
                                   "insert a.b --from uuid4 --digits 5",
                                   "insert a.b --from uuid4 --store 'mongodb://h/a?w=1'",
+                                  "insert a.b --from uuid4 --store 'mongodb://h/a?retryWrite=true'",
                                   "sweep",
                                   "sweep a.b --older-than x",
                                   "insert a.b --from uuid4 --proxy b",

@@ -1,11 +1,12 @@
-// Eight processes take values from one counter of a replica set, whose members stand behind relays,
-// while its primary is killed, frozen, deposed and cut off, and replies are dropped, requests
-// repeated and all of it delayed. Each new connection must say who it is. What the processes note
-// is all that the check knows. IDMINT_FAULT_ROUNDS sets how often each fault is tried,
-// IDMINT_FAULT_SEED repeats a run.
+// Processes take values from counters of a replica set, whose members stand behind relays, or
+// insert documents with gapless numbers, while its primary is killed, frozen, deposed and cut off,
+// and replies are dropped, requests repeated and all of it delayed. Each new connection must say
+// who it is. What the processes note, and what is in the collection, is all that the check knows.
+// IDMINT_FAULT_ROUNDS sets how often each fault is tried, IDMINT_FAULT_SEED repeats a run.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <mongoc/mongoc.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -20,14 +21,18 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <random>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
+#include "idmint/gapless.h"
+#include "idmint/sequence.h"
 #include "idmint/store.h"
 #include "tests/e2e/counter_history.h"
 #include "tests/servers/mongo.h"
@@ -40,70 +45,259 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr int kWriters = 8;
+constexpr int kClassics = 2;
+constexpr int kInserters = 4;
+constexpr int kThreads = 4;  // of each inserter
 // Of every other one: longer than an election, and shorter, so that outcomes are unknown.
 constexpr std::array kDeadlines = {milliseconds{8000}, milliseconds{800}};
 // For processes that wait for a processor.
 constexpr milliseconds kSlack = seconds{4};
-constexpr const char* kCounter = "c";
+
+// What is taken from: a counter of the store, and sequences whose counters are documents of the
+// classic recipes.
+enum Item : std::uint8_t { kCounter, kUsers, kAccounts, kOrders, kItems };
+constexpr std::array<const char*, kItems> kNames = {"c", "users", "accounts", "orders"};
+constexpr const char* kClassicCollection = "uniqueIdentifierCounter";
+constexpr const char* kUsersId = "UNIQUE COUNT DOCUMENT IDENTIFIER";
+constexpr const char* kAccountsId = "COUNTER DOCUMENT NUMBER ";
+constexpr int kBlocks = 8;
+constexpr std::int64_t kFirstOrder = 1000;
+constexpr const char* kBills = "gapless.bills";
 
 std::int64_t now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
       .count();
 }
+milliseconds deadline_of(int caller) {
+  return kDeadlines.at(static_cast<std::size_t>(caller) % kDeadlines.size());
+}
 
-// ---- a writer
+// ---- what a process does
 
-Note take(CounterStore& counters, std::int64_t count, int caller, milliseconds deadline) {
-  const std::int64_t longest = std::chrono::nanoseconds(deadline + kSlack).count();
-  Note note{now(), 0, longest, 0, count, Outcome::kWrong, caller};
-  const Result<Range> range = counters.advance(kCounter, count, Take::kAll);
+// A call that begins now.
+Note begun(std::int64_t count, milliseconds longest, int caller, std::int32_t item) {
+  return {now(),  0,   std::chrono::nanoseconds(longest).count(), 0, count, Outcome::kWrong,
+          caller, item};
+}
+
+Note answered(Note note, const Error& error) {
   note.answered = now();
-  if (range) {
-    note.first = range->first;
-    const bool as_asked = range->count == count && range->stride == 1;
-    note.outcome = as_asked ? Outcome::kTaken : Outcome::kWrong;
-    return note;
-  }
-  const Code code = range.error().code;
+  const Code code = error.code;
   if (code == Code::kUnknown || code == Code::kDeadlineExceeded) note.outcome = Outcome::kUnknown;
-  if (code == Code::kUnavailable) note.outcome = Outcome::kRefused;
-  if (note.outcome == Outcome::kWrong) std::fprintf(stderr, "%s\n", range.error().message.c_str());
+  if (code == Code::kUnavailable || (code == Code::kOutOfRange && note.item == kAccounts))
+    note.outcome = Outcome::kRefused;
+  if (note.outcome == Outcome::kWrong) std::fprintf(stderr, "%s\n", error.message.c_str());
   return note;
 }
 
-// Notes its calls on what is its standard output, each with one write(2), until standard input
-// ends.
-int write_until_told(const std::string& url, int caller) {
-  // The driver logs to standard output.
-  const int notes = dup(STDOUT_FILENO);
-  if (notes < 0 || dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDOUT_FILENO) < 0) return 1;
-  const milliseconds deadline = kDeadlines.at(static_cast<std::size_t>(caller) % kDeadlines.size());
-  auto store = open_store(url, {.deadline = deadline});
-  // Eight who come at once wait for each other.
-  for (int attempt = 0; !store && attempt < 50; ++attempt)
-    store = open_store(url, {.deadline = deadline});
-  if (!store) {
-    std::fprintf(stderr, "%s\n", store.error().message.c_str());
-    return 1;
-  }
-  for (std::int64_t i = 0;; ++i) {
-    pollfd end{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
-    if (poll(&end, 1, 0) != 0) return 0;
-    const Note note = take(*(*store)->counters(), 1 + (i + caller) % 3, caller, deadline);
-    if (write(notes, &note, sizeof note) != sizeof note) return 1;
-  }
+Note take(CounterStore& counters, std::int64_t count, int caller, milliseconds deadline) {
+  Note note = begun(count, deadline + kSlack, caller, kCounter);
+  const Result<Range> range = counters.advance(kNames[kCounter], count, Take::kAll);
+  if (!range) return answered(note, range.error());
+  note.answered = now();
+  note.first = range->first;
+  const bool as_asked = range->count == count && range->stride == 1;
+  note.outcome = as_asked ? Outcome::kTaken : Outcome::kWrong;
+  return note;
 }
+
+// A note for each value.
+std::vector<Note> take(Sequence& sequence, std::size_t count, int caller, milliseconds deadline,
+                       Item item) {
+  // Of stripes that do not answer others are tried, each for as long.
+  const milliseconds longest = (item == kAccounts ? 4 : 1) * deadline + kSlack;
+  Note note = begun(static_cast<std::int64_t>(count), longest, caller, item);
+  std::vector<std::int64_t> values(count);
+  const Result<void> filled = sequence.next(values);
+  if (!filled) return {answered(note, filled.error())};
+  note.answered = now();
+  note.outcome = Outcome::kTaken;
+  note.count = 1;
+  std::vector<Note> notes(count, note);
+  for (std::size_t i = 0; i < count; ++i) notes[i].first = values[i];
+  return notes;
+}
+
+// The notes of a process are its standard output, each of one write(2); it goes on until its
+// standard input ends.
+class Output {
+ public:
+  // The driver logs to standard output.
+  Output() : notes_(dup(STDOUT_FILENO)) {
+    if (notes_ < 0 || dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDOUT_FILENO) < 0) _exit(1);
+  }
+  void tell(const Note& note) const {
+    if (write(notes_, &note, sizeof note) != sizeof note) _exit(1);
+  }
+  static bool goes_on() {
+    pollfd end{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+    return poll(&end, 1, 0) == 0;
+  }
+
+ private:
+  const int notes_;
+};
+
+// Those who come all at once wait for each other, longer than some of them have.
+auto patiently(const auto& open) {
+  auto opened = open();
+  for (int attempt = 0; !opened && attempt < 50; ++attempt) opened = open();
+  if (!opened) {
+    std::fprintf(stderr, "%s\n", opened.error().message.c_str());
+    _exit(1);
+  }
+  return *std::move(opened);
+}
+
+int write_until_told(const std::string& url, int caller) {
+  const Output output;
+  const milliseconds deadline = deadline_of(caller);
+  const auto store = patiently([&] { return open_store(url, {.deadline = deadline}); });
+  std::array<std::unique_ptr<Sequence>, kItems> sequences;
+  for (std::size_t item = kUsers; item < kItems; ++item)
+    sequences.at(item) =
+        patiently([&] { return open_sequence(*store, kNames.at(item), {.deadline = deadline}); });
+  for (std::int64_t i = caller; Output::goes_on(); ++i) {
+    const std::int64_t count = 1 + i % 3;
+    if (i % 2 == 0) {
+      output.tell(take(*store->counters(), count, caller, deadline));
+      continue;
+    }
+    const auto item = static_cast<Item>(kUsers + i / 2 % 3);
+    for (const Note& note :
+         take(*sequences.at(item), static_cast<std::size_t>(count), caller, deadline, item))
+      output.tell(note);
+  }
+  return 0;
+}
+
+// A program that knows nothing of idmint: findAndModify and $inc, over the driver as it comes, with
+// write concern majority.
+class Classic {
+ public:
+  explicit Classic(const std::string& url)
+      : client_(mongoc_client_new(
+            (url + "&w=majority&journal=true&socketTimeoutMS=5000&serverSelectionTimeoutMS=5000")
+                .c_str())) {}
+  ~Classic() { mongoc_client_destroy(client_); }
+  Classic(const Classic&) = delete;
+  Classic& operator=(const Classic&) = delete;
+
+  Note take(std::int64_t i, int caller) {
+    constexpr milliseconds kAsLongAsItTakes = std::chrono::minutes{10};  // it promises nothing
+    if (i % 3 == 0) {
+      Note note = begun(1 + i % 2, kAsLongAsItTakes, caller, kUsers);
+      return noted(note, kClassicCollection, kUsersId, "COUNT", false);
+    }
+    if (i % 3 == 1) {
+      const std::string id = kAccountsId + std::to_string(i / 3 % kBlocks);
+      return noted(begun(20, kAsLongAsItTakes, caller, kAccounts), kClassicCollection, id, "COUNT",
+                   false);
+    }
+    return noted(begun(10, kAsLongAsItTakes, caller, kOrders), "ids", "orders", "index", true);
+  }
+
+ private:
+  Note noted(Note note, const char* collection, const std::string& id, const char* field,
+             bool after) {
+    mongoc_collection_t* const there = mongoc_client_get_collection(
+        client_, mongoc_uri_get_database(mongoc_client_get_uri(client_)), collection);
+    bson_t* const query = BCON_NEW("_id", BCON_UTF8(id.c_str()));
+    bson_t* const update = BCON_NEW("$inc", "{", field, BCON_INT64(note.count), "}");
+    mongoc_find_and_modify_opts_t* const how = mongoc_find_and_modify_opts_new();
+    mongoc_find_and_modify_opts_set_update(how, update);
+    if (after) mongoc_find_and_modify_opts_set_flags(how, MONGOC_FIND_AND_MODIFY_RETURN_NEW);
+    bson_t reply;
+    bson_error_t error;
+    bool done = mongoc_collection_find_and_modify_with_opts(there, query, how, &reply, &error);
+    note.answered = now();
+    bson_iter_t at;
+    bson_iter_t value;
+    done = done && !bson_has_field(&reply, "writeConcernError");
+    note.outcome = Outcome::kUnknown;
+    if (done && bson_iter_init(&at, &reply) &&
+        bson_iter_find_descendant(&at, (std::string("value.") + field).c_str(), &value)) {
+      note.outcome = Outcome::kTaken;
+      note.first = bson_iter_as_int64(&value) - (after ? note.count : 0);
+    }
+    // It looks afterwards whether all of them are in the block.
+    if (done && bson_iter_init(&at, &reply) &&
+        bson_iter_find_descendant(&at, "value.MAX_VALUE", &value)) {
+      note.count = std::min(note.count, bson_iter_as_int64(&value) + 1 - note.first);
+      if (note.count <= 0) note.outcome = Outcome::kRefused;
+    }
+    bson_destroy(&reply);
+    mongoc_find_and_modify_opts_destroy(how);
+    bson_destroy(update);
+    bson_destroy(query);
+    mongoc_collection_destroy(there);
+    return note;
+  }
+
+  mongoc_client_t* const client_;
+};
+
+int take_as_ever(const std::string& url, int caller) {
+  const Output output;
+  mongoc_init();
+  mongoc_log_set_handler(nullptr, nullptr);
+  Classic classic(url);
+  for (std::int64_t i = caller; Output::goes_on(); ++i) output.tell(classic.take(i, caller));
+  return 0;
+}
+
+Note insert(GaplessInserter& inserter, milliseconds deadline, int caller, std::int32_t item) {
+  bson_t* const document = BCON_NEW("caller", BCON_INT32(caller), "item", BCON_INT32(item));
+  Note note = begun(1, deadline + kSlack, caller, item);
+  const Result<std::int64_t> number =
+      inserter.insert(std::as_bytes(std::span(bson_get_data(document), document->len)));
+  bson_destroy(document);
+  if (!number) return answered(note, number.error());
+  note.answered = now();
+  note.first = *number;
+  note.outcome = Outcome::kTaken;
+  return note;
+}
+
+auto open_inserter(const std::string& url, milliseconds deadline) {
+  return patiently([&] {
+    return GaplessInserter::open(url, "bills", kBills, "number", {.deadline = deadline});
+  });
+}
+
+int insert_until_told(const std::string& url, int caller) {
+  const Output output;
+  const milliseconds deadline = deadline_of(caller);
+  const auto inserter = open_inserter(url, deadline);
+  std::vector<std::jthread> threads;
+  for (int thread = 0; thread < kThreads; ++thread)
+    threads.emplace_back([&, me = caller * kThreads + thread] {
+      // From 1000 on, as an item may mean something else.
+      for (std::int32_t i = 1000; Output::goes_on(); ++i)
+        output.tell(insert(*inserter, deadline, me, i));
+    });
+  return 0;
+}
+
+struct Role {
+  const char* name;
+  int (*run)(const std::string& url, int caller);
+};
+constexpr std::array kRoles = {Role{"--writer", write_until_told}, Role{"--classic", take_as_ever},
+                               Role{"--inserter", insert_until_told}};
 
 // ---- those who start and end them
 
 class Writers {
  public:
-  Writers(const std::string& url, int count) {
+  // One for each name of a role.
+  Writers(const std::string& url, const std::vector<std::string>& roles) {
     std::array<int, 2> in{};
     std::array<int, 2> out{};
     if (pipe2(in.data(), O_CLOEXEC) != 0 || pipe2(out.data(), O_CLOEXEC) != 0) std::abort();
-    for (int i = 0; i < count; ++i) {
-      std::array<std::string, 4> words{"mongodb_faults_test", "--writer", url, std::to_string(i)};
+    for (const std::string& role : roles) {
+      std::array<std::string, 4> words{"mongodb_faults_test", role, url,
+                                       std::to_string(pids_.size())};
       std::array<char*, 5> arguments{};
       std::ranges::transform(words, arguments.begin(),
                              [](std::string& word) { return word.data(); });
@@ -195,34 +389,45 @@ class MongodbFaults : public testing::Test {
     const char* const seed = std::getenv("IDMINT_FAULT_SEED");
     seed_ = seed != nullptr ? static_cast<unsigned>(std::atoi(seed)) : std::random_device{}();
     random_.seed(seed_);
-    const auto store = open_store(url_, {.deadline = seconds{30}});
+    const char* const wanted = std::getenv("IDMINT_FAULT_ROUNDS");
+    rounds_ = wanted != nullptr ? std::atoi(wanted) : 1;
+    ASSERT_GT(rounds_, 0);
+    auto store = open_store(url_, {.deadline = seconds{30}});
     ASSERT_TRUE(store) << store.error().message;
-    ASSERT_TRUE((*store)->counters()->create(kCounter, {1, kLargestValue}));
-    writers_ = std::make_unique<Writers>(url_, kWriters);
+    store_ = *std::move(store);
   }
 
-  // Stops the writers and judges what they noted.
-  void judge_all(int faults, int planned, int least) {
-    std::vector<Note> notes = writers_->stop();
-    const auto store = open_store(url_, {.deadline = seconds{30}});
-    ASSERT_TRUE(store) << store.error().message;
-    notes.push_back(take(*(*store)->counters(), 1, kWriters, seconds{30}));
-    ASSERT_EQ(notes.back().outcome, Outcome::kTaken);
-    const Verdict verdict = judge(notes, 1);
-    EXPECT_THAT(verdict.wrong, testing::IsEmpty());
+  using Fault = void (MongodbFaults::*)();
+  // Each fault `rounds_` times, in any order, and load between.
+  void try_all(std::initializer_list<Fault> faults) {
+    std::vector<Fault> plan;
+    for (int i = 0; i < rounds_; ++i) plan.insert(plan.end(), faults);
+    std::ranges::shuffle(plan, random_);
+    for (const Fault fault : plan) {
+      ASSERT_TRUE(goes_on()) << "nobody went on after " << faults_ << " faults";
+      (this->*fault)();
+      ++faults_;
+    }
+    EXPECT_TRUE(goes_on());
+    EXPECT_EQ(faults_, std::ssize(plan)) << "not all was tried";
+  }
+
+  // With fewer calls after each fault than `least` nothing was tried.
+  void judge_all(const std::string& what, const std::vector<Note>& notes, std::int64_t start,
+                 int least, Promise promise = Promise::kLinearizable) const {
+    const Verdict verdict = judge(notes, start, promise);
+    EXPECT_THAT(verdict.wrong, testing::IsEmpty()) << what;
     std::printf(
-        "seed %u: %d faults, %d calls answered with %lld values, %d of unknown outcome, %d "
+        "%s, seed %u: %d faults, %d calls answered with %lld values, %d of unknown outcome, %d "
         "refused, %lld values missing of %lld of unknown fate, longest %lld ms\n",
-        seed_, faults, verdict.taken, static_cast<long long>(verdict.values), verdict.unknowns,
-        verdict.refused, static_cast<long long>(verdict.missing),
+        what.c_str(), seed_, faults_, verdict.taken, static_cast<long long>(verdict.values),
+        verdict.unknowns, verdict.refused, static_cast<long long>(verdict.missing),
         static_cast<long long>(verdict.unknown),
         static_cast<long long>(verdict.longest / 1'000'000));
-    // With less than this nothing was tried.
-    EXPECT_EQ(faults, planned);
-    EXPECT_GE(verdict.taken, least);
+    EXPECT_GE(verdict.taken, faults_ * least) << what;
   }
 
-  bool goes_on(int more = 100) { return writers_->wait_for(more, std::chrono::minutes{1}); }
+  bool goes_on(int more = 100) { return writers_->wait_for(more, std::chrono::minutes{3}); }
   milliseconds between(int least, int most) {
     return milliseconds{std::uniform_int_distribution(least, most)(random_)};
   }
@@ -268,11 +473,12 @@ class MongodbFaults : public testing::Test {
   }
   // There may be another primary by the time that its relay knows.
   void tell_its_relay(void (servers::Relay::*fault)(int, std::string),
-                      int servers::Relay::Counts::* met) {
+                      int servers::Relay::Counts::* met, int count = 20,
+                      const char* text = "txnNumber") {
     for (int attempt = 0; attempt < 10; ++attempt) {
       servers::Relay& relay = set_->relay(set_->primary());
       const int before = relay.counts().*met;
-      (relay.*fault)(20, "txnNumber");
+      (relay.*fault)(count, text);
       EXPECT_TRUE(goes_on());
       (relay.*fault)(0, "");
       if (relay.counts().*met > before) return;
@@ -280,8 +486,19 @@ class MongodbFaults : public testing::Test {
     ADD_FAILURE() << "no request met the fault";
   }
   void drop() { tell_its_relay(&servers::Relay::drop_replies, &servers::Relay::Counts::dropped); }
+  void drop_some() {
+    tell_its_relay(&servers::Relay::drop_replies, &servers::Relay::Counts::dropped, 5);
+  }
   void repeat() {
     tell_its_relay(&servers::Relay::repeat_requests, &servers::Relay::Counts::repeated);
+  }
+  void drop_commits() {
+    tell_its_relay(&servers::Relay::drop_replies, &servers::Relay::Counts::dropped, 5,
+                   "commitTransaction");
+  }
+  void repeat_commits() {
+    tell_its_relay(&servers::Relay::repeat_requests, &servers::Relay::Counts::repeated, 5,
+                   "commitTransaction");
   }
   void delay() {
     for (std::size_t i = 0; i < 3; ++i) set_->relay(i).delay(between(1, 60));
@@ -297,32 +514,133 @@ class MongodbFaults : public testing::Test {
   std::string url_ = set_->url(testing::UnitTest::GetInstance()->current_test_info()->name());
   unsigned seed_ = 0;
   std::mt19937 random_;
-  std::unique_ptr<Writers> writers_;
+  int rounds_ = 0;
+  int faults_ = 0;
+  std::unique_ptr<Store> store_;
+  Writers* writers_ = nullptr;
 };
 
 servers::MongoSet* MongodbFaults::set_ = nullptr;
 
+// The documents of the classic recipes are taken from by programs of two kinds.
 TEST_F(MongodbFaults, OfEveryKindRepeatNothingAndLoseNothing) {
-  const char* const wanted = std::getenv("IDMINT_FAULT_ROUNDS");
-  const int rounds = wanted != nullptr ? std::atoi(wanted) : 1;
-  ASSERT_GT(rounds, 0);
-  std::vector<std::function<void()>> plan;
-  for (int i = 0; i < rounds; ++i)
-    for (const auto fault :
-         {&MongodbFaults::kill, &MongodbFaults::kill, &MongodbFaults::kill, &MongodbFaults::kill,
-          &MongodbFaults::freeze, &MongodbFaults::step_down, &MongodbFaults::alone,
-          &MongodbFaults::isolate, &MongodbFaults::drop, &MongodbFaults::repeat,
-          &MongodbFaults::delay, &MongodbFaults::cut})
-      plan.emplace_back([this, fault] { (this->*fault)(); });
-  std::ranges::shuffle(plan, random_);
-  int faults = 0;
-  for (const auto& fault : plan) {
-    ASSERT_TRUE(goes_on()) << "nobody went on after " << faults << " faults";
-    fault();
-    ++faults;
+  // So few that they are used up on the way.
+  const std::int64_t accounts = std::int64_t{rounds_} * 12 * 50 * kBlocks;
+  ASSERT_TRUE(store_->counters()->create(kNames[kCounter], {1, kLargestValue}));
+  const std::array<Definition, 3> adopted = {
+      Definition{
+          .name = kNames[kUsers],
+          .first = 0,
+          .adopted =
+              AdoptedRecord{.collection = kClassicCollection, .id = kUsersId, .field = "COUNT"}},
+      Definition{.name = kNames[kAccounts],
+                 .strategy = Strategy::kStriped,
+                 .first = 0,
+                 .last = accounts - 1,
+                 .stripes = kBlocks,
+                 .adopted = AdoptedRecord{.collection = kClassicCollection,
+                                          .id = std::string(kAccountsId) + "{k}",
+                                          .field = "COUNT",
+                                          .max = "MAX_VALUE"}},
+      Definition{.name = kNames[kOrders],
+                 .strategy = Strategy::kCached,
+                 .first = kFirstOrder,
+                 .step = 10,
+                 .adopted = AdoptedRecord{.collection = "ids", .id = "orders", .field = "index"}}};
+  for (const Definition& definition : adopted) {
+    const auto created = create_sequence(*store_, definition);
+    ASSERT_TRUE(created) << created.error().message;
   }
-  EXPECT_TRUE(goes_on());
-  judge_all(faults, rounds * 12, rounds * 12 * 100);
+  std::vector<std::string> roles(kWriters, "--writer");
+  roles.resize(kWriters + kClassics, "--classic");
+  Writers writers(url_, roles);
+  writers_ = &writers;
+  using F = MongodbFaults;
+  ASSERT_NO_FATAL_FAILURE(
+      try_all({&F::kill, &F::kill, &F::kill, &F::kill, &F::freeze, &F::step_down, &F::alone,
+               &F::isolate, &F::drop, &F::repeat, &F::delay, &F::cut}));
+
+  std::array<std::vector<Note>, kItems> notes;
+  std::array<int, kItems> by_classics{};
+  for (const Note& note : writers.stop()) {
+    notes.at(static_cast<std::size_t>(note.item)).push_back(note);
+    if (note.caller >= kWriters && note.outcome == Outcome::kTaken)
+      ++by_classics.at(static_cast<std::size_t>(note.item));
+  }
+  constexpr int kLast = kWriters + kClassics;
+  notes[kCounter].push_back(take(*store_->counters(), 1, kLast, seconds{30}));
+  ASSERT_EQ(notes[kCounter].back().outcome, Outcome::kTaken);
+  for (const Item item : {kUsers, kAccounts, kOrders}) {
+    const auto sequence = open_sequence(*store_, kNames.at(item), {.deadline = seconds{30}});
+    ASSERT_TRUE(sequence) << sequence.error().message;
+    do {
+      for (const Note& note : take(**sequence, 1, kLast, seconds{30}, item))
+        notes.at(item).push_back(note);
+      ASSERT_NE(notes.at(item).back().outcome, Outcome::kWrong);
+    } while (item == kAccounts && notes.at(item).back().outcome == Outcome::kTaken);
+    EXPECT_GE(by_classics.at(item), faults_) << kNames.at(item);
+  }
+  judge_all(kNames[kCounter], notes[kCounter], 1, 20);
+  judge_all(kNames[kUsers], notes[kUsers], 0, 10);
+  judge_all(kNames[kAccounts], notes[kAccounts], 0, 5, Promise::kUnique);
+  judge_all(kNames[kOrders], notes[kOrders], kFirstOrder, 10, Promise::kUnique);
+  const auto is_out_of = [](std::int64_t first, std::int64_t last) {
+    return [=](const Note& note) {
+      return note.outcome == Outcome::kTaken &&
+             (note.first < first || note.first + note.count - 1 > last);
+    };
+  };
+  EXPECT_TRUE(std::ranges::none_of(notes[kAccounts], is_out_of(0, accounts - 1)));
+  EXPECT_TRUE(std::ranges::none_of(notes[kOrders], is_out_of(kFirstOrder, kLargestValue)));
+}
+
+TEST_F(MongodbFaults, GaplessNumbersHaveNoHoleAndEachDocumentIsThereOnce) {
+  ASSERT_TRUE(create_sequence(*store_, {.name = "bills", .strategy = Strategy::kGapless}));
+  Writers writers(url_, std::vector<std::string>(kInserters, "--inserter"));
+  writers_ = &writers;
+  using F = MongodbFaults;
+  ASSERT_NO_FATAL_FAILURE(try_all({&F::drop_commits, &F::repeat_commits, &F::drop_some, &F::cut,
+                                   &F::delay, &F::freeze, &F::step_down}));
+  std::vector<Note> notes = writers.stop();
+  const auto inserter = open_inserter(url_, seconds{30});
+  notes.push_back(insert(*inserter, seconds{30}, kInserters * kThreads, 0));
+  ASSERT_EQ(notes.back().outcome, Outcome::kTaken);
+
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> found;
+  std::int64_t count = 0;
+  mongoc_client_t* const client = mongoc_client_new(url_.c_str());
+  mongoc_collection_t* const bills = mongoc_client_get_collection(client, "gapless", "bills");
+  bson_t* const filter = bson_new();
+  bson_t* const options = BCON_NEW("sort", "{", "number", BCON_INT32(1), "}");
+  mongoc_cursor_t* const cursor = mongoc_collection_find_with_opts(bills, filter, options, nullptr);
+  for (const bson_t* one = nullptr; mongoc_cursor_next(cursor, &one);) {
+    const auto field = [one](const char* name) -> std::int64_t {
+      bson_iter_t at;
+      return bson_iter_init_find(&at, one, name) ? bson_iter_as_int64(&at) : -1;
+    };
+    ASSERT_EQ(field("number"), ++count) << "a hole, or a number twice";
+    EXPECT_TRUE(found.emplace(std::pair(field("caller"), field("item")), count).second)
+        << "a document twice";
+  }
+  bson_error_t error;
+  EXPECT_FALSE(mongoc_cursor_error(cursor, &error)) << error.message;
+  mongoc_cursor_destroy(cursor);
+  bson_destroy(options);
+  bson_destroy(filter);
+  mongoc_collection_destroy(bills);
+  mongoc_client_destroy(client);
+
+  for (const Note& note : notes) {
+    const auto at = found.find({note.caller, note.item});
+    const bool there = at != found.end();
+    if (note.outcome == Outcome::kTaken) {
+      ASSERT_TRUE(there && at->second == note.first) << "number " << note.first << " was lost";
+    } else if (note.outcome == Outcome::kRefused) {
+      ASSERT_FALSE(there) << "it was said not to be there";
+    }
+  }
+  EXPECT_EQ(notes.back().first, count);
+  judge_all("gapless", notes, 1, 50);
 }
 
 // ---- the check
@@ -363,8 +681,9 @@ TEST(CounterHistory, EachKindOfWrongIsSeen) {
 }  // namespace idmint::e2e
 
 int main(int count, char** arguments) {
-  if (count == 4 && std::string_view(arguments[1]) == "--writer")
-    return idmint::e2e::write_until_told(arguments[2], std::atoi(arguments[3]));
+  for (const auto& role : idmint::e2e::kRoles)
+    if (count == 4 && std::string_view(arguments[1]) == role.name)
+      return role.run(arguments[2], std::atoi(arguments[3]));
   testing::InitGoogleTest(&count, arguments);
   return RUN_ALL_TESTS();
 }

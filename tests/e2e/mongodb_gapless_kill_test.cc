@@ -134,7 +134,7 @@ TEST(MongodbGaplessKill, OfClientsAndOfThePrimaryLeavesNoHole) {
   const std::string log = folder.path("log");
   const auto wait_for_more = [&] {
     const std::size_t enough = read_log(log).acknowledged.size() + kLoad;
-    const auto until = std::chrono::steady_clock::now() + std::chrono::minutes{1};
+    const auto until = std::chrono::steady_clock::now() + std::chrono::minutes{3};
     while (read_log(log).acknowledged.size() < enough && std::chrono::steady_clock::now() < until)
       std::this_thread::sleep_for(std::chrono::milliseconds{20});
     return read_log(log).acknowledged.size() >= enough;

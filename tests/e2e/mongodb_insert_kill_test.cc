@@ -11,8 +11,10 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
 #include <set>
 #include <string>
 #include <thread>
@@ -161,7 +163,10 @@ TEST_P(MongodbInsertKill, OfProgramsThatInsertRepeatsAndLosesNothing) {
 TEST(MongodbInsertKillPrimary, UnderLoadInsertsNoDocumentTwiceAndLosesNone) {
   const char* const wanted = std::getenv("IDMINT_KILL_ROUNDS");
   const int rounds = wanted != nullptr ? std::atoi(wanted) : 2;
+  ASSERT_GT(rounds, 0);
   constexpr std::size_t kThreads = 4;
+  // Enough for 2000 and more in each round.
+  const int width = rounds < 10 ? 5 : 7;
   servers::MongoSet set;
   const std::string url = set.url("shop");
   const auto command = [&](const std::string& json) { return mongo_command(url, "shop", json); };
@@ -169,7 +174,9 @@ TEST(MongodbInsertKillPrimary, UnderLoadInsertsNoDocumentTwiceAndLosesNone) {
                       R"("name":"account","unique":true}]})"),
               HasSubstr(R"("ok" : 1.0)"));
   std::atomic<bool> stop{false};
-  std::atomic<std::int64_t> inserted_so_far{0};
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::int64_t inserted_so_far = 0;  // under mutex
   std::array<std::set<std::int64_t>, kThreads> acknowledged;
   std::array<std::set<std::int64_t>, kThreads> absent;
   {
@@ -179,7 +186,7 @@ TEST(MongodbInsertKillPrimary, UnderLoadInsertsNoDocumentTwiceAndLosesNone) {
         Result<Collection> accounts =
             Collection::open(url, "accounts", {.deadline = std::chrono::seconds{20}});
         Mint mint;
-        const auto digits = mint.source("digits", {.digits = DigitsLayout{.digits = 5}});
+        const auto digits = mint.source("digits", {.digits = DigitsLayout{.digits = width}});
         ASSERT_TRUE(accounts && digits);
         std::int64_t number = static_cast<std::int64_t>(thread) * 1'000'000;
         while (!stop) {
@@ -200,15 +207,18 @@ TEST(MongodbInsertKillPrimary, UnderLoadInsertsNoDocumentTwiceAndLosesNone) {
             if (fate == Outcome::Fate::kAbsent) absent.at(thread).insert(number + i);
           }
           number += kBatch;
+          const std::lock_guard lock(mutex);
           if (inserted) inserted_so_far += kBatch;
-          inserted_so_far.notify_all();
+          changed.notify_all();
         }
       });
     }
     const auto wait_for_more = [&] {
+      std::unique_lock lock(mutex);
       const std::int64_t enough = inserted_so_far + 1000;
-      for (std::int64_t now = inserted_so_far; now < enough; now = inserted_so_far)
-        inserted_so_far.wait(now);
+      EXPECT_TRUE(changed.wait_for(lock, std::chrono::minutes{3}, [&] {
+        return inserted_so_far >= enough;
+      })) << "nobody went on";
     };
     for (int round = 0; round < rounds; ++round) {
       wait_for_more();

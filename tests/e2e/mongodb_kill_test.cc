@@ -109,7 +109,7 @@ TEST(MongodbKill, OfThePrimaryUnderLoadRepeatsAndLosesNothing) {
       const auto wait_for_more = [&] {
         std::unique_lock lock(mutex);
         const std::int64_t enough = acknowledged + 200;
-        return changed.wait_for(lock, std::chrono::minutes{1},
+        return changed.wait_for(lock, std::chrono::minutes{3},
                                 [&] { return acknowledged >= enough; });
       };
       EXPECT_TRUE(wait_for_more());

@@ -173,10 +173,12 @@ void MongoServer::restart() {
 }
 
 MongoSet::MongoSet(MongoSetOptions options) {
-  // So often, and so soon, that no member takes the death of one for that of another.
-  std::vector<std::string> arguments = {"--replSet",      "set",
-                                        "--oplogSize",    "64",
-                                        "--setParameter", "oplogNetworkTimeoutBufferSeconds=1"};
+  // Heartbeats so often, and errors so soon, that no member takes the death of one for that of
+  // another; checkpoints so often that one which was killed has little to do again, twice where it
+  // rolls back, before a majority has it.
+  std::vector<std::string> arguments = {
+      "--replSet",   "set", "--oplogSize",    "64",
+      "--syncdelay", "3",   "--setParameter", "oplogNetworkTimeoutBufferSeconds=1"};
   if (options.users) {
     const std::string key = folder_.path("key");
     std::ofstream(key) << "akeyofthemembers";
@@ -184,11 +186,11 @@ MongoSet::MongoSet(MongoSetOptions options) {
     arguments.insert(arguments.end(), {"--keyFile", key});
   }
   std::string members;
-  for (std::size_t i = 0; i < 3; ++i) {
+  for (int i = 0; i < options.members; ++i) {
     members_.push_back(std::make_unique<MongoServer>(arguments));
-    if (options.relays) relays_.push_back(std::make_unique<Relay>(members_[i]->port()));
-    members += (i == 0 ? "" : ",") +
-               (R"({"_id":)" + std::to_string(i) + R"(,"host":")" + host(i) + R"("})");
+    if (options.relays) relays_.push_back(std::make_unique<Relay>(members_.back()->port()));
+    members += (i == 0 ? "" : ",") + (R"({"_id":)" + std::to_string(i) + R"(,"host":")" +
+                                      host(members_.size() - 1) + R"("})");
   }
   const auto works = [](const std::string& reply) {
     return reply.find(R"("ok" : 1.0)") != std::string::npos;
@@ -201,9 +203,10 @@ MongoSet::MongoSet(MongoSetOptions options) {
   if (!works(reply)) fail(reply);
   const std::string at = direct(primary());
   // By all of them, so that the first who is killed is not the majority.
-  const char* const change =
-      options.users ? R"({"createUser":"root","pwd":"r","roles":["root"],"writeConcern":{"w":3}})"
-                    : R"({"insert":"probe","documents":[{}],"writeConcern":{"w":3}})";
+  const std::string change =
+      (options.users ? R"({"createUser":"root","pwd":"r","roles":["root"],"writeConcern":{"w":)"
+                     : R"({"insert":"probe","documents":[{}],"writeConcern":{"w":)") +
+      std::to_string(options.members) + "}}";
   if (!wait_for([&] { return works(mongo_command(at, options.users ? "admin" : "probe", change)); },
                 std::chrono::seconds{60}))
     fail("the set does not come together");
@@ -216,24 +219,28 @@ std::string MongoSet::hosts() const {
   return all;
 }
 
+// An election takes a second or two, where the members get a processor; where others have them for
+// so long that heartbeats are late, the members elect again and again.
 std::size_t MongoSet::primary() {
   std::size_t found = members_.size();
+  std::vector<std::string> told(members_.size(), "not running");
   wait_for(
       [&] {
         for (std::size_t i = 0; i < members_.size() && found == members_.size(); ++i) {
           if (!members_[i]->running()) continue;
-          if (mongo_command(
-                  members_[i]->url(
-                      "?directConnection=true&serverSelectionTimeoutMS=1000&socketTimeoutMS=2000"),
-                  "admin", R"({"hello":1})")
-                  .find(R"("isWritablePrimary" : true)") != std::string::npos)
-            found = i;
+          told[i] = mongo_command(
+              members_[i]->url(
+                  "?directConnection=true&serverSelectionTimeoutMS=3000&socketTimeoutMS=3000"),
+              "admin", R"({"hello":1})");
+          if (told[i].find(R"("isWritablePrimary" : true)") != std::string::npos) found = i;
         }
         return found != members_.size();
       },
-      std::chrono::seconds{60});
-  if (found == members_.size()) fail("the set has no primary");
-  return found;
+      std::chrono::minutes{3});
+  if (found < members_.size()) return found;
+  std::string all;
+  for (const std::string& each : told) all += "\n" + each;
+  fail("the set has no primary; its members said last:" + all);
 }
 
 MongoSet& mongo_set() {

@@ -50,9 +50,10 @@ struct MongoSetOptions {
   bool relays = false;  // before each member, for the clients and for the other members
   // With a user "root", password "r", and no access for others.
   bool users = false;
+  int members = 3;
 };
 
-// Three of them, with an election time-out of 1 s.
+// Several of them, with an election time-out of 1 s.
 class MongoSet {
  public:
   // Started, with a primary.
@@ -70,7 +71,7 @@ class MongoSet {
   [[nodiscard]] MongoServer& member(std::size_t i) { return *members_[i]; }
   // REQUIRES: options.relays.
   [[nodiscard]] Relay& relay(std::size_t i) { return *relays_[i]; }
-  // Waits until there is one and says which. Aborts after a minute.
+  // Waits until there is one and says which. Aborts after three minutes.
   std::size_t primary();
 
  private:

@@ -2,16 +2,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "idmint/existing_values.h"
 #include "idmint/sequence.h"
 #include "idmint/store.h"
 #include "tests/servers/mongo.h"
@@ -463,6 +466,47 @@ TEST_F(Adopted, WithAllBlocksUsedUpItIsOutOfRange) {
     EXPECT_EQ(values[i], static_cast<std::int64_t>(i < 20 ? i : i + 10));
   std::int64_t one = 0;
   EXPECT_EQ(code_of((*sequence)->next(std::span(&one, 1))), Code::kOutOfRange);
+}
+
+class Existing final : public ExistingValues {
+ public:
+  explicit Existing(std::vector<std::int64_t> values) : values_(std::move(values)) {}
+  Result<std::optional<std::int64_t>> largest(std::int64_t from, std::int64_t to) override {
+    std::optional<std::int64_t> found;
+    for (const std::int64_t value : values_)
+      if (value >= from && value <= to) found = std::max(found.value_or(value), value);
+    return found;
+  }
+
+ private:
+  const std::vector<std::int64_t> values_;
+};
+
+// As the other programs, too, take from those documents.
+TEST_F(Adopted, ARaiseStaysWithinEachBlock) {
+  ASSERT_TRUE(create_sequence(
+      *store_,
+      {.name = "accounts",
+       .strategy = Strategy::kStriped,
+       .first = 0,
+       .last = 29,
+       .stripes = 3,
+       .adopted = AdoptedRecord{
+           .collection = "counters", .id = "block {k}", .field = "COUNT", .max = "MAX_VALUE"}}));
+  const auto raise_past = [&](std::vector<std::int64_t> values) {
+    Existing existing(std::move(values));
+    const auto raised = raise_sequence(*store_, "accounts", existing);
+    EXPECT_TRUE(raised) << why(raised);
+  };
+  raise_past({3, 29, 30, 1000});
+  EXPECT_THAT(documents(), AllOf(HasSubstr(R"("COUNT" : 4, "MAX_VALUE" : 9)"),
+                                 HasSubstr(R"("COUNT" : 10, "MAX_VALUE" : 19)"),
+                                 HasSubstr(R"("COUNT" : 30, "MAX_VALUE" : 29)")));
+  raise_past({9});
+  EXPECT_THAT(documents(), AllOf(HasSubstr(R"("COUNT" : 10, "MAX_VALUE" : 9)"),
+                                 HasSubstr(R"("COUNT" : 10, "MAX_VALUE" : 19)")));
+  ASSERT_TRUE(raise_sequence(*store_, "accounts", 25));
+  EXPECT_THAT(documents(), HasSubstr(R"("COUNT" : 20, "MAX_VALUE" : 19)")) << "and not 26";
 }
 
 TEST_F(Adopted, AValidatorGuardsTheEndAgainstEverybody) {

@@ -82,6 +82,12 @@ class View {
     use(View(&inner));
     return true;
   }
+  // Whether this is the first field, which is what a command is called.
+  [[nodiscard]] bool begins_with(const char* key) const {
+    bson_iter_t at;
+    return bson_iter_init(&at, document_) && bson_iter_next(&at) &&
+           std::string_view(bson_iter_key(&at)) == key;
+  }
   // Each field, in order.
   void each_field(const std::function<void(const char* key, bson_iter_t* at)>& use) const {
     bson_iter_t at;

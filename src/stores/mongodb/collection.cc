@@ -238,9 +238,27 @@ Result<void> Target::need_proxy(const std::string& proxy) {
         Error{Code::kFailedPrecondition, "the proxy collection " + shown(proxy) +
                                              " cannot keep ids apart: " + found->why +
                                              "; shard it by _id, or not at all"});
+  // None at all, before anything is inserted: whether the user may.
+  Bson none;
+  none.add("_id", Bson().add_array("$in", Bson()));
+  if (const Result<std::int64_t> marked = mark(proxy, none, "used"); !marked)
+    return std::unexpected(marked.error());
   const std::lock_guard lock(mutex_);
   known_.insert(key);
   return {};
+}
+
+Result<std::int64_t> Target::mark(const std::string& proxy, const Bson& query, const char* state) {
+  Bson update;
+  update.add("q", query)
+      .add("u", Bson().add("$set", Bson().add("state", state)))
+      .add("multi", true);
+  Bson command;
+  command.add("update", std::string_view(proxy)).add_array("updates", Bson().add("0", update));
+  const Result<Bson> reply =
+      write(std::move(command), "mark claims in the proxy of", {.idempotent = true});
+  if (!reply) return std::unexpected(reply.error());
+  return reply->view().number("nModified");
 }
 
 }  // namespace idmint::stores::mongodb

@@ -39,10 +39,13 @@ class Target {
   Result<Judgement> judge_index(const std::string& collection, const std::string& field);
   // Makes sure of it, once; a missing index is made where `make` says so.
   Result<void> need_unique(const std::string& field, bool make);
-  // The same of the _id of a proxy.
+  // The same of the _id of a proxy, and that claims there can be marked.
   Result<void> need_proxy(const std::string& proxy);
   // The same of an index, unique or not, by which documents are found in the collection.
   Result<void> need_look_up(const std::string& field, bool make);
+  // Marks the claims of a proxy that `query` finds; says how many were something else before. Again
+  // is fine.
+  Result<std::int64_t> mark(const std::string& proxy, const Bson& query, const char* state);
   // The reply to listIndexes; empty: there is no such collection.
   Result<Bson> indexes(const std::string& collection);
 

@@ -553,6 +553,81 @@ TEST_F(GaplessTest, ATransactionThatSomebodyLeftIsEnded) {
   expect_no_hole();
 }
 
+// ---- what a user must be allowed to do, as docs/mongodb-gapless.md has it
+
+class GaplessRights : public GaplessTest {
+ protected:
+  static void SetUpTestSuite() {
+    mongoc_init();
+    set_ = new servers::MongoSet({.users = true, .members = 1});
+  }
+  static void TearDownTestSuite() { delete set_; }
+  GaplessRights() { url_ = set_->url(database_); }
+
+  // Its documents are in another database than its store.
+  struct Right {
+    std::string database;
+    std::string collection;
+    std::string action;
+  };
+  std::vector<Right> rights() const {
+    return {{database_, "idmint.store", "find"},
+            {database_, "idmint.definitions", "find"},
+            {database_, "idmint.counters", "find"},
+            {database_, "idmint.counters", "update"},
+            {database_ + "b", "docs", "insert"}};
+  }
+  // A user who has these.
+  std::string user(const std::string& name, const std::vector<Right>& rights) {
+    std::string all;
+    for (const auto& [database, collection, action] : rights)
+      all += (all.empty() ? "" : ",") + (R"({"resource":{"db":")" + database) +
+             R"(","collection":")" + collection + R"("},"actions":[")" + action + "\"]}";
+    const std::string role = database_ + name;
+    for (const std::string& json :
+         {R"({"createRole":")" + role + R"(","roles":[],"privileges":[)" + all + "]}",
+          R"({"createUser":")" + role + R"(","pwd":"p","roles":[")" + role + "\"]}"})
+      EXPECT_THAT(mongo_command(set_->url(""), "admin", json), HasSubstr(R"("ok" : 1.0)"));
+    return "mongodb://" + role + ":p@" + set_->hosts() + "/" + database_ +
+           "?authSource=admin&replicaSet=set";
+  }
+  Result<std::int64_t> insert(const std::string& url, milliseconds deadline = seconds{30}) {
+    const auto inserter = GaplessInserter::open(url, "invoices", database_ + "b.docs", "number",
+                                                {.deadline = deadline});
+    if (!inserter) return std::unexpected(inserter.error());
+    return (*inserter)->insert(key("a"));
+  }
+
+  static servers::MongoSet* set_;
+};
+
+servers::MongoSet* GaplessRights::set_ = nullptr;
+
+TEST_F(GaplessRights, WithoutOneOfThemItIsNamedAndNothingIsInserted) {
+  const std::vector<Right> wanted = rights();
+  for (std::size_t without = 0; without < wanted.size(); ++without) {
+    std::vector<Right> others = wanted;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(without));
+    const auto refused = insert(user(std::to_string(without), others));
+    const auto& [database, collection, action] = wanted[without];
+    EXPECT_EQ(code_of(refused), Code::kPermissionDenied) << collection << why(refused);
+    EXPECT_THAT(why(refused), AllOf(HasSubstr("the user needs the action"), HasSubstr(action),
+                                    HasSubstr("in the database " + database)));
+  }
+  const auto first = insert(user("all", wanted));
+  EXPECT_EQ(first, 1) << why(first);
+}
+
+// By a program of the same user.
+TEST_F(GaplessRights, AreEnoughToEndATransactionThatSomebodyLeft) {
+  const std::string url = user("all", rights());
+  OpenTransaction left(url + "&appname=idmint%20" + database_ + "%20gapless%20invoices", database_,
+                       BCON_NEW("$inc", "{", "next", BCON_INT64(1), "}"));
+  const auto number = insert(url);
+  EXPECT_EQ(number, 1) << why(number) << ": the server would have ended it after 60 s";
+  EXPECT_FALSE(left.commit());
+}
+
 TEST_F(GaplessTest, AChildOfForkGetsNothing) {
   const auto inserter = open();
   ASSERT_EQ(inserter->insert(key("a")), 1);

@@ -323,16 +323,9 @@ void Insertion::mark_used(std::span<const Pending> batch) {
   Bson ids;
   for (std::size_t i = 0; i < batch.size(); ++i)
     append(ids.get(), std::to_string(i).c_str(), batch[i].value);
-  Bson in;
-  in.add_array("$in", ids);
-  Bson update;
-  update.add("q", Bson().add("_id", in))
-      .add("u", Bson().add("$set", Bson().add("state", "used")))
-      .add("multi", true);
-  Bson command;
-  command.add("update", std::string_view(proxy_)).add_array("updates", Bson().add("0", update));
-  [[maybe_unused]] const auto marked =
-      target_.write(std::move(command), "mark ids as used in the proxy of", {.idempotent = true});
+  Bson those;
+  those.add("_id", Bson().add_array("$in", ids));
+  [[maybe_unused]] const auto marked = target_.mark(proxy_, those, "used");
 }
 
 Result<void> Insertion::batch(std::span<Pending> batch, std::vector<std::size_t>& again) {

@@ -6,11 +6,13 @@
 #include <csignal>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "idmint/existing_values.h"
 #include "idmint/mint.h"
 #include "idmint/mongodb.h"
 #include "idmint/testing.h"
@@ -528,6 +530,18 @@ TEST_F(InsertTest, AReplyThatIsLostLeadsToNoSecondDocument) {
   EXPECT_EQ(count(), 6);
 }
 
+// It knows no quorum of members.
+TEST_F(InsertTest, AnIndexIsMadeOnAStandalone) {
+  Result<Collection> accounts = Collection::open(mongo_standalone().url(database_), "accounts");
+  ASSERT_TRUE(accounts);
+  Script ids = integers({1, 2});
+  const auto first = insert_with_id(*accounts, ids, Documents(1).get());
+  ASSERT_TRUE(first) << why(first);
+  const auto inserted =
+      insert_with_id(*accounts, ids, Documents(1).get(), {.field = "account", .make_index = true});
+  EXPECT_TRUE(inserted) << why(inserted);
+}
+
 TEST_F(InsertTest, OfAStandaloneABrokenInsertIsUnknownAndItsDocumentsAreNamed) {
   Result<Collection> accounts = Collection::open(mongo_standalone().url(database_), "accounts");
   ASSERT_TRUE(accounts);
@@ -697,8 +711,9 @@ TEST_F(ProxyTest, AClaimWithoutADocumentIsAbandonedAndNeverFreed) {
 
 TEST_F(ProxyTest, ADocumentWhoseClaimWasNotMarkedIsFoundByTheSweep) {
   Collection accounts = open();
+  Script ids = integers({6, 7, 8});
+  ASSERT_TRUE(insert_with_id(accounts, ids, Documents(1).get(), options_));
   ASSERT_THAT(fail("update", "accounts.ids", R"("errorCode":20)"), HasSubstr(R"("ok" : 1.0)"));
-  Script ids = integers({7, 8});
   const auto inserted = insert_with_id(accounts, ids, Documents(2).get(), options_);
   ASSERT_TRUE(inserted) << "the documents are in: " << why(inserted);
   EXPECT_EQ(claims("claimed"), 2);
@@ -712,7 +727,7 @@ TEST_F(ProxyTest, ADocumentWhoseClaimWasNotMarkedIsFoundByTheSweep) {
   ASSERT_TRUE(swept) << why(swept);
   EXPECT_EQ(swept->used, 2);
   EXPECT_EQ(swept->abandoned, 0);
-  EXPECT_EQ(claims("used"), 2);
+  EXPECT_EQ(claims("used"), 3);
 }
 
 TEST_F(ProxyTest, AnInserterThatIsOnlySlowSuffersNoSweep) {
@@ -792,6 +807,124 @@ TEST_F(ProxyTest, WhatCannotWorkIsRefused) {
   no_proxy.proxy = "account.ids";
   EXPECT_EQ(code_of(sweep(accounts, no_proxy)), Code::kNotFound);
   EXPECT_EQ(ids.left(), 1U);
+}
+
+// ---- what a user must be allowed to do, as docs/mongodb-inserts.md has it
+
+struct Right {
+  std::string collection;
+  std::string action;
+};
+
+class InsertRights : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    set_ = new servers::MongoSet({.users = true, .members = 1});
+    ask("admin", R"({"createRole":"some","roles":[],"privileges":[]})");
+    ask("admin", R"({"createUser":"ann","pwd":"a","roles":["some"]})");
+  }
+  static void TearDownTestSuite() { delete set_; }
+  void SetUp() override {
+    ask("app", R"({"dropDatabase":1,"writeConcern":{"w":"majority"}})");
+    ask("app", R"({"createIndexes":"accounts","indexes":[{"key":{"account":1},"name":"by",)"
+               R"("unique":true}]})");
+  }
+
+  static void ask(const std::string& database, const std::string& json) {
+    ASSERT_THAT(mongo_command(set_->url(""), database, json), HasSubstr(R"("ok" : 1.0)"));
+  }
+  static void allow(const std::vector<Right>& rights) {
+    std::string all;
+    for (const auto& [collection, action] : rights)
+      all += (all.empty() ? "" : ",") + (R"({"resource":{"db":"app","collection":")" + collection) +
+             R"("},"actions":[")" + action + "\"]}";
+    ask("admin", R"({"updateRole":"some","privileges":[)" + all + "]}");
+  }
+  // What ann does succeeds with all of the rights, and says which one is missing without one.
+  static void needs_exactly(const std::vector<Right>& rights,
+                            const std::function<Result<void>(Collection&)>& act) {
+    const auto as_ann = [&] {
+      Result<Collection> accounts = Collection::open(
+          "mongodb://ann:a@" + set_->hosts() + "/app?authSource=admin&replicaSet=set", "accounts");
+      return accounts ? act(*accounts) : std::unexpected(accounts.error());
+    };
+    for (std::size_t without = 0; without < rights.size(); ++without) {
+      std::vector<Right> others = rights;
+      others.erase(others.begin() + static_cast<std::ptrdiff_t>(without));
+      allow(others);
+      const auto refused = as_ann();
+      const auto& [collection, action] = rights[without];
+      EXPECT_EQ(code_of(refused), Code::kPermissionDenied)
+          << action << " on " << collection << why(refused);
+      EXPECT_THAT(why(refused),
+                  AllOf(HasSubstr("the user needs the action " + action + " in the database app"),
+                        HasSubstr(collection)));
+    }
+    allow(rights);
+    const auto done = as_ann();
+    EXPECT_TRUE(done) << why(done);
+  }
+
+  static Result<void> insert(Collection& into, const InsertOptions& options) {
+    Script ids = integers({++id_});
+    const auto inserted = insert_with_id(into, ids, Documents(1).get(), options);
+    if (!inserted) return std::unexpected(inserted.error().error);
+    return {};
+  }
+
+  static servers::MongoSet* set_;
+  static std::int64_t id_;
+};
+
+servers::MongoSet* InsertRights::set_ = nullptr;
+std::int64_t InsertRights::id_ = 0;
+
+TEST_F(InsertRights, OfInsertsAndTheirIndex) {
+  needs_exactly({{"accounts", "listIndexes"}, {"accounts", "insert"}},
+                [](Collection& accounts) { return insert(accounts, {.field = "account"}); });
+  needs_exactly({{"accounts", "listIndexes"}, {"accounts", "createIndex"}, {"accounts", "insert"}},
+                [](Collection& accounts) {
+                  mongo_command(set_->url(""), "app", R"({"drop":"accounts"})");
+                  return insert(accounts, {.field = "account", .make_index = true});
+                });
+}
+
+TEST_F(InsertRights, OfHealing) {
+  ask("app", R"({"insert":"accounts","documents":[{"account":41}]})");
+  needs_exactly({{"accounts", "find"}}, [](Collection& accounts) -> Result<void> {
+    const auto values = open_existing_values(
+        "mongodb://ann:a@" + set_->hosts() + "/?authSource=admin&replicaSet=set", accounts.name(),
+        "account", {});
+    if (!values) return std::unexpected(values.error());
+    const auto largest = (*values)->largest(1, 100);
+    if (!largest) return std::unexpected(largest.error());
+    EXPECT_EQ(*largest, 41);
+    return {};
+  });
+}
+
+TEST_F(InsertRights, OfTheProxyAndItsSweep) {
+  needs_exactly({{"accounts", "insert"},
+                 {"accounts.ids", "listIndexes"},
+                 {"accounts.ids", "insert"},
+                 {"accounts.ids", "update"}},
+                [](Collection& accounts) {
+                  return insert(accounts, {.field = "account", .proxy = "accounts.ids"});
+                });
+  ask("app", R"({"insert":"accounts.ids","documents":[{"_id":7777,"state":"claimed",)"
+             R"("at":{"$date":"2020-01-01T00:00:00Z"}}]})");
+  std::int64_t abandoned = 0;
+  needs_exactly({{"accounts", "listIndexes"},
+                 {"accounts", "find"},
+                 {"accounts.ids", "find"},
+                 {"accounts.ids", "update"}},
+                [&](Collection& accounts) -> Result<void> {
+                  const auto swept = sweep(accounts, {.field = "account"});
+                  if (!swept) return std::unexpected(swept.error());
+                  abandoned = swept->abandoned;
+                  return {};
+                });
+  EXPECT_EQ(abandoned, 1);
 }
 
 TEST_F(InsertTest, AViewOrABadNameIsRefused) {

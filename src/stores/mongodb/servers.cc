@@ -117,13 +117,17 @@ constexpr std::array kDriverErrors = {
         MONGOC_ERROR_COMMAND, MONGOC_ERROR_COMMAND_INVALID_ARG, {Code::kInternal, false, false}},
 };
 
-// What a user must be allowed to do.
+// What a user must be allowed to do, for each command.
 constexpr std::array kActions = {
     std::pair{"find", "the action find"},
     std::pair{"count", "the action find"},
     std::pair{"insert", "the action insert"},
     std::pair{"update", "the action update"},
     std::pair{"findAndModify", "the actions find and update"},
+    std::pair{"listIndexes", "the action listIndexes"},
+    std::pair{"createIndexes", "the action createIndex"},
+    std::pair{"listCollections", "the action listCollections"},
+    std::pair{"collMod", "the action collMod"},
 };
 
 Meaning meaning_of(std::int64_t number) {
@@ -293,7 +297,7 @@ std::optional<Error> Servers::send(Call& call, Connection& connection, const Com
     // The server names the command, not what is missing.
     if (meaning->code == Code::kPermissionDenied)
       for (const auto& [command, actions] : kActions)
-        if (asked.view().has(command))
+        if (asked.view().begins_with(command))
           text += std::string("; the user needs ") + actions + " in the database " +
                   std::string(database);
     return Error{meaning->code, std::move(text)};
@@ -433,14 +437,19 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-// Those of the driver's that its functions for names do not tell of.
+// Those of the driver's that its functions for names do not tell of, and those that other drivers
+// have, and that change nothing of what this one does. (A misspelt tls=true would.)
 constexpr auto kOtherOptions = std::to_array<std::string_view>({
     "authmechanism",
     "authmechanismproperties",
     "authsource",
     "compressors",
     "gssapiservicename",
+    "maxconnecting",
     "readpreferencetags",
+    "servermonitoringmode",
+    "timeoutms",
+    "uuidrepresentation",
 });
 
 bool is_known(std::string_view option) {

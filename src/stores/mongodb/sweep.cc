@@ -48,20 +48,6 @@ Bson values_in(const Bson& reply, const char* field, std::int32_t* count, Bson* 
   return values;
 }
 
-// Marks claims; says how many were something else before. Again is fine.
-Result<std::int64_t> mark(Target& target, const std::string& proxy, Bson query, const char* state) {
-  Bson update;
-  update.add("q", query)
-      .add("u", Bson().add("$set", Bson().add("state", state)))
-      .add("multi", true);
-  Bson command;
-  command.add("update", std::string_view(proxy)).add_array("updates", Bson().add("0", update));
-  const Result<Bson> reply =
-      target.write(std::move(command), "mark the claims of", {.idempotent = true});
-  if (!reply) return std::unexpected(reply.error());
-  return reply->view().number("nModified");
-}
-
 }  // namespace
 
 Result<Swept> sweep(Target& target, const SweepOptions& options) {
@@ -123,14 +109,12 @@ Result<Swept> sweep(Target& target, const SweepOptions& options) {
     there.add_array("$in", found);
     Bson not_used;
     not_used.add("$ne", "used");
-    const auto used =
-        mark(target, proxy, std::move(Bson().add("_id", there).add("state", not_used)), "used");
+    const auto used = target.mark(proxy, Bson().add("_id", there).add("state", not_used), "used");
     if (!used) return std::unexpected(used.error());
     Bson not_there;
     not_there.add_array("$in", ids).add_array("$nin", found);
     const auto abandoned =
-        mark(target, proxy, std::move(Bson().add("_id", not_there).add("state", "claimed")),
-             "abandoned");
+        target.mark(proxy, Bson().add("_id", not_there).add("state", "claimed"), "abandoned");
     if (!abandoned) return std::unexpected(abandoned.error());
     swept.used += *used;
     swept.abandoned += *abandoned;
