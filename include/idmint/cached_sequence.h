@@ -60,8 +60,9 @@ class IDMINT_EXPORT CachedSequence final : public Sequence {
     return next_slice();
   }
 
-  // Increasing; not consecutive. On an error it takes nothing: what it had comes in later calls of
-  // this thread. kOutOfRange: so do the last values, but for those that other threads keep.
+  // Increasing; not consecutive. On an error nothing in `out` is to be used: it comes again, in
+  // later calls of this thread. kOutOfRange: fewer are left to this thread; what other threads hold
+  // is for them alone.
   [[nodiscard]] Result<void> next(std::span<std::int64_t> out) override;
 
   // Values taken from the store and not yet handed out: what raise_sequence() does not recall, and

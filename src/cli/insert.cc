@@ -92,6 +92,8 @@ Result<void> heal(Mint& mint, const Arguments& arguments, Reopened& source,
   if (!status) return std::unexpected(status.error());
   const Result<Raised> raised = raise_past_field(mint, status->definition, arguments.store,
                                                  collection, arguments.insert.field, kDeadline);
+  // With a proxy the ids may be there alone, of documents that never came.
+  if (!raised && raised.error().code == Code::kNotFound) return source.open();
   if (!raised) return std::unexpected(raised.error());
   report_notice(arguments.name + " was behind the data: it was raised, and " +
                     std::to_string(raised->skipped) + " values were passed over",
@@ -143,7 +145,7 @@ class Import {
                         " --from-collection " + shell_word(inserter_.into) + " --field " +
                         shell_word(arguments.insert.field) + " (or --heal)",
                     arguments.json);
-    if (result_ && stop_signal() != 0)
+    if (result_ && stop_signal() != 0 && !context_.out.failed())
       report_notice(
           "stopped by a signal: " +
               (done_ == 0 ? std::string("no line was inserted")
@@ -152,18 +154,18 @@ class Import {
                                 std::to_string(done_ + 1)),
           arguments.json);
     context_.stopped_by = stop_signal();
-    context_.unwritten = so_far() +
-                         ", but their ids could not all be told: look for them in the collection, "
+    context_.unwritten = (result_ ? so_far() : result_.error().message) +
+                         ", but the ids could not all be told: look for them in the collection, "
                          "and insert the other lines only";
     return result_;
   }
 
- private:
   std::string so_far() const {
     return (done_ == 0 ? std::string("no line before it was inserted")
                        : "the lines 1 to " + std::to_string(done_) + " were inserted");
   }
 
+ private:
   // What is printed stands, so that no id of a document that is in is lost.
   bool send() {
     const std::vector<Bytes> views(documents_.begin(), documents_.end());
@@ -172,6 +174,7 @@ class Import {
       for (const Id& id : inserted->ids) print({Outcome::Fate::kInserted, id});
       collisions_ += inserted->collisions;
       behind_ = behind_ || inserted->behind;
+      done_ += std::ssize(documents_);
     } else {
       for (const Outcome& outcome : inserted.error().outcomes) print(outcome);
       Error error = std::move(inserted.error().error);
@@ -179,7 +182,6 @@ class Import {
       result_ = std::unexpected(std::move(error));
     }
     context_.out.flush();
-    done_ += std::ssize(documents_);
     documents_.clear();
     bytes_ = 0;
     return result_.has_value() && !context_.out.failed() && stop_signal() == 0;
@@ -214,7 +216,7 @@ class Import {
   const Inserter inserter_;
   std::vector<std::vector<std::byte>> documents_{};
   std::size_t bytes_ = 0;
-  std::int64_t done_ = 0;  // lines before those in documents_
+  std::int64_t done_ = 0;  // lines that are in, before those in documents_
   std::int64_t printed_ = 0;
   std::int64_t inserted_ = 0;
   std::int64_t collisions_ = 0;
@@ -228,8 +230,8 @@ Result<void> import_lines(Context& context, Inserter inserter) {
   const Result<void> read = while_lines(
       context.out,
       [&](std::string_view line, std::size_t number) { return import.take(line, number); });
-  Result<void> done = import.finish();
-  return !done || read ? done : read;
+  if (Result<void> done = import.finish(); !done || read) return done;
+  return std::unexpected(Error{read.error().code, read.error().message + "; " + import.so_far()});
 }
 
 // The message of a call with the lines instead of the documents: "document 3: it has..." is about

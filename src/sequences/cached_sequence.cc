@@ -251,14 +251,16 @@ void CachedSequence::State::keep(Slice& slice, const Range& values) noexcept {
 }
 
 void CachedSequence::State::keep_for(Slice& slice, std::span<const std::int64_t> values) {
-  const std::lock_guard lock(mutex);
+  std::vector<Kept> ranges;
   for (const std::int64_t value : values) {
-    if (!kept.empty() && kept.back().slice == &slice && kept.back().values.last() + 1 == value) {
-      ++kept.back().values.count;
+    if (!ranges.empty() && ranges.back().values.last() + 1 == value) {
+      ++ranges.back().values.count;
     } else {
-      kept.push_back({&slice, {value, 1, 1}});
+      ranges.push_back({&slice, {value, 1, 1}});
     }
   }
+  const std::lock_guard lock(mutex);
+  kept.insert(kept.end(), ranges.begin(), ranges.end());
   slice.kept.fetch_add(std::ssize(values), std::memory_order_relaxed);
 }
 

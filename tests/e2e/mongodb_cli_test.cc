@@ -271,6 +271,14 @@ TEST_F(InsertCli, IdsThatCannotBePrintedAreSaidToBeIn) {
   EXPECT_THAT(full.err, HasSubstr("the lines 1 to 3 were inserted, but their ids could not all be "
                                   "told"));
   EXPECT_THAT(command(R"({"count":"docs"})"), HasSubstr("\"n\" : 3"));
+  // Nor is a line that was refused said to be in.
+  command(R"({"createIndexes":"docs","indexes":[{"key":{"k":1},"name":"by_k","unique":true,)"
+          R"("sparse":true}]})");
+  const Ended refused = run("printf '{\"k\":1}\\n{\"k\":1}\\n{\"k\":2}\\n' >keys\n" + store_ +
+                            "idmint insert docs --from uuid7 <keys >/dev/full");
+  EXPECT_EQ(refused.status, 8);
+  EXPECT_THAT(refused.err, testing::AllOf(HasSubstr("line 2 of "), HasSubstr("2 of 3 documents"),
+                                          testing::Not(HasSubstr("lines 1 to 3"))));
 }
 
 TEST_F(InsertCli, AProxyClaimsAndASweepSettles) {
@@ -294,6 +302,12 @@ TEST_F(InsertCli, AProxyClaimsAndASweepSettles) {
   EXPECT_EQ(lines_of(output(by_field + "--create-index <docs")).size(), 5U);
   output(store_ + "idmint sweep cards --field n --proxy n.ids");
   EXPECT_THAT(command(R"({"listIndexes":"cards"})"), testing::Not(HasSubstr("unique")));
+  // Claims of documents that never came: to heal from there is nothing, and another id is taken.
+  output(store_ + "idmint create seats");
+  command(R"({"insert":"halls.ids","documents":[{"_id":1,"state":"claimed"}]})");
+  EXPECT_EQ(
+      output(store_ + "echo '{}' | idmint insert halls --from seats --proxy halls.ids --heal"),
+      "2\n");
 }
 
 TEST_F(InsertCli, WrongArgumentsAreUsage) {

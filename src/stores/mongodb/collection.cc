@@ -38,7 +38,12 @@ std::string repeated_key(std::string_view message) {
   constexpr std::string_view kKey = "dup key: ";
   constexpr std::size_t kMost = 200;
   const std::size_t at = message.find(kKey);
-  return at == std::string_view::npos ? "" : std::string(message.substr(at + kKey.size(), kMost));
+  if (at == std::string_view::npos) return "what the server does not say";
+  std::string_view key = message.substr(at + kKey.size());
+  const auto in_character = [](char byte) { return (byte & 0xC0) == 0x80; };
+  std::size_t end = std::min(key.size(), kMost);
+  while (end < key.size() && end > 0 && in_character(key[end])) --end;
+  return std::string(key.substr(0, end));
 }
 
 }  // namespace

@@ -7,6 +7,13 @@
 
 namespace idmint::stores::mongodb {
 
+namespace {
+
+// How long a set that was not configured otherwise may be without a primary.
+constexpr std::chrono::seconds kElection{12};
+
+}  // namespace
+
 void Heard::listen(mongoc_client_pool_t* pool) {
   struct Free {
     void operator()(mongoc_apm_callbacks_t* callbacks) const {
@@ -50,7 +57,15 @@ void Heard::said(const std::string& host, const View& hello) {
              : primary                                       ? Role::kPrimary
              : hello.boolean("secondary").value_or(false)    ? Role::kSecondary
                                                              : Role::kOther;
+  std::vector<std::string> members{host};
+  for (const char* const list : {"hosts", "passives", "arbiters"})
+    hello.each_text(list, [&](std::string_view member) { members.emplace_back(member); });
   const std::lock_guard lock(mutex_);
+  // As the driver does: what a URL calls by another name than the set is asked no more.
+  if (now.role == Role::kPrimary)
+    std::erase_if(servers_, [&](const Server& server) {
+      return std::ranges::find(members, server.host) == members.end();
+    });
   of(host) = std::move(now);
 }
 
@@ -59,7 +74,7 @@ void Heard::failed(const std::string& host, const std::string& why) {
   of(host).failure = why.empty() ? "it failed" : why;
 }
 
-std::string Heard::advice(const std::string& election) const {
+std::string Heard::advice(std::chrono::milliseconds waited) const {
   const std::lock_guard lock(mutex_);
   const auto first = [&](auto is) {
     const auto found = std::ranges::find_if(servers_, is);
@@ -76,11 +91,12 @@ std::string Heard::advice(const std::string& election) const {
     if (wanted_.tls || first(closed) == nullptr) return "";
     return "; a server that wants TLS closes what comes without it: tls=true in the URL";
   }
-  if (const Server* const server =
-          first([](const Server& each) { return each.role == Role::kNotInitiated; }))
-    return "; " + server->host +
-           " waits for its set to be made: rs.initiate() in mongosh, once, on one member";
   if (first(wanted) == nullptr) {
+    // Beside a set it would be a member that lost its data, and no second set may be made of it.
+    if (const Server* const server =
+            first([](const Server& each) { return each.role == Role::kNotInitiated; }))
+      return "; " + server->host +
+             " waits for its set to be made: rs.initiate() in mongosh, once, on one member";
     const Server& server = *first(answered);
     if (wanted_.set.empty()) return "";
     const std::string says = ", and the URL says replicaSet=" + wanted_.set;
@@ -100,7 +116,11 @@ std::string Heard::advice(const std::string& election) const {
   const auto leads = [&](const Server& server) {
     return server.role == Role::kPrimary && server.failure.empty() && wanted(server);
   };
-  return first(leads) == nullptr ? election : "";
+  if (first(leads) != nullptr || waited >= kElection) return "";
+  return "; after a failure it takes about " + std::to_string(kElection.count()) +
+         " s to elect a primary, or less with a lower electionTimeoutMillis, and this call "
+         "waited " +
+         std::to_string(waited.count()) + " ms";
 }
 
 }  // namespace idmint::stores::mongodb

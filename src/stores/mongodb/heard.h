@@ -2,9 +2,11 @@
 // got no answer.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "stores/mongodb/bson.h"
@@ -29,9 +31,9 @@ class Heard {
   void said(const std::string& host, const View& hello);
   void failed(const std::string& host, const std::string& why);
 
-  // Why a call may have had no answer, and what to do; begins with "; ", or is empty. `election`:
-  // what to say where there is a set, and it has no primary.
-  [[nodiscard]] std::string advice(const std::string& election) const;
+  // Why a call that waited so long may have had no answer, and what to do; begins with "; ", or is
+  // empty.
+  [[nodiscard]] std::string advice(std::chrono::milliseconds waited) const;
 
  private:
   enum class Role : std::uint8_t {

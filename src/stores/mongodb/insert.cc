@@ -419,7 +419,15 @@ Result<void> Insertion::all() {
 }
 
 std::expected<Inserted, NotInserted> Insertion::run() {
-  if (Result<void> ready = prepare(); !ready) return std::unexpected(NotInserted{ready.error()});
+  if (Result<void> ready = prepare(); !ready) {
+    auto& [code, message] = ready.error();
+    // What may have been done is no insert: an index that was made, say.
+    if (code == Code::kUnknown || code == Code::kDeadlineExceeded) {
+      code = Code::kUnavailable;
+      message += "; no document was sent";
+    }
+    return std::unexpected(NotInserted{std::move(ready.error())});
+  }
   outcomes_.resize(documents_.size());
   const Result<void> done = all();
   if (done && !failure_) {

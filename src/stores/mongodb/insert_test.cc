@@ -367,7 +367,7 @@ TEST_F(InsertTest, AnIndexThatIsBeingBuiltIsNone) {
       insert_with_id(*hasty, ids, Documents(1).get(), {.field = "account", .make_index = true});
   set("off");
   building.join();
-  EXPECT_EQ(code_of(late), Code::kDeadlineExceeded) << why(late);
+  EXPECT_EQ(code_of(late), Code::kUnavailable) << why(late);
   EXPECT_THAT(why(late), AllOf(HasSubstr("a majority of the members has built it"),
                                HasSubstr("{unique: true})")));
   EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);

@@ -167,6 +167,7 @@ Result<Bson> Servers::run(Job job, SteadyTime until, std::string_view doing) {
 
 Result<Bson> Servers::run(const std::shared_ptr<Call>& call, std::string_view doing) {
   const Kind kind = call->kind;
+  const SteadyTime begin = std::chrono::steady_clock::now();
   const SteadyTime until = call->until;
   std::unique_lock lock(mutex_);
   waiting_.push_back(call);
@@ -194,7 +195,7 @@ Result<Bson> Servers::run(const std::shared_ptr<Call>& call, std::string_view do
   std::erase(waiting_, call);
   what += "no answer in time";
   if (!call->why.empty()) what += " (" + call->why + ")";
-  what += heard_->advice(patience_);
+  what += heard_->advice(std::chrono::ceil<milliseconds>(until - begin));
   if (call->sent && kind == Kind::kWrite)
     return std::unexpected(
         Error{Code::kDeadlineExceeded, what + "; it may have been done or not, now or later"});
@@ -448,7 +449,6 @@ constexpr auto kOtherOptions = std::to_array<std::string_view>({
     "maxconnecting",
     "readpreferencetags",
     "servermonitoringmode",
-    "timeoutms",
     "uuidrepresentation",
 });
 
@@ -495,6 +495,11 @@ void each_option(std::string_view url,
   }
 }
 
+bool is_secret(std::string_view option) {
+  const std::string key = lower(option);
+  return key.contains("password") || key == "authmechanismproperties";
+}
+
 // The URL without what is secret in it.
 std::string without_secrets(std::string_view url) {
   const std::size_t hosts = url.find("://") == std::string_view::npos ? 0 : url.find("://") + 3;
@@ -505,8 +510,7 @@ std::string without_secrets(std::string_view url) {
   if (colon < at) plain.erase(colon, at - colon);
   char before = '?';
   each_option(url, [&](std::string_view name, std::string_view value) {
-    const std::string key = lower(name);
-    if (key.contains("password") || key == "authmechanismproperties") return;
+    if (is_secret(name)) return;
     plain += before;
     plain += name;
     plain += '=';
@@ -515,9 +519,6 @@ std::string without_secrets(std::string_view url) {
   });
   return plain;
 }
-
-// How long a set that was not configured otherwise may be without a primary.
-constexpr milliseconds kElection = std::chrono::seconds{12};
 
 struct UriFree {
   void operator()(mongoc_uri_t* uri) const { mongoc_uri_destroy(uri); }
@@ -546,13 +547,14 @@ Result<Connected> connect(std::string_view url, milliseconds deadline,
   });
   if (refusal) return refuse(*refusal);
   if (Result<void> loaded = load_driver(); !loaded) return std::unexpected(loaded.error());
+  // Part of a password with an & in it, perhaps, or with a ? and an @.
+  bool may_be_secret = url.substr(std::min(url.find('?'), url.size())).contains('@');
   each_option(url, [&](std::string_view name, std::string_view) {
+    may_be_secret = may_be_secret || is_secret(name);
     if (!name.empty() && !is_known(name))
       refusal = "MongoDB's C driver knows no option " + shown(name) + "; look at how it is spelled";
   });
-  // Where there is an @ among the options, they may be a password.
-  if (refusal && url.substr(url.find('?')).contains('@'))
-    return std::unexpected(Error{Code::kInvalidArgument, kUnclear});
+  if (refusal && may_be_secret) return std::unexpected(Error{Code::kInvalidArgument, kUnclear});
   if (refusal) return refuse(*refusal);
 
   bson_error_t error{};
@@ -621,18 +623,12 @@ Result<Connected> connect(std::string_view url, milliseconds deadline,
   auto heard = std::make_unique<Heard>(
       Wanted{name != nullptr ? name : "", alone, mongoc_uri_get_tls(uri.get())});
   heard->listen(pool);
-  std::string patience;
-  if (set && longest_call < kElection.count())
-    patience = "; after a failure it takes about " + std::to_string(kElection.count() / 1000) +
-               " s to elect a primary, or less with a lower electionTimeoutMillis, and this call "
-               "waited " +
-               std::to_string(longest_call) + " ms";
   return Connected{plain,
                    database,
                    where,
                    application,
                    milliseconds{longest_call},
-                   OwnedServers(new Servers(pool, std::move(heard), database, where, patience,
+                   OwnedServers(new Servers(pool, std::move(heard), database, where,
                                             static_cast<std::size_t>(most)))};
 }
 

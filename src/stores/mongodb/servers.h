@@ -103,15 +103,13 @@ struct Call {
 // as their deadline says, and a thread that is stuck comes back later, to nobody.
 class Servers {
  public:
-  // `heard`: what the pool's monitors hear. `patience`: what to say where the deadline is over and
-  // the set has no primary.
+  // `heard`: what the pool's monitors hear.
   Servers(mongoc_client_pool_t* pool, std::unique_ptr<Heard> heard, std::string database,
-          std::string where, std::string patience, std::size_t most)
+          std::string where, std::size_t most)
       : pool_(pool),
         heard_(std::move(heard)),
         database_(std::move(database)),
         where_(std::move(where)),
-        patience_(std::move(patience)),
         most_(most) {}
   // Waits for the threads, each of which may be in one wait of the driver's.
   ~Servers();
@@ -146,7 +144,6 @@ class Servers {
   const std::unique_ptr<Heard> heard_;
   const std::string database_;
   const std::string where_;
-  const std::string patience_;
   const std::size_t most_;
   std::atomic<bool> authenticated_{false};  // once, so that user and password are right
 

@@ -63,7 +63,7 @@ TEST(MongodbUrl, AnOptionThatTheDriverDoesNotKnowIsRefused) {
       "maxPoolSize=5&readConcernLevel=majority&readPreference=primary&"
       "replicaSet=a&retryReads=true&retryWrites=true&serverSelectionTimeoutMS=100&slaveOk=false&"
       "socketTimeoutMS=100&tls=true&tlsCAFile=a&w=majority&wTimeoutMS=100&zlibCompressionLevel=1&"
-      "uuidRepresentation=standard&maxConnecting=2&timeoutMS=100&serverMonitoringMode=auto");
+      "uuidRepresentation=standard&maxConnecting=2&serverMonitoringMode=auto");
   EXPECT_THAT(why(known), HasSubstr("MongoDB's own"));
 }
 

@@ -1,0 +1,64 @@
+// What members say of themselves, as mongod 6.0 writes it, and what follows from it.
+#include "stores/mongodb/heard.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+
+namespace idmint::stores::mongodb {
+namespace {
+
+using std::chrono::seconds;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr seconds kWaited{5};
+
+class HeardTest : public testing::Test {
+ protected:
+  HeardTest() { EXPECT_TRUE(load_driver()); }
+
+  void says(const std::string& host, const std::string& hello) {
+    const Bson reply(hello);
+    heard_.said(host, reply.view());
+  }
+  void is_primary(const std::string& host) { says(host, kOfSet + R"("isWritablePrimary":true})"); }
+  void is_secondary(const std::string& host) {
+    says(host, kOfSet + R"("isWritablePrimary":false,"secondary":true})");
+  }
+
+  const std::string kOfSet = R"({"setName":"set","hosts":["a:1","b:1","c:1"],)";
+  Heard heard_{{.set = "set", .alone = false, .tls = false}};
+};
+
+TEST_F(HeardTest, OnlyWhereThereIsNoSetIsOneToBeMade) {
+  says("a:1", R"({"isreplicaset":true,"isWritablePrimary":false})");
+  EXPECT_THAT(heard_.advice(kWaited), HasSubstr("a:1 waits for its set to be made: rs.initiate()"));
+  is_secondary("b:1");
+  EXPECT_THAT(heard_.advice(kWaited), Not(HasSubstr("rs.initiate")));
+  EXPECT_THAT(heard_.advice(kWaited), HasSubstr("elect a primary"));
+}
+
+TEST_F(HeardTest, AnElectionIsNamedWhereNobodyLeadsAndItMayTakeLonger) {
+  is_primary("a:1");
+  is_secondary("b:1");
+  EXPECT_EQ(heard_.advice(kWaited), "");
+  heard_.failed("a:1", "connection closed");
+  EXPECT_THAT(heard_.advice(kWaited), HasSubstr("this call waited 5000 ms"));
+  EXPECT_EQ(heard_.advice(seconds{12}), "");
+  is_primary("b:1");
+  EXPECT_EQ(heard_.advice(kWaited), "");
+}
+
+// The driver asks it under the name that the set has, and no more under that of the URL.
+TEST_F(HeardTest, AHostByAnotherNameDoesNotLeadForEver) {
+  is_primary("localhost:1");
+  is_primary("a:1");
+  is_secondary("a:1");
+  EXPECT_THAT(heard_.advice(kWaited), HasSubstr("elect a primary"));
+}
+
+}  // namespace
+}  // namespace idmint::stores::mongodb
