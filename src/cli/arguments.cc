@@ -231,6 +231,8 @@ void add_insert(CLI::App& app, Arguments& arguments, Given& given) {
 void add_sweep(CLI::App& app, Arguments& arguments, Given& given) {
   InsertArguments& insert = arguments.insert;
   add_collection(app, arguments, given);
+  // By another field no document would be found, and each claim would be abandoned.
+  app.get_option("--field")->required()->description("Where the ids are, as of insert");
   app.add_option("--proxy", insert.proxy, "The collection of the claims (COLLECTION.ids)")
       ->type_name("NAME");
   app.add_option("--older-than", insert.older_than,
@@ -623,11 +625,12 @@ their ids in the same order. The collection's own unique index on exactly that
 field keeps an id from coming twice, whoever else writes to it: where it refuses
 one, that document alone gets another.
 
-100,000 lines go at a time. When a line is no document, nothing of its 100,000
-is inserted, and the message has the lines that are in. When a document is
-refused, the others are inserted; - stands for its id, and ?ID where it is not
-known whether the document is in. Ctrl-C ends it after the lines that were sent;
-it says how many are in.
+10,000 lines go at a time, and their ids are printed when they are in. When a
+line is no document, nothing of its 10,000 is inserted, and the message has the
+lines that are in. When a document is refused, the others of its 10,000 are
+inserted, and it ends; - stands for its id, and ?ID where it is not known whether
+the document is in. Ctrl-C ends it after the lines that were sent; it says how
+many are in.
 
 A collection that is sharded by another field can have no such index: --proxy.
 

@@ -97,7 +97,8 @@ Result<void> look_at_store(const Arguments& arguments, const Wanted& wanted, Ins
        !made     ? "not made yet: nothing was ever created"
        : is_file ? "opens; every value is synced before it is handed out (WAL, synchronous=FULL)"
        : url->starts_with("mongodb")
-           ? "opens; every value is in the journals of a majority before it is handed out"
+           ? "opens; every value is in the journals of a majority, or of the one server where "
+             "there is no set, before it is handed out"
            : "opens"});
   if (is_file && made) {
     const fs::path folder = fs::path(path).parent_path();

@@ -37,8 +37,9 @@ using mongodb::Bytes;
 using mongodb::Collection;
 using mongodb::Outcome;
 
-constexpr std::size_t kMostLines = 100'000;                        // of one call
-constexpr std::size_t kMostBytes = std::size_t{48} * 1024 * 1024;  // likewise
+// Of one call, which is one command then: its ids are printed before the next is sent.
+constexpr std::size_t kMostLines = 10'000;
+constexpr std::size_t kMostBytes = std::size_t{12} * 1024 * 1024;
 // Longer than an election, as an outcome that is unknown is work for people.
 constexpr std::chrono::seconds kDeadline{30};
 
@@ -130,12 +131,12 @@ class Import {
     }
     bytes_ += document->size();
     documents_.push_back(*std::move(document));
-    return (documents_.size() < inserter_.most_lines && bytes_ < kMostBytes) || send();
+    return (documents_.size() < inserter_.most_lines && bytes_ < kMostBytes) || send(true);
   }
 
   // What is left.
   Result<void> finish() {
-    if (result_ && !documents_.empty() && stop_signal() == 0) send();
+    if (result_ && !documents_.empty() && stop_signal() == 0) send(false);
     if (result_ && context_.arguments.json)
       context_.out.write("{\"inserted\":" + std::to_string(inserted_) +
                          ",\"collisions\":" + std::to_string(collisions_) + "}\n");
@@ -166,8 +167,9 @@ class Import {
   }
 
  private:
-  // What is printed stands, so that no id of a document that is in is lost.
-  bool send() {
+  // What is printed stands, so that no id of a document that is in is lost. `more`: there may be
+  // lines after these.
+  bool send(bool more) {
     const std::vector<Bytes> views(documents_.begin(), documents_.end());
     auto inserted = inserter_.insert(views, done_ + 1);
     if (inserted) {
@@ -179,6 +181,9 @@ class Import {
       for (const Outcome& outcome : inserted.error().outcomes) print(outcome);
       Error error = std::move(inserted.error().error);
       if (done_ > 0) error.message += "; the lines 1 to " + std::to_string(done_) + " are in";
+      if (more)
+        error.message += "; nothing from line " +
+                         std::to_string(done_ + std::ssize(documents_) + 1) + " on was sent";
       result_ = std::unexpected(std::move(error));
     }
     context_.out.flush();

@@ -81,7 +81,10 @@ int run(int argc, char** argv) {
   Context context{.arguments = *arguments, .out = out};
   const Result<void> result = arguments->run(context);
   out.close();
-  if (out.reader_gone()) return end_by(SIGPIPE);
+  if (out.reader_gone()) {
+    if (!context.unwritten.empty()) report_notice(context.unwritten, arguments->json);
+    return end_by(SIGPIPE);
+  }
   if (out.failed())
     return fail(out.failure(arguments->command == "next", context.unwritten), arguments->json);
   if (!result) return fail(with_origin(result.error(), *arguments), arguments->json);

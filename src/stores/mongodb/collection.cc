@@ -75,6 +75,7 @@ Result<std::vector<std::byte>> from_json(std::string_view json) {
     document.assign(bytes.begin(), bytes.end());
   });
   if (elements > 1) return refuse("not one document: there is something after it");
+  if (elements == 0) return refuse("it is empty: a document is {} at least");
   if (document.empty()) return refuse("not a document: it begins with { and has fields");
   return document;
 }
@@ -181,6 +182,11 @@ Result<void> Target::make_index(const std::string& field, bool unique) {
       message += "; where documents without the field may stay, make the index by hand, with " +
                  std::string("{unique: true, sparse: true}");
   }
+  if (code == Code::kFailedPrecondition)
+    message +=
+        "; an index that is there is in its way, and does not keep values apart: drop it "
+        "first, " +
+        in_mongosh(collection_) + ".dropIndex(NAME) in mongosh, and insert again";
   if (code == Code::kDeadlineExceeded)
     message +=
         "; nothing was inserted; an index is made when a majority of the members has built "

@@ -44,9 +44,9 @@ class MongodbValues final : public ExistingValues {
   Result<void> no_text(SteadyTime until);
   Result<Bson> find(const Bson& condition, std::int32_t limit, SteadyTime until);
   std::string text_of(std::int64_t value) const { return to_string(Id(value), form_.form); }
-  std::unexpected<Error> refuse(const std::string& what) const {
+  std::unexpected<Error> refuse(const std::string& what, const std::string& then = "") const {
     return std::unexpected(
-        Error{Code::kFailedPrecondition, name() + " holds " + what + " in " + where_.field});
+        Error{Code::kFailedPrecondition, name() + " holds " + what + " in " + where_.field + then});
   }
 
   const std::string url_;
@@ -168,7 +168,7 @@ Result<void> MongodbValues::no_text(SteadyTime until) {
     });
   });
   if (!text) return {};
-  return refuse("the text " + shown(*text) +
+  return refuse("the text " + shown(*text),
                 ", and the sequence prints its values in different widths, so that the largest "
                 "text is not the largest value; find it yourself, and give it (--past)");
 }

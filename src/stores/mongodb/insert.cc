@@ -329,7 +329,14 @@ void Insertion::mark_used(std::span<const Pending> batch) {
 }
 
 Result<void> Insertion::batch(std::span<Pending> batch, std::vector<std::size_t>& again) {
-  if (Result<void> minted = mint(batch); !minted) return minted;
+  if (Result<void> minted = mint(batch); !minted) {
+    auto& [code, message] = minted.error();
+    if (code == Code::kUnknown || code == Code::kDeadlineExceeded) {
+      code = Code::kUnavailable;
+      message += "; if so these values are lost, and no document was sent with them";
+    }
+    return minted;
+  }
   std::vector<Pending> claimed;
   if (options_.proxy) {
     Result<std::vector<Pending>> ours = claim(batch, again);

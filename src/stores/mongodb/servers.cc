@@ -295,12 +295,19 @@ std::optional<Error> Servers::send(Call& call, Connection& connection, const Com
     if (meaning->code == Code::kUnauthenticated && authenticated_.load())
       *meaning = {Code::kUnavailable, false, true};
     std::string text = error.message;
+    if (meaning->code == Code::kUnauthenticated)
+      text +=
+          "; the user, the password or the database that keeps the user is wrong, which is "
+          "that of the URL unless it says authSource=admin";
     // The server names the command, not what is missing.
-    if (meaning->code == Code::kPermissionDenied)
+    if (meaning->code == Code::kPermissionDenied && text.contains("requires authentication")) {
+      text += "; give a user and a password in the URL";
+    } else if (meaning->code == Code::kPermissionDenied) {
       for (const auto& [command, actions] : kActions)
         if (asked.view().begins_with(command))
           text += std::string("; the user needs ") + actions + " in the database " +
                   std::string(database);
+    }
     return Error{meaning->code, std::move(text)};
   };
   mongoc_server_description_t* const server =
@@ -568,9 +575,12 @@ Result<Connected> connect(std::string_view url, milliseconds deadline,
   const std::string database = !options.database.empty() ? std::string(options.database)
                                : named != nullptr        ? named
                                                          : "idmint";
-  if (database == "admin" || database == "config" || database == "local")
-    return refuse("the database " + database +
-                  " is MongoDB's own; give the path of another, such as /idmint");
+  if (database == "admin" || database == "config" || database == "local") {
+    const std::string why = "the database " + database + " is MongoDB's own; ";
+    if (!options.database.empty())
+      return std::unexpected(Error{Code::kInvalidArgument, why + "name a collection of another"});
+    return refuse(why + "give the path of another, such as /idmint");
+  }
   if (!is_database_name(database))
     return refuse("MongoDB allows no such name of a database: " + shown(database));
 
