@@ -628,9 +628,9 @@ one, that document alone gets another.
 10,000 lines go at a time, and their ids are printed when they are in. When a
 line is no document, nothing of its 10,000 is inserted, and the message has the
 lines that are in. When a document is refused, the others of its 10,000 are
-inserted, and it ends; - stands for its id, and ?ID where it is not known whether
-the document is in. Ctrl-C ends it after the lines that were sent; it says how
-many are in.
+inserted, and it ends; - stands for its id, and ?ID where it is not known
+whether the document is in. Ctrl-C ends it after the lines that were sent; it
+says how many are in.
 
 A collection that is sharded by another field can have no such index: --proxy.
 

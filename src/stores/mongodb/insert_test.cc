@@ -904,7 +904,8 @@ TEST_F(InsertRights, OfHealing) {
 }
 
 TEST_F(InsertRights, OfTheProxyAndItsSweep) {
-  needs_exactly({{"accounts", "insert"},
+  needs_exactly({{"accounts", "listIndexes"},
+                 {"accounts", "insert"},
                  {"accounts.ids", "listIndexes"},
                  {"accounts.ids", "insert"},
                  {"accounts.ids", "update"}},
@@ -916,6 +917,7 @@ TEST_F(InsertRights, OfTheProxyAndItsSweep) {
   std::int64_t abandoned = 0;
   needs_exactly({{"accounts", "listIndexes"},
                  {"accounts", "find"},
+                 {"accounts.ids", "listIndexes"},
                  {"accounts.ids", "find"},
                  {"accounts.ids", "update"}},
                 [&](Collection& accounts) -> Result<void> {
