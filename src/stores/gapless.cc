@@ -89,7 +89,8 @@ Result<std::unique_ptr<GaplessInserter>> GaplessInserter::open(std::string_view 
                                                    .transactions = *std::move(transactions)}});
   try {
     state->closing = std::jthread([ends = *std::move(store)]() mutable { ends.reset(); });
-  } catch (const std::system_error&) {  // it was closed here and now
+  } catch (const std::system_error&) {
+    state->closing = {};  // no thread for it: it was closed here and now
   }
   return std::unique_ptr<GaplessInserter>(new GaplessInserter(std::move(state)));
 #else
