@@ -96,38 +96,24 @@ class View {
   }
   // Each document of the array under `key`.
   void each(const char* key, const std::function<void(const View&)>& use) const {
-    bson_iter_t at;
-    if (!find(&at, key, BSON_TYPE_ARRAY, BSON_TYPE_ARRAY)) return;
-    const std::uint8_t* data = nullptr;
-    std::uint32_t size = 0;
-    bson_iter_array(&at, &size, &data);
-    bson_t array;
-    bson_iter_t item;
-    if (data == nullptr || !bson_init_static(&array, data, size)) return;
-    if (!bson_iter_init(&item, &array)) return;
-    bson_t inner;
-    while (bson_iter_next(&item)) {
-      if (bson_iter_type(&item) == BSON_TYPE_DOCUMENT && read_document(&item, &inner))
+    each_item(key, [&](const bson_iter_t* item) {
+      bson_t inner;
+      if (bson_iter_type(item) == BSON_TYPE_DOCUMENT && read_document(item, &inner))
         use(View(&inner));
-    }
+    });
   }
-
+  // Each document of the reply to a find, or to what answers as one.
+  void each_found(const std::function<void(const View&)>& use) const {
+    document("cursor", [&](const View& cursor) { cursor.each("firstBatch", use); });
+  }
   // Each text of the array under `key`.
   void each_text(const char* key, const std::function<void(std::string_view)>& use) const {
-    bson_iter_t at;
-    if (!find(&at, key, BSON_TYPE_ARRAY, BSON_TYPE_ARRAY)) return;
-    const std::uint8_t* data = nullptr;
-    std::uint32_t size = 0;
-    bson_iter_array(&at, &size, &data);
-    bson_t array;
-    if (data == nullptr || !bson_init_static(&array, data, size)) return;
-    bson_iter_t item;
-    if (!bson_iter_init(&item, &array)) return;
-    while (bson_iter_next(&item)) {
-      if (bson_iter_type(&item) != BSON_TYPE_UTF8) continue;
-      const char* const text = bson_iter_utf8(&item, &size);
+    each_item(key, [&](const bson_iter_t* item) {
+      if (bson_iter_type(item) != BSON_TYPE_UTF8) return;
+      std::uint32_t size = 0;
+      const char* const text = bson_iter_utf8(item, &size);
       use(std::string_view(text, size));
-    }
+    });
   }
   // Whether the text is in the array under `key`.
   [[nodiscard]] bool lists(const char* key, std::string_view text) const {
@@ -150,6 +136,18 @@ class View {
   bool find(bson_iter_t* at, const char* key, bson_type_t one, bson_type_t other) const {
     return bson_iter_init_find(at, document_, key) &&
            (bson_iter_type(at) == one || bson_iter_type(at) == other);
+  }
+  void each_item(const char* key, const std::function<void(const bson_iter_t*)>& use) const {
+    bson_iter_t at;
+    if (!find(&at, key, BSON_TYPE_ARRAY, BSON_TYPE_ARRAY)) return;
+    const std::uint8_t* data = nullptr;
+    std::uint32_t size = 0;
+    bson_iter_array(&at, &size, &data);
+    bson_t array;
+    bson_iter_t item;
+    if (data == nullptr || !bson_init_static(&array, data, size)) return;
+    if (!bson_iter_init(&item, &array)) return;
+    while (bson_iter_next(&item)) use(&item);
   }
   static bool read_document(const bson_iter_t* at, bson_t* inner) {
     const std::uint8_t* data = nullptr;

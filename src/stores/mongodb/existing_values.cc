@@ -91,9 +91,7 @@ Result<Bson> MongodbValues::ask(Bson command, SteadyTime until) {
 // The reply's cursor has something in it.
 bool has_some(const Bson& reply) {
   bool some = false;
-  reply.view().document("cursor", [&](const View& cursor) {
-    cursor.each("firstBatch", [&](const View&) { some = true; });
-  });
+  reply.view().each_found([&](const View&) { some = true; });
   return some;
 }
 
@@ -143,12 +141,10 @@ Result<std::optional<std::int64_t>> MongodbValues::largest_number(std::int64_t f
   if (!reply) return std::unexpected(reply.error());
   std::optional<std::int64_t> found;
   bool array = false;
-  reply->view().document("cursor", [&](const View& cursor) {
-    cursor.each("firstBatch", [&](const View& document) {
-      // A double may have a fraction, which is cut off: what is below it is passed, too.
-      found = document.number(where_.field.c_str());
-      array = document.is_array(where_.field.c_str());
-    });
+  reply->view().each_found([&](const View& document) {
+    // A double may have a fraction, which is cut off: what is below it is passed, too.
+    found = document.number(where_.field.c_str());
+    array = document.is_array(where_.field.c_str());
   });
   if (array) return refuse("an array");
   if (found) found = std::clamp(*found, from, to);
@@ -162,11 +158,8 @@ Result<void> MongodbValues::no_text(SteadyTime until) {
   const Result<Bson> reply = find(condition, 1, until);
   if (!reply) return std::unexpected(reply.error());
   std::optional<std::string> text;
-  reply->view().document("cursor", [&](const View& cursor) {
-    cursor.each("firstBatch", [&](const View& document) {
-      text = document.bytes(where_.field.c_str()).value_or("");
-    });
-  });
+  reply->view().each_found(
+      [&](const View& document) { text = document.bytes(where_.field.c_str()).value_or(""); });
   if (!text) return {};
   return refuse("the text " + shown(*text),
                 ", and the sequence prints its values in different widths, so that the largest "
@@ -188,15 +181,13 @@ Result<std::optional<std::int64_t>> MongodbValues::largest_text(std::int64_t fro
     std::optional<std::int64_t> found;
     std::int32_t seen = 0;
     bool array = false;
-    reply->view().document("cursor", [&](const View& cursor) {
-      cursor.each("firstBatch", [&](const View& document) {
-        ++seen;
-        array = array || document.is_array(where_.field.c_str());
-        below = document.bytes(where_.field.c_str()).value_or("");
-        // Others may write texts in between that are no values.
-        const Result<Id> value = parse(below, "integer", form_.form);
-        if (value && !found) found = std::get<std::int64_t>(*value);
-      });
+    reply->view().each_found([&](const View& document) {
+      ++seen;
+      array = array || document.is_array(where_.field.c_str());
+      below = document.bytes(where_.field.c_str()).value_or("");
+      // Others may write texts in between that are no values.
+      const Result<Id> value = parse(below, "integer", form_.form);
+      if (value && !found) found = std::get<std::int64_t>(*value);
     });
     if (array) return refuse("an array");
     if (found || seen < kPage) return found;

@@ -345,13 +345,11 @@ void Transaction::end_abandoned() {
   if (exchange_.send({command, Kind::kPlain, "admin"}, &reply, &meaning)) return;
   Bson sessions;
   int count = 0;
-  reply.view().document("cursor", [&](const View& cursor) {
-    cursor.each("firstBatch", [&](const View& operation) {
-      operation.document("lsid", [&](const View& session) {
-        if (const auto id = session.bytes("id"))
-          sessions.add(std::to_string(count++).c_str(),
-                       Bson().add_binary("id", BSON_SUBTYPE_UUID, *id));
-      });
+  reply.view().each_found([&](const View& operation) {
+    operation.document("lsid", [&](const View& session) {
+      if (const auto id = session.bytes("id"))
+        sessions.add(std::to_string(count++).c_str(),
+                     Bson().add_binary("id", BSON_SUBTYPE_UUID, *id));
     });
   });
   if (count == 0) return;

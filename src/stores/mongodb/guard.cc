@@ -46,11 +46,9 @@ void each_index(const Bson& reply, const std::function<void(const Index&)>& use)
       use({spec, pattern, built});
     });
   };
-  reply.view().document("cursor", [&](const View& cursor) {
-    cursor.each("firstBatch", [&](const View& index) {
-      if (!index.has("spec")) return read(index, true);
-      index.document("spec", [&](const View& spec) { read(spec, false); });
-    });
+  reply.view().each_found([&](const View& index) {
+    if (!index.has("spec")) return read(index, true);
+    index.document("spec", [&](const View& spec) { read(spec, false); });
   });
 }
 
@@ -94,14 +92,11 @@ Judgement judge(std::string_view field, const Bson& indexes, const Bson* shardin
   const bool is_id = field == "_id";
   std::optional<Pattern> shard_key;
   if (sharding != nullptr) {
-    sharding->view().document("cursor", [&](const View& cursor) {
-      cursor.each("firstBatch", [&](const View& entry) {
-        // Of a collection that was dropped, until 4.4; or that is only tracked, from 8.0.
-        if (entry.boolean("dropped").value_or(false) ||
-            entry.boolean("unsplittable").value_or(false))
-          return;
-        entry.document("key", [&](const View& key) { shard_key = pattern_of(key); });
-      });
+    sharding->view().each_found([&](const View& entry) {
+      // Of a collection that was dropped, until 4.4; or that is only tracked, from 8.0.
+      if (entry.boolean("dropped").value_or(false) || entry.boolean("unsplittable").value_or(false))
+        return;
+      entry.document("key", [&](const View& key) { shard_key = pattern_of(key); });
     });
   }
   // Equal values of the only field of the shard key, hashed or not, are on one shard.

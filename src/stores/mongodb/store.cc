@@ -284,11 +284,9 @@ Result<bool> MongodbStore::read(std::string_view collection, std::string_view na
   const Result<Bson> reply = servers_->run(std::move(command), Kind::kReadOne, until, "read");
   if (!reply) return std::unexpected(reply.error());
   bool found = false;
-  reply->view().document("cursor", [&](const View& cursor) {
-    cursor.each("firstBatch", [&](const View& document) {
-      found = true;
-      use(document);
-    });
+  reply->view().each_found([&](const View& document) {
+    found = true;
+    use(document);
   });
   return found;
 }
@@ -316,12 +314,10 @@ Result<void> MongodbStore::read_all(std::string_view collection, std::string_vie
       std::int32_t found = 0;
       bool more = true;
       std::string last;
-      reply->view().document("cursor", [&](const View& cursor) {
-        cursor.each("firstBatch", [&](const View& document) {
-          ++found;
-          last = document.bytes("_id").value_or("");
-          more = more && use(document);
-        });
+      reply->view().each_found([&](const View& document) {
+        ++found;
+        last = document.bytes("_id").value_or("");
+        more = more && use(document);
       });
       if (!more || found < kPage) break;
       Bson past;
@@ -513,7 +509,7 @@ Result<void> MongodbStore::read_adopted_of(Records& records, SteadyTime until) {
       const auto [first, end] = by_id.equal_range(std::string(document.bytes("_id").value_or("")));
       for (auto at = first; at != end; ++at) *at->second = filled(*at->second, document);
     };
-    reply->view().document("cursor", [&](const View& cursor) { cursor.each("firstBatch", use); });
+    reply->view().each_found(use);
     for (const auto& [id, record] : by_id) {
       if (!record->gone) continue;
       const Result<bool> there = read(collection, id, until, use);
@@ -538,10 +534,8 @@ Result<MongodbStore::Records> MongodbStore::find_counters(std::span<const std::s
   const Result<Bson> reply = servers_->run(std::move(command), kind, until, "read");
   if (!reply) return std::unexpected(reply.error());
   Records found;
-  reply->view().document("cursor", [&](const View& cursor) {
-    cursor.each("firstBatch", [&](const View& document) {
-      found.insert_or_assign(std::string(document.bytes("_id").value_or("")), record_of(document));
-    });
+  reply->view().each_found([&](const View& document) {
+    found.insert_or_assign(std::string(document.bytes("_id").value_or("")), record_of(document));
   });
   return found;
 }
@@ -648,13 +642,11 @@ Result<void> MongodbStore::agrees_with_others(std::span<const std::shared_ptr<co
     if (!reply) return std::unexpected(reply.error());
     std::optional<AdoptedRecord> record;
     std::string other;
-    reply->view().document("cursor", [&](const View& cursor) {
-      cursor.each("firstBatch", [&](const View& found) {
-        const auto adopted = adopted_in(found);
-        if (!adopted) return;
-        other = adopted->name;
-        record = adopted->record;
-      });
+    reply->view().each_found([&](const View& found) {
+      const auto adopted = adopted_in(found);
+      if (!adopted) return;
+      other = adopted->name;
+      record = adopted->record;
     });
     if (!record) continue;
     record->holds_last = holds_last;
@@ -767,13 +759,11 @@ Result<void> MongodbStore::guard(const AdoptedRecord& record, SteadyTime until) 
   if (!reply) return std::unexpected(after_a_write(reply.error()));
   bool has_one = false;
   bool same = false;
-  reply->view().document("cursor", [&](const View& cursor) {
-    cursor.each("firstBatch", [&](const View& collection) {
-      collection.document("options", [&](const View& options) {
-        options.document("validator", [&](const View& there) {
-          has_one = !there.empty();
-          same = there == validator.view();
-        });
+  reply->view().each_found([&](const View& collection) {
+    collection.document("options", [&](const View& options) {
+      options.document("validator", [&](const View& there) {
+        has_one = !there.empty();
+        same = there == validator.view();
       });
     });
   });

@@ -35,14 +35,12 @@ Result<Bson> open_claims(Target& target, const std::string& proxy, milliseconds 
 // The values of a field in a reply to find, as an array.
 Bson values_in(const Bson& reply, const char* field, std::int32_t* count, Bson* last) {
   Bson values;
-  reply.view().document("cursor", [&](const View& cursor) {
-    cursor.each("firstBatch", [&](const View& document) {
-      document.each_field([&](const char* name, bson_iter_t* at) {
-        if (std::string_view(name) != field) return;
-        values.add(std::to_string((*count)++).c_str(), at);
-        *last = Bson();
-        last->add("_id", at);
-      });
+  reply.view().each_found([&](const View& document) {
+    document.each_field([&](const char* name, bson_iter_t* at) {
+      if (std::string_view(name) != field) return;
+      values.add(std::to_string((*count)++).c_str(), at);
+      *last = Bson();
+      last->add("_id", at);
     });
   });
   return values;
