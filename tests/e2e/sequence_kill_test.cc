@@ -30,6 +30,7 @@ namespace idmint {
 namespace {
 
 constexpr int kWriters = 8;
+constexpr std::int64_t kShare = 20'000;  // values for each round
 
 // Two threads of each writer note what they were given, in a log of their own, each with one
 // write(2), which a kill cannot undo. They open the sequence anew now and then, so that kills also
@@ -82,7 +83,7 @@ TEST_P(SequenceKill, OfEightProcessesRepeatsNothing) {
   ASSERT_GT(rounds, 0);
   // Small enough that values collide and stripes run out under way.
   Definition definition{.name = "s", .strategy = GetParam(), .first = 5};
-  definition.last = definition.first + std::int64_t{20'000} * rounds - 1;
+  definition.last = definition.first + kShare * rounds - 1;
   if (definition.strategy == Strategy::kStriped)
     definition.stripes = std::min(500 * rounds, 50'000);
   if (definition.strategy == Strategy::kInterleaved) definition.stripes = 7;
@@ -123,11 +124,15 @@ TEST_P(SequenceKill, OfEightProcessesRepeatsNothing) {
       writers[static_cast<std::size_t>(writer)] = child;
     }
     // Half of the rounds begin when the first value of theirs is noted, however slow the machine
-    // is; the others may meet writers that are opening.
-    for (int ms = 0; round % 2 == 0 && ms < 10'000 && logged() == logged_before; ++ms)
-      std::this_thread::sleep_for(std::chrono::milliseconds{1});
-    std::this_thread::sleep_for(
-        std::chrono::milliseconds{std::uniform_int_distribution<int>(50, 800)(random)});
+    // is; the others may meet writers that are opening. However fast it is, a round ends with its
+    // share of the values, so that there are some for each.
+    const auto noted = [&] { return (logged() - logged_before) / sizeof(std::int64_t); };
+    const auto wait = [&](int most_ms, const auto& until) {
+      for (int ms = 0; ms < most_ms && !until(); ++ms)
+        std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    };
+    if (round % 2 == 0) wait(10'000, [&] { return noted() > 0; });
+    wait(std::uniform_int_distribution<int>(50, 800)(random), [&] { return noted() >= kShare; });
     for (const pid_t child : writers) kill(child, SIGKILL);
     for (const pid_t child : writers) {
       int status = 0;
