@@ -31,6 +31,7 @@ namespace {
 
 constexpr int kWriters = 8;
 constexpr std::int64_t kShare = 20'000;  // values for each round
+constexpr std::int64_t kLoad = 20;       // of them for each round, or nothing is tried
 
 // Two threads of each writer note what they were given, in a log of their own, each with one
 // write(2), which a kill cannot undo. They open the sequence anew now and then, so that kills also
@@ -123,15 +124,15 @@ TEST_P(SequenceKill, OfEightProcessesRepeatsNothing) {
       ASSERT_GT(child, 0);
       writers[static_cast<std::size_t>(writer)] = child;
     }
-    // Half of the rounds begin when the first value of theirs is noted, however slow the machine
-    // is; the others may meet writers that are opening. However fast it is, a round ends with its
-    // share of the values, so that there are some for each.
+    // Half of the rounds begin when values of theirs are noted, however slow the machine is; the
+    // others may meet writers that are opening. However fast it is, a round ends with its share of
+    // the values, so that there are some for each.
     const auto noted = [&] { return (logged() - logged_before) / sizeof(std::int64_t); };
     const auto wait = [&](int most_ms, const auto& until) {
       for (int ms = 0; ms < most_ms && !until(); ++ms)
         std::this_thread::sleep_for(std::chrono::milliseconds{1});
     };
-    if (round % 2 == 0) wait(10'000, [&] { return noted() > 0; });
+    if (round % 2 == 0) wait(20'000, [&] { return noted() >= 2 * kLoad; });
     wait(std::uniform_int_distribution<int>(50, 800)(random), [&] { return noted() >= kShare; });
     for (const pid_t child : writers) kill(child, SIGKILL);
     for (const pid_t child : writers) {
@@ -168,7 +169,7 @@ TEST_P(SequenceKill, OfEightProcessesRepeatsNothing) {
               seed);
   // With less than this nothing was tried.
   EXPECT_GE(rounds_with_values, rounds / 2);
-  EXPECT_GE(all.size(), static_cast<std::size_t>(rounds) * 20);
+  EXPECT_GE(std::ssize(all), rounds * kLoad);
 }
 
 INSTANTIATE_TEST_SUITE_P(Strategies, SequenceKill,

@@ -31,10 +31,14 @@ namespace idmint {
 namespace {
 
 constexpr int kWriters = 8;
+// For each round, or nothing is tried.
+constexpr int kNotes = 20;
+constexpr int kClaims = 10;
 
-// What a writer notes after an advance was acknowledged, with one write(2): a kill cannot undo it,
-// and a record cut short was not acknowledged in time.
-struct Note {
+// What a writer notes after an advance was acknowledged, with one write(2), which a kill cannot
+// undo. Nor can it cut one short, as it could where one goes over the end of a page: so many fill a
+// page exactly.
+struct alignas(32) Note {
   std::int64_t
       floor;  // the smallest value that the advance may have given, from all earlier rounds
   std::int64_t first;
@@ -124,22 +128,25 @@ TEST(Kill, OfEightWritersRepeatsNothingAndLosesNothing) {
     ASSERT_TRUE((*store)->unique_index()->create_space("s").has_value());
   }
   const auto log_of = [&](int writer) { return folder.path("log" + std::to_string(writer)); };
-  const auto logged = [&] {
+  const auto logged = [&](const std::string& of, std::size_t each) {
     std::uintmax_t bytes = 0;
     for (int writer = 0; writer < kWriters; ++writer) {
       std::error_code none;
-      const auto size = std::filesystem::file_size(log_of(writer), none);
+      const auto size = std::filesystem::file_size(log_of(writer) + of, none);
       if (!none) bytes += size;
     }
-    return bytes;
+    return bytes / each;
   };
+  const auto notes = [&] { return logged("", sizeof(Note)); };
+  const auto won = [&] { return logged(".claims", sizeof(std::int64_t)); };
 
   std::int64_t floor = 1;  // above every value noted in the rounds before
   int killed = 0;
   std::size_t noted_before = 0;
   int rounds_with_notes = 0;
   for (int round = 0; round < rounds; ++round) {
-    const std::uintmax_t logged_before = logged();
+    const std::uintmax_t enough_notes = notes() + std::uintmax_t{2} * kNotes;
+    const std::uintmax_t enough_claims = won() + std::uintmax_t{2} * kClaims;
     std::array<pid_t, kWriters> writers{};
     for (int writer = 0; writer < kWriters; ++writer) {
       const pid_t child = fork();
@@ -147,9 +154,10 @@ TEST(Kill, OfEightWritersRepeatsNothingAndLosesNothing) {
       ASSERT_GT(child, 0);
       writers[static_cast<std::size_t>(writer)] = child;
     }
-    // Half of the rounds begin when the first value of theirs is noted, however slow the machine
+    // Half of the rounds begin when there are notes and claims of theirs, however slow the machine
     // is; the others may meet writers that are opening.
-    for (int ms = 0; round % 2 == 0 && ms < 10'000 && logged() == logged_before; ++ms)
+    const auto enough = [&] { return notes() >= enough_notes && won() >= enough_claims; };
+    for (int ms = 0; round % 2 == 0 && ms < 20'000 && !enough(); ++ms)
       std::this_thread::sleep_for(std::chrono::milliseconds{1});
     std::this_thread::sleep_for(
         std::chrono::milliseconds{std::uniform_int_distribution<int>(20, 800)(random)});
@@ -211,8 +219,8 @@ TEST(Kill, OfEightWritersRepeatsNothingAndLosesNothing) {
   // With less than this nothing was tried.
   EXPECT_EQ(killed, rounds * kWriters);
   EXPECT_GE(rounds_with_notes, rounds / 2);
-  EXPECT_GE(all.size(), static_cast<std::size_t>(rounds) * 20);
-  EXPECT_GE(claims.size(), static_cast<std::size_t>(rounds) * 10);
+  EXPECT_GE(std::ssize(all), rounds * kNotes);
+  EXPECT_GE(std::ssize(claims), rounds * kClaims);
 }
 
 }  // namespace
