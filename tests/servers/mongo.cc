@@ -146,7 +146,7 @@ bool MongoServer::start() {
                mongo_command(url("?serverSelectionTimeoutMS=1000"), "admin", R"({"ping":1})")
                        .find(R"("ok" : 1.0)") != std::string::npos;
       },
-      std::chrono::seconds{60});
+      std::chrono::minutes{3});
   if (up && running()) return true;
   if (running()) kill();
   return false;
@@ -195,22 +195,38 @@ MongoSet::MongoSet(MongoSetOptions options) {
   const auto works = [](const std::string& reply) {
     return reply.find(R"("ok" : 1.0)") != std::string::npos;
   };
+  const std::string first = members_[0]->url("?directConnection=true");
   const std::string reply =
-      mongo_command(members_[0]->url("?directConnection=true"), "admin",
-                    R"({"replSetInitiate":{"_id":"set","settings":{"electionTimeoutMillis":1000,)"
-                    R"("heartbeatIntervalMillis":250},"members":[)" +
-                        members + "]}}");
+      mongo_command(first, "admin",
+                    R"({"replSetInitiate":{"_id":"set","settings":{"electionTimeoutMillis":)" +
+                        std::to_string(options.election_timeout.count()) +
+                        R"(,"heartbeatIntervalMillis":250},"members":[)" + members + "]}}");
   if (!works(reply)) fail(reply);
-  const std::string at = direct(primary());
+  // At once, and not after that time: as soon as the others have heard of the set.
+  wait_for(
+      [&] {
+        const std::string hello = mongo_command(first, "admin", R"({"hello":1})");
+        if (hello.find(R"("isWritablePrimary" : true)") != std::string::npos) return true;
+        mongo_command(first, "admin", R"({"replSetStepUp":1})");
+        return false;
+      },
+      std::chrono::minutes{1});
+  // Whoever is primary, should that change meanwhile.
+  if (options.users) {
+    const auto has_user = [&] {
+      const std::string made = mongo_command(direct(primary()), "admin",
+                                             R"({"createUser":"root","pwd":"r","roles":["root"]})");
+      return works(made) || made.find("requires authentication") != std::string::npos;
+    };
+    if (!wait_for(has_user, std::chrono::minutes{1})) fail("the set gets no user");
+    user_ = "root:r@";
+  }
   // By all of them, so that the first who is killed is not the majority.
-  const std::string change =
-      (options.users ? R"({"createUser":"root","pwd":"r","roles":["root"],"writeConcern":{"w":)"
-                     : R"({"insert":"probe","documents":[{}],"writeConcern":{"w":)") +
-      std::to_string(options.members) + "}}";
-  if (!wait_for([&] { return works(mongo_command(at, options.users ? "admin" : "probe", change)); },
-                std::chrono::seconds{60}))
+  const std::string change = R"({"insert":"probe","documents":[{}],"writeConcern":{"w":)" +
+                             std::to_string(options.members) + "}}";
+  if (!wait_for([&] { return works(mongo_command(direct(primary()), "probe", change)); },
+                std::chrono::minutes{3}))
     fail("the set does not come together");
-  if (options.users) user_ = "root:r@";
 }
 
 std::string MongoSet::hosts() const {
@@ -244,7 +260,7 @@ std::size_t MongoSet::primary() {
 }
 
 MongoSet& mongo_set() {
-  static MongoSet set;
+  static MongoSet set({.election_timeout = std::chrono::seconds{5}});
   return set;
 }
 

@@ -25,13 +25,18 @@ namespace idmint {
 namespace {
 
 using servers::mongo_command;
-using servers::mongo_set;
 using servers::mongo_standalone;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
+
+// The primary is frozen and deposed: another is to come soon.
+servers::MongoSet& mongo_set() {
+  static servers::MongoSet set;
+  return set;
+}
 
 Code code_of(const auto& result) { return result ? Code{0} : result.error().code; }
 std::string why(const auto& result) { return result ? "" : result.error().message; }
