@@ -165,7 +165,10 @@ TEST(MongodbInsertKillPrimary, UnderLoadInsertsNoDocumentTwiceAndLosesNone) {
   const int rounds = wanted != nullptr ? std::atoi(wanted) : 2;
   ASSERT_GT(rounds, 0);
   constexpr std::size_t kThreads = 4;
-  // Enough for 2000 and more in each round.
+  // Documents of each, before each kill and after it. However fast the machine is, there are ids
+  // for all of them.
+  constexpr std::int64_t kLoad = 200;
+  constexpr std::int64_t kMost = 3000;
   const int width = rounds < 10 ? 5 : 7;
   servers::MongoSet set;
   const std::string url = set.url("shop");
@@ -176,7 +179,8 @@ TEST(MongodbInsertKillPrimary, UnderLoadInsertsNoDocumentTwiceAndLosesNone) {
   std::atomic<bool> stop{false};
   std::mutex mutex;
   std::condition_variable changed;
-  std::int64_t inserted_so_far = 0;  // under mutex
+  std::array<std::int64_t, kThreads> inserted_so_far{};  // under mutex, as is the next
+  std::array<std::int64_t, kThreads> allowed{};
   std::array<std::set<std::int64_t>, kThreads> acknowledged;
   std::array<std::set<std::int64_t>, kThreads> absent;
   {
@@ -207,18 +211,24 @@ TEST(MongodbInsertKillPrimary, UnderLoadInsertsNoDocumentTwiceAndLosesNone) {
             if (fate == Outcome::Fate::kAbsent) absent.at(thread).insert(number + i);
           }
           number += kBatch;
-          const std::lock_guard lock(mutex);
-          if (inserted) inserted_so_far += kBatch;
+          std::unique_lock lock(mutex);
+          if (inserted) inserted_so_far.at(thread) += kBatch;
           changed.notify_all();
+          changed.wait(lock,
+                       [&] { return stop || inserted_so_far.at(thread) < allowed.at(thread); });
         }
       });
     }
     const auto wait_for_more = [&] {
       std::unique_lock lock(mutex);
-      const std::int64_t enough = inserted_so_far + 1000;
+      const auto before = inserted_so_far;
+      std::ranges::transform(before, allowed.begin(), [](std::int64_t n) { return n + kMost; });
+      changed.notify_all();
       EXPECT_TRUE(changed.wait_for(lock, std::chrono::minutes{3}, [&] {
-        return inserted_so_far >= enough;
-      })) << "nobody went on";
+        return std::ranges::equal(inserted_so_far, before, [](std::int64_t now, std::int64_t then) {
+          return now >= then + kLoad;
+        });
+      })) << "somebody did not go on";
     };
     for (int round = 0; round < rounds; ++round) {
       wait_for_more();
@@ -228,8 +238,11 @@ TEST(MongodbInsertKillPrimary, UnderLoadInsertsNoDocumentTwiceAndLosesNone) {
       set.member(primary).restart();
     }
     wait_for_more();
+    const std::lock_guard lock(mutex);
     stop = true;
+    changed.notify_all();
   }
+  std::printf("%zu documents of one thread\n", acknowledged[0].size());
   const auto reply_count = [&](const std::string& json) -> std::int64_t {
     const std::string reply = command(json);
     EXPECT_THAT(reply, HasSubstr(R"("ok" : 1.0)"));
@@ -249,7 +262,7 @@ TEST(MongodbInsertKillPrimary, UnderLoadInsertsNoDocumentTwiceAndLosesNone) {
       for (const std::int64_t n : numbers) all += (all.empty() ? "" : ",") + std::to_string(n);
       return reply_count(R"({"count":"accounts","query":{"n":{"$in":[)" + all + "]}}}");
     };
-    EXPECT_GT(acknowledged.at(thread).size(), 100U) << "too little load";
+    EXPECT_GE(std::ssize(acknowledged.at(thread)), kLoad) << "too little load";
     EXPECT_EQ(there(acknowledged.at(thread)), std::ssize(acknowledged.at(thread)));
     EXPECT_EQ(there(absent.at(thread)), 0) << "what is said to be absent is";
   }

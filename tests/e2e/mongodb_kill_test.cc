@@ -28,6 +28,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kThreads = 8;
 constexpr std::chrono::seconds kDeadline{20};
+// What is acknowledged before each kill, and after the fail-over, or nothing is tried.
+constexpr std::int64_t kValues = 200;
+constexpr std::int64_t kClaims = 10;
 
 struct Log {
   std::vector<std::int64_t> values{};
@@ -50,7 +53,8 @@ TEST(MongodbKill, OfThePrimaryUnderLoadRepeatsAndLosesNothing) {
   ASSERT_TRUE(claims.create_space("s"));
 
   std::atomic<bool> stop{false};
-  std::atomic<std::int64_t> acknowledged{0};
+  std::atomic<std::int64_t> values{0};
+  std::atomic<std::int64_t> claims_won{0};
   std::mutex mutex;
   std::condition_variable changed;
   std::array<Log, kThreads> taken;
@@ -63,7 +67,7 @@ TEST(MongodbKill, OfThePrimaryUnderLoadRepeatsAndLosesNothing) {
                           std::int64_t count) {
       log.longest = std::max(log.longest, Clock::now() - begin);
       if (result) {
-        acknowledged += count;
+        values += count;
         const std::lock_guard lock(mutex);
         changed.notify_all();
         return true;
@@ -97,20 +101,23 @@ TEST(MongodbKill, OfThePrimaryUnderLoadRepeatsAndLosesNothing) {
           const std::array<std::int64_t, 2> keys{key, key + 1};
           const auto begin = Clock::now();
           const auto ours = claims.insert("s", keys);
-          if (!note(log, begin, ours, 1)) return;
-          for (std::size_t at = 0; ours && at < keys.size(); ++at)
-            if ((*ours)[at]) log.values.push_back(keys[at]);
+          if (!note(log, begin, ours, 0)) return;
+          for (std::size_t at = 0; ours && at < keys.size(); ++at) {
+            if (!(*ours)[at]) continue;
+            log.values.push_back(keys[at]);
+            ++claims_won;
+          }
         }
       });
 
     for (int round = 0; round < rounds; ++round) {
       const std::size_t primary = set.primary();
-      // Some load before each kill, and after the fail-over.
       const auto wait_for_more = [&] {
         std::unique_lock lock(mutex);
-        const std::int64_t enough = acknowledged + 200;
+        const std::int64_t enough = values + kValues;
+        const std::int64_t enough_claims = claims_won + kClaims;
         return changed.wait_for(lock, std::chrono::minutes{3},
-                                [&] { return acknowledged >= enough; });
+                                [&] { return values >= enough && claims_won >= enough_claims; });
       };
       EXPECT_TRUE(wait_for_more());
       set.member(primary).kill();
@@ -167,8 +174,8 @@ TEST(MongodbKill, OfThePrimaryUnderLoadRepeatsAndLosesNothing) {
       static_cast<long long>(std::chrono::ceil<std::chrono::milliseconds>(longest).count()));
   // With less than this nothing was tried.
   EXPECT_EQ(changes, rounds);
-  EXPECT_GE(all.size(), static_cast<std::size_t>(rounds) * 200);
-  EXPECT_GE(claimed.size(), static_cast<std::size_t>(rounds) * 10);
+  EXPECT_GE(std::ssize(all), rounds * kValues);
+  EXPECT_GE(std::ssize(claimed), rounds * kClaims);
 }
 
 }  // namespace
