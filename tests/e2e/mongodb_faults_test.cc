@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -27,6 +28,7 @@
 #include <optional>
 #include <random>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -396,6 +398,29 @@ class Writers {
   std::jthread reader_;
 };
 
+// How long the machine stood still at the most, which no call is to blame for: so much too late a
+// thread got up that slept.
+class StoodStill {
+ public:
+  StoodStill()
+      : thread_([this](const std::stop_token& stop) {
+          constexpr milliseconds kNap{50};
+          for (auto before = Clock::now(); !stop.stop_requested();) {
+            std::this_thread::sleep_for(kNap);
+            const auto now = Clock::now();
+            longest_ = std::max(longest_.load(), now - before - kNap);
+            before = now;
+          }
+        }) {}
+  [[nodiscard]] std::int64_t longest() const {  // nanoseconds
+    return std::chrono::nanoseconds(longest_.load()).count();
+  }
+
+ private:
+  std::atomic<Clock::duration> longest_{};
+  std::jthread thread_;
+};
+
 // ---- faults
 
 class MongodbFaults : public testing::Test {
@@ -430,17 +455,20 @@ class MongodbFaults : public testing::Test {
     EXPECT_EQ(faults_, std::ssize(plan)) << "not all was tried";
   }
 
-  void judge_all(const std::string& what, const std::vector<Note>& notes, std::int64_t start,
+  void judge_all(const std::string& what, std::vector<Note> notes, std::int64_t start,
                  Promise promise = Promise::kLinearizable) const {
+    for (Note& note : notes) note.longest += stood_still_.longest();
     const Verdict verdict = judge(notes, start, promise);
     EXPECT_THAT(verdict.wrong, testing::IsEmpty()) << what;
     std::printf(
         "%s, seed %u: %d faults, %d calls answered with %lld values, %d of unknown outcome, %d "
-        "refused, %lld values missing of %lld of unknown fate, longest %lld ms\n",
+        "refused, %lld values missing of %lld of unknown fate, longest %lld ms, stood still %lld "
+        "ms\n",
         what.c_str(), seed_, faults_, verdict.taken, static_cast<long long>(verdict.values),
         verdict.unknowns, verdict.refused, static_cast<long long>(verdict.missing),
         static_cast<long long>(verdict.unknown),
-        static_cast<long long>(verdict.longest / 1'000'000));
+        static_cast<long long>(verdict.longest / 1'000'000),
+        static_cast<long long>(stood_still_.longest() / 1'000'000));
   }
 
   bool goes_on() { return writers_->wait_for(load_, std::chrono::minutes{3}); }
@@ -532,6 +560,7 @@ class MongodbFaults : public testing::Test {
   std::mt19937 random_;
   int rounds_ = 0;
   int faults_ = 0;
+  StoodStill stood_still_;
   std::unique_ptr<Store> store_;
   Writers* writers_ = nullptr;
   // With less of it between two faults nothing is tried.
