@@ -196,11 +196,12 @@ MongoSet::MongoSet(MongoSetOptions options) {
     return reply.find(R"("ok" : 1.0)") != std::string::npos;
   };
   const std::string first = members_[0]->url("?directConnection=true");
-  const std::string reply =
-      mongo_command(first, "admin",
-                    R"({"replSetInitiate":{"_id":"set","settings":{"electionTimeoutMillis":)" +
-                        std::to_string(options.election_timeout.count()) +
-                        R"(,"heartbeatIntervalMillis":250},"members":[)" + members + "]}}");
+  const std::string reply = mongo_command(
+      first, "admin",
+      R"({"replSetInitiate":{"_id":"set","settings":{"electionTimeoutMillis":)" +
+          std::to_string(options.election_timeout.count()) +
+          R"(,"heartbeatIntervalMillis":250,"chainingAllowed":)" +
+          (options.chaining ? "true" : "false") + R"(},"members":[)" + members + "]}}");
   if (!works(reply)) fail(reply);
   // At once, and not after that time: as soon as the others have heard of the set.
   wait_for(
@@ -260,7 +261,7 @@ std::size_t MongoSet::primary() {
 }
 
 MongoSet& mongo_set() {
-  static MongoSet set({.election_timeout = std::chrono::seconds{5}});
+  static MongoSet set({.election_timeout = std::chrono::seconds{5}, .chaining = false});
   return set;
 }
 

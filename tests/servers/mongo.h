@@ -55,6 +55,9 @@ struct MongoSetOptions {
   // When they have not heard of the primary for so long, they elect another. Short where tests end
   // primaries; long where they need one that stays, on a machine that stands still for a while too.
   std::chrono::milliseconds election_timeout{1000};
+  // Whether one may follow another that is not the primary. If that one stops, it takes most of the
+  // time above to find that out.
+  bool chaining = true;
 };
 
 // Several of them.

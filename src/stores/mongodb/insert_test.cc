@@ -378,12 +378,15 @@ TEST_F(InsertTest, AnIndexThatIsBeingBuiltIsNone) {
 TEST_F(InsertTest, AnIndexIsMadeWhileAMemberIsDown) {
   command(R"({"insert":"accounts","documents":[{"account":1},{"account":2}],)"
           R"("writeConcern":{"w":3,"wtimeout":60000}})");
-  Collection accounts = open();
+  // The other may have followed the one that is down, and needs some seconds to find that out.
+  Result<Collection> accounts = Collection::open(mongo_set().url(database_), "accounts",
+                                                 {.deadline = std::chrono::minutes{1}});
+  ASSERT_TRUE(accounts) << why(accounts);
   Script ids = integers({3});
   const servers::MongoServer& down = mongo_set().member((mongo_set().primary() + 1) % 3);
   down.signal(SIGSTOP);
   const auto inserted =
-      insert_with_id(accounts, ids, Documents(1).get(), {.field = "account", .make_index = true});
+      insert_with_id(*accounts, ids, Documents(1).get(), {.field = "account", .make_index = true});
   down.signal(SIGCONT);
   EXPECT_TRUE(inserted) << why(inserted);
 }
