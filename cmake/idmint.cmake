@@ -22,7 +22,7 @@ function(idmint_test name)
     set(ARG_LABEL fast)
   endif()
   if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 300)
+    set(ARG_TIMEOUT 900) # those that take 100 s under a sanitizer may meet a machine that is slow
   endif()
   add_executable(${name} ${ARG_SOURCES})
   idmint_compile_options(${name})
