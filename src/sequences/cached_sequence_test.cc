@@ -719,6 +719,40 @@ TEST(CachedSequenceUnderThreads, NoValueTwiceFromADistantStore) {
   take_from_all_sides(&clock, 0);
 }
 
+// Two threads take until they have met so often that they met in the midst of a cut too, on one
+// processor as on two.
+TEST(CachedSequenceUnderThreads, NoValueTwiceWhereTheyMeetWithinACut) {
+  constexpr std::size_t kMeetings = 500;
+  constexpr std::size_t kAtOnce = 64;
+  GatedStore store;
+  ASSERT_TRUE(create_sequence(store, tickets(1'000'000)));
+  ManualClock clock(kStart);
+  const auto sequence = CachedSequence::open(store, "tickets", {.clock = &clock}).value();
+  std::atomic<bool> enough{false};
+  // Values of one thread with none of the other's between them: the first, and the one past them.
+  std::array<std::vector<std::pair<std::int64_t, std::int64_t>>, 2> stretches;
+  {
+    std::vector<std::jthread> threads;
+    for (auto& mine : stretches)
+      threads.emplace_back([&] {
+        std::array<std::int64_t, kAtOnce> some{};
+        while (!enough.load(std::memory_order_relaxed)) {
+          ASSERT_TRUE(sequence->next(some));
+          for (const std::int64_t value : some) {
+            if (mine.empty() || mine.back().second != value) mine.emplace_back(value, value);
+            mine.back().second = value + 1;
+          }
+          if (mine.size() > kMeetings) enough = true;
+        }
+      });
+  }
+  auto all = stretches[0];
+  all.insert(all.end(), stretches[1].begin(), stretches[1].end());
+  std::ranges::sort(all);
+  for (std::size_t i = 1; i < all.size(); ++i)
+    ASSERT_GE(all[i].first, all[i - 1].second) << "handed out twice";
+}
+
 TEST(CachedSequenceUnderThreads, CloseAmongCallsEndsThemAndTheBooksBalance) {
   for (int i = 0; i < 30; ++i) {
     Fixture f(tickets(200));
