@@ -108,6 +108,8 @@ TEST(MongodbUrl, AnUnknownHostIsNamedAndNothingSecretIs) {
     EXPECT_EQ(code_of(refused), Code::kInvalidArgument) << url;
     EXPECT_THAT(why(refused), Not(HasSubstr("geheim"))) << url;
   }
+  EXPECT_THAT(why(open_store("mongodb://ann:p?geheim@h/a.b?w=1")), HasSubstr("w=1 cannot be had"))
+      << "a question mark in the password begins no options";
 }
 
 // ---- what is in the database
