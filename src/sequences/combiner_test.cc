@@ -10,11 +10,14 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <future>
 #include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -73,6 +76,19 @@ class Answers {
   std::mutex mutex_;
   std::vector<std::size_t> order_;
 };
+
+// Linux tells the state of each thread after the name in parentheses: proc(5), S is asleep.
+bool all_other_threads_sleep() {
+  const std::string self = std::to_string(::gettid());
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    if (thread.path().filename() == self) continue;
+    std::string stat;
+    std::getline(std::ifstream(thread.path() / "stat"), stat);
+    const std::size_t name_end = stat.rfind(')');
+    if (name_end == std::string::npos || stat.compare(name_end, 3, ") S") != 0) return false;
+  }
+  return true;
+}
 
 Code code(const Result<Range>& result) {
   EXPECT_FALSE(result) << "first " << result->first;
@@ -156,6 +172,21 @@ TEST(Combiner, ACallBackMaySubmitAndItsRequestGoesWithTheNextRound) {
   });
   EXPECT_EQ(second.get_future().get(), run(2, 2));
   EXPECT_EQ(f.store.advances().size(), 2U);
+}
+
+TEST(Combiner, AThreadThatIsBornDuringARoundWaitsForItsEnd) {
+  Fixture f;
+  f.store.shut_gate();
+  std::thread one([&] { EXPECT_EQ(f.combiner.take(1), run(1, 1)); });
+  f.store.wait_for_advances(1);
+  Answers answers;
+  answers.submit(f.combiner, 2);
+  while (!all_other_threads_sleep()) std::this_thread::yield();
+  EXPECT_EQ(f.store.advances().size(), 1U);
+  EXPECT_EQ(f.combiner.queued(), 1U);
+  f.store.open_gate();
+  one.join();
+  EXPECT_EQ(answers.get(0), run(2, 2));
 }
 
 TEST(Combiner, NeverTwoAdvancesInFlight) {
