@@ -119,7 +119,7 @@ bool MongoServer::start() {
                                     "127.0.0.1",
                                     "--nounixsocket",
                                     "--wiredTigerCacheSizeGB",
-                                    "0.25",
+                                    "1",
                                     "--setParameter",
                                     "enableTestCommands=1",
                                     "--setParameter",
