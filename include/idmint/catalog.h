@@ -13,6 +13,7 @@
 #include "idmint/export.h"
 #include "idmint/form.h"
 #include "idmint/result.h"
+#include "idmint/snowflake.h"
 #include "idmint/source.h"
 
 namespace idmint {
@@ -26,23 +27,25 @@ enum class Strategy : std::uint8_t {
   kRandom,       // no counter: drawn at random, and claimed under a unique key
   kPermuted,     // one counter, its values in an order that a key gives
   kGapless,  // one counter, moved by the transaction that inserts who bears its values (gapless.h)
+  kPool,     // worker ids, leased one by one; who has one mints Snowflake ids (lease_table.h)
 };
 
 // The name used in commands and documents: "counter", "striped", "interleaved", "cached", "random",
-// "permuted", "gapless".
+// "permuted", "gapless", "pool".
 [[nodiscard]] IDMINT_EXPORT std::string_view name(Strategy strategy) noexcept;
 // kInvalidArgument, with the names there are.
 [[nodiscard]] IDMINT_EXPORT Result<Strategy> strategy_named(std::string_view name);
 
 // What a strategy promises of the ids of one sequence.
 [[nodiscard]] IDMINT_EXPORT Guarantee guarantee(Strategy strategy) noexcept;
-// "all", "per thread" or "none".
+// "all", "per process", "per thread" or "none".
 [[nodiscard]] IDMINT_EXPORT std::string_view order(Strategy strategy) noexcept;
 
 struct Definition {
   std::string name{};
   Strategy strategy = Strategy::kCounter;
-  // The values, both ends included, before they are printed.
+  // The values, both ends included, before they are printed. Of a pool they are its worker ids:
+  // they begin at 0, and where the end is left as it is create_sequence() sets it.
   std::int64_t first = 1;
   std::int64_t last = kLargestValue;
   std::int64_t stripes = 1;  // kStriped, kInterleaved: how many counters, 2 to kMaxStripes
@@ -56,7 +59,10 @@ struct Definition {
   // kCounter, kCached, kStriped: the document that has the next value, where it is not idmint's
   // own. Of stripes {k} in its id is the number of the stripe, 0 to stripes - 1.
   std::optional<AdoptedRecord> adopted{};
+  std::optional<SnowflakeLayout> layout{};  // kPool, and only there: of the ids
 
+  // How many worker ids a pool gets unasked, at most; each is a row of the store.
+  static constexpr std::int64_t kUsualWorkers = 1024;
   static constexpr std::int64_t kMaxStripes = 100'000;
 
   friend bool operator==(const Definition&, const Definition&) = default;
@@ -65,7 +71,9 @@ struct Definition {
 // kInvalidArgument, saying what to change, unless: the name has 1 to 120 characters out of A-Z a-z
 // 0-9 . _ - and begins with a letter or digit; 0 <= first <= last <= kLargestValue; each stripe has
 // a value at least; what a strategy does not use is as above; the form goes with integers and has
-// room for `last`.
+// room for `last`, or, of a pool, goes with Snowflake ids. A pool begins at 0 and ends within its
+// layout and below LeaseTable::kMaxWorkers, or at kLargestValue, which leaves it to
+// create_sequence().
 [[nodiscard]] IDMINT_EXPORT Result<void> validate(const Definition& definition);
 
 // The definition as one line of JSON, the form in which every store keeps it; and back. Reading

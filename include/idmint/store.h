@@ -16,6 +16,7 @@
 #include "idmint/counter_store.h"
 #include "idmint/entropy.h"
 #include "idmint/export.h"
+#include "idmint/lease_table.h"
 #include "idmint/result.h"
 #include "idmint/unique_index.h"
 #include "idmint/uuid.h"
@@ -35,6 +36,9 @@ struct StoreOptions {
   // Read-only never makes a store, whatever `create` is, and can do with less: see docs/stores.md.
   Access access = Access::kReadWrite;
   Entropy* entropy = nullptr;  // for the id of a new store; null: system_entropy()
+  // The definition that will be asked for first. MongoDB reads it with the store, in one command,
+  // and answers the first find() with it as it was then. Read while the store is opened only.
+  std::string_view first_definition{};
 };
 
 // A store offers any subset of the interfaces; null where it does not offer one. They live as long
@@ -53,6 +57,7 @@ class IDMINT_EXPORT Store {
   [[nodiscard]] virtual CounterStore* counters() noexcept = 0;
   [[nodiscard]] virtual Catalog* catalog() noexcept = 0;
   [[nodiscard]] virtual UniqueIndex* unique_index() noexcept = 0;
+  [[nodiscard]] virtual LeaseTable* leases() noexcept = 0;
 
   // Whether a counter and documents can be changed in one transaction, without which there are no
   // gapless numbers (gapless.h). kUnimplemented: no such store can. kFailedPrecondition: this one

@@ -148,6 +148,7 @@ NewCounter counter_of(const Definition& definition, std::int64_t k) {
     case Strategy::kCached:
     case Strategy::kRandom:
     case Strategy::kGapless:
+    case Strategy::kPool:
       break;
   }
   return {definition.name, {first, last}, adopted_of(definition, k)};

@@ -16,6 +16,7 @@
 #include "idmint/counter_store.h"
 #include "idmint/existing_values.h"
 #include "idmint/gapless.h"
+#include "idmint/lease_table.h"
 #include "idmint/result.h"
 #include "idmint/store.h"
 #include "idmint/uuid.h"
@@ -95,10 +96,24 @@ class GaplessTransactions {
 [[nodiscard]] Result<void> check_counters(std::size_t count);
 [[nodiscard]] Result<void> check_new_space(std::string_view space);
 [[nodiscard]] Result<void> check_keys(std::string_view space, std::size_t count);
-// Valid, and complete: the key of a permutation may be missing before it is stored, not after.
+// Valid, and complete: the key of a permutation and the end of a pool may be missing before it is
+// stored, not after.
 [[nodiscard]] Result<void> check_stored(const Definition& definition);
 [[nodiscard]] Result<void> check_replacement(const Definition& old, const Definition& updated);
 [[nodiscard]] Result<void> check_count(std::string_view counter, std::int64_t count);
+
+// The same of pools of worker ids.
+[[nodiscard]] Result<void> check_new_pool(std::string_view pool, std::int64_t workers);
+[[nodiscard]] Result<void> check_request(std::string_view pool, const LeaseRequest& request);
+[[nodiscard]] Result<void> check_extension(std::string_view pool, const Lease& lease,
+                                           std::int64_t to);
+[[nodiscard]] Result<void> check_floor(std::string_view pool, std::int64_t floor);
+// Where the range ends that begins at `from`.
+[[nodiscard]] std::int64_t lease_end(const LeaseRequest& request, std::int64_t from) noexcept;
+// The first of an epoch that is drawn at random, so that none of them was there before. The largest
+// of it is kEpoch - 1 more.
+constexpr std::int64_t kEpoch = std::int64_t{1} << 32;
+[[nodiscard]] std::int64_t draw_generation(const StoreOptions& options);
 
 // kAlreadyExists: a counter that exists with bounds other than those wanted.
 [[nodiscard]] Error other_bounds(const CounterState& there, const CounterBounds& wanted);
@@ -111,6 +126,17 @@ class GaplessTransactions {
 [[nodiscard]] Error closed_space(std::string_view space);
 [[nodiscard]] Error no_counter(std::string_view counter, std::string_view url);
 [[nodiscard]] Error no_definition(std::string_view name, std::string_view url);
+[[nodiscard]] Error no_pool(std::string_view pool, std::string_view url);
+[[nodiscard]] Error no_worker(std::string_view pool, std::int64_t worker);
+[[nodiscard]] Error other_pool(std::string_view pool, std::int64_t there, std::int64_t wanted);
+// Why nobody gave a worker id: `bound` is the smallest minted_until of those without an owner, or
+// of the one that the token owns; nothing: all have another one.
+[[nodiscard]] Error refused_acquire(std::string_view pool, const LeaseRequest& request,
+                                    std::optional<std::int64_t> bound);
+// Why a lease was neither extended nor released, of what the row says.
+[[nodiscard]] Error refused_lease(std::string_view pool, const Lease& lease,
+                                  const LeaseState& there);
+[[nodiscard]] Error read_only_handle(std::string_view what);
 // The handle came through fork().
 [[nodiscard]] Error inherited_handle(std::string_view url);
 

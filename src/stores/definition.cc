@@ -3,11 +3,14 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 
 #include "idmint/catalog.h"
 #include "idmint/check_symbol.h"
 #include "idmint/encoding.h"
 #include "idmint/form.h"
+#include "idmint/lease_table.h"
+#include "idmint/snowflake.h"
 #include "ids/form_width.h"
 #include "stores/backend.h"
 
@@ -32,6 +35,7 @@ constexpr std::array kStrategies = {
     Row{Strategy::kRandom, "random", Guarantee::kUnique, "none", ""},
     Row{Strategy::kPermuted, "permuted", Guarantee::kUnique, "none", "key"},
     Row{Strategy::kGapless, "gapless", Guarantee::kGapless, "all", ""},
+    Row{Strategy::kPool, "pool", Guarantee::kUnique, "per process", "layout"},
 };
 
 const Row& row_of(Strategy strategy) noexcept {
@@ -40,9 +44,9 @@ const Row& row_of(Strategy strategy) noexcept {
   return row != kStrategies.end() ? *row : kNone;
 }
 
-constexpr std::array<std::string_view, 15> kFields = {
-    "name",   "strategy", "first", "last",   "stripes", "step",    "key",    "largest_count",
-    "prefix", "encoding", "check", "digits", "width",   "retired", "adopted"};
+constexpr std::array<std::string_view, 16> kFields = {
+    "name",   "strategy", "first", "last",   "stripes", "step",    "key",     "largest_count",
+    "prefix", "encoding", "check", "digits", "width",   "retired", "adopted", "layout"};
 
 std::unexpected<Error> damaged(std::string why) {
   return std::unexpected(Error{
@@ -104,8 +108,12 @@ Result<void> validate_name(const std::string& name) {
   return {};
 }
 
+std::string titled(const Definition& definition) {
+  return (definition.strategy == Strategy::kPool ? "pool " : "sequence ") + definition.name;
+}
+
 Result<void> validate_values(const Definition& definition) {
-  const std::string sequence = "sequence " + definition.name;
+  const std::string sequence = titled(definition);
   if (definition.first < 0)
     return refuse(sequence + " would begin at " + std::to_string(definition.first) +
                   ": begin at 0 or above");
@@ -128,10 +136,12 @@ Result<void> validate_values(const Definition& definition) {
 // Each field as its strategy can use it, and where the strategy does not, as it is by default.
 Result<void> validate_strategy(const Definition& definition) {
   constexpr std::size_t kKeyDigits = 32;
-  const std::string sequence = "sequence " + definition.name;
+  const std::string sequence = titled(definition);
   const auto* const row = std::ranges::find(kStrategies, definition.strategy, &Row::strategy);
   if (row == kStrategies.end()) return refuse(sequence + " has no strategy: give it one");
   const auto unused = [&](std::string_view field) {
+    if (definition.strategy == Strategy::kPool)
+      return refuse(sequence + " does not use " + std::string(field) + ": leave it out");
     return refuse(sequence + " is " + std::string(row->name) + ", which does not use " +
                   std::string(field) + ": leave it out, or choose another strategy");
   };
@@ -158,6 +168,28 @@ Result<void> validate_strategy(const Definition& definition) {
   if (definition.largest_count < 0)
     return refuse(sequence + " would hand out " + std::to_string(definition.largest_count) +
                   " values at most in one call: give 1 or more, or 0 for no limit");
+  if (row->field != "layout" && definition.layout) return unused("a layout");
+  return {};
+}
+
+// Its worker ids must be worker ids of the layout.
+Result<void> validate_pool(const Definition& definition) {
+  if (definition.strategy != Strategy::kPool) return {};
+  const std::string pool = titled(definition);
+  if (!definition.layout)
+    return refuse(pool + " has no layout: give it one, such as sequence-generator");
+  if (Result<void> ok = definition.layout->validate(); !ok)
+    return refuse(pool + ": " + ok.error().message);
+  if (definition.first != 0)
+    return refuse(pool + " would begin at worker id " + std::to_string(definition.first) +
+                  ": worker ids begin at 0");
+  const std::int64_t most =
+      std::min<std::int64_t>(definition.layout->max_worker(), LeaseTable::kMaxWorkers - 1);
+  if (definition.last > most && definition.last != kLargestValue)
+    return refuse(pool + " would have " + std::to_string(definition.last + 1) +
+                  " worker ids: its layout, " + to_string(*definition.layout) + ", has room for " +
+                  std::to_string(std::int64_t{definition.layout->max_worker()} + 1) +
+                  ", and a pool for " + std::to_string(LeaseTable::kMaxWorkers));
   return {};
 }
 
@@ -205,7 +237,7 @@ Result<void> validate_record(const AdoptedRecord& adopted) {
 // Whoever shares the document counts by one, and takes what is there for the value itself.
 Result<void> validate_adopted(const Definition& definition) {
   if (!definition.adopted) return {};
-  const std::string sequence = "sequence " + definition.name;
+  const std::string sequence = titled(definition);
   const AdoptedRecord& adopted = *definition.adopted;
   const bool striped = definition.strategy == Strategy::kStriped;
   if (!striped && definition.strategy != Strategy::kCounter &&
@@ -232,9 +264,11 @@ Result<void> validate_adopted(const Definition& definition) {
 
 // A value that the form has no room for would be printed as another one is.
 Result<void> validate_form(const Definition& definition) {
-  const std::string sequence = "sequence " + definition.name;
-  if (Result<void> ok = idmint::validate(definition.form, "integer"); !ok)
+  const std::string sequence = titled(definition);
+  const bool is_pool = definition.strategy == Strategy::kPool;
+  if (Result<void> ok = idmint::validate(definition.form, is_pool ? "snowflake" : "integer"); !ok)
     return refuse(sequence + ": " + ok.error().message);
+  if (is_pool) return {};
   if (definition.last > largest_integer(definition.form)) {
     return refuse(sequence + " would end at " + std::to_string(definition.last) + ", and its " +
                   room_of(definition.form) + ": end there or below, or give " +
@@ -253,8 +287,9 @@ Result<Strategy> strategy_named(std::string_view name) {
   const auto* const row = std::ranges::find(kStrategies, name, &Row::name);
   if (row != kStrategies.end()) return row->strategy;
   std::string message = "no strategy is called " + stores::shown(name) + ": choose";
-  for (const Row& each : kStrategies) {
-    if (&each != kStrategies.data()) message += &each == &kStrategies.back() ? " or" : ",";
+  const std::span<const Row> choices = std::span(kStrategies).first(kStrategies.size() - 1);
+  for (const Row& each : choices) {  // all but a pool, which no sequence can be made
+    if (&each != choices.data()) message += &each == &choices.back() ? " or" : ",";
     message += " " + std::string(each.name);
   }
   return refuse(std::move(message));
@@ -264,6 +299,7 @@ Result<void> validate(const Definition& definition) {
   if (Result<void> ok = validate_name(definition.name); !ok) return ok;
   if (Result<void> ok = validate_strategy(definition); !ok) return ok;
   if (Result<void> ok = validate_values(definition); !ok) return ok;
+  if (Result<void> ok = validate_pool(definition); !ok) return ok;
   if (Result<void> ok = validate_adopted(definition); !ok) return ok;
   return validate_form(definition);
 }
@@ -331,6 +367,7 @@ std::string to_json(const Definition& definition) {
   write("width", definition.form.width, plain.form.width);
   write("retired", definition.retired, plain.retired);
   if (definition.adopted) json["adopted"] = to_text(*definition.adopted);
+  if (definition.layout) json["layout"] = to_string(*definition.layout);
   // A name that is not UTF-8 is not valid either; it is made readable rather than thrown over.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -350,6 +387,7 @@ Result<Definition> definition_from_json(std::string_view json) {
   std::string encoding(name(definition.form.encoding));
   std::string check(name(definition.form.check));
   std::string adopted;
+  std::string layout;
   std::int64_t digits = 0;
   std::int64_t width = 0;
   const auto is_there = [&](std::string_view field) { return object.contains(field); };
@@ -362,7 +400,7 @@ Result<Definition> definition_from_json(std::string_view json) {
       !read(object, "prefix", definition.form.prefix) || !read(object, "encoding", encoding) ||
       !read(object, "check", check) || !read(object, "digits", digits) ||
       !read(object, "width", width) || !read(object, "retired", definition.retired) ||
-      !read(object, "adopted", adopted))
+      !read(object, "adopted", adopted) || !read(object, "layout", layout))
     return damaged("a field is missing or of the wrong type: " + stores::shown(json));
   const Result<Strategy> known = strategy_named(strategy);
   if (!known) return newer("the strategy " + stores::shown(strategy));
@@ -377,6 +415,11 @@ Result<Definition> definition_from_json(std::string_view json) {
     Result<AdoptedRecord> record = adopted_from_text(adopted);
     if (!record) return damaged(record.error().message);
     definition.adopted = *std::move(record);
+  }
+  if (object.contains("layout")) {
+    const Result<SnowflakeLayout> fields = parse_snowflake_layout(layout);
+    if (!fields) return damaged(fields.error().message);
+    definition.layout = *fields;
   }
   if (digits != static_cast<int>(digits))
     return damaged("it has " + std::to_string(digits) + " digits");

@@ -6,6 +6,8 @@
 #include <string>
 
 #include "idmint/catalog.h"
+#include "idmint/lease_table.h"
+#include "idmint/snowflake.h"
 
 namespace idmint {
 namespace {
@@ -185,7 +187,8 @@ TEST(DefinitionTest, EachStrategyHasItsNameAndItsPromise) {
               {Strategy::kCached, "cached", Guarantee::kUnique, "per thread"},
               {Strategy::kRandom, "random", Guarantee::kUnique, "none"},
               {Strategy::kPermuted, "permuted", Guarantee::kUnique, "none"},
-              {Strategy::kGapless, "gapless", Guarantee::kGapless, "all"}};
+              {Strategy::kGapless, "gapless", Guarantee::kGapless, "all"},
+              {Strategy::kPool, "pool", Guarantee::kUnique, "per process"}};
   for (const auto& row : rows) {
     EXPECT_EQ(name(row.strategy), row.name);
     EXPECT_EQ(strategy_named(row.name), row.strategy);
@@ -195,6 +198,70 @@ TEST(DefinitionTest, EachStrategyHasItsNameAndItsPromise) {
   const auto none = strategy_named("Counter");
   ASSERT_EQ(code_of(none), Code::kInvalidArgument);
   EXPECT_THAT(none.error().message, testing::HasSubstr("cached, random, permuted or gapless"));
+}
+
+const Definition kWeb{.name = "web",
+                      .strategy = Strategy::kPool,
+                      .first = 0,
+                      .last = 15,
+                      .form = {.encoding = Encoding::kBase62},
+                      .layout = SnowflakeLayout{
+                          .epoch = Instant{std::chrono::sys_days{std::chrono::year{2025} / 1 / 1}},
+                          .unit = std::chrono::milliseconds{10},
+                          .time_bits = 39,
+                          .worker_bits = 4,
+                          .sequence_bits = 8,
+                          .order = SnowflakeLayout::Order::kSequenceThenWorker}};
+constexpr const char* kWebJson =
+    R"({"name":"web","strategy":"pool","first":0,"last":15,"encoding":"base62",)"
+    R"("layout":"39t8s4w epoch 2025-01-01T00:00:00Z unit 10ms"})";
+
+// Two processes that read another layout would mint the same ids.
+TEST(DefinitionTest, APoolKeepsItsLayout) {
+  EXPECT_TRUE(validate(kWeb));
+  EXPECT_EQ(to_json(kWeb), kWebJson);
+  EXPECT_EQ(definition_from_json(kWebJson), kWeb);
+  for (const SnowflakePreset& preset : snowflake_presets()) {
+    const Definition pool{
+        .name = "p", .strategy = Strategy::kPool, .first = 0, .last = 0, .layout = preset.layout};
+    EXPECT_EQ(definition_from_json(to_json(pool)), pool) << preset.name;
+  }
+}
+
+TEST(DefinitionTest, APoolHasTheWorkerIdsOfItsLayout) {
+  const auto refusal = [](auto change) {
+    Definition pool = kWeb;
+    change(pool);
+    const Result<void> result = validate(pool);
+    EXPECT_EQ(code_of(result), Code::kInvalidArgument);
+    return result ? "" : result.error().message;
+  };
+  using testing::HasSubstr;
+  EXPECT_THAT(refusal([](Definition& d) { d.layout.reset(); }), HasSubstr("has no layout"));
+  EXPECT_THAT(refusal([](Definition& d) { d.layout->time_bits = 0; }), HasSubstr("time"));
+  EXPECT_THAT(refusal([](Definition& d) { d.first = 1; }), HasSubstr("begin at 0"));
+  EXPECT_THAT(refusal([](Definition& d) { d.last = 16; }), HasSubstr("has room for 16"));
+  EXPECT_THAT(refusal([](Definition& d) {
+                d.layout = SnowflakeLayout{.time_bits = 31, .worker_bits = 20};
+                d.last = LeaseTable::kMaxWorkers;
+              }),
+              HasSubstr("a pool for 65536"));
+  EXPECT_THAT(refusal([](Definition& d) { d.stripes = 2; }), HasSubstr("does not use stripes"));
+  EXPECT_THAT(refusal([](Definition& d) { d.step = 2; }), HasSubstr("does not use a step"));
+  EXPECT_THAT(refusal([](Definition& d) { d.key = std::string(32, 'a'); }),
+              HasSubstr("does not use a key"));
+  EXPECT_THAT(refusal([](Definition& d) {
+                d.adopted = AdoptedRecord{.collection = "c", .id = "i", .field = "f"};
+              }),
+              HasSubstr("adopt"));
+  EXPECT_THAT(refusal([](Definition& d) { d.form = {.digits = 20}; }), HasSubstr("digits"));
+  EXPECT_THAT(refusal([](Definition& d) { d.form.check = Check::kDamm; }), HasSubstr("damm"));
+  EXPECT_THAT(refusal([](Definition& d) { d.strategy = Strategy::kCounter; }),
+              HasSubstr("does not use a layout"));
+  Definition open = kWeb;
+  open.last = kLargestValue;
+  EXPECT_TRUE(validate(open)) << "create_sequence() sets it";
+  EXPECT_EQ(code_of(definition_from_json(to_json(open))), Code::kDataLoss);
 }
 
 TEST(DefinitionTest, ValidateKnowsWhatEachStrategyUses) {
@@ -313,7 +380,9 @@ TEST(DefinitionTest, WhatIsDamagedIsDataLoss) {
                             R"("width":12,"encoding":"base62")",
                             R"("width":1.5,"encoding":"hex")",
                             R"("retired":1)",
-                            R"("retired":"true")"})
+                            R"("retired":"true")",
+                            R"("layout":"41t10w12s")",
+                            R"("layout":41)"})
     EXPECT_EQ(
         code_of(definition_from_json(R"({"name":"a","strategy":"counter","first":1,"last":2,)" +
                                      std::string(field) + "}")),
@@ -323,6 +392,12 @@ TEST(DefinitionTest, WhatIsDamagedIsDataLoss) {
       code_of(definition_from_json(R"({"name":"a","strategy":"permuted","first":1,"last":2})")),
       Code::kDataLoss)
       << "a permutation without its key";
+  for (const char* layout : {"", "twitterer", "41t10w12s epoch", "41t3w12s"})
+    EXPECT_EQ(code_of(definition_from_json(
+                  R"({"name":"a","strategy":"pool","first":0,"last":8,"layout":")" +
+                  std::string(layout) + "\"}")),
+              Code::kDataLoss)
+        << layout;
   for (const char* json :
        {"", "x", "[]", "null", "{}", "{", R"({"name":"a"})",
         R"({"name":"a","strategy":"counter","first":1,"last":2} x)",
@@ -370,7 +445,7 @@ RC_GTEST_PROP(DefinitionProperty, EveryValidDefinitionSurvives, ()) {
 }
 
 RC_GTEST_PROP(DefinitionProperty, NoDamagePassesAsAnotherDefinition, (std::size_t at, char byte)) {
-  std::string json = at % 2 == 0 ? kOrdersJson : kCardsJson;
+  std::string json = at % 3 == 0 ? kOrdersJson : at % 3 == 1 ? kCardsJson : kWebJson;
   json[at % json.size()] = byte;
   const Result<Definition> read = definition_from_json(json);
   if (read) RC_ASSERT(validate(*read).has_value());

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 #include <map>
 #include <mutex>
@@ -15,20 +16,35 @@ namespace {
 constexpr std::string_view kUrl = "memory:";
 
 // Maps under a mutex. Durable as long as the process, which is what its URL promises.
-class MemoryStore final : public Store, private CounterStore, private Catalog, private UniqueIndex {
+class MemoryStore final : public Store,
+                          private CounterStore,
+                          private Catalog,
+                          private UniqueIndex,
+                          private LeaseTable {
  public:
-  explicit MemoryStore(const Uuid& id) : id_(id) {}
+  explicit MemoryStore(const StoreOptions& options)
+      : options_(options), id_(draw_store_id(options)) {}
 
   const Uuid& id() const noexcept override { return id_; }
   std::string_view url() const noexcept override { return kUrl; }
   CounterStore* counters() noexcept override { return this; }
   Catalog* catalog() noexcept override { return this; }
   UniqueIndex* unique_index() noexcept override { return this; }
+  LeaseTable* leases() noexcept override { return this; }
 
  private:
   struct Space {
     std::set<std::int64_t> claims;
     bool closed = false;
+  };
+  using SteadyClock = std::chrono::steady_clock;
+  struct Row {
+    LeaseState state;
+    SteadyClock::time_point held_until{};
+
+    [[nodiscard]] bool is_free(SteadyClock::time_point now) const {
+      return state.token == Uuid{} || held_until <= now;
+    }
   };
 
   Result<void> create(std::span<const NewCounter> counters) override {
@@ -181,6 +197,119 @@ class MemoryStore final : public Store, private CounterStore, private Catalog, p
     return {};
   }
 
+  Result<void> create_pool(std::string_view pool, std::int64_t workers) override {
+    if (!owner_) return inherited();
+    if (Result<void> ok = check_new_pool(pool, workers); !ok) return ok;
+    const std::lock_guard lock(mutex_);
+    const auto [at, made] = pools_.try_emplace(std::string(pool));
+    if (made) {
+      at->second.resize(static_cast<std::size_t>(workers));
+      for (std::int64_t worker = 0; Row & row : at->second) row.state.worker = worker++;
+    }
+    if (std::ssize(at->second) != workers)
+      return std::unexpected(other_pool(pool, std::ssize(at->second), workers));
+    return {};
+  }
+
+  Result<Lease> acquire(std::string_view pool, const LeaseRequest& request) override {
+    if (!owner_) return inherited();
+    if (Result<void> ok = check_request(pool, request); !ok) return std::unexpected(ok.error());
+    const std::lock_guard lock(mutex_);
+    const auto at = pools_.find(pool);
+    if (at == pools_.end()) return std::unexpected(no_pool(pool, kUrl));
+    const auto now = SteadyClock::now();
+    Row* best = nullptr;
+    for (Row& row : at->second) {
+      if (row.state.token == request.token) {
+        best = &row;
+        break;
+      }
+      if (row.is_free(now) &&
+          (best == nullptr || row.state.minted_until < best->state.minted_until))
+        best = &row;
+    }
+    if (best == nullptr || best->state.minted_until > request.now + request.max_drift)
+      return std::unexpected(refused_acquire(
+          pool, request, best ? std::optional(best->state.minted_until) : std::nullopt));
+    LeaseState& state = best->state;
+    if (state.token != request.token) ++state.generation;
+    state.token = request.token;
+    state.holder = request.holder;
+    const std::int64_t from = std::max(state.minted_until, request.now);
+    state.minted_until = lease_end(request, from);
+    best->held_until = now + request.terms.held;
+    return Lease{state.worker, state.token, state.generation, from, state.minted_until};
+  }
+
+  Result<Lease> extend(std::string_view pool, const Lease& lease, std::int64_t to,
+                       const LeaseTerms& terms) override {
+    if (!owner_) return inherited();
+    if (Result<void> ok = check_extension(pool, lease, to); !ok) return std::unexpected(ok.error());
+    const std::lock_guard lock(mutex_);
+    const Result<Row*> row = row_of(pool, lease);
+    if (!row) return std::unexpected(row.error());
+    LeaseState& state = (*row)->state;
+    state.minted_until = std::max(state.minted_until, to);
+    (*row)->held_until = SteadyClock::now() + terms.held;
+    Lease extended = lease;
+    extended.to = to;
+    return extended;
+  }
+
+  Result<void> release(std::string_view pool, std::int64_t worker, const Uuid& token,
+                       std::int64_t generation) override {
+    if (!owner_) return inherited();
+    const std::lock_guard lock(mutex_);
+    const Result<Row*> row = row_of(pool, {worker, token, generation, 0, 0});
+    if (!row) return std::unexpected(row.error());
+    (*row)->state.token = Uuid{};
+    (*row)->state.holder.clear();
+    return {};
+  }
+
+  Result<void> raise_floor(std::string_view pool, std::int64_t floor) override {
+    if (!owner_) return inherited();
+    if (Result<void> ok = check_floor(pool, floor); !ok) return ok;
+    const std::lock_guard lock(mutex_);
+    const auto at = pools_.find(pool);
+    if (at == pools_.end()) return std::unexpected(no_pool(pool, kUrl));
+    const std::int64_t generation = draw_generation(options_);
+    for (Row& row : at->second)
+      row.state = {.worker = row.state.worker,
+                   .generation = generation,
+                   .minted_until = std::max(row.state.minted_until, floor)};
+    return {};
+  }
+
+  Result<std::vector<LeaseState>> workers(std::string_view pool) override {
+    if (!owner_) return inherited();
+    const std::lock_guard lock(mutex_);
+    const auto at = pools_.find(pool);
+    if (at == pools_.end()) return std::unexpected(no_pool(pool, kUrl));
+    const auto now = SteadyClock::now();
+    std::vector<LeaseState> all;
+    for (const Row& row : at->second) {
+      all.push_back(row.state);
+      if (!row.is_free(now))
+        all.back().held_for = std::chrono::ceil<std::chrono::milliseconds>(row.held_until - now);
+    }
+    return all;
+  }
+
+  // The row, if the lease is its owner's.
+  Result<Row*> row_of(std::string_view pool, const Lease& lease) {
+    const auto at = pools_.find(pool);
+    if (at == pools_.end()) return std::unexpected(no_pool(pool, kUrl));
+    if (lease.worker < 0 || lease.worker >= std::ssize(at->second))
+      return std::unexpected(no_worker(pool, lease.worker));
+    Row& row = at->second[static_cast<std::size_t>(lease.worker)];
+    const LeaseState& state = row.state;
+    if (state.token == Uuid{} || state.token != lease.token ||
+        state.generation != lease.generation || state.minted_until < lease.to)
+      return std::unexpected(refused_lease(pool, lease, state));
+    return &row;
+  }
+
   // The first error of `change`, or of a counter that is not there, when all were tried.
   template <class Change>
   Result<void> on_each(std::span<const std::string> counters, const Change& change) {
@@ -200,11 +329,13 @@ class MemoryStore final : public Store, private CounterStore, private Catalog, p
   static std::unexpected<Error> inherited() { return std::unexpected(inherited_handle(kUrl)); }
 
   const OwnedByProcess owner_;
+  const StoreOptions options_;
   const Uuid id_;
   std::mutex mutex_;
   std::map<std::string, CounterState, std::less<>> counters_;
   std::map<std::string, Definition, std::less<>> definitions_;
   std::map<std::string, Space, std::less<>> spaces_;
+  std::map<std::string, std::vector<Row>, std::less<>> pools_;
 };
 
 }  // namespace
@@ -219,7 +350,7 @@ Result<std::unique_ptr<Store>> open_memory(std::string_view url, const StoreOpti
     return std::unexpected(Error{Code::kNotFound,
                                  "no memory store is there before it is opened: open it with "
                                  "StoreOptions::create"});
-  return std::make_unique<MemoryStore>(draw_store_id(options));
+  return std::make_unique<MemoryStore>(options);
 }
 
 }  // namespace idmint::stores

@@ -5,6 +5,8 @@
 //   definitions  name, json (to_json)
 //   spaces       name, claimed (how many of its claims there are), closed
 //   claims       space, key
+//   workers      pool, worker, token (16 bytes, or NULL: nobody's), holder, generation,
+//                minted_until, taken_from, held_until (milliseconds since 1970)
 //
 // `next` is what the next advance hands out; `taken_from` is where the last one began, kept only so
 // that the UPDATE can return it. The journal is a write-ahead log with synchronous=FULL: the frames
@@ -77,6 +79,17 @@ constexpr const char* kSchema = R"(
     key INTEGER NOT NULL,
     PRIMARY KEY (space, key)
   ) STRICT, WITHOUT ROWID;
+  CREATE TABLE workers (
+    pool TEXT NOT NULL,
+    worker INTEGER NOT NULL CHECK (worker >= 0),
+    token BLOB CHECK (length(token) = 16),
+    holder TEXT NOT NULL,
+    generation INTEGER NOT NULL,
+    minted_until INTEGER NOT NULL CHECK (minted_until >= 0),
+    taken_from INTEGER NOT NULL,
+    held_until INTEGER NOT NULL,
+    PRIMARY KEY (pool, worker)
+  ) STRICT, WITHOUT ROWID;
   PRAGMA application_id = 0x69646d74;
   PRAGMA user_version = 1;
 )";
@@ -98,6 +111,15 @@ enum Query : std::size_t {
   kClaim,
   kCount,
   kCloseSpace,
+  kMakeWorker,
+  kCountWorkers,
+  kAcquire,
+  kSmallestBound,
+  kExtendLease,
+  kRelease,
+  kRaiseFloor,
+  kWorker,
+  kWorkers,
   kQueries,
 };
 
@@ -128,6 +150,32 @@ constexpr std::array<const char*, kQueries> kSql = {
     "INSERT INTO claims (space, key) VALUES (?1, ?2) ON CONFLICT DO NOTHING RETURNING 1",
     "UPDATE spaces SET claimed = claimed + ?2 WHERE name = ?1",
     "UPDATE spaces SET closed = 1 WHERE name = ?1 RETURNING 1",
+    "INSERT INTO workers (pool, worker, holder, generation, minted_until, taken_from, held_until)"
+    " VALUES (?1, ?2, '', 0, 0, 0, 0) ON CONFLICT DO NOTHING",
+    "SELECT count(*) FROM workers WHERE pool = ?1",
+    // ?3 the clock of the pool, ?4 units (as lease_end(), ?4 being at least 1), ?5 how far ahead,
+    // ?7 and ?8 the clock of the host
+    "UPDATE workers SET taken_from = max(minted_until, ?3),"
+    " minted_until = max(minted_until + 1, ?3 + ?4), generation = generation + (token IS NOT ?2),"
+    " token = ?2, holder = ?6, held_until = ?8"
+    " WHERE pool = ?1 AND minted_until <= ?5 AND worker = (SELECT worker FROM workers"
+    "  WHERE pool = ?1 AND (token = ?2 OR token IS NULL OR held_until <= ?7)"
+    "  ORDER BY token IS ?2 DESC, minted_until, worker LIMIT 1)"
+    " RETURNING worker, generation, taken_from, minted_until",
+    "SELECT minted_until FROM workers"
+    " WHERE pool = ?1 AND (token = ?2 OR token IS NULL OR held_until <= ?3)"
+    " ORDER BY token IS ?2 DESC, minted_until LIMIT 1",
+    "UPDATE workers SET minted_until = max(minted_until, ?6), held_until = ?7"
+    " WHERE pool = ?1 AND worker = ?2 AND token = ?3 AND generation = ?4 AND minted_until >= ?5"
+    " RETURNING 1",
+    "UPDATE workers SET token = NULL, holder = ''"
+    " WHERE pool = ?1 AND worker = ?2 AND token = ?3 AND generation = ?4 RETURNING 1",
+    "UPDATE workers SET token = NULL, holder = '', generation = ?3,"
+    " minted_until = max(minted_until, ?2) WHERE pool = ?1",
+    "SELECT worker, token, holder, generation, minted_until, held_until FROM workers"
+    " WHERE pool = ?1 AND worker = ?2",
+    "SELECT worker, token, holder, generation, minted_until, held_until FROM workers"
+    " WHERE pool = ?1 ORDER BY worker",
 };
 
 // Handles open in this process, and those that it or a forebear of it opened. They differ in a
@@ -223,13 +271,18 @@ class BoundedMutex {
 // One connection under one mutex. After an I/O error it is poisoned: an fsync that failed once may
 // report success the next time without having written anything, so that nothing this handle would
 // acknowledge afterwards could be believed.
-class SqliteStore final : public Store, private CounterStore, private Catalog, private UniqueIndex {
+class SqliteStore final : public Store,
+                          private CounterStore,
+                          private Catalog,
+                          private UniqueIndex,
+                          private LeaseTable {
  public:
   SqliteStore(std::string url, std::string path, const StoreOptions& options)
       : url_(std::move(url)),
         path_(std::move(path)),
         patience_(options.deadline),
         read_only_(options.access == Access::kReadOnly),
+        options_(options),
         entropy_(options.entropy != nullptr ? *options.entropy : system_entropy()) {
     count_handles(1);
   }
@@ -250,6 +303,7 @@ class SqliteStore final : public Store, private CounterStore, private Catalog, p
   CounterStore* counters() noexcept override { return this; }
   Catalog* catalog() noexcept override { return this; }
   UniqueIndex* unique_index() noexcept override { return this; }
+  LeaseTable* leases() noexcept override { return this; }
 
   // Called once, before anything else.
   Result<void> open(const StoreOptions& options);
@@ -275,6 +329,14 @@ class SqliteStore final : public Store, private CounterStore, private Catalog, p
                                    std::span<const std::int64_t> keys) override;
   Result<std::int64_t> claimed(std::string_view space) override;
   Result<void> close_space(std::string_view space) override;
+  Result<void> create_pool(std::string_view pool, std::int64_t workers) override;
+  Result<Lease> acquire(std::string_view pool, const LeaseRequest& request) override;
+  Result<Lease> extend(std::string_view pool, const Lease& lease, std::int64_t to,
+                       const LeaseTerms& terms) override;
+  Result<void> release(std::string_view pool, std::int64_t worker, const Uuid& token,
+                       std::int64_t generation) override;
+  Result<void> raise_floor(std::string_view pool, std::int64_t floor) override;
+  Result<std::vector<LeaseState>> workers(std::string_view pool) override;
 
   struct Space {
     std::int64_t claimed;
@@ -293,6 +355,10 @@ class SqliteStore final : public Store, private CounterStore, private Catalog, p
   Result<CounterState> read_counter(std::string_view counter);
   Result<bool> claim(std::string_view space, std::int64_t key);
   Result<Space> read_space(std::string_view space);
+  Result<std::int64_t> count_workers(std::string_view pool);
+  // Why no row of a lease's token and generation was there.
+  std::unexpected<Error> not_of_its_owner(std::string_view pool, const Lease& lease);
+  Result<LeaseState> worker_of(const Run& row, std::int64_t now) const;
   Result<Definition> read_definition(std::string_view name, std::string* json = nullptr);
   static CounterState state_of(const Run& row);
   Result<Definition> definition_of(const Run& row) const;
@@ -319,6 +385,7 @@ class SqliteStore final : public Store, private CounterStore, private Catalog, p
   const std::string path_;
   const std::chrono::milliseconds patience_;
   const bool read_only_;
+  const StoreOptions options_;
   Entropy& entropy_;
   Uuid id_;
 
@@ -1093,6 +1160,221 @@ Result<void> SqliteStore::close_space(std::string_view space) {
   if (result != SQLITE_DONE) return std::unexpected(failed(result, "close a space of claims in"));
   if (!there) return std::unexpected(no_space(space, url_));
   return {};
+}
+
+// ---- worker ids
+
+// Of the host: SQLite has none of its own. Only who may have a worker id next depends on it.
+std::int64_t clock_of_the_host() {
+  const Instant now = system_clock().now();
+  return std::chrono::floor<std::chrono::milliseconds>(now.time_since_epoch()).count();
+}
+
+Result<std::int64_t> SqliteStore::count_workers(std::string_view pool) {
+  const Result<sqlite3_stmt*> statement = prepared(kCountWorkers);
+  if (!statement) return std::unexpected(statement.error());
+  Run run(*statement);
+  run.bind(1, pool);
+  if (const int result = run.step(); result != SQLITE_ROW)
+    return std::unexpected(failed(result, "read"));
+  return run.integer(0);
+}
+
+Result<void> SqliteStore::create_pool(std::string_view pool, std::int64_t workers) {
+  const Result<Lock> lock = enter();
+  if (!lock) return std::unexpected(lock.error());
+  if (Result<void> ok = check_new_pool(pool, workers); !ok) return ok;
+  return atomically("make worker ids in", [&]() -> Result<void> {
+    const Result<std::int64_t> there = count_workers(pool);
+    if (!there) return std::unexpected(there.error());
+    if (*there == workers) return {};
+    if (*there != 0) return std::unexpected(other_pool(pool, *there, workers));
+    const Result<sqlite3_stmt*> statement = prepared(kMakeWorker);
+    if (!statement) return std::unexpected(statement.error());
+    for (std::int64_t worker = 0; worker < workers; ++worker) {
+      Run run(*statement);
+      run.bind(1, pool);
+      run.bind(2, worker);
+      if (const int result = run.step(); result != SQLITE_DONE)
+        return std::unexpected(failed(result, "make worker ids in"));
+    }
+    return {};
+  });
+}
+
+Result<Lease> SqliteStore::acquire(std::string_view pool, const LeaseRequest& request) {
+  const Result<Lock> lock = enter();
+  if (!lock) return std::unexpected(lock.error());
+  if (Result<void> ok = check_request(pool, request); !ok) return std::unexpected(ok.error());
+  Lease lease;
+  // In one transaction with the reason why there is none.
+  const Result<void> done = atomically("lease a worker id from", [&]() -> Result<void> {
+    const std::int64_t now = clock_of_the_host();  // once the lock was had
+    {
+      const Result<sqlite3_stmt*> statement = prepared(kAcquire);
+      if (!statement) return std::unexpected(statement.error());
+      Run run(*statement);
+      run.bind(1, pool);
+      run.bind(2, request.token);
+      run.bind(3, request.now);
+      run.bind(4, request.units);
+      run.bind(5, request.now + request.max_drift);
+      run.bind(6, request.holder);
+      run.bind(7, now);
+      run.bind(8, now + request.terms.held.count());
+      int result = run.step();
+      const bool taken = result == SQLITE_ROW;
+      if (taken) {
+        lease = {run.integer(0), request.token, run.integer(1), run.integer(2), run.integer(3)};
+        result = run.step();
+      }
+      if (result != SQLITE_DONE) return std::unexpected(failed(result, "lease a worker id from"));
+      if (taken) return {};
+    }
+    const Result<std::int64_t> workers = count_workers(pool);
+    if (!workers) return std::unexpected(workers.error());
+    if (*workers == 0) return std::unexpected(no_pool(pool, url_));
+    const Result<sqlite3_stmt*> statement = prepared(kSmallestBound);
+    if (!statement) return std::unexpected(statement.error());
+    Run run(*statement);
+    run.bind(1, pool);
+    run.bind(2, request.token);
+    run.bind(3, now);
+    const int result = run.step();
+    if (result == SQLITE_ROW)
+      return std::unexpected(refused_acquire(pool, request, run.integer(0)));
+    if (result == SQLITE_DONE) return std::unexpected(refused_acquire(pool, request, std::nullopt));
+    return std::unexpected(failed(result, "read"));
+  });
+  if (!done) return std::unexpected(done.error());
+  return lease;
+}
+
+std::unexpected<Error> SqliteStore::not_of_its_owner(std::string_view pool, const Lease& lease) {
+  const Result<sqlite3_stmt*> statement = prepared(kWorker);
+  if (!statement) return std::unexpected(statement.error());
+  Run run(*statement);
+  run.bind(1, pool);
+  run.bind(2, lease.worker);
+  const int result = run.step();
+  if (result == SQLITE_ROW) {
+    const Result<LeaseState> there = worker_of(run, 0);
+    return std::unexpected(there ? refused_lease(pool, lease, *there) : there.error());
+  }
+  if (result != SQLITE_DONE) return std::unexpected(failed(result, "read"));
+  const Result<std::int64_t> workers = count_workers(pool);
+  if (!workers) return std::unexpected(workers.error());
+  return std::unexpected(*workers == 0 ? no_pool(pool, url_) : no_worker(pool, lease.worker));
+}
+
+Result<Lease> SqliteStore::extend(std::string_view pool, const Lease& lease, std::int64_t to,
+                                  const LeaseTerms& terms) {
+  const Result<Lock> lock = enter();
+  if (!lock) return std::unexpected(lock.error());
+  if (Result<void> ok = check_extension(pool, lease, to); !ok) return std::unexpected(ok.error());
+  Lease extended = lease;
+  extended.to = to;
+  const Result<void> done = atomically("extend a lease in", [&]() -> Result<void> {
+    {
+      const Result<sqlite3_stmt*> statement = prepared(kExtendLease);
+      if (!statement) return std::unexpected(statement.error());
+      Run run(*statement);
+      run.bind(1, pool);
+      run.bind(2, lease.worker);
+      run.bind(3, lease.token);
+      run.bind(4, lease.generation);
+      run.bind(5, lease.to);
+      run.bind(6, to);
+      run.bind(7, clock_of_the_host() + terms.held.count());
+      int result = run.step();
+      const bool moved = result == SQLITE_ROW;
+      if (moved) result = run.step();
+      if (result != SQLITE_DONE) return std::unexpected(failed(result, "extend a lease in"));
+      if (moved) return {};
+    }
+    return not_of_its_owner(pool, lease);
+  });
+  if (!done) return std::unexpected(done.error());
+  return extended;
+}
+
+Result<void> SqliteStore::release(std::string_view pool, std::int64_t worker, const Uuid& token,
+                                  std::int64_t generation) {
+  const Result<Lock> lock = enter();
+  if (!lock) return std::unexpected(lock.error());
+  return atomically("release a worker id of", [&]() -> Result<void> {
+    {
+      const Result<sqlite3_stmt*> statement = prepared(kRelease);
+      if (!statement) return std::unexpected(statement.error());
+      Run run(*statement);
+      run.bind(1, pool);
+      run.bind(2, worker);
+      run.bind(3, token);
+      run.bind(4, generation);
+      int result = run.step();
+      const bool released = result == SQLITE_ROW;
+      if (released) result = run.step();
+      if (result != SQLITE_DONE) return std::unexpected(failed(result, "release a worker id of"));
+      if (released) return {};
+    }
+    return not_of_its_owner(pool, {worker, token, generation, 0, 0});
+  });
+}
+
+Result<void> SqliteStore::raise_floor(std::string_view pool, std::int64_t floor) {
+  const Result<Lock> lock = enter();
+  if (!lock) return std::unexpected(lock.error());
+  if (Result<void> ok = check_floor(pool, floor); !ok) return ok;
+  const std::int64_t generation = draw_generation(options_);
+  return atomically("raise the worker ids of", [&]() -> Result<void> {
+    const Result<std::int64_t> workers = count_workers(pool);
+    if (!workers) return std::unexpected(workers.error());
+    if (*workers == 0) return std::unexpected(no_pool(pool, url_));
+    const Result<sqlite3_stmt*> statement = prepared(kRaiseFloor);
+    if (!statement) return std::unexpected(statement.error());
+    Run run(*statement);
+    run.bind(1, pool);
+    run.bind(2, floor);
+    run.bind(3, generation);
+    if (const int result = run.step(); result != SQLITE_DONE)
+      return std::unexpected(failed(result, "raise the worker ids of"));
+    return {};
+  });
+}
+
+Result<LeaseState> SqliteStore::worker_of(const Run& row, std::int64_t now) const {
+  const std::string_view token = row.bytes(1);
+  Uuid::Bytes bytes{};
+  if (!token.empty() && token.size() != bytes.size())
+    return damaged("a token has " + std::to_string(token.size()) + " bytes");
+  if (!token.empty()) std::ranges::copy(token, bytes.begin());
+  LeaseState state{.worker = row.integer(0), .token = Uuid(bytes)};
+  state.holder = row.bytes(2);
+  state.generation = row.integer(3);
+  state.minted_until = row.integer(4);
+  if (!token.empty())
+    state.held_for = std::chrono::milliseconds{std::max<std::int64_t>(row.integer(5) - now, 0)};
+  return state;
+}
+
+Result<std::vector<LeaseState>> SqliteStore::workers(std::string_view pool) {
+  const Result<Lock> lock = enter();
+  if (!lock) return std::unexpected(lock.error());
+  const Result<sqlite3_stmt*> statement = prepared(kWorkers);
+  if (!statement) return std::unexpected(statement.error());
+  Run run(*statement);
+  run.bind(1, pool);
+  const std::int64_t now = clock_of_the_host();
+  std::vector<LeaseState> all;
+  int result = run.step();
+  for (; result == SQLITE_ROW; result = run.step()) {
+    Result<LeaseState> state = worker_of(run, now);
+    if (!state) return std::unexpected(std::move(state.error()));
+    all.push_back(*std::move(state));
+  }
+  if (result != SQLITE_DONE) return std::unexpected(failed(result, "read"));
+  if (all.empty()) return std::unexpected(no_pool(pool, url_));
+  return all;
 }
 
 }  // namespace

@@ -208,6 +208,8 @@ Result<void> check_stored(const Definition& definition) {
   if (Result<void> ok = validate(definition); !ok) return ok;
   if (definition.strategy == Strategy::kPermuted && definition.key.empty())
     return refuse("cannot store sequence " + definition.name, "its key is missing");
+  if (definition.strategy == Strategy::kPool && definition.last == kLargestValue)
+    return refuse("cannot store pool " + definition.name, "its number of worker ids is missing");
   return {};
 }
 
@@ -345,6 +347,11 @@ Error no_counter(std::string_view counter, std::string_view url) {
 
 Error no_definition(std::string_view name, std::string_view url) {
   return {Code::kNotFound, "no definition of " + shown(name) + " in " + std::string(url)};
+}
+
+Error read_only_handle(std::string_view what) {
+  return {Code::kPermissionDenied,
+          std::string(what) + " was opened to read only; open it to write (StoreOptions::access)"};
 }
 
 Error inherited_handle(std::string_view url) {

@@ -139,6 +139,7 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   [[nodiscard]] CounterStore* counters() noexcept override { return offers_ ? this : nullptr; }
   [[nodiscard]] Catalog* catalog() noexcept override { return offers_ ? this : nullptr; }
   [[nodiscard]] UniqueIndex* unique_index() noexcept override { return offers_ ? this : nullptr; }
+  [[nodiscard]] LeaseTable* leases() noexcept override { return nullptr; }
 
   // CounterStore
   using CounterStore::close;

@@ -30,20 +30,6 @@ using Clock = std::chrono::steady_clock;
   std::abort();
 }
 
-const std::string& program() {
-  static const std::string path = [] {
-    std::FILE* const pipe = ::popen(IDMINT_SCRIPTS "/mongod", "r");
-    std::array<char, 4096> line{};
-    if (pipe == nullptr || std::fgets(line.data(), line.size(), pipe) == nullptr ||
-        ::pclose(pipe) != 0)
-      fail("scripts/mongod finds no mongod");
-    std::string text = line.data();
-    text.pop_back();
-    return text;
-  }();
-  return path;
-}
-
 int free_port() {
   const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
@@ -67,6 +53,20 @@ bool wait_for(Condition condition, std::chrono::seconds longest) {
 }
 
 }  // namespace
+
+const std::string& mongod_program() {
+  static const std::string path = [] {
+    std::FILE* const pipe = ::popen(IDMINT_SCRIPTS "/mongod", "r");
+    std::array<char, 4096> line{};
+    if (pipe == nullptr || std::fgets(line.data(), line.size(), pipe) == nullptr ||
+        ::pclose(pipe) != 0)
+      fail("scripts/mongod finds no mongod");
+    std::string text = line.data();
+    text.pop_back();
+    return text;
+  }();
+  return path;
+}
 
 std::string mongo_command(const std::string& url, const std::string& database,
                           const std::string& json) {
@@ -107,7 +107,7 @@ MongoServer::~MongoServer() {
 }
 
 bool MongoServer::start() {
-  std::vector<std::string> words = {program(),
+  std::vector<std::string> words = {mongod_program(),
                                     "--dbpath",
                                     folder_.path(""),
                                     "--logpath",
@@ -174,11 +174,14 @@ void MongoServer::restart() {
 
 MongoSet::MongoSet(MongoSetOptions options) {
   // Heartbeats so often, and errors so soon, that no member takes the death of one for that of
-  // another; checkpoints so often that one which was killed has little to do again, twice where it
-  // rolls back, before a majority has it.
-  std::vector<std::string> arguments = {
-      "--replSet",   "set", "--oplogSize",    "64",
-      "--syncdelay", "3",   "--setParameter", "oplogNetworkTimeoutBufferSeconds=1"};
+  // another; who reads from a frozen one turns away from it soon, which else is a minute later;
+  // checkpoints so often that one which was killed has little to do again, twice where it rolls
+  // back, before a majority has it.
+  std::vector<std::string> arguments = {"--replSet",      "set",
+                                        "--oplogSize",    "64",
+                                        "--syncdelay",    "3",
+                                        "--setParameter", "oplogNetworkTimeoutBufferSeconds=1",
+                                        "--setParameter", "oplogInitialFindMaxSeconds=2"};
   if (options.users) {
     const std::string key = folder_.path("key");
     std::ofstream(key) << "akeyofthemembers";

@@ -31,6 +31,8 @@ class MongoServer {
     return "mongodb://" + host() + "/" + path;
   }
 
+  [[nodiscard]] std::string folder() const { return folder_.path(""); }  // of its data
+
   [[nodiscard]] bool running() const { return pid_ > 0; }
   void signal(int number) const;  // SIGSTOP: and waits until it stands still
   void kill();                    // -9, and waits until it is gone
@@ -96,6 +98,9 @@ class MongoSet {
 // stays the same, as it takes the others 5 s to elect another.
 MongoSet& mongo_set();
 MongoServer& mongo_standalone();
+
+// Of scripts/mongod.
+const std::string& mongod_program();
 
 // The reply of the server at `url` to a command, both in extended JSON. An error is a reply too.
 std::string mongo_command(const std::string& url, const std::string& database,

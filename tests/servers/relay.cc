@@ -121,6 +121,30 @@ void Relay::repeat_requests(int count, std::string text) {
   repeat_ = {count, std::move(text)};
 }
 
+void Relay::drop_requests(int count, std::string text) {
+  const std::lock_guard lock(mutex_);
+  lose_ = {count, std::move(text)};
+}
+
+void Relay::hold_requests(int count, std::string text) {
+  const std::lock_guard lock(mutex_);
+  hold_ = {count, std::move(text)};
+}
+
+void Relay::let_go() {
+  const std::lock_guard lock(mutex_);
+  hold_ = {};
+  std::vector<Id> found;
+  for (const auto& [id, end] : ends_)
+    if (!end.held.empty()) found.push_back(id);
+  for (const Id id : found) {
+    End& end = ends_.at(id);
+    end.late = true;
+    end.out += std::exchange(end.held, {});
+    write(end, id);
+  }
+}
+
 Relay::Counts Relay::counts() {
   const std::lock_guard lock(mutex_);
   return counts_;
@@ -188,9 +212,11 @@ void Relay::close(Id id) {
   const auto at = ends_.find(id);
   if (at == ends_.end()) return;
   const Id other = at->second.other;
+  const auto others = ends_.find(other);
+  const bool waits = others != ends_.end() && (!others->second.held.empty() || others->second.late);
   ::close(at->second.fd);
   ends_.erase(at);
-  close(other);
+  if (!waits) close(other);
 }
 
 void Relay::read(Id id) {
@@ -225,7 +251,10 @@ void Relay::message(Id id, std::string text) {
   const auto at = ends_.find(id);
   if (at == ends_.end()) return;
   End& end = at->second;
-  End& other = ends_.at(end.other);
+  counts_.late += std::exchange(end.late, false) ? 1 : 0;
+  const auto others = ends_.find(end.other);
+  if (others == ends_.end()) return close(id);
+  End& other = others->second;
   if (end.client) {
     if (std::exchange(end.first, false)) {
       end.member = text.contains("internalClient");
@@ -235,6 +264,15 @@ void Relay::message(Id id, std::string text) {
       }
     }
     if (!end.member) {
+      if (lose_.strikes(text)) {
+        ++counts_.dropped;
+        return close(id);
+      }
+      if (hold_.strikes(text)) {
+        ++counts_.held;
+        other.held += text;
+        return;
+      }
       ++counts_.requests;
       if (drop_.strikes(text)) {
         other.drop = true;

@@ -31,6 +31,8 @@ class Relay {
     int refused = 0;
     int dropped = 0;
     int repeated = 0;
+    int held = 0;
+    int late = 0;  // answers to requests that were let go
   };
 
   // To a port of the loopback, at which something listens, or will.
@@ -53,6 +55,11 @@ class Relay {
   // back.
   void drop_replies(int count, std::string text = "txnNumber");
   void repeat_requests(int count, std::string text = "txnNumber");
+  // The server does not get them: the connection is closed; or it gets them when they are let go,
+  // even if the client has closed the connection by then.
+  void drop_requests(int count, std::string text = "txnNumber");
+  void hold_requests(int count, std::string text = "txnNumber");
+  void let_go();
 
   [[nodiscard]] Counts counts();
 
@@ -67,9 +74,11 @@ class Relay {
     bool client = false;  // or the server's
     bool first = true;    // nothing was read
     bool member = false;
-    bool drop = false;  // of the server's: its next message is not sent on, but all closed
-    int skip = 0;       // of the server's: so many of its messages are not sent on
-    std::string in{};   // less than a message
+    bool drop = false;   // of the server's: its next message is not sent on, but all closed
+    int skip = 0;        // of the server's: so many of its messages are not sent on
+    bool late = false;   // of the server's: its next message answers what was held
+    std::string held{};  // until it is let go
+    std::string in{};    // less than a message
     std::deque<std::pair<Time, std::string>> later{};  // to be written here
     std::string out{};                                 // to be written here now
     std::size_t written = 0;                           // of that
@@ -107,6 +116,8 @@ class Relay {
   std::optional<Whose> refused_;
   Fault drop_;
   Fault repeat_;
+  Fault lose_;
+  Fault hold_;
   Counts counts_;
 
   std::thread thread_;

@@ -153,6 +153,37 @@ TEST_F(RelayTest, RepeatsARequestAndSendsBackTheSecondAnswer) {
   EXPECT_EQ(relay_.counts().repeated, 2);
 }
 
+TEST_F(RelayTest, DropsARequestThatTheServerNeverSees) {
+  const Client client(relay_);
+  const Client other(relay_);
+  relay_.drop_requests(1, "write");
+  EXPECT_EQ(client.ask("read"), "read 1");
+  EXPECT_EQ(client.ask("write"), "");
+  EXPECT_EQ(other.ask("write"), "write 1");
+  EXPECT_EQ(relay_.counts().dropped, 1);
+}
+
+TEST_F(RelayTest, HoldsARequestUntilItIsLetGoWhetherItsClientWaitsOrNot) {
+  const auto await = [&](auto member, int count) {
+    while (relay_.counts().*member < count) std::this_thread::yield();
+  };
+  const Client waits(relay_);
+  const Client other(relay_);
+  relay_.hold_requests(2, "write");
+  ASSERT_TRUE(put(waits.fd, "write"));
+  {
+    const Client gone(relay_);
+    ASSERT_TRUE(put(gone.fd, "write"));
+    await(&Relay::Counts::held, 2);
+  }
+  EXPECT_EQ(other.ask("write"), "write 1");
+  relay_.let_go();
+  EXPECT_TRUE(get(waits.fd).starts_with("write "));
+  await(&Relay::Counts::late, 2);
+  EXPECT_EQ(server_.seen("write"), 3);
+  EXPECT_EQ(waits.ask("write"), "write 4");
+}
+
 TEST_F(RelayTest, CutsAndRefusesThoseItIsToldTo) {
   const Client client(relay_);
   const Client member(relay_);

@@ -120,6 +120,7 @@ constexpr std::array kDriverErrors = {
 // What a user must be allowed to do, for each command.
 constexpr std::array kActions = {
     std::pair{"find", "the action find"},
+    std::pair{"aggregate", "the action find"},
     std::pair{"count", "the action find"},
     std::pair{"insert", "the action insert"},
     std::pair{"update", "the action update"},
@@ -200,6 +201,25 @@ Result<Bson> Servers::run(const std::shared_ptr<Call>& call, std::string_view do
     return std::unexpected(
         Error{Code::kDeadlineExceeded, what + "; it may have been done or not, now or later"});
   return std::unexpected(Error{Code::kUnavailable, what + "; nothing was changed; ask again"});
+}
+
+Result<std::vector<std::size_t>> Servers::insert_new(std::string_view collection,
+                                                     const Bson& documents, std::int64_t count,
+                                                     SteadyTime until, std::string_view doing) {
+  Bson command;
+  command.add("insert", collection).add_array("documents", documents).add("ordered", false);
+  const Result<Bson> reply = run(std::move(command), Kind::kWrite, until, doing);
+  if (!reply) return std::unexpected(reply.error());
+  std::vector<std::size_t> taken;
+  reply->view().each("writeErrors", [&](const View& error) {
+    taken.push_back(static_cast<std::size_t>(error.number("index")));
+  });
+  // One that was sent again counts what the first one did.
+  if (reply->view().number("n") + static_cast<std::int64_t>(taken.size()) != count)
+    return std::unexpected(Error{Code::kUnknown, "could not " + std::string(doing) + " " + where_ +
+                                                     ": the answer does not say of each whether it "
+                                                     "was done"});
+  return taken;
 }
 
 void Servers::work() {

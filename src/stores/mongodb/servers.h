@@ -67,6 +67,12 @@ struct Command {
   bool unasked = false;  // also where nobody waits for the call any more
 };
 
+// Of what came after a write: that one was done.
+inline Error after_a_write(Error error) {
+  if (error.code == Code::kUnavailable) error.code = Code::kUnknown;
+  return error;
+}
+
 constexpr std::int64_t kDuplicateKey = 11000;
 
 // Of a standalone server.
@@ -120,6 +126,11 @@ class Servers {
   Result<Bson> run(Bson command, Kind kind, SteadyTime until, std::string_view doing,
                    const Terms& terms = {});
   Result<Bson> run(Job job, SteadyTime until, std::string_view doing);
+  // Inserts those of the documents, so many, whose _id is not there; returns the places of the
+  // others.
+  Result<std::vector<std::size_t>> insert_new(std::string_view collection, const Bson& documents,
+                                              std::int64_t count, SteadyTime until,
+                                              std::string_view doing);
 
   // False in a child of fork(), where nothing else may be called.
   [[nodiscard]] bool owned() const noexcept { return bool(owner_); }

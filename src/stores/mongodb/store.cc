@@ -4,9 +4,10 @@
 //   idmint.counters      {_id: NAME, first, last, stride, next, closed}, or as adopted.h says
 //   idmint.definitions   {_id: NAME, json}                                          to_json
 //   idmint.claims.SPACE  {_id: KEY}, and {_id: "space", name: SPACE, closed}
+//   idmint.workers.POOL  as leases.h says
 //
 // `next` is what the next advance hands out. NAME is a string, or binary where it is not UTF-8. The
-// collection of a space whose name does not make one is called by its SHA-256.
+// collection of a space or a pool whose name does not make one is called by its SHA-256.
 //
 // Every write is one command on one document, or one unordered insert, sent as servers.h says. The
 // commands are those that MongoDB 4.4 to 8.0 have in common.
@@ -30,11 +31,12 @@
 #include <utility>
 #include <vector>
 
-#include "base/digest.h"
 #include "base/shell.h"
 #include "stores/backend.h"
 #include "stores/mongodb/adopted.h"
 #include "stores/mongodb/bson.h"
+#include "stores/mongodb/leases.h"
+#include "stores/mongodb/names.h"
 #include "stores/mongodb/servers.h"
 
 namespace idmint::stores {
@@ -144,18 +146,20 @@ class MongodbStore final : public Store,
                            private UniqueIndex {
  public:
   MongodbStore(std::string url, std::string where, OwnedServers servers, milliseconds deadline,
-               Access access)
+               const StoreOptions& options)
       : url_(std::move(url)),
         where_(std::move(where)),
         deadline_(deadline),
-        access_(access),
-        servers_(std::move(servers)) {}
+        access_(options.access),
+        servers_(std::move(servers)),
+        leases_(*servers_, {url_, where_, deadline_, options}) {}
 
   const Uuid& id() const noexcept override { return id_; }
   std::string_view url() const noexcept override { return url_; }
   CounterStore* counters() noexcept override { return this; }
   Catalog* catalog() noexcept override { return this; }
   UniqueIndex* unique_index() noexcept override { return this; }
+  LeaseTable* leases() noexcept override { return &leases_; }
   Result<void> has_transactions() override;
 
   // Called once, before anything else.
@@ -168,10 +172,7 @@ class MongodbStore final : public Store,
     return std::chrono::steady_clock::now() + deadline_;
   }
   Result<SteadyTime> enter() const {
-    if (access_ == Access::kReadOnly)
-      return std::unexpected(
-          Error{Code::kPermissionDenied, where_ + " was opened to read only; open it to write "
-                                                  "(StoreOptions::access)"});
+    if (access_ == Access::kReadOnly) return std::unexpected(read_only_handle(where_));
     return enter_to_read();
   }
 
@@ -200,11 +201,10 @@ class MongodbStore final : public Store,
                       std::string_view doing, const Use& before);
   Result<bool> read(std::string_view collection, std::string_view name, SteadyTime until,
                     const Use& use);
+  Result<bool> read_with_definition(std::string_view name, SteadyTime until, const Use& use);
+  std::optional<std::pair<std::string, std::string>> take_first_definition();
   Result<void> read_all(std::string_view collection, std::string_view from, SteadyTime until,
                         const std::function<bool(const View&)>& use);
-  Result<std::vector<std::size_t>> insert_new(std::string_view collection, const Bson& documents,
-                                              std::int64_t count, SteadyTime until,
-                                              std::string_view doing);
   Result<CounterState> read_counter(std::string_view counter, SteadyTime until);
   using Records = std::map<std::string, Record>;
   Result<Records> read_counters(std::span<const std::string> counters, SteadyTime until);
@@ -245,7 +245,10 @@ class MongodbStore final : public Store,
   const milliseconds deadline_;
   const Access access_;
   const OwnedServers servers_;
+  Leases leases_;
   Uuid id_;
+  std::mutex first_mutex_;  // guards the name and text of StoreOptions::first_definition
+  std::optional<std::pair<std::string, std::string>> first_definition_;
   std::mutex adopted_mutex_;  // guards the map
   // As they were last read: where they are never changes, and their ends only grow.
   std::map<std::string, std::shared_ptr<const Adopted>, std::less<>> adopted_;
@@ -256,12 +259,6 @@ std::unexpected<Error> MongodbStore::damaged(std::string why) const {
       Error{Code::kDataLoss, where_ + " is damaged: " + std::move(why) +
                                  "; look at it before you restore anything, and go on with "
                                  "sequences that begin past every value in use"});
-}
-
-// What was done may have been, if what came after it failed.
-Error after_a_write(Error error) {
-  if (error.code == Code::kUnavailable) error.code = Code::kUnknown;
-  return error;
 }
 
 // Changes the one document that `query` finds, and shows it as it was before. False: there is none.
@@ -289,6 +286,41 @@ Result<bool> MongodbStore::read(std::string_view collection, std::string_view na
     use(document);
   });
   return found;
+}
+
+// The document of the store; the definition, where it is there, is kept for the first find().
+Result<bool> MongodbStore::read_with_definition(std::string_view name, SteadyTime until,
+                                                const Use& use) {
+  if (name.empty()) return read(kStore, "store", until, use);
+  const auto of_name = [](std::string_view id) {
+    return std::move(Bson().add("$match", Bson().add("_id", id)));
+  };
+  Bson definition;
+  definition.add("from", kDefinitions)
+      .add_array("pipeline", Bson().add("0", of_name(name)))
+      .add("as", "definition");
+  Bson stages;
+  stages.add("0", of_name("store")).add("1", Bson().add("$lookup", definition));
+  Bson command;
+  command.add("aggregate", kStore).add_array("pipeline", stages).add("cursor", Bson());
+  const Result<Bson> reply = servers_->run(std::move(command), Kind::kReadOne, until, "read");
+  if (!reply) return std::unexpected(reply.error());
+  bool found = false;
+  reply->view().each_found([&](const View& document) {
+    found = true;
+    use(document);
+    document.each("definition", [&](const View& json) {
+      const std::lock_guard lock(first_mutex_);
+      first_definition_.emplace(std::string(name), json.bytes("json").value_or(""));
+    });
+  });
+  return found;
+}
+
+// Once.
+std::optional<std::pair<std::string, std::string>> MongodbStore::take_first_definition() {
+  const std::lock_guard lock(first_mutex_);
+  return std::exchange(first_definition_, std::nullopt);
 }
 
 // All documents from the name `from` on, in the order of their names, those whose names are strings
@@ -333,27 +365,6 @@ Result<void> MongodbStore::read_all(std::string_view collection, std::string_vie
   return {};
 }
 
-// Inserts those of the documents whose _id is not there; returns the places of the others.
-Result<std::vector<std::size_t>> MongodbStore::insert_new(std::string_view collection,
-                                                          const Bson& documents, std::int64_t count,
-                                                          SteadyTime until,
-                                                          std::string_view doing) {
-  Bson command;
-  command.add("insert", collection).add_array("documents", documents).add("ordered", false);
-  const Result<Bson> reply = servers_->run(std::move(command), Kind::kWrite, until, doing);
-  if (!reply) return std::unexpected(reply.error());
-  std::vector<std::size_t> taken;
-  reply->view().each("writeErrors", [&](const View& error) {
-    taken.push_back(static_cast<std::size_t>(error.number("index")));
-  });
-  // One that was sent again counts what the first one did.
-  if (reply->view().number("n") + static_cast<std::int64_t>(taken.size()) != count)
-    return std::unexpected(Error{Code::kUnknown, "could not " + std::string(doing) + " " + where_ +
-                                                     ": the answer does not say of each whether it "
-                                                     "was done"});
-  return taken;
-}
-
 // ---- opening
 
 Result<void> MongodbStore::open(const StoreOptions& options) {
@@ -361,7 +372,7 @@ Result<void> MongodbStore::open(const StoreOptions& options) {
   std::optional<std::int64_t> schema;
   std::optional<Uuid> id;
   const auto read_store = [&] {
-    return read(kStore, "store", until, [&](const View& document) {
+    return read_with_definition(options.first_definition, until, [&](const View& document) {
       schema = document.integer("schema").value_or(-1);
       const auto bytes = document.bytes("id");
       Uuid::Bytes raw{};
@@ -420,7 +431,8 @@ Result<void> MongodbStore::make_store(const StoreOptions& options, SteadyTime un
           "id", BSON_SUBTYPE_UUID,
           std::string_view(reinterpret_cast<const char*>(id.bytes().data()), id.bytes().size()))
       .add("schema", kSchema);
-  const auto made = insert_new(kStore, Bson().add("0", document), 1, until, "make a store in");
+  const auto made =
+      servers_->insert_new(kStore, Bson().add("0", document), 1, until, "make a store in");
   if (!made) return std::unexpected(made.error());
   return {};
 }
@@ -554,7 +566,7 @@ Result<void> MongodbStore::make_some(std::span<const NewCounter> counters, Stead
                                                  .add("closed", false));
   }
   const auto there =
-      insert_new(kCounters, documents, std::ssize(counters), until, "make counters in");
+      servers_->insert_new(kCounters, documents, std::ssize(counters), until, "make counters in");
   if (!there) return std::unexpected(there.error());
   if (there->empty()) return {};
 
@@ -685,7 +697,7 @@ Result<void> MongodbStore::adopt_some(std::span<const NewCounter> counters, Stea
   if (Result<void> agreed = agrees_with_others(all, until); !agreed) return agreed;
   for (const auto& [collection, documents] : missing) {
     const auto made =
-        insert_new(collection, documents, count[collection], until, "make counters in");
+        servers_->insert_new(collection, documents, count[collection], until, "make counters in");
     if (!made) return std::unexpected(made.error());
   }
   // Every document that is to be adopted, made now or by others, is one to go on with.
@@ -711,7 +723,8 @@ Result<void> MongodbStore::adopt_some(std::span<const NewCounter> counters, Stea
     records.add(std::to_string(new_records++).c_str(), record_for(*record.adopted));
   }
   if (new_records > 0) {
-    const auto made = insert_new(kCounters, records, new_records, until, "make counters in");
+    const auto made =
+        servers_->insert_new(kCounters, records, new_records, until, "make counters in");
     if (!made) return std::unexpected(after_a_write(made.error()));
     if (Result<void> agreed = agrees_with_others(all, until); !agreed)
       return std::unexpected(after_a_write(std::move(agreed.error())));
@@ -1051,12 +1064,13 @@ Result<Definition> MongodbStore::read_definition(std::string_view name, SteadyTi
 Result<Definition> MongodbStore::define(const Definition& definition) {
   const Result<SteadyTime> until = enter();
   if (!until) return std::unexpected(until.error());
+  static_cast<void>(take_first_definition());
   if (Result<void> ok = check_stored(definition); !ok) return std::unexpected(ok.error());
   Bson document;
   document.add("_id", std::string_view(definition.name))
       .add("json", std::string_view(to_json(definition)));
-  const auto made =
-      insert_new(kDefinitions, Bson().add("0", document), 1, *until, "write a definition into");
+  const auto made = servers_->insert_new(kDefinitions, Bson().add("0", document), 1, *until,
+                                         "write a definition into");
   if (!made) return std::unexpected(made.error());
   Result<Definition> there = read_definition(definition.name, *until);
   if (!there) return std::unexpected(after_a_write(there.error()));
@@ -1067,6 +1081,7 @@ Result<Definition> MongodbStore::define(const Definition& definition) {
 Result<Definition> MongodbStore::replace(const Definition& old, const Definition& updated) {
   const Result<SteadyTime> until = enter();
   if (!until) return std::unexpected(until.error());
+  static_cast<void>(take_first_definition());
   if (Result<void> ok = check_replacement(old, updated); !ok) return std::unexpected(ok.error());
   std::string json;
   Result<Definition> there = read_definition(old.name, *until, &json);
@@ -1088,12 +1103,15 @@ Result<Definition> MongodbStore::replace(const Definition& old, const Definition
 Result<Definition> MongodbStore::find(std::string_view name) {
   const Result<SteadyTime> until = enter_to_read();
   if (!until) return std::unexpected(until.error());
+  if (const auto first = take_first_definition(); first && first->first == name)
+    return definition_of(name, first->second);
   return read_definition(name, *until);
 }
 
 Result<std::vector<CatalogEntry>> MongodbStore::list() {
   const Result<SteadyTime> until = enter_to_read();
   if (!until) return std::unexpected(until.error());
+  static_cast<void>(take_first_definition());
   std::vector<CatalogEntry> all;
   const Result<void> read = read_all(kDefinitions, "", *until, [&](const View& document) {
     const std::string name(document.bytes("_id").value_or(""));
@@ -1107,23 +1125,7 @@ Result<std::vector<CatalogEntry>> MongodbStore::list() {
 // ---- claims
 
 // The collection of a space.
-std::string claims_of(std::string_view space) {
-  constexpr std::string_view kPlain =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.";
-  if (!space.empty() && space.size() <= 120 &&
-      space.find_first_not_of(kPlain) == std::string_view::npos && !space.ends_with('.') &&
-      !space.starts_with('.') && !space.contains("..") && !space.contains("system."))
-    return "idmint.claims." + std::string(space);
-  const auto hash = digest_of(Digest::kSha256, {std::as_bytes(std::span(space))});
-  if (!hash) return "";  // no OpenSSL offers no SHA-256; the server refuses the name
-  std::string name = "idmint.claims-of-";
-  for (const std::uint8_t byte : *hash) {
-    constexpr std::string_view kHex = "0123456789abcdef";
-    name += kHex[byte >> 4];
-    name += kHex[byte & 15];
-  }
-  return name;
-}
+std::string claims_of(std::string_view space) { return collection_of("idmint.claims", space); }
 
 // Whether it is closed.
 Result<bool> MongodbStore::read_space(std::string_view space, SteadyTime until) {
@@ -1144,8 +1146,8 @@ Result<void> MongodbStore::create_space(std::string_view space) {
   if (Result<void> ok = check_new_space(space); !ok) return ok;
   Bson document;
   document.add("_id", kSpace).add("name", space).add("closed", false);
-  const auto made = insert_new(claims_of(space), Bson().add("0", document), 1, *until,
-                               "make a space of claims in");
+  const auto made = servers_->insert_new(claims_of(space), Bson().add("0", document), 1, *until,
+                                         "make a space of claims in");
   if (!made) return std::unexpected(made.error());
   return {};
 }
@@ -1168,7 +1170,7 @@ Result<std::vector<bool>> MongodbStore::insert(std::string_view space,
     for (std::size_t i = 0; i < some.size(); ++i)
       documents.add(std::to_string(i).c_str(), Bson().add("_id", some[i]));
     const auto taken =
-        insert_new(collection, documents, std::ssize(some), *until, "claim numbers in");
+        servers_->insert_new(collection, documents, std::ssize(some), *until, "claim numbers in");
     if (!taken && from > 0) return std::unexpected(after_a_write(taken.error()));
     if (!taken) return std::unexpected(taken.error());
     for (const std::size_t i : *taken) ours.at(from + i) = false;
@@ -1207,7 +1209,7 @@ Result<std::unique_ptr<Store>> open_mongodb(std::string_view url, const StoreOpt
   if (!connected) return std::unexpected(std::move(connected.error()));
   auto store = std::make_unique<mongodb::MongodbStore>(
       std::move(connected->url), std::move(connected->where), std::move(connected->servers),
-      connected->deadline, options.access);
+      connected->deadline, options);
   if (Result<void> ok = store->open(options); !ok) return std::unexpected(ok.error());
   return store;
 }

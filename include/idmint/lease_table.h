@@ -1,0 +1,132 @@
+// LeaseTable: worker ids, each leased to one generator at a time, for ranges of id-time.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "idmint/clock.h"
+#include "idmint/export.h"
+#include "idmint/result.h"
+#include "idmint/uuid.h"
+
+namespace idmint {
+
+// Id-time is counted in the units of the pool's layout, from its epoch. It is compared with the
+// timestamps of ids and with nothing else: what keeps two holders apart is which timestamps they
+// may use, not when they use them.
+
+// On what terms somebody owns a worker id.
+struct LeaseTerms {
+  // For so long, by the store's clock, nobody else takes it, unless it is released.
+  std::chrono::milliseconds held{};
+  // A store with a clock of its own (MongoDB) refuses whoever's clock shows an instant further than
+  // that from its own, as one wrong clock would push a worker id years ahead. SQLite and memory
+  // have none, but that of the one host: nobody is refused there.
+  Instant clock{};
+  std::chrono::milliseconds max_skew{};
+};
+
+// Who asks for a worker id.
+struct LeaseRequest {
+  // Random, drawn anew for each acquire; the same only where an acquire of unknown outcome is
+  // asked for again, and then `repeated` says so.
+  Uuid token{};
+  bool repeated = false;
+  std::string holder{};  // for people: the host and process
+  std::int64_t now = 0;  // the id-time that the asker's clock shows; negative: before the epoch
+  // So far past `now` the range is to end, at least 1. Where it begins further ahead it is of one
+  // unit, so that those who come one after the other do not add up their windows.
+  std::int64_t units = 1;
+  std::int64_t max_drift = 0;  // units: the range may begin this far past `now` at most
+  LeaseTerms terms{};
+};
+
+// The range [from, to) of the timestamps of one worker id.
+struct Lease {
+  std::int64_t worker = 0;
+  Uuid token{};
+  std::int64_t generation = 0;  // of this owner; every change of the owner has another
+  std::int64_t from = 0;
+  std::int64_t to = 0;
+
+  friend bool operator==(const Lease&, const Lease&) = default;
+};
+
+struct LeaseState {
+  std::int64_t worker = 0;
+  Uuid token{};  // nil: nobody owns it
+  std::string holder{};
+  std::int64_t generation = 0;
+  std::int64_t minted_until = 0;         // no id with this timestamp or a later one may be there
+  std::chrono::milliseconds held_for{};  // by the store's clock; 0 and below: it may be taken
+
+  friend bool operator==(const LeaseState&, const LeaseState&) = default;
+};
+
+// Whether somebody owns it whose time is not over.
+[[nodiscard]] inline bool is_owned(const LeaseState& state) noexcept {
+  return state.token != Uuid{} && state.held_for > std::chrono::milliseconds{};
+}
+
+// Durable pools of worker ids. A row is (worker id, owner's token, generation, minted_until).
+// minted_until never falls and no row is ever removed: only ownership lapses, by the store's clock,
+// on which nothing depends but who may have the worker id next. Each method is one atomic,
+// linearizable step, but for create_pool() and raise_floor(), which are one for each worker id. Any
+// thread may call any method at any time. Besides what each method names:
+//   kUnavailable, kResourceExhausted, kPermissionDenied: was not applied.
+//   kUnknown, kDeadlineExceeded: may have been applied, now or later. Of an acquire: ask again with
+//   the same token, or forget it. Of an extend: the bound has not moved.
+//   kNotFound: no such pool. kDataLoss: the store is damaged. kFailedPrecondition: the handle was
+//   inherited through fork().
+// There is no way to lower a bound, and none to remove a worker id.
+class IDMINT_EXPORT LeaseTable {
+ public:
+  static constexpr std::int64_t kMaxWorkers = 65'536;
+
+  // Makes the worker ids 0 to workers - 1; a pool that is there with as many is left as it is. On
+  // an error some may have been made; the same call again makes the rest. kAlreadyExists: it has
+  // another number of them. kInvalidArgument: an empty name or one longer than 1024 bytes; workers
+  // below 1 or above kMaxWorkers.
+  [[nodiscard]] virtual Result<void> create_pool(std::string_view pool, std::int64_t workers) = 0;
+
+  // A worker id that nobody owns, or whose owner's time is over: the one with the smallest
+  // minted_until. Its range begins at the larger of minted_until and `now`, and minted_until is
+  // moved to its end. A repeated request whose token owns one already gets a further range of that
+  // one, under the same generation. kResourceExhausted: all are owned. kUnavailable: of those that
+  // are not, each has been minted further ahead than max_drift; the message says by how much.
+  // kInvalidArgument: a nil token, units below 1, a range past 2^62.
+  [[nodiscard]] virtual Result<Lease> acquire(std::string_view pool,
+                                              const LeaseRequest& request) = 0;
+
+  // Moves the end of `lease` to `to`, or leaves it, and begins the owner's time anew. Returns the
+  // lease with its new end: [lease.from, to) is its owner's. kUnavailable: the asker's clock, too.
+  // kFailedPrecondition: the worker id has another owner, another generation, or none; ids below
+  // lease.to may be minted still. kDataLoss: minted_until is below lease.to, which was
+  // acknowledged: the store has gone back; mint nothing more. kInvalidArgument: to < lease.to, or
+  // past 2^62.
+  [[nodiscard]] virtual Result<Lease> extend(std::string_view pool, const Lease& lease,
+                                             std::int64_t to, const LeaseTerms& terms) = 0;
+
+  // Nobody owns it from now on; minted_until stays. Only with the token and the generation of its
+  // owner: otherwise nothing is changed, and it is kFailedPrecondition.
+  [[nodiscard]] virtual Result<void> release(std::string_view pool, std::int64_t worker,
+                                             const Uuid& token, std::int64_t generation) = 0;
+
+  // The fence of a restore, with nobody minting: afterwards nothing below `floor` is leased,
+  // nobody owns a worker id, and no generation comes again. In a store that went on from an older
+  // copy `floor` must be past every bound that was ever granted.
+  [[nodiscard]] virtual Result<void> raise_floor(std::string_view pool, std::int64_t floor) = 0;
+
+  // By worker id, for people and monitoring.
+  [[nodiscard]] virtual Result<std::vector<LeaseState>> workers(std::string_view pool) = 0;
+
+ protected:
+  ~LeaseTable() = default;
+};
+
+}  // namespace idmint

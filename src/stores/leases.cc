@@ -1,0 +1,121 @@
+// What the lease tables of all stores refuse alike.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "idmint/entropy.h"
+#include "stores/backend.h"
+
+namespace idmint::stores {
+namespace {
+
+constexpr std::int64_t kLastUnit = std::int64_t{1} << 62;
+
+std::unexpected<Error> refuse(std::string why) {
+  return std::unexpected(Error{Code::kInvalidArgument, std::move(why)});
+}
+
+std::string of_pool(std::string_view pool) { return "pool " + shown(pool) + ": "; }
+
+}  // namespace
+
+Result<void> check_new_pool(std::string_view pool, std::int64_t workers) {
+  constexpr std::size_t kLongest = 1024;
+  if (pool.empty()) return refuse("cannot make a pool of worker ids: the name is empty");
+  if (pool.size() > kLongest)
+    return refuse("cannot make " + of_pool(pool) + "the name has " + std::to_string(pool.size()) +
+                  " bytes, 1024 are allowed");
+  if (workers < 1 || workers > LeaseTable::kMaxWorkers)
+    return refuse("cannot make " + of_pool(pool) + std::to_string(workers) +
+                  " worker ids; give 1 to " + std::to_string(LeaseTable::kMaxWorkers));
+  return {};
+}
+
+Result<void> check_request(std::string_view pool, const LeaseRequest& request) {
+  if (request.token == Uuid{}) return refuse(of_pool(pool) + "the token is nil; draw one");
+  if (request.units < 1 || request.units > kLastUnit)
+    return refuse(of_pool(pool) + "cannot lease " + std::to_string(request.units) +
+                  " units; ask for at least 1");
+  if (request.max_drift < 0) return refuse(of_pool(pool) + "max_drift is below 0");
+  // So that no sum overflows: the range begins at now + max_drift at most.
+  if (request.now > kLastUnit - request.units ||
+      request.max_drift > kLastUnit - request.units - std::max<std::int64_t>(request.now, 0))
+    return refuse(of_pool(pool) + "a range may end at 2^62 at most");
+  return {};
+}
+
+Result<void> check_extension(std::string_view pool, const Lease& lease, std::int64_t to) {
+  if (to >= lease.to && to <= kLastUnit) return {};
+  return refuse(of_pool(pool) + "worker id " + std::to_string(lease.worker) + " is leased up to " +
+                std::to_string(lease.to) + " and cannot be extended to " + std::to_string(to) +
+                "; a bound only goes up, to 2^62 at most");
+}
+
+Result<void> check_floor(std::string_view pool, std::int64_t floor) {
+  if (floor <= kLastUnit) return {};
+  return refuse(of_pool(pool) + "the floor " + std::to_string(floor) + " is past 2^62");
+}
+
+std::int64_t lease_end(const LeaseRequest& request, std::int64_t from) noexcept {
+  return std::max(from + 1, request.now + request.units);
+}
+
+std::int64_t draw_generation(const StoreOptions& options) {
+  Entropy& entropy = options.entropy != nullptr ? *options.entropy : system_entropy();
+  std::int64_t generation = 0;
+  do {
+    generation = static_cast<std::int64_t>(entropy.draw() >> 1) / kEpoch * kEpoch;
+  } while (generation == 0);
+  return generation;
+}
+
+Error no_pool(std::string_view pool, std::string_view url) {
+  return {Code::kNotFound, "no pool of worker ids " + shown(pool) + " in " + std::string(url)};
+}
+
+Error no_worker(std::string_view pool, std::int64_t worker) {
+  return {Code::kNotFound, of_pool(pool) + "it has no worker id " + std::to_string(worker)};
+}
+
+Error other_pool(std::string_view pool, std::int64_t there, std::int64_t wanted) {
+  return {Code::kAlreadyExists, of_pool(pool) + "it is there with " + std::to_string(there) +
+                                    " worker ids, not " + std::to_string(wanted)};
+}
+
+Error refused_acquire(std::string_view pool, const LeaseRequest& request,
+                      std::optional<std::int64_t> bound) {
+  if (!bound)
+    return {Code::kResourceExhausted,
+            of_pool(pool) +
+                "every worker id has an owner; ask again when one was released or its owner's "
+                "time is over (idmint workers list), or make a pool with more that has a layout or "
+                "epoch of its own, as one layout in two pools gives ids twice"};
+  if (*bound >= kLastUnit)
+    return {Code::kFailedPrecondition, of_pool(pool) + "it is retired, and leases nothing more"};
+  return {Code::kUnavailable,
+          of_pool(pool) + "of the worker ids that nobody owns the nearest begins " +
+              std::to_string(*bound - request.now) + " units ahead of this clock, and " +
+              std::to_string(request.max_drift) + " are allowed (max_drift); ask again " +
+              std::to_string(*bound - request.now - request.max_drift) +
+              " units later, or set the clock if it is behind"};
+}
+
+Error refused_lease(std::string_view pool, const Lease& lease, const LeaseState& there) {
+  const std::string which = of_pool(pool) + "worker id " + std::to_string(lease.worker) + ": ";
+  if (there.minted_until < lease.to)
+    return {Code::kDataLoss, which + "ids up to " + std::to_string(lease.to) +
+                                 " were leased, and the store says " +
+                                 std::to_string(there.minted_until) +
+                                 ": it has gone back, to a backup perhaps. Stop all who mint, then "
+                                 "raise the pool past every bound that was granted"};
+  return {Code::kFailedPrecondition,
+          which + (there.token == Uuid{} ? "nobody owns it" : "it has another owner") + " (" +
+              (there.holder.empty() ? "" : shown(there.holder) + ", ") + "generation " +
+              std::to_string(there.generation) + "); acquire again"};
+}
+
+}  // namespace idmint::stores

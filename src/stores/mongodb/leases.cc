@@ -1,0 +1,572 @@
+#include "stores/mongodb/leases.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "stores/backend.h"
+#include "stores/mongodb/names.h"
+
+namespace idmint::stores::mongodb {
+
+namespace {
+
+constexpr const char* kPool = "pool";  // the _id of the document of a pool among its worker ids
+
+std::string workers_of(std::string_view pool) { return collection_of("idmint.workers", pool); }
+
+void add_uuid(Bson& to, const char* key, const Uuid& id) {
+  to.add_binary(
+      key, BSON_SUBTYPE_UUID,
+      std::string_view(reinterpret_cast<const char*>(id.bytes().data()), id.bytes().size()));
+}
+
+// ---- expressions
+
+// {OPERATION: [FIRST, SECOND]}, of values and of expressions.
+Bson apply(const char* operation, const auto& first, const auto& second) {
+  Bson both;
+  both.add("0", first).add("1", second);
+  return std::move(Bson().add_array(operation, both));
+}
+
+Bson either(const Bson& condition, const auto& then, const auto& otherwise) {
+  Bson all;
+  all.add("0", condition).add("1", then).add("2", otherwise);
+  return std::move(Bson().add_array("$cond", all));
+}
+
+// Of a field that may have been typed by hand.
+Bson as_long(const Bson& value) { return std::move(Bson().add("$toLong", value)); }
+
+Bson after_now(milliseconds time) {
+  return apply("$add", "$$NOW", static_cast<std::int64_t>(time.count()));
+}
+
+milliseconds since_1970(Instant time) {
+  return std::chrono::floor<milliseconds>(time.time_since_epoch());
+}
+
+// That the caller's clock shows about what the server's does.
+Bson clocks_agree(Instant clock, milliseconds max_skew) {
+  const Bson apart = apply("$subtract", "$$NOW", since_1970(clock));
+  return apply("$lte", Bson().add("$abs", apart), static_cast<std::int64_t>(max_skew.count()));
+}
+
+// ---- queries
+
+// For rows whose numbers are as idmint writes them: of others nothing is changed, or a damage would
+// be mended in silence, and ids come again. With what else is asked of them.
+Bson whole_row(const Bson& minted_until, const Bson& generation) {
+  const auto integer = [](const Bson& condition) {
+    Bson number;
+    number.add_array("$type", Bson().add("0", "int").add("1", "long")).add_all(*condition.get());
+    return number;
+  };
+  Bson query;
+  query.add("minted_until", integer(minted_until))
+      .add("generation", integer(generation))
+      .add("held_until", Bson().add("$type", "date"));
+  return query;
+}
+
+// For those that may be taken: nobody owns them, or their owner's time is over.
+Bson free_row() {
+  Bson nobodys;
+  nobodys.add("token", Bson().add("$exists", false));
+  Bson over;
+  over.add("token", Bson().add("$type", "binData"))
+      .add("$expr", apply("$lte", "$held_until", "$$NOW"));
+  return std::move(Bson().add_array("$or", Bson().add("0", nobodys).add("1", over)));
+}
+
+Bson row_of_token(const Uuid& token) {
+  Bson query;
+  add_uuid(query, "token", token);
+  return query;
+}
+
+// What an acquire makes of a row. All of it is computed from the row as it was.
+Bson taken_by(const LeaseRequest& request) {
+  Bson token;
+  add_uuid(token, "$literal", request.token);
+  const Bson generation = either(apply("$eq", "$token", token), "$generation",
+                                 apply("$add", "$generation", std::int64_t{1}));
+  // As lease_end(), units being at least 1.
+  const Bson to =
+      apply("$max", apply("$add", "$minted_until", std::int64_t{1}), request.now + request.units);
+  Bson set;
+  set.add("token", token)
+      .add("holder", Bson().add("$literal", std::string_view(request.holder)))
+      .add("generation", as_long(generation))
+      .add("minted_until", as_long(to))
+      .add("held_until", after_now(request.terms.held));
+  return std::move(Bson().add("0", Bson().add("$set", set)));
+}
+
+std::optional<Uuid> uuid_in(const View& document, const char* key) {
+  std::optional<Uuid> id;
+  document.each_field([&](const char* name, const bson_iter_t* at) {
+    if (std::string_view(name) != key || bson_iter_type(at) != BSON_TYPE_BINARY) return;
+    bson_subtype_t subtype{};
+    std::uint32_t size = 0;
+    const std::uint8_t* data = nullptr;
+    bson_iter_binary(at, &subtype, &size, &data);
+    Uuid::Bytes bytes{};
+    if (subtype != BSON_SUBTYPE_UUID || size != bytes.size()) return;
+    std::copy_n(data, size, bytes.begin());
+    id = Uuid(bytes);
+  });
+  return id;
+}
+
+// How far apart two clocks are that must not be. The server looked at its own between two looks at
+// ours: nothing, where what is between them may have been the way.
+std::optional<Error> apart(std::string_view pool, Instant before, Instant after, Instant servers,
+                           milliseconds max_skew) {
+  milliseconds ahead{};
+  if (servers < before) ahead = since_1970(before) - since_1970(servers);
+  if (servers > after) ahead = since_1970(after) - since_1970(servers);
+  if (ahead <= max_skew && -ahead <= max_skew) return std::nullopt;
+  return Error{Code::kUnavailable,
+               "pool " + shown(pool) + ": the clock of this host is " +
+                   std::to_string(ahead.count() < 0 ? -ahead.count() : ahead.count()) + " ms " +
+                   (ahead.count() < 0 ? "behind" : "ahead of") + " that of the server, and " +
+                   std::to_string(max_skew.count()) +
+                   " are allowed (max_skew); nothing was changed; set the one that is wrong"};
+}
+
+}  // namespace
+
+Instant Leases::Span::clock(const LeaseTerms& terms) const {
+  return terms.clock + (std::chrono::steady_clock::now() - begin);
+}
+
+Result<Leases::Span> Leases::enter_to_read() const {
+  if (!servers_.owned()) return std::unexpected(inherited_handle(place_.url));
+  const SteadyTime now = std::chrono::steady_clock::now();
+  return Span{now, now + place_.deadline};
+}
+
+Result<Leases::Span> Leases::enter() const {
+  if (place_.options.access == Access::kReadOnly)
+    return std::unexpected(read_only_handle(place_.where));
+  return enter_to_read();
+}
+
+std::unexpected<Error> Leases::damaged(std::string_view pool, std::string_view what) const {
+  return std::unexpected(Error{
+      Code::kDataLoss, place_.where + " is damaged: pool " + shown(pool) + ": " +
+                           std::string(what) + " in " + workers_of(pool) +
+                           " is not as idmint writes it; stop all who mint, put it right, then "
+                           "raise the pool past every bound that was granted"});
+}
+
+// ---- the documents
+
+Result<std::optional<Leases::Pool>> Leases::find_pool(std::string_view pool, SteadyTime until) {
+  Bson command;
+  command.add("find", std::string_view(workers_of(pool)))
+      .add("filter", Bson().add("_id", kPool))
+      .add("limit", 1)
+      .add("singleBatch", true);
+  const Result<Bson> reply = servers_.run(std::move(command), Kind::kReadOne, until, "read");
+  if (!reply) return std::unexpected(reply.error());
+  bool found = false;
+  std::optional<Pool> there;
+  reply->view().each_found([&](const View& document) {
+    found = true;
+    const auto workers = document.integer("workers");
+    const auto made = document.boolean("made");
+    const auto raising = document.boolean("raising");
+    if (workers && made && raising) there = Pool{*workers, *made, *raising};
+  });
+  if (found && !there) return damaged(pool, "the document \"pool\"");
+  return there;
+}
+
+Result<Leases::Pool> Leases::read_pool(std::string_view pool, SteadyTime until) {
+  const Result<std::optional<Pool>> there = find_pool(pool, until);
+  if (!there) return std::unexpected(there.error());
+  const std::optional<Pool>& found = *there;
+  if (!found) return std::unexpected(no_pool(pool, place_.url));
+  return *found;
+}
+
+// Those of the rows that are missing.
+Result<void> Leases::make_rows(std::string_view pool, std::int64_t workers, SteadyTime until) {
+  constexpr std::int64_t kAtOnce = 10'000;  // of each that is there the reply has a line
+  constexpr std::string_view kDoing = "make worker ids in";
+  const std::string collection = workers_of(pool);
+  for (std::int64_t from = 0; from < workers; from += kAtOnce) {
+    const std::int64_t count = std::min(kAtOnce, workers - from);
+    Bson documents;
+    for (std::int64_t i = 0; i < count; ++i)
+      documents.add(std::to_string(i).c_str(), Bson()
+                                                   .add("_id", from + i)
+                                                   .add("holder", "")
+                                                   .add("generation", std::int64_t{0})
+                                                   .add("minted_until", std::int64_t{0})
+                                                   .add("held_until", milliseconds{0}));
+    const auto made = servers_.insert_new(collection, documents, count, until, kDoing);
+    if (!made) return std::unexpected(after_a_write(made.error()));
+  }
+  return mark_pool(pool, "made", true, until, kDoing);
+}
+
+Result<void> Leases::mark_pool(std::string_view pool, const char* what, bool is_so,
+                               SteadyTime until, std::string_view doing) {
+  Bson set;
+  set.add(what, is_so);
+  const Result<bool> marked = update(pool, Bson().add("_id", kPool),
+                                     Bson().add("0", Bson().add("$set", set)), until, doing, true);
+  if (!marked) return std::unexpected(after_a_write(marked.error()));
+  return {};
+}
+
+namespace {
+
+// What is read of a row, and what time it is there.
+Bson fields_of_row() {
+  const Bson is_date = apply("$eq", Bson().add("$type", "$held_until"), "date");
+  const Bson held_for = either(is_date, apply("$subtract", "$held_until", "$$NOW"), false);
+  return std::move(Bson()
+                       .add("token", 1)
+                       .add("holder", 1)
+                       .add("generation", 1)
+                       .add("minted_until", 1)
+                       .add("held_for", held_for)
+                       .add("now", Bson().add("$toLong", "$$NOW")));
+}
+
+}  // namespace
+
+Leases::Row Leases::row_of(const View& document) {
+  const auto worker = document.integer("_id");
+  const auto token = uuid_in(document, "token");
+  const auto holder = document.bytes("holder");
+  const auto generation = document.integer("generation");
+  const auto minted_until = document.integer("minted_until");
+  const auto held_for = document.integer("held_for");
+  Row row;
+  row.now = Instant(milliseconds{document.number("now")});
+  row.whole = worker && (token || !document.has("token")) && holder && generation && minted_until &&
+              held_for && *generation >= 0 && *minted_until >= 0;
+  row.state.worker = worker.value_or(-1);
+  if (!row.whole) return row;
+  row.state.token = token.value_or(Uuid{});
+  row.state.holder = *holder;
+  row.state.generation = *generation;
+  row.state.minted_until = *minted_until;
+  if (token) row.state.held_for = milliseconds{std::max<std::int64_t>(*held_for, 0)};
+  return row;
+}
+
+// The one of those that the filter finds with the smallest minted_until.
+Result<std::optional<Leases::Row>> Leases::find_row(std::string_view pool, const Bson& filter,
+                                                    SteadyTime until) {
+  Bson command;
+  command.add("find", std::string_view(workers_of(pool)))
+      .add("filter", filter)
+      .add("sort", Bson().add("minted_until", 1))
+      .add("projection", fields_of_row())
+      .add("limit", 1)
+      .add("singleBatch", true);
+  const Result<Bson> reply = servers_.run(std::move(command), Kind::kReadOne, until, "read");
+  if (!reply) return std::unexpected(reply.error());
+  std::optional<Row> row;
+  reply->view().each_found([&](const View& document) { row = row_of(document); });
+  return row;
+}
+
+// All, by worker id: at least so many.
+Result<std::vector<LeaseState>> Leases::read_rows(std::string_view pool, std::int64_t least,
+                                                  SteadyTime until) {
+  constexpr std::int32_t kPage = 5000;
+  std::vector<LeaseState> rows;
+  std::optional<std::int64_t> broken;
+  Bson from;
+  from.add("$gte", 0);
+  for (;;) {
+    Bson command;
+    command.add("find", std::string_view(workers_of(pool)))
+        .add("filter", Bson().add("_id", from))
+        .add("sort", Bson().add("_id", 1))
+        .add("projection", fields_of_row())
+        .add("limit", kPage)
+        .add("batchSize", kPage)
+        .add("singleBatch", true);
+    const Result<Bson> reply = servers_.run(std::move(command), Kind::kReadOne, until, "read");
+    if (!reply) return std::unexpected(reply.error());
+    std::int32_t found = 0;
+    reply->view().each_found([&](const View& document) {
+      ++found;
+      const auto& [state, whole, now] = row_of(document);
+      if (!whole && !broken) broken = state.worker;
+      rows.push_back(state);
+    });
+    if (broken) return damaged(pool, "worker id " + std::to_string(*broken));
+    if (found < kPage) break;
+    from = Bson();
+    from.add("$gt", rows.back().worker);
+  }
+  if (std::ssize(rows) < least) return damaged(pool, "the number of worker ids");
+  return rows;
+}
+
+// False: there is none. Of one that may be applied twice the servers need not keep the number,
+// which is a second write.
+Result<bool> Leases::update(std::string_view pool, const Bson& query, const Bson& changes,
+                            SteadyTime until, std::string_view doing, bool idempotent) {
+  Bson one;
+  one.add("q", query).add_array("u", changes).add("hint", Bson().add("_id", 1));
+  Bson command;
+  command.add("update", std::string_view(workers_of(pool)))
+      .add_array("updates", Bson().add("0", one));
+  const Result<Bson> reply =
+      servers_.run(std::move(command), Kind::kWrite, until, doing, {.idempotent = idempotent});
+  if (!reply) return std::unexpected(reply.error());
+  return reply->view().number("n") == 1;
+}
+
+// ---- pools
+
+Result<void> Leases::create_pool(std::string_view pool, std::int64_t workers) {
+  const Result<Span> span = enter();
+  if (!span) return std::unexpected(span.error());
+  if (Result<void> ok = check_new_pool(pool, workers); !ok) return ok;
+  const SteadyTime until = span->until;
+  Result<std::optional<Pool>> there = find_pool(pool, until);
+  if (!there) return std::unexpected(there.error());
+  if (!*there) {
+    constexpr std::string_view kDoing = "make a pool of worker ids in";
+    const std::string collection = workers_of(pool);
+    Bson index;
+    index.add("key", Bson().add("minted_until", 1)).add("name", "minted_until");
+    Bson command;
+    command.add("createIndexes", std::string_view(collection))
+        .add_array("indexes", Bson().add("0", index));
+    const Result<Bson> indexed =
+        servers_.run(std::move(command), Kind::kWrite, until, kDoing, {.idempotent = true});
+    if (!indexed) return std::unexpected(indexed.error());
+    Bson document;
+    document.add("_id", kPool)
+        .add("name", pool)
+        .add("workers", workers)
+        .add("made", false)
+        .add("raising", false);
+    const auto made = servers_.insert_new(collection, Bson().add("0", document), 1, until, kDoing);
+    if (!made) return std::unexpected(after_a_write(made.error()));
+    there = find_pool(pool, until);
+    if (!there) return std::unexpected(after_a_write(there.error()));
+  }
+  const std::optional<Pool>& found = *there;
+  if (!found) return damaged(pool, "the document \"pool\"");
+  if (found->workers != workers) return std::unexpected(other_pool(pool, found->workers, workers));
+  if (found->made) return {};
+  return make_rows(pool, workers, until);
+}
+
+// Rows that are not made yet are made first: they would begin at 0 later. The update may be cut
+// anywhere; until one call has seen all rows raised the pool says `raising`, and the next leaves
+// out those that nobody has owned since they were. Applied late it changes nothing that has a
+// generation of its epoch; after another fence it takes worker ids from their owners, and it is
+// their tokens that keep them apart from those that come.
+Result<void> Leases::raise_floor(std::string_view pool, std::int64_t floor) {
+  const Result<Span> span = enter();
+  if (!span) return std::unexpected(span.error());
+  if (Result<void> ok = check_floor(pool, floor); !ok) return ok;
+  const SteadyTime until = span->until;
+  constexpr std::string_view kDoing = "raise the worker ids of";
+  const Result<Pool> there = read_pool(pool, until);
+  if (!there) return std::unexpected(there.error());
+  if (!there->made)
+    if (Result<void> made = make_rows(pool, there->workers, until); !made) return made;
+  if (Result<void> marked = mark_pool(pool, "raising", true, until, kDoing); !marked) return marked;
+
+  const std::int64_t generation = draw_generation(place_.options);
+  const std::int64_t last = generation + (kEpoch - 1);
+  Bson own;
+  own.add("generation", Bson().add("$gte", generation).add("$lte", last));
+  Bson done;
+  done.add("0", own);
+  if (there->raising) {
+    Bson before;
+    before.add("generation", Bson().add("$gt", 0).add("$bitsAllClear", kEpoch - 1))
+        .add("minted_until", Bson().add("$gte", floor));
+    done.add("1", before);
+  }
+  // Or by another call that came after.
+  const auto is_done = [&](const LeaseState& state) {
+    const bool ours = state.generation >= generation && state.generation <= last;
+    const bool fenced = state.generation > 0 && state.generation % kEpoch == 0;
+    return (ours || fenced) && state.minted_until >= floor;
+  };
+  Bson query = whole_row(Bson().add("$gte", 0), Bson().add("$gte", 0));
+  query.add_array("$nor", done);
+  Bson set;
+  set.add("holder", "")
+      .add("generation", generation)
+      .add("minted_until", as_long(apply("$max", "$minted_until", floor)));
+  Bson changes;
+  changes.add("0", Bson().add("$set", set)).add("1", Bson().add("$unset", "token"));
+  Bson all;
+  all.add("q", query).add_array("u", changes).add("multi", true);
+  for (;;) {
+    Bson command;
+    command.add("update", std::string_view(workers_of(pool)))
+        .add_array("updates", Bson().add("0", all));
+    const Result<Bson> reply =
+        servers_.run(std::move(command), Kind::kWrite, until, kDoing, {.idempotent = true});
+    if (!reply) return std::unexpected(after_a_write(reply.error()));
+    const Result<std::vector<LeaseState>> rows = read_rows(pool, there->workers, until);
+    if (!rows) return std::unexpected(after_a_write(rows.error()));
+    if (std::ranges::all_of(*rows, is_done)) break;
+  }
+  return mark_pool(pool, "raising", false, until, kDoing);
+}
+
+Result<std::vector<LeaseState>> Leases::workers(std::string_view pool) {
+  const Result<Span> span = enter_to_read();
+  if (!span) return std::unexpected(span.error());
+  const Result<Pool> there = read_pool(pool, span->until);
+  if (!there) return std::unexpected(there.error());
+  return read_rows(pool, there->made ? there->workers : 0, span->until);
+}
+
+// ---- leases
+
+// Why there was no row for the request. True: its token owns one. False: another may be taken, and
+// somebody else was quicker.
+Result<bool> Leases::why_none(std::string_view pool, const LeaseRequest& request,
+                              const Span& span) {
+  for (const bool own : {true, false}) {
+    if (own && !request.repeated) continue;
+    Bson filter = own ? row_of_token(request.token) : free_row();
+    filter.add("_id", Bson().add("$gte", 0));  // not the document of the pool
+    const Instant before = span.clock(request.terms);
+    const Result<std::optional<Row>> read = find_row(pool, filter, span.until);
+    if (!read) return std::unexpected(read.error());
+    const std::optional<Row>& found = *read;
+    if (!found) continue;
+    const auto& [state, whole, now] = *found;
+    if (!whole) return damaged(pool, "worker id " + std::to_string(state.worker));
+    if (auto error = apart(pool, before, span.clock(request.terms), now, request.terms.max_skew))
+      return std::unexpected(*std::move(error));
+    if (state.minted_until > request.now + request.max_drift)
+      return std::unexpected(refused_acquire(pool, request, state.minted_until));
+    return own;
+  }
+  const Result<Pool> there = read_pool(pool, span.until);
+  if (!there) return std::unexpected(there.error());
+  if (!there->made)
+    return std::unexpected(Error{Code::kUnavailable, "pool " + shown(pool) +
+                                                         ": not all of its worker ids were made; "
+                                                         "create it again, with " +
+                                                         std::to_string(there->workers)});
+  return std::unexpected(refused_acquire(pool, request, std::nullopt));
+}
+
+Result<Lease> Leases::acquire(std::string_view pool, const LeaseRequest& request) {
+  const Result<Span> span = enter();
+  if (!span) return std::unexpected(span.error());
+  if (Result<void> ok = check_request(pool, request); !ok) return std::unexpected(ok.error());
+  const Bson changes = taken_by(request);
+  // Of several that want the same row at once, the server may tell some that there is none.
+  for (bool own = request.repeated;;) {
+    Bson query = whole_row(Bson().add("$gte", 0).add("$lte", request.now + request.max_drift),
+                           Bson().add("$gte", 0));
+    query.add_all(*(own ? row_of_token(request.token) : free_row()).get())
+        .add("$expr", clocks_agree(span->clock(request.terms), request.terms.max_skew));
+    Bson command;
+    command.add("findAndModify", std::string_view(workers_of(pool)))
+        .add("query", query)
+        .add("sort", Bson().add("minted_until", 1))
+        .add_array("update", changes)
+        .add("new", false);
+    const Result<Bson> reply =
+        servers_.run(std::move(command), Kind::kWrite, span->until, "lease a worker id from");
+    if (!reply) return std::unexpected(reply.error());
+    std::optional<Lease> lease;
+    const bool taken = reply->view().document("value", [&](const View& row) {
+      const auto worker = row.integer("_id");
+      const auto generation = row.integer("generation");
+      const auto minted_until = row.integer("minted_until");
+      if (!worker || !generation || !minted_until) return;
+      const bool was_own = uuid_in(row, "token") == request.token;
+      const std::int64_t from = std::max(*minted_until, request.now);
+      lease = Lease{*worker, request.token, *generation + (was_own ? 0 : 1), from,
+                    lease_end(request, from)};
+    });
+    if (lease) return *lease;
+    if (taken) return damaged(pool, "a worker id");
+    const Result<bool> owns = why_none(pool, request, *span);
+    if (!owns) return std::unexpected(owns.error());
+    own = *owns;
+  }
+}
+
+// Changes the row, if the lease is its owner's; else says what it is. `terms`: whose clock must be
+// right, too.
+Result<void> Leases::change_own(std::string_view pool, const Lease& lease, const Bson& changes,
+                                const LeaseTerms* terms, const Span& span, std::string_view doing) {
+  // Another round only if the row or a clock has changed between the two commands.
+  for (;;) {
+    Bson query;
+    query.add("_id", lease.worker);
+    query.add_all(*row_of_token(lease.token).get())
+        .add_all(
+            *whole_row(Bson().add("$gte", lease.to), Bson().add("$eq", lease.generation)).get());
+    if (terms != nullptr) query.add("$expr", clocks_agree(span.clock(*terms), terms->max_skew));
+    const bool extends = terms != nullptr;
+    const Result<bool> done = update(pool, query, changes, span.until, doing, extends);
+    if (!done) return std::unexpected(done.error());
+    if (*done) return {};
+
+    const Instant before = terms == nullptr ? Instant{} : span.clock(*terms);
+    const Result<std::optional<Row>> read =
+        find_row(pool, Bson().add("_id", lease.worker), span.until);
+    if (!read) return std::unexpected(read.error());
+    const std::optional<Row>& found = *read;
+    if (!found) {
+      const Result<Pool> there = read_pool(pool, span.until);
+      return std::unexpected(there ? no_worker(pool, lease.worker) : there.error());
+    }
+    const auto& [state, whole, now] = *found;
+    if (!whole) return damaged(pool, "worker id " + std::to_string(lease.worker));
+    if (state.token == Uuid{} || state.token != lease.token ||
+        state.generation != lease.generation || state.minted_until < lease.to)
+      return std::unexpected(refused_lease(pool, lease, state));
+    if (terms == nullptr) continue;
+    if (auto error = apart(pool, before, span.clock(*terms), now, terms->max_skew))
+      return std::unexpected(*std::move(error));
+  }
+}
+
+Result<Lease> Leases::extend(std::string_view pool, const Lease& lease, std::int64_t to,
+                             const LeaseTerms& terms) {
+  const Result<Span> span = enter();
+  if (!span) return std::unexpected(span.error());
+  if (Result<void> ok = check_extension(pool, lease, to); !ok) return std::unexpected(ok.error());
+  Bson set;
+  set.add("minted_until", as_long(apply("$max", "$minted_until", to)))
+      .add("held_until", after_now(terms.held));
+  const Result<void> extended = change_own(pool, lease, Bson().add("0", Bson().add("$set", set)),
+                                           &terms, *span, "extend a lease in");
+  if (!extended) return std::unexpected(extended.error());
+  Lease longer = lease;
+  longer.to = to;
+  return longer;
+}
+
+Result<void> Leases::release(std::string_view pool, std::int64_t worker, const Uuid& token,
+                             std::int64_t generation) {
+  const Result<Span> span = enter();
+  if (!span) return std::unexpected(span.error());
+  Bson changes;
+  changes.add("0", Bson().add("$set", Bson().add("holder", "")))
+      .add("1", Bson().add("$unset", "token"));
+  return change_own(pool, {worker, token, generation, 0, 0}, changes, nullptr, *span,
+                    "release a worker id of");
+}
+
+}  // namespace idmint::stores::mongodb

@@ -1,0 +1,101 @@
+// The lease table of a store of MongoDB. A collection for each pool:
+//
+//   idmint.workers.POOL  {_id: WORKER, token: UUID or missing, holder, generation, minted_until,
+//                         held_until: DATE}, and
+//                        {_id: "pool", name: POOL, workers, made, raising}, and
+//                        an index {minted_until: 1}
+//
+// The document "pool" comes first: of two that make a pool of different sizes only one does. `made`
+// says that no row is missing, `raising` that raise_floor() may have been cut. The clock is the
+// primary's ($$NOW).
+//
+// Every step is one command on one document, whose query holds all that it depends on. Applied late
+// or twice it does no harm:
+//   An acquire whose caller has given it up owns a worker id that nobody uses, until its time is
+//   over. So one token may own two; each of its ranges is still given once, and to nobody else, and
+//   extend and release name the worker id.
+//   An extend needs its owner's token and generation; bounds only go up.
+//   A release needs the same. One that is asked for again, after an unknown outcome, is told that
+//   nobody owns it, or that another does: either way it was released.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "idmint/lease_table.h"
+#include "idmint/store.h"
+#include "stores/mongodb/bson.h"
+#include "stores/mongodb/servers.h"
+
+namespace idmint::stores::mongodb {
+
+class Leases final : public LeaseTable {
+ public:
+  struct Place {
+    std::string url;
+    std::string where;  // for messages
+    milliseconds deadline;
+    StoreOptions options;
+  };
+
+  // `servers` must outlive it.
+  Leases(Servers& servers, Place place) : servers_(servers), place_(std::move(place)) {}
+
+  Result<void> create_pool(std::string_view pool, std::int64_t workers) override;
+  Result<Lease> acquire(std::string_view pool, const LeaseRequest& request) override;
+  Result<Lease> extend(std::string_view pool, const Lease& lease, std::int64_t to,
+                       const LeaseTerms& terms) override;
+  Result<void> release(std::string_view pool, std::int64_t worker, const Uuid& token,
+                       std::int64_t generation) override;
+  Result<void> raise_floor(std::string_view pool, std::int64_t floor) override;
+  Result<std::vector<LeaseState>> workers(std::string_view pool) override;
+
+ private:
+  struct Pool {
+    std::int64_t workers;
+    bool made;
+    bool raising;
+  };
+  struct Row {
+    LeaseState state{};
+    bool whole = false;  // as idmint writes it
+    Instant now{};       // of the server
+  };
+  // A call: when it began, and when it must have answered.
+  struct Span {
+    SteadyTime begin;
+    SteadyTime until;
+    // What the caller's clock shows now, given what it showed then.
+    [[nodiscard]] Instant clock(const LeaseTerms& terms) const;
+  };
+
+  [[nodiscard]] Result<Span> enter_to_read() const;
+  [[nodiscard]] Result<Span> enter() const;
+  [[nodiscard]] std::unexpected<Error> damaged(std::string_view pool, std::string_view what) const;
+
+  static Row row_of(const View& document);
+
+  Result<std::optional<Pool>> find_pool(std::string_view pool, SteadyTime until);
+  Result<Pool> read_pool(std::string_view pool, SteadyTime until);
+  Result<void> make_rows(std::string_view pool, std::int64_t workers, SteadyTime until);
+  Result<std::optional<Row>> find_row(std::string_view pool, const Bson& filter, SteadyTime until);
+  Result<std::vector<LeaseState>> read_rows(std::string_view pool, std::int64_t least,
+                                            SteadyTime until);
+  Result<void> mark_pool(std::string_view pool, const char* what, bool is_so, SteadyTime until,
+                         std::string_view doing);
+  Result<bool> update(std::string_view pool, const Bson& query, const Bson& changes,
+                      SteadyTime until, std::string_view doing, bool idempotent);
+  Result<void> change_own(std::string_view pool, const Lease& lease, const Bson& changes,
+                          const LeaseTerms* terms, const Span& span, std::string_view doing);
+  Result<bool> why_none(std::string_view pool, const LeaseRequest& request, const Span& span);
+
+  Servers& servers_;
+  const Place place_;
+};
+
+}  // namespace idmint::stores::mongodb

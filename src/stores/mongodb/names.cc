@@ -1,0 +1,29 @@
+#include "stores/mongodb/names.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/digest.h"
+
+namespace idmint::stores::mongodb {
+
+std::string collection_of(std::string_view prefix, std::string_view name) {
+  constexpr std::string_view kPlain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.";
+  if (!name.empty() && name.size() <= 120 &&
+      name.find_first_not_of(kPlain) == std::string_view::npos && !name.ends_with('.') &&
+      !name.starts_with('.') && !name.contains("..") && !name.contains("system."))
+    return std::string(prefix) + "." + std::string(name);
+  const auto hash = digest_of(Digest::kSha256, {std::as_bytes(std::span(name))});
+  if (!hash) return "";  // no OpenSSL offers no SHA-256; the server refuses the name
+  std::string hashed = std::string(prefix) + "-of-";
+  for (const std::uint8_t byte : *hash) {
+    constexpr std::string_view kHex = "0123456789abcdef";
+    hashed += kHex[byte >> 4];
+    hashed += kHex[byte & 15];
+  }
+  return hashed;
+}
+
+}  // namespace idmint::stores::mongodb
