@@ -25,6 +25,7 @@ class DistantStore final : public Store, public CounterStore {
   [[nodiscard]] CounterStore* counters() noexcept override { return this; }
   [[nodiscard]] Catalog* catalog() noexcept override { return store_.catalog(); }
   [[nodiscard]] UniqueIndex* unique_index() noexcept override { return store_.unique_index(); }
+  [[nodiscard]] LeaseTable* leases() noexcept override { return store_.leases(); }
 
   using CounterStore::create;
   Result<void> create(std::span<const NewCounter> counters) override {

@@ -31,6 +31,7 @@
 #include "idmint/ksuid.h"
 #include "idmint/object_id.h"
 #include "idmint/snowflake.h"
+#include "idmint/store.h"
 #include "idmint/type_id.h"
 #include "idmint/ulid.h"
 #include "idmint/uuid.h"
@@ -181,6 +182,19 @@ std::function<Calls()> snowflake(const SnowflakeLayout& layout, Clock& clock) {
   };
 }
 
+// Under a leased worker id, of a store in memory: what an id costs between two renewals.
+std::function<Calls()> leased(const SnowflakeLayout& layout, Clock& clock) {
+  return [layout, &clock] {
+    const std::shared_ptr store = must(open_store("memory:"));
+    LeaseTable& table = *store->leases();
+    static_cast<void>(table.create_pool("p", 4));
+    const std::shared_ptr generator =
+        must(SnowflakeGenerator::open(table, "p", {.layout = layout}, clock));
+    // The store outlives the generator: it is captured first.
+    return repeat([store, generator] { keep(generator->next()); });
+  };
+}
+
 std::function<Calls()> uuid1(Clock& clock) {
   return [&clock] {
     const std::shared_ptr generator = must(Uuid1Generator::open({}, clock));
@@ -197,7 +211,7 @@ class FastClock final : public Clock {
     ns_.store(ns_.load(std::memory_order_relaxed) + 200, std::memory_order_relaxed);
     return Instant{std::chrono::nanoseconds{ns_.load(std::memory_order_relaxed)}};
   }
-  void sleep_until(Instant) noexcept override {}
+  void sleep_until(Instant, std::chrono::nanoseconds) noexcept override {}
 
  private:
   std::atomic<std::int64_t> ns_{1'800'000'000'000'000'000};
@@ -393,8 +407,12 @@ std::vector<Row> rows() {
        1e6 / 4096},
       {kSnowflake20, Kind::kOurs, "idmint", "tsc, 1 ms", "one generator", 2, 1,
        snowflake(wide, tsc_clock())},
+      {kSnowflake20, Kind::kOurs, "idmint, leased", "tsc, 1 ms", "one generator", 2, 1,
+       leased(wide, tsc_clock())},
       {kSnowflake20, Kind::kOurs, "idmint", "precise", "one generator", 2, 1,
        snowflake(wide, system_clock())},
+      {kSnowflake20, Kind::kOurs, "idmint, leased", "precise", "one generator", 2, 1,
+       leased(wide, system_clock())},
       {kKsuid, Kind::kOurs, "idmint", "precise", "one generator", 2, 1,
        one<KsuidGenerator>(system_clock())},
       {kKsuid, Kind::kOurs, "idmint", "seconds", "one generator", 2, 1, one<KsuidGenerator>()},

@@ -21,8 +21,10 @@ class IDMINT_EXPORT Clock {
   [[nodiscard]] virtual Instant now() noexcept = 0;
 
   // Returns when this clock shows `when` or later, or earlier for a reason of its own (a signal, a
-  // clock set meanwhile): ask now() again. Callers bound how far ahead `when` may lie.
-  virtual void sleep_until(Instant when) noexcept = 0;
+  // clock set meanwhile): ask now() again. `at_most`: how far ahead `when` lay by the reading that
+  // it was reckoned from. About so long is slept, no longer, though the clock was set back by an
+  // hour since that reading.
+  virtual void sleep_until(Instant when, std::chrono::nanoseconds at_most) noexcept = 0;
 
  protected:
   ~Clock() = default;

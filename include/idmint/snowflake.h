@@ -21,6 +21,7 @@
 #include "idmint/clock.h"
 #include "idmint/entropy.h"
 #include "idmint/export.h"
+#include "idmint/lease_table.h"
 #include "idmint/result.h"
 
 namespace idmint {
@@ -155,15 +156,38 @@ struct SnowflakeOptions {
   std::chrono::nanoseconds window = std::chrono::seconds{15};
 };
 
-// Strictly increasing ids of one worker. May be shared by threads; neither copied nor moved.
+// A worker id that is leased from a pool of a store (lease_table.h) as long as it is used.
+struct SnowflakeLeaseOptions {
+  SnowflakeLayout layout{};  // must be that of all who use the pool
+  std::string holder{};      // who is said to hold the worker id, for people
+  // As in SnowflakeOptions; max_drift must have room for the window and max_skew as well.
+  std::chrono::nanoseconds max_drift = std::chrono::seconds{20};
+  std::chrono::nanoseconds max_run_ahead{};
+  // How far ahead of the clock the bound is kept, in whole units, rounded up, at least two: so long
+  // ids are minted while the store does not answer, and so long a worker id whose holder died is
+  // nobody else's. A thread of the generator's own moves it every third of that.
+  std::chrono::nanoseconds window = std::chrono::seconds{15};
+  // By how much the clocks of this host and of the store may differ, where the store has one.
+  std::chrono::milliseconds max_skew = std::chrono::seconds{1};
+  // The first lease is of one unit; a whole window follows when more is asked for. For programs
+  // that mint a few ids and end. Those ids must be minted in the unit of open().
+  bool one_unit = false;
+};
+
+// Strictly increasing ids of one worker id at a time. May be shared by threads; neither copied nor
+// moved.
 //
-// Unique if configured so: as long as no other generator uses this worker id with this layout, or
-// with one that has another width of the time only, on another host, or on this one without the
-// same state file. With the state file, what it promises
-// holds across restarts, crashes, power cuts and clocks set back: no id is minted whose own
-// timestamp is not below a bound that was synced to the file before. Copying the file, or losing
-// it, cannot be detected. A child of fork() must open its own: in the child every call is
-// kFailedPrecondition.
+// With a leased worker id: unique, whatever clocks, pauses, restarts and networks do, as long as
+// the store keeps what it acknowledged. An id is minted only if its own timestamp lies in a range
+// that the store acknowledged to this generator alone. A lease that was lost is taken anew, perhaps
+// on another worker id; the ids go on increasing in time.
+//
+// With a given one: unique if configured so: as long as no other generator uses this worker id with
+// this layout, or with one that has another width of the time only, on another host, or on this one
+// without the same state file. With the state file, what it promises holds across restarts,
+// crashes, power cuts and clocks set back: no id is minted whose own timestamp is not below a bound
+// that was synced to the file before. Copying the file, or losing it, cannot be detected. A child
+// of fork() must open its own: in the child every call is kFailedPrecondition.
 class IDMINT_EXPORT SnowflakeGenerator final {
  public:
   // kInvalidArgument: the layout, the worker, or a negative duration. kUnavailable: another process
@@ -175,15 +199,28 @@ class IDMINT_EXPORT SnowflakeGenerator final {
   [[nodiscard]] static Result<std::unique_ptr<SnowflakeGenerator>> open(
       const SnowflakeOptions& options, Clock& clock = system_clock(),
       Entropy& entropy = system_entropy());
-  ~SnowflakeGenerator();  // releases the state file; no other call may be under way
+  // The table must outlive the generator. kInvalidArgument: the layout, a negative duration, a
+  // window that with max_skew and max_run_ahead is larger than max_drift. kOutOfRange: as above.
+  // kNotFound: no such pool. kResourceExhausted: every worker id is held. kUnavailable: all that
+  // are free are ahead of this clock by more than max_drift, the clocks differ by more than
+  // max_skew, or no answer. Otherwise as LeaseTable::acquire().
+  [[nodiscard]] static Result<std::unique_ptr<SnowflakeGenerator>> open(
+      LeaseTable& table, std::string_view pool, const SnowflakeLeaseOptions& options,
+      Clock& clock = system_clock(), Entropy& entropy = system_entropy());
+
+  // Hands the worker id or the state file over; no other call may be under way.
+  ~SnowflakeGenerator();
   SnowflakeGenerator(const SnowflakeGenerator&) = delete;
   SnowflakeGenerator& operator=(const SnowflakeGenerator&) = delete;
 
   // Waits at most about one unit when the sequence numbers of this one are used up.
   // kUnavailable: the clock was set back by more than max_drift; nothing was handed out, and it
   // succeeds again once the clock has caught up. kOutOfRange: the end of the layout's time, or
-  // before its epoch. kDataLoss: the state file was replaced, removed or written by somebody else.
-  // kFailedPrecondition: inherited through fork().
+  // before its epoch. kDataLoss: the state file was replaced, removed or written by somebody else;
+  // the pool shows less than it acknowledged: nothing is minted any more. kFailedPrecondition:
+  // inherited through fork(). Of a leased worker id, when the bound is reached: kUnavailable: it
+  // was not renewed; it succeeds again once the store answers. kResourceExhausted: it was lost, and
+  // no other is free.
   [[nodiscard]] Result<Snowflake> next();
   // All of `out`, increasing; on an error its content is of no use. Other threads' ids may lie
   // between.

@@ -23,7 +23,7 @@ class ManualClock final : public Clock {
   explicit ManualClock(Instant start) : ns_(start.time_since_epoch().count()) {}
 
   Instant now() noexcept override { return Instant{std::chrono::nanoseconds{ns_.load()}}; }
-  void sleep_until(Instant when) noexcept override {
+  void sleep_until(Instant when, std::chrono::nanoseconds /*at_most*/) noexcept override {
     sleeps_.fetch_add(1);
     std::int64_t seen = ns_.load();
     const std::int64_t target = when.time_since_epoch().count();

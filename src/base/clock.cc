@@ -40,17 +40,17 @@ void sleep_for(std::int64_t ns) noexcept {
 
 // Until CLOCK_REALTIME shows `when`. Sleeps in short pieces and looks at the clock after each, so
 // that a clock set forward ends it; a clock set back, or one that stands still, ends it too, after
-// no more sleep than the way was at first.
-void wait_for_realtime(std::int64_t when) noexcept {
+// `at_most` of sleep.
+void wait_for_realtime(std::int64_t when, std::int64_t at_most) noexcept {
   constexpr std::int64_t kPiece = 10'000'000;
   constexpr std::int64_t kWakeUp = 60'000;  // that much of the way is not slept: waking takes time
   constexpr int kMaxLooks = 20'000;  // at the clock while awake, much more than kWakeUp takes
   std::int64_t left = when - read_ns(CLOCK_REALTIME);
-  std::int64_t sleep_left = left;
+  std::int64_t sleep_left = at_most;
   for (int looks = 0; left > 0 && looks < kMaxLooks;) {
     if (left > kWakeUp) {
-      const std::int64_t piece = std::min(left - kWakeUp, kPiece);
-      if (sleep_left < piece) return;
+      if (sleep_left <= 0) return;
+      const std::int64_t piece = std::min({left - kWakeUp, kPiece, sleep_left});
       sleep_left -= piece;
       sleep_for(piece);
     } else {
@@ -64,8 +64,8 @@ void wait_for_realtime(std::int64_t when) noexcept {
 }
 
 // The clocks below show nothing newer than CLOCK_REALTIME: `when` is reached there first.
-void wait_for(Clock& clock, Instant when, Instant shown_at) noexcept {
-  wait_for_realtime(shown_at.time_since_epoch().count());
+void wait_for(Clock& clock, Instant when, Instant shown_at, std::int64_t at_most) noexcept {
+  wait_for_realtime(shown_at.time_since_epoch().count(), at_most);
   constexpr int kMaxPieces = 40;  // 20 ms, some kernel ticks
   for (int i = 0; i < kMaxPieces && clock.now() < when; ++i) sleep_for(500'000);
 }
@@ -73,22 +73,25 @@ void wait_for(Clock& clock, Instant when, Instant shown_at) noexcept {
 class PreciseClock final : public Clock {
  public:
   Instant now() noexcept override { return instant(read_ns(CLOCK_REALTIME)); }
-  void sleep_until(Instant when) noexcept override {
-    wait_for_realtime(when.time_since_epoch().count());
+  void sleep_until(Instant when, std::chrono::nanoseconds at_most) noexcept override {
+    wait_for_realtime(when.time_since_epoch().count(), at_most.count());
   }
 };
 
 class CoarseClock final : public Clock {
  public:
   Instant now() noexcept override { return instant(read_ns(CLOCK_REALTIME_COARSE)); }
-  void sleep_until(Instant when) noexcept override { wait_for(*this, when, when); }
+  void sleep_until(Instant when, std::chrono::nanoseconds at_most) noexcept override {
+    wait_for(*this, when, when, at_most.count());
+  }
 };
 
 class SecondsClock final : public Clock {
  public:
   Instant now() noexcept override { return Instant{std::chrono::seconds{::time(nullptr)}}; }
-  void sleep_until(Instant when) noexcept override {
-    wait_for(*this, when, std::chrono::ceil<std::chrono::seconds>(when));
+  void sleep_until(Instant when, std::chrono::nanoseconds at_most) noexcept override {
+    constexpr std::chrono::seconds stale{1};
+    wait_for(*this, when, std::chrono::ceil<std::chrono::seconds>(when), (at_most + stale).count());
   }
 };
 
@@ -105,8 +108,8 @@ class TscClock final : public Clock {
     return read(ticks);
   }
 
-  void sleep_until(Instant when) noexcept override {
-    wait_for_realtime(when.time_since_epoch().count());
+  void sleep_until(Instant when, std::chrono::nanoseconds at_most) noexcept override {
+    wait_for_realtime(when.time_since_epoch().count(), at_most.count());
     kept_.drop();
   }
 

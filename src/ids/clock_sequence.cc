@@ -1,7 +1,9 @@
 #include "ids/clock_sequence.h"
 
 #include <cstdio>
+#include <memory>
 #include <string>
+#include <utility>
 
 namespace idmint {
 namespace {
@@ -117,10 +119,7 @@ Result<void> ClockSequence::format_has(std::int64_t tick) const {
 Result<void> ClockSequence::set_apart(std::int64_t tick, bool first) {
   if (!set_apart_) return {};
   Result<std::int64_t> bound = set_apart_(tick, first);
-  if (!bound) {
-    lost_ = bound.error().code == Code::kDataLoss;
-    return std::unexpected(std::move(bound.error()));
-  }
+  if (!bound) return failed(std::move(bound.error()));
   bound_ = *bound;
   return {};
 }
@@ -130,11 +129,7 @@ Result<void> ClockSequence::set_apart(std::int64_t tick, bool first) {
 // over.
 Result<void> ClockSequence::enter(std::int64_t tick, std::int64_t ns) {
   Shared& shared = *shared_;
-  if (lost_) {
-    return std::unexpected(Error{Code::kDataLoss,
-                                 "the lease on this worker id was lost: its state was replaced or "
-                                 "written by somebody else; open the generator again"});
-  }
+  if (lost_) return std::unexpected(*lost_);
   if (Result<void> has = format_has(tick); !has) return has;
   const bool first = shared.state.load() >> kCountBits == 0;
   const bool again = first ? options_.self_starting
@@ -144,11 +139,15 @@ Result<void> ClockSequence::enter(std::int64_t tick, std::int64_t ns) {
   }
   if (lease_ != nullptr && tick >= bound_) {
     Result<std::int64_t> extended = lease_->extend(tick);
-    if (!extended) {
-      lost_ = extended.error().code == Code::kDataLoss;
-      return std::unexpected(std::move(extended.error()));
-    }
+    if (!extended) return failed(std::move(extended.error()));
     bound_ = *extended;
+  }
+  if (lease_ != nullptr && tick < lease_->from()) {
+    tick = lease_->from();
+    if (Result<void> has = format_has(tick); !has) return has;
+    const std::int64_t reach = start_of(tick);
+    if (tick - tick_of(ns) > 1 && !within_drift(reach, ns))
+      return std::unexpected(clock_went_back(reach, ns));
   }
   const TickSeed seed = seed_ ? seed_() : TickSeed{};
   // An epoch that the counts ran over into, after 2^24 vain additions, is not one of those moved
@@ -174,6 +173,25 @@ Result<void> ClockSequence::enter(std::int64_t tick, std::int64_t ns) {
   return {};
 }
 
+std::unexpected<Error> ClockSequence::failed(Error why) {
+  if (why.code == Code::kDataLoss) lose(why);
+  return std::unexpected(std::move(why));
+}
+
+// Into an epoch that has no tick: nothing is left of the current one, wherever the clock goes.
+void ClockSequence::lose(Error why) {
+  Shared& shared = *shared_;
+  lost_ = std::make_unique<const Error>(std::move(why));
+  std::uint64_t state = shared.state.load();
+  while (!shared.state.compare_exchange(state, ((state >> kCountBits) + 1) << kCountBits)) {
+  }
+}
+
+void ClockSequence::revoke(Error why) {
+  const std::lock_guard lock(shared_->entering);
+  if (!lost_) lose(std::move(why));
+}
+
 // The clock does not show the current tick: it is later, earlier, or there is no current tick.
 Result<void> ClockSequence::enter_clocks_tick() {
   Shared& shared = *shared_;
@@ -184,13 +202,13 @@ Result<void> ClockSequence::enter_clocks_tick() {
     if (ns < start && within_drift(start, ns)) return {};  // keep the old tick and count on
   }
   const std::lock_guard lock(shared.entering);
-  const std::int64_t ns = now();
-  if (!started()) {
-    if (options_.self_starting) return enter(tick_of(ns), ns);
+  if (!started() && !options_.self_starting)
     return std::unexpected(Error{Code::kFailedPrecondition,
                                  "this generator was inherited through fork(): open another one in "
                                  "the child"});
-  }
+  if (lost_) return std::unexpected(*lost_);
+  const std::int64_t ns = now();
+  if (!started()) return enter(tick_of(ns), ns);
   const std::int64_t start = shared.tick_start.load(std::memory_order_relaxed);
   const std::int64_t tick = tick_of(ns);
   const std::int64_t current = tick_of(start);
@@ -209,10 +227,11 @@ Result<void> ClockSequence::outlast(std::uint64_t epoch) {
   if (epoch == 0) return enter_clocks_tick();
   if (shared.current.epoch.load(std::memory_order_acquire) != epoch) {
     const std::lock_guard lock(shared.entering);  // until a thread that enters a tick is through
+    if (lost_) return std::unexpected(*lost_);
     if (shared.current.epoch.load(std::memory_order_relaxed) == epoch) return {};
   }
-  if (over()) return {};
   const std::int64_t start = shared.tick_start.load(std::memory_order_acquire);
+  if (over()) return {};  // or it is the beginning of this epoch's tick
   const std::int64_t end = start + options_.unit.count();
   std::int64_t ns = now();
   std::int64_t until = ns;
@@ -222,7 +241,8 @@ Result<void> ClockSequence::outlast(std::uint64_t epoch) {
         ahead ? std::min(shared.entered.load(std::memory_order_relaxed), ns) : start;
     until = from + options_.unit.count();
     if (run_ahead_ != 0) until = std::min(until, end - run_ahead_);
-    clock_.sleep_until(Instant{std::chrono::nanoseconds{until}});
+    clock_.sleep_until(Instant{std::chrono::nanoseconds{until}},
+                       std::chrono::nanoseconds{until - ns});
     if (!ahead && run_ahead_ == 0) return {};
   }
 

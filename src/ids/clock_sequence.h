@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -96,6 +97,10 @@ class ClockSequence final {
   // The common path of next() alone: false, and nothing in `stamp`, where next() must be asked.
   [[nodiscard]] bool try_next(std::uint32_t want, Stamp& stamp) noexcept;
 
+  // From now on every call answers `why`; one under way may have its counts still. Not from within
+  // the lease's extend(), whose kDataLoss does the same.
+  void revoke(Error why);
+
   static constexpr std::uint32_t kMaxRun = 4096;
 
  private:
@@ -134,6 +139,8 @@ class ClockSequence final {
   [[nodiscard]] Result<void> enter(std::int64_t tick, std::int64_t ns);  // under the lock
   [[nodiscard]] Result<void> set_apart(std::int64_t tick, bool first);   // likewise
   [[nodiscard]] Result<void> format_has(std::int64_t tick) const;
+  [[nodiscard]] std::unexpected<Error> failed(Error why);  // likewise
+  void lose(Error why);                                    // likewise
   [[nodiscard]] Result<void> enter_clocks_tick();
   [[nodiscard]] Result<void> outlast(std::uint64_t epoch);
   [[nodiscard]] Error clock_went_back(std::int64_t tick_start, std::int64_t ns) const;
@@ -145,8 +152,8 @@ class ClockSequence final {
   const std::function<TickSeed()> seed_;
   IdTimeLease* const lease_;
   const SetApart set_apart_;
-  std::int64_t bound_ = 0;  // guarded by entering
-  bool lost_ = false;       // likewise: the lease answered kDataLoss
+  std::int64_t bound_ = 0;             // guarded by entering
+  std::unique_ptr<const Error> lost_;  // likewise: the kDataLoss of the lease
   ForkWiped<Shared> shared_;
 };
 

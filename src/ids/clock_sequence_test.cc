@@ -4,7 +4,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/fakes/scripted.h"
@@ -249,15 +255,8 @@ TEST(ClockSequence, TimesOutsideTheFormatAreOutOfRange) {
   EXPECT_EQ(after.error().code, Code::kOutOfRange);
 }
 
-// A clock that says it has slept and has not.
-class StuckClock final : public Clock {
- public:
-  Instant now() noexcept override { return at_tick(kStart); }
-  void sleep_until(Instant) noexcept override {}
-};
-
 TEST(ClockSequence, AClockThatStandsStillEndsTheWaiting) {
-  StuckClock clock;
+  fakes::StuckClock clock(at_tick(kStart));
   ClockSequence sequence(self_starting(), clock);
   EXPECT_EQ(take(sequence, 4).back(), (std::pair<std::int64_t, std::uint32_t>{kStart, 3}));
   Result<Stamp> refused = sequence.next(1);
@@ -265,8 +264,18 @@ TEST(ClockSequence, AClockThatStandsStillEndsTheWaiting) {
   EXPECT_EQ(refused.error().code, Code::kUnavailable);
 }
 
+TEST(ClockSequence, WaitsAUnitThoughTheClockIsSetBackAsItBeginsTo) {
+  fakes::ClockSetBackBeforeSleep clock(at_tick(kStart));
+  ClockSequence sequence(self_starting(), clock);
+  EXPECT_EQ(take(sequence, 4).back(), (std::pair<std::int64_t, std::uint32_t>{kStart, 3}));
+  Result<Stamp> refused = sequence.next(1);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kUnavailable);
+  EXPECT_EQ(clock.slept, milliseconds{1});
+}
+
 TEST(ClockSequence, AClockThatStandsStillEndsTheRunAhead) {
-  StuckClock clock;
+  fakes::StuckClock clock(at_tick(kStart));
   ClockSequence sequence(running_ahead(milliseconds{3}), clock);
   EXPECT_EQ(take(sequence, 16).back(), (std::pair<std::int64_t, std::uint32_t>{kStart + 3, 3}));
   Result<Stamp> refused = sequence.next(1);
@@ -365,11 +374,55 @@ TEST(ClockSequence, ALostLeaseIsLostForEver) {
   ASSERT_TRUE(sequence.start(0));
   clock.advance(milliseconds{10});
   lease.failure = Code::kDataLoss;
-  Result<Stamp> refused = sequence.next(1);
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, Code::kDataLoss);
-  lease.failure.reset();
-  refused = sequence.next(1);
+  for (const std::int64_t tick : {kStart + 10, kStart + 11, kStart, kStart - 1, kStart + 1}) {
+    clock.set(at_tick(tick));  // what was left of the tick of before, too
+    Stamp stamp{};
+    EXPECT_FALSE(sequence.try_next(1, stamp));
+    const Result<Stamp> refused = sequence.next(1);
+    ASSERT_FALSE(refused) << tick;
+    EXPECT_EQ(refused.error().code, Code::kDataLoss);
+    EXPECT_EQ(refused.error().message, "as scripted");
+    lease.failure.reset();
+  }
+}
+
+// Does what it is told once, when it is asked for the time.
+class InterruptingClock final : public Clock {
+ public:
+  Instant now() noexcept override {
+    if (then) std::exchange(then, nullptr)();
+    return at_tick(kStart);
+  }
+  void sleep_until(Instant, std::chrono::nanoseconds) noexcept override {}
+
+  std::function<void()> then;
+};
+
+TEST(ClockSequence, RevokedItGivesNothingMore) {
+  fakes::ManualClock clock(at_tick(kStart));
+  ScriptedLease lease;
+  ClockSequence sequence(kFour, clock, {}, &lease);
+  ASSERT_TRUE(sequence.start(0));
+  take(sequence, 1);
+  sequence.revoke({Code::kDataLoss, "revoked"});
+  for (int i = 0; i < 3; ++i) {
+    Stamp stamp;
+    EXPECT_FALSE(sequence.try_next(1, stamp));
+    const Result<Stamp> refused = sequence.next(1);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().message, "revoked");
+    clock.advance(milliseconds{1});
+  }
+  EXPECT_EQ(lease.asked.size(), 1U);
+}
+
+TEST(ClockSequence, RevokedAfterACallHasSeenTheTickItGivesNoneOfIt) {
+  InterruptingClock clock;
+  ScriptedLease lease;
+  ClockSequence sequence(kFour, clock, {}, &lease);
+  ASSERT_TRUE(sequence.start(0));
+  clock.then = [&] { sequence.revoke({Code::kDataLoss, "revoked"}); };
+  const Result<Stamp> refused = sequence.next(1);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kDataLoss);
 }

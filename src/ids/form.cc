@@ -177,6 +177,17 @@ int digits_of(std::uint64_t number, std::size_t base) noexcept {
 
 constexpr int kMaxDigits = static_cast<int>(Digits::kMaxChars);
 
+// "decimal", "hex or base36".
+std::string encodings_for(Check check) {
+  std::string names;
+  for (auto encoding = Encoding::kDecimal; encoding <= Encoding::kBase62;
+       encoding = static_cast<Encoding>(static_cast<int>(encoding) + 1)) {
+    if (fits(check, alphabet(encoding)))
+      names.append(names.empty() ? "" : " or ").append(name(encoding));
+  }
+  return names;
+}
+
 bool may_be_in_prefix(char c) noexcept { return c > ' ' && c < 0x7f && c != '"' && c != '\\'; }
 
 }  // namespace
@@ -202,9 +213,12 @@ Result<void> validate(const Form& form, std::string_view format_name) {
   if (form.check != Check::kNone) {
     const std::string_view letters = check_alphabet(form, *format);
     if (letters.empty() || !fits(form.check, letters)) {
+      const std::string in = form.encoding == Encoding::kCanonical
+                                 ? " without an encoding"
+                                 : " in encoding " + std::string(name(form.encoding));
       return refuse("check " + std::string(name(form.check)) + " is not for " +
-                    std::string(format->name) + " in encoding " + std::string(name(form.encoding)) +
-                    ": take another encoding, or check none");
+                    std::string(format->name) + in + ": take encoding " +
+                    encodings_for(form.check) + ", or check none");
     }
   }
   if (form.width != 0) {

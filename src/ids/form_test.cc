@@ -91,6 +91,12 @@ TEST(Form, IsRefusedByTheNameOfTheField) {
   EXPECT_NE(refusal(Form{}, ""), "valid");
   EXPECT_EQ(refusal(Form{.digits = 37}, "integer"), "digits is 37: take 1 to 36, or leave it out");
   EXPECT_EQ(refusal(Form{.digits = -1}, "integer"), "digits is -1: take 1 to 36, or leave it out");
+  EXPECT_EQ(refusal(Form{.check = Check::kDamm}, "snowflake"),
+            "check damm is not for snowflake without an encoding: take encoding decimal, or check "
+            "none");
+  EXPECT_EQ(refusal(Form{.encoding = Encoding::kHex, .check = Check::kMod37}, "uuid"),
+            "check mod37 is not for uuid in encoding hex: take encoding base32 or "
+            "base32-lower, or check none");
   EXPECT_EQ(refusal(Form{.prefix = "26", .check = Check::kMod97_10, .digits = 4}, "integer"),
             "digits is 4, which the prefix and the check digits take: one at least must be left");
   EXPECT_EQ(refusal(Form{.prefix = "26", .check = Check::kMod97_10, .digits = 5}, "integer"),

@@ -1,4 +1,4 @@
-// IdTimeLease: the right to mint ids whose timestamps lie below a bound that is stored durably.
+// IdTimeLease: the right to mint ids whose timestamps lie in a range that is stored durably.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,14 @@ class IdTimeLease {
  public:
   virtual ~IdTimeLease() = default;
 
-  // Ids with timestamps below the result may be minted once this returns; it is above `tick` and
-  // never falls. On an error the bound that was known before still holds, but for kDataLoss: then
-  // no further id may be minted at all.
+  // Ids with timestamps below the result, and not below from(), may be minted once this returns; it
+  // is above `tick` and never falls. On an error the bound that was known before still holds, but
+  // for kDataLoss: then no further id may be minted at all.
   [[nodiscard]] virtual Result<std::int64_t> extend(std::int64_t tick) = 0;
+
+  // Where that range begins: one that was had from somebody else begins past what they minted,
+  // which may be above `tick`. It changes in extend() alone.
+  [[nodiscard]] virtual std::int64_t from() const noexcept { return 0; }
 };
 
 }  // namespace idmint

@@ -57,7 +57,7 @@ Result<SecondCounter::Run> SecondCounter::take_slowly(std::uint32_t want, std::u
     Result<Settled> settled = settle(number, want);
     if (!settled) return std::unexpected(std::move(settled.error()));
     if (settled->run.size != 0) return settled->run;
-    clock_.sleep_until(settled->until);
+    clock_.sleep_until(settled->until, settled->at_most);
   }
   return std::unexpected(
       Error{Code::kUnavailable,
@@ -94,9 +94,9 @@ Result<SecondCounter::Settled> SecondCounter::settle(std::uint64_t& number, std:
       if (floor >= kEnd / kSecond) return outside();
       const std::uint64_t floor_start = floor * kSecond;
       const std::uint64_t ahead = floor_start - ns;
-      const auto wait_until = [](std::uint64_t until) {
-        return Settled{.until =
-                           Instant{std::chrono::nanoseconds{static_cast<std::int64_t>(until)}}};
+      const auto wait_until = [&](std::uint64_t until) {
+        return Settled{.until = Instant{std::chrono::nanoseconds{static_cast<std::int64_t>(until)}},
+                       .at_most = std::chrono::nanoseconds{static_cast<std::int64_t>(until - ns)}};
       };
       if (ahead <= kSecond) return wait_until(floor_start);
       if (ahead > kMaxDrift + kSecond) {

@@ -121,7 +121,8 @@ class SecondCounter final {
   }
   struct Settled {
     Run run{};        // of size 0: there is none yet
-    Instant until{};  // what to wait for then
+    Instant until{};  // what to wait for then, and how long at most
+    std::chrono::nanoseconds at_most{};
   };
   [[nodiscard]] Result<Settled> settle(std::uint64_t& number, std::uint32_t want);
 

@@ -189,17 +189,19 @@ TEST_F(SecondCounterTest, TimesOutside1970To2106AreRefused) {
   EXPECT_EQ(refusal(), Code::kOutOfRange) << "there is no second after the last one";
 }
 
-class StuckClock final : public Clock {
- public:
-  Instant now() noexcept override { return at(kStart); }
-  void sleep_until(Instant) noexcept override {}
-};
-
 TEST(SecondCounter, AClockThatStandsStillEndsTheWaiting) {
-  StuckClock clock;
+  fakes::StuckClock clock(at(kStart));
   SecondCounter counter(clock, system_entropy());
   for (std::uint32_t taken = 0; taken < kLap;) taken += counter.take(4096)->size;
   EXPECT_EQ(counter.take(1).error().code, Code::kUnavailable);
+}
+
+TEST(SecondCounter, WaitsASecondThoughTheClockIsSetBackAsItBeginsTo) {
+  fakes::ClockSetBackBeforeSleep clock(at(kStart));
+  SecondCounter counter(clock, system_entropy());
+  for (std::uint32_t taken = 0; taken < kLap;) taken += counter.take(4096)->size;
+  EXPECT_EQ(counter.take(1).error().code, Code::kUnavailable);
+  EXPECT_EQ(clock.slept, seconds{1});
 }
 
 TEST_F(SecondCounterTest, AChildOfForkIsRefused) {

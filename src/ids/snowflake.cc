@@ -8,6 +8,7 @@
 #include "ids/clock_sequence.h"
 #include "ids/snowflake_space.h"
 #include "ids/state_file.h"
+#include "ids/worker_lease.h"
 
 namespace idmint {
 namespace {
@@ -66,24 +67,6 @@ std::int64_t last_tick(const SnowflakeLayout& layout) noexcept {
       std::min(static_cast<std::uint64_t>(layout.max_tick()), last == 0 ? 0 : last - 1));
 }
 
-// kOutOfRange: the clock shows a time that no id of the layout can have.
-Result<void> has_time(const SnowflakeLayout& layout, Instant now) {
-  const auto refuse = [&](std::string_view what, Instant at, std::string_view instead) {
-    return std::unexpected(
-        Error{Code::kOutOfRange, "the time of the Snowflake layout " + std::string(what) + ", " +
-                                     format_exact_time(at) + ", and the clock shows " +
-                                     format_time(now) + ": take " + std::string(instead) +
-                                     ", or set the clock if it is wrong"});
-  };
-  if (now < layout.epoch) return refuse("begins at its epoch", layout.epoch, "an earlier epoch");
-  const auto unit = static_cast<std::uint64_t>(layout.unit.count());
-  const auto last = static_cast<std::uint64_t>(last_tick(layout));
-  if ((ns_of(now) - ns_of(layout.epoch)) / unit <= last) return {};
-  const Instant end{
-      std::chrono::nanoseconds{static_cast<std::int64_t>(ns_of(layout.epoch) + last * unit)}};
-  return refuse("has passed its end", end, "a layout with more time bits");
-}
-
 Error not_in_field(std::string_view field, std::uint32_t value, std::uint32_t max) {
   return {Code::kInvalidArgument, "the " + std::string(field) + " " + std::to_string(value) +
                                       " does not fit the Snowflake layout: give 0 to " +
@@ -103,9 +86,9 @@ std::string id_space_of(const SnowflakeOptions& options) {
 }
 
 // In whole units, rounded up, at least two.
-std::int64_t window_of(const SnowflakeOptions& options) noexcept {
-  const std::int64_t whole = options.window / options.layout.unit;
-  const bool more = options.window % options.layout.unit != std::chrono::nanoseconds{};
+std::int64_t units_of(std::chrono::nanoseconds window, std::chrono::nanoseconds unit) noexcept {
+  const std::int64_t whole = window / unit;
+  const bool more = window % unit != std::chrono::nanoseconds{};
   return std::max<std::int64_t>(whole + (more ? 1 : 0), 2);
 }
 
@@ -207,6 +190,19 @@ Result<SnowflakeLayout> parse_fields(std::string_view text) {
      : letter == 'w' ? layout.worker_bits
                      : layout.sequence_bits) = static_cast<int>(bits);
   }
+  struct Field {
+    char letter;
+    std::string_view name;
+  };
+  std::string missing;
+  for (const Field& field :
+       {Field{'t', "time (t)"}, Field{'w', "worker (w)"}, Field{'s', "sequence (s)"}}) {
+    if (letters.contains(field.letter)) continue;
+    missing.append(missing.empty() ? "" : " and ").append(field.name);
+  }
+  if (letters.find_first_not_of("tws") == std::string::npos && !missing.empty())
+    return std::unexpected(
+        no_layout("\"" + std::string(text) + "\" lacks the " + missing + ", of 0 bits or more"));
   if (letters != "tws" && letters != "tsw") return refuse();
   layout.order = letters == "tws" ? Order::kWorkerThenSequence : Order::kSequenceThenWorker;
   return layout;
@@ -217,8 +213,9 @@ struct Unit {
   std::int64_t ns;
 };
 
-constexpr std::array kUnits = {Unit{"s", 1'000'000'000}, Unit{"ms", 1'000'000}, Unit{"us", 1'000},
-                               Unit{"ns", 1}};
+constexpr std::array kUnits = {Unit{"s", 1'000'000'000},    Unit{"ms", 1'000'000},
+                               Unit{"us", 1'000},           Unit{"ns", 1},
+                               Unit{"min", 60'000'000'000}, Unit{"h", 3'600'000'000'000}};
 
 Result<std::chrono::nanoseconds> parse_unit(std::string_view text) {
   std::string_view name = text;
@@ -229,8 +226,8 @@ Result<std::chrono::nanoseconds> parse_unit(std::string_view text) {
     if (count < 0 || unit.name != name || __builtin_mul_overflow(count, unit.ns, &ns)) continue;
     return std::chrono::nanoseconds{ns};
   }
-  return std::unexpected(
-      no_layout("the unit \"" + std::string(text) + "\" is not a number of ns, us, ms or s"));
+  return std::unexpected(no_layout("the unit \"" + std::string(text) +
+                                   "\" is not a number of ns, us, ms, s, min or h"));
 }
 
 // The text up to the next blank, both of which are taken off.
@@ -305,6 +302,23 @@ Result<Bounds<Snowflake>> SnowflakeLayout::bounds(Instant at) const {
   return Bounds<Snowflake>{Snowflake{smallest}, Snowflake{smallest | ones(shift)}};
 }
 
+Result<void> has_time(const SnowflakeLayout& layout, Instant now, std::string_view take) {
+  const auto refuse = [&](std::string_view what, Instant at, std::string_view instead) {
+    return std::unexpected(
+        Error{Code::kOutOfRange, "the time of the Snowflake layout " + std::string(what) + ", " +
+                                     format_exact_time(at) + ", and the clock shows " +
+                                     format_time(now) + ": " + std::string(take) + " " +
+                                     std::string(instead) + ", or set the clock if it is wrong"});
+  };
+  if (now < layout.epoch) return refuse("begins at its epoch", layout.epoch, "an earlier epoch");
+  const auto unit = static_cast<std::uint64_t>(layout.unit.count());
+  const auto last = static_cast<std::uint64_t>(last_tick(layout));
+  if ((ns_of(now) - ns_of(layout.epoch)) / unit <= last) return {};
+  const Instant end{
+      std::chrono::nanoseconds{static_cast<std::int64_t>(ns_of(layout.epoch) + last * unit)}};
+  return refuse("has passed its end", end, "a layout with a later epoch or more time bits");
+}
+
 SnowflakeLayout space_of(const SnowflakeLayout& layout) noexcept {
   SnowflakeLayout space = layout;
   space.time_bits = 64 - layout.worker_bits - layout.sequence_bits;
@@ -312,6 +326,11 @@ SnowflakeLayout space_of(const SnowflakeLayout& layout) noexcept {
   if (layout.worker_bits == 0 || layout.sequence_bits == 0)
     space.order = Order::kWorkerThenSequence;
   return space;
+}
+
+std::chrono::nanoseconds drift_of(const SnowflakeLayout& layout,
+                                  const SnowflakeLeaseOptions& options) noexcept {
+  return std::max(options.max_drift, layout.unit * (units_of(options.window, layout.unit) + 1));
 }
 
 std::span<const SnowflakePreset> snowflake_presets() noexcept { return kPresets; }
@@ -382,20 +401,40 @@ Result<SnowflakeLayout> parse_snowflake_layout(std::string_view text) {
 }
 
 struct SnowflakeGenerator::State {
-  State(const SnowflakeOptions& options, Clock& clock, std::unique_ptr<StateFile> state_file)
-      : shifts(shifts_of(options.layout)),
-        worker(std::uint64_t{options.worker} << shifts.worker),
+  // `lease` is one of the two, or null.
+  State(const SnowflakeLayout& layout, std::uint32_t given, std::chrono::nanoseconds max_drift,
+        std::chrono::nanoseconds max_run_ahead, Clock& clock, std::unique_ptr<StateFile> state_file,
+        std::unique_ptr<WorkerLease> worker_lease)
+      : shifts(shifts_of(layout)),
+        worker(given),
         file(std::move(state_file)),
-        sequence({.epoch = options.layout.epoch,
-                  .unit = options.layout.unit,
-                  .capacity = options.layout.max_sequence() + 1,
-                  .max_tick = last_tick(options.layout),
-                  .max_drift = options.max_drift,
-                  .max_run_ahead = options.max_run_ahead},
-                 clock, {}, file.get()) {}
+        leased(std::move(worker_lease)),
+        sequence(
+            {.epoch = layout.epoch,
+             .unit = layout.unit,
+             .capacity = layout.max_sequence() + 1,
+             .max_tick = last_tick(layout),
+             .max_drift = max_drift,
+             .max_run_ahead = max_run_ahead},
+            clock, [this] { return TickSeed{.high = worker_bits()}; }, lease()) {}
+  ~State() {
+    if (leased != nullptr) leased->end();  // its thread knows the sequence
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  [[nodiscard]] IdTimeLease* lease() const noexcept {
+    if (leased != nullptr) return leased.get();
+    return file.get();
+  }
+
+  // Of the tick that is being entered.
+  [[nodiscard]] std::uint64_t worker_bits() const noexcept {
+    return std::uint64_t{leased != nullptr ? leased->worker() : worker} << shifts.worker;
+  }
 
   [[nodiscard]] Snowflake id(const Stamp& stamp, std::uint32_t index) const noexcept {
-    return Snowflake{static_cast<std::uint64_t>(stamp.tick) << shifts.time | worker |
+    return Snowflake{static_cast<std::uint64_t>(stamp.tick) << shifts.time | stamp.high |
                      std::uint64_t{stamp.count + index} << shifts.sequence};
   }
 
@@ -407,8 +446,9 @@ struct SnowflakeGenerator::State {
   }
 
   const Shifts shifts;
-  const std::uint64_t worker;
-  const std::unique_ptr<StateFile> file;  // null: nothing is kept
+  const std::uint32_t worker;
+  const std::unique_ptr<StateFile> file;
+  const std::unique_ptr<WorkerLease> leased;
   ClockSequence sequence;
 };
 
@@ -446,20 +486,75 @@ Result<std::unique_ptr<SnowflakeGenerator>> SnowflakeGenerator::open(
   std::unique_ptr<StateFile> file;
   std::int64_t from = -1;  // the clock's time, whatever that is
   if (!options.state_file.empty()) {
-    Result<std::unique_ptr<StateFile>> opened = StateFile::open({.path = options.state_file,
-                                                                 .id_space = id_space_of(options),
-                                                                 .lock_wait = options.lock_wait,
-                                                                 .window = window_of(options)},
-                                                                entropy);
+    Result<std::unique_ptr<StateFile>> opened =
+        StateFile::open({.path = options.state_file,
+                         .id_space = id_space_of(options),
+                         .lock_wait = options.lock_wait,
+                         .window = units_of(options.window, options.layout.unit)},
+                        entropy);
     if (!opened) return std::unexpected(std::move(opened.error()));
     file = *std::move(opened);
     file->set_words({static_cast<std::uint64_t>(options.layout.time_bits), 0});
     if (file->minted_until() > 0) from = file->minted_until();
   }
-  auto state = std::make_unique<State>(options, clock, std::move(file));
+  auto state = std::make_unique<State>(options.layout, options.worker, options.max_drift,
+                                       options.max_run_ahead, clock, std::move(file), nullptr);
   if (Result<void> started = state->sequence.start(from); !started) {
     return std::unexpected(std::move(started.error()));
   }
+  return std::unique_ptr<SnowflakeGenerator>(new SnowflakeGenerator(std::move(state)));
+}
+
+Result<std::unique_ptr<SnowflakeGenerator>> SnowflakeGenerator::open(
+    LeaseTable& table, std::string_view pool, const SnowflakeLeaseOptions& options, Clock& clock,
+    Entropy& entropy) {
+  if (Result<void> valid = options.layout.validate(); !valid) {
+    return std::unexpected(std::move(valid.error()));
+  }
+  constexpr std::chrono::nanoseconds none{};
+  const auto refuse = [](const char* why) {
+    return std::unexpected(
+        Error{Code::kInvalidArgument, "Snowflake lease options: " + std::string(why)});
+  };
+  if (options.max_drift < none || options.max_run_ahead < none || options.window < none ||
+      options.max_skew < none)
+    return refuse("max_drift, max_run_ahead, window and max_skew cannot be negative");
+  if (options.max_run_ahead > options.max_drift ||
+      options.window > options.max_drift - options.max_run_ahead ||
+      options.max_skew > options.max_drift - options.max_run_ahead - options.window)
+    return refuse(
+        "window, max_run_ahead and max_skew together are larger than max_drift, so that who comes "
+        "after a holder that died would be refused; make one of them smaller");
+  if (Result<void> now = has_time(options.layout, clock.now(), "make another pool, with");
+      !now) {  // before a lease is had
+    return std::unexpected(std::move(now.error()));
+  }
+  const std::chrono::nanoseconds unit = options.layout.unit;
+  const std::int64_t window = units_of(options.window, unit);
+  const std::chrono::nanoseconds drift = drift_of(options.layout, options);
+  Result<std::unique_ptr<WorkerLease>> lease =
+      WorkerLease::acquire(table,
+                           {.pool = std::string(pool),
+                            .holder = options.holder,
+                            .epoch = options.layout.epoch,
+                            .unit = unit,
+                            .max_tick = last_tick(options.layout),
+                            .max_worker = options.layout.max_worker(),
+                            .first_window = options.one_unit ? 1 : window,
+                            .window = window,
+                            .max_drift = drift / unit,
+                            .held = std::chrono::ceil<std::chrono::milliseconds>(unit * window),
+                            .max_skew = options.max_skew},
+                           clock, entropy);
+  if (!lease) return std::unexpected(std::move(lease.error()));
+  WorkerLease& leased = **lease;
+  auto state = std::make_unique<State>(options.layout, 0, drift, options.max_run_ahead, clock,
+                                       nullptr, *std::move(lease));
+  if (Result<void> started = state->sequence.start(leased.from()); !started) {
+    return std::unexpected(std::move(started.error()));
+  }
+  leased.keep_renewed(
+      [sequence = &state->sequence](Error why) { sequence->revoke(std::move(why)); });
   return std::unique_ptr<SnowflakeGenerator>(new SnowflakeGenerator(std::move(state)));
 }
 

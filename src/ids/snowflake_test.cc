@@ -157,6 +157,10 @@ TEST(SnowflakeLayoutText, ReadsPresetsAndFields) {
   EXPECT_EQ(parse_snowflake_layout("42t12w10s unit 1s"),
             (SnowflakeLayout{.unit = 1s, .time_bits = 42, .worker_bits = 12, .sequence_bits = 10}))
       << "64 bits";
+  EXPECT_EQ(parse_snowflake_layout("30t10w12s unit 15min"),
+            parse_snowflake_layout("30t10w12s unit 900s"));
+  EXPECT_EQ(parse_snowflake_layout("30t10w12s unit 1h"),
+            parse_snowflake_layout("30t10w12s unit 3600s"));
 }
 
 TEST(SnowflakeLayoutText, RefusesWhatIsNone) {
@@ -172,13 +176,17 @@ TEST(SnowflakeLayoutText, RefusesWhatIsNone) {
         "twitter ", "41t10w12s epoch 2015-01-01 00:00:00Z",
         // what validate() refuses
         "43t10w12s", "63t0w0s", "0t31w22s", "1t32w0s", "1t0w23s", "41t10w12s unit 99us",
-        "41t10w12s unit 3601s"}) {
+        "41t10w12s unit 3601s", "41t10w12s unit 61min", "41t10w12s unit 2h"}) {
     const auto layout = parse_snowflake_layout(text);
     ASSERT_FALSE(layout) << text;
     EXPECT_EQ(layout.error().code, Code::kInvalidArgument) << text;
   }
   EXPECT_EQ(parse_snowflake_layout("41t10w12s epoch 1066-10-14").error().code, Code::kOutOfRange);
   EXPECT_EQ(parse_snowflake_layout("t10w12s").error().code, Code::kNotFound);
+  EXPECT_THAT(parse_snowflake_layout("41t22s").error().message,
+              HasSubstr("\"41t22s\" lacks the worker (w), of 0 bits"));
+  EXPECT_THAT(parse_snowflake_layout("41t").error().message,
+              HasSubstr("lacks the worker (w) and sequence (s)"));
   const auto unknown = parse_snowflake_layout("twiter");
   EXPECT_EQ(unknown.error().code, Code::kNotFound);
   EXPECT_THAT(unknown.error().message, HasSubstr("sonyflake-v1"));

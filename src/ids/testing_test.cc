@@ -25,9 +25,9 @@ TEST(ManualClock, StandsUntilItIsTold) {
 
 TEST(ManualClock, SleepsWithoutWaiting) {
   ManualClock clock(Instant{seconds{100}});
-  clock.sleep_until(Instant{seconds{3700}});
+  clock.sleep_until(Instant{seconds{3700}}, seconds{100});
   EXPECT_EQ(clock.now(), Instant{seconds{3700}});
-  clock.sleep_until(Instant{seconds{3600}});
+  clock.sleep_until(Instant{seconds{3600}}, seconds{0});
   EXPECT_EQ(clock.now(), Instant{seconds{3700}});
   EXPECT_EQ(clock.sleeps(), 2);
 }

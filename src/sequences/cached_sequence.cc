@@ -461,7 +461,7 @@ void CachedSequence::State::fetch(std::unique_lock<std::mutex>& lock, Patience p
     paused += jittered;
     pause = std::min(pause * 2, kLongestPause);
     lock.unlock();
-    clock.sleep_until(clock.now() + jittered);
+    clock.sleep_until(clock.now() + jittered, jittered);
     begin = clock.now();
     lock.lock();
   }

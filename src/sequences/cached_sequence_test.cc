@@ -50,7 +50,7 @@ class TickingClock final : public Clock {
     const std::lock_guard lock(mutex_);
     return now_ += lazy_ ? nanoseconds{0} : nanoseconds{20'000};
   }
-  void sleep_until(Instant when) noexcept override {
+  void sleep_until(Instant when, std::chrono::nanoseconds) noexcept override {
     const std::lock_guard lock(mutex_);
     sleeps_.push_back(when - now_);
     if (!lazy_) now_ = std::max(now_, when);

@@ -1,0 +1,250 @@
+#include "ids/worker_lease.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <ratio>
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace idmint {
+namespace {
+
+// Those who come to the bound after one who failed are told the same for so long.
+constexpr std::chrono::milliseconds kPause{200};
+// The thread asks again after so long where it has failed.
+constexpr std::chrono::seconds kLongestPause{1};
+
+bool outcome_unknown(Code code) {
+  return code == Code::kUnknown || code == Code::kDeadlineExceeded;
+}
+
+// How long it is to the last quarter of a second within `pause`: there the renewals of many hosts
+// meet, and a replica set journals and replicates them together, for a third of the processor time.
+std::chrono::nanoseconds meeting_after(std::chrono::nanoseconds pause, Instant now) {
+  using Quarters = std::chrono::duration<std::int64_t, std::ratio<1, 4>>;
+  if (pause < Quarters{4}) return pause;
+  const Instant end = now + pause;
+  return pause - (end - std::chrono::floor<Quarters>(end));
+}
+
+Uuid draw_token(Entropy& entropy) {
+  Uuid::Bytes bytes{};
+  do {
+    entropy.fill(std::as_writable_bytes(std::span(bytes)));
+  } while (Uuid(bytes) == Uuid{});
+  return Uuid(bytes);
+}
+
+// What a generator answers whose lease could not be renewed or taken anew.
+std::unexpected<Error> refused(const std::string& what, const Error& why) {
+  switch (why.code) {
+    case Code::kDataLoss:
+    case Code::kPermissionDenied:
+    case Code::kResourceExhausted:
+    case Code::kFailedPrecondition:
+      return std::unexpected(Error{why.code, what + ": " + why.message});
+    case Code::kNotFound:  // less than what was acknowledged
+      return std::unexpected(Error{
+          Code::kDataLoss, what + ", and nothing more is minted: " + why.message +
+                               "; the store has gone back, or the pool was removed: stop all who "
+                               "mint, and raise the pool past every bound that was granted"});
+    default:
+      return std::unexpected(
+          Error{Code::kUnavailable,
+                what + ": " + why.message + "; ids are minted again once that succeeds"});
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<WorkerLease>> WorkerLease::acquire(LeaseTable& table,
+                                                          WorkerLeaseOptions options, Clock& clock,
+                                                          Entropy& entropy) {
+  std::unique_ptr<WorkerLease> lease(new WorkerLease(table, std::move(options), clock, entropy));
+  const std::lock_guard lock(lease->asking_);
+  const Instant at = clock.now();
+  if (Result<void> taken = lease->take(lease->tick_of(at), at, lease->options_.first_window,
+                                       lease->options_.max_drift);
+      !taken)
+    return std::unexpected(std::move(taken.error()));
+  return lease;
+}
+
+WorkerLease::WorkerLease(LeaseTable& table, WorkerLeaseOptions options, Clock& clock,
+                         Entropy& entropy)
+    : table_(table), options_(std::move(options)), clock_(clock), entropy_(entropy) {}
+
+WorkerLease::~WorkerLease() { end(); }
+
+// -1 before the epoch.
+std::int64_t WorkerLease::tick_of(Instant at) const noexcept {
+  if (at < options_.epoch) return -1;
+  const auto since = static_cast<std::uint64_t>(at.time_since_epoch().count()) -
+                     static_cast<std::uint64_t>(options_.epoch.time_since_epoch().count());
+  return static_cast<std::int64_t>(since / static_cast<std::uint64_t>(options_.unit.count()));
+}
+
+LeaseTerms WorkerLease::terms(Instant at) const noexcept {
+  return {.held = options_.held, .clock = at, .max_skew = options_.max_skew};
+}
+
+Result<std::int64_t> WorkerLease::extend(std::int64_t tick) {
+  if (!owner_)
+    return std::unexpected(Error{Code::kFailedPrecondition,
+                                 "this generator was inherited through fork(): open another one in "
+                                 "the child"});
+  if (const std::int64_t to = to_.load(); tick < to) return to;
+  const std::lock_guard lock(asking_);
+  if (tick < to_.load()) return to_.load();  // another has asked meanwhile
+  const Instant now = clock_.now();
+  if (failure_ && now >= failed_at_ && now - failed_at_ < kPause) return std::unexpected(*failure_);
+  if (Result<void> asked = ask(tick); !asked) {
+    if (asked.error().code != Code::kDataLoss) {
+      failure_ = asked.error();
+      failed_at_ = clock_.now();
+    }
+    return std::unexpected(std::move(asked.error()));
+  }
+  failure_.reset();
+  start_thread();
+  return to_.load();
+}
+
+Result<void> WorkerLease::renew() {
+  const std::lock_guard lock(asking_);
+  Result<void> asked = ask(-1);
+  if (asked) failure_.reset();
+  return asked;
+}
+
+// Until the lease covers the tick.
+Result<void> WorkerLease::ask(std::int64_t tick) {
+  const Instant at = clock_.now();
+  // Who is ahead of the clock takes nothing past max_drift: whoever has the worker id next would
+  // have to wait.
+  const std::int64_t clock = tick_of(at);
+  const std::int64_t least = std::max(clock, tick);
+  const std::int64_t room = std::max<std::int64_t>(clock + options_.max_drift - least, 0);
+  const std::int64_t units = std::max<std::int64_t>(std::min(options_.window, room), 1);
+  if (held_) {
+    const std::int64_t ahead = std::min(least + units, options_.max_tick + 1);
+    Result<Lease> extended =
+        table_.extend(options_.pool, *held_, std::max(ahead, held_->to), terms(at));
+    if (extended) {
+      held_ = *extended;
+      to_.store(held_->to);
+      has_window_ = true;
+      return {};
+    }
+    if (extended.error().code != Code::kFailedPrecondition)
+      return refused("the lease on worker id " + std::to_string(held_->worker) + " of pool " +
+                         options_.pool + " was not renewed",
+                     extended.error());
+    held_.reset();
+  }
+  if (tick < to_.load()) return {};
+  Result<void> taken = take(least, at, units, room);
+  if (taken) return {};
+  return refused("a worker id of pool " + options_.pool + " was lost, and none was leased anew",
+                 taken.error());
+}
+
+// A range for ids from `tick` on, that begins at most `drift` past it.
+Result<void> WorkerLease::take(std::int64_t tick, Instant at, std::int64_t units,
+                               std::int64_t drift) {
+  const bool repeated = token_ != Uuid{};
+  if (!repeated) token_ = draw_token(entropy_);
+  const Result<Lease> lease = table_.acquire(options_.pool, {.token = token_,
+                                                             .repeated = repeated,
+                                                             .holder = options_.holder,
+                                                             .now = tick,
+                                                             .units = units,
+                                                             .max_drift = drift,
+                                                             .terms = terms(at)});
+  if (!lease) {
+    // Once its outcome was unknown the token stays: it may own a worker id.
+    if (!repeated && !outcome_unknown(lease.error().code)) token_ = {};
+    return std::unexpected(lease.error());
+  }
+  token_ = {};
+  if (lease->worker < 0 || lease->worker > std::int64_t{options_.max_worker}) {
+    hand_over(*lease);
+    return std::unexpected(Error{Code::kFailedPrecondition,
+                                 "pool " + options_.pool + " gave worker id " +
+                                     std::to_string(lease->worker) + ", and the layout has " +
+                                     std::to_string(options_.max_worker) + " as its last"});
+  }
+  held_ = *lease;
+  worker_ = static_cast<std::uint32_t>(lease->worker);
+  from_ = lease->from;
+  to_.store(lease->to);
+  has_window_ = has_window_ || units >= options_.window;
+  return {};
+}
+
+void WorkerLease::keep_renewed(std::function<void(Error)> revoke) {
+  {
+    const std::lock_guard lock(renewal_->mutex);
+    renewal_->revoke = std::move(revoke);
+  }
+  start_thread();
+}
+
+void WorkerLease::start_thread() {
+  const std::lock_guard lock(renewal_->mutex);
+  if (renewal_->thread.joinable() || !renewal_->revoke || !has_window_ || renewal_->ended) return;
+  try {
+    renewal_->thread = std::thread(&WorkerLease::run, this);
+  } catch (const std::system_error&) {
+    renewal_->thread = {};  // those who come to the bound ask
+  }
+}
+
+void WorkerLease::run() noexcept {
+  const std::chrono::nanoseconds third = options_.unit * options_.window / 3;
+  std::chrono::nanoseconds pause = meeting_after(third, clock_.now());
+  std::unique_lock lock(renewal_->mutex);
+  while (!renewal_->ending.wait_for(lock, pause, [this] { return renewal_->ended; })) {
+    lock.unlock();
+    Result<void> renewed = renew();
+    if (!renewed && renewed.error().code == Code::kDataLoss) {
+      renewal_->revoke(std::move(renewed.error()));
+      return;
+    }
+    pause = meeting_after(third, clock_.now());
+    if (!renewed) {
+      // Between a half and the whole of it, so that those who failed together do not ask together.
+      pause = std::min<std::chrono::nanoseconds>(third, kLongestPause);
+      pause -= std::chrono::nanoseconds{static_cast<std::int64_t>(
+          entropy_.draw() % static_cast<std::uint64_t>(pause.count()) / 2)};
+    }
+    lock.lock();
+  }
+}
+
+void WorkerLease::end() noexcept {
+  if (!owner_) {
+    // The parent's, as the worker id is.
+    [[maybe_unused]] const Renewal* const parents = renewal_.release();
+    return;
+  }
+  {
+    const std::lock_guard lock(renewal_->mutex);
+    renewal_->ended = true;
+  }
+  renewal_->ending.notify_all();
+  if (renewal_->thread.joinable()) renewal_->thread.join();
+  const std::lock_guard lock(asking_);
+  if (!held_) return;
+  hand_over(*held_);
+  held_.reset();
+}
+
+// Nobody is told how it went: where it was not applied, the time that it is held for ends.
+void WorkerLease::hand_over(const Lease& lease) {
+  [[maybe_unused]] const Result<void> released =
+      table_.release(options_.pool, lease.worker, lease.token, lease.generation);
+}
+
+}  // namespace idmint
