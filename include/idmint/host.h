@@ -1,14 +1,18 @@
 // What sets this host and this process apart from others: hardware addresses, and the numbers that
-// formats make of them. None of it is coordinated: what is built on it is `practical`.
+// formats make of them. None of it is coordinated, so what is built on it is `practical`; but for
+// the worker ids that who runs the hosts has dealt out: by a variable, a host name, an IP address.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "idmint/entropy.h"
 #include "idmint/export.h"
+#include "idmint/result.h"
 
 namespace idmint {
 
@@ -43,6 +47,32 @@ struct ProcessIdentity {
 // REQUIRES: 0 <= bits <= 31.
 [[nodiscard]] IDMINT_EXPORT std::uint32_t worker_from_hardware(int bits,
                                                                Entropy& entropy = system_entropy());
+
+// The worker ids here are numbers of `bits` bits that somebody else has dealt out; each is unique
+// if configured so. kFailedPrecondition: there is none on this host, or it takes more bits; the
+// message has what there is, and what to do. REQUIRES: 0 <= bits <= 31.
+
+// The number in an environment variable.
+[[nodiscard]] IDMINT_EXPORT Result<std::uint32_t> worker_from_environment(
+    const std::string& variable, int bits);
+
+// N where the host name is NAME-N, or NAME-N.DOMAIN: the ordinal of a pod of a Kubernetes
+// StatefulSet. Unique among the pods of one StatefulSet. Refused: N with leading zeros; ip-A-B-C-D,
+// which is an address and no ordinal.
+[[nodiscard]] IDMINT_EXPORT Result<std::uint32_t> worker_from_ordinal(int bits);
+
+struct AddressWorker {
+  std::uint32_t worker = 0;
+  std::string address{};  // "10.0.3.7/24"
+  std::string block{};    // "10.0.0.0/22": the addresses that can be told apart by so many bits
+};
+
+// The low bits of the IP address of a network interface, or where none is named, of the one with
+// the default route, or of the only one. Its IPv4 address, or where it has none its IPv6 address,
+// loopback and link-local ones apart. Unique among hosts within the block, which holds the host's
+// whole subnet: one with more addresses is refused. So is an interface with several addresses.
+[[nodiscard]] IDMINT_EXPORT Result<AddressWorker> worker_from_address(
+    int bits, std::string_view interface = {});
 
 // The odds that at least two of n hosts that draw from 2^bits worker ids share one, exactly:
 // 1 - (1 - 1/2^bits)(1 - 2/2^bits)... REQUIRES: 0 <= bits <= 31.

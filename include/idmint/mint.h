@@ -18,24 +18,32 @@
 #include "idmint/export.h"
 #include "idmint/form.h"
 #include "idmint/host.h"
+#include "idmint/lease_table.h"
 #include "idmint/result.h"
 #include "idmint/sequence.h"
 #include "idmint/snowflake.h"
 #include "idmint/source.h"
 #include "idmint/store.h"
 #include "idmint/uuid_time.h"
+#include "idmint/worker_pool.h"
 
 namespace idmint {
 
-// Where a Snowflake generator's worker id comes from.
+// Where a Snowflake generator's worker id comes from (host.h has how). What the source declares
+// says on what condition no other generator has it, or with which odds.
 struct Worker {
   enum class From : std::uint8_t {
-    kGiven,     // unique if configured so
-    kHardware,  // a hash of the hardware addresses (host.h): practical
-    kRandom,    // drawn when the source is opened: practical
+    kGiven,        // unique if configured so
+    kEnvironment,  // the number in an environment variable: likewise
+    kOrdinal,      // the number at the end of the host name, as of a StatefulSet: likewise
+    kAddress,      // the low bits of the host's IP address: likewise
+    kHardware,     // a hash of the hardware addresses: practical
+    kRandom,       // drawn when the source is opened: practical
   };
   From from = From::kGiven;
   std::uint32_t id = 0;  // kGiven
+  // kEnvironment: of the variable. kAddress: of the interface; empty: the one of the default route.
+  std::string name{};
 
   friend bool operator==(const Worker&, const Worker&) = default;
 };
@@ -71,6 +79,9 @@ struct FormatOptions {
   std::optional<DigitsLayout> digits{};
   // typeid.
   std::optional<std::string> type{};
+  // Of a pool, which is no format, but takes this: how far ahead the lease is kept
+  // (SnowflakeLeaseOptions).
+  std::optional<std::chrono::nanoseconds> window{};
 
   friend bool operator==(const FormatOptions&, const FormatOptions&) = default;
 };
@@ -103,14 +114,17 @@ class IDMINT_EXPORT Mint final {
   // The formats, which every mint has: "uuid4", "uuid7", "ulid", "snowflake", ...
   [[nodiscard]] static std::vector<Declaration> formats();
 
-  // A format or a sequence by its name. kNotFound: neither; the message has the command that
-  // creates it. kInvalidArgument: the options do not go with it; a sequence takes none, as its
-  // definition says everything.
+  // A format or a sequence by its name. kNotFound: neither; the message has the commands that
+  // create it. kInvalidArgument: the options do not go with it; a sequence takes none, as its
+  // definition says everything, and a pool the window only. The source of a pool leases a worker id
+  // when it is first asked for ids; where all are owned it asks again until
+  // StoreOptions::deadline, and is then kResourceExhausted.
   [[nodiscard]] Result<std::unique_ptr<Source>> source(std::string_view name,
                                                        const FormatOptions& options = {});
 
   // kInvalidArgument: also a name that means something else to a command: that of a format, of a
-  // version of UUID, of a Snowflake layout. Otherwise as create_sequence.
+  // version of UUID, of a Snowflake layout; and a new pool whose layout has no ids of the present
+  // time. Otherwise as create_sequence.
   [[nodiscard]] Result<void> create(
       const Definition& definition,
       const std::function<void(std::int64_t done, std::int64_t of)>& progress = {});
@@ -120,6 +134,10 @@ class IDMINT_EXPORT Mint final {
   [[nodiscard]] Result<Definition> extend(std::string_view name, std::int64_t last);
   [[nodiscard]] Result<void> retire(std::string_view name);
   [[nodiscard]] Result<SequenceStatus> peek(std::string_view name);
+  // As pool_workers, release_worker and raise_pool.
+  [[nodiscard]] Result<std::vector<LeaseState>> workers(std::string_view pool);
+  [[nodiscard]] Result<LeaseState> release_worker(std::string_view pool, std::int64_t worker);
+  [[nodiscard]] Result<std::int64_t> raise_pool(std::string_view pool, Instant past);
   // By name. Empty when nothing was ever created: the store is the default one and is not there.
   [[nodiscard]] Result<std::vector<SequenceStatus>> list();
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "idmint/catalog.h"
 #include "idmint/clock.h"
@@ -26,8 +27,10 @@ namespace idmint {
 // by the next. Again with the same definition is fine and leaves the values alone; with another one
 // it is kFailedPrecondition, naming the difference, as it is on a retired name. An empty key of a
 // permuted sequence is drawn from `entropy`, and a form without the width that its encoding could
-// have gets that of `last`; or both are whatever is there. kUnimplemented: the store does not offer
-// what the strategy needs. `progress`: told now and then how many of how many counters are made.
+// have gets that of `last`; or both are whatever is there. A pool whose end was left as it is gets
+// kUsualWorkers, or as many as its layout has, or those that are there. kUnimplemented: the store
+// does not offer what the strategy needs. `progress`: told now and then how many of how many
+// counters are made.
 [[nodiscard]] IDMINT_EXPORT Result<void> create_sequence(
     Store& store, const Definition& definition, Entropy& entropy = system_entropy(),
     const std::function<void(std::int64_t done, std::int64_t of)>& progress = {});
@@ -41,10 +44,11 @@ struct Raised {
 // Afterwards no process takes a value of `past` or below from the store, with two exceptions that
 // no store can prevent: ranges that cached sequences hold in memory, and rounds under way. A
 // permuted sequence is raised by index: past the first `past` of its values. kInvalidArgument:
-// strategy random has no order. kFailedPrecondition: a gapless one, which would have a gap.
-// kOutOfRange: `past` is above the last value: it would not hold for what an extension adds.
-// kNotFound: no such sequence. kFailedPrecondition: retired. On any error of the store,
-// kUnavailable too, some of its counters may have been raised; the same call again raises the rest.
+// strategy random has no order, and pools are raised by raise_pool(). kFailedPrecondition: a
+// gapless one, which would have a gap. kOutOfRange: `past` is above the last value: it would not
+// hold for what an extension adds. kNotFound: no such sequence. kFailedPrecondition: retired. On
+// any error of the store, kUnavailable too, some of its counters may have been raised; the same
+// call again raises the rest.
 [[nodiscard]] IDMINT_EXPORT Result<Raised> raise_sequence(Store& store, std::string_view name,
                                                           std::int64_t past);
 
@@ -58,17 +62,17 @@ struct Raised {
 
 // Moves the last value up; nothing else of a definition ever changes. kFailedPrecondition: smaller
 // than the last value there, retired, or of a strategy whose values depend on it (striped,
-// permuted). kInvalidArgument: the new last value is not possible. On any error of the store,
-// kUnavailable too, the definition and some of the counters may have been extended; the same call
-// finishes it. Running processes keep the end they know until they open the sequence again; a range
-// that one of them takes beyond it is lost.
+// permuted). kInvalidArgument: the new last value is not possible; a pool. On any error of the
+// store, kUnavailable too, the definition and some of the counters may have been extended; the same
+// call finishes it. Running processes keep the end they know until they open the sequence again; a
+// range that one of them takes beyond it is lost.
 [[nodiscard]] IDMINT_EXPORT Result<Definition> extend_sequence(Store& store, std::string_view name,
                                                                std::int64_t last);
 
 // Ends the sequence for ever, for every process; a tombstone keeps its name. Again is fine. On any
 // error of the store, kUnavailable too, some of its counters may have been closed, which hand out
 // nothing more; the same call finishes it. Ranges that cached sequences hold in memory are handed
-// out still.
+// out still, and so are ids of a pool below the bounds that were granted.
 [[nodiscard]] IDMINT_EXPORT Result<void> retire_sequence(Store& store, std::string_view name);
 
 // A sequence as its store has it, for people and monitoring.
@@ -80,7 +84,8 @@ struct SequenceStatus {
   // kPermuted: the value of that index, which comes next; nothing when none is left.
   std::optional<std::int64_t> permuted;
   // Values not yet taken, of counters that are not closed; kRandom: those that will still be given,
-  // as it refuses to go on before the last (occupancy.h).
+  // as it refuses to go on before the last (occupancy.h); kPool: worker ids that nobody owns, or
+  // whose owner's time is over.
   std::int64_t left = 0;
   // What keeps the rest from being known or used. kDataLoss, kUnimplemented: as read (a counter is
   // gone, say). kFailedPrecondition: a retire that was cut off. kUnavailable: an extension that
@@ -136,8 +141,8 @@ class IDMINT_EXPORT Sequence {
 };
 
 // The store must outlive the sequence. kNotFound: no such name; the message has the command that
-// creates it. kFailedPrecondition: retired, or gapless (gapless.h). kDataLoss: defined, but a
-// counter is gone.
+// creates it. kFailedPrecondition: retired, gapless (gapless.h) or a pool (worker_pool.h).
+// kDataLoss: defined, but a counter is gone.
 [[nodiscard]] IDMINT_EXPORT Result<std::unique_ptr<Sequence>> open_sequence(
     Store& store, std::string_view name, const SequenceOptions& options = {});
 

@@ -6,20 +6,32 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "idmint/entropy.h"
 #include "idmint/host.h"
+#include "idmint/result.h"
 
 namespace idmint::detail {
 
+// An IP address of a network interface.
+struct InterfaceAddress {
+  std::string interface{};
+  std::vector<std::uint8_t> bytes{};  // 4 or 16, the first one first
+  int prefix = 0;                     // how many bits the hosts of its subnet have in common
+};
+
 // What cannot be read is empty.
 struct HostFacts {
-  std::vector<HardwareAddress> addresses;
-  std::string host_name;
-  std::string platform_id;     // /etc/machine-id, or else the firmware's product_uuid, as they are
-  std::string cpuset;          // /proc/self/cpuset, as it is
-  std::string xid_machine_id;  // the variable XID_MACHINE_ID
+  std::vector<HardwareAddress> addresses{};
+  std::vector<InterfaceAddress> ip_addresses{};
+  std::string ipv4_routes{};  // /proc/net/route, as it is
+  std::string ipv6_routes{};  // /proc/net/ipv6_route, as it is
+  std::string host_name{};
+  std::string platform_id{};  // /etc/machine-id, or else the firmware's product_uuid, as they are
+  std::string cpuset{};       // /proc/self/cpuset, as it is
+  std::string xid_machine_id{};  // the variable XID_MACHINE_ID
   std::uint32_t process = 0;
 };
 
@@ -33,6 +45,9 @@ struct HostFacts {
 [[nodiscard]] ProcessIdentity classic_object_id_identity(const HostFacts& facts, Entropy& entropy);
 [[nodiscard]] std::uint32_t worker_from_hardware(std::span<const HardwareAddress> addresses,
                                                  int bits, Entropy& entropy);
+[[nodiscard]] Result<std::uint32_t> worker_from_ordinal(const HostFacts& facts, int bits);
+[[nodiscard]] Result<AddressWorker> worker_from_address(const HostFacts& facts, int bits,
+                                                        std::string_view interface);
 
 // Java's String.hashCode of ASCII text.
 [[nodiscard]] std::uint32_t java_hash_code(std::string_view text) noexcept;

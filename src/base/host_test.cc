@@ -109,6 +109,176 @@ TEST(WorkerFromHardware, IsTheSameEveryTime) {
   EXPECT_EQ(worker_from_hardware(10), worker_from_hardware(31) & 1023);
 }
 
+// ---- worker ids that somebody has dealt out
+
+using testing::HasSubstr;
+
+TEST(WorkerFromOrdinal, IsTheNumberAtTheEndOfThePodsName) {
+  const auto of = [](const char* name, int bits = 10) {
+    return detail::worker_from_ordinal({.host_name = name}, bits);
+  };
+  EXPECT_EQ(of("web-0"), 0U);
+  EXPECT_EQ(of("web-3"), 3U);
+  EXPECT_EQ(of("my-web-1023"), 1023U);
+  EXPECT_EQ(of("web-3.pods.default.svc.cluster.local"), 3U);
+  EXPECT_EQ(of("w-0", 0), 0U);
+  EXPECT_EQ(of("w-2147483647", 31), 2147483647U);
+  for (const char* const name : {"", "web", "web3", "web-", "-3", "web-03", "web-3a", "web-x",
+                                 "web.example-3.com", "web--"}) {
+    const auto refused = of(name);
+    ASSERT_FALSE(refused) << name;
+    EXPECT_EQ(refused.error().code, Code::kFailedPrecondition);
+    EXPECT_THAT(refused.error().message, HasSubstr("no ordinal")) << name;
+  }
+  for (const char* const name : {"web-1024", "web-4294967296", "web-99999999999999999999"}) {
+    ASSERT_FALSE(of(name)) << name;
+    EXPECT_EQ(of(name).error().code, Code::kFailedPrecondition);
+    EXPECT_THAT(of(name).error().message, HasSubstr("past 1023")) << name;
+  }
+}
+
+// A host of EC2 that is given its name so; the fourth byte alone tells few of them apart.
+TEST(WorkerFromOrdinal, IsNoPartOfAnAddress) {
+  const auto of = [](const char* name) {
+    return detail::worker_from_ordinal({.host_name = name}, 10);
+  };
+  ASSERT_FALSE(of("ip-10-0-3-7"));
+  EXPECT_THAT(of("ip-10-0-3-7").error().message, HasSubstr("address"));
+  EXPECT_FALSE(of("ip-10-0-3-7.ec2.internal"));
+  EXPECT_EQ(of("ip-7"), 7U);
+  EXPECT_EQ(of("ip-a-b-c-7"), 7U);
+}
+
+TEST(WorkerFromEnvironment, IsTheNumberInTheVariable) {
+  const auto of = [](const char* value, int bits = 10) {
+    ::setenv("IDMINT_TEST_WORKER", value, 1);
+    return worker_from_environment("IDMINT_TEST_WORKER", bits);
+  };
+  EXPECT_EQ(of("0"), 0U);
+  EXPECT_EQ(of("1023"), 1023U);
+  for (const char* const value : {"1024", "-1", "", " 5", "5 ", "0x5", "4294967296", "five"}) {
+    const auto refused = of(value);
+    ASSERT_FALSE(refused) << value;
+    EXPECT_EQ(refused.error().code, Code::kFailedPrecondition);
+    EXPECT_THAT(refused.error().message, HasSubstr("IDMINT_TEST_WORKER"));
+    EXPECT_THAT(refused.error().message, HasSubstr("0 to 1023"));
+  }
+  ::unsetenv("IDMINT_TEST_WORKER");
+  EXPECT_THAT(worker_from_environment("IDMINT_TEST_WORKER", 10).error().message,
+              HasSubstr("not set"));
+}
+
+using detail::InterfaceAddress;
+using Bytes = std::vector<std::uint8_t>;
+
+constexpr const char* kRoutes =
+    "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n"
+    "eth1\t00000000\t0101000A\t0003\t0\t0\t200\t00000000\t0\t0\t0\n"
+    "eth0\t00000000\t0101A8C0\t0003\t0\t0\t100\t00000000\t0\t0\t0\n"
+    "eth2\t00000000\t0101A8C0\t0002\t0\t0\t1\t00000000\t0\t0\t0\n"  // down
+    "eth3\t00000000\t00000000\t0001\t0\t0\t0\t00000080\t0\t0\t0\n"  // half of all
+    "eth3\t0003A8C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n";
+constexpr const char* kIpv6Routes =
+    "fd000000000000000000000000000000 40 00000000000000000000000000000000 00 "
+    "00000000000000000000000000000000 00000100 00000001 00000000 00000001     eth4\n"
+    "00000000000000000000000000000000 00 00000000000000000000000000000000 00 "
+    "00000000000000000000000000000000 00000001 00000002 00000000 00200201       lo\n"
+    "00000000000000000000000000000000 00 00000000000000000000000000000000 00 "
+    "fd000000000000000000000000000001 00000400 00000003 00000000 00000003     eth5\n";
+
+const InterfaceAddress kLoopback{"lo", {127, 0, 0, 1}, 8};
+const InterfaceAddress kEth0{"eth0", {192, 168, 5, 6}, 24};
+const InterfaceAddress kEth1{"eth1", {10, 0, 1, 9}, 22};
+const InterfaceAddress kLinkLocal{"eth0", {169, 254, 3, 4}, 16};
+
+TEST(WorkerFromAddress, IsTheLowBitsOfTheAddressOfTheDefaultRoute) {
+  const detail::HostFacts facts{.ip_addresses = {kLoopback, kEth1, kLinkLocal, kEth0},
+                                .ipv4_routes = kRoutes};
+  const auto found = detail::worker_from_address(facts, 10, "");
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(found->worker, (5U * 256 + 6) & 1023);
+  EXPECT_EQ(found->address, "192.168.5.6/24");
+  EXPECT_EQ(found->block, "192.168.4.0/22");
+  EXPECT_EQ(detail::worker_from_address(facts, 8, "")->worker, 6U);
+  EXPECT_EQ(detail::worker_from_address(facts, 16, "")->worker, 5U * 256 + 6);
+  EXPECT_EQ(detail::worker_from_address(facts, 31, "")->worker, 0x40a80506U);
+  EXPECT_EQ(detail::worker_from_address(facts, 10, "eth1")->worker, 256U + 9);
+}
+
+TEST(WorkerFromAddress, WithoutADefaultRouteIsOfTheOnlyInterface) {
+  const detail::HostFacts facts{.ip_addresses = {kLoopback, kEth1}};
+  EXPECT_EQ(detail::worker_from_address(facts, 10, "")->worker, 256U + 9);
+}
+
+TEST(WorkerFromAddress, IsOfIpv6WhereThereIsNoIpv4) {
+  Bytes bytes(16, 0);
+  bytes[0] = 0xfd;
+  bytes[14] = 0x12;
+  bytes[15] = 0x34;
+  Bytes link_local(16, 1);
+  link_local[0] = 0xfe;
+  link_local[1] = 0x80;
+  detail::HostFacts facts{.ip_addresses = {kLoopback,
+                                           {"eth5", link_local, 64},
+                                           {"eth5", bytes, 112},
+                                           {"eth4", bytes, 64}},
+                          .ipv4_routes = "",
+                          .ipv6_routes = kIpv6Routes};
+  const auto found = detail::worker_from_address(facts, 16, "");
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(found->worker, 0x1234U);
+  EXPECT_EQ(found->address, "fd00::1234/112");
+  EXPECT_EQ(found->block, "fd00::/112");
+  // A subnet of so many addresses that no layout has enough bits.
+  const auto wide = detail::worker_from_address(facts, 16, "eth4");
+  ASSERT_FALSE(wide);
+  EXPECT_THAT(wide.error().message, HasSubstr("16 bits of worker id tell apart: give a worker id"));
+  facts.ip_addresses.push_back({"eth5", {10, 0, 0, 1}, 24});
+  EXPECT_EQ(detail::worker_from_address(facts, 10, "")->worker, 1U);
+}
+
+TEST(WorkerFromAddress, IsRefusedWhereItMayBeAnotherHostsToo) {
+  const auto refused = [](const detail::HostFacts& facts, const char* interface, int bits = 10) {
+    const auto found = detail::worker_from_address(facts, bits, interface);
+    EXPECT_FALSE(found);
+    if (found) return std::string();
+    EXPECT_EQ(found.error().code, Code::kFailedPrecondition);
+    return found.error().message;
+  };
+  const InterfaceAddress loopback6{"lo", {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, 128};
+  EXPECT_THAT(refused({}, ""), HasSubstr("no IP address"));
+  EXPECT_THAT(refused({.ip_addresses = {kLoopback, loopback6, kLinkLocal}}, ""),
+              HasSubstr("no IP address but loopback and link-local"));
+  EXPECT_THAT(refused({.ip_addresses = {kLoopback, loopback6, kEth0}}, "lo"),
+              HasSubstr("interface lo has no"));
+  EXPECT_THAT(refused({.ip_addresses = {kEth0}}, "eth7"), HasSubstr("interface eth7 has no"));
+  // Several that could be meant.
+  EXPECT_THAT(refused({.ip_addresses = {kEth1, kEth0}}, ""),
+              HasSubstr("eth0, eth1 have one each and there is no default route"));
+  EXPECT_THAT(refused({.ip_addresses = {kEth0, {"eth0", {192, 168, 5, 7}, 24}}}, ""),
+              HasSubstr("several addresses, 192.168.5.6/24, 192.168.5.7/24"));
+  const std::string both =
+      "eth1 00000000 0 0003 0 0 5 00000000 0\neth0 00000000 0 0003 0 0 5 00000000 0\n";
+  EXPECT_THAT(refused({.ip_addresses = {kEth1, kEth0}, .ipv4_routes = both}, ""),
+              HasSubstr("eth0, eth1 have default routes of the same metric"));
+  // More addresses in the subnet than worker ids: 1024 are told apart by 10 bits, by 9 they are
+  // not.
+  EXPECT_TRUE(detail::worker_from_address({.ip_addresses = {kEth1}}, 10, "eth1"));
+  EXPECT_THAT(refused({.ip_addresses = {kEth1}}, "eth1", 9),
+              HasSubstr("10.0.1.9/22 on eth1 has more addresses than 9 bits of worker id tell "
+                        "apart: take a layout with 10"));
+}
+
+TEST(WorkerFromAddress, OfThisHostIsTheLowBitsOfOneOfItsAddresses) {
+  const auto found = worker_from_address(31);
+  if (!found) {
+    EXPECT_EQ(found.error().code, Code::kFailedPrecondition);
+    return;
+  }
+  EXPECT_EQ(found->worker & 1023, worker_from_address(31)->worker & 1023);
+  EXPECT_THAT(detail::host_facts().ip_addresses, testing::Not(testing::IsEmpty()));
+}
+
 // ---- identities
 
 const detail::HostFacts kFacts{.addresses = {kA, kB},

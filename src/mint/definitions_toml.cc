@@ -53,6 +53,7 @@ constexpr std::array kIntegers = {IntegerKey{"start", &SequenceWish::start},
                                   IntegerKey{"step", &SequenceWish::step},
                                   IntegerKey{"digits", &SequenceWish::digits},
                                   IntegerKey{"width", &SequenceWish::width},
+                                  IntegerKey{"workers", &SequenceWish::workers},
                                   IntegerKey{"largest_count", &SequenceWish::largest_count}};
 
 struct TextKey {
@@ -62,7 +63,8 @@ struct TextKey {
 constexpr std::array kTexts = {
     TextKey{"strategy", &SequenceWish::strategy}, TextKey{"key", &SequenceWish::key},
     TextKey{"prefix", &SequenceWish::prefix},     TextKey{"encoding", &SequenceWish::encoding},
-    TextKey{"check", &SequenceWish::check},       TextKey{"adopt", &SequenceWish::adopt}};
+    TextKey{"check", &SequenceWish::check},       TextKey{"adopt", &SequenceWish::adopt},
+    TextKey{"kind", &SequenceWish::kind},         TextKey{"layout", &SequenceWish::layout}};
 
 struct FlagKey {
   std::string_view name;
@@ -176,9 +178,15 @@ std::string to_toml(std::span<const Definition> definitions) {
     const auto write = [&](std::string_view key, std::int64_t value) {
       text += std::string(key) + " = " + std::to_string(value) + "\n";
     };
-    write_text("strategy", name(definition.strategy));
-    write("start", definition.first);
-    write("max", definition.last);
+    if (definition.layout) {
+      write_text("kind", "pool");
+      write_text("layout", to_string(*definition.layout));
+      if (definition.last != kLargestValue) write("workers", definition.last + 1);
+    } else {
+      write_text("strategy", name(definition.strategy));
+      write("start", definition.first);
+      write("max", definition.last);
+    }
     if (definition.stripes != plain.stripes) write("stripes", definition.stripes);
     if (definition.step != plain.step) write("step", definition.step);
     if (definition.largest_count != plain.largest_count) {

@@ -82,6 +82,37 @@ TEST(DefinitionsToml, AValidatorIsWishedForWithWhatIsAdopted) {
               StartsWith("line 3: validator is neither true nor false"));
 }
 
+TEST(DefinitionsToml, APoolIsOfItsKind) {
+  const auto read = definitions_from_toml(
+      "[sequence.web]\nkind = 'pool'\n[sequence.jobs]\nkind = 'pool'\nlayout = '39t8s4w epoch "
+      "2025-01-01 unit 10ms'\nworkers = 16\nencoding = 'base62'\n[sequence.orders]\nkind = "
+      "'sequence'\n");
+  ASSERT_TRUE(read) << read.error().message;
+  ASSERT_EQ(read->size(), 3u);
+  EXPECT_EQ((*read)[0], (Definition{.name = "web",
+                                    .strategy = Strategy::kPool,
+                                    .first = 0,
+                                    .layout = *snowflake_layout("sequence-generator")}));
+  EXPECT_EQ((*read)[1].last, 15);
+  EXPECT_EQ(to_string(*(*read)[1].layout), "39t8s4w epoch 2025-01-01T00:00:00Z unit 10ms");
+  EXPECT_EQ((*read)[2], Definition{.name = "orders"});
+  for (const char* unused : {"strategy = 'pool'", "start = 0", "max = 9", "stripes = 2", "step = 1",
+                             "key = 'x'", "digits = 9", "width = 9", "no_leading_zeros = true",
+                             "adopt = 'counter'", "validator = true"}) {
+    const std::string key = std::string(unused).substr(0, std::string(unused).find(' '));
+    EXPECT_THAT(refusal("[sequence.a]\nkind = 'pool'\n" + std::string(unused) + "\n"),
+                StartsWith("line 1: a pool of worker ids takes no " + key));
+  }
+  EXPECT_THAT(refusal("[sequence.a]\nkind = 'pool'\nworkers = 0\n"), HasSubstr("1 to 65536"));
+  EXPECT_THAT(refusal("[sequence.a]\nkind = 'pool'\nworkers = 1025\n"), HasSubstr("room for 1024"));
+  EXPECT_THAT(refusal("[sequence.a]\nkind = 'pool'\nworkers = 65537\n"), HasSubstr("1 to 65536"));
+  EXPECT_THAT(refusal("[sequence.a]\nkind = 'pool'\nlayout = 'x'\n"), HasSubstr("layout: "));
+  EXPECT_THAT(refusal("[sequence.a]\nkind = 'pond'\n"), HasSubstr("give sequence or pool"));
+  EXPECT_THAT(refusal("[sequence.a]\nstrategy = 'pool'\n"), HasSubstr("kind pool (--kind pool)"));
+  EXPECT_THAT(refusal("[sequence.a]\nlayout = 'twitter'\n"), HasSubstr("kind pool"));
+  EXPECT_THAT(refusal("[sequence.a]\nworkers = 5\n"), HasSubstr("kind pool"));
+}
+
 TEST(DefinitionsToml, ErrorsNameTheLine) {
   EXPECT_THAT(refusal("[sequence.a]\nstart = 5\ncolour = 7\n"),
               StartsWith("line 3: there is no key \"colour\": use one of start, max"));
@@ -125,7 +156,18 @@ TEST(DefinitionsToml, WhatIsWrittenReadsAsTheSame) {
        .key = "0123456789abcdef0123456789abcdef",
        .form = {.prefix = "7", .check = Check::kDamm, .digits = 8}},
       {.name = "r", .strategy = Strategy::kRandom, .form = {.encoding = Encoding::kBase58}},
-      {.name = "w", .last = 99, .form = {.encoding = Encoding::kHex, .width = 4}}};
+      {.name = "w", .last = 99, .form = {.encoding = Encoding::kHex, .width = 4}},
+      {.name = "web",
+       .strategy = Strategy::kPool,
+       .first = 0,
+       .last = 15,
+       .largest_count = 100,
+       .form = {.prefix = "e-", .encoding = Encoding::kBase62},
+       .layout = *snowflake_layout("sonyflake")},
+      {.name = "open",
+       .strategy = Strategy::kPool,
+       .first = 0,
+       .layout = *snowflake_layout("sequence-generator")}};
   const std::string text = to_toml(all);
   const auto read = definitions_from_toml(text);
   ASSERT_TRUE(read) << read.error().message << "\n" << text;

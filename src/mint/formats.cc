@@ -21,6 +21,7 @@
 #include "idmint/xid.h"
 #include "ids/snowflake_space.h"
 #include "mint/data_folder.h"
+#include "mint/worker.h"
 
 namespace idmint {
 
@@ -85,6 +86,7 @@ enum Option : unsigned {
   kLocalId = 1U << 6,
   kDigits = 1U << 7,
   kType = 1U << 8,
+  kWindow = 1U << 9,
 };
 
 struct OptionName {
@@ -107,6 +109,7 @@ constexpr std::array kOptions = {
     OptionName{kDigits, "--digits", [](const FormatOptions& o) { return o.digits.has_value(); }},
     OptionName{kType, "a type (--prefix)",
                [](const FormatOptions& o) { return o.type.has_value(); }},
+    OptionName{kWindow, "--window", [](const FormatOptions& o) { return o.window.has_value(); }},
 };
 
 // A format and how its source is opened.
@@ -346,16 +349,6 @@ std::string name_of(const SnowflakeLayout& layout) {
   return to_string(layout);
 }
 
-std::string odds_of(const SnowflakeLayout& layout) {
-  char text[128];
-  std::snprintf(
-      text, sizeof text,
-      "%d bits of worker id: two of 10 hosts share one with odds of %.2g, of 100 with %.2g",
-      layout.worker_bits, odds_of_shared_worker(10, layout.worker_bits),
-      odds_of_shared_worker(100, layout.worker_bits));
-  return text;
-}
-
 OpenedSource open_snowflake(const Format& format, const FormatOptions& options,
                             const MintOptions& mint) {
   SnowflakeOptions snowflake;
@@ -373,32 +366,17 @@ OpenedSource open_snowflake(const Format& format, const FormatOptions& options,
   const std::string range = "0 to " + std::to_string(layout.max_worker());
   if (!options.worker) {
     return fail(Code::kInvalidArgument,
-                "snowflake needs a worker id that no other generator uses: give one, " + range +
-                    ", with --worker or IDMINT_WORKER");
+                "snowflake needs a worker id that no other generator uses: have one leased, from a "
+                "pool (idmint create web --kind pool, then idmint next web), or give one, " +
+                    range + ", with --worker or IDMINT_WORKER");
   }
+  const Result<ChosenWorker> worker = choose_worker(*options.worker, layout, entropy_of(mint));
+  if (!worker) return std::unexpected(worker.error());
+  snowflake.worker = worker->id;
   Declaration declaration = format.declaration();
-  declaration.notes = "layout " + name_of(layout) + ", worker " + range;
-  switch (options.worker->from) {
-    case Worker::From::kGiven:
-      snowflake.worker = options.worker->id;
-      break;
-    case Worker::From::kHardware:
-      snowflake.worker = worker_from_hardware(layout.worker_bits, entropy_of(mint));
-      break;
-    case Worker::From::kRandom:
-      snowflake.worker = static_cast<std::uint32_t>(entropy_of(mint).draw()) & layout.max_worker();
-      break;
-  }
-  if (options.worker->from != Worker::From::kGiven) {
-    declaration.guarantee = Guarantee::kPractical;
-    declaration.notes = "layout " + name_of(layout) + ", worker " +
-                        std::to_string(snowflake.worker) + "; " + odds_of(layout);
-  }
-  if (snowflake.worker > layout.max_worker()) {
-    return fail(Code::kInvalidArgument, "worker id " + std::to_string(snowflake.worker) +
-                                            " is not in the layout's range: give " + range +
-                                            " with --worker or IDMINT_WORKER");
-  }
+  declaration.guarantee = worker->guarantee;
+  declaration.notes = "layout " + name_of(layout) + ", worker " + std::to_string(worker->id) +
+                      " of " + range + ": " + worker->notes;
   if (options.run_ahead) snowflake.max_run_ahead = *options.run_ahead;
   // A worker id that is drawn anew each time has no state to keep.
   if (options.worker->from != Worker::From::kRandom) {
@@ -461,7 +439,7 @@ constexpr std::array kFormats = {
            kForm, open_by_process<Xid, XidGenerator, xid_identity>},
     Format{"snowflake", "snowflake", Guarantee::kUniqueIfConfigured, "per process",
            "any layout (the usual one: milliseconds since 2015, 10 bits of worker id, 12 of "
-           "sequence number); the worker id must be no other generator's",
+           "sequence number); the worker id must be no other generator's: a pool leases them",
            kForm | kWorker | kLayout | kRunAhead, open_snowflake},
     Format{"digits", "digits", Guarantee::kPractical, "none",
            "12 decimal digits, or as many as you say; among n ids the odds of one repeat are n^2 / "
@@ -549,6 +527,29 @@ Result<void> check_sequence_name(std::string_view name) {
   }
   return fail(Code::kInvalidArgument, "\"" + std::string(name) + "\" is the name " + what +
                                           ", so no sequence can have it: choose another name");
+}
+
+Result<void> check_new(const Definition& definition, Instant now) {
+  if (Result<void> free = check_sequence_name(definition.name); !free) return free;
+  if (!definition.layout) return {};
+  if (Result<void> has = has_time(*definition.layout, now, "give"); !has)
+    return fail(Code::kInvalidArgument,
+                "pool " + definition.name + " would mint nothing: " + has.error().message);
+  return {};
+}
+
+Result<void> check_made(const Definition& made, const FormatOptions& options) {
+  const bool is_pool = made.strategy == Strategy::kPool;
+  for (const OptionName& row : kOptions) {
+    if (!row.given(options) || (is_pool && row.option == kWindow)) continue;
+    return fail(
+        Code::kInvalidArgument,
+        "\"" + made.name + "\" is no format, and what a " +
+            (is_pool ? "pool prints is settled when it is created, its worker ids are leased"
+                     : "sequence prints is settled when it is created") +
+            ": leave out " + std::string(row.name));
+  }
+  return {};
 }
 
 std::string hint_for(std::string_view name) {

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "idmint/catalog.h"
+#include "idmint/clock.h"
 #include "idmint/export.h"
 #include "idmint/mint.h"
 #include "idmint/result.h"
@@ -28,9 +30,16 @@ namespace idmint {
 // kInvalidArgument: no sequence can have the name, in any case of its letters, as it means
 // something else to some command. The one list of such names.
 [[nodiscard]] IDMINT_EXPORT Result<void> check_sequence_name(std::string_view name);
+// kInvalidArgument: what is to be made has such a name, or is a pool of a layout that has no ids of
+// the time `now`.
+[[nodiscard]] IDMINT_EXPORT Result<void> check_new(const Definition& definition, Instant now);
 // What to do for who asks for a source of a name that is neither a format's nor a sequence's, but
 // stands for something else; empty where it does not.
 [[nodiscard]] std::string hint_for(std::string_view name);
+
+// kInvalidArgument, naming the first of the options that are for formats, and not for a sequence
+// or, but for the window, a pool.
+[[nodiscard]] Result<void> check_made(const Definition& made, const FormatOptions& options);
 
 // As Mint::source. REQUIRES: is_format(name).
 [[nodiscard]] Result<std::unique_ptr<Source>> open_format(std::string_view name,

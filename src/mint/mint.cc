@@ -9,6 +9,8 @@
 #include "idmint/sequence.h"
 #include "mint/data_folder.h"
 #include "mint/formats.h"
+#include "mint/pool_source.h"
+#include "sequences/strategies.h"
 
 namespace idmint {
 
@@ -122,8 +124,9 @@ struct Mint::State {
     return "sqlite:" + (*data / "ids.db").string();
   }
 
-  // The store, opened by the first call; made only if `make`.
-  Result<std::shared_ptr<Store>> open(bool make) {
+  // The store, opened by the first call; made only if `make`. `name`: the definition that is asked
+  // for next.
+  Result<std::shared_ptr<Store>> open(bool make, std::string_view name = {}) {
     const std::lock_guard lock(mutex);
     if (store != nullptr) return store;
     const Result<std::string> where = url();
@@ -132,6 +135,7 @@ struct Mint::State {
     store_options.create =
         make && store_options.create && store_options.access == Access::kReadWrite;
     if (store_options.entropy == nullptr) store_options.entropy = options.entropy;
+    store_options.first_definition = name;
     if (store_options.create && options.store.empty()) {
       const Result<std::filesystem::path> data = data_folder();
       if (!data) return std::unexpected(data.error());
@@ -158,7 +162,7 @@ struct Mint::State {
   template <class Act>
   auto on_sequence(std::string_view name, Act act) -> decltype(act(std::declval<Store&>()));
 
-  // kNotFound for a name that is neither a format nor a sequence. `minting`: a format would do.
+  // kNotFound for a name that is no format, sequence or pool. `minting`: a format would do.
   Error unknown(std::string_view name, bool minting) {
     std::vector<std::string> known;
     if (minting) {
@@ -171,9 +175,9 @@ struct Mint::State {
       }
     }
     const Result<std::string> where = url();
-    std::string message =
-        std::string(minting ? "there is no format and no sequence " : "there is no sequence ") +
-        quoted_start(name);
+    std::string message = std::string(minting ? "there is no format, sequence or pool "
+                                              : "there is no sequence or pool ") +
+                          quoted_start(name);
     const bool no_store = !opened && opened.error().code == Code::kNotFound;
     const bool in_memory = where && where->starts_with("memory:");
     if (in_memory) {
@@ -184,14 +188,17 @@ struct Mint::State {
     } else if (where) {
       message += " in " + *where;
     }
+    const std::string create = "idmint create " + std::string(name) +
+                               (in_memory ? " --store sqlite:ids.db" : store_option());
     if (const std::string hint = minting ? hint_for(name) : ""; !hint.empty()) {
       message += ": " + hint;
     } else if (const std::string meant = close_matches(name, known); !meant.empty()) {
       message += ": did you mean " + meant + "?";
     } else if (minting && validate(Definition{.name = std::string(name)})) {
       message += ": to make the sequence" + std::string(in_memory ? " in a store that stays" : "") +
-                 ": idmint create " + std::string(name) +
-                 (in_memory ? " --store sqlite:ids.db" : store_option());
+                 ": " + create +
+                 "; or, for Snowflake ids under worker ids that are leased: " + create +
+                 " --kind pool";
     } else if (in_memory || (no_store && !options.store.empty())) {
       message += minting ? ": to see the formats: idmint formats"
                          : ": give the store that has it with --store";
@@ -215,20 +222,25 @@ Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const Format
   if (!validate(Definition{.name = std::string(name)})) {
     return std::unexpected(state_->unknown(name, true));
   }
-  Result<std::shared_ptr<Store>> store = state_->open(false);
+  Result<std::shared_ptr<Store>> store = state_->open(false, name);
   if (!store) {
     if (store.error().code == Code::kNotFound) return std::unexpected(state_->unknown(name, true));
     return std::unexpected(std::move(store.error()));
   }
-  if (options != FormatOptions{}) {
-    return fail(Code::kInvalidArgument,
-                "\"" + std::string(name) +
-                    "\" is no format, and what a sequence prints is settled when it is created: "
-                    "leave the options out");
-  }
   const SequenceOptions sequence_options{.clock = state_->options.clock,
                                          .entropy = state_->options.entropy};
-  Result<std::unique_ptr<Sequence>> sequence = open_sequence(**store, name, sequence_options);
+  Result<Definition> definition = find_definition(**store, name);
+  const bool pool = definition && definition->strategy == Strategy::kPool;
+  if (definition) {
+    if (Result<void> taken = check_made(*definition, options); !taken)
+      return std::unexpected(std::move(taken.error()));
+  }
+  if (pool && !definition->retired) {
+    return make_pool_source(*std::move(store), *std::move(definition), options.window,
+                            state_->options);
+  }
+  Result<std::unique_ptr<Sequence>> sequence =
+      open_defined(**store, std::move(definition), sequence_options);
   if (!sequence) {
     if (sequence.error().code == Code::kNotFound)
       return std::unexpected(state_->unknown(name, true));
@@ -241,6 +253,17 @@ Result<void> Mint::create(const Definition& definition,
                           const std::function<void(std::int64_t done, std::int64_t of)>& progress) {
   if (Result<void> free = check_sequence_name(definition.name); !free) return free;
   if (Result<void> valid = validate(definition); !valid) return valid;
+  if (definition.layout) {
+    // One that is there may have come to its end since.
+    const Result<std::shared_ptr<Store>> there = state_->open(false, definition.name);
+    const Result<Definition> found =
+        there ? find_definition(**there, definition.name) : std::unexpected(there.error());
+    if (!found && found.error().code == Code::kNotFound) {
+      Clock* const clock = state_->options.clock;
+      const Instant now = (clock != nullptr ? *clock : system_clock()).now();
+      if (Result<void> fit = check_new(definition, now); !fit) return fit;
+    }
+  }
   const Result<std::shared_ptr<Store>> store = state_->open(true);
   if (!store) return std::unexpected(store.error());
   Entropy* const entropy = state_->options.entropy;
@@ -257,7 +280,7 @@ auto Mint::State::on_sequence(std::string_view name, Act act)
                                             "\" is a format, which keeps nothing in a store: see "
                                             "what it promises with idmint formats");
   }
-  const Result<std::shared_ptr<Store>> opened = open(false);
+  const Result<std::shared_ptr<Store>> opened = open(false, name);
   if (!opened) {
     if (opened.error().code == Code::kNotFound) return std::unexpected(unknown(name, false));
     return std::unexpected(opened.error());
@@ -287,6 +310,20 @@ Result<Definition> Mint::extend(std::string_view name, std::int64_t last) {
 
 Result<void> Mint::retire(std::string_view name) {
   return state_->on_sequence(name, [&](Store& store) { return retire_sequence(store, name); });
+}
+
+Result<std::vector<LeaseState>> Mint::workers(std::string_view pool) {
+  return state_->on_sequence(pool, [&](Store& store) { return pool_workers(store, pool); });
+}
+
+Result<LeaseState> Mint::release_worker(std::string_view pool, std::int64_t worker) {
+  return state_->on_sequence(
+      pool, [&](Store& store) { return idmint::release_worker(store, pool, worker); });
+}
+
+Result<std::int64_t> Mint::raise_pool(std::string_view pool, Instant past) {
+  return state_->on_sequence(pool,
+                             [&](Store& store) { return idmint::raise_pool(store, pool, past); });
 }
 
 Result<std::vector<SequenceStatus>> Mint::list() {

@@ -2,8 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <set>
@@ -12,6 +16,7 @@
 #include <variant>
 #include <vector>
 
+#include "idmint/worker_pool.h"
 #include "tests/fakes/scripted.h"
 
 namespace idmint {
@@ -278,6 +283,182 @@ TEST_F(MintTest, ASequenceIsASource) {
   EXPECT_EQ(mint.list()->size(), 1u);
 }
 
+TEST_F(MintTest, APoolIsASource) {
+  Mint mint(options());
+  const SnowflakeLayout layout = snowflake_layout("sequence-generator").value();
+  const auto made =
+      mint.create({.name = "web", .strategy = Strategy::kPool, .first = 0, .layout = layout});
+  ASSERT_TRUE(made) << made.error().message;
+  const auto source = mint.source("web");
+  ASSERT_TRUE(source) << source.error().message;
+  EXPECT_EQ((*source)->declaration().guarantee, Guarantee::kUnique);
+  EXPECT_EQ((*source)->declaration().format, "snowflake");
+  EXPECT_THAT((*source)->declaration().notes, HasSubstr("41t10w12s"));
+  EXPECT_EQ(mint.peek("web")->left, 1024) << "nothing is leased before it is needed";
+  const auto decoded = [&](const Id& id) { return layout.decode(std::get<Snowflake>(id)).value(); };
+  clock_.advance(std::chrono::seconds{1});
+  const std::vector<Id> first = take(**source, 4096);
+  EXPECT_EQ(decoded(first.front()).time, kNow + std::chrono::seconds{1});
+  EXPECT_EQ(decoded(first.back()).time, kNow + std::chrono::seconds{1});
+  EXPECT_EQ(mint.peek("web")->left, 1023);
+  // Beside it, and after it.
+  const auto other = mint.source("web");
+  EXPECT_NE(decoded(take(**other, 1)[0]).worker, decoded(first[0]).worker);
+  clock_.advance(std::chrono::seconds{10});
+  EXPECT_EQ(decoded(take(**source, 1)[0]).time, kNow + std::chrono::seconds{11})
+      << "the clock has gone on";
+}
+
+// Goes on each time that somebody looks at it.
+class HastyClock final : public Clock {
+ public:
+  Instant now() noexcept override {
+    return Instant{std::chrono::nanoseconds{looks_.fetch_add(1) * kStep} + kNow.time_since_epoch()};
+  }
+  void sleep_until(Instant, std::chrono::nanoseconds) noexcept override {}
+
+  static constexpr std::int64_t kStep = 1'000'000;
+
+ private:
+  std::atomic<std::int64_t> looks_{0};
+};
+
+// A program that mints a few and ends takes one unit of id-time, however long it takes.
+TEST_F(MintTest, TheFirstIdsOfAPoolBearTheTimeAtWhichTheyWereAskedFor) {
+  HastyClock hasty;
+  MintOptions with = options();
+  with.clock = &hasty;
+  Mint mint(with);
+  const SnowflakeLayout layout = snowflake_layout("sequence-generator").value();
+  ASSERT_TRUE(mint.create(
+      {.name = "web", .strategy = Strategy::kPool, .first = 0, .last = 0, .layout = layout}));
+  const auto source = mint.source("web");
+  const Instant asked = hasty.now() + 2 * layout.unit;  // the first look is for the deadline
+  for (const Id& id : take(**source, 1000))
+    ASSERT_EQ(layout.decode(std::get<Snowflake>(id))->time, asked);
+  const auto bound = [&] { return time_of(layout, mint.workers("web")->front().minted_until); };
+  EXPECT_EQ(bound(), asked + layout.unit) << "one unit was leased";
+  const Id later = take(**source, 1)[0];
+  EXPECT_GT(layout.decode(std::get<Snowflake>(later))->time, asked) << "the clock goes on";
+  EXPECT_GE(bound(), asked + std::chrono::seconds{15});
+}
+
+TEST_F(MintTest, APoolTakesAWindowAndNothingElse) {
+  Mint mint(options());
+  ASSERT_TRUE(mint.create({.name = "web",
+                           .strategy = Strategy::kPool,
+                           .first = 0,
+                           .layout = SnowflakeLayout{.worker_bits = 1}}));
+  ASSERT_TRUE(mint.create({.name = "orders"}));
+  EXPECT_EQ(mint.source("web", {.worker = Worker{}}).error().code, Code::kInvalidArgument);
+  EXPECT_EQ(mint.source("web", {.layout = SnowflakeLayout{}}).error().code, Code::kInvalidArgument);
+  EXPECT_EQ(mint.source("uuid4", {.window = std::chrono::seconds{1}}).error().code,
+            Code::kInvalidArgument);
+  EXPECT_EQ(mint.source("orders", {.window = std::chrono::seconds{1}}).error().code,
+            Code::kInvalidArgument);
+  const auto source = mint.source("web", {.window = std::chrono::minutes{1}});
+  ASSERT_TRUE(source) << source.error().message;
+  take(**source, 1);
+  clock_.advance(std::chrono::seconds{1});
+  take(**source, 1);
+  clock_.advance(std::chrono::seconds{59});
+  EXPECT_EQ(mint.peek("web")->left, 1);
+  const auto second = mint.source("web");
+  const auto third = mint.source("web");
+  take(**second, 1);
+  std::vector<Id> none(1);
+  EXPECT_EQ((*third)->next(none).error().code, Code::kResourceExhausted);
+}
+
+// Ends the lease of another, or not, once somebody has slept so often.
+class WaitedForClock final : public Clock {
+ public:
+  Instant now() noexcept override { return now_; }
+  void sleep_until(Instant when, std::chrono::nanoseconds) noexcept override {
+    slept_ += when - now_;
+    now_ = when;
+    if (++sleeps_ == 3) other_.reset();
+  }
+  void wait_for(std::unique_ptr<Source> other) {
+    other_ = std::move(other);
+    slept_ = {};
+    sleeps_ = 0;
+  }
+  std::chrono::nanoseconds slept() const { return slept_; }
+
+ private:
+  Instant now_ = kNow;
+  std::unique_ptr<Source> other_;
+  std::chrono::nanoseconds slept_{};
+  int sleeps_ = 0;
+};
+
+TEST_F(MintTest, WhereAllWorkerIdsAreOwnedOneIsWaitedFor) {
+  WaitedForClock waited_for;
+  MintOptions with = options();
+  with.clock = &waited_for;
+  Mint mint(with);
+  ASSERT_TRUE(mint.create({.name = "web",
+                           .strategy = Strategy::kPool,
+                           .first = 0,
+                           .last = 0,
+                           .layout = SnowflakeLayout{}}));
+  auto first = *mint.source("web");
+  take(*first, 1);
+  waited_for.wait_for(std::move(first));
+  const auto second = *mint.source("web");
+  take(*second, 1);
+  EXPECT_EQ(waited_for.slept(), std::chrono::milliseconds{50 + 100 + 200});
+  waited_for.wait_for(nullptr);
+  std::vector<Id> none(1);
+  EXPECT_EQ((*mint.source("web"))->next(none).error().code, Code::kResourceExhausted);
+  EXPECT_EQ(waited_for.slept(), std::chrono::seconds{5}) << "the store's deadline";
+}
+
+TEST_F(MintTest, APoolThatWouldMintNothingIsNotMade) {
+  Mint mint(options());
+  using std::chrono::seconds;
+  Definition pool{.name = "web",
+                  .strategy = Strategy::kPool,
+                  .first = 0,
+                  .layout = SnowflakeLayout{.epoch = kNow + seconds{1}}};
+  for (const SnowflakeLayout& never :
+       {SnowflakeLayout{.epoch = kNow + seconds{1}},
+        SnowflakeLayout{.epoch = kNow - seconds{5}, .unit = seconds{1}, .time_bits = 2}}) {
+    pool.layout = never;
+    const Error refused = mint.create(pool).error();
+    EXPECT_EQ(refused.code, Code::kInvalidArgument);
+    EXPECT_THAT(refused.message, HasSubstr("pool web would mint nothing"));
+  }
+  EXPECT_EQ(mint.peek("web").error().code, Code::kNotFound);
+  pool.layout = SnowflakeLayout{.epoch = kNow, .unit = seconds{1}, .time_bits = 3};
+  ASSERT_TRUE(mint.create(pool));
+  clock_.advance(seconds{10});
+  EXPECT_TRUE(mint.create(pool)) << "it is there";
+  std::vector<Id> none(1);
+  const Error over = (*mint.source("web"))->next(none).error();
+  EXPECT_EQ(over.code, Code::kOutOfRange);
+  EXPECT_THAT(over.message, HasSubstr("make another pool, with a layout"));
+}
+
+TEST_F(MintTest, APoolInAChildOfForkIsRefusedWithoutTouchingALock) {
+  Mint mint(options());
+  ASSERT_TRUE(mint.create(
+      {.name = "web", .strategy = Strategy::kPool, .first = 0, .layout = SnowflakeLayout{}}));
+  const auto source = mint.source("web");
+  ASSERT_TRUE(source) << source.error().message;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::vector<Id> out(1);
+    const auto refused = (*source)->next(out);
+    ::_exit(!refused && refused.error().message.contains("pool web: opened before fork()") ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  take(**source, 1);
+}
+
 TEST_F(MintTest, ASourceOutlivesItsMint) {
   auto mint = std::make_unique<Mint>(options());
   ASSERT_TRUE(mint->create({.name = "orders"}));
@@ -322,7 +503,9 @@ TEST_F(MintTest, UnknownNamesAreToldWithWhatIsNear) {
               HasSubstr("did you mean uuid1 or uuid2 or uuid4 or uuid6 or uuid7?"));
   EXPECT_THAT(message("customers"), Not(HasSubstr("did you mean")));
   EXPECT_THAT(message("customers"), HasSubstr("gone with the process"));
-  EXPECT_THAT(message("customers"), HasSubstr("idmint create customers --store sqlite:ids.db"));
+  EXPECT_THAT(message("customers"), HasSubstr("idmint create customers --store sqlite:ids.db; or"));
+  EXPECT_THAT(message("customers"),
+              testing::EndsWith("idmint create customers --store sqlite:ids.db --kind pool"));
   EXPECT_THAT(message("no name"), Not(HasSubstr("idmint create")));
   EXPECT_THAT(message(std::string(100'000, 'x')), HasSubstr("idmint formats"));
 }
@@ -344,7 +527,8 @@ TEST_F(MintTest, AMissingSequenceIsNotMadeToBeChanged) {
   EXPECT_THAT(messages("orders"), HasSubstr("with --store"));
   ASSERT_TRUE(mint.create({.name = "orders"}));
   EXPECT_THAT(messages("oders"), HasSubstr("did you mean orders?"));
-  EXPECT_THAT(messages("customers"), StartsWith("there is no sequence \"customers\" in sqlite:"));
+  EXPECT_THAT(messages("customers"),
+              StartsWith("there is no sequence or pool \"customers\" in sqlite:"));
   EXPECT_THAT(messages("customers"), HasSubstr("idmint list --store sqlite:"));
   EXPECT_THAT(messages("customers"), Not(HasSubstr("create")));
   EXPECT_THAT(messages("uuid9"), Not(HasSubstr("did you mean"))) << "none of them is a sequence";
@@ -378,6 +562,20 @@ TEST_F(MintTest, OnlyCreateMakesAStore) {
   forbidden.store = "sqlite:" + (folder_ / "other.db").string();
   forbidden.store_options.create = false;
   EXPECT_EQ(Mint(forbidden).create({.name = "orders"}).error().code, Code::kNotFound);
+}
+
+TEST_F(MintTest, TheWorkerIdsOfAPool) {
+  Mint mint(options());
+  ASSERT_TRUE(mint.create({.name = "web",
+                           .strategy = Strategy::kPool,
+                           .first = 0,
+                           .last = 3,
+                           .layout = SnowflakeLayout{}}));
+  EXPECT_EQ(mint.workers("web")->size(), 4u);
+  EXPECT_EQ(mint.release_worker("web", 2)->token, Uuid{}) << "nobody owned it";
+  EXPECT_EQ(mint.raise_pool("web", Instant{std::chrono::seconds{1}}), 1001);
+  EXPECT_EQ(mint.workers("web")->at(0).minted_until, 1001);
+  EXPECT_EQ(mint.workers("shop").error().code, Code::kNotFound);
 }
 
 TEST_F(MintTest, ThreadsShareAMint) {

@@ -8,6 +8,8 @@
 #include "idmint/check_symbol.h"
 #include "idmint/digits.h"
 #include "idmint/encoding.h"
+#include "idmint/lease_table.h"
+#include "idmint/snowflake.h"
 #include "ids/form_width.h"
 
 namespace idmint {
@@ -100,9 +102,69 @@ Result<SequenceWish> with_recipe(SequenceWish wish, std::optional<AdoptedRecord>
   return wish;
 }
 
+// What is before and after the id, and its encoding.
+Result<Form> form_of(const SequenceWish& wish) {
+  Form form{.prefix = wish.prefix.value_or("")};
+  if (wish.encoding) {
+    const Result<Encoding> encoding = encoding_named(*wish.encoding);
+    if (!encoding) return std::unexpected(encoding.error());
+    form.encoding = *encoding;
+  }
+  if (wish.check) {
+    const Result<Check> check = check_named(*wish.check);
+    if (!check) return std::unexpected(check.error());
+    form.check = *check;
+  }
+  return form;
+}
+
+Result<Definition> pool_of(const SequenceWish& wish) {
+  struct Unused {
+    std::string_view name;
+    bool given;
+  };
+  for (const Unused& unused :
+       {Unused{"strategy", wish.strategy.has_value()}, Unused{"start", wish.start.has_value()},
+        Unused{"max", wish.max.has_value()}, Unused{"stripes", wish.stripes.has_value()},
+        Unused{"step", wish.step.has_value()}, Unused{"key", wish.key.has_value()},
+        Unused{"digits", wish.digits.has_value()}, Unused{"width", wish.width.has_value()},
+        Unused{"no_leading_zeros", wish.no_leading_zeros}, Unused{"adopt", wish.adopt.has_value()},
+        Unused{"validator", wish.validator}}) {
+    if (unused.given)
+      return refuse("a pool of worker ids takes no " + std::string(unused.name) +
+                    ": leave it out; its ids follow from its layout");
+  }
+  const Result<SnowflakeLayout> layout =
+      parse_snowflake_layout(wish.layout.value_or("sequence-generator"));
+  if (!layout) return refuse("layout: " + layout.error().message);
+  Result<Form> form = form_of(wish);
+  if (!form) return std::unexpected(std::move(form.error()));
+  if (wish.workers && (*wish.workers < 1 || *wish.workers > LeaseTable::kMaxWorkers))
+    return refuse("workers is " + std::to_string(*wish.workers) +
+                  ": give how many worker ids there are, 1 to " +
+                  std::to_string(LeaseTable::kMaxWorkers) + ", as far as the layout has them");
+  Definition pool{.name = wish.name,
+                  .strategy = Strategy::kPool,
+                  .first = 0,
+                  .last = wish.workers ? *wish.workers - 1 : kLargestValue,
+                  .largest_count = wish.largest_count.value_or(0),
+                  .form = *std::move(form),
+                  .layout = *layout};
+  if (Result<void> valid = validate(pool); !valid) return std::unexpected(std::move(valid.error()));
+  return pool;
+}
+
 }  // namespace
 
 Result<Definition> definition_of(const SequenceWish& wanted) {
+  if (wanted.kind == "pool") return pool_of(wanted);
+  if (wanted.kind && *wanted.kind != "sequence")
+    return refuse("kind is \"" + *wanted.kind + "\": give sequence or pool");
+  if (wanted.layout || wanted.workers)
+    return refuse(std::string(wanted.layout ? "a layout is" : "workers are") +
+                  " for a pool of worker ids: give kind pool (--kind pool), or leave it out");
+  if (wanted.strategy == name(Strategy::kPool))
+    return refuse("a pool is of a kind of its own: give kind pool (--kind pool) and no strategy");
   Definition definition{.name = wanted.name};
   const Result<SequenceWish> completed = with_recipe(wanted, definition.adopted);
   if (!completed) return std::unexpected(completed.error());
@@ -118,18 +180,9 @@ Result<Definition> definition_of(const SequenceWish& wanted) {
   definition.step = wish.step.value_or(definition.step);
   definition.largest_count = wish.largest_count.value_or(definition.largest_count);
   definition.key = wish.key.value_or("");
-  Form& form = definition.form;
-  form.prefix = wish.prefix.value_or("");
-  if (wish.encoding) {
-    const Result<Encoding> encoding = encoding_named(*wish.encoding);
-    if (!encoding) return std::unexpected(encoding.error());
-    form.encoding = *encoding;
-  }
-  if (wish.check) {
-    const Result<Check> check = check_named(*wish.check);
-    if (!check) return std::unexpected(check.error());
-    form.check = *check;
-  }
+  const Result<Form> given = form_of(wish);
+  if (!given) return std::unexpected(given.error());
+  Form& form = definition.form = *given;
   constexpr auto most_digits = static_cast<std::int64_t>(Digits::kMaxChars);
   if (wish.digits && (*wish.digits < 1 || *wish.digits > most_digits)) {
     return refuse("digits is " + std::to_string(*wish.digits) +

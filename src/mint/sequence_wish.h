@@ -14,6 +14,10 @@ namespace idmint {
 // Nothing: not said. Names are those of strategy_named(), encoding_named() and check_named().
 struct SequenceWish {
   std::string name{};
+  std::optional<std::string> kind{};  // "sequence" or "pool"; a pool takes no more than the next
+                                      // two, largest_count, prefix, encoding and check
+  std::optional<std::string> layout{};
+  std::optional<std::int64_t> workers{};
   std::optional<std::string> strategy{};
   std::optional<std::int64_t> start{};
   std::optional<std::int64_t> max{};
@@ -40,6 +44,8 @@ struct SequenceWish {
 //   - The first is 1; with digits, where values come in no order, it is 0; without leading zeros
 //   the
 //     smallest number that has none (a prefix with digits has the first digit itself).
+//   - A pool has the layout sequence-generator, and how many worker ids is left to
+//   create_sequence().
 //   - Of an adopted document the recipe says the rest, and where it does not, the first is 0 (1
 //   where
 //     the document holds the last value) and the last 2^53 - 2, up to which every program can

@@ -51,8 +51,16 @@ std::string differences(const Definition& there, const Definition& here) {
     compare(field, std::to_string(a), std::to_string(b));
   };
   compare("strategy", std::string(name(there.strategy)), std::string(name(here.strategy)));
-  number("first", there.first, here.first);
-  number("last", there.last, here.last);
+  if (there.strategy == Strategy::kPool && here.strategy == Strategy::kPool) {
+    number("workers", there.last + 1, here.last + 1);
+  } else {
+    number("first", there.first, here.first);
+    number("last", there.last, here.last);
+  }
+  const auto layout = [](const Definition& definition) {
+    return definition.layout ? to_string(*definition.layout) : std::string("none");
+  };
+  compare("layout", layout(there), layout(here));
   number("stripes", there.stripes, here.stripes);
   number("step", there.step, here.step);
   compare("key", spelled(there.key), spelled(here.key));
@@ -73,12 +81,15 @@ std::string differences(const Definition& there, const Definition& here) {
 }
 
 // `so`: what follows for who asked.
-Error is_retired(const Store& store, std::string_view name, std::string_view so) {
-  return error_at(store, Code::kFailedPrecondition, name, "it is retired, " + std::string(so));
+Error is_retired(const Store& store, const Definition& retired, std::string_view so) {
+  return error_at(store, Code::kFailedPrecondition, retired, "it is retired, " + std::string(so));
 }
 
-// A key or a width that was left open is whatever is there.
+// A key, a width or a number of worker ids that was left open is whatever is there.
 Definition completed(const Definition& there, Definition here) {
+  if (here.strategy == Strategy::kPool && there.strategy == Strategy::kPool &&
+      here.last == kLargestValue)
+    here.last = there.last;
   if (here.key.empty()) here.key = there.key;
   if (here.form.width == 0) here.form.width = there.form.width;
   return here;
@@ -97,12 +108,12 @@ std::string advice(const Definition& there, const Definition& here) {
 Result<void> must_agree(const Store& store, const Definition& there, Definition here) {
   if (there.retired && !here.retired) {
     return std::unexpected(
-        is_retired(store, here.name, "and its name is not given again; use another"));
+        is_retired(store, there, "and its name is not given again; use another"));
   }
   here = completed(there, std::move(here));
   if (there == here) return {};
   return std::unexpected(error_at(
-      store, Code::kFailedPrecondition, here.name,
+      store, Code::kFailedPrecondition, there,
       "defined otherwise already: " + differences(there, here) + "; " + advice(there, here)));
 }
 
@@ -153,6 +164,10 @@ Result<void> must_be_there(Store& store, const Definition& definition) {
     const auto claimed = read_claimed(store, definition);
     return claimed ? Result<void>{} : std::unexpected(claimed.error());
   }
+  if (definition.strategy == Strategy::kPool) {
+    const auto workers = read_workers(store, definition);
+    return workers ? Result<void>{} : std::unexpected(workers.error());
+  }
   const auto counters = read_counters(store, definition);
   return counters ? Result<void>{} : std::unexpected(counters.error());
 }
@@ -184,7 +199,7 @@ Result<void> create_sequence(Store& store, const Definition& definition, Entropy
                              const std::function<void(std::int64_t, std::int64_t)>& progress) {
   if (auto valid = validate(definition); !valid) return valid;
   const auto refuse = [&](Code code, const std::string& what) {
-    return std::unexpected(error_at(store, code, definition.name, what));
+    return std::unexpected(error_at(store, code, definition, what));
   };
   if (definition.retired)
     return refuse(Code::kInvalidArgument, "it cannot be made retired: create it, then retire it");
@@ -205,21 +220,30 @@ Result<void> create_sequence(Store& store, const Definition& definition, Entropy
   Definition complete = definition;
   if (definition.strategy == Strategy::kPermuted && definition.key.empty())
     complete.key = draw_key(entropy);
-  complete.form = settled(definition.form, definition.last);
+  const bool is_pool = definition.strategy == Strategy::kPool;
+  if (!is_pool) complete.form = settled(definition.form, definition.last);
+  if (is_pool && definition.last == kLargestValue)
+    complete.last = std::min<std::int64_t>(
+        Definition::kUsualWorkers - 1, definition.layout.value_or(SnowflakeLayout{}).max_worker());
   if (definition.strategy == Strategy::kRandom) {
     if (auto made = store.unique_index()->create_space(definition.name); !made) return made;
   }
-  if (auto made = make_counters(store, complete, progress); !made) {
+  const Result<void> made = is_pool ? store.leases()->create_pool(complete.name, complete.last + 1)
+                                    : make_counters(store, complete, progress);
+  if (!made) {
     if (made.error().code != Code::kAlreadyExists) return made;
     // Another may have created the sequence since find().
     if (const auto now = store.catalog()->find(definition.name)) {
       if (auto agreed = must_agree(store, *now, definition); !agreed) return agreed;
     }
     return refuse(Code::kFailedPrecondition,
-                  "there is a counter of that name with other bounds and no definition, left by a "
-                  "create that was cut off (" +
-                      made.error().message +
-                      "); create it with the bounds of that counter, or choose another name");
+                  std::string("there is a ") +
+                      (is_pool ? "pool of that name with another number of worker ids"
+                               : "counter of that name with other bounds") +
+                      " and no definition, left by a create that was cut off (" +
+                      made.error().message + "); create it " +
+                      (is_pool ? "with as many" : "with the bounds of that counter") +
+                      ", or choose another name");
   }
   const Result<Definition> defined = store.catalog()->define(complete);
   if (!defined) return std::unexpected(defined.error());
@@ -231,11 +255,11 @@ namespace {
 Result<Raised> raise_defined(Store& store, const Definition& definition, std::int64_t past) {
   const std::string& name = definition.name;
   const auto refuse = [&](Code code, const std::string& what) {
-    return std::unexpected(error_at(store, code, name, what));
+    return std::unexpected(error_at(store, code, definition, what));
   };
   if (definition.retired) {
     return std::unexpected(is_retired(
-        store, name, "so no value comes from it any more, and there is nothing to raise"));
+        store, definition, "so no value comes from it any more, and there is nothing to raise"));
   }
   if (definition.strategy == Strategy::kRandom)
     return refuse(Code::kInvalidArgument,
@@ -246,6 +270,10 @@ Result<Raised> raise_defined(Store& store, const Definition& definition, std::in
         Code::kFailedPrecondition,
         "it is gapless, and what a raise passes over would be missing; numbers that go on "
         "after others are those of a sequence that is made with --start");
+  if (definition.strategy == Strategy::kPool)
+    return refuse(Code::kInvalidArgument,
+                  "it is a pool of worker ids, which is raised past a time: idmint workers raise " +
+                      name + " --past TIME");
   const bool by_index = definition.strategy == Strategy::kPermuted;
   const std::int64_t most = by_index ? definition.last - definition.first + 1 : definition.last;
   if (past > most)
@@ -326,7 +354,8 @@ Result<Raised> raise_past(Store& store, const Definition& definition, ExistingVa
     return raise_blocks(store, definition, values);
   std::int64_t past = definition.first - 1;
   const bool ordered = definition.strategy != Strategy::kRandom &&
-                       definition.strategy != Strategy::kGapless && !definition.retired;
+                       definition.strategy != Strategy::kGapless &&
+                       definition.strategy != Strategy::kPool && !definition.retired;
   if (ordered) {
     const auto largest = values.largest(definition.first, definition.last);
     if (!largest) return std::unexpected(largest.error());
@@ -365,13 +394,19 @@ Result<Definition> extend_sequence(Store& store, std::string_view name, std::int
     const Result<Definition> found = find_definition(store, name);
     if (!found) return found;
     const auto refuse = [&](Code code, const std::string& what) {
-      return std::unexpected(error_at(store, code, name, what));
+      return std::unexpected(error_at(store, code, *found, what));
     };
     if (found->retired) {
       return std::unexpected(is_retired(
-          store, name,
+          store, *found,
           "so no value comes from it any more, wherever it ends; go on with a new sequence"));
     }
+    if (found->strategy == Strategy::kPool)
+      return refuse(Code::kInvalidArgument,
+                    "it is a pool, whose worker ids are as many as it was created with; a pool "
+                    "with more has another name and a layout or epoch of its own (idmint create "
+                    "NAME --kind pool --layout LAYOUT --workers N), as one layout in two pools "
+                    "gives ids twice");
     if (!has_movable_end(*found))
       return refuse(Code::kFailedPrecondition,
                     "all of its values depend on the last one (it is " +
@@ -430,6 +465,13 @@ Result<Definition> extend_sequence(Store& store, std::string_view name, std::int
       error_at(store, Code::kUnavailable, name, "others keep changing its definition; try again"));
 }
 
+namespace {
+
+// Past every clock: nobody owns a worker id any more, and none can be acquired or extended.
+constexpr std::int64_t kClosedFloor = std::int64_t{1} << 62;
+
+}  // namespace
+
 Result<void> retire_sequence(Store& store, std::string_view name) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const Result<Definition> found = find_definition(store, name);
@@ -443,6 +485,10 @@ Result<void> retire_sequence(Store& store, std::string_view name) {
     };
     if (found->strategy == Strategy::kRandom) {
       if (auto closed = store.unique_index()->close_space(found->name); failed(closed))
+        return closed;
+    }
+    if (found->strategy == Strategy::kPool) {
+      if (auto closed = store.leases()->raise_floor(found->name, kClosedFloor); failed(closed))
         return closed;
     }
     std::vector<std::string> names;
@@ -479,6 +525,8 @@ std::optional<std::int64_t> permuted_value(const Definition& definition, std::in
          static_cast<std::int64_t>(permutation->permuted(static_cast<std::uint64_t>(index)));
 }
 
+bool is_closed(const LeaseState& state) { return state.minted_until >= kClosedFloor; }
+
 Result<SequenceStatus> status_as_read(Store& store, Definition definition) {
   SequenceStatus status;
   status.definition = std::move(definition);
@@ -497,6 +545,19 @@ Result<SequenceStatus> status_as_read(Store& store, Definition definition) {
     if (!claimed) return in_its_row(claimed.error());
     // Others may have gone beyond it.
     status.left = std::max<std::int64_t>(most_claims(its.last - its.first + 1) - *claimed, 0);
+    return status;
+  }
+  if (its.strategy == Strategy::kPool) {
+    const Result<std::vector<LeaseState>> workers = read_workers(store, its);
+    if (!workers) return in_its_row(workers.error());
+    const auto closed = std::ranges::count_if(*workers, is_closed);
+    status.left = std::ranges::count_if(
+        *workers, [](const LeaseState& state) { return !is_owned(state) && !is_closed(state); });
+    if (closed != 0)
+      status.error = error_at(store, Code::kFailedPrecondition, its,
+                              std::to_string(closed) +
+                                  " of its worker ids are closed, by a retire that was cut off; "
+                                  "retire it, and go on with another");
     return status;
   }
   const Result<std::vector<CounterState>> counters = read_counters(store, its);

@@ -18,6 +18,14 @@ Opened open_gapless(Store& store, Definition definition, const SequenceOptions&)
           definition.name + ", or in a program with a GaplessInserter (idmint/gapless.h)"));
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): as the others of the table.
+Opened refuse_pool(Store& store, Definition definition, const SequenceOptions&) {
+  return std::unexpected(error_at(
+      store, Code::kFailedPrecondition, definition,
+      "it is a pool of worker ids, and its ids are minted under a lease of one: open it with "
+      "open_pool() (idmint/worker_pool.h)"));
+}
+
 struct Opener {
   Strategy strategy;
   Opened (*open)(Store& store, Definition definition, const SequenceOptions& options);
@@ -35,6 +43,7 @@ constexpr std::array kOpeners = {
     // permuted_sequence.cc
     Opener{Strategy::kPermuted, open_permuted},
     Opener{Strategy::kGapless, open_gapless},
+    Opener{Strategy::kPool, refuse_pool},
 };
 
 bool has_stripes(const Definition& definition) {
@@ -84,16 +93,27 @@ Result<void> must_match(const Store& store, const Definition& definition,
 }  // namespace
 
 Error error_at(const Store& store, Code code, std::string_view name, const std::string& what) {
-  return {code, "sequence " + std::string(name) + " in " + std::string(store.url()) + ": " + what};
+  return error_at(store, code, Definition{.name = std::string(name)}, what);
+}
+
+Error error_at(const Store& store, Code code, const Definition& definition,
+               const std::string& what) {
+  const bool is_pool = definition.strategy == Strategy::kPool;
+  return {code, (is_pool ? "pool " : "sequence ") + definition.name + " in " +
+                    std::string(store.url()) + ": " + what};
 }
 
 Result<void> offers(Store& store, Strategy strategy, std::string_view name) {
-  const bool values =
-      strategy == Strategy::kRandom ? store.unique_index() != nullptr : store.counters() != nullptr;
+  const bool values = strategy == Strategy::kRandom ? store.unique_index() != nullptr
+                      : strategy == Strategy::kPool ? store.leases() != nullptr
+                                                    : store.counters() != nullptr;
   if (store.catalog() != nullptr && values) return {};
-  return std::unexpected(error_at(store, Code::kUnimplemented, name,
-                                  "this store keeps no sequences of strategy " +
-                                      std::string(idmint::name(strategy)) + "; use another"));
+  const std::string what = strategy == Strategy::kPool
+                               ? "pools"
+                               : "sequences of strategy " + std::string(idmint::name(strategy));
+  return std::unexpected(error_at(store, Code::kUnimplemented,
+                                  Definition{.name = std::string(name), .strategy = strategy},
+                                  "this store keeps no " + what + "; use another"));
 }
 
 Result<Definition> find_definition(Store& store, std::string_view name) {
@@ -121,11 +141,14 @@ Result<void> check_count(const Definition& definition, std::int64_t count) {
 }
 
 std::int64_t counter_count(const Definition& definition) noexcept {
-  return definition.strategy == Strategy::kRandom ? 0 : definition.stripes;
+  const bool none =
+      definition.strategy == Strategy::kRandom || definition.strategy == Strategy::kPool;
+  return none ? 0 : definition.stripes;
 }
 
 bool has_movable_end(const Definition& definition) noexcept {
-  return definition.strategy != Strategy::kStriped && definition.strategy != Strategy::kPermuted;
+  return definition.strategy != Strategy::kStriped && definition.strategy != Strategy::kPermuted &&
+         definition.strategy != Strategy::kPool;
 }
 
 NewCounter counter_of(const Definition& definition, std::int64_t k) {
@@ -194,12 +217,29 @@ Result<std::int64_t> read_claimed(Store& store, const Definition& definition) {
                "sequence of values that are not in use"));
 }
 
+Result<std::vector<LeaseState>> read_workers(Store& store, const Definition& definition) {
+  Result<std::vector<LeaseState>> workers = store.leases()->workers(definition.name);
+  const bool gone = !workers && workers.error().code == Code::kNotFound;
+  if (gone || (workers && std::ssize(*workers) != definition.last + 1))
+    return std::unexpected(
+        error_at(store, Code::kDataLoss, definition,
+                 "it is defined with " + std::to_string(definition.last + 1) + " worker ids, and " +
+                     std::to_string(gone ? 0 : std::ssize(*workers)) +
+                     " are there; restore the store, then raise the pool past every bound that "
+                     "was granted (idmint workers raise)"));
+  return workers;
+}
+
 Result<std::unique_ptr<Sequence>> open_sequence(Store& store, std::string_view name,
                                                 const SequenceOptions& options) {
-  Result<Definition> found = find_definition(store, name);
+  return open_defined(store, find_definition(store, name), options);
+}
+
+Opened open_defined(Store& store, Result<Definition> found, const SequenceOptions& options) {
   while (found) {
+    const std::string name = found->name;
     if (found->retired)
-      return std::unexpected(error_at(store, Code::kFailedPrecondition, name,
+      return std::unexpected(error_at(store, Code::kFailedPrecondition, *found,
                                       "it is retired: nothing comes from it any more"));
     if (auto offered = offers(store, found->strategy, name); !offered)
       return std::unexpected(std::move(offered.error()));

@@ -11,8 +11,10 @@
 #include "idmint/catalog.h"
 #include "idmint/counter_store.h"
 #include "idmint/export.h"
+#include "idmint/lease_table.h"
 #include "idmint/result.h"
 #include "idmint/sequence.h"
+#include "idmint/snowflake.h"
 #include "idmint/store.h"
 
 namespace idmint {
@@ -31,9 +33,18 @@ using Opened = Result<std::unique_ptr<Sequence>>;
 [[nodiscard]] Opened open_permuted(Store& store, Definition definition,
                                    const SequenceOptions& options);
 
+// Opens what the definition, as found, describes.
+[[nodiscard]] Opened open_defined(Store& store, Result<Definition> found,
+                                  const SequenceOptions& options);
+// REQUIRES: of strategy kPool, and not retired.
+[[nodiscard]] Result<std::unique_ptr<SnowflakeGenerator>> open_pool(Store& store,
+                                                                    const Definition& definition,
+                                                                    SnowflakeLeaseOptions options,
+                                                                    Clock& clock, Entropy& entropy);
+
 // ---- counters of a sequence
 
-// How many there are: 0 for kRandom, whose claims are in the space of its name.
+// How many there are: 0 for kRandom, whose claims are in the space of its name, and for kPool.
 [[nodiscard]] std::int64_t counter_count(const Definition& definition) noexcept;
 
 // Whether values stay what they are when more come after the last.
@@ -52,10 +63,16 @@ using Opened = Result<std::unique_ptr<Sequence>>;
 // How many values of a kRandom sequence are claimed. kDataLoss: its claims are gone.
 [[nodiscard]] Result<std::int64_t> read_claimed(Store& store, const Definition& definition);
 
+// The worker ids of a kPool. kDataLoss: they are gone, or not as many as are defined.
+[[nodiscard]] Result<std::vector<LeaseState>> read_workers(Store& store,
+                                                           const Definition& definition);
+
 // ---- shared refusals
 
-// "sequence NAME in URL: what".
+// "sequence NAME in URL: what"; of a definition of a pool "pool NAME in URL: what".
 [[nodiscard]] Error error_at(const Store& store, Code code, std::string_view name,
+                             const std::string& what);
+[[nodiscard]] Error error_at(const Store& store, Code code, const Definition& definition,
                              const std::string& what);
 
 // kUnimplemented: the store lacks what the strategy needs.

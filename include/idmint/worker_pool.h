@@ -1,0 +1,56 @@
+// Worker pools: Snowflake ids of hosts that have no worker ids of their own, but lease them from a
+// store. A pool is a definition of the catalog (strategy kPool) with the layout of its ids, made by
+// create_sequence().
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "idmint/clock.h"
+#include "idmint/entropy.h"
+#include "idmint/export.h"
+#include "idmint/lease_table.h"
+#include "idmint/result.h"
+#include "idmint/snowflake.h"
+#include "idmint/store.h"
+
+namespace idmint {
+
+// A generator under a worker id of the pool `name`; two commands to the store. The layout is the
+// pool's, whatever the options say; without a holder it is "HOST, process N". The store must
+// outlive the generator. Errors as SnowflakeGenerator::open. kNotFound: no such pool; the message
+// has the command that creates it. kFailedPrecondition: it is no pool, or is retired. kDataLoss:
+// its worker ids are gone.
+[[nodiscard]] IDMINT_EXPORT Result<std::unique_ptr<SnowflakeGenerator>> open_pool(
+    Store& store, std::string_view name, SnowflakeLeaseOptions options = {},
+    Clock& clock = system_clock(), Entropy& entropy = system_entropy());
+
+// ---- the worker ids, for people; who mints takes them by itself
+
+// By worker id. Here and below: kFailedPrecondition: no pool, or retired. kDataLoss: its worker ids
+// are gone.
+[[nodiscard]] IDMINT_EXPORT Result<std::vector<LeaseState>> pool_workers(Store& store,
+                                                                         std::string_view name);
+
+// Takes the worker id from its owner, and returns who that was: with a nil token nobody was, and
+// nothing changed. The owner may mint on below the bound that it was granted; ids of the next one
+// begin there. kInvalidArgument: no such worker id. kFailedPrecondition, too: another took or
+// released it at the same time.
+[[nodiscard]] IDMINT_EXPORT Result<LeaseState> release_worker(Store& store, std::string_view name,
+                                                              std::int64_t worker);
+
+// LeaseTable::raise_floor() to the unit after that of `past`, which is returned: the fence of a
+// restore, with nobody minting. Worker ids that are gone are made anew. `past`: every bound that
+// was ever granted, which may lie a window and max_drift past the time when the last one stopped.
+// kOutOfRange: it is not a time of the layout.
+[[nodiscard]] IDMINT_EXPORT Result<std::int64_t> raise_pool(Store& store, std::string_view name,
+                                                            Instant past);
+
+// The instant at which the units of a layout have come to `units`; nothing past the year 2262.
+[[nodiscard]] IDMINT_EXPORT std::optional<Instant> time_of(const SnowflakeLayout& layout,
+                                                           std::int64_t units) noexcept;
+
+}  // namespace idmint

@@ -1,0 +1,152 @@
+#include "mint/pool_source.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "base/fork_wiped.h"
+#include "idmint/snowflake.h"
+#include "sequences/strategies.h"
+
+namespace idmint {
+namespace {
+
+// Shows the time at which it was stopped, until somebody waits for a later one, or lets it go on.
+class StoppedClock final : public Clock {
+ public:
+  explicit StoppedClock(Clock& clock) : clock_(clock) {}
+
+  void stop() { stopped_at_.store(clock_.now()); }
+  void go_on() { stopped_at_.store(kGoing); }
+
+  Instant now() noexcept override {
+    const Instant stopped_at = stopped_at_.load(std::memory_order_relaxed);
+    return stopped_at == kGoing ? clock_.now() : stopped_at;
+  }
+  void sleep_until(Instant when, std::chrono::nanoseconds at_most) noexcept override {
+    go_on();
+    clock_.sleep_until(when, at_most);
+  }
+
+ private:
+  static constexpr Instant kGoing = Instant::min();
+
+  Clock& clock_;
+  std::atomic<Instant> stopped_at_{kGoing};
+};
+
+constexpr std::chrono::milliseconds kFirstPause{50};
+
+class PoolSource final : public Source {
+ public:
+  PoolSource(std::shared_ptr<Store> store, Definition definition,
+             std::optional<std::chrono::nanoseconds> window, const MintOptions& mint)
+      : store_(std::move(store)),
+        definition_(std::move(definition)),
+        window_(window),
+        deadline_(mint.store_options.deadline),
+        clock_(mint.clock != nullptr ? *mint.clock : system_clock()),
+        entropy_(mint.entropy != nullptr ? *mint.entropy : system_entropy()),
+        declaration_{.name = definition_.name,
+                     .format = "snowflake",
+                     .guarantee = guarantee(definition_.strategy),
+                     .order = std::string(order(definition_.strategy)),
+                     .notes = to_string(definition_.layout.value_or(SnowflakeLayout{})) + ", " +
+                              std::to_string(definition_.last + 1) + " worker ids, leased from " +
+                              std::string(store_->url()),
+                     .form = definition_.form,
+                     .largest_count = definition_.largest_count} {}
+
+  const Declaration& declaration() const noexcept override { return declaration_; }
+
+  Result<void> next(std::span<Id> out) override {
+    if (!owner_)
+      return std::unexpected(
+          Error{Code::kFailedPrecondition,
+                "pool " + definition_.name + ": opened before fork(); open it again in the child"});
+    if (const SnowflakeGenerator* const open = generator_.load(); open == nullptr)
+      return first_next(out);
+    return fill(out);
+  }
+
+ private:
+  // Short commands have a worker id for moments: where all are owned, it asks again until the
+  // deadline.
+  Result<void> first_next(std::span<Id> out) {
+    const Instant until = clock_.now() + deadline_;
+    const std::lock_guard lock(opening_);
+    std::chrono::nanoseconds waited{};
+    for (std::chrono::nanoseconds pause = kFirstPause;; pause *= 2) {
+      if (generator_.load() != nullptr) return fill(out);
+      Result<void> filled = open_and_fill(out);
+      const bool all_owned = !filled && generator_.load() == nullptr &&
+                             filled.error().code == Code::kResourceExhausted;
+      if (!all_owned || waited >= deadline_ || clock_.now() >= until) return filled;
+      pause = std::min(pause, deadline_ - waited);
+      clock_.sleep_until(clock_.now() + pause, pause);
+      waited += pause;
+    }
+  }
+
+  Result<void> open_and_fill(std::span<Id> out) {
+    clock_.stop();
+    SnowflakeLeaseOptions options{.one_unit = true};
+    if (window_) {
+      options.window = *window_;
+      options.max_drift = std::max(options.max_drift, *window_ + options.max_skew);
+    }
+    auto opened = open_pool(*store_, definition_, options, clock_, entropy_);
+    Result<void> filled;
+    if (opened) {
+      owned_ = *std::move(opened);
+      generator_.store(owned_.get());
+      filled = fill(out);
+    } else {
+      filled = std::unexpected(std::move(opened.error()));
+    }
+    clock_.go_on();
+    return filled;
+  }
+
+  Result<void> fill(std::span<Id> out) {
+    if (declaration_.largest_count != 0 && std::ssize(out) > declaration_.largest_count)
+      return std::unexpected(
+          Error{Code::kInvalidArgument, "pool " + definition_.name + ": ask for at most " +
+                                            std::to_string(declaration_.largest_count) +
+                                            " ids in one call"});
+    std::array<Snowflake, 256> ids;
+    while (!out.empty()) {
+      const auto some = std::span(ids).first(std::min(ids.size(), out.size()));
+      if (Result<void> filled = generator_.load()->fill(some); !filled) return filled;
+      std::ranges::copy(some, out.begin());
+      out = out.subspan(some.size());
+    }
+    return {};
+  }
+
+  const OwnedByProcess owner_;
+  const std::shared_ptr<Store> store_;  // outlives the generator
+  const Definition definition_;
+  const std::optional<std::chrono::nanoseconds> window_;
+  const std::chrono::nanoseconds deadline_;
+  StoppedClock clock_;
+  Entropy& entropy_;
+  const Declaration declaration_;
+  std::mutex opening_;
+  std::atomic<SnowflakeGenerator*> generator_{nullptr};
+  std::unique_ptr<SnowflakeGenerator> owned_;
+};
+
+}  // namespace
+
+std::unique_ptr<Source> make_pool_source(std::shared_ptr<Store> store, Definition definition,
+                                         std::optional<std::chrono::nanoseconds> window,
+                                         const MintOptions& mint) {
+  return std::make_unique<PoolSource>(std::move(store), std::move(definition), window, mint);
+}
+
+}  // namespace idmint

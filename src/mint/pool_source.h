@@ -1,0 +1,22 @@
+// The source over a pool of worker ids.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+
+#include "idmint/catalog.h"
+#include "idmint/mint.h"
+#include "idmint/source.h"
+#include "idmint/store.h"
+
+namespace idmint {
+
+// A worker id is leased by the first next(), and the ids of that call bear the time at which it was
+// asked for, so that a program that mints a few and ends takes one unit of id-time. The source
+// keeps the store alive. REQUIRES: a definition of strategy kPool.
+[[nodiscard]] std::unique_ptr<Source> make_pool_source(
+    std::shared_ptr<Store> store, Definition definition,
+    std::optional<std::chrono::nanoseconds> window, const MintOptions& mint);
+
+}  // namespace idmint

@@ -1,0 +1,126 @@
+#include "idmint/worker_pool.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <string>
+#include <utility>
+
+#include "base/shell.h"
+#include "sequences/strategies.h"
+
+namespace idmint {
+namespace {
+
+std::string this_process() {
+  std::array<char, 256> host{};
+  if (gethostname(host.data(), host.size() - 1) != 0) host = {"?"};
+  return std::string(host.data()) + ", process " + std::to_string(getpid());
+}
+
+// For messages.
+Definition of_pool(std::string_view name) {
+  return {.name = std::string(name), .strategy = Strategy::kPool};
+}
+
+Result<Definition> find_pool(Store& store, std::string_view name) {
+  Result<Definition> found = find_definition(store, name);
+  if (!found && found.error().code == Code::kNotFound)
+    return std::unexpected(
+        error_at(store, Code::kNotFound, of_pool(name),
+                 "no such pool; create it: idmint create " + shell_word(name) + " --kind pool"));
+  if (!found) return found;
+  const auto refuse = [&](const std::string& what) {
+    return std::unexpected(error_at(store, Code::kFailedPrecondition, *found, what));
+  };
+  if (found->strategy != Strategy::kPool)
+    return refuse("it is of strategy " + std::string(idmint::name(found->strategy)) +
+                  ": only pools have worker ids");
+  if (found->retired) return refuse("it is retired: nobody has a worker id of it any more");
+  if (auto offered = offers(store, Strategy::kPool, name); !offered)
+    return std::unexpected(std::move(offered.error()));
+  return found;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SnowflakeGenerator>> open_pool(Store& store, std::string_view name,
+                                                      SnowflakeLeaseOptions options, Clock& clock,
+                                                      Entropy& entropy) {
+  const Result<Definition> found = find_pool(store, name);
+  if (!found) return std::unexpected(found.error());
+  return open_pool(store, *found, std::move(options), clock, entropy);
+}
+
+Result<std::unique_ptr<SnowflakeGenerator>> open_pool(Store& store, const Definition& definition,
+                                                      SnowflakeLeaseOptions options, Clock& clock,
+                                                      Entropy& entropy) {
+  if (auto offered = offers(store, definition.strategy, definition.name); !offered)
+    return std::unexpected(std::move(offered.error()));
+  options.layout = definition.layout.value_or(SnowflakeLayout{});
+  if (options.holder.empty()) options.holder = this_process();
+  auto opened = SnowflakeGenerator::open(*store.leases(), definition.name, options, clock, entropy);
+  if (!opened && opened.error().code == Code::kNotFound)
+    return std::unexpected(error_at(
+        store, Code::kDataLoss, definition,
+        "it is defined, but its worker ids are gone; stop all who mint, then raise the pool "
+        "past every bound that was granted (idmint workers raise), which makes them anew"));
+  return opened;
+}
+
+Result<std::vector<LeaseState>> pool_workers(Store& store, std::string_view name) {
+  const Result<Definition> pool = find_pool(store, name);
+  if (!pool) return std::unexpected(pool.error());
+  return read_workers(store, *pool);
+}
+
+Result<LeaseState> release_worker(Store& store, std::string_view name, std::int64_t worker) {
+  const Result<std::vector<LeaseState>> workers = pool_workers(store, name);
+  if (!workers) return std::unexpected(workers.error());
+  if (worker < 0 || worker >= std::ssize(*workers))
+    return std::unexpected(error_at(store, Code::kInvalidArgument, of_pool(name),
+                                    "it has no worker id " + std::to_string(worker) +
+                                        ": give 0 to " + std::to_string(std::ssize(*workers) - 1)));
+  const LeaseState& state = (*workers)[static_cast<std::size_t>(worker)];
+  if (state.token == Uuid{}) return state;
+  if (auto released = store.leases()->release(name, worker, state.token, state.generation);
+      !released)
+    return std::unexpected(released.error());
+  return state;
+}
+
+Result<std::int64_t> raise_pool(Store& store, std::string_view name, Instant past) {
+  const Result<Definition> pool = find_pool(store, name);
+  if (!pool) return std::unexpected(pool.error());
+  const SnowflakeLayout layout = pool->layout.value_or(SnowflakeLayout{});
+  if (const auto there = layout.bounds(past); !there)
+    return std::unexpected(error_at(
+        store, Code::kOutOfRange, *pool,
+        "it cannot be raised past " + format_exact_time(past) + ": " + there.error().message));
+  const auto since = static_cast<std::uint64_t>(past.time_since_epoch().count()) -
+                     static_cast<std::uint64_t>(layout.epoch.time_since_epoch().count());
+  const auto floor =
+      static_cast<std::int64_t>(since / static_cast<std::uint64_t>(layout.unit.count()) + 1);
+  LeaseTable& leases = *store.leases();
+  Result<void> raised = leases.raise_floor(name, floor);
+  if (!raised && raised.error().code == Code::kNotFound) {
+    raised = leases.create_pool(name, pool->last + 1);
+    if (raised) raised = leases.raise_floor(name, floor);
+    if (!raised)
+      raised.error().message +=
+          "; its worker ids may be made and not raised: start nobody, raise it again";
+  }
+  if (!raised) return std::unexpected(raised.error());
+  return floor;
+}
+
+std::optional<Instant> time_of(const SnowflakeLayout& layout, std::int64_t units) noexcept {
+  std::int64_t since = 0;
+  std::int64_t at = 0;
+  if (__builtin_mul_overflow(units, layout.unit.count(), &since) ||
+      __builtin_add_overflow(since, layout.epoch.time_since_epoch().count(), &at))
+    return std::nullopt;
+  return Instant{std::chrono::nanoseconds{at}};
+}
+
+}  // namespace idmint

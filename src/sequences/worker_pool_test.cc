@@ -1,0 +1,432 @@
+// A pool as a definition: made, looked at, released, raised, retired. That two holders never meet
+// is for the tests of lease tables to show.
+#include "idmint/worker_pool.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "idmint/lease_table.h"
+#include "idmint/sequence.h"
+#include "idmint/snowflake.h"
+#include "idmint/store.h"
+#include "sequences/life_cycle.h"
+
+namespace idmint {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+Code code_of(const auto& result) { return result ? Code{0} : result.error().code; }
+
+constexpr Instant kEpoch{std::chrono::sys_days{std::chrono::year{2025} / 1 / 1}};
+
+Definition web(std::int64_t workers = 4) {
+  return {.name = "web",
+          .strategy = Strategy::kPool,
+          .first = 0,
+          .last = workers - 1,
+          .layout = SnowflakeLayout{.epoch = kEpoch}};
+}
+Definition open_ended() {
+  Definition pool = web();
+  pool.last = kLargestValue;
+  return pool;
+}
+
+// A store in memory of which one call fails: the n-th of its lease table and its catalog.
+class CutStore final : public Store, public LeaseTable, public Catalog {
+ public:
+  CutStore() : store_(*open_store("memory:")) {}
+
+  std::size_t calls = 0;
+  std::size_t fail_at = 0;
+  bool applied = false;  // it changes the store all the same
+  bool offers_leases = true;
+  std::optional<Error> no_workers{};
+
+  const Uuid& id() const noexcept override { return store_->id(); }
+  std::string_view url() const noexcept override { return "cut:"; }
+  CounterStore* counters() noexcept override { return store_->counters(); }
+  Catalog* catalog() noexcept override { return this; }
+  UniqueIndex* unique_index() noexcept override { return store_->unique_index(); }
+  LeaseTable* leases() noexcept override { return offers_leases ? this : nullptr; }
+
+  Result<void> create_pool(std::string_view pool, std::int64_t workers) override {
+    return cut([&] { return table().create_pool(pool, workers); });
+  }
+  Result<Lease> acquire(std::string_view pool, const LeaseRequest& request) override {
+    return table().acquire(pool, request);
+  }
+  Result<Lease> extend(std::string_view pool, const Lease& lease, std::int64_t to,
+                       const LeaseTerms& terms) override {
+    return table().extend(pool, lease, to, terms);
+  }
+  Result<void> release(std::string_view pool, std::int64_t worker, const Uuid& token,
+                       std::int64_t generation) override {
+    return cut([&] { return table().release(pool, worker, token, generation); });
+  }
+  Result<void> raise_floor(std::string_view pool, std::int64_t floor) override {
+    return cut([&] { return table().raise_floor(pool, floor); });
+  }
+  Result<std::vector<LeaseState>> workers(std::string_view pool) override {
+    if (no_workers) return std::unexpected(*no_workers);
+    return cut([&] { return table().workers(pool); });
+  }
+  Result<Definition> define(const Definition& definition) override {
+    return cut([&] { return store_->catalog()->define(definition); });
+  }
+  Result<Definition> replace(const Definition& old, const Definition& updated) override {
+    return cut([&] { return store_->catalog()->replace(old, updated); });
+  }
+  Result<Definition> find(std::string_view name) override {
+    return cut([&] { return store_->catalog()->find(name); });
+  }
+  Result<std::vector<CatalogEntry>> list() override { return store_->catalog()->list(); }
+
+ private:
+  LeaseTable& table() { return *store_->leases(); }
+
+  auto cut(auto call) -> decltype(call()) {
+    if (++calls != fail_at) return call();
+    if (applied) static_cast<void>(call());
+    return std::unexpected(Error{Code::kUnknown, "cut off"});
+  }
+
+  const std::unique_ptr<Store> store_;
+};
+
+// Somebody's worker id, for an hour.
+Lease acquired(Store& store, std::uint8_t who, std::int64_t now = 1000) {
+  LeaseRequest request{.holder = "host, process " + std::to_string(who),
+                       .now = now,
+                       .units = 100,
+                       .terms = {.held = 1h}};
+  Uuid::Bytes token{};
+  token[0] = who;
+  request.token = Uuid(token);
+  const Result<Lease> lease = store.leases()->acquire("web", request);
+  EXPECT_TRUE(lease) << lease.error().message;
+  return lease.value_or(Lease{});
+}
+
+TEST(Pool, IsMadeWithItsWorkerIds) {
+  CutStore store;
+  ASSERT_TRUE(create_sequence(store, web()));
+  EXPECT_EQ(store.find("web"), web());
+  EXPECT_EQ(store.workers("web")->size(), 4u);
+  acquired(store, 1);
+  EXPECT_TRUE(create_sequence(store, web())) << "again";
+  EXPECT_EQ(store.workers("web")->at(0).minted_until, 1100) << "nobody's bound falls";
+}
+
+TEST(Pool, HasAThousandWorkerIdsIfNobodySaysHowMany) {
+  const auto made = [](int worker_bits) {
+    CutStore store;
+    Definition pool = open_ended();
+    pool.layout->worker_bits = worker_bits;
+    EXPECT_TRUE(create_sequence(store, pool));
+    EXPECT_TRUE(create_sequence(store, pool)) << "again";
+    EXPECT_EQ(std::ssize(*store.workers("web")), store.find("web")->last + 1);
+    return store.find("web")->last + 1;
+  };
+  EXPECT_EQ(made(2), 4);
+  EXPECT_EQ(made(10), 1024);
+  EXPECT_EQ(made(11), 1024);
+  CutStore store;
+  ASSERT_TRUE(create_sequence(store, web(7)));
+  EXPECT_TRUE(create_sequence(store, open_ended())) << "as many as there are";
+  EXPECT_EQ(store.find("web")->last, 6);
+  Definition many = web(1025);
+  many.layout->worker_bits = 11;
+  CutStore other;
+  ASSERT_TRUE(create_sequence(other, many)) << "who asks for more gets more";
+  EXPECT_EQ(other.workers("web")->size(), 1025u);
+}
+
+// One worker id under two layouts is the same id twice, sooner or later.
+TEST(Pool, AnotherLayoutIsRefusedNamingTheDifference) {
+  CutStore store;
+  ASSERT_TRUE(create_sequence(store, web()));
+  const auto refusal = [&](auto change) {
+    Definition pool = web();
+    change(pool);
+    const Result<void> made = create_sequence(store, pool);
+    EXPECT_EQ(code_of(made), Code::kFailedPrecondition);
+    return made ? "" : made.error().message;
+  };
+  EXPECT_THAT(refusal([](Definition& d) { d.layout->epoch += 1ms; }),
+              HasSubstr("layout: 41t10w12s epoch 2025-01-01T00:00:00Z there, 41t10w12s epoch "
+                        "2025-01-01T00:00:00.001Z here"));
+  EXPECT_THAT(refusal([](Definition& d) { d.layout->sequence_bits = 11; }), HasSubstr("41t10w11s"));
+  EXPECT_THAT(refusal([](Definition& d) { d.last = 4; }),
+              HasSubstr("workers: 4 there, 5 here; use it as it is"));
+  EXPECT_THAT(refusal([](Definition& d) { d = {.name = "web"}; }),
+              HasSubstr("strategy: pool there, counter here"));
+  EXPECT_EQ(store.find("web"), web());
+}
+
+TEST(Pool, OfAStoreWithoutLeasesIsRefused) {
+  CutStore store;
+  store.offers_leases = false;
+  const Result<void> made = create_sequence(store, web());
+  EXPECT_EQ(code_of(made), Code::kUnimplemented);
+  EXPECT_THAT(made.error().message, HasSubstr("pool"));
+  EXPECT_EQ(code_of(store.find("web")), Code::kNotFound);
+}
+
+TEST(Pool, WorkerIdsOfAnotherNumberAreNotTakenOver) {
+  CutStore store;
+  ASSERT_TRUE(store.create_pool("web", 3));
+  const Result<void> made = create_sequence(store, web());
+  ASSERT_EQ(code_of(made), Code::kFailedPrecondition);
+  EXPECT_THAT(made.error().message, HasSubstr("3 worker ids"));
+  EXPECT_TRUE(create_sequence(store, web(3)));
+}
+
+TEST(Pool, LostWorkerIdsAreNotMadeAgain) {
+  CutStore store;
+  ASSERT_TRUE(store.define(web()));
+  EXPECT_EQ(code_of(create_sequence(store, web())), Code::kDataLoss);
+  EXPECT_EQ(code_of(store.workers("web")), Code::kNotFound) << "they would start over";
+  const auto status = sequence_status(store, "web");
+  ASSERT_TRUE(status && status->error);
+  EXPECT_EQ(status->error->code, Code::kDataLoss);
+  EXPECT_THAT(status->error->message, HasSubstr("0 are there"));
+  ASSERT_TRUE(store.create_pool("web", 3));
+  EXPECT_EQ(code_of(create_sequence(store, web())), Code::kDataLoss);
+}
+
+TEST(Pool, LostWorkerIdsAreMadeAgainByAFenceAndBeginThere) {
+  CutStore store;
+  ASSERT_TRUE(store.define(web()));
+  ASSERT_EQ(raise_pool(store, "web", kEpoch + 41ms), 42);
+  const auto workers = pool_workers(store, "web");
+  ASSERT_TRUE(workers);
+  ASSERT_EQ(workers->size(), 4U);
+  for (const LeaseState& state : *workers) EXPECT_EQ(state.minted_until, 42);
+}
+
+TEST(Pool, AFenceMayBeFurtherFromTheEpochThanAnInstantReaches) {
+  CutStore store;
+  constexpr std::chrono::sys_days old_epoch{std::chrono::year{1700} / 1 / 1};
+  Definition old = web();
+  old.layout = SnowflakeLayout{.epoch = old_epoch, .time_bits = 45, .worker_bits = 4};
+  const auto made = create_sequence(store, old);
+  ASSERT_TRUE(made) << made.error().message;
+  const auto floor = raise_pool(store, "web", kEpoch);
+  ASSERT_TRUE(floor) << floor.error().message;
+  const std::chrono::milliseconds since =
+      std::chrono::sys_days{std::chrono::year{2025} / 1 / 1} - old_epoch;
+  EXPECT_EQ(*floor, since.count() + 1);
+  EXPECT_EQ(pool_workers(store, "web")->front().minted_until, *floor);
+}
+
+TEST(Pool, ItsStatusCountsWhatNobodyOwns) {
+  CutStore store;
+  ASSERT_TRUE(create_sequence(store, web()));
+  EXPECT_EQ(sequence_status(store, "web")->left, 4);
+  acquired(store, 1);
+  const Lease second = acquired(store, 2);
+  const auto status = sequence_status(store, "web");
+  ASSERT_TRUE(status);
+  EXPECT_EQ(status->left, 2);
+  EXPECT_EQ(status->next, std::nullopt);
+  EXPECT_EQ(status->error, std::nullopt);
+  ASSERT_TRUE(store.release("web", second.worker, second.token, second.generation));
+  EXPECT_EQ(sequence_status(store, "web")->left, 3);
+  store.no_workers = Error{Code::kUnavailable, "away"};
+  EXPECT_EQ(code_of(sequence_status(store, "web")), Code::kUnavailable)
+      << "not the pool's own fault";
+}
+
+// ---- what is done to other sequences
+
+TEST(Pool, SaysWhatToDoInstead) {
+  CutStore store;
+  ASSERT_TRUE(create_sequence(store, web()));
+  const auto opened = open_sequence(store, "web");
+  ASSERT_EQ(code_of(opened), Code::kFailedPrecondition);
+  EXPECT_THAT(opened.error().message, HasSubstr("open_pool()"));
+  const auto raised = raise_sequence(store, "web", 5);
+  ASSERT_EQ(code_of(raised), Code::kInvalidArgument);
+  EXPECT_THAT(raised.error().message, HasSubstr("idmint workers raise web --past TIME"));
+  struct None final : ExistingValues {
+    Result<std::optional<std::int64_t>> largest(std::int64_t, std::int64_t) override { return 2; }
+  } values;
+  EXPECT_EQ(code_of(raise_sequence(store, "web", values)), Code::kInvalidArgument);
+  const auto extended = extend_sequence(store, "web", 9);
+  ASSERT_EQ(code_of(extended), Code::kInvalidArgument);
+  EXPECT_THAT(extended.error().message, HasSubstr("--kind pool"));
+  EXPECT_FALSE(can_extend(web(), web(5)));
+  EXPECT_EQ(store.find("web"), web());
+  const auto missing = open_pool(store, "jobs");
+  ASSERT_EQ(code_of(missing), Code::kNotFound);
+  EXPECT_THAT(missing.error().message,
+              HasSubstr("no such pool; create it: idmint create jobs --kind pool"));
+  const auto no_worker = release_worker(store, "web", 99);
+  ASSERT_EQ(code_of(no_worker), Code::kInvalidArgument);
+  ASSERT_TRUE(retire_sequence(store, "web"));
+  const auto retired = pool_workers(store, "web");
+  ASSERT_FALSE(retired);
+  for (const Error& error :
+       {opened.error(), raised.error(), extended.error(), no_worker.error(), retired.error(),
+        extend_sequence(store, "web", 9).error(), raise_sequence(store, "web", 5).error(),
+        create_sequence(store, web()).error()})
+    EXPECT_THAT(error.message, StartsWith("pool web in ")) << "nobody has a sequence here";
+}
+
+TEST(Pool, OnlyPoolsHaveWorkerIds) {
+  CutStore store;
+  ASSERT_TRUE(create_sequence(store, {.name = "orders"}));
+  EXPECT_EQ(code_of(pool_workers(store, "orders")), Code::kFailedPrecondition);
+  EXPECT_EQ(code_of(release_worker(store, "orders", 0)), Code::kFailedPrecondition);
+  EXPECT_EQ(code_of(raise_pool(store, "orders", kEpoch)), Code::kFailedPrecondition);
+  EXPECT_EQ(code_of(pool_workers(store, "shop")), Code::kNotFound);
+}
+
+// ---- release
+
+TEST(Pool, AWorkerIdIsReleasedWithWhatWasRead) {
+  CutStore store;
+  ASSERT_TRUE(create_sequence(store, web()));
+  const Lease lease = acquired(store, 1);
+  const auto released = release_worker(store, "web", lease.worker);
+  ASSERT_TRUE(released);
+  EXPECT_EQ(released->holder, "host, process 1");
+  EXPECT_EQ(released->token, lease.token);
+  EXPECT_EQ(released->minted_until, lease.to);
+  const LeaseState after = store.workers("web")->at(static_cast<std::size_t>(lease.worker));
+  EXPECT_EQ(after.token, Uuid{});
+  EXPECT_EQ(after.minted_until, lease.to) << "the next owner begins there";
+  const auto again = release_worker(store, "web", lease.worker);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->token, Uuid{}) << "nobody's";
+  for (const std::int64_t none : {-1, 4})
+    EXPECT_EQ(code_of(release_worker(store, "web", none)), Code::kInvalidArgument);
+}
+
+// ---- raise
+
+TEST(Pool, IsRaisedPastTheUnitOfATime) {
+  CutStore store;
+  ASSERT_TRUE(create_sequence(store, web()));
+  const Lease lease = acquired(store, 1);
+  EXPECT_EQ(raise_pool(store, "web", kEpoch + 5s), 5001);
+  EXPECT_EQ(raise_pool(store, "web", kEpoch + 5s + 999us), 5001) << "of the unit it lies in";
+  const auto workers = store.workers("web");
+  for (const LeaseState& state : *workers) {
+    EXPECT_EQ(state.minted_until, 5001);
+    EXPECT_EQ(state.token, Uuid{});
+    EXPECT_NE(state.generation, lease.generation);
+  }
+  EXPECT_EQ(raise_pool(store, "web", kEpoch), 1) << "below what there is: it only takes the owners";
+  EXPECT_EQ(store.workers("web")->at(0).minted_until, 5001);
+  EXPECT_EQ(code_of(raise_pool(store, "web", kEpoch - 1ns)), Code::kOutOfRange);
+  EXPECT_EQ(code_of(raise_pool(store, "web", Instant::max())), Code::kOutOfRange);
+}
+
+TEST(Pool, UnitsAreATimeOfTheLayout) {
+  const SnowflakeLayout layout{.epoch = kEpoch, .unit = 10ms};
+  EXPECT_EQ(time_of(layout, 0), kEpoch);
+  EXPECT_EQ(time_of(layout, 250), kEpoch + 2500ms);
+  EXPECT_EQ(time_of(layout, std::int64_t{1} << 62), std::nullopt);
+}
+
+// ---- retire
+
+TEST(Pool, RetiredNobodyGetsAWorkerIdOrKeepsOne) {
+  CutStore store;
+  ASSERT_TRUE(create_sequence(store, web()));
+  const Lease lease = acquired(store, 1);
+  ASSERT_TRUE(retire_sequence(store, "web"));
+  EXPECT_TRUE(retire_sequence(store, "web")) << "again";
+  EXPECT_TRUE(store.find("web")->retired);
+  EXPECT_EQ(code_of(store.extend("web", lease, lease.to + 1, {.held = 1h})),
+            Code::kFailedPrecondition);
+  LeaseRequest request{.token = lease.token, .now = 2000, .terms = {.held = 1h}};
+  EXPECT_EQ(code_of(store.acquire("web", request)), Code::kFailedPrecondition);
+  request.max_drift = (std::int64_t{1} << 62) - 2001;  // the most that is allowed
+  EXPECT_EQ(code_of(store.acquire("web", request)), Code::kFailedPrecondition);
+  EXPECT_EQ(code_of(pool_workers(store, "web")), Code::kFailedPrecondition);
+  EXPECT_EQ(code_of(raise_pool(store, "web", kEpoch)), Code::kFailedPrecondition);
+  const Result<void> again = create_sequence(store, web());
+  ASSERT_EQ(code_of(again), Code::kFailedPrecondition);
+  EXPECT_THAT(again.error().message, HasSubstr("not given again"));
+}
+
+TEST(Pool, ARetireThatWasCutOffShows) {
+  CutStore store;
+  ASSERT_TRUE(create_sequence(store, web()));
+  store.calls = 0;
+  store.fail_at = 3;  // find, raise_floor, replace
+  EXPECT_EQ(code_of(retire_sequence(store, "web")), Code::kUnknown);
+  const auto status = sequence_status(store, "web");
+  ASSERT_TRUE(status && status->error);
+  EXPECT_EQ(status->left, 0);
+  EXPECT_EQ(status->error->code, Code::kFailedPrecondition);
+  EXPECT_THAT(status->error->message, AllOf(HasSubstr("4 of its"), HasSubstr("retire it")));
+}
+
+TEST(Pool, RetiresWithItsWorkerIdsLost) {
+  CutStore store;
+  ASSERT_TRUE(store.define(web()));
+  EXPECT_TRUE(retire_sequence(store, "web"));
+  EXPECT_TRUE(store.find("web")->retired);
+}
+
+// ---- cut off at every call
+
+TEST(Pool, CutOffAtAnyCallItIsFinishedByTheNextAndSoundInBetween) {
+  const auto create = [](Store& store) { return create_sequence(store, web()).has_value(); };
+  const auto retire = [](Store& store) { return retire_sequence(store, "web").has_value(); };
+  for (const bool retires : {false, true}) {
+    const auto run = [&](Store& store) { return retires ? retire(store) : create(store); };
+    CutStore whole;
+    if (retires) {
+      ASSERT_TRUE(create(whole));
+    }
+    whole.calls = 0;
+    ASSERT_TRUE(run(whole));
+    const std::size_t calls = whole.calls;
+    ASSERT_EQ(calls, 3u);
+    for (std::size_t call = 1; call <= calls; ++call) {
+      for (const bool applied : {false, true}) {
+        SCOPED_TRACE(std::to_string(call) + (applied ? ", applied" : ""));
+        CutStore store;
+        if (retires) {
+          ASSERT_TRUE(create(store));
+        }
+        const auto expect_sound = [&] {
+          const Result<Definition> found = store.find("web");
+          if (!found) return;  // nobody can open it
+          const auto workers = store.workers("web");
+          ASSERT_TRUE(workers) << "defined without its worker ids";
+          for (const LeaseState& state : *workers)
+            EXPECT_TRUE(!found->retired || state.minted_until == std::int64_t{1} << 62)
+                << "a tombstone over what lives";
+        };
+        store.calls = 0;
+        store.fail_at = call;
+        store.applied = applied;
+        EXPECT_FALSE(run(store));
+        expect_sound();
+        EXPECT_TRUE(run(store)) << "finished by the next";
+        expect_sound();
+        EXPECT_EQ(store.find("web"), whole.find("web"));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace idmint
