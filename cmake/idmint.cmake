@@ -13,6 +13,29 @@ function(idmint_compile_options target)
   endif()
 endfunction()
 
+# idmint_command_files(TARGET PROGRAM): the completion scripts in completion/, which the sources of
+# TARGET include as terminal/completion_scripts.h, and their installation with that of docs/PROGRAM.1.
+function(idmint_command_files target program)
+  foreach(script IN ITEMS BASH:${program}.bash ZSH:_${program} FISH:${program}.fish)
+    string(REPLACE ":" ";" script ${script})
+    list(GET script 0 shell)
+    list(GET script 1 file)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS completion/${file})
+    file(READ completion/${file} IDMINT_COMPLETION_${shell})
+  endforeach()
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/completion_scripts.h.in
+                 generated/terminal/completion_scripts.h @ONLY)
+  target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/generated)
+  if(IDMINT_INSTALL)
+    install(FILES ${PROJECT_SOURCE_DIR}/docs/${program}.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+    install(FILES completion/${program}.bash RENAME ${program}
+            DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+    install(FILES completion/_${program} DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+    install(FILES completion/${program}.fish
+            DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+  endif()
+endfunction()
+
 # idmint_test(NAME SOURCES file... [LABEL fast|real|slow] [LIBS target...] [TIMEOUT seconds] [ARGS ...])
 # One GoogleTest program, one CTest test. "fast" needs nothing but the library, "real" starts real
 # processes, servers or installs, "slow" takes minutes and runs only with scripts/test --slow.

@@ -1,12 +1,10 @@
 // formats, completion, version, help: what idmint says of itself.
-#include <algorithm>
-#include <array>
 #include <string>
 #include <vector>
 
 #include "cli/commands.h"
-#include "cli/completion_scripts.h"
 #include "cli/json.h"
+#include "terminal/completion_scripts.h"
 
 namespace idmint::cli {
 
@@ -47,19 +45,10 @@ Result<void> run_formats(Context& context) {
 }
 
 Result<void> run_completion(Context& context) {
-  struct Script {
-    std::string_view shell;
-    std::string_view text;
-  };
-  constexpr std::array scripts = {Script{"bash", kBashCompletion}, Script{"zsh", kZshCompletion},
-                                  Script{"fish", kFishCompletion}};
-  const auto* const script = std::ranges::find(scripts, context.arguments.name, &Script::shell);
-  if (script == scripts.end()) {
-    return std::unexpected(Error{
-        Code::kInvalidArgument,
-        "there is no completion for \"" + context.arguments.name + "\": give bash, zsh or fish"});
-  }
-  context.out.write(script->text);
+  const Result<std::string_view> script =
+      completion_for(context.arguments.name, kCompletionScripts);
+  if (!script) return std::unexpected(script.error());
+  context.out.write(*script);
   return {};
 }
 

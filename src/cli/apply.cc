@@ -14,6 +14,7 @@
 #include "cli/commands.h"
 #include "cli/exit_status.h"
 #include "cli/json.h"
+#include "idmint/clock.h"
 #include "idmint/form.h"
 #include "idmint/sequence.h"
 #include "idmint/store.h"
@@ -59,8 +60,8 @@ Applied judge(Mint& mint, const Definition& wanted, const std::vector<SequenceSt
   const auto there = std::ranges::find_if(
       all, [&](const SequenceStatus& status) { return status.definition.name == wanted.name; });
   if (there == all.end()) {
-    if (const Result<void> free = check_sequence_name(wanted.name); !free) {
-      return refuse(free.error().message);
+    if (const Result<void> fit = check_new(wanted, system_clock().now()); !fit) {
+      return refuse(fit.error().message);
     }
     return applied;
   }
@@ -147,12 +148,14 @@ Result<void> run_apply(Context& context) {
   }
   if (!done) return done;
   if (refused != 0) {
-    // A name that no sequence can have is a fault of the file alone.
-    const bool names = std::ranges::all_of(judged, [](const Applied& each) {
-      return each.outcome != Outcome::kRefused || !check_sequence_name(each.name);
-    });
+    // What nobody can make is a fault of the file alone.
+    bool faults = true;
+    for (std::size_t i = 0; i < judged.size(); ++i) {
+      faults = faults && (judged[i].outcome != Outcome::kRefused ||
+                          !check_new((*wanted)[i], system_clock().now()));
+    }
     return std::unexpected(
-        Error{names ? Code::kInvalidArgument : Code::kFailedPrecondition,
+        Error{faults ? Code::kInvalidArgument : Code::kFailedPrecondition,
               (judged.size() == 1 ? std::string("the sequence is refused")
                                   : std::to_string(refused) + " of " +
                                         std::to_string(judged.size()) + " sequences are refused") +

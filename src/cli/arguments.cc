@@ -6,7 +6,6 @@
 #include <charconv>
 #include <cstdlib>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -14,9 +13,10 @@
 
 #include "cli/commands.h"
 #include "cli/exit_status.h"
-#include "cli/output.h"
 #include "cli/source_options.h"
 #include "idmint/mint.h"
+#include "terminal/help.h"
+#include "terminal/output.h"
 
 namespace idmint::cli {
 
@@ -36,30 +36,6 @@ struct Given {
   std::string threads = "1";
   std::string batch = "1";
   std::string seconds = "1";
-};
-
-// The help, on 80 columns.
-constexpr std::size_t kColumns = 80;
-constexpr std::size_t kOptionColumn = 20;  // where the description of an option begins
-
-// Lines of at most `width` characters, as long as its words are.
-std::string wrapped(std::string_view text, std::size_t width) {
-  std::string lines;
-  std::size_t used = 0;
-  while (!text.empty()) {
-    const std::string_view word = text.substr(0, text.find(' '));
-    text.remove_prefix(std::min(text.size(), word.size() + 1));
-    if (used != 0) lines += used + 1 + word.size() > width ? '\n' : ' ';
-    used = lines.empty() || lines.back() == '\n' ? word.size() : used + 1 + word.size();
-    lines += word;
-  }
-  return lines;
-}
-
-class HelpOnEightyColumns final : public CLI::Formatter {
-  std::string make_option_desc(const CLI::Option* option) const override {
-    return wrapped(option->get_description(), kColumns - kOptionColumn);
-  }
 };
 
 struct Command {
@@ -100,7 +76,9 @@ void add_form(CLI::App& app, FormTexts& form) {
 void add_snowflake(CLI::App& app, FormatTexts& format) {
   app.add_option("--worker", format.worker,
                  "snowflake: a worker id that no other generator uses (0 to 1023 in the usual "
-                 "layout); or mac, a hash of the hardware addresses; or random")
+                 "layout); or whence it comes: env:NAME, a variable; ordinal, the N of a host name "
+                 "web-N; address, or address:INTERFACE, the low bits of the IP address; mac, a "
+                 "hash of the hardware addresses; random")
       ->type_name("W");
   app.add_option("--layout", format.layout,
                  "snowflake: a preset (idmint formats --layouts) or fields such as 41t10w12s")
@@ -117,12 +95,16 @@ void add_next(CLI::App& app, Arguments& arguments, Given& given) {
   for (const Declaration& format : Mint::formats()) {
     formats += (formats.empty() ? "" : ", ") + format.name;
   }
-  app.add_option("SOURCE", arguments.name, "A format (" + formats + ") or a sequence")
+  app.add_option("SOURCE", arguments.name, "A format (" + formats + "), a sequence or a pool")
       ->required()
       ->type_name("");
   app.add_option("-n,--count", given.count, "How many ids (1)")->type_name("N");
   add_form(app, given.format.form);
   add_snowflake(app, given.format);
+  app.add_option("--window", given.format.window,
+                 "a pool: how far ahead its lease is kept, and so how long ids are minted while "
+                 "the store does not answer (15s); two units of its layout at least, 1h at most")
+      ->type_name("T");
   app.add_option("--node", given.format.node,
                  "uuid1, uuid2: mac (uuid1: random), random or 12 hexadecimal digits")
       ->type_name("NODE");
@@ -138,6 +120,17 @@ void add_create(CLI::App& app, Arguments& arguments, Given& given) {
                  "1 to 120 of A-Z a-z 0-9 . _ - beginning with a letter or digit")
       ->required()
       ->type_name("");
+  app.add_option("--kind", sequence.kind, "sequence (the usual one), or pool: of worker ids")
+      ->type_name("K");
+  app.add_option("--layout", sequence.layout,
+                 "pool: of its Snowflake ids, a preset or fields such as \"41t10w12s epoch "
+                 "2025-01-01\" (sequence-generator)")
+      ->type_name("L");
+  app.add_option(
+         "--workers", sequence.workers,
+         "pool: how many worker ids, up to 65536 of those that its layout has (all, or 1024 "
+         "where there are more)")
+      ->type_name("N");
   app.add_option(
          "--strategy", sequence.strategy,
          "counter (the usual one), striped, interleaved, cached, random, permuted or gapless")
@@ -210,7 +203,7 @@ void add_collection(CLI::App& app, Arguments& arguments, Given& given) {
 void add_insert(CLI::App& app, Arguments& arguments, Given& given) {
   InsertArguments& insert = arguments.insert;
   add_collection(app, arguments, given);
-  app.add_option("--from", arguments.name, "A format or a sequence (with --digits: digits)")
+  app.add_option("--from", arguments.name, "A format, a sequence or a pool (with --digits: digits)")
       ->type_name("SOURCE");
   app.add_option("--stored-as", insert.stored_as,
                  "usual (UUID and ObjectId as such, plain integers as int64, all else as text), "
@@ -250,7 +243,18 @@ void add_list(CLI::App& app, Arguments& arguments, Given& given) {
 }
 
 void add_peek(CLI::App& app, Arguments& arguments, Given& given) {
-  app.add_option("NAME", arguments.name, "A sequence")->required()->type_name("");
+  app.add_option("NAME", arguments.name, "A sequence or a pool")->required()->type_name("");
+  add_store(app, given);
+}
+
+void add_workers(CLI::App& app, Arguments& arguments, Given& given) {
+  WorkersArguments& workers = arguments.workers;
+  app.add_option("ACTION", workers.action, "list, release or raise")->required()->type_name("");
+  app.add_option("POOL", arguments.name, "A pool (create --kind pool)")->required()->type_name("");
+  app.add_option("WORKER", workers.worker, "release: the worker id")->type_name("");
+  app.add_option("--past", workers.past, "raise: no id of this time or before comes any more")
+      ->type_name("TIME");
+  app.add_flag("--all", workers.all, "list: those too that nobody has used");
   add_store(app, given);
 }
 
@@ -283,8 +287,26 @@ void add_plan(CLI::App& app, Arguments& arguments, Given&) {
   app.add_flag("--unguessable", plan.unguessable, "Who knows some ids cannot tell others");
 }
 
+void add_plan_change(CLI::App& app, Arguments& arguments, Given&) {
+  ChangeArguments& change = arguments.change;
+  app.add_option("--from", change.from, "The old layout")->required()->type_name("L");
+  app.add_option("--to", change.to, "The new layout")->required()->type_name("L");
+  app.add_option("--at", change.at, "When the old ones stop and the new ones start (now)")
+      ->type_name("TIME");
+  app.add_option("--from-workers", change.from_workers,
+                 "Worker ids of the old ones, as 0-511 (all)")
+      ->type_name("W");
+  app.add_option("--to-workers", change.to_workers, "Of the new ones (all)")->type_name("W");
+  app.add_option("--since", change.since, "No old id has an earlier time (that of their epoch)")
+      ->type_name("TIME");
+  app.add_option("--drift", change.drift,
+                 "How far ids may be ahead of the time at which they are minted (20s)")
+      ->type_name("T");
+}
+
 void add_bench(CLI::App& app, Arguments& arguments, Given& given) {
-  app.add_option("SOURCE", arguments.texts, "Formats and sequences (the formats)")->type_name("");
+  app.add_option("SOURCE", arguments.texts, "Formats, sequences and pools (the formats)")
+      ->type_name("");
   app.add_option("--threads", given.threads, "That share each source (1)")->type_name("N");
   app.add_option("--seconds", given.seconds, "For each source (1)")->type_name("S");
   app.add_option("--batch", given.batch, "Ids in one call (1)")->type_name("N");
@@ -334,7 +356,7 @@ void add_convert(CLI::App& app, Arguments& arguments, Given& given) {
 void add_check(CLI::App& app, Arguments& arguments, Given& given) {
   IdArguments& ids = arguments.ids;
   add_texts(app, arguments);
-  app.add_option("--as", ids.as, "What they must be: ids of a format, or of a sequence")
+  app.add_option("--as", ids.as, "What they must be: ids of a format, or of a sequence or pool")
       ->type_name("WHAT");
   app.add_option("--check", ids.check,
                  "Check symbols they must have: luhn, damm, verhoeff, mod11-10, mod97-10, mod37")
@@ -372,7 +394,7 @@ void add_doctor(CLI::App& app, Arguments& arguments, Given& given) {
 }
 
 void add_apply(CLI::App& app, Arguments& arguments, Given& given) {
-  app.add_option("FILE", arguments.name, "A TOML file of sequences; - is standard input")
+  app.add_option("FILE", arguments.name, "A TOML file of sequences and pools; - is standard input")
       ->required()
       ->type_name("");
   app.add_flag("--dry-run", arguments.dry_run, "Only say what would be done");
@@ -394,18 +416,24 @@ time. What was taken and could not be printed is lost; it never comes again.
 With --json each id is one line {"id":...,"source":...}. Ids are strings, but
 for the integers of a sequence up to 2^53, which are numbers.
 
+Of a pool, ids are Snowflake ids of a worker id that this process leases. Where
+all are owned it waits 5 s for one, and then ends with exit status 8.
+
 Examples:
   $ idmint next uuid7
   $ idmint next uuid7 -n 3
+  $ idmint create web --kind pool --layout sequence-generator
+  $ idmint next web
   $ idmint next snowflake --worker 5
   $ idmint next snowflake --layout twitter --worker mac
+  $ POD=7 idmint next snowflake --worker env:POD
   $ idmint next typeid --prefix user
   $ idmint next digits --digits 16 --prefix 4 --check luhn
   $ idmint next uuid7 --encoding base58
   $ idmint create orders --start 1000
   $ idmint next orders -n 5 --json
 )"},
-    Command{"create", "Make a sequence", add_create, run_create,
+    Command{"create", "Make a sequence, or a pool of worker ids", add_create, run_create,
             R"(Again with the same values is fine and changes nothing. There is no way to
 remove a sequence or to set it back: its values would come twice.
 
@@ -420,6 +448,11 @@ The strategies:
                counter
   gapless      no number missing, ever: each comes in the transaction that
                inserts the document which bears it; on MongoDB only
+
+A pool holds worker ids of Snowflake generators. Each process that mints from it
+leases one, so that no two ever mint with the same one at the same id-time. Its
+layout and how many worker ids it has never change; --prefix, --encoding and
+--check say how its ids are printed.
 
 With --digits N the values are all that fit N digits, from 0 on; where they come
 in order (counter, cached) from 1 on. More than 18 digits want a --max. In
@@ -440,6 +473,7 @@ Examples:
   $ idmint create codes --digits 12 --strategy random
   $ idmint create links --max 999999999 --encoding base62
   $ idmint create invoices --prefix INV- --digits 6
+  $ idmint create web --kind pool --layout sequence-generator
 
 In the database of the application:
   $ IDMINT_STORE=mongodb://db1,db2/shop idmint create users --adopt counter
@@ -467,15 +501,15 @@ Examples:
   $ idmint create small --max 10
   $ idmint alter small --max 20
 )"},
-    Command{"retire", "End a sequence for ever", add_peek, run_retire,
-            R"(No process gets another value. The name stays taken, so that the sequence is
-never made again with the values it gave before.
+    Command{"retire", "End a sequence or a pool for ever", add_peek, run_retire,
+            R"(No process gets another value, or of a pool another lease. The name stays taken,
+so that the sequence is never made again with the values it gave before.
 
 Examples:
   $ idmint create old-orders
   $ idmint retire old-orders
 )"},
-    Command{"list", "List the sequences of a store", add_list, run_list,
+    Command{"list", "List the sequences and pools of a store", add_list, run_list,
             R"(NEXT, FIRST and LAST are values before they are printed with prefix, check or
 encoding. What --toml prints makes, applied to another store, sequences that
 mint the same values again.
@@ -484,13 +518,33 @@ Examples:
   $ idmint list
   $ idmint list --json
 )"},
-    Command{"peek", "Show a sequence without taking from it", add_peek, run_peek,
+    Command{"peek", "Show a sequence or a pool without taking from it", add_peek, run_peek,
             R"(The value shown as next may be taken by somebody else before you ask for it. Of
-a permuted sequence the index says how many values came before it.
+a permuted sequence the index says how many values came before it. Of a pool
+free are the worker ids that nobody owns, none before a time where ids under all
+of them are ahead of the clock.
 
 Examples:
   $ idmint create orders --start 1000
   $ idmint peek orders
+)"},
+    Command{"workers", "Show, release and raise the worker ids of a pool", add_workers, run_workers,
+            R"(list     who holds which worker id, until when ids may have been minted under
+         it, and how long it is held without being renewed
+release  takes a worker id from its holder, who may be gone. It may still mint
+         below its bound, which is safe: whoever gets the worker id next begins
+         there.
+raise    takes all worker ids from their holders, and lets none mint an id of
+         TIME or before. For a store that was restored from a backup: with
+         nobody minting, a minute past the time when the last one stopped (ids
+         may be ahead of the clock: add a --window that is longer than 20s).
+         There is no way back, so TIME is at most a day ahead of this clock.
+
+Examples:
+  $ idmint create web --kind pool
+  $ idmint workers list web
+  $ idmint workers release web 3
+  $ idmint workers raise web --past 2026-01-01T12:00:00Z
 )"},
     Command{"inspect", "Say what ids mean: every reading, likeliest first", add_inspect,
             run_inspect,
@@ -514,6 +568,20 @@ Examples:
   $ idmint plan --digits 12 --hosts 40 --rate 50k/s --shared-store
   $ idmint plan --bits 64 --hosts 40 --order per-host --database postgresql
   $ idmint plan --digits 16 --unguessable --json
+)"},
+    Command{"plan-change", "Say when one Snowflake layout can follow another", add_plan_change,
+            run_plan_change,
+            R"(Proves that no integer is an id of both when the old generators stop by the time
+of the switch and the new ones start then or later, whatever each mints. Or it
+names an id of both with its two times, the earliest time that is safe, and the
+pause that would do; the exit status is then 5. Nothing is opened.
+--drift is how far ids may run ahead of a clock (20s), and clocks be apart.
+
+Examples:
+  $ idmint plan-change --from sequence-generator --to instagram
+  $ idmint plan-change --from twitter --to "41t10w12s epoch 2010-01-01" --json
+  $ idmint plan-change --from twitter --since 2020-01-01 --to js-safe
+  $ idmint plan-change --from twitter --from-workers 0-511 --to discord --to-workers 512-1023
 )"},
     Command{"bench", "Mint for a while, and tell how fast", add_bench, run_bench,
             R"(Without a SOURCE, all formats that need nothing to be given. What a sequence
@@ -572,7 +640,7 @@ it has a reading, and the likeliest one is spelled as its format prints it. With
 --check, --prefix or --digits it must be decimal digits, unless --as says
 otherwise, and may be parted by blanks or dashes, as on a card. As ids of a
 sequence they must have its form, and values of its range; whether they were
-issued is not known.
+issued is not known; likewise ids of a pool, its layout and its worker ids.
 
 Examples:
   $ idmint check 79927398713 --check luhn
@@ -593,7 +661,7 @@ Examples:
   $ printf 'anna\nbert\n' | idmint name 6ba7b810-9dad-11d1-80b4-00c04fd430c8 -
 )"},
     Command{"doctor", "Say what runs out when, and what is wrong", add_doctor, run_doctor,
-            R"(One line for the store, its disk, every sequence, every state file,
+            R"(One line for the store, its disk, every sequence and pool, every state file,
 the clock, and each layout that a state file is of or whose time ends within
 --horizon; with --all every layout. Each begins with ok, warn or fail.
 Nothing is changed. --json lists everything.
@@ -605,13 +673,14 @@ Examples:
   $ idmint doctor --rate orders=100/s --horizon 30d
   $ idmint doctor --json --warn-below 5%
 )"},
-    Command{"apply", "Make the sequences of a TOML file", add_apply, run_apply,
+    Command{"apply", "Make the sequences and pools of a TOML file", add_apply, run_apply,
             R"(Each [sequence.NAME] of the file is created, was there, is extended (its max
 moved up) or is refused, because it is defined otherwise. All are looked at
 first: when one is refused, none is changed, and the exit status is 5. Again is
 fine.
 Keys: strategy, start, max, digits, width, no_leading_zeros, stripes, step,
-prefix, encoding, check, key, largest_count, adopt.
+prefix, encoding, check, key, largest_count, adopt; with kind = "pool" layout,
+workers, prefix, encoding, check, largest_count.
 
 Examples:
   $ printf '[sequence.invoices]\nstart = 1000\n' >sources.toml
@@ -676,12 +745,7 @@ Exit status:
   int last = 0;
   for (const ExitStatus& row : kExitStatuses) {
     if (std::exchange(last, row.status) == row.status) continue;
-    const std::string status = std::to_string(row.status);
-    text += std::string(4 - status.size(), ' ') + status + "  ";
-    for (const char c : wrapped(row.meaning, kColumns - 6)) {
-      text += c == '\n' ? "\n      " : std::string(1, c);
-    }
-    text += '\n';
+    text += exit_status_row(row.status, row.meaning);
   }
   return text + R"(  Stopped by a signal, it ends by that signal: 130 (Ctrl-C), 141 (the reader of
   a pipe went away) and 143 in a shell.
@@ -791,6 +855,7 @@ Result<void> settle(const CLI::App& sub, Given& given, Arguments& arguments) {
     Result<Definition> made = definition(arguments.name, given.sequence);
     if (!made) return std::unexpected(std::move(made.error()));
     arguments.definition = *std::move(made);
+    arguments.usual_layout = arguments.definition.layout && !given.sequence.layout;
     return {};
   }
   const bool is_insert = arguments.command == "insert";
@@ -818,17 +883,6 @@ Result<void> settle(const CLI::App& sub, Given& given, Arguments& arguments) {
   return {};
 }
 
-// The first word that looks like an option and is none of these; empty when there is none.
-std::string unknown_option(const CLI::App& app, std::span<const char* const> words) {
-  for (const std::string_view word : words) {
-    if (word == "--") break;
-    if (word.size() < 2 || word[0] != '-' || (word[1] >= '0' && word[1] <= '9')) continue;
-    const std::string option(word[1] == '-' ? word.substr(0, word.find('=')) : word.substr(0, 2));
-    if (app.get_option_no_throw(option) == nullptr) return option;
-  }
-  return {};
-}
-
 }  // namespace
 
 // From the first colon of the user's part to the last @, as one in a password is often written as
@@ -849,10 +903,7 @@ Result<Arguments> parse(int argc, const char* const* argv) {
   app.set_help_flag("-h,--help", "Print this help");
   app.set_version_flag("--version", "idmint " IDMINT_VERSION "\n", "Print the version");
   app.require_subcommand(1);
-  app.formatter(std::make_shared<HelpOnEightyColumns>());
-  app.get_formatter()->column_width(kOptionColumn);
-  app.get_formatter()->label("REQUIRED", "");
-  app.get_formatter()->label("SUBCOMMAND", "COMMAND");
+  fit_help(app);
   app.footer(main_footer);
   const std::string_view first = argc > 1 ? argv[1] : "";
   const auto* const command = std::ranges::find(kCommands, first, &Command::name);
@@ -897,6 +948,8 @@ Result<Arguments> parse(int argc, const char* const* argv) {
     std::string message = error.what();
     if (const std::string option = unknown_option(taker, words.subspan(1)); !option.empty()) {
       message = "there is no option \"" + shortened(option) + "\"";
+      if (first == "create" && (option == "--epoch" || option == "--unit"))
+        message += ", but --layout \"sequence-generator epoch 2025-01-01 unit 1ms\"";
     }
     message.erase(message.find_last_not_of(" \n.") + 1);
     return usage(message + ": see idmint " + (known ? std::string(first) + " " : "") + "--help");

@@ -27,6 +27,17 @@ struct PlanArguments {
   bool shared_store = false;
 };
 
+// Likewise, of plan-change.
+struct ChangeArguments {
+  std::string from{};
+  std::string to{};
+  std::string from_workers{};
+  std::string to_workers{};
+  std::string at{};
+  std::string since{};
+  std::string drift = "20s";
+};
+
 struct BenchArguments {
   int threads = 1;
   int batch = 1;
@@ -71,6 +82,14 @@ struct InsertArguments {
   friend bool operator==(const InsertArguments&, const InsertArguments&) = default;
 };
 
+// As given; workers reads them itself. The pool is Arguments::name.
+struct WorkersArguments {
+  std::string action{};
+  std::string worker{};  // empty: not given
+  std::string past{};    // likewise
+  bool all = false;
+};
+
 struct Context;
 
 struct Arguments {
@@ -84,6 +103,7 @@ struct Arguments {
   std::int64_t count = 1;
   FormatOptions format;         // of next
   Definition definition;        // of create
+  bool usual_layout = false;    // of create: nobody gave the layout of the pool
   std::string from_collection;  // of raise, as given; empty: --past is
   std::string from_field;       // in it; empty: part of from_collection
   std::string from;             // the URL of its servers; empty: the store's
@@ -91,12 +111,14 @@ struct Arguments {
   bool layouts = false;         // of formats
   std::vector<std::string> texts;
   PlanArguments plan;
+  ChangeArguments change;
   BenchArguments bench;
   bool dry_run = false;  // of apply
   bool toml = false;     // of list
   IdArguments ids;
   DoctorArguments doctor;
   InsertArguments insert;
+  WorkersArguments workers;
 };
 
 // "scheme://user:***@host" for a URL with a password.

@@ -1,10 +1,8 @@
 // bench: mints for a while, and tells how fast.
-#include <langinfo.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <clocale>
 #include <cmath>
 #include <fstream>
 #include <memory>
@@ -14,15 +12,15 @@
 #include <utility>
 #include <vector>
 
-#include "cli/chart.h"
 #include "cli/commands.h"
 #include "cli/exit_status.h"
 #include "cli/histogram.h"
 #include "cli/json.h"
 #include "cli/measurement.h"
-#include "cli/progress.h"
-#include "cli/quantity.h"
-#include "cli/stop.h"
+#include "terminal/chart.h"
+#include "terminal/progress.h"
+#include "terminal/quantity.h"
+#include "terminal/stop.h"
 
 namespace idmint::cli {
 
@@ -140,11 +138,6 @@ std::string conditions(const BenchArguments& wanted) {
   return std::to_string(wanted.threads) + (wanted.threads == 1 ? " thread, " : " threads, ") +
          std::to_string(wanted.batch) + (wanted.batch == 1 ? " id a call, " : " ids a call, ") +
          print_duration(wanted.seconds) + " each";
-}
-
-bool has_utf8() {
-  return std::setlocale(LC_CTYPE, "") != nullptr &&
-         std::string_view(nl_langinfo(CODESET)) == "UTF-8";
 }
 
 void print_results(Output& out, const std::vector<Measurement>& results,

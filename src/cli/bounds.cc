@@ -90,15 +90,6 @@ Error no_bounds(std::string_view format) {
           "\"" + shortened(format) + "\" is not a format in order of time: give one of " + names};
 }
 
-Result<Instant> time_of(std::string_view option, const std::string& text) {
-  Result<Instant> time = parse_time(text);
-  if (!time) {
-    time.error().message =
-        std::string(option) + " is \"" + shortened(text) + "\": " + time.error().message;
-  }
-  return time;
-}
-
 }  // namespace
 
 Result<void> run_bounds(Context& context) {
@@ -109,12 +100,12 @@ Result<void> run_bounds(Context& context) {
     return std::unexpected(
         Error{Code::kInvalidArgument, "--layout is for snowflake only: leave it out"});
   }
-  const Result<Instant> at = time_of("--at", arguments.ids.at);
+  const Result<Instant> at = time_option("--at", arguments.ids.at);
   if (!at) return std::unexpected(at.error());
   Result<Bounds<Id>> bounds = row->bounds(*at, arguments);
   if (!bounds) return std::unexpected(bounds.error());
   if (!arguments.ids.until.empty()) {
-    const Result<Instant> until = time_of("--until", arguments.ids.until);
+    const Result<Instant> until = time_option("--until", arguments.ids.until);
     if (!until) return std::unexpected(until.error());
     if (*until <= *at) {
       return std::unexpected(

@@ -49,8 +49,9 @@ Result<Standard> standard_of_sequence(const Arguments& arguments, const Form& fo
   Mint mint = open_mint(arguments, Access::kReadOnly);
   Result<SequenceStatus> status = mint.peek(arguments.ids.as);
   if (!status) return std::unexpected(std::move(status.error()));
-  return Standard{
-      .format = "integer", .form = status->definition.form, .sequence = status->definition};
+  return Standard{.format = status->definition.layout ? "snowflake" : "integer",
+                  .form = status->definition.form,
+                  .sequence = status->definition};
 }
 
 std::size_t digits_in(std::string_view text) {
@@ -138,6 +139,8 @@ class Checker {
     } else if (digits_ != 0 && digits_in(text) != digits_) {
       verdict.problem = "it has " + std::to_string(digits_in(text)) + " digits instead of " +
                         std::to_string(digits_);
+    } else if (standard_.sequence && standard_.sequence->layout) {
+      verdict.problem = problem_of(std::get<Snowflake>(*id), *standard_.sequence);
     } else if (standard_.sequence) {
       verdict.problem = problem_of(std::get<std::int64_t>(*id), *standard_.sequence);
     } else if (standard_.version != 0) {
@@ -185,6 +188,14 @@ class Checker {
     if (value >= sequence.first && value <= sequence.last) return {};
     return "its value is " + std::to_string(value) + ", and those of " + sequence.name + " are " +
            std::to_string(sequence.first) + " to " + std::to_string(sequence.last);
+  }
+
+  [[nodiscard]] static std::string problem_of(Snowflake id, const Definition& pool) {
+    const Result<SnowflakeParts> parts = pool.layout.value_or(SnowflakeLayout{}).decode(id);
+    if (!parts) return parts.error().message;
+    if (parts->worker <= pool.last) return {};
+    return "its worker id is " + std::to_string(parts->worker) + ", and those of " + pool.name +
+           " are 0 to " + std::to_string(pool.last);
   }
 
   [[nodiscard]] std::string type_id_problem(std::string_view text) const {

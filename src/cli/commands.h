@@ -6,10 +6,10 @@
 #include <string_view>
 
 #include "cli/arguments.h"
-#include "cli/output.h"
 #include "idmint/mint.h"
 #include "idmint/result.h"
 #include "idmint/store.h"
+#include "terminal/output.h"
 
 namespace idmint::cli {
 
@@ -29,8 +29,10 @@ struct Context {
 [[nodiscard]] Result<void> run_retire(Context& context);
 [[nodiscard]] Result<void> run_list(Context& context);
 [[nodiscard]] Result<void> run_peek(Context& context);
+[[nodiscard]] Result<void> run_workers(Context& context);
 [[nodiscard]] Result<void> run_inspect(Context& context);
 [[nodiscard]] Result<void> run_plan(Context& context);
+[[nodiscard]] Result<void> run_plan_change(Context& context);
 [[nodiscard]] Result<void> run_bench(Context& context);
 [[nodiscard]] Result<void> run_bounds(Context& context);
 [[nodiscard]] Result<void> run_convert(Context& context);

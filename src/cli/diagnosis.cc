@@ -7,12 +7,13 @@
 #include <limits>
 
 #include "base/local_disk.h"
-#include "cli/quantity.h"
 #include "idmint/form.h"
 #include "idmint/id.h"
 #include "idmint/occupancy.h"
+#include "ids/snowflake_space.h"
 #include "ids/uuid_bits.h"
 #include "sequences/strategies.h"
+#include "terminal/quantity.h"
 
 namespace idmint::cli {
 
@@ -27,6 +28,8 @@ std::chrono::nanoseconds max_drift() { return SnowflakeOptions{}.max_drift; }
 constexpr double kLittleDisk = 100e6;
 constexpr double kNoDisk = 1e6;
 constexpr auto kLargestClockError = 1s;
+// No window is as long: a clock was wrong when the bound was granted, or this one is.
+constexpr auto kLongAhead = 24h;
 
 double seconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
@@ -68,19 +71,97 @@ std::string_view name(Health health) noexcept {
   return names[static_cast<std::size_t>(health)];
 }
 
+namespace {
+
+// With a text where nothing is left to judge.
+Finding begin(std::string_view kind, const SequenceStatus& status) {
+  Finding finding{.kind = std::string(kind), .subject = status.definition.name};
+  if (status.definition.retired) {
+    finding.text = "retired";
+  } else if (status.error) {
+    finding.health = Health::kFail;
+    finding.text = status.error->message;
+  }
+  return finding;
+}
+
+// How far ahead a bound may be and be leased, by who opens a pool with the usual options.
+std::chrono::nanoseconds usual_drift(const SnowflakeLayout& layout) {
+  return drift_of(layout, {}) / layout.unit * layout.unit;
+}
+
+// How far the end of so many units is ahead, in seconds.
+double ahead_of(Instant now, Instant epoch, std::chrono::nanoseconds unit, std::int64_t units) {
+  const auto bound = static_cast<Wide>(units) * unit.count() + epoch.time_since_epoch().count();
+  return static_cast<double>(bound - now.time_since_epoch().count()) / 1e9;
+}
+
+}  // namespace
+
+std::optional<Instant> leased_from(const SnowflakeLayout& layout,
+                                   std::span<const LeaseState> workers, Instant now) {
+  std::optional<std::int64_t> least;
+  for (const LeaseState& state : workers)
+    if (!is_owned(state)) least = std::min(least.value_or(state.minted_until), state.minted_until);
+  if (!least) return std::nullopt;
+  const Wide from = static_cast<Wide>(*least) * layout.unit.count() +
+                    layout.epoch.time_since_epoch().count() - usual_drift(layout).count();
+  if (from <= now.time_since_epoch().count()) return std::nullopt;
+  constexpr Wide last = std::numeric_limits<std::int64_t>::max();
+  return Instant{std::chrono::nanoseconds{static_cast<std::int64_t>(std::min(from, last))}};
+}
+
+Finding diagnose_pool(const SequenceStatus& status, std::span<const LeaseState> workers,
+                      const Limits& limits, Instant now) {
+  const Definition& definition = status.definition;
+  Finding finding = begin("pool", status);
+  if (!finding.text.empty()) return finding;
+  const SnowflakeLayout layout = definition.layout.value_or(SnowflakeLayout{});
+  const auto all = static_cast<double>(workers.size());
+  const auto owned = static_cast<double>(std::ranges::count_if(workers, is_owned));
+  finding.left = (all - owned) / all;
+  finding.ends = end_of(layout);
+  finding.text = print_count(owned) + " of " + print_count(all) + " worker ids owned";
+  const auto warn = [&](const std::string& why) {
+    finding.health = std::max(finding.health, Health::kWarn);
+    finding.text += why;
+  };
+  if (owned == all)
+    warn(": who starts now gets none; stop some, or see who is gone (idmint workers list " +
+         definition.name + ")");
+  const auto ahead = [&](const LeaseState& state) {
+    return ahead_of(now, layout.epoch, layout.unit, state.minted_until);
+  };
+  double furthest = 0;
+  std::int64_t many = 0;
+  for (const LeaseState& state : workers) {
+    if (ahead(state) > seconds(kLongAhead)) ++many;
+    furthest = std::max(furthest, ahead(state));
+  }
+  if (const auto from = leased_from(layout, workers, now)) {
+    const std::chrono::nanoseconds wait = *from - now;
+    warn("; who starts now gets none for " + print_duration(seconds(wait)) +
+         ", as ids of the free ones go up to " +
+         print_duration(seconds(wait) + seconds(usual_drift(layout))) +
+         " or more ahead of this clock: is it right?");
+  } else if (many != 0) {
+    warn("; under " + print_count(static_cast<double>(many)) + " of them ids go up to " +
+         print_duration(furthest) + " ahead of this clock: is it right, or was another wrong?");
+  }
+  if (finding.ends && *finding.ends <= now) {
+    finding.health = Health::kFail;
+    finding.text += "; the time of its layout ended " + day(*finding.ends);
+  } else if (finding.ends && *finding.ends - now < limits.horizon) {
+    warn("; the time of its layout ends " + day(*finding.ends));
+  }
+  return finding;
+}
+
 Finding diagnose(const SequenceStatus& status, std::optional<double> rate, const Limits& limits,
                  Instant now) {
   const Definition& definition = status.definition;
-  Finding finding{.kind = "sequence", .subject = definition.name};
-  if (definition.retired) {
-    finding.text = "retired";
-    return finding;
-  }
-  if (status.error) {
-    finding.health = Health::kFail;
-    finding.text = status.error->message;
-    return finding;
-  }
+  Finding finding = begin("sequence", status);
+  if (!finding.text.empty()) return finding;
   const std::int64_t size = definition.last - definition.first + 1;
   const std::int64_t given = definition.strategy == Strategy::kRandom ? most_claims(size) : size;
   const auto all = static_cast<double>(given);
@@ -164,9 +245,7 @@ Finding diagnose_state(std::string_view path, const IdSpace& space, std::int64_t
     finding.ends = end_of_time(space.epoch, space.unit, space.time_bits);
   }
   const std::string worker = "worker " + std::to_string(space.worker);
-  const auto bound =
-      static_cast<Wide>(minted_until) * space.unit.count() + space.epoch.time_since_epoch().count();
-  const auto ahead = static_cast<double>(bound - now.time_since_epoch().count()) / 1e9;
+  const double ahead = ahead_of(now, space.epoch, space.unit, minted_until);
   if (ahead > seconds(max_drift())) {
     finding.health = Health::kFail;
     finding.text = worker + " may mint again in " + print_duration(ahead - seconds(max_drift())) +

@@ -5,10 +5,12 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "idmint/clock.h"
+#include "idmint/lease_table.h"
 #include "idmint/sequence.h"
 #include "idmint/snowflake.h"
 
@@ -19,7 +21,7 @@ enum class Health : std::uint8_t { kOk, kWarn, kFail };
 
 struct Finding {
   Health health = Health::kOk;
-  std::string kind{};             // "sequence", "layout", "state file", "clock", "store"
+  std::string kind{};             // "sequence", "pool", "layout", "state file", ...
   std::string subject{};          // its name
   std::string text{};             // what is so, and what to do where it is not ok
   std::optional<double> left{};   // the part that is left, 0 to 1
@@ -35,6 +37,17 @@ struct Limits {
 // `rate`: ids in a second, where somebody knows it.
 [[nodiscard]] Finding diagnose(const SequenceStatus& status, std::optional<double> rate,
                                const Limits& limits, Instant now);
+
+// A pool: how many of its worker ids are owned, and how far ahead of the clock ids may have been
+// minted. `workers`: all of them, where status.error has nothing.
+[[nodiscard]] Finding diagnose_pool(const SequenceStatus& status,
+                                    std::span<const LeaseState> workers, const Limits& limits,
+                                    Instant now);
+
+// From when on a free worker id of a pool can be leased, by who opens it with the usual options;
+// nothing: at once, or none is free. Instant::max(): after 2262.
+[[nodiscard]] std::optional<Instant> leased_from(const SnowflakeLayout& layout,
+                                                 std::span<const LeaseState> workers, Instant now);
 
 // The last instant of a layout; nothing where it lies past the year 2262.
 [[nodiscard]] std::optional<Instant> end_of(const SnowflakeLayout& layout) noexcept;

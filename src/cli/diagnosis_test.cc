@@ -3,11 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <vector>
+
 namespace idmint::cli {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr Instant kNow = Instant{1'800'000'000s};  // 2027-01-15
 
@@ -43,6 +48,95 @@ TEST(Diagnosis, ARandomSequenceIsUsedUpWhereItRefuses) {
   EXPECT_THAT(tenth.text, HasSubstr("90 % used, 91 left"));
   status.left = 90;
   EXPECT_EQ(diagnose(status, {}, {}, kNow).health, Health::kWarn);
+}
+
+// Four worker ids, of which so many are owned; ids of the first may go up to `ahead` of now.
+struct PoolOfFour {
+  std::int64_t owned = 1;                        // from worker id 0 on
+  std::chrono::nanoseconds ahead = 0s;           // the bound of worker id 0
+  std::chrono::nanoseconds others_ahead = -24h;  // of each other
+  std::chrono::nanoseconds unit = 10ms;
+};
+
+Finding diagnosed(const PoolOfFour& pool, const Limits& limits = {}, Instant now = kNow) {
+  SequenceStatus status;
+  status.definition = {.name = "web",
+                       .strategy = Strategy::kPool,
+                       .first = 0,
+                       .last = 3,
+                       .layout = SnowflakeLayout{
+                           .epoch = Instant{1'735'689'600s}, .unit = pool.unit, .time_bits = 39}};
+  std::vector<LeaseState> workers(4);
+  for (std::size_t worker = 0; worker < workers.size(); ++worker) {
+    const auto bound = kNow + (worker == 0 ? pool.ahead : pool.others_ahead);
+    workers[worker].minted_until = (bound - status.definition.layout->epoch) / pool.unit;
+    if (static_cast<std::int64_t>(worker) >= pool.owned) continue;
+    workers[worker].token = Uuid(Uuid::Bytes{1});
+    workers[worker].held_for = 5s;
+  }
+  workers[3].token = Uuid(Uuid::Bytes{2});  // its time is over, unless it is owned
+  return diagnose_pool(status, workers, limits, now);
+}
+
+TEST(Diagnosis, PoolsByWhoOwnsTheirWorkerIds) {
+  const Finding some = diagnosed({.owned = 3});
+  EXPECT_EQ(some.health, Health::kOk);
+  EXPECT_EQ(some.kind, "pool");
+  EXPECT_EQ(some.left, 0.25);
+  EXPECT_EQ(some.text, "3 of 4 worker ids owned");
+  const Finding all = diagnosed({.owned = 4, .ahead = 15s, .others_ahead = 1h});
+  EXPECT_EQ(all.health, Health::kWarn);
+  EXPECT_THAT(all.text, AllOf(HasSubstr("gets none"), Not(HasSubstr("ahead"))));
+}
+
+// A window as long as its holder likes is no fault, as long as others find a worker id.
+TEST(Diagnosis, PoolsByHowFarTheyAreAhead) {
+  EXPECT_EQ(diagnosed({.owned = 1, .ahead = 23h}).health, Health::kOk);
+  EXPECT_EQ(diagnosed({.owned = 0, .ahead = 23h}).health, Health::kOk) << "three others are free";
+  EXPECT_EQ(diagnosed({.owned = 0, .ahead = 1h, .others_ahead = 20s}).health, Health::kOk);
+  const Finding waits = diagnosed({.owned = 1, .ahead = 0s, .others_ahead = 1h + 20s});
+  EXPECT_EQ(waits.health, Health::kWarn);
+  EXPECT_THAT(waits.text, HasSubstr("who starts now gets none for 1 h, as"));
+  const Finding long_ahead = diagnosed({.owned = 1, .ahead = 25h});
+  EXPECT_EQ(long_ahead.health, Health::kWarn);
+  EXPECT_THAT(long_ahead.text,
+              HasSubstr("under 1 of them ids go up to 1 d 1 h ahead of this clock"));
+  // A window is two units at least, and one may be had beyond it.
+  EXPECT_EQ(diagnosed({.owned = 0, .ahead = 3h, .others_ahead = 3h, .unit = 1h}).health,
+            Health::kOk);
+  EXPECT_EQ(diagnosed({.owned = 0, .ahead = 4h, .others_ahead = 4h, .unit = 1h}).health,
+            Health::kWarn);
+  SequenceStatus lost;
+  lost.definition = {.name = "web", .strategy = Strategy::kPool, .layout = SnowflakeLayout{}};
+  lost.error = Error{Code::kDataLoss, "0 are there"};
+  EXPECT_EQ(diagnose_pool(lost, {}, {}, kNow).health, Health::kFail);
+  lost.definition.retired = true;
+  EXPECT_EQ(diagnose_pool(lost, {}, {}, kNow).text, "retired");
+}
+
+TEST(Diagnosis, FromWhenOnAWorkerIdCanBeLeased) {
+  const auto from = [](std::vector<std::int64_t> bounds, std::chrono::nanoseconds unit) {
+    std::vector<LeaseState> workers;
+    for (const std::int64_t bound : bounds) workers.push_back({.minted_until = bound});
+    return leased_from({.epoch = kNow, .unit = unit}, workers, kNow);
+  };
+  EXPECT_EQ(from({0, 40'000}, 1ms), std::nullopt);
+  EXPECT_EQ(from({20'000, 40'000}, 1ms), std::nullopt);
+  EXPECT_EQ(from({40'000, 20'001}, 1ms), kNow + 1ms);
+  EXPECT_EQ(from({67}, 300ms), kNow + 300ms) << "of 20 s, whole units";
+  EXPECT_EQ(from({5}, 1h), kNow + 2h) << "three units of an hour";
+  EXPECT_EQ(from({std::int64_t{1} << 62}, 1h), Instant::max());
+  EXPECT_EQ(from({}, 1h), std::nullopt);
+  const std::vector<LeaseState> owned = {
+      {.token = Uuid(Uuid::Bytes{1}), .minted_until = 40'000, .held_for = 5s}};
+  EXPECT_EQ(leased_from({.epoch = kNow}, owned, kNow), std::nullopt);
+}
+
+TEST(Diagnosis, PoolsByTheEndOfTheirTime) {
+  const Instant end = *diagnosed({}).ends;
+  EXPECT_EQ(diagnosed({}, {}, end - 91 * 24h).health, Health::kOk);
+  EXPECT_EQ(diagnosed({}, {}, end - 89 * 24h).health, Health::kWarn);
+  EXPECT_EQ(diagnosed({.owned = 4}, {}, end).health, Health::kFail);
 }
 
 // Only what alter would accept is told to be altered.

@@ -14,11 +14,11 @@
 #include "cli/diagnosis.h"
 #include "cli/exit_status.h"
 #include "cli/json.h"
-#include "cli/quantity.h"
 #include "idmint/ksuid.h"
 #include "idmint/store.h"
 #include "ids/state_file.h"
 #include "mint/formats.h"
+#include "terminal/quantity.h"
 
 namespace idmint::cli {
 
@@ -73,7 +73,20 @@ Finding on_disk(const fs::path& folder) {
                        system.f_type);
 }
 
-// The store, and every sequence in it.
+Finding look_at_pool(Mint& mint, SequenceStatus status, const Limits& limits, Instant now) {
+  std::vector<LeaseState> workers;
+  if (!status.definition.retired && !status.error) {
+    Result<std::vector<LeaseState>> read = mint.workers(status.definition.name);
+    if (read) {
+      workers = *std::move(read);
+    } else {
+      status.error = std::move(read.error());
+    }
+  }
+  return diagnose_pool(status, workers, limits, now);
+}
+
+// The store, and every sequence and pool in it.
 Result<void> look_at_store(const Arguments& arguments, const Wanted& wanted, Instant now,
                            std::vector<Finding>& findings) {
   Mint mint = open_mint(arguments, Access::kReadOnly);
@@ -114,6 +127,10 @@ Result<void> look_at_store(const Arguments& arguments, const Wanted& wanted, Ins
     }
   }
   for (const SequenceStatus& status : *all) {
+    if (status.definition.layout) {
+      findings.push_back(look_at_pool(mint, status, wanted.limits, now));
+      continue;
+    }
     const auto rate = std::ranges::find(wanted.rates, status.definition.name, &Rate::sequence);
     findings.push_back(diagnose(
         status, rate != wanted.rates.end() ? std::optional(rate->per_second) : std::nullopt,

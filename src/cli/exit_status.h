@@ -26,7 +26,8 @@ inline constexpr std::array kExitStatuses = {
                "fewer values are left than were asked for; nothing of the last step was taken; "
                "what was printed stands"},
     ExitStatus{Code::kUnavailable, 7, "not done; the same command may succeed later"},
-    ExitStatus{Code::kResourceExhausted, 8, "out of disk space or another resource"},
+    ExitStatus{Code::kResourceExhausted, 8,
+               "out of disk space or another resource; of a pool: every worker id is owned"},
     ExitStatus{Code::kPermissionDenied, 9, "not permitted"},
     ExitStatus{Code::kUnauthenticated, 9, "not permitted"},
     ExitStatus{Code::kDataLoss, 10, "stored state is damaged, missing or has gone back"},

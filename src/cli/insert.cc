@@ -21,13 +21,13 @@
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/lines.h"
-#include "cli/progress.h"
-#include "cli/quantity.h"
-#include "cli/stop.h"
 #include "idmint/form.h"
 #include "idmint/gapless.h"
 #include "idmint/mongodb.h"
 #include "idmint/sequence.h"
+#include "terminal/progress.h"
+#include "terminal/quantity.h"
+#include "terminal/stop.h"
 
 namespace idmint::cli {
 

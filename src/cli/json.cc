@@ -22,6 +22,10 @@ std::string line(const Json& json) {
 
 Json integer(std::optional<std::int64_t> value) { return value ? integer(*value) : Json(nullptr); }
 
+Json time(const std::optional<Instant>& instant) {
+  return instant ? Json(format_exact_time(*instant)) : Json(nullptr);
+}
+
 Json sequence(const SequenceStatus& status) {
   Json json{{"name", status.definition.name},
             {"strategy", name(status.definition.strategy)},
@@ -33,7 +37,33 @@ Json sequence(const SequenceStatus& status) {
             {"left", integer(status.left)},
             {"state", state_name(status)}};
   if (const auto& adopted = status.definition.adopted) json["adopted"] = to_text(*adopted);
+  if (const auto& layout = status.definition.layout) {
+    json["layout"] = to_string(*layout);
+    json["workers"] = status.definition.last + 1;
+    json["prefix"] = status.definition.form.prefix;
+    json["encoding"] = name(status.definition.form.encoding);
+    json["check"] = name(status.definition.form.check);
+  }
   return json;
+}
+
+// How far ids may have been minted: a time, where a layout has it, and nothing where none was.
+Json minted_until(const Definition& pool, const LeaseState& state) {
+  const std::optional<Instant> at =
+      time_of(pool.layout.value_or(SnowflakeLayout{}), state.minted_until);
+  return at && state.minted_until != 0 ? Json(format_exact_time(*at)) : Json(nullptr);
+}
+
+Json worker(const Definition& pool, const LeaseState& state) {
+  const bool owned = is_owned(state);
+  return {{"worker", state.worker},
+          {"owned", owned},
+          {"held_by", state.token != Uuid{} ? Json(state.holder) : Json(nullptr)},
+          {"held_for_seconds",
+           owned ? Json(std::chrono::duration<double>(state.held_for).count()) : Json(nullptr)},
+          {"generation", integer(state.generation)},
+          {"minted_until", minted_until(pool, state)},
+          {"minted_until_units", integer(state.minted_until)}};
 }
 
 // What is not finite has no number in JSON.
@@ -49,6 +79,17 @@ Json count(double value) {
 }
 
 Json count(const std::optional<double>& value) { return value ? count(*value) : Json(nullptr); }
+
+Json origins_json(std::span<const WorkerTerms> all) {
+  Json origins = Json::array();
+  for (const WorkerTerms& terms : all) {
+    origins.push_back({{"worker", terms.origin},
+                       {"guarantee", name(terms.guarantee)},
+                       {"condition", terms.condition},
+                       {"odds_of_shared_worker", optional(terms.odds_of_share)}});
+  }
+  return origins;
+}
 
 Json choice_json(const Choice& choice) {
   Json stored = Json::array();
@@ -75,6 +116,7 @@ Json choice_json(const Choice& choice) {
           {"time_ends", choice.time_ends ? Json(print_day(*choice.time_ends)) : Json(nullptr)},
           {"workers", count(choice.workers)},
           {"odds_of_shared_worker", optional(choice.odds_of_shared_worker)},
+          {"worker_origins", origins_json(choice.worker_terms)},
           {"ids_per_second", choice.ids_per_second},
           {"callers", count(choice.callers)},
           {"batch", count(choice.batch)},
@@ -96,12 +138,6 @@ Json choices_json(std::span<const Choice> choices) {
 }
 
 }  // namespace
-
-std::string json_error(const Error& error) {
-  return line({{"error", {{"code", name(error.code)}, {"message", error.message}}}});
-}
-
-std::string json_notice(std::string_view notice) { return line({{"notice", notice}}); }
 
 std::string json_version(std::string_view version) {
   return line({{"name", "idmint"}, {"version", version}});
@@ -150,6 +186,39 @@ std::string json_sequences(std::span<const SequenceStatus> statuses) {
   Json all = Json::array();
   for (const SequenceStatus& status : statuses) all.push_back(sequence(status));
   return line(all);
+}
+
+std::string json_peeked(const SequenceStatus& status, std::string_view store,
+                        std::optional<Instant> from) {
+  Json json = sequence(status);
+  if (status.definition.layout) json["leased_from"] = time(from);
+  json["store"] = store;
+  return line(json);
+}
+
+std::string json_workers(const Definition& pool, const WorkersListed& listed,
+                         std::string_view store) {
+  Json all = Json::array();
+  for (const LeaseState& state : listed.workers) all.push_back(worker(pool, state));
+  return line({{"pool", pool.name},
+               {"layout", to_string(pool.layout.value_or(SnowflakeLayout{}))},
+               {"workers", pool.last + 1},
+               {"owned", listed.owned},
+               {"leased_from", time(listed.from)},
+               {"used", all},
+               {"left_out", listed.left_out},
+               {"store", store}});
+}
+
+std::string json_released(const Definition& pool, const LeaseState& was) {
+  Json json = worker(pool, was);
+  json["released"] = was.token != Uuid{};
+  return line(json);
+}
+
+std::string json_pool_raised(const Definition& pool, std::int64_t floor, Instant past) {
+  return line(
+      {{"pool", pool.name}, {"past", format_exact_time(past)}, {"floor_units", integer(floor)}});
 }
 
 std::string json_bounds(std::string_view format, std::string_view smallest,
@@ -220,6 +289,43 @@ std::string json_plan(const Needs& needs, const Plan& plan) {
        {"lacking_store", choices_json(plan.lacking_store)},
        {"unfitting", choices_json(plan.unfitting)},
        {"storage_note", plan.storage_note}});
+}
+
+std::string json_change(const LayoutChange& change, Instant at, const ChangeAnswer& answer,
+                        std::string_view proof) {
+  const auto use = [](const LayoutUse& layout) {
+    return Json{{"layout", to_string(layout.layout)},
+                {"least_worker", layout.workers.least},
+                {"largest_worker", layout.workers.most}};
+  };
+  const auto ids = [](const std::optional<Bounds<Snowflake>>& bounds) {
+    if (!bounds) return Json(nullptr);
+    return Json{{"smallest", bounds->smallest.to_string()},
+                {"largest", bounds->largest.to_string()}};
+  };
+  const auto parts = [](const SnowflakeParts& of) {
+    return Json{
+        {"time", format_exact_time(of.time)}, {"worker", of.worker}, {"sequence", of.sequence}};
+  };
+  Json shared = nullptr;
+  if (answer.shared) {
+    shared = {{"id", answer.shared->id.to_string()},
+              {"old", parts(answer.shared->from)},
+              {"new", parts(answer.shared->to)}};
+  }
+  return line({{"from", use(change.from)},
+               {"to", use(change.to)},
+               {"at", format_exact_time(at)},
+               {"since", change.since == Instant::min() ? Json(nullptr) : time(change.since)},
+               {"drift_seconds", std::chrono::duration<double>(change.ahead).count()},
+               {"safe", answer.earliest == at},
+               {"proof", proof.empty() ? Json(nullptr) : Json(proof)},
+               {"old_ids", ids(answer.old_ids)},
+               {"new_ids", ids(answer.new_ids)},
+               {"shared_id", shared},
+               {"earliest_switch", time(answer.earliest)},
+               {"safe_until", time(answer.safe_until)},
+               {"earliest_start", time(answer.start)}});
 }
 
 std::string json_converted(std::string_view text, std::string_view result) {

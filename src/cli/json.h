@@ -10,6 +10,7 @@
 
 #include "cli/applied.h"
 #include "cli/diagnosis.h"
+#include "cli/layout_change.h"
 #include "cli/measurement.h"
 #include "cli/plan.h"
 #include "idmint/mint.h"
@@ -22,8 +23,6 @@ namespace idmint::cli {
 inline constexpr std::int64_t kLargestJsonNumber = std::int64_t{1} << 53;
 
 // One line each, without the newline.
-[[nodiscard]] std::string json_error(const Error& error);
-[[nodiscard]] std::string json_notice(std::string_view notice);
 [[nodiscard]] std::string json_version(std::string_view version);
 [[nodiscard]] std::string json_formats(std::span<const Declaration> formats);
 [[nodiscard]] std::string json_layouts(std::span<const SnowflakePreset> presets);
@@ -33,11 +32,28 @@ inline constexpr std::int64_t kLargestJsonNumber = std::int64_t{1} << 53;
 [[nodiscard]] std::string json_created(const SequenceStatus& status, std::string_view store,
                                        bool created);
 [[nodiscard]] std::string json_sequences(std::span<const SequenceStatus> statuses);
+// `from`: see leased_from(), of a pool.
+[[nodiscard]] std::string json_peeked(const SequenceStatus& status, std::string_view store,
+                                      std::optional<Instant> from);
+// Of a pool.
+struct WorkersListed {
+  std::span<const LeaseState> workers;
+  std::int64_t owned;           // of all
+  std::int64_t left_out;        // of all, so many are not among `workers`
+  std::optional<Instant> from;  // see leased_from()
+};
+[[nodiscard]] std::string json_workers(const Definition& pool, const WorkersListed& listed,
+                                       std::string_view store);
+[[nodiscard]] std::string json_released(const Definition& pool, const LeaseState& was);
+[[nodiscard]] std::string json_pool_raised(const Definition& pool, std::int64_t floor,
+                                           Instant past);
 [[nodiscard]] std::string json_measurements(std::span<const Measurement> results);
 [[nodiscard]] std::string json_findings(Health worst, std::span<const Finding> findings);
 // `changed`: it was carried out.
 [[nodiscard]] std::string json_applied(std::span<const Applied> applied, bool changed);
 [[nodiscard]] std::string json_plan(const Needs& needs, const Plan& plan);
+[[nodiscard]] std::string json_change(const LayoutChange& change, Instant at,
+                                      const ChangeAnswer& answer, std::string_view proof);
 [[nodiscard]] std::string json_bounds(std::string_view format, std::string_view smallest,
                                       std::string_view largest);
 [[nodiscard]] std::string json_converted(std::string_view text, std::string_view result);

@@ -7,8 +7,8 @@
 #include <string>
 #include <system_error>
 
-#include "cli/progress.h"
-#include "cli/stop.h"
+#include "terminal/progress.h"
+#include "terminal/stop.h"
 
 namespace idmint::cli {
 

@@ -1,5 +1,4 @@
 // idmint: the command line.
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,33 +13,11 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/exit_status.h"
-#include "cli/output.h"
+#include "terminal/output.h"
+#include "terminal/process.h"
 
 namespace idmint::cli {
 namespace {
-
-// A file opened later must not become standard output: ids would be written into the store.
-// Whether standard output was open.
-bool occupy_standard_descriptors() {
-  const bool open = ::fcntl(STDOUT_FILENO, F_GETFD) != -1;
-  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
-    if (::fcntl(fd, F_GETFD) == -1 && ::open("/dev/null", O_RDWR) != fd) std::abort();
-  }
-  return open;
-}
-
-// Ends the process by the signal, as its parent expects it.
-int end_by(int signal) {
-  struct sigaction fatal{};
-  fatal.sa_handler = SIG_DFL;
-  ::sigaction(signal, &fatal, nullptr);
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, signal);
-  ::sigprocmask(SIG_UNBLOCK, &set, nullptr);
-  ::raise(signal);
-  return 128 + signal;
-}
 
 int fail(const Error& error, bool json) {
   report(error, json);
@@ -61,9 +38,10 @@ Error with_origin(Error error, const Arguments& arguments) {
   };
   replace("--store " + shell_word(arguments.store), "--store " + shell_word(shown));
   replace(arguments.store, shown);
-  // Of a sequence in the store it is not the URL that is wrong.
-  const bool of_url =
-      error.code == Code::kInvalidArgument && !error.message.starts_with("sequence ");
+  // Of a sequence or a pool in the store it is not the URL that is wrong.
+  const bool of_url = error.code == Code::kInvalidArgument &&
+                      !error.message.starts_with("sequence ") &&
+                      !error.message.starts_with("pool ");
   if (quoted && arguments.store_is_from_environment && of_url) {
     error.message += " (the value came from IDMINT_STORE)";
   }
@@ -100,7 +78,7 @@ int main(int argc, char** argv) {
   // MongoDB's driver makes a file in /dev/shm for each process, which one that is killed leaves,
   // and says so in the midst of the output where it meets one.
   ::setenv("MONGOC_DISABLE_SHM", "1", 0);
-  if (!cli::occupy_standard_descriptors()) {
+  if (!occupy_standard_descriptors()) {
     return cli::fail({Code::kInvalidArgument,
                       "standard output is closed: redirect it to a file, a pipe or /dev/null"},
                      false);

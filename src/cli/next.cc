@@ -6,8 +6,8 @@
 
 #include "cli/commands.h"
 #include "cli/json.h"
-#include "cli/progress.h"
-#include "cli/stop.h"
+#include "terminal/progress.h"
+#include "terminal/stop.h"
 
 namespace idmint::cli {
 
@@ -80,7 +80,8 @@ Result<void> run_next(Context& context) {
   if (durable && (arguments.count > kLargestTake || (in_ranges && arguments.count > 1))) {
     const Result<SequenceStatus> status = mint.peek(arguments.name);
     if (!status) return std::unexpected(status.error());
-    if (status->left < arguments.count && status->left > 0) {
+    const bool counted = !status->definition.layout;  // of a pool, left are worker ids
+    if (counted && status->left < arguments.count && status->left > 0) {
       return std::unexpected(
           Error{Code::kOutOfRange, std::to_string(arguments.count) + " values of \"" +
                                        arguments.name + "\" were asked for, " +
@@ -103,7 +104,8 @@ Result<void> run_next(Context& context) {
     if (Result<void> filled = (*source)->next(ids); !filled) {
       Error error = std::move(filled.error());
       if (error.code == Code::kOutOfRange && arguments.count > 1 && done == 0) {
-        if (const auto status = mint.peek(arguments.name); status && status->left > 0)
+        if (const auto status = mint.peek(arguments.name);
+            status && status->left > 0 && !status->definition.layout)
           error.message += "; " + are_left(status->left);
       }
       if (done != 0) error.message += "; " + std::to_string(done) + " ids were printed before";

@@ -9,10 +9,11 @@
 
 #include "cli/diagnosis.h"
 #include "cli/odds.h"
-#include "cli/quantity.h"
 #include "idmint/counter_store.h"
 #include "idmint/sequence.h"
 #include "idmint/snowflake.h"
+#include "mint/worker.h"
+#include "terminal/quantity.h"
 
 namespace idmint::cli {
 
@@ -32,6 +33,7 @@ constexpr double kManyCallers = 1000;
 // average, and for its own.
 constexpr double kRounds = 1.5;
 constexpr double kHorizon = 10;  // seconds that a cached range lasts, if it can
+constexpr double kRenewal = 5;   // seconds between those of a lease, a third of its window
 constexpr std::int64_t kStripes = 1000;
 constexpr std::int64_t kInterleavedStripes = 16;
 // One id in a call: what 256 callers get of one sequence in a SQLite file, measured (README). The
@@ -51,6 +53,7 @@ enum class Id : std::uint8_t {
   kKsuid,
   kXid,
   kSnowflake,
+  kPool,
   kCounter,
   kCached,
   kStriped,
@@ -65,7 +68,7 @@ enum class Id : std::uint8_t {
 
 enum class Kind : std::uint8_t {
   kCoincidence,  // coordinates nothing: random bits, or the identity of the process
-  kWorker,       // a worker id that nobody else uses
+  kWorker,       // a worker id that nobody else uses, given or leased
   kSequence,     // numbers of a store
 };
 
@@ -140,6 +143,16 @@ constexpr std::array kCandidates = {
         "its state file keeps its ids unique after a restart; a new host with its worker id "
         "must not start before the old one's time has passed",
         kNoStore},
+    Candidate{
+        Id::kPool, "pool", "snowflake ids under a worker id that each process leases from a store",
+        Kind::kWorker, Guarantee::kUnique, "per process", Ordering::kPerHost, 63, 0, true, true,
+        kInTimeOrder,
+        "goes on from the old time, up to 20 s ahead of the clock; past that it refuses until the "
+        "clock has caught up",
+        "its worker id is nobody else's until its time is over, 15 s; whoever has it next begins "
+        "past all its ids",
+        "ids go on up to the bound that was granted, 10 to 15 s; then calls fail until it is back, "
+        "and none repeats"},
     Candidate{Id::kCounter, "counter", "one counter in a store, callers combined", Kind::kSequence,
               Guarantee::kLinearizable, "all", Ordering::kStrict, 63, 0, true, true, kInTimeOrder,
               kNoClock, kRestIsAGap, kWaits},
@@ -206,8 +219,8 @@ std::chrono::nanoseconds round_trip(Id id, const Needs& needs) {
 }
 
 bool shares_a_store(const Candidate& source, const Needs& needs) {
-  return source.kind == Kind::kSequence && !is_per_host(source.id) &&
-         (needs.hosts > 1 || source.id == Id::kGapless);
+  const bool in_store = source.kind == Kind::kSequence || source.id == Id::kPool;
+  return in_store && !is_per_host(source.id) && (needs.hosts > 1 || source.id == Id::kGapless);
 }
 
 double callers_at_once(Id id, const Needs& needs) {
@@ -257,6 +270,7 @@ std::optional<std::chrono::sys_seconds> time_ends(Id id) {
     case Id::kUlid:
       return kMillisecondsEnd;
     case Id::kSnowflake:
+    case Id::kPool:
       return kSnowflakeEnds;
     case Id::kObjectId:
     case Id::kXid:
@@ -294,6 +308,7 @@ double space_of(Id id, const Needs& needs) {
     case Id::kKsuid:
       return std::exp2(160);
     case Id::kSnowflake:
+    case Id::kPool:
       return std::exp2(layout_for(needs).bits);
     case Id::kDigits:
       return std::pow(10.0, needs.digits.value_or(0));
@@ -347,6 +362,7 @@ double ids_per_second(Id id, const Needs& needs) {
     case Id::kXid:
       return needs.hosts * std::exp2(24);
     case Id::kSnowflake:
+    case Id::kPool:
       return needs.hosts * 1e3 * layout_for(needs).per_millisecond;
     case Id::kCounter:
     case Id::kPermuted:
@@ -365,6 +381,7 @@ double ids_per_second(Id id, const Needs& needs) {
 
 // Round trips to the store in a second, at the rate: each open sequence has one under way.
 double store_writes(const Candidate& source, const Needs& needs) {
+  if (source.id == Id::kPool) return needs.hosts / kRenewal;  // whatever the rate
   if (source.kind != Kind::kSequence) return 0;
   const double rounds = source.id == Id::kCached
                             ? needs.hosts / kHorizon
@@ -407,6 +424,9 @@ std::string speed_of(Id id, const Needs& needs, const Choice& choice) {
     case Id::kSnowflake:
       return print_count(layout_for(needs).per_millisecond) +
              " in a millisecond for each worker id";
+    case Id::kPool:
+      return print_count(layout_for(needs).per_millisecond) +
+             " in a millisecond for each worker id, from memory; the lease is renewed under way";
     case Id::kObjectId:
     case Id::kXid:
       return "16,777,216 a second for each process";
@@ -644,6 +664,10 @@ struct Rule {
 bool always(const Needs&) { return true; }
 bool has_no_shared_store(const Needs& needs) { return needs.hosts > 1 && needs.shared_url.empty(); }
 
+bool has_room_for_time(const Needs& needs) {
+  return !needs.digits && needs.bits && *needs.bits >= 53 && *needs.bits < 96;
+}
+
 constexpr std::array kRules = {
     // By need.
     Rule{"gapless", Id::kGapless, [](const Needs& n) { return n.order == Ordering::kGapless; },
@@ -672,8 +696,11 @@ constexpr std::array kRules = {
          },
          "one host: its own store is near, so the plainest source is fast enough, and leaves no "
          "gaps while nothing fails"},
-    Rule{"number of 53 bits or more, many hosts", Id::kSnowflake,
-         [](const Needs& n) { return !n.digits && n.bits && *n.bits >= 53 && *n.bits < 96; },
+    Rule{"number of 53 bits or more, shared store", Id::kPool,
+         [](const Needs& n) { return has_room_for_time(n) && n.hosts > 1 && n.shared_store; },
+         "fits the bits, and no host waits for anything: each process leases its worker id from "
+         "the store, and none is given out by hand"},
+    Rule{"number of 53 bits or more, many hosts", Id::kSnowflake, has_room_for_time,
          "fits the bits, and no host waits for anything: each needs only a worker id of its own"},
     Rule{"number, per host, shared store", Id::kCounter,
          [](const Needs& n) {
@@ -700,6 +727,9 @@ constexpr std::array kRules = {
     // What else fits, in the order of what it asks for.
     Rule{"nothing to run", Id::kUuid7, always,
          "nothing to run and nothing to configure; 16 bytes, in order of time"},
+    Rule{"small, leased", Id::kPool, always,
+         "half the size of a UUID, in order of time, and no worker ids to give out; asks for a "
+         "store"},
     Rule{"small", Id::kSnowflake, always,
          "half the size of a UUID, in order of time; asks for a worker id for each generator"},
     Rule{"sortable text", Id::kUlid, always,
@@ -746,6 +776,11 @@ std::string width_options(Id id, const Needs& needs) {
   return needs.bits && *needs.bits < 63 ? max : "";
 }
 
+std::string pool_options(const Needs& needs) {
+  const WorkerLayout& layout = layout_for(needs);
+  return " --kind pool" + (layout.bits == 63 ? "" : " --layout " + std::string(layout.preset));
+}
+
 struct Commands {
   std::string command{};
   std::string next_host{};
@@ -753,7 +788,9 @@ struct Commands {
 };
 
 Commands commands_of(const Candidate& source, const Needs& needs) {
-  std::string create = "idmint create NAME" + width_options(source.id, needs);
+  const bool is_pool = source.id == Id::kPool;
+  std::string create =
+      "idmint create NAME" + (is_pool ? pool_options(needs) : width_options(source.id, needs));
   if (shares_a_store(source, needs)) {
     if (needs.shared_url.empty()) {
       return {.note = "none: it needs a store that all " + print_count(needs.hosts) +
@@ -775,6 +812,10 @@ Commands commands_of(const Candidate& source, const Needs& needs) {
               .note = "and so on up to " + print_count(layout.workers - 1) +
                       ": two hosts with one worker id may repeat ids"};
     }
+    case Id::kPool:
+      return {.command = create,
+              .note = std::string("and then ") + (several ? "on each host " : "") +
+                      "idmint next NAME, or open_pool(): each process leases a worker id"};
     case Id::kCounter:
       return {.command = create};
     case Id::kStriped:
@@ -823,6 +864,30 @@ double largest_of(Id id, const Needs& needs, double space) {
   return counts_up ? std::min(needs.count, most) : most;
 }
 
+// Of a worker id that is leased.
+std::string leased(const Needs& needs) {
+  constexpr std::string_view kAlways = "whatever clocks, pauses and restarts do";
+  const std::string pool = "idmint create NAME --kind pool";
+  if (needs.hosts <= 1) return std::string(kAlways) + ": " + pool;
+  return "in a store that all hosts reach, " + std::string(kAlways) + ": " + pool + " --store " +
+         std::string(needs.shared_url.empty() ? "URL" : needs.shared_url);
+}
+
+std::vector<WorkerTerms> terms_of(const Needs& needs, double workers) {
+  std::vector<WorkerTerms> all = {
+      {.origin = "leased", .guarantee = Guarantee::kUnique, .condition = leased(needs)}};
+  const auto bits = static_cast<int>(std::log2(workers));
+  for (const WorkerOrigin& origin : worker_origins()) {
+    WorkerTerms terms{
+        .origin = origin.name, .guarantee = origin.guarantee, .condition = origin.terms(bits)};
+    if (origin.guarantee == Guarantee::kPractical) {
+      terms.odds_of_share = odds_of_a_repeat(needs.hosts, workers);
+    }
+    all.push_back(std::move(terms));
+  }
+  return all;
+}
+
 Choice choice_of(const Candidate& source, const Needs& needs) {
   Choice choice;
   choice.source = source.name;
@@ -847,7 +912,10 @@ Choice choice_of(const Candidate& source, const Needs& needs) {
   choice.time_ends = time_ends(source.id);
   if (source.kind == Kind::kWorker) {
     choice.workers = layout_for(needs).workers;
+  }
+  if (source.id == Id::kSnowflake) {
     choice.odds_of_shared_worker = odds_of_a_repeat(needs.hosts, *choice.workers);
+    choice.worker_terms = terms_of(needs, *choice.workers);
   }
   choice.ids_per_second = ids_per_second(source.id, needs);
   if (source.kind == Kind::kSequence && source.id != Id::kCached) {

@@ -53,6 +53,14 @@ struct Stored {
   double index_bytes = 0;  // in the index over it; see Plan::storage_note
 };
 
+// Where worker ids can come from, and when no two hosts have the same one.
+struct WorkerTerms {
+  std::string_view origin{};  // "leased", or as --worker has it: "env:NAME", "mac"
+  Guarantee guarantee = Guarantee::kPractical;
+  std::string condition{};  // "if ...", "whatever ..."; where practical how they are come by
+  std::optional<double> odds_of_share{};  // where practical: that at least two hosts have the same
+};
+
 struct Choice {
   std::string source{};  // "uuid7", "cached"
   std::string about{};
@@ -76,8 +84,10 @@ struct Choice {
   std::optional<double> block{};  // numbers for each host, or for each stripe
   // The last second of the timestamps. UUIDv7 and ULID go past what an Instant holds.
   std::optional<std::chrono::sys_seconds> time_ends{};
-  std::optional<double> workers{};                // worker ids there are, each for one generator
-  std::optional<double> odds_of_shared_worker{};  // if they were hashed from hardware addresses
+  std::optional<double> workers{};  // worker ids there are, each for one generator
+  // Where they are not leased: if they were hashed from hardware addresses; each origin there is.
+  std::optional<double> odds_of_shared_worker{};
+  std::vector<WorkerTerms> worker_terms{};
 
   // Possible, of all hosts together; of a sequence whose callers wait: one id in a call, as
   // measured.

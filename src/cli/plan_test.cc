@@ -141,6 +141,36 @@ TEST(Plan, NumbersWithRoomForATimeAreSnowflakes) {
   EXPECT_THAT(objection({.bits = 64, .hosts = 1e7}, "snowflake"), Not(HasSubstr("--layout")));
 }
 
+TEST(Plan, WorkerIdsOfManyHostsAreLeasedWhereTheyShareAStore) {
+  Needs needs{.bits = 64, .hosts = 40, .shared_store = true, .shared_url = kShared};
+  EXPECT_EQ(recommended(needs), "pool");
+  const Choice pool = fitting(needs, "pool");
+  EXPECT_EQ(pool.command, "idmint create NAME --kind pool --store db://host/ids");
+  EXPECT_EQ(pool.next_host_command, "") << "all hosts have the same one";
+  EXPECT_THAT(pool.command_note, HasSubstr("idmint next NAME"));
+  EXPECT_EQ(pool.guarantee, Guarantee::kUnique);
+  EXPECT_EQ(pool.workers, 1024);
+  EXPECT_EQ(pool.odds_of_shared_worker, std::nullopt) << "nobody gives them out";
+  EXPECT_TRUE(pool.worker_terms.empty());
+  EXPECT_EQ(pool.store_writes_per_second, 8) << "each renews its lease every 5 s";
+  EXPECT_THAT(pool.store_down, HasSubstr("up to the bound"));
+  EXPECT_EQ(make_plan(needs, kNow).fitting.at(1).source, "snowflake");
+  needs.bits = 53;
+  EXPECT_EQ(fitting(needs, "pool").command,
+            "idmint create NAME --kind pool --layout js-safe --store db://host/ids");
+  needs.hosts = 65;
+  EXPECT_THAT(objection(needs, "pool"), HasSubstr("64 worker ids"));
+  needs.bits = std::nullopt;
+  EXPECT_EQ(recommended(needs), "uuid7") << "nothing to run";
+  needs.digits = 12;
+  EXPECT_THAT(objection(needs, "pool"), HasSubstr("grow with time"));
+  EXPECT_THAT(objection({.bits = 64, .hosts = 40}, "pool"), HasSubstr("--shared-store"));
+  const Plan elsewhere = make_plan({.bits = 64, .hosts = 40, .shared_store = true}, kNow);
+  EXPECT_EQ(elsewhere.fitting.front().source, "snowflake") << "this build has no such store";
+  EXPECT_NE(find(elsewhere.lacking_store, "pool"), nullptr);
+  EXPECT_EQ(fitting({.bits = 64, .hosts = 1}, "pool").command, "idmint create NAME --kind pool");
+}
+
 TEST(Plan, NumbersInOrderPerHostComeFromOneCounter) {
   Needs needs = twelve_digits();
   needs.order = Ordering::kPerHost;
@@ -435,6 +465,36 @@ TEST(Plan, WorkerIdsHashedFromAddresses) {
               static_cast<double>(1 - different), 1e-14);
 }
 
+TEST(Plan, EachOriginOfAWorkerIdHasItsConditionOrItsOdds) {
+  const Choice snowflake = fitting({.bits = 63, .hosts = 40}, "snowflake");
+  std::string origins;
+  for (const WorkerTerms& terms : snowflake.worker_terms) {
+    origins += std::string(terms.origin) + " ";
+    const bool practical = terms.guarantee == Guarantee::kPractical;
+    EXPECT_EQ(terms.odds_of_share, practical ? snowflake.odds_of_shared_worker : std::nullopt)
+        << terms.origin;
+    EXPECT_EQ(terms.condition.starts_with("if "), terms.guarantee == Guarantee::kUniqueIfConfigured)
+        << terms.condition;
+    if (terms.origin == "address") {
+      EXPECT_THAT(terms.condition, HasSubstr("prefix 22 "));
+    }
+  }
+  EXPECT_EQ(origins, "leased N env:NAME ordinal address mac random ");
+  // On stores of their own two hosts would lease one worker id.
+  const auto leased = [](const Needs& needs) {
+    return fitting(needs, "snowflake").worker_terms.front().condition;
+  };
+  EXPECT_THAT(leased({.bits = 64, .hosts = 40}),
+              AllOf(HasSubstr("in a store that all hosts reach"), HasSubstr("--store URL")));
+  EXPECT_THAT(leased({.bits = 64, .hosts = 40, .shared_store = true, .shared_url = kShared}),
+              HasSubstr("--kind pool --store " + std::string(kShared)));
+  EXPECT_THAT(leased({.bits = 64}), Not(HasSubstr("--store")));
+  // 64 worker ids.
+  EXPECT_THAT(fitting({.bits = 53, .hosts = 40}, "snowflake").worker_terms[4].condition,
+              HasSubstr("prefix 26 "));
+  EXPECT_TRUE(fitting({}, "uuid7").worker_terms.empty());
+}
+
 TEST(Plan, CallersThatAreCombined) {
   // Half a round to wait for the one under way, and one of its own: 37.5 ms at 50,000/s.
   const Choice counter = fitting(twelve_digits(), "counter");
@@ -508,7 +568,7 @@ TEST(Plan, BytesInRedisAndBare) {
 TEST(Plan, EveryChoiceSaysEverything) {
   for (const Needs& needs : {twelve_digits(), Needs{.hosts = 40}, Needs{.bits = 63, .hosts = 3}}) {
     const Plan plan = make_plan(needs, kNow);
-    EXPECT_EQ(plan.fitting.size() + plan.unfitting.size(), 17u);
+    EXPECT_EQ(plan.fitting.size() + plan.unfitting.size(), 18u);
     for (const auto* const choices : {&plan.fitting, &plan.unfitting}) {
       for (const Choice& choice : *choices) {
         for (const std::string& text :

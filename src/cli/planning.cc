@@ -10,9 +10,9 @@
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/plan.h"
-#include "cli/quantity.h"
 #include "idmint/clock.h"
 #include "idmint/store.h"
+#include "terminal/quantity.h"
 
 namespace idmint::cli {
 
@@ -97,31 +97,6 @@ Result<Needs> read_needs(const PlanArguments& given) {
 }
 
 // ---- text
-
-constexpr std::size_t kWidth = 80;
-
-// The text in lines that end before column 80: the first begins with `line`, the others are
-// indented.
-void print_wrapped(Output& out, std::string line, std::size_t indent, std::string_view text) {
-  while (!text.empty()) {
-    std::size_t part = text.size();
-    const std::size_t room = kWidth - 1 - line.size();
-    if (part > room) {
-      part = text.rfind(' ', room);
-      if (part == std::string_view::npos || part == 0) part = std::min(text.find(' '), text.size());
-    }
-    out.write(line + std::string(text.substr(0, part)) + "\n");
-    text.remove_prefix(std::min(part + 1, text.size()));
-    line.assign(indent, ' ');
-  }
-}
-
-void print_fact(Output& out, std::string_view label, std::string_view text) {
-  constexpr std::size_t indent = 16;
-  std::string line = "  " + std::string(label);
-  line.resize(std::max(indent, line.size() + 1), ' ');
-  print_wrapped(out, std::move(line), indent, text);
-}
 
 // Those with one reason together.
 void print_unfitting(Output& out, const std::vector<Choice>& choices) {
@@ -220,6 +195,18 @@ void print_commands(Output& out, const Choice& choice) {
   if (!choice.command_note.empty()) print_fact(out, "", choice.command_note);
 }
 
+void print_terms(Output& out, const std::vector<WorkerTerms>& all) {
+  print_fact(out, "--worker", "where they can come from:");
+  for (const WorkerTerms& terms : all) {
+    std::string origin = "                " + std::string(terms.origin);
+    origin.resize(27, ' ');
+    print_wrapped(out, std::move(origin), 27,
+                  terms.odds_of_share ? terms.condition + "; two share one with odds of " +
+                                            print_odds(*terms.odds_of_share)
+                                      : "unique " + terms.condition);
+  }
+}
+
 void print_choice(Output& out, const Needs& needs, const Choice& choice) {
   print_fact(out, "what", choice.about);
   print_fact(out, "why", choice.reason);
@@ -227,14 +214,15 @@ void print_choice(Output& out, const Needs& needs, const Choice& choice) {
   print_fact(out, "guarantee", std::string(name(choice.guarantee)) + "; in order: " + choice.order);
   print_fact(out, "repeats", repeats(needs, choice));
   print_fact(out, "lasts", lasts(needs, choice));
-  if (choice.workers && choice.odds_of_shared_worker) {
+  if (choice.workers) {
     print_fact(out, "worker ids",
                print_count(needs.hosts) + " of " + print_count(*choice.workers) + " used" +
-                   (needs.hosts > 1
+                   (needs.hosts > 1 && choice.odds_of_shared_worker
                         ? "; hashed from hardware addresses, two of them would share "
                           "one with odds of " +
                               print_odds(*choice.odds_of_shared_worker) + ": give them out instead"
                         : ""));
+    if (needs.hosts > 1 && !choice.worker_terms.empty()) print_terms(out, choice.worker_terms);
   }
   print_fact(out, "speed", choice.speed);
   if (choice.store_writes_per_second >= 0.5) {

@@ -24,7 +24,8 @@ namespace idmint::cli {
   if (status.definition.retired) return "retired";
   if (status.error && status.error->code == Code::kFailedPrecondition) return "closed";
   if (status.error && status.error->code != Code::kUnavailable) return "damaged";
-  return status.left == 0 ? "used up" : "open";
+  if (status.left != 0) return "open";
+  return status.definition.layout ? "all owned" : "used up";
 }
 
 }  // namespace idmint::cli

@@ -1,4 +1,4 @@
-// create, raise, alter, retire, list, peek: the sequences of a store.
+// create, raise, alter, retire, list, peek: the sequences and pools of a store.
 #include <unistd.h>
 
 #include <chrono>
@@ -9,12 +9,15 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/diagnosis.h"
 #include "cli/json.h"
-#include "cli/progress.h"
 #include "cli/sequence_facts.h"
 #include "idmint/catalog.h"
+#include "idmint/clock.h"
 #include "idmint/existing_values.h"
+#include "ids/snowflake_space.h"
 #include "mint/definitions_toml.h"
+#include "terminal/progress.h"
 
 namespace idmint::cli {
 
@@ -35,26 +38,60 @@ Result<Raised> raise_past_field(Mint& mint, const Definition& definition, std::s
   return mint.raise(definition.name, **values);
 }
 
+// Tells of the pools of the store that have the same layout, but for the width of the time: each of
+// them gives the ids of the others.
+void tell_of_equal_pools(Mint& mint, const Definition& pool, bool json) {
+  const auto all = mint.list();
+  if (!all || !pool.layout) return;
+  std::string names;
+  for (const SequenceStatus& each : *all) {
+    const Definition& other = each.definition;
+    if (other.name == pool.name || other.retired || !other.layout ||
+        space_of(*other.layout) != space_of(*pool.layout))
+      continue;
+    names += (names.empty() ? "" : ", ") + other.name;
+  }
+  if (!names.empty())
+    report_notice(pool.name + " gives the same ids as " + names +
+                      ", for it has the same layout: where ids of both meet, use one pool",
+                  json);
+}
+
 Result<void> run_create(Context& context) {
   const Arguments& arguments = context.arguments;
   Mint mint = open_mint(arguments);
   const bool tell = !arguments.json && ::isatty(STDERR_FILENO) == 1;
-  const bool there = (tell || arguments.json) && mint.peek(arguments.name).has_value();
+  Definition definition = arguments.definition;
+  bool there = false;
+  if (tell || arguments.json || arguments.usual_layout) {
+    const Result<SequenceStatus> status = mint.peek(arguments.name);
+    there = status.has_value();
+    if (there && arguments.usual_layout && status->definition.layout)
+      definition.layout = status->definition.layout;
+  }
   {
-    Progress progress("counters", arguments.definition.stripes);
-    if (Result<void> created = mint.create(
-            arguments.definition, [&](std::int64_t done, std::int64_t) { progress.show(done); });
+    Progress progress("counters", definition.stripes);
+    if (Result<void> created =
+            mint.create(definition, [&](std::int64_t done, std::int64_t) { progress.show(done); });
         !created) {
       return created;
     }
   }
+  if (arguments.usual_layout && !there)
+    report_notice(arguments.name + " has the layout sequence-generator, as no --layout was given",
+                  arguments.json);
+  tell_of_equal_pools(mint, arguments.definition, arguments.json);
   if (!tell && !arguments.json) return {};
   const Result<std::string> url = mint.store_url();
   if (!url) return std::unexpected(url.error());
   const std::string store = without_password(*url);
+  const std::string hint =
+      arguments.definition.layout
+          ? ": try idmint next " + arguments.name + " and idmint workers list " + arguments.name
+          : "";
   if (tell) {
     report_notice(there ? arguments.name + " was there already, as defined"
-                        : "made " + arguments.name + " in " + store,
+                        : "made " + arguments.name + " in " + store + hint,
                   false);
     return {};
   }
@@ -200,22 +237,40 @@ Result<void> run_peek(Context& context) {
   if (!status) return std::unexpected(status.error());
   const Result<std::string> store = mint.store_url();
   if (!store) return std::unexpected(store.error());
+  const Definition& definition = status->definition;
+  std::optional<Instant> from;
+  if (definition.layout && !definition.retired && !status->error) {
+    const Result<std::vector<LeaseState>> workers = mint.workers(definition.name);
+    if (!workers) return std::unexpected(workers.error());
+    from = leased_from(*definition.layout, *workers, system_clock().now());
+  }
   if (context.arguments.json) {
-    context.out.write(json_sequence(*status, without_password(*store)) + "\n");
+    context.out.write(json_peeked(*status, without_password(*store), from) + "\n");
     return {};
   }
-  const Definition& definition = status->definition;
   std::vector<Row> rows = {{"strategy", std::string(name(definition.strategy))},
-                           {"guarantee", std::string(name(guarantee(definition.strategy)))},
-                           {"first", std::to_string(definition.first)},
-                           {"last", std::to_string(definition.last)},
-                           {"next", or_dash(next_value(*status))}};
-  if (const auto index = next_index(*status)) rows.push_back({"index", std::to_string(*index)});
-  rows.push_back({"left", std::to_string(status->left)});
+                           {"guarantee", std::string(name(guarantee(definition.strategy)))}};
+  if (definition.layout) {
+    rows.push_back({"layout", to_string(*definition.layout)});
+    rows.push_back({"workers", std::to_string(definition.last + 1)});
+    if (!definition.form.prefix.empty()) rows.push_back({"prefix", definition.form.prefix});
+    if (definition.form.encoding != Encoding::kCanonical)
+      rows.push_back({"encoding", std::string(name(definition.form.encoding))});
+    if (definition.form.check != Check::kNone)
+      rows.push_back({"check", std::string(name(definition.form.check))});
+    rows.push_back({"free", std::to_string(status->left) +
+                                (from ? ", none before " + format_exact_time(*from) : "")});
+  } else {
+    rows.push_back({"first", std::to_string(definition.first)});
+    rows.push_back({"last", std::to_string(definition.last)});
+    rows.push_back({"next", or_dash(next_value(*status))});
+    if (const auto index = next_index(*status)) rows.push_back({"index", std::to_string(*index)});
+    rows.push_back({"left", std::to_string(status->left)});
+  }
   rows.push_back({"state", std::string(state_name(*status))});
   if (definition.adopted) rows.push_back({"adopted", to_text(*definition.adopted)});
   rows.push_back({"store", without_password(*store)});
-  print_table(context.out, {{"SEQUENCE"}, {definition.name}}, rows);
+  print_table(context.out, {{definition.layout ? "POOL" : "SEQUENCE"}, {definition.name}}, rows);
   return {};
 }
 

@@ -6,12 +6,13 @@
 #include <limits>
 #include <utility>
 
-#include "cli/output.h"
-#include "cli/quantity.h"
 #include "idmint/check_symbol.h"
 #include "idmint/digits.h"
 #include "idmint/encoding.h"
+#include "idmint/lease_table.h"
 #include "mint/sequence_wish.h"
+#include "terminal/output.h"
+#include "terminal/quantity.h"
 
 namespace idmint::cli {
 
@@ -96,6 +97,15 @@ Result<std::chrono::nanoseconds> run_ahead_of(std::string_view text) {
   return *ahead;
 }
 
+// A name that a shell can set.
+bool is_variable(std::string_view name) {
+  const auto is_letter = [](char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
+  };
+  return !name.empty() && is_letter(name[0]) &&
+         std::ranges::all_of(name, [&](char c) { return is_letter(c) || (c >= '0' && c <= '9'); });
+}
+
 Result<void> read_snowflake(const FormatTexts& given, FormatOptions& options) {
   const Result<SnowflakeLayout> layout = layout_of(given);
   if (!layout) return std::unexpected(layout.error());
@@ -106,9 +116,18 @@ Result<void> read_snowflake(const FormatTexts& given, FormatOptions& options) {
     options.run_ahead = *ahead;
   }
   if (!given.worker) return {};
-  if (*given.worker == "mac") {
+  const std::string_view worker = *given.worker;
+  const std::size_t colon = worker.find(':');
+  const std::string_view name = colon == worker.npos ? "" : worker.substr(colon + 1);
+  if (worker == "mac") {
     options.worker = Worker{.from = Worker::From::kHardware};
-  } else if (*given.worker == "random") {
+  } else if (worker == "ordinal") {
+    options.worker = Worker{.from = Worker::From::kOrdinal};
+  } else if (worker == "address" || (worker.starts_with("address:") && !name.empty())) {
+    options.worker = Worker{.from = Worker::From::kAddress, .name = std::string(name)};
+  } else if (worker.starts_with("env:") && is_variable(name)) {
+    options.worker = Worker{.from = Worker::From::kEnvironment, .name = std::string(name)};
+  } else if (worker == "random") {
     if (options.run_ahead && *options.run_ahead > std::chrono::nanoseconds{}) {
       return usage(
           "--run-ahead is for a worker id that stays, so that what ran ahead is known after a "
@@ -118,7 +137,10 @@ Result<void> read_snowflake(const FormatTexts& given, FormatOptions& options) {
   } else {
     const Result<std::int64_t> id = whole_number("the worker id (--worker, IDMINT_WORKER)",
                                                  *given.worker, 0, layout->max_worker());
-    if (!id) return usage(id.error().message + ", or mac or random");
+    if (!id) {
+      return usage(id.error().message +
+                   ", or env:NAME, ordinal, address, address:INTERFACE, mac or random");
+    }
     options.worker = Worker{.id = static_cast<std::uint32_t>(*id)};
   }
   return {};
@@ -196,6 +218,15 @@ Result<SnowflakeLayout> layout_option(std::string_view text) {
   return layout;
 }
 
+Result<Instant> time_option(std::string_view option, const std::string& text) {
+  Result<Instant> time = parse_time(text);
+  if (!time) {
+    time.error().message =
+        std::string(option) + " is \"" + shortened(text) + "\": " + time.error().message;
+  }
+  return time;
+}
+
 Result<FormatOptions> format_options(std::string_view format, const FormatTexts& given) {
   FormatOptions options;
   if (Result<void> read = read_uuid(given, options); !read) return std::unexpected(read.error());
@@ -203,6 +234,13 @@ Result<FormatOptions> format_options(std::string_view format, const FormatTexts&
     if (Result<void> read = read_snowflake(given, options); !read) {
       return std::unexpected(read.error());
     }
+  }
+  if (given.window) {
+    const auto window = parse_duration(*given.window);
+    if (!window) return refused("--window", window.error());
+    if (*window > std::chrono::hours{1})
+      return usage("--window is " + shortened(*given.window) + ": give 1h at most");
+    options.window = *window;
   }
   if (format == "digits") {
     if (Result<void> read = read_digits(given.form, options); !read) {
@@ -224,6 +262,8 @@ Result<FormatOptions> format_options(std::string_view format, const FormatTexts&
 
 Result<Definition> definition(std::string_view name, const SequenceTexts& given) {
   SequenceWish wish{.name = std::string(name),
+                    .kind = given.kind,
+                    .layout = given.layout,
                     .strategy = given.strategy,
                     .prefix = given.form.prefix,
                     .encoding = given.form.encoding,
@@ -245,6 +285,7 @@ Result<Definition> definition(std::string_view name, const SequenceTexts& given)
       Number{"--max", given.max, 0, kLargestValue, wish.max},
       Number{"--stripes", given.stripes, 2, Definition::kMaxStripes, wish.stripes},
       Number{"--step", given.step, 1, kLargestValue, wish.step},
+      Number{"--workers", given.workers, 1, LeaseTable::kMaxWorkers, wish.workers},
       Number{"--largest-count", given.largest_count, 1, kLargestValue, wish.largest_count},
   };
   for (const Number& number : numbers) {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "idmint/catalog.h"
+#include "idmint/clock.h"
 #include "idmint/mint.h"
 #include "idmint/result.h"
 
@@ -24,7 +25,8 @@ struct FormTexts {
 
 struct FormatTexts {
   FormTexts form{};
-  std::optional<std::string> worker{};  // a number, "mac" or "random"
+  std::optional<std::string>
+      worker{};  // a number, "env:NAME", "ordinal", "address", "mac", "random"
   std::optional<std::string> layout{};
   std::optional<std::string> epoch{};
   std::optional<std::string> unit{};
@@ -32,10 +34,14 @@ struct FormatTexts {
   std::optional<std::string> node{};  // "mac", "random" or 12 hexadecimal digits
   std::optional<std::string> domain{};
   std::optional<std::string> local_id{};
+  std::optional<std::string> window{};
 };
 
 struct SequenceTexts {
   FormTexts form{};
+  std::optional<std::string> kind{};
+  std::optional<std::string> layout{};
+  std::optional<std::string> workers{};
   std::optional<std::string> strategy{};
   std::optional<std::string> start{};
   std::optional<std::string> max{};
@@ -48,6 +54,9 @@ struct SequenceTexts {
 
 // The layout that --layout names or spells. kInvalidArgument: there is no such.
 [[nodiscard]] Result<SnowflakeLayout> layout_option(std::string_view text);
+
+// An instant that an option gives, as parse_time().
+[[nodiscard]] Result<Instant> time_option(std::string_view option, const std::string& text);
 
 // Here and below: kInvalidArgument, naming the option and what it takes. Whether the format takes
 // the option at all is for Mint::source() to say.

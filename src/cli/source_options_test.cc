@@ -103,6 +103,26 @@ TEST(SequenceOptions, DigitsSayWhichValuesThereAre) {
       defined({.form = {.digits = "1", .no_leading_zeros = true}, .strategy = "random"}).first, 1);
 }
 
+TEST(SequenceOptions, APoolIsAKind) {
+  const Definition usual = defined({.kind = "pool"});
+  EXPECT_EQ(usual.strategy, Strategy::kPool);
+  EXPECT_EQ(usual.layout, *snowflake_layout("sequence-generator"));
+  EXPECT_EQ(usual.last, kLargestValue) << "as many as there are, or the usual number";
+  const Definition own = defined({.form = {.prefix = "e-", .encoding = "base62"},
+                                  .kind = "pool",
+                                  .layout = "41t10w12s epoch 2025-01-01",
+                                  .workers = "16",
+                                  .largest_count = "7"});
+  EXPECT_EQ(own.last, 15);
+  EXPECT_EQ(own.largest_count, 7);
+  EXPECT_EQ(own.form, (Form{.prefix = "e-", .encoding = Encoding::kBase62}));
+  EXPECT_EQ(defined({.kind = "sequence"}), Definition{.name = "x"});
+  EXPECT_THAT(refusal({.kind = "pool", .workers = "0"}), HasSubstr("--workers"));
+  EXPECT_THAT(refusal({.kind = "pool", .strategy = "cached"}), HasSubstr("no strategy"));
+  EXPECT_THAT(refusal({.strategy = "pool"}), HasSubstr("--kind pool"));
+  EXPECT_THAT(refusal({.workers = "5"}), HasSubstr("--kind pool"));
+}
+
 TEST(SequenceOptions, NameTheOptionThatIsWrong) {
   EXPECT_THAT(refusal({.start = "x"}), HasSubstr("--start"));
   EXPECT_THAT(refusal({.max = "-1"}), HasSubstr("--max"));
@@ -149,6 +169,19 @@ TEST(FormatOptions, OfSnowflakeAreAWorkerAndALayout) {
   EXPECT_EQ(own->worker, Worker{.id = 65535});
   EXPECT_EQ(format_options("snowflake", {.worker = "mac"})->worker->from, Worker::From::kHardware);
   EXPECT_EQ(format_options("snowflake", {.worker = "random"})->worker->from, Worker::From::kRandom);
+  const auto from = [](const char* worker) {
+    return *format_options("snowflake", {.worker = worker})->worker;
+  };
+  EXPECT_EQ(from("ordinal"), Worker{.from = Worker::From::kOrdinal});
+  EXPECT_EQ(from("address"), Worker{.from = Worker::From::kAddress});
+  EXPECT_EQ(from("address:eth1"), (Worker{.from = Worker::From::kAddress, .name = "eth1"}));
+  EXPECT_EQ(from("env:POD_1"), (Worker{.from = Worker::From::kEnvironment, .name = "POD_1"}));
+  for (const char* const worker :
+       {"env", "env:", "env:A B", "env:1A", "address:", "ordinal:3", "Mac", ""}) {
+    const auto refused = format_options("snowflake", {.worker = worker});
+    ASSERT_FALSE(refused) << worker;
+    EXPECT_THAT(refused.error().message, HasSubstr("env:NAME, ordinal, address"));
+  }
   EXPECT_EQ(format_options("snowflake", {.run_ahead = "50ms"})->run_ahead,
             std::chrono::milliseconds{50});
   const auto outside = format_options("snowflake", {.worker = "1024"});

@@ -7,14 +7,17 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <set>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
 
 using namespace idmint::e2e;
+using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::ContainsRegex;
 using ::testing::EndsWith;
@@ -22,6 +25,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::MatchesRegex;
 using ::testing::Not;
+using ::testing::SizeIs;
 using ::testing::StartsWith;
 
 constexpr auto kUuid7 = "[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}";
@@ -165,15 +169,16 @@ TEST_F(Cli, ErrorsAndNoticesAsJson) {
 TEST_F(Cli, UnknownNames) {
   const Ended unknown = run("idmint next orders");
   EXPECT_EQ(unknown.status, 3);
-  EXPECT_THAT(unknown.err, StartsWith("idmint: there is no format and no sequence \"orders\""));
-  EXPECT_THAT(unknown.err, EndsWith("idmint create orders\n"));
+  EXPECT_THAT(unknown.err, StartsWith("idmint: there is no format, sequence or pool \"orders\""));
+  EXPECT_THAT(unknown.err, AllOf(HasSubstr(": idmint create orders; or, "),
+                                 EndsWith("idmint create orders --kind pool\n")));
   EXPECT_FALSE(fs::exists(folder_ / "home/.local")) << "only create makes the data folder";
   for (const std::string near : {"uuidv7", "UUID7"}) {
     EXPECT_THAT(run("idmint next " + near).err, EndsWith("did you mean uuid7?\n")) << near;
   }
-  EXPECT_THAT(
-      run("idmint next orders --store sqlite:none.db").err,
-      ContainsRegex("no store at .*none.db.*idmint create orders --store sqlite:none.db\n"));
+  EXPECT_THAT(run("idmint next orders --store sqlite:none.db").err,
+              ContainsRegex("no store at .*none.db.*idmint create orders --store sqlite:none.db; "
+                            "or, .*--store sqlite:none.db --kind pool\n"));
   EXPECT_LT(run("idmint next $(head -c 5000 /dev/zero | tr '\\0' x)").err.size(), 400u);
   output("idmint create invoices");
   EXPECT_THAT(run("idmint next invocies").err, HasSubstr("did you mean invoices?"));
@@ -207,11 +212,14 @@ TEST_F(Cli, AdviceThatWorks) {
        {"raise nosuch --past 5", "alter nosuch --max 5", "retire nosuch", "peek nosuch"}) {
     const Ended ended = run("idmint " + command);
     EXPECT_EQ(ended.status, 3) << command;
-    EXPECT_THAT(ended.err, StartsWith("idmint: there is no sequence \"nosuch\" in sqlite:"));
+    EXPECT_THAT(ended.err,
+                StartsWith("idmint: there is no sequence or pool \"nosuch\" in sqlite:"));
     EXPECT_THAT(ended.err, EndsWith("idmint list\n")) << command;
   }
   EXPECT_THAT(run("idmint next nosuch --store memory:").err,
-              EndsWith("idmint create nosuch --store sqlite:ids.db\n"));
+              EndsWith("idmint create nosuch --store sqlite:ids.db; or, for Snowflake ids under "
+                       "worker ids that are leased: idmint create nosuch --store sqlite:ids.db "
+                       "--kind pool\n"));
   EXPECT_THAT(run("idmint create x --encoding base58 --digits 12").err,
               HasSubstr("digits counts decimal digits, and base58 has others: leave out the "
                         "encoding; or give width"));
@@ -346,6 +354,24 @@ TEST_F(Cli, WorkerIds) {
   const Ended drawn = run("idmint next snowflake --worker random --run-ahead 1s");
   EXPECT_EQ(drawn.status, 2);
   EXPECT_THAT(drawn.err, HasSubstr("give a number or mac with --worker"));
+}
+
+// Whose host name and addresses these are is not known here; host_test has what becomes of them.
+TEST_F(Cli, WorkerIdsThatTheHostHas) {
+  const std::string mint = "idmint next snowflake --worker ";
+  EXPECT_THAT(run("POD=7 " + mint + "env:POD | idmint inspect -").out,
+              ContainsRegex("worker +7\n"));
+  const Ended unset = run(mint + "env:POD");
+  EXPECT_EQ(unset.status, 5);
+  EXPECT_THAT(unset.err, HasSubstr("POD is not set: set it to a worker id of 0 to 1023"));
+  EXPECT_EQ(run("POD=1024 " + mint + "env:POD").status, 5);
+  EXPECT_EQ(run(mint + "env:").status, 2);
+  EXPECT_EQ(run("POD=9 IDMINT_WORKER=env:POD idmint next snowflake").status, 0);
+  EXPECT_EQ(run(mint + "address:no-such").status, 5);
+  const Ended loopback = run(mint + "address:lo");
+  EXPECT_EQ(loopback.status, 5);
+  EXPECT_THAT(loopback.err, HasSubstr("loopback"));
+  EXPECT_THAT(run(mint + "ordinal").status, AnyOf(0, 5));
 }
 
 TEST_F(Cli, ALayoutWhoseTimeIsOverLeavesNoStateFile) {
@@ -558,6 +584,361 @@ TEST_F(Cli, Tables) {
   EXPECT_EQ(lines_of(output("idmint formats")).size(), 14u);
 }
 
+// ---- pools of worker ids
+
+// As a process that mints from the pool web leaves it in ids.db.
+std::string held(int worker, const std::string& until) {
+  return "sqlite3 ids.db \"UPDATE workers SET token = x'0" + std::to_string(worker) +
+         "000000000000000000000000000000', holder = 'db1, process 7', generation = 5, minted_until "
+         "= 347155200000, held_until = " +
+         until + " WHERE pool = 'web' AND worker = " + std::to_string(worker) + "\"; ";
+}
+const std::string kPoolLayout = "41t10w12s epoch 2025-01-01T00:00:00Z";
+const std::string kForAnHour = "(strftime('%s', 'now') + 3600) * 1000";
+
+TEST_F(Cli, APoolIsMadeOnceWithItsLayout) {
+  const std::string store = "export IDMINT_STORE=sqlite:ids.db; ";
+  EXPECT_EQ(output(store + "idmint create web --kind pool --layout twitter --workers 16"), "");
+  EXPECT_EQ(output(store + "idmint create web --kind pool --layout twitter"), "") << "again";
+  const Ended other =
+      run(store + "idmint create web --kind pool --layout 'twitter epoch 2020-01-01'");
+  EXPECT_EQ(other.status, 5);
+  EXPECT_THAT(other.err, HasSubstr("epoch 2020-01-01T00:00:00Z here"));
+  EXPECT_EQ(run(store + "idmint create web --kind pool --layout twitter --workers 17").status, 5);
+  const Ended again = run(store + "idmint create web --kind pool");
+  EXPECT_EQ(again.status, 0) << "as it has";
+  EXPECT_EQ(again.err, "");
+  EXPECT_EQ(run(store + "idmint create web --kind pool --prefix w-").status, 5);
+  EXPECT_EQ(run(store + "idmint create web --kind pool --json").out.find("\"created\":true"),
+            std::string::npos);
+  const Ended usual = run(store + "idmint create jobs --kind pool --prefix j-");
+  EXPECT_EQ(usual.status, 0);
+  EXPECT_EQ(usual.err,
+            "idmint: jobs has the layout sequence-generator, as no --layout was given\n");
+  EXPECT_EQ(output(store + "idmint create jobs --kind pool --prefix j-"), "") << "no news";
+  EXPECT_EQ(output(store + "idmint list"),
+            "NAME  STRATEGY  GUARANTEE  NEXT  FIRST  LAST  STATE\n"
+            "jobs  pool      unique        -      0  1023  open\n"
+            "web   pool      unique        -      0    15  open\n");
+  EXPECT_EQ(output(store + "idmint peek web"),
+            "POOL       web\n"
+            "strategy   pool\n"
+            "guarantee  unique\n"
+            "layout     41t10w12s epoch 2010-11-04T01:42:54.657Z\n"
+            "workers    16\n"
+            "free       16\n"
+            "state      open\n"
+            "store      sqlite:ids.db\n");
+  EXPECT_EQ(
+      output(store + "idmint peek web --json"),
+      "{\"name\":\"web\",\"strategy\":\"pool\",\"guarantee\":\"unique\",\"first\":0,"
+      "\"last\":15,\"next\":null,\"index\":null,\"left\":16,\"state\":\"open\",\"layout\":"
+      "\"41t10w12s epoch 2010-11-04T01:42:54.657Z\",\"workers\":16,\"prefix\":\"\",\"encoding\":"
+      "\"canonical\",\"check\":\"none\",\"leased_from\":null,\"store\":\"sqlite:ids.db\"}\n");
+  output(store +
+         "idmint create links --kind pool --layout js-safe --prefix l- --encoding base58 --check "
+         "luhn");
+  EXPECT_THAT(output(store + "idmint peek links"),
+              HasSubstr("prefix     l-\nencoding   base58\ncheck      luhn\nfree       64\n"));
+  EXPECT_THAT(output(store + "idmint peek links --json"),
+              HasSubstr("\"prefix\":\"l-\",\"encoding\":\"base58\",\"check\":\"luhn\""));
+  for (const std::string words :
+       {"x --strategy pool", "x --kind pool --strategy counter", "x --kind pool --start 5",
+        "x --kind pool --digits 9", "x --kind pond", "x --layout twitter", "x --workers 4",
+        "x --kind pool --workers 0", "x --kind pool --workers 1025", "x --kind pool --layout nix",
+        "x --kind pool --adopt counter"}) {
+    const Ended refused = run(store + "idmint create " + words);
+    EXPECT_EQ(refused.status, 2) << words;
+    EXPECT_THAT(refused.err, MatchesRegex("idmint: [^\n]+\n")) << words;
+  }
+  EXPECT_THAT(run(store + "idmint raise web --past 5").err,
+              AllOf(StartsWith("idmint: pool web in "), HasSubstr("workers raise web --past"),
+                    Not(HasSubstr("IDMINT_STORE"))));
+  EXPECT_EQ(run(store + "idmint alter web --max 31").status, 2);
+  EXPECT_EQ(output(store + "idmint retire web"), "");
+  EXPECT_EQ(run(store + "idmint create web --kind pool --layout twitter").status, 5);
+}
+
+TEST_F(Cli, ASecondPoolOfOneLayoutIsToldOf) {
+  const std::string create = "export IDMINT_STORE=sqlite:ids.db; idmint create ";
+  EXPECT_EQ(run(create + "web --kind pool --layout discord").err, "");
+  EXPECT_EQ(run(create + "shop --kind pool --layout twitter; idmint create orders").err, "");
+  EXPECT_EQ(run(create + "app --kind pool --layout sequence-generator").err,
+            "idmint: app gives the same ids as web, for it has the same layout: where ids of both "
+            "meet, use one pool\n")
+      << "but for the width of the time";
+  EXPECT_EQ(run(create + "more --kind pool --layout twitter && idmint retire shop; " + create +
+                "more --kind pool --layout twitter")
+                .err,
+            "idmint: more gives the same ids as shop, for it has the same layout: where ids of "
+            "both meet, use one pool\n");
+}
+
+TEST_F(Cli, APoolThatWouldMintNothingIsNotMade) {
+  const std::string store = "export IDMINT_STORE=sqlite:ids.db; ";
+  const Ended over = run(store + "idmint create web --kind pool --layout baidu");
+  EXPECT_EQ(over.status, 2);
+  EXPECT_THAT(over.err, ContainsRegex("pool web would mint nothing: the time of the Snowflake "
+                                      "layout has passed its end, 2024-11-20T[^\n]+: give a layout "
+                                      "with a later epoch or more time bits"));
+  EXPECT_EQ(run("ls ids.db").status, 2) << "no store is made for it";
+  const Ended soon =
+      run(store + "idmint create web --kind pool --layout '41t10w12s epoch 2200-01-01'");
+  EXPECT_EQ(soon.status, 2);
+  EXPECT_THAT(soon.err, HasSubstr("give an earlier epoch"));
+  output("printf '[sequence.orders]\n[sequence.web]\nkind = \"pool\"\nlayout = \"baidu\"\n' >f");
+  for (const std::string dry : {"", " --dry-run"}) {
+    const Ended file = run(store + "idmint apply f" + dry);
+    EXPECT_EQ(file.status, 2) << "a fault of the file alone";
+    EXPECT_THAT(file.out, HasSubstr("refused      web: pool web would mint nothing"));
+  }
+  EXPECT_EQ(run(store + "idmint peek orders").status, 3) << "none is made where one is refused";
+}
+
+TEST_F(Cli, WhoHoldsTheWorkerIdsOfAPool) {
+  const std::string store = "export IDMINT_STORE=sqlite:ids.db; ";
+  output(store + "idmint create web --kind pool --layout sequence-generator --workers 4");
+  EXPECT_EQ(output(store + "idmint workers list web"),
+            "not listed: 4 never used (--all lists them)\n0 of 4 worker ids are owned\n");
+  EXPECT_EQ(lines_of(output(store + "idmint workers list web --all")).size(), 6u);
+  output(held(1, kForAnHour) + held(2, "0"));
+  EXPECT_THAT(
+      output(store + "idmint workers list web"),
+      MatchesRegex(
+          "WORKER  HELD BY         GENERATION  MINTED UNTIL                 UNITS  HELD FOR\n"
+          "     1  db1, process 7           5  2026-01-01T00:00:00Z  347155200000  [^\n]+\n"
+          "     2  db1, process 7           5  2026-01-01T00:00:00Z  347155200000  over\n"
+          "not listed: 2 never used \\(--all lists them\\)\n"
+          "1 of 4 worker ids are owned\n"));
+  EXPECT_THAT(output(store + "idmint peek web"), HasSubstr("free       3\n"));
+  const std::string print =
+      " | python3 -c 'import json, sys; pool = json.load(sys.stdin); print(pool[\"workers\"], "
+      "pool[\"owned\"], [(w[\"worker\"], w[\"owned\"], w[\"held_by\"], w[\"generation\"], "
+      "w[\"minted_until\"], w[\"minted_until_units\"], w[\"held_for_seconds\"] is None) for w in "
+      "pool[\"used\"]], pool[\"left_out\"], pool[\"leased_from\"])'";
+  EXPECT_EQ(output(store + "idmint workers list web --json" + print),
+            "4 1 [(1, True, 'db1, process 7', 5, '2026-01-01T00:00:00Z', 347155200000, False), (2, "
+            "False, 'db1, process 7', 5, '2026-01-01T00:00:00Z', 347155200000, True)] 2 None\n");
+}
+
+// Nobody reads 65,536 lines that say the same.
+TEST_F(Cli, WorkerIdsThatNobodyHasUsedAreNotListed) {
+  const std::string store = "export IDMINT_STORE=sqlite:ids.db; ";
+  output(store + "idmint create web --kind pool --layout sequence-generator --workers 4");
+  const std::string all = output(store + "idmint workers list web --all");
+  EXPECT_EQ(run(store + "idmint workers raise web --past 2025-01-01").status, 0);
+  EXPECT_EQ(output(store + "idmint workers list web"),
+            "not listed: 4 not used from 2025-01-01T00:00:00.001Z on (--all lists them)\n"
+            "0 of 4 worker ids are owned\n");
+  EXPECT_EQ(lines_of(output(store + "idmint workers list web --all")).size(), lines_of(all).size());
+  output(held(1, "0") + "idmint next web --store sqlite:ids.db");
+  EXPECT_THAT(output(store + "idmint workers list web"),
+              MatchesRegex("WORKER [^\n]+\n     0  - [^\n]+\n     1  db1[^\n]+ over\n"
+                           "not listed: 2 not used [^\n]+\n0 of 4 worker ids are owned\n"));
+  output(store + "idmint next web; idmint next web");
+  EXPECT_EQ(lines_of(output(store + "idmint workers list web")).size(), 6u) << "all are used";
+}
+
+// As next says.
+TEST_F(Cli, FromWhenOnIdsCanBeMintedWhereAllAreAheadOfTheClock) {
+  const std::string store = "export IDMINT_STORE=sqlite:ids.db; ";
+  output(store + "idmint create web --kind pool --layout sequence-generator --workers 4");
+  // 2030-01-01, in milliseconds since 2015.
+  output("sqlite3 ids.db 'UPDATE workers SET minted_until = 473385600000'");
+  EXPECT_THAT(output(store + "idmint peek web"),
+              HasSubstr("free       4, none before 2029-12-31T23:59:40Z\nstate      open\n"));
+  EXPECT_EQ(output(store + "idmint workers list web | tail -n 1"),
+            "0 of 4 worker ids are owned; none can be leased before "
+            "2029-12-31T23:59:40Z\n");
+  for (const std::string command : {"peek web", "workers list web"})
+    EXPECT_THAT(output(store + "idmint " + command + " --json"),
+                HasSubstr("\"leased_from\":\"2029-12-31T23:59:40Z\""));
+  EXPECT_EQ(run(store + "idmint next web").status, 7);
+}
+
+TEST_F(Cli, AWorkerIdIsReleasedOrAllAreRaised) {
+  const std::string store = "export IDMINT_STORE=sqlite:ids.db; ";
+  output(store + "idmint create web --kind pool --layout sequence-generator --workers 4");
+  output(held(1, kForAnHour) + held(2, kForAnHour));
+  const Ended released = run(store + "idmint workers release web 1");
+  EXPECT_EQ(released.status, 0);
+  EXPECT_EQ(released.out,
+            "released worker id 1 of web, held by db1, process 7 under generation 5\n");
+  EXPECT_EQ(released.err,
+            "idmint: its holder may mint on below 2026-01-01T00:00:00Z, which is safe: the next "
+            "one begins there\n");
+  EXPECT_EQ(output(store + "idmint workers release web 1"), "nobody owned worker id 1 of web\n");
+  EXPECT_EQ(output(store + "idmint workers release web 1 --json | grep -o '\"released.*'"),
+            "\"released\":false}\n");
+  EXPECT_EQ(output(store + "idmint workers release web 2 --json | grep -o '\"released.*'"),
+            "\"released\":true}\n");
+  output(held(3, kForAnHour));
+  const Ended raised = run(store + "idmint workers raise web --past 2026-01-02");
+  EXPECT_EQ(raised.status, 0);
+  EXPECT_THAT(raised.out, StartsWith("raised web past 2026-01-02T00:00:00Z: "));
+  EXPECT_THAT(raised.err, HasSubstr("no process may mint from web while it is raised"));
+  EXPECT_THAT(output(store + "idmint workers list web --all"),
+              AllOf(HasSubstr("2026-01-02T00:00:00.001Z  347241600001"),
+                    EndsWith("\n0 of 4 worker ids are owned\n")));
+  EXPECT_EQ(output(store + "idmint workers raise web --past 2025-01-01 --json 2>/dev/null"),
+            "{\"pool\":\"web\",\"past\":\"2025-01-01T00:00:00Z\",\"floor_units\":315619200001}\n");
+  const Ended years = run(store + "idmint workers raise web --past 2080-01-01");
+  EXPECT_EQ(years.status, 2);
+  EXPECT_THAT(years.err, HasSubstr("there is no way back"));
+  EXPECT_EQ(run(store + "idmint workers raise web --past 2262-01-01").status, 2) << "no such bits";
+  EXPECT_EQ(run(store + "idmint workers raise web --past 2014-01-01").status, 2) << "no epoch yet";
+}
+
+TEST_F(Cli, WorkersOfWhatIsNoPool) {
+  output("idmint create orders; idmint create web --kind pool --layout twitter");
+  for (const std::string words :
+       {"", "list", "lists web", "list web 1", "list web --past 2026-01-01", "release web",
+        "release web x", "release web 1024", "release web 1 --all", "raise web", "raise web 1",
+        "raise web --past soon", "list uuid7", "list web --store memory:"}) {
+    const Ended refused = run("idmint workers " + words);
+    EXPECT_EQ(refused.status, 2) << words;
+    EXPECT_EQ(refused.out, "") << words;
+    EXPECT_THAT(refused.err, MatchesRegex("idmint: [^\n]+\n")) << words;
+  }
+  EXPECT_EQ(run("idmint workers list nix").status, 3);
+  EXPECT_EQ(run("idmint workers list orders").status, 5);
+  output("idmint retire web");
+  EXPECT_EQ(run("idmint workers list web").status, 5);
+}
+
+// What Python prints of the ids of a pipe, one a line: `parts` has (worker, time in milliseconds,
+// sequence) of each.
+std::string decoded(const std::string& print) {
+  return " | idmint inspect - --json --layout '" + kPoolLayout +
+         "' | python3 -c '\nimport datetime, json, sys\nparts = []\n"
+         "for line in sys.stdin:\n"
+         "  for reading in json.loads(line)[\"readings\"]:\n"
+         "    fields = reading[\"fields\"]\n"
+         "    if fields.get(\"layout\") != \"" +
+         kPoolLayout +
+         "\": continue\n"
+         "    time = datetime.datetime.fromisoformat(fields[\"time\"].replace(\"Z\", \"+00:00\"))\n"
+         "    parts.append((fields[\"worker\"], round(time.timestamp() * 1000), "
+         "fields[\"sequence\"]))\n" +
+         print + "'";
+}
+
+TEST_F(Cli, IdsOfAPoolAreOfItsLayout) {
+  const std::string store = "export IDMINT_STORE=sqlite:ids.db; ";
+  output(store + "idmint create web --kind pool --layout '" + kPoolLayout + "' --workers 4");
+  output(store + "idmint next web >ids; idmint next web -n 9000 >>ids; idmint next web -n 2 >>ids");
+  EXPECT_EQ(output("sort -u ids | wc -l; tail -n +2 ids | head -n 9000 | sort -nuc"), "9003\n");
+  EXPECT_EQ(output("cat ids" + decoded("workers = [worker for worker, time, sequence in parts]\n"
+                                       "print(len(parts), set(workers) <= set(range(4)), "
+                                       "len(set(workers[1:9001])), len(set(workers)))\n"
+                                       "now = datetime.datetime.now().timestamp() * 1000\n"
+                                       "print(all(abs(part[1] - now) < 3.6e6 for part in parts))")),
+            "9003 True 1 3\nTrue\n")
+      << "a command has one worker id, and the next one that of the smallest bound";
+  EXPECT_THAT(output(store + "idmint next web -n 2 --json"),
+              MatchesRegex("(\\{\"id\":\"[0-9]{17,19}\",\"source\":\"web\"\\}\n){2}"));
+  for (const std::string option : {"--prefix w-", "--worker 1", "--layout twitter"}) {
+    const Ended refused = run(store + "idmint next web " + option);
+    EXPECT_EQ(refused.status, 2) << option;
+    EXPECT_THAT(refused.err, HasSubstr("settled when it is created")) << option;
+    EXPECT_THAT(refused.err, HasSubstr(option.substr(0, option.find(' ')))) << option;
+  }
+  EXPECT_THAT(run(store + "idmint create x --kind pool --epoch 2025-01-01").err,
+              HasSubstr("no option \"--epoch\", but --layout \"sequence-generator epoch"));
+  output(store +
+         "idmint create jobs --kind pool --layout twitter --prefix j- --encoding base32 --check "
+         "luhn");
+  const std::vector<std::string> jobs = lines_of(output(store + "idmint next jobs -n 5000"));
+  EXPECT_EQ(std::set(jobs.begin(), jobs.end()).size(), 5000U);
+  for (const std::string& job : jobs) ASSERT_THAT(job, MatchesRegex("j-[0-9A-Z]{14}"));
+}
+
+// So much id-time as is asked for, and no more: one unit by who mints a few.
+TEST_F(Cli, TheWindowOfAPoolIsTakenByWhoMintsMore) {
+  const std::string store = "export IDMINT_STORE=sqlite:ids.db; ";
+  const std::string of_bound = "; idmint workers list web --json | grep -o '_units\":[0-9]*'";
+  output(store + "idmint create web --kind pool --layout '" + kPoolLayout + "' --workers 1");
+  const std::string print = "print(parts[-1][1] - parts[0][1], parts[0][1] - 1735689600000)";
+  const auto taken = [&](const std::string& next) {
+    std::istringstream answer(
+        output(store + next + decoded(print) + of_bound + " | grep -o '[0-9]*$'"));
+    std::int64_t lasted = 0;
+    std::int64_t first = 0;
+    std::int64_t bound = 0;
+    answer >> lasted >> first >> bound;
+    return std::pair{lasted, bound - first};
+  };
+  EXPECT_EQ(taken("idmint next web -n 3"), std::pair(std::int64_t{0}, std::int64_t{1}));
+  EXPECT_EQ(taken("idmint next web --window 1h"), std::pair(std::int64_t{0}, std::int64_t{1}));
+  const auto [lasted, units] = taken("idmint next web -n 5000 --window 1h");
+  EXPECT_GE(lasted, 1);
+  EXPECT_GE(units, 3'600'000);
+  // Its worker id is the only one, so who comes next waits, or allows as much.
+  const Ended ahead = run(store + "idmint next web");
+  EXPECT_EQ(ahead.status, 7);
+  EXPECT_THAT(ahead.err,
+              MatchesRegex("idmint: pool \"web\": [^\n]+ the nearest begins [0-9]+ units "
+                           "ahead of this clock, and 20000 are allowed [^\n]+\n"));
+  EXPECT_GE(taken("idmint next web --window 1h").second, 1);
+  for (const std::string window : {"-1s", "x", "''"})
+    EXPECT_EQ(run(store + "idmint next web --window " + window).status, 2) << window;
+}
+
+TEST_F(Cli, CommandsOnAPoolOneAfterTheOther) {
+  const std::string store = "export IDMINT_STORE=sqlite:ids.db; ";
+  output(store + "idmint create one --kind pool --layout '" + kPoolLayout + "' --workers 1");
+  const std::string ids = output(store +
+                                 "for i in {1..50}; do idmint next one -n 2; done >ids; "
+                                 "sort -nuc ids && wc -l <ids");
+  EXPECT_EQ(ids, "100\n") << "with one worker id they go up from command to command";
+  EXPECT_EQ(output(store + "idmint workers list one | tail -n 1"), "0 of 1 worker ids are owned\n");
+  // Of long units there are few: four of each worker id, this one and three ahead of the clock.
+  output(store + "idmint create few --kind pool --layout '30t10w12s unit 3600s' --workers 2");
+  EXPECT_EQ(output(store + "for i in {1..8}; do idmint next few; done | sort -u | wc -l"), "8\n");
+  const Ended ended = run(store + "for i in {1..50}; do idmint next few || exit; done");
+  EXPECT_EQ(ended.status, 7);
+  EXPECT_THAT(ended.err, HasSubstr("the nearest begins 4 units ahead of this clock, and 3 are "
+                                   "allowed (max_drift); ask again 1 units later"));
+}
+
+TEST_F(Cli, CommandsOnAPoolAtTheSameTime) {
+  const std::string store = "export IDMINT_STORE=sqlite:ids.db; ";
+  output(store + "idmint create web --kind pool --layout '" + kPoolLayout + "' --workers 8");
+  EXPECT_EQ(output(store + R"(
+      for round in {1..5}; do
+        started=
+        for i in {1..8}; do idmint next web -n 3000 >got.$i & started+=" $!"; done
+        for command in $started; do wait $command || echo refused; done
+        cat got.*
+      done | sort -u | wc -l)"),
+            "120000\n");
+  // One holds a worker id until it is read from: so many ids are more than a pipe has room for.
+  run(store + "idmint create two --kind pool --layout '" + kPoolLayout + "' --workers 2");
+  const std::string print = "print(parts[0][0] != parts[1][0], len({part[0] for part in parts}))";
+  EXPECT_EQ(output(store + R"(
+      mkfifo p; idmint next two -n 200000 --window 1h >p & exec 3<p; read -r first <&3
+      idmint workers list two | tail -n 1
+      idmint next two >ids; echo $first >>ids; cat <&3 >>ids; wait $!
+      sort -u ids | wc -l; head -n 100 ids)" +
+                   decoded(print)),
+            "1 of 2 worker ids are owned\n200001\nTrue 2\n");
+}
+
+TEST_F(Cli, APoolWhoseWorkerIdsAreAllOwned) {
+  const std::string store = "export IDMINT_STORE=sqlite:ids.db; ";
+  output(store + "idmint create web --kind pool --layout sequence-generator --workers 2");
+  output(held(0, kForAnHour) + held(1, kForAnHour));
+  const Ended refused = run(store + "idmint next web --json");
+  EXPECT_EQ(refused.status, 8);
+  EXPECT_EQ(refused.out, "");
+  EXPECT_THAT(refused.err, HasSubstr("every worker id has an owner"));
+  EXPECT_THAT(lines_of(refused.err), SizeIs(1));
+  EXPECT_EQ(run(store + "idmint workers release web 1").status, 0);
+  EXPECT_THAT(output(store + "idmint next web | idmint inspect -"), ContainsRegex("worker +1\n"));
+  output(store + "idmint retire web");
+  EXPECT_EQ(run(store + "idmint next web").status, 5);
+}
+
 // ---- what idmint says of itself
 
 // Who changes a sequence is told of it on a terminal only.
@@ -570,8 +951,8 @@ bool quiet(const std::string& line) {
 TEST_F(Cli, EveryExampleOfTheHelpWorks) {
   int examples = 0;
   for (const std::string command :
-       {"", "next", "create", "raise", "alter", "retire", "list", "peek", "inspect", "bounds",
-        "convert", "check", "name", "formats", "completion", "version"}) {
+       {"", "next", "create", "raise", "alter", "retire", "list", "peek", "workers", "inspect",
+        "bounds", "convert", "check", "name", "formats", "completion", "version"}) {
     const std::string help = output("idmint " + command + " --help");
     EXPECT_THAT(help, HasSubstr("Examples:\n")) << command;
     for (const std::string& line : lines_of(help)) {
@@ -588,9 +969,10 @@ TEST_F(Cli, EveryExampleOfTheHelpWorks) {
 // But for examples, which are copied in one piece.
 TEST_F(Cli, TheHelpFitsEightyColumns) {
   for (const std::string command :
-       {"",        "next",   "create",  "raise",   "alter",      "retire", "list",  "peek",
-        "inspect", "bounds", "convert", "check",   "name",       "plan",   "bench", "doctor",
-        "apply",   "insert", "sweep",   "formats", "completion", "version"}) {
+       {"",      "next",    "create",  "raise",      "alter",   "retire",
+        "list",  "peek",    "inspect", "bounds",     "convert", "check",
+        "name",  "plan",    "bench",   "doctor",     "apply",   "insert",
+        "sweep", "workers", "formats", "completion", "version", "plan-change"}) {
     for (const std::string& line : lines_of(output("idmint " + command + " --help"))) {
       EXPECT_TRUE(line.size() <= 80 || line.starts_with("  $ ")) << command << ": " << line;
     }
@@ -635,8 +1017,8 @@ TEST_F(Cli, TheManPageRendersWithoutAWarning) {
 TEST_F(Cli, CompletionScripts) {
   for (const std::string shell : {"bash", "zsh", "fish"}) {
     const std::string script = output("idmint completion " + shell + " | tee " + shell + ".script");
-    for (const std::string command : {"next", "create", "list", "peek", "inspect", "bounds",
-                                      "convert", "check", "name", "formats"}) {
+    for (const std::string command : {"next", "create", "list", "peek", "workers", "inspect",
+                                      "bounds", "convert", "check", "name", "formats"}) {
       EXPECT_THAT(script, HasSubstr(command)) << shell;
     }
     if (has(shell)) output(shell + " -n " + shell + ".script");
@@ -651,10 +1033,17 @@ TEST_F(Cli, CompletionScripts) {
   EXPECT_EQ(complete("idmint peek ''", 2), "orders\n");
   EXPECT_EQ(complete("idmint create x --st", 3), "--strategy --start --stripes --step --store\n");
   EXPECT_EQ(complete("idmint bounds k", 2), "ksuid\n");
+  EXPECT_EQ(complete("idmint create x --kind p", 4), "pool\n");
+  EXPECT_EQ(complete("idmint workers r", 2), "release raise\n");
+  output("idmint create ids-pool --kind pool --layout twitter");
+  EXPECT_EQ(complete("idmint workers list ''", 3), "ids-pool\n");
+  EXPECT_EQ(complete("idmint workers release ids-pool ''", 4), "\n");
   EXPECT_EQ(complete("idmint convert x --to base3", 4), "base32 base32-lower base32hex base36\n");
   EXPECT_EQ(complete("idmint check x --check d", 4), "damm\n");
   EXPECT_EQ(complete("idmint insert x --from o", 4), "object-id object-id-classic orders\n");
   EXPECT_EQ(complete("idmint insert x --stored-as t", 4), "text\n");
+  EXPECT_EQ(complete("idmint next snowflake --worker a", 4), "address\n");
+  EXPECT_EQ(complete("idmint plan-change --to son", 3), "sonyflake sonyflake-v1\n");
 }
 
 }  // namespace

@@ -40,6 +40,69 @@ TEST_F(Cli, EveryStrategyWorksOverAReplicaSet) {
   EXPECT_THAT(weak.err, HasSubstr("w=1 cannot be had"));
 }
 
+TEST_F(Cli, APoolWorksOverAReplicaSet) {
+  const std::string store = "export IDMINT_STORE='" + servers::mongo_set().url("pools") + "'\n";
+  output(store + R"(
+      idmint create web --kind pool --layout twitter --workers 16
+      idmint create web --kind pool --layout twitter)");
+  // There are worker ids for all who are at it at a time, and for any number in a row. On a busy
+  // machine one may come to its deadline, and what it had is held for a window.
+  EXPECT_EQ(output(store + R"(
+      mint() {
+        until idmint next web -n $1 >$2 2>err.$2; do
+          case $? in 7 | 8 | 11) ;; *) cat err.$2 >&2; return ;; esac
+        done
+      }
+      for round in 1 2; do
+        for i in {1..8}; do mint 1000 got.$i & done
+        wait
+        cat got.*
+      done >ids
+      for i in {1..9}; do mint 1 one; cat one; done >>ids
+      mint 9000 many; cat many >>ids
+      sort -u ids | wc -l; tail -n 9000 ids | sort -nuc
+      idmint check - --as web <ids | grep -c ': valid')"),
+            "25009\n25009\n");
+  EXPECT_EQ(run(store + R"(
+      for i in {1..60}; do
+        idmint workers list web | grep '^0 of 16 worker ids are owned' && break; sleep 1
+      done)")
+                .out,
+            "0 of 16 worker ids are owned\n");
+  EXPECT_EQ(output(store + "idmint peek web | grep free"), "free       16\n");
+
+  // One command has a worker id until it is read from; then it is taken from it.
+  EXPECT_THAT(run(store + "idmint create one --kind pool --layout twitter --workers 1").err,
+              HasSubstr("one gives the same ids as web"));
+  const Ended held = run(store + R"(
+      mkfifo p; idmint next one -n 200000 --window 10min >p & exec 3<p; read -r first <&3
+      idmint workers list one --json | python3 -c 'import json, sys; used = json.load(sys.stdin)["used"]
+print([(w["worker"], w["owned"], "process" in w["held_by"], w["held_for_seconds"] > 0) for w in used])'
+      idmint next one; echo $?
+      idmint doctor | grep 'pool one'
+      idmint workers release one 0; idmint workers list one | tail -n 1
+      cat <&3 | wc -l; wait $!; echo $?)");
+  EXPECT_THAT(
+      held.out,
+      testing::MatchesRegex(
+          "\\[\\(0, True, True, True\\)\\]\n8\n"
+          "warn  pool one: 1 of 1 worker ids owned: who starts now gets none[^\n]+\n"
+          "released worker id 0 of one, held by [^\n]+\n0 of 1 worker ids are owned; none can "
+          "be leased before 20[^\n]+\n"
+          "199999\n0\n"));
+  EXPECT_THAT(held.err, HasSubstr("every worker id has an owner"));
+  EXPECT_THAT(held.err, HasSubstr("its holder may mint on below "));
+  // Its bound is ten minutes ahead, so doctor and a command with the usual window say the same.
+  EXPECT_THAT(run(store + "idmint doctor").out,
+              testing::AllOf(HasSubstr("ok    pool web: 0 of 16 worker ids owned"),
+                             HasSubstr("warn  pool one: 0 of 1 worker ids owned; who starts now "
+                                       "gets none for ")));
+  EXPECT_EQ(run(store + "idmint next one").status, 7);
+  EXPECT_EQ(run(store + "idmint next one --window 10min").status, 0);
+  output(store + "idmint retire one");
+  EXPECT_EQ(run(store + "idmint next one").status, 5);
+}
+
 // The driver says so where a process before this one left its shared memory under the same number.
 TEST_F(Cli, WhatTheDriverLogsIsNotSeen) {
   const std::string url = servers::mongo_set().url("quiet");

@@ -62,7 +62,6 @@ TEST(MongodbKill, OfThePrimaryUnderLoadRepeatsAndLosesNothing) {
   int kills = 0;
   int changes = 0;
   {
-    std::vector<std::jthread> threads;
     const auto note = [&](Log& log, Clock::time_point begin, const auto& result,
                           std::int64_t count) {
       log.longest = std::max(log.longest, Clock::now() - begin);
@@ -84,6 +83,7 @@ TEST(MongodbKill, OfThePrimaryUnderLoadRepeatsAndLosesNothing) {
       }
       return true;
     };
+    std::vector<std::jthread> threads;
     for (Log& log : taken)
       threads.emplace_back([&] {
         for (std::int64_t i = 0; !stop; ++i) {

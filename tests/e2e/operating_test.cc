@@ -15,6 +15,7 @@ namespace {
 using idmint::e2e::content;
 using idmint::e2e::Ended;
 using idmint::e2e::lines_of;
+using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
@@ -35,7 +36,7 @@ class Operating : public idmint::e2e::Cli {
 // Their examples may end with a warning of doctor: the clock of a test machine, say.
 TEST_F(Operating, EveryExampleOfTheHelpWorks) {
   int examples = 0;
-  for (const std::string command : {"plan", "bench", "doctor", "apply"}) {
+  for (const std::string command : {"plan", "plan-change", "bench", "doctor", "apply"}) {
     const std::string help = output("idmint " + command + " --help");
     for (const std::string& line : lines_of(help)) {
       if (!line.starts_with("  $ ")) continue;
@@ -204,6 +205,83 @@ print(len(commands), "commands")
   EXPECT_GE(std::stoi(lines[0]), 40) << lines[0];
 }
 
+// ---- plan-change
+
+TEST_F(Operating, PlanChangeProvesThatASwitchIsSafe) {
+  const std::string change = "idmint plan-change --at 2026-06-01 --from sequence-generator ";
+  const Ended safe = run(change + "--to instagram");
+  EXPECT_EQ(safe.status, 0) << safe.err;
+  EXPECT_THAT(safe.out, HasSubstr("proof         the largest old id is below the smallest new"));
+  EXPECT_THAT(safe.out, HasSubstr("safe switch   from 2026-06-01T00:00:00Z on, at any time\n"));
+  for (const std::string& line : lines_of(safe.out)) EXPECT_LE(line.size(), 80U) << line;
+  EXPECT_EQ(
+      of_json(change + "--to instagram --json",
+              R"(json["safe"], json["shared_id"], json["earliest_switch"], json["safe_until"])"),
+      "True None 2026-06-01T00:00:00Z None\n");
+  EXPECT_THAT(output(change + "--from-workers 0-511 --to discord --to-workers 512-1023"),
+              HasSubstr("no integer has the fields of an old id"));
+  EXPECT_THAT(output(change + "--since 2020-01-01 --to js-safe"),
+              HasSubstr("the largest new id is below the smallest old one"));
+}
+
+TEST_F(Operating, PlanChangeNamesAnIdOfBothAndWhenASwitchIsSafe) {
+  const std::string change = "idmint plan-change --at 2026-06-01 --from twitter --to discord";
+  const Ended unsafe = run(change);
+  EXPECT_EQ(unsafe.status, 5);
+  EXPECT_THAT(unsafe.out,
+              HasSubstr("not safe: 1510795011686400000 is an id of both\n"
+                        "  as an old one 2022-04-04T01:42:54.657Z, worker 0, sequence 0\n"
+                        "  as a new one  2026-06-01T00:00:00Z, worker 0, sequence 0\n"));
+  EXPECT_THAT(unsafe.err, HasSubstr("a switch is safe from 2084-09-06T15:47:35.552Z on"));
+  // What inspect says of it.
+  const std::string read = output("idmint inspect 1510795011686400000");
+  EXPECT_THAT(read, HasSubstr("2022-04-04T01:42:54.657Z"));
+  EXPECT_THAT(read, HasSubstr("2026-06-01T00:00:00"));
+  EXPECT_EQ(of_json(change + " --json", R"(json["safe"], json["shared_id"]["id"],
+                    json["shared_id"]["old"]["time"], json["earliest_start"])"),
+            "False 1510795011686400000 2022-04-04T01:42:54.657Z 2030-07-28T22:17:25.344Z\n");
+  const std::string later = " --to \"41t10w12s epoch 2025-01-01\"";
+  const Ended never = run("idmint plan-change --at 2026-06-01 --from sequence-generator" + later);
+  EXPECT_EQ(never.status, 5);
+  EXPECT_THAT(never.out, HasSubstr("safe switch   never"));
+  EXPECT_THAT(never.err, HasSubstr("start the new ones at 2036-06-01T00:00:20.001Z or later"));
+}
+
+TEST_F(Operating, PlanChangeCountsTheLongUnitsThatAGeneratorMayBeAhead) {
+  const std::string change = "idmint plan-change --at 2026-06-01 --to \"33t11w12s unit 3600s\"";
+  EXPECT_THAT(run(change + " --from \"33t10w12s unit 3600s\"").out,
+              HasSubstr("old ids go up to 3 h past"));
+  EXPECT_THAT(run(change + " --from \"33t10w12s unit 7s\"").out,
+              HasSubstr("old ids go up to 28 s past"));
+  EXPECT_THAT(run(change + " --from twitter").out, HasSubstr("old ids go up to 20 s past"));
+}
+
+TEST_F(Operating, PlanChangeOfALayoutThatHasNoTime) {
+  const std::string change = "idmint plan-change --at 2026-06-01 --from twitter --to ";
+  const Ended over = run(change + "baidu");
+  EXPECT_EQ(over.status, 5);
+  EXPECT_THAT(over.out, HasSubstr("the time of the new layout has ended"));
+  const Ended early =
+      run(change + "\"41t10w12s epoch 2030-01-01\" --from-workers 0 --to-workers 1");
+  EXPECT_EQ(early.status, 5);
+  EXPECT_THAT(early.err, HasSubstr("has not begun"));
+  EXPECT_THAT(early.err, HasSubstr("a switch is safe from 2030-01-01T00:00:00Z on, at any time"));
+  EXPECT_THAT(output(change + "twitter --to-workers 1 --from-workers 0"),
+              HasSubstr("one id space"));
+}
+
+TEST_F(Operating, PlanChangeWantsWhatItCanRead) {
+  EXPECT_EQ(run("idmint plan-change --from twitter").status, 2);
+  const std::string change = "idmint plan-change --from twitter --to discord ";
+  for (const std::string wrong :
+       {"--from-workers 5-3", "--to-workers 0-1024", "--to-workers -5", "--from-workers 1-",
+        "--at noon", "--since x", "--drift 20", "--drift -1s"}) {
+    const Ended ended = run(change + wrong);
+    EXPECT_EQ(ended.status, 2) << wrong;
+    EXPECT_THAT(ended.err, HasSubstr(wrong.substr(0, wrong.find(' ')))) << wrong;
+  }
+}
+
 // ---- bench
 
 TEST_F(Operating, BenchMeasuresTheFormats) {
@@ -311,6 +389,44 @@ TEST_F(Operating, DoctorJudgesSequences) {
   EXPECT_EQ(of_json("idmint doctor --json --warn-below 1% --rate low=1/h --horizon 4h", health),
             "{'large': 'ok', 'low': 'ok', 'small': 'fail'} fail\n");
   EXPECT_EQ(run("idmint doctor --rate none=1/s").status, 3);
+}
+
+TEST_F(Operating, DoctorJudgesPools) {
+  const std::string store = "export IDMINT_STORE=sqlite:ids.db; ";
+  output(store +
+         "for pool in ahead far free full gone old window; do idmint create $pool --kind pool "
+         "--layout sequence-generator --workers 2 2>notices; done; idmint retire old");
+  const auto set = [&](const std::string& change) {
+    output("sqlite3 ids.db \"UPDATE workers SET " + change + '"');
+  };
+  const auto bound = [](const std::string& ahead) {
+    return "minted_until = (strftime('%s', 'now') - 1420070400 + " + ahead + ") * 1000 WHERE pool ";
+  };
+  set("token = x'01000000000000000000000000000000', held_until = (strftime('%s', 'now') + 3600) "
+      "* 1000 WHERE pool = 'full'");
+  set(bound("3600") + "= 'ahead'");
+  set(bound("3600") + "= 'window' AND worker = 1");
+  set(bound("200000") + "= 'far' AND worker = 1");
+  output("sqlite3 ids.db \"DELETE FROM workers WHERE pool = 'gone'\"");
+  // What minting leaves is no fault, however long a unit or a window is.
+  output(store +
+         "idmint create hours --kind pool --layout '30t10w12s unit 3600s' --workers 1; "
+         "idmint next hours; idmint next hours; idmint next free --window 1h -n 5000");
+  EXPECT_EQ(of_json(store + "idmint doctor --json",
+                    R"({f["subject"]: f["health"] for f in json["findings"]
+             if f["kind"] == "pool"}, json["health"])"),
+            "{'ahead': 'warn', 'far': 'warn', 'free': 'ok', 'full': 'warn', 'gone': 'fail', "
+            "'hours': 'ok', 'old': 'ok', 'window': 'ok'} fail\n");
+  EXPECT_THAT(
+      run(store + "idmint doctor").out,
+      AllOf(HasSubstr("ok    pool free: 0 of 2 worker ids owned\n"),
+            ContainsRegex("warn  pool ahead: 0 of 2 worker ids owned; who starts now gets none for "
+                          "[0-9]+ (min|h)"),
+            ContainsRegex("warn  pool far: [^;]+; under 1 of them ids go up to 2 d"),
+            HasSubstr("warn  pool full: 2 of 2 worker ids owned: who starts now gets none"),
+            HasSubstr("fail  pool gone: ")));
+  EXPECT_EQ(run(store + "idmint next ahead").status, 7) << "doctor was right";
+  EXPECT_EQ(run(store + "idmint next window").status, 0);
 }
 
 // It refuses when 910 of 1000 are claimed.

@@ -386,11 +386,23 @@ TEST_F(Cli, CheckKnowsTheFormAndTheRangeOfASequence) {
   EXPECT_THAT(outside.out, HasSubstr("21: not valid"));
   EXPECT_EQ(run("idmint check 4000 --as cards").status, 3);
   EXPECT_EQ(run("idmint check 9 --as nothing").status, 3);
-  EXPECT_THAT(run("idmint check 9 --as uuidx").err, HasSubstr("no sequence \"uuidx\""));
+  EXPECT_THAT(run("idmint check 9 --as uuidx").err, HasSubstr("no sequence or pool \"uuidx\""));
   for (const std::string digits : {"0", "37", "x", "''"}) {
     EXPECT_THAT(run("idmint check 12 --digits " + digits).err, HasSubstr("1 to 36")) << digits;
   }
   EXPECT_EQ(run("idmint check 9 --as small --digits 3").status, 2);
+}
+
+TEST_F(Cli, CheckKnowsTheLayoutAndTheWorkerIdsOfAPool) {
+  output("idmint create web --kind pool --layout twitter --workers 4 --prefix w-");
+  const std::string id = "idmint next snowflake --layout twitter --prefix w- --worker ";
+  const std::string check = " 2>/dev/null | idmint check - --as web";
+  EXPECT_THAT(output(id + "3" + check), HasSubstr(": valid (snowflake)\n"));
+  const Ended other = run(id + "4" + check);
+  EXPECT_EQ(other.status, 3);
+  EXPECT_THAT(other.out, HasSubstr("its worker id is 4, and those of web are 0 to 3"));
+  EXPECT_EQ(run("idmint check 5 --as web").status, 3) << "the prefix";
+  EXPECT_EQ(run("idmint check w-9223372036854775808 --as web").status, 3) << "a bit above";
 }
 
 TEST_F(Cli, NamesHaveUuids) {

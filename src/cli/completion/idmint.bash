@@ -8,23 +8,36 @@ _idmint_first_column() {
   done < <("$@" 2>/dev/null)
 }
 
+_idmint_pools() {
+  local name strategy _
+  while read -r name strategy _; do
+    if [[ $strategy == pool ]]; then printf '%s\n' "$name"; fi
+  done < <(idmint list 2>/dev/null)
+}
+
 _idmint() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
   local command=${COMP_WORDS[1]} words=""
   if [[ $COMP_CWORD -eq 1 ]]; then
-    words="next create raise alter retire list peek inspect bounds convert check name plan bench doctor apply insert sweep formats completion version --help --version"
+    words="next create raise alter retire list peek workers inspect bounds convert check name plan plan-change bench doctor apply insert sweep formats completion version --help --version"
   elif [[ $previous == --store || $command/$previous == raise/--from ]]; then
     words="sqlite: mongodb: memory:"
-  elif [[ $previous == -n || $previous == --count || $previous == --start || $previous == --max || $previous == --past || $previous == --from-collection ]]; then
+  elif [[ $previous == -n || $previous == --count || $previous == --start || $previous == --max || $previous == --past || $previous == --workers || $previous == --from-collection ]]; then
     words=""
   elif [[ $previous == --strategy ]]; then
     words="counter striped interleaved cached random permuted gapless"
+  elif [[ $previous == --kind ]]; then
+    words="sequence pool"
   elif [[ $previous == --adopt ]]; then
     words="counter counters ids:"
-  elif [[ $previous == --worker || $previous == --node ]]; then
+  elif [[ $previous == --worker ]]; then
+    words="env: ordinal address mac random"
+  elif [[ $previous == --node ]]; then
     words="mac random"
   elif [[ $previous == --domain ]]; then
     words="person group org"
+  elif [[ $previous == --layout || $command/$previous == plan-change/--from || $command/$previous == plan-change/--to ]]; then
+    words="sequence-generator twitter discord instagram sonyflake sonyflake-v1 baidu js-safe"
   elif [[ $previous == --to ]]; then
     words="canonical decimal hex base32 base32-lower base32hex base36 base58 base62 uuid ulid typeid object-id xid integer upper braces urn bare microsoft bson"
   elif [[ $previous == --from && $command == insert ]]; then
@@ -35,9 +48,7 @@ _idmint() {
     words="canonical decimal hex base32 base32-lower base32hex base36 base58 base62"
   elif [[ $previous == --check ]]; then
     words="luhn damm verhoeff mod11-10 mod97-10 mod37"
-  elif [[ $previous == --layout ]]; then
-    words="sequence-generator twitter discord instagram sonyflake sonyflake-v1 baidu js-safe"
-  elif [[ $previous == --at || $previous == --until || $previous == --prefix || $previous == --digits || $previous == --width || $previous == --field || $previous == --proxy || $previous == --attempts || $previous == --older-than ]]; then
+  elif [[ $previous == --at || $previous == --since || $previous == --from-workers || $previous == --to-workers || $previous == --drift || $previous == --until || $previous == --prefix || $previous == --digits || $previous == --width || $previous == --field || $previous == --proxy || $previous == --attempts || $previous == --older-than ]]; then
     words=""
   elif [[ $previous == --stored-as ]]; then
     words="usual text number"
@@ -51,8 +62,8 @@ _idmint() {
   elif [[ $current == -* ]]; then
     words="--help --json"
     case $command in
-      next) words+=" -n --count --prefix --encoding --check --digits --no-leading-zeros --worker --layout --epoch --unit --run-ahead --node --domain --local-id --store" ;;
-      create) words+=" --strategy --start --max --stripes --step --largest-count --prefix --encoding --check --digits --no-leading-zeros --width --adopt --validator --store" ;;
+      next) words+=" -n --count --prefix --encoding --check --digits --no-leading-zeros --worker --layout --epoch --unit --run-ahead --window --node --domain --local-id --store" ;;
+      create) words+=" --kind --layout --workers --strategy --start --max --stripes --step --largest-count --prefix --encoding --check --digits --no-leading-zeros --width --adopt --validator --store" ;;
       raise) words+=" --past --from-collection --field --from --store" ;;
       alter) words+=" --max --store" ;;
       retire) words+=" --store" ;;
@@ -64,7 +75,9 @@ _idmint() {
       name) words+=" --version" ;;
       list) words+=" --toml --store" ;;
       peek) words+=" --store" ;;
+      workers) words+=" --past --all --store" ;;
       plan) words+=" --digits --bits --count --hosts --rate --order --database --round-trip --shared-store --unguessable" ;;
+      plan-change) words+=" --from --to --at --from-workers --to-workers --since --drift" ;;
       bench) words+=" --threads --seconds --batch --svg --worker --layout --epoch --unit --run-ahead --store" ;;
       doctor) words+=" --warn-below --horizon --rate --all --store" ;;
       apply) words+=" --dry-run --store" ;;
@@ -79,6 +92,13 @@ _idmint() {
         ;;
       next | bench) words="$(_idmint_first_column idmint formats) $(_idmint_first_column idmint list)" ;;
       peek | raise | alter | retire) words="$(_idmint_first_column idmint list)" ;;
+      workers)
+        if [[ $COMP_CWORD -eq 2 ]]; then
+          words="list release raise"
+        elif [[ $COMP_CWORD -eq 3 ]]; then
+          words="$(_idmint_pools)"
+        fi
+        ;;
       name) words="dns url oid x500" ;;
       bounds) words="uuid6 uuid7 ulid object-id ksuid xid snowflake" ;;
       completion) words="bash zsh fish" ;;

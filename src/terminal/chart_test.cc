@@ -1,11 +1,11 @@
-#include "cli/chart.h"
+#include "terminal/chart.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
 
-namespace idmint::cli {
+namespace idmint {
 namespace {
 
 using ::testing::HasSubstr;
@@ -49,4 +49,4 @@ TEST(Chart, SvgIsEscaped) {
 }
 
 }  // namespace
-}  // namespace idmint::cli
+}  // namespace idmint

@@ -6,14 +6,18 @@
 #include <optional>
 #include <string_view>
 
-namespace idmint::cli {
+namespace idmint {
 
-// Shows itself only while standard error is a terminal and standard output, where the results go,
-// is none; then four times a second, and is wiped at the end.
+// When results are printed: kFlow keeps the line from a terminal that shows them.
+enum class Results : bool { kFlow, kAtEnd };
+
+// Shows itself only while standard error is a terminal, four times a second, and is wiped at the
+// end.
 class Progress {
  public:
   // `what` is counted: "ids"; it must outlive this. No total: it is not known.
-  explicit Progress(std::string_view what, std::optional<std::int64_t> total = {});
+  explicit Progress(std::string_view what, std::optional<std::int64_t> total = {},
+                    Results results = Results::kFlow);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -26,7 +30,8 @@ class Progress {
   const std::optional<std::int64_t> total_;
   const bool wanted_;
   bool shown_ = false;
+  const std::chrono::steady_clock::time_point begin_;
   std::chrono::steady_clock::time_point next_;
 };
 
-}  // namespace idmint::cli
+}  // namespace idmint

@@ -1,10 +1,10 @@
-#include "cli/stop.h"
+#include "terminal/stop.h"
 
 #include <array>
 #include <atomic>
 #include <csignal>
 
-namespace idmint::cli {
+namespace idmint {
 
 namespace {
 
@@ -28,4 +28,4 @@ void stop_at_signals() {
 
 int stop_signal() noexcept { return noted.load(std::memory_order_relaxed); }
 
-}  // namespace idmint::cli
+}  // namespace idmint

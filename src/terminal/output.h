@@ -9,7 +9,7 @@
 
 #include "idmint/result.h"
 
-namespace idmint::cli {
+namespace idmint {
 
 // Writes to a file descriptor in blocks of at most 64 KiB, which hold whole lines as long as only
 // reserve() and commit() are used. The first failure is kept, and what comes after it is dropped.
@@ -52,6 +52,9 @@ class Output {
   std::unique_ptr<char[]> block_;
 };
 
+// Whether text that goes beyond ASCII is read as UTF-8 (LC_ALL, LC_CTYPE, LANG).
+[[nodiscard]] bool has_utf8();
+
 enum class Align : bool { kLeft, kRight };
 
 struct Column {
@@ -63,6 +66,12 @@ using Row = std::vector<std::string>;
 
 void print_table(Output& out, const std::vector<Column>& columns, const std::vector<Row>& rows);
 
+// The text in lines that end before column 80: the first begins with `line`, the others are
+// indented.
+void print_wrapped(Output& out, std::string line, std::size_t indent, std::string_view text);
+// A label of up to 13 characters, and what is said of it, in such lines.
+void print_fact(Output& out, std::string_view label, std::string_view text);
+
 // One line each on standard error: "idmint: ...", or an object of JSON.
 void report(const Error& error, bool json);
 void report_notice(std::string_view notice, bool json);
@@ -70,4 +79,4 @@ void report_notice(std::string_view notice, bool json);
 // At most about 100 characters of it, for a message.
 [[nodiscard]] std::string shortened(std::string_view text);
 
-}  // namespace idmint::cli
+}  // namespace idmint

@@ -1,17 +1,18 @@
-#include "cli/output.h"
+#include "terminal/output.h"
 
 #include <fcntl.h>
+#include <langinfo.h>
 #include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <clocale>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <system_error>
 
-#include "cli/json.h"
-
-namespace idmint::cli {
+namespace idmint {
 
 namespace {
 
@@ -39,6 +40,15 @@ std::string one_line(std::string_view text) {
   std::string line(text);
   std::ranges::replace_if(line, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
   return line;
+}
+
+// What is not UTF-8 in a text is replaced, so that the line stays JSON.
+std::string json_line(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+std::string spoken(std::string_view text) {
+  return program_invocation_short_name + (": " + one_line(text));
 }
 
 // There is nowhere to tell that standard error cannot be written.
@@ -91,6 +101,11 @@ bool Output::coloured() const {
          std::string_view(term) != "dumb";
 }
 
+bool has_utf8() {
+  return std::setlocale(LC_CTYPE, "") != nullptr &&
+         std::string_view(nl_langinfo(CODESET)) == "UTF-8";
+}
+
 void print_table(Output& out, const std::vector<Column>& columns, const std::vector<Row>& rows) {
   std::vector<std::size_t> widths;
   Row titles;
@@ -114,8 +129,31 @@ void print_table(Output& out, const std::vector<Column>& columns, const std::vec
   for (const Row& row : rows) out.write(print(row) + "\n");
 }
 
+void print_wrapped(Output& out, std::string line, std::size_t indent, std::string_view text) {
+  constexpr std::size_t width = 80;
+  while (!text.empty()) {
+    std::size_t part = text.size();
+    const std::size_t room = width - 1 - line.size();
+    if (part > room) {
+      part = text.rfind(' ', room);
+      if (part == std::string_view::npos || part == 0) part = std::min(text.find(' '), text.size());
+    }
+    out.write(line + std::string(text.substr(0, part)) + "\n");
+    text.remove_prefix(std::min(part + 1, text.size()));
+    line.assign(indent, ' ');
+  }
+}
+
+void print_fact(Output& out, std::string_view label, std::string_view text) {
+  constexpr std::size_t indent = 16;
+  std::string line = "  " + std::string(label);
+  line.resize(std::max(indent, line.size() + 1), ' ');
+  print_wrapped(out, std::move(line), indent, text);
+}
+
 void report(const Error& error, bool json) {
-  say(json ? json_error(error) : "idmint: " + one_line(error.message));
+  say(json ? json_line({{"error", {{"code", name(error.code)}, {"message", error.message}}}})
+           : spoken(error.message));
 }
 
 std::string shortened(std::string_view text) {
@@ -127,7 +165,7 @@ std::string shortened(std::string_view text) {
 }
 
 void report_notice(std::string_view notice, bool json) {
-  say(json ? json_notice(notice) : "idmint: " + one_line(notice));
+  say(json ? json_line({{"notice", notice}}) : spoken(notice));
 }
 
-}  // namespace idmint::cli
+}  // namespace idmint

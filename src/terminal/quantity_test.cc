@@ -1,4 +1,4 @@
-#include "cli/quantity.h"
+#include "terminal/quantity.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-namespace idmint::cli {
+namespace idmint {
 namespace {
 
 TEST(Quantity, Counts) {
@@ -110,4 +110,4 @@ TEST(Quantity, Printed) {
 }
 
 }  // namespace
-}  // namespace idmint::cli
+}  // namespace idmint

@@ -7,7 +7,7 @@
 
 #include "idmint/result.h"
 
-namespace idmint::cli {
+namespace idmint {
 
 // How many: 1000, 1_000, 1e9, 10^9, 50k, 2.5M, 1G, 1T; a whole number from 1 to 1e36.
 // Here and below: kInvalidArgument, with what can be given instead.
@@ -34,4 +34,4 @@ namespace idmint::cli {
 // The same to a tenth where it is small: "0 %", "< 0.1 %".
 [[nodiscard]] std::string print_part(double fraction);
 
-}  // namespace idmint::cli
+}  // namespace idmint

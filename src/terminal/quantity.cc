@@ -1,4 +1,4 @@
-#include "cli/quantity.h"
+#include "terminal/quantity.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include <optional>
 #include <span>
 
-namespace idmint::cli {
+namespace idmint {
 
 namespace {
 
@@ -199,4 +199,4 @@ std::string print_part(double fraction) {
   return fraction > 0 && fraction < 0.001 ? "< 0.1 %" : print_percent(fraction);
 }
 
-}  // namespace idmint::cli
+}  // namespace idmint

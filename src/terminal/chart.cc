@@ -1,11 +1,11 @@
-#include "cli/chart.h"
+#include "terminal/chart.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
 
-namespace idmint::cli {
+namespace idmint {
 
 namespace {
 
@@ -128,4 +128,4 @@ std::string svg_chart(std::string_view title, std::string_view note, std::span<c
   return svg + "</svg>\n";
 }
 
-}  // namespace idmint::cli
+}  // namespace idmint

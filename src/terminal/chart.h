@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace idmint::cli {
+namespace idmint {
 
 struct Bar {
   std::string label;
@@ -22,4 +22,4 @@ struct Bar {
 [[nodiscard]] std::string svg_chart(std::string_view title, std::string_view note,
                                     std::span<const Bar> bars);
 
-}  // namespace idmint::cli
+}  // namespace idmint

@@ -1,0 +1,174 @@
+// plan-change: when generators of one Snowflake layout can take over from those of another.
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include "cli/commands.h"
+#include "cli/json.h"
+#include "cli/layout_change.h"
+#include "cli/source_options.h"
+#include "idmint/clock.h"
+#include "ids/snowflake_space.h"
+#include "terminal/quantity.h"
+
+namespace idmint::cli {
+
+namespace {
+
+std::unexpected<Error> refused(std::string_view option, const Error& error) {
+  return std::unexpected(Error{Code::kInvalidArgument, std::string(option) + ": " + error.message});
+}
+
+// "0-511", or one alone; nothing: all.
+Result<WorkerRange> read_workers(std::string_view option, std::string_view text,
+                                 const SnowflakeLayout& layout) {
+  const WorkerRange all{0, layout.max_worker()};
+  if (text.empty()) return all;
+  const std::size_t dash = std::min(text.find('-'), text.size());
+  const Result<std::int64_t> least =
+      whole_number(option, text.substr(0, dash), all.least, all.most);
+  if (!least) return std::unexpected(least.error());
+  const Result<std::int64_t> most =
+      dash == text.size() ? least : whole_number(option, text.substr(dash + 1), *least, all.most);
+  if (!most) return std::unexpected(most.error());
+  return WorkerRange{static_cast<std::uint32_t>(*least), static_cast<std::uint32_t>(*most)};
+}
+
+Result<LayoutUse> read_use(std::string_view option, const std::string& layout,
+                           std::string_view workers) {
+  const Result<SnowflakeLayout> read = parse_snowflake_layout(layout);
+  if (!read) return refused(option, read.error());
+  const Result<WorkerRange> range = read_workers(std::string(option) + "-workers", workers, *read);
+  if (!range) return std::unexpected(range.error());
+  return LayoutUse{*read, *range};
+}
+
+Result<LayoutChange> read_change(const ChangeArguments& given) {
+  const Result<LayoutUse> from = read_use("--from", given.from, given.from_workers);
+  if (!from) return std::unexpected(from.error());
+  const Result<LayoutUse> to = read_use("--to", given.to, given.to_workers);
+  if (!to) return std::unexpected(to.error());
+  const auto drift = parse_duration(given.drift);
+  if (!drift) return refused("--drift", drift.error());
+  LayoutChange change{*from, *to, std::max(*drift, drift_of(from->layout, {.max_drift = {}}))};
+  if (given.since.empty()) return change;
+  const Result<Instant> since = time_option("--since", given.since);
+  if (!since) return std::unexpected(since.error());
+  change.since = *since;
+  return change;
+}
+
+// Why no integer is an id of both; empty where one is.
+std::string proof_of(const LayoutChange& change, const ChangeAnswer& answer) {
+  if (answer.shared || !answer.new_ids) return {};
+  if (!answer.old_ids) return "there are no old ids: their time has not begun";
+  if (answer.old_ids->largest < answer.new_ids->smallest) {
+    return "the largest old id is below the smallest new one";
+  }
+  if (answer.new_ids->largest < answer.old_ids->smallest) {
+    return "the largest new id is below the smallest old one";
+  }
+  if (!can_meet(change)) {
+    return "whatever the times, no integer has the fields of an old id and those of a new one";
+  }
+  return "no integer that is large enough for a new id and small enough for an old one has the "
+         "fields of both";
+}
+
+std::string told(const LayoutUse& use) {
+  return to_string(use.layout) + ", workers " + std::to_string(use.workers.least) + " to " +
+         std::to_string(use.workers.most);
+}
+
+std::string told(const std::optional<Bounds<Snowflake>>& ids) {
+  return ids ? ids->smallest.to_string() + " to " + ids->largest.to_string() : "none";
+}
+
+std::string told(const SnowflakeParts& parts) {
+  return format_exact_time(parts.time) + ", worker " + std::to_string(parts.worker) +
+         ", sequence " + std::to_string(parts.sequence);
+}
+
+bool is_one_space(const LayoutChange& change) {
+  return space_of(change.from.layout) == space_of(change.to.layout);
+}
+
+std::string safe_times(const ChangeAnswer& answer) {
+  if (!answer.earliest) return "never, from then on";
+  return "from " + format_exact_time(*answer.earliest) + " on, " +
+         (answer.safe_until ? "before " + format_exact_time(*answer.safe_until) : "at any time");
+}
+
+// What to do instead, where the switch is not safe.
+std::string advice(const ChangeAnswer& answer, Instant at) {
+  if (answer.earliest) return "a switch is safe " + safe_times(answer);
+  if (answer.start) {
+    return "stop the old generators by " + format_exact_time(at) + ", and start the new ones at " +
+           format_exact_time(*answer.start) + " or later; or take a layout with an earlier epoch";
+  }
+  return "take a layout with an earlier epoch, or with more time";
+}
+
+void print_answer(Output& out, const LayoutChange& change, Instant at, const ChangeAnswer& answer,
+                  std::string_view proof) {
+  print_fact(out, "from", told(change.from));
+  print_fact(out, "to", told(change.to));
+  print_fact(out, "switch",
+             format_exact_time(at) + "; timestamps of old ids go up to " +
+                 print_duration(std::chrono::duration<double>(change.ahead).count()) + " past it");
+  print_fact(out, "old ids", told(answer.old_ids));
+  print_fact(out, "new ids", told(answer.new_ids));
+  if (answer.shared) {
+    print_fact(out, "answer", "not safe: " + answer.shared->id.to_string() + " is an id of both");
+    print_fact(out, "as an old one", told(answer.shared->from));
+    print_fact(out, "as a new one", told(answer.shared->to));
+  } else if (answer.earliest == at) {
+    print_fact(out, "answer", "safe: no integer is an id of both");
+  } else {
+    print_fact(out, "answer",
+               std::string("not possible: the time of the new layout ") +
+                   (answer.earliest ? "has not begun" : "has ended"));
+  }
+  if (!proof.empty()) print_fact(out, "proof", proof);
+  print_fact(out, "safe switch", safe_times(answer));
+  if (answer.shared && answer.start) {
+    print_fact(out, "with a pause",
+               "old ones that stop by " + format_exact_time(at) + ", new ones that start at " +
+                   format_exact_time(*answer.start) + " or later");
+  }
+  if (is_one_space(change)) {
+    print_fact(out, "note",
+               "both are one id space: a generator that keeps its state file goes on in it, and "
+               "needs no switch");
+  }
+}
+
+}  // namespace
+
+Result<void> run_plan_change(Context& context) {
+  const ChangeArguments& given = context.arguments.change;
+  const Result<LayoutChange> change = read_change(given);
+  if (!change) return std::unexpected(change.error());
+  const Result<Instant> at =
+      given.at.empty()
+          ? Result<Instant>{std::chrono::floor<std::chrono::milliseconds>(system_clock().now())}
+          : time_option("--at", given.at);
+  if (!at) return std::unexpected(at.error());
+  const ChangeAnswer all = answer(*change, *at);
+  const std::string proof = proof_of(*change, all);
+  if (context.arguments.json) {
+    context.out.write(json_change(*change, *at, all, proof) + "\n");
+  } else {
+    print_answer(context.out, *change, *at, all, proof);
+  }
+  if (all.earliest == *at) return {};
+  return std::unexpected(
+      Error{Code::kFailedPrecondition,
+            std::string(all.shared     ? "old and new ids meet"
+                        : all.earliest ? "the time of the new layout has not begun"
+                                       : "the time of the new layout has ended") +
+                " when the switch is at " + format_exact_time(*at) + ": " + advice(all, *at)});
+}
+
+}  // namespace idmint::cli

@@ -1,0 +1,188 @@
+// workers: the worker ids of a pool: who holds which, and taking them from who is gone.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/diagnosis.h"
+#include "cli/json.h"
+#include "cli/source_options.h"
+#include "idmint/clock.h"
+#include "idmint/lease_table.h"
+#include "idmint/sequence.h"
+#include "terminal/quantity.h"
+
+namespace idmint::cli {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+std::unexpected<Error> usage(std::string why) {
+  return std::unexpected(Error{Code::kInvalidArgument, std::move(why)});
+}
+
+std::string time_text(const Definition& pool, std::int64_t units) {
+  const std::optional<Instant> at = time_of(pool.layout.value_or(SnowflakeLayout{}), units);
+  return at ? format_exact_time(*at) : "after 2262";
+}
+
+Row row_of(const Definition& pool, const LeaseState& state) {
+  const bool minted = state.minted_until != 0;
+  return {std::to_string(state.worker),
+          state.token == Uuid{} ? "-" : state.holder,
+          std::to_string(state.generation),
+          minted ? time_text(pool, state.minted_until) : "-",
+          minted ? std::to_string(state.minted_until) : "-",
+          state.token == Uuid{} ? "-"
+          : is_owned(state) ? print_duration(std::chrono::duration<double>(state.held_for).count())
+                            : "over"};
+}
+
+Result<void> list(Context& context, Mint& mint, const Definition& pool) {
+  const Arguments& arguments = context.arguments;
+  const Result<std::vector<LeaseState>> all = mint.workers(pool.name);
+  if (!all) return std::unexpected(all.error());
+  const std::int64_t owned = std::ranges::count_if(*all, is_owned);
+  const std::optional<Instant> from =
+      leased_from(pool.layout.value_or(SnowflakeLayout{}), *all, system_clock().now());
+  // Those that nobody has used: since they were made, or were raised together.
+  const std::int64_t least = std::ranges::min(*all, {}, &LeaseState::minted_until).minted_until;
+  const auto is_unused = [&](const LeaseState& state) {
+    return state.token == Uuid{} && state.minted_until == least;
+  };
+  const std::int64_t unused = std::ranges::count_if(*all, is_unused);
+  const bool brief = !arguments.workers.all && (unused > 1 || least == 0);
+  std::vector<LeaseState> listed;
+  std::ranges::copy_if(*all, std::back_inserter(listed),
+                       [&](const LeaseState& state) { return !brief || !is_unused(state); });
+  const std::int64_t left_out = std::ssize(*all) - std::ssize(listed);
+  if (arguments.json) {
+    const Result<std::string> store = mint.store_url();
+    if (!store) return std::unexpected(store.error());
+    context.out.write(
+        json_workers(pool, {listed, owned, left_out, from}, without_password(*store)) + "\n");
+    return {};
+  }
+  std::vector<Row> rows;
+  for (const LeaseState& state : listed) rows.push_back(row_of(pool, state));
+  if (!rows.empty())
+    print_table(context.out,
+                {{"WORKER", Align::kRight},
+                 {"HELD BY"},
+                 {"GENERATION", Align::kRight},
+                 {"MINTED UNTIL"},
+                 {"UNITS", Align::kRight},
+                 {"HELD FOR"}},
+                rows);
+  if (left_out != 0)
+    context.out.write(
+        "not listed: " + std::to_string(left_out) + " " +
+        (least == 0 ? "never used" : "not used from " + time_text(pool, least) + " on") +
+        " (--all lists them)\n");
+  context.out.write(std::to_string(owned) + " of " + std::to_string(all->size()) +
+                    " worker ids are owned" +
+                    (from ? "; none can be leased before " + format_exact_time(*from) : "") + "\n");
+  return {};
+}
+
+Result<void> release(Context& context, Mint& mint, const Definition& pool) {
+  const Arguments& arguments = context.arguments;
+  const Result<std::int64_t> worker =
+      whole_number("WORKER", arguments.workers.worker, 0, pool.last);
+  if (!worker) return std::unexpected(worker.error());
+  const Result<LeaseState> was = mint.release_worker(pool.name, *worker);
+  if (!was) return std::unexpected(was.error());
+  if (arguments.json) {
+    context.out.write(json_released(pool, *was) + "\n");
+    return {};
+  }
+  const std::string which = "worker id " + std::to_string(*worker) + " of " + pool.name;
+  if (was->token == Uuid{}) {
+    context.out.write("nobody owned " + which + "\n");
+    return {};
+  }
+  context.out.write("released " + which + ", held by " +
+                    (was->holder.empty() ? "somebody without a name" : was->holder) +
+                    " under generation " + std::to_string(was->generation) + "\n");
+  report_notice("its holder may mint on below " + time_text(pool, was->minted_until) +
+                    ", which is safe: the next one begins there",
+                false);
+  return {};
+}
+
+Result<void> raise(Context& context, Mint& mint, const Definition& pool) {
+  const Arguments& arguments = context.arguments;
+  const Result<Instant> past = parse_time(arguments.workers.past);
+  if (!past) return usage("--past: " + past.error().message);
+  if (*past > system_clock().now() + 24h)
+    return usage(
+        "--past is " + format_exact_time(*past) +
+        ", more than a day ahead of this host's clock: nothing could be minted until then, "
+        "and there is no way back; a minute past the time when the last one stopped will do");
+  const Result<std::int64_t> floor = mint.raise_pool(pool.name, *past);
+  if (!floor && floor.error().code == Code::kOutOfRange) return usage(floor.error().message);
+  if (!floor) return std::unexpected(floor.error());
+  report_notice("no process may mint from " + pool.name +
+                    " while it is raised: if one did, stop it, raise the pool a minute past that, "
+                    "and start it again then",
+                arguments.json);
+  context.out.write(arguments.json
+                        ? json_pool_raised(pool, *floor, *past) + "\n"
+                        : "raised " + pool.name + " past " + format_exact_time(*past) +
+                              ": nobody owns a worker id of it, and no id of that time or before "
+                              "comes any more\n");
+  return {};
+}
+
+}  // namespace
+
+Result<void> run_workers(Context& context) {
+  const Arguments& arguments = context.arguments;
+  const WorkersArguments& given = arguments.workers;
+  struct Action {
+    std::string_view name;
+    bool worker;  // what it takes
+    bool past;
+    bool all;
+    Access access;
+    Result<void> (*run)(Context& context, Mint& mint, const Definition& pool);
+  };
+  constexpr std::array actions = {
+      Action{"list", false, false, true, Access::kReadOnly, list},
+      Action{"release", true, false, false, Access::kReadWrite, release},
+      Action{"raise", false, true, false, Access::kReadWrite, raise},
+  };
+  const auto* const action = std::ranges::find(actions, given.action, &Action::name);
+  if (action == actions.end())
+    return usage("there is no action \"" + shortened(given.action) +
+                 "\": give list, release or raise");
+  const std::string name(action->name);
+  if (given.worker.empty() == action->worker)
+    return usage(action->worker ? "which one? Give idmint workers release POOL WORKER"
+                                : "workers " + name + " takes no worker id: leave it out");
+  if (given.past.empty() == action->past)
+    return usage(
+        action->past
+            ? "past what? Give --past TIME, a minute after the last one that minted stopped"
+            : "--past is for workers raise: leave it out");
+  if (given.all && !action->all) return usage("--all is for workers list: leave it out");
+  Mint mint = open_mint(arguments, action->access);
+  const Result<SequenceStatus> status = mint.peek(arguments.name);
+  if (!status) return std::unexpected(status.error());
+  if (!status->definition.layout)
+    return std::unexpected(Error{Code::kFailedPrecondition,
+                                 "\"" + arguments.name +
+                                     "\" is no pool: only pools have worker ids (idmint create "
+                                     "NAME --kind pool)"});
+  return action->run(context, mint, status->definition);
+}
+
+}  // namespace idmint::cli

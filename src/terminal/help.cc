@@ -1,0 +1,67 @@
+#include "terminal/help.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+
+namespace idmint {
+namespace {
+
+constexpr std::size_t kOptionColumn = 20;  // where the description of an option begins
+
+class HelpOnEightyColumns final : public CLI::Formatter {
+  std::string make_option_desc(const CLI::Option* option) const override {
+    return wrapped(option->get_description(), kHelpColumns - kOptionColumn);
+  }
+};
+
+}  // namespace
+
+std::string wrapped(std::string_view text, std::size_t width) {
+  std::string lines;
+  std::size_t used = 0;
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+    if (used != 0) lines += used + 1 + word.size() > width ? '\n' : ' ';
+    used = lines.empty() || lines.back() == '\n' ? word.size() : used + 1 + word.size();
+    lines += word;
+  }
+  return lines;
+}
+
+std::string exit_status_row(int status, std::string_view meaning) {
+  const std::string number = std::to_string(status);
+  std::string row = std::string(4 - number.size(), ' ') + number + "  ";
+  for (const char c : wrapped(meaning, kHelpColumns - 6))
+    row += c == '\n' ? "\n      " : std::string(1, c);
+  return row + '\n';
+}
+
+void fit_help(CLI::App& app) {
+  app.formatter(std::make_shared<HelpOnEightyColumns>());
+  app.get_formatter()->column_width(kOptionColumn);
+  app.get_formatter()->label("REQUIRED", "");
+  app.get_formatter()->label("SUBCOMMAND", "COMMAND");
+}
+
+std::string unknown_option(const CLI::App& app, std::span<const char* const> words) {
+  for (const std::string_view word : words) {
+    if (word == "--") break;
+    if (word.size() < 2 || word[0] != '-' || (word[1] >= '0' && word[1] <= '9')) continue;
+    const std::string option(word[1] == '-' ? word.substr(0, word.find('=')) : word.substr(0, 2));
+    if (app.get_option_no_throw(option) == nullptr) return option;
+  }
+  return {};
+}
+
+Result<std::string_view> completion_for(std::string_view shell,
+                                        std::span<const CompletionScript> scripts) {
+  const auto script = std::ranges::find(scripts, shell, &CompletionScript::shell);
+  if (script != scripts.end()) return script->text;
+  return std::unexpected(
+      Error{Code::kInvalidArgument,
+            "there is no completion for \"" + std::string(shell) + "\": give bash, zsh or fish"});
+}
+
+}  // namespace idmint

@@ -1,0 +1,40 @@
+// How the help of a command looks, and what is said of a command line that it does not know.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "idmint/result.h"
+
+namespace CLI {  // NOLINT(readability-identifier-naming): the name of the library
+class App;
+}
+
+namespace idmint {
+
+inline constexpr std::size_t kHelpColumns = 80;
+
+// Lines of at most `width` characters, as long as its words are.
+[[nodiscard]] std::string wrapped(std::string_view text, std::size_t width);
+
+// A row of a table of exit statuses in the help.
+[[nodiscard]] std::string exit_status_row(int status, std::string_view meaning);
+
+// To be called before commands are added, which take it over.
+void fit_help(CLI::App& app);
+
+// The first word that looks like an option and is none of these; empty when there is none.
+[[nodiscard]] std::string unknown_option(const CLI::App& app, std::span<const char* const> words);
+
+struct CompletionScript {
+  std::string_view shell;
+  std::string_view text;
+};
+
+// kInvalidArgument: there is none for this shell.
+[[nodiscard]] Result<std::string_view> completion_for(std::string_view shell,
+                                                      std::span<const CompletionScript> scripts);
+
+}  // namespace idmint
