@@ -1,0 +1,428 @@
+/* The protocol of worker-id leases: docs/design/005-leases.md says why each rule is there, and how
+ * this model stands for the code. Spin tries every order of the steps below, for each id in turn.
+ *
+ * Property: no id is returned twice, and each generator's ids go up. With KEPT: nobody loses a worker
+ * id to a request of somebody else's, or to an old one.
+ *
+ * A -D switch removes one rule, or sets a size; `run` has the table of them. More is possible here
+ * than in the code, never less:
+ *   - every reading of every clock is any value;
+ *   - an acquire may take any row, as the owner's time may be over by the store's clock;
+ *   - a request may have been sent as soon as its sender knows what stands in it. It is then
+ *     applied never, once, or any number of times, however late, and each time with no answer or one;
+ *   - an owner may be cleared at any time: `idmint workers release` reads what it sends.
+ * A fence of many rows is one step here, and one for each row in the code. Ids of two worker ids never
+ * meet, so it is searched with one row.
+ * With KEPT nobody's time is over, and only its owner sends the release of a lease.
+ */
+#ifndef GENERATORS
+#define GENERATORS 2
+#endif
+#ifndef WORKERS
+#define WORKERS 1
+#endif
+#ifndef LEASES
+#define LEASES 3 /* acquires in one run, each with a token of its own */
+#endif
+#ifndef TICKS
+#define TICKS 4 /* timestamps 0 to TICKS - 1, each with two ids: 2 * timestamp + sequence */
+#endif
+#define FRESH 100 /* the generation of a fence */
+
+typedef Row { byte until, owner, generation, read, from }
+typedef Table { Row row[WORKERS] }
+typedef Lease { byte worker, generation, token; bool released }
+typedef Generator {
+  byte asked, lease; /* numbers of leases, or 0 */
+  byte until, next;  /* the acknowledged bound; the first id that was not minted yet */
+  byte token;
+  bool passed;  /* the watched id is between check and return */
+  bool minted;  /* the watched id was this generator's */
+  bool shown;   /* the store has answered with less than it had acknowledged */
+  bool stopped; /* for ever, therefore */
+  byte lost;    /* for REACH: the lease that it lost */
+}
+
+Table table, durable, backup, nothing;
+Lease leases[LEASES + 1];
+Generator gen[GENERATORS];
+byte acquires, floor, seen;
+bool raised, copied, restored;
+byte watched, watched_worker; /* one id of one worker id; every one in turn */
+bool returned;
+hidden byte j, k, w, c, x, from, to; /* scratch, inside of one step */
+
+#ifdef REACH /* shows by an error that the step of this number is reached */
+#define STEP(n) assert((n) != REACH)
+#define LOSE me.lost = me.lease
+#else
+#define STEP(n) skip
+#define LOSE skip
+#endif
+
+#ifdef KEPT
+#define KEEP assert(!me.lease)
+#define SEND_RELEASE leases[me.lease].released = true
+#else
+#define KEEP skip
+#define SEND_RELEASE skip
+#endif
+
+#define max(a, b) ((a) > (b) -> (a) : (b))
+#define me gen[i]
+#define mine leases[me.lease]
+
+inline copy(a, b) {
+  for (j : 0 .. WORKERS - 1) {
+    b.row[j].until = a.row[j].until;
+    b.row[j].owner = a.row[j].owner;
+    b.row[j].generation = a.row[j].generation;
+#ifdef ACQUIRE_READS_FIRST
+    b.row[j].read = a.row[j].read;
+#endif
+#ifdef SAME_RANGE
+    b.row[j].from = a.row[j].from;
+#endif
+    skip
+  }
+  j = 0
+}
+
+/* ---- the store */
+
+#define ROW table.row[w]
+
+#if defined(ONE_TOKEN)
+#define TOKEN(k) 1
+#elif defined(TOKEN_KEPT)
+#define TOKEN(k) leases[k].token
+#else
+#define TOKEN(k) k
+#endif
+
+#if defined(ACQUIRE_AT_CLOCK)
+#define FROM c
+#elif defined(ACQUIRE_READS_FIRST)
+#define FROM max(ROW.read, c)
+#else
+#define FROM max(ROW.until, c)
+#endif
+
+#ifdef KEPT
+#define FREE (ROW.owner == 0 || ROW.owner == TOKEN(k))
+#else
+#define FREE true
+#endif
+
+/* Of token k, at clock c: the range [from, to) of worker w, unless the time has run out. */
+inline acquire() {
+  select(w : 0 .. WORKERS - 1);
+  select(c : 0 .. TICKS - 1);
+  /* Each owner has a tick at least, so there are no more; this keeps it so where a rule is missing. */
+  from = (FREE && ROW.generation % FRESH < TICKS -> FROM : TICKS);
+  if
+  :: from < TICKS ->
+     select(to : from + 1 .. TICKS);
+     if
+#ifdef SAME_RANGE
+     :: ROW.owner == TOKEN(k) -> from = ROW.from; to = ROW.until
+#endif
+     :: ROW.owner != TOKEN(k) ->
+        ROW.owner = TOKEN(k);
+#ifndef GENERATION_KEPT
+        ROW.generation++;
+#endif
+#ifdef SAME_RANGE
+        ROW.from = from;
+#endif
+#ifdef ACQUIRE_READS_FIRST
+        ROW.read = ROW.until;
+#endif
+        skip
+     :: else -> STEP(1) /* asked for again: a later range, under the same generation */
+     fi;
+     ROW.until = max(ROW.until, to)
+  :: else
+  fi
+}
+
+#define ITS table.row[leases[k].worker]
+#define SAME_TOKEN (ITS.owner == TOKEN(k))
+#define SAME_GENERATION (ITS.generation == leases[k].generation)
+
+#if defined(EXTEND_UNCHECKED)
+#define OWNED true
+#elif defined(EXTEND_BY_TOKEN)
+#define OWNED SAME_TOKEN
+#elif defined(EXTEND_BY_GENERATION)
+#define OWNED SAME_GENERATION
+#elif defined(EXTEND_UNOWNED)
+#define OWNED (ITS.owner == 0 || SAME_TOKEN && SAME_GENERATION)
+#else
+#define OWNED (SAME_TOKEN && SAME_GENERATION)
+#endif
+
+#if defined(RELEASE_UNCHECKED)
+#define RELEASES true
+#elif defined(RELEASE_BY_TOKEN)
+#define RELEASES SAME_TOKEN
+#elif defined(RELEASE_BY_GENERATION)
+#define RELEASES SAME_GENERATION
+#else
+#define RELEASES (SAME_TOKEN && SAME_GENERATION)
+#endif
+
+#if defined(EXTEND_GONE_BACK)
+#define GONE_BACK false
+#elif defined(LOST_BEFORE_GONE_BACK)
+#define GONE_BACK (OWNED && ITS.until < me.until)
+#else
+#define GONE_BACK (ITS.until < me.until)
+#endif
+
+#ifdef EXTEND_LOWERS
+#define EXTENDED to
+#else
+#define EXTENDED max(ITS.until, to)
+#endif
+
+#if defined(ACKNOWLEDGES_EARLY) || !defined(FAIL_OVER)
+#define ACKNOWLEDGE skip
+#else
+#define ACKNOWLEDGE copy(table, durable)
+#endif
+
+inline raise_floor() {
+  for (w : 0 .. WORKERS - 1) {
+    ROW.until = max(ROW.until, floor);
+#if !defined(FENCE_KEEPS_OWNER) && !defined(FENCE_KEEPS_BOTH)
+    ROW.owner = 0;
+#endif
+#if !defined(FENCE_KEEPS_GENERATION) && !defined(FENCE_KEEPS_BOTH)
+    ROW.generation = FRESH;
+#endif
+  }
+  ACKNOWLEDGE;
+  floor = 0
+}
+
+inline highest() {
+  for (w : 0 .. WORKERS - 1) { floor = max(floor, table.row[w].until) }
+}
+
+/* ---- a generator, and what starts in its place after a crash */
+
+#if defined(FOLLOWS_CLOCK)
+#define ID (2 * c)
+#else
+#define ID max(me.next, 2 * c)
+#endif
+
+#if defined(OTHER_LAYOUT) /* the second writes a timestamp that is one more than that it leases */
+#define VALUE (x + 2 * i)
+#else
+#define VALUE x
+#endif
+
+#if defined(CHECKS_NOTHING)
+#define BELOW (x < 2 * TICKS)
+#elif defined(CHECKS_CLOCK)
+#define BELOW (x < 2 * TICKS && c < me.until)
+#elif defined(CHECKS_BEFORE_CARRY)
+#define BELOW (x < 2 * TICKS && max(c, max(me.next, 1) - 1 >> 1) < me.until)
+#else
+#define BELOW (x / 2 < me.until)
+#endif
+
+#if defined(STARTS_AT_CLOCK)
+#define FIRST me.next
+#elif defined(FORGETS_LAST)
+#define FIRST 2 * from
+#else
+#define FIRST max(me.next, 2 * from)
+#endif
+
+inline forget() {
+  me.lease = 0; me.until = 0
+}
+
+proctype Generate(byte i) {
+  do
+  /* an acquire, with a fresh token; that of one before it, of unknown outcome, is forgotten */
+  :: atomic {
+       !me.stopped && acquires < LEASES ->
+       acquires++;
+       me.asked = acquires;
+#ifdef TOKEN_KEPT
+       if :: me.token == 0 -> me.token = acquires :: else fi;
+       leases[acquires].token = me.token
+#endif
+     }
+  /* its answer: a lease in the place of the one before, which may have been lost */
+  :: atomic {
+       me.asked ->
+       k = me.asked;
+       acquire();
+       if
+       :: from < TICKS ->
+          ACKNOWLEDGE;
+          leases[k].worker = w; leases[k].generation = ROW.generation;
+          me.lease = k; me.until = to; me.next = FIRST;
+          me.asked = 0
+       :: else
+       fi
+     }
+  /* the answer to an extend */
+  :: atomic {
+       me.lease && me.until < TICKS && !me.stopped ->
+       k = me.lease;
+       select(to : me.until + 1 .. TICKS);
+#ifdef BOUND_AT_SENDING
+       me.until = to
+#else
+       if :: ITS.until < me.until -> me.shown = true :: else fi;
+       if
+       :: GONE_BACK -> me.stopped = true; STEP(6)
+       :: !GONE_BACK && OWNED ->
+          ITS.until = EXTENDED;
+          ACKNOWLEDGE;
+          me.until = to;
+          STEP(2)
+       :: else -> STEP(3); LOSE; KEEP /* lost: what is below the bound may still be minted */
+       fi
+#endif
+     }
+  /* check: the timestamp of the id itself, once the sequence has carried */
+  :: atomic {
+       me.lease && !me.stopped ->
+       select(c : 0 .. TICKS - 1);
+       x = ID;
+       if
+       :: BELOW ->
+          assert(!me.shown);
+#ifdef ORDER
+          assert(!me.minted || x > watched);
+#endif
+          me.next = x + 1;
+          if
+          :: VALUE == watched && mine.worker == watched_worker ->
+             me.passed = true;
+#ifdef ORDER
+             me.minted = true
+#endif
+          :: else
+          fi;
+#ifdef FENCE_SEEN
+          seen = max(seen, x / 2 + 1)
+#endif
+       :: else
+       fi
+     }
+  /* return: however much later */
+  :: atomic {
+       me.passed ->
+       STEP((me.lost && me.lease != me.lost -> 4 : 0));
+#ifndef UNFENCED
+       assert(!returned);
+#endif
+       returned = true;
+       me.passed = false
+     }
+  /* release: the row is cleared by the network, at any time */
+  :: atomic { me.lease && !me.passed -> SEND_RELEASE; forget(); STEP(5) }
+  /* crash, and a new start without memory */
+  :: atomic {
+       forget();
+       me.asked = 0; me.next = 0; me.token = 0; me.lost = 0;
+       me.passed = false; me.minted = false; me.shown = false; me.stopped = false
+     }
+#ifdef FORK_INHERITS
+  :: atomic {
+       me.lease == 0 && gen[1 - i].lease ->
+       me.lease = gen[1 - i].lease; me.until = gen[1 - i].until; me.next = gen[1 - i].next
+     }
+#endif
+  od
+}
+
+/* ---- what nobody answers: requests late, repeated or without a reply; fail-over, operators */
+
+proctype World() {
+  do
+  :: atomic { acquires -> select(k : 1 .. acquires); acquire() }
+  :: atomic {
+       acquires ->
+       select(k : 1 .. acquires);
+       select(to : 1 .. TICKS);
+       if
+       :: leases[k].generation && OWNED -> ITS.until = EXTENDED
+       :: else
+       fi
+     }
+#ifdef KEPT
+  :: atomic {
+       acquires ->
+       select(k : 1 .. acquires);
+       if
+       :: leases[k].released && RELEASES -> ITS.owner = 0
+       :: else
+       fi
+     }
+#else
+  :: atomic {
+       select(w : 0 .. WORKERS - 1);
+       ROW.owner = 0;
+#ifdef RELEASE_LOWERS
+       select(c : 0 .. TICKS);
+       ROW.until = (c < ROW.until -> c : ROW.until)
+#endif
+     }
+#endif
+  /* fail-over: what was not durable is gone */
+#ifdef FAIL_OVER
+  :: atomic { copy(durable, table) }
+#endif
+#ifdef RAISE
+  :: atomic { !raised -> raised = true; select(floor : 0 .. TICKS); raise_floor() }
+#endif
+#ifdef RESTORE
+  :: atomic {
+       !copied ->
+       copied = true;
+       copy(table, backup);
+#ifdef FENCE_EARLY
+       highest()
+#endif
+     }
+  :: atomic {
+       copied && !restored ->
+       restored = true;
+#if defined(FENCE_SEEN)
+       floor = seen;
+#elif !defined(FENCE_EARLY)
+       highest();
+#endif
+       copy(backup, table);
+       copy(nothing, backup);
+#if !defined(FENCE_LATE) && !defined(UNFENCED)
+       raise_floor()
+#endif
+     }
+#ifdef FENCE_LATE
+  :: atomic { restored && !raised -> raised = true; raise_floor() }
+#endif
+#endif
+#ifdef ROW_EXPIRES
+  :: atomic { select(w : 0 .. WORKERS - 1); ROW.until = 0; ROW.owner = 0; ROW.generation = 0 }
+#endif
+  od
+}
+
+init {
+  atomic {
+    select(watched : 0 .. 2 * TICKS - 1);
+    select(watched_worker : 0 .. WORKERS - 1);
+    run World();
+    for (x : 0 .. GENERATORS - 1) { run Generate(x) }
+  }
+}
