@@ -11,6 +11,7 @@ and release were built, and the programs are on the PATH.
   - "..." within a line stands for any text, a line "..." for any number of lines.
   - In a block marked `console varies`, ids and times are compared by their kind only: a version 7
     UUID must stand where the document shows one, but not the same one.
+  - A block marked `console runbook` is not run here: tests/restore/runbook_test.cc follows it.
   - The home folder is shown as /home/you.
   - A command that fails must be followed by "$ echo $?", so that the document shows its exit status.
 
@@ -79,6 +80,8 @@ def commands_of(blocks):
     commands = []
     for block in blocks:
         if block.words[:1] != ["console"]:
+            continue
+        if block.words[1:] == ["runbook"]:
             continue
         if block.words[1:] not in ([], ["varies"]):
             raise ValueError(f"line {block.line - 1}: not a kind of session: {' '.join(block.words)}")
@@ -149,7 +152,7 @@ def check_sessions(name, blocks, project, build, compiler=None):
         (clone / "build").mkdir(parents=True)
         for preset in ("dev", "release"):
             (clone / "build" / preset).symlink_to(build)
-        for entry in ("examples", "scripts"):
+        for entry in ("examples", "scripts", "tests"):
             (clone / entry).symlink_to(project / entry)
         environment = {
             "HOME": str(home), "LC_ALL": "C.UTF-8", "TZ": "UTC", "TERM": "dumb",

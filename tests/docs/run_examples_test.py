@@ -52,6 +52,9 @@ class Documents(unittest.TestCase):
     def test_a_session_that_is_right(self):
         self.assertEqual(self.problems("```console\n$ echo a; \\\necho b\na\nb\n```\n"), [])
 
+    def test_a_runbook_is_not_run(self):
+        self.assertEqual(self.problems("```console runbook\n$ false\nb\n```\n"), [])
+
     def test_wrong_output_is_found(self):
         self.assertEqual(len(self.problems("```console\n$ echo a\nb\n```\n")), 1)
         self.assertEqual(len(self.problems("```console\n$ echo a\n```\n")), 1)
