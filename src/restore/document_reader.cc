@@ -1,0 +1,101 @@
+#include "restore/document_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <span>
+#include <utility>
+
+namespace idmint::restore {
+namespace {
+
+// What is read at once: little of a small file, of which a backup may have thousands.
+constexpr std::size_t kSmallest = std::size_t{16} << 10;
+constexpr std::size_t kLargest = std::size_t{1} << 20;
+
+}  // namespace
+
+Result<DocumentReader> DocumentReader::open(const std::string& path) {
+  Result<std::unique_ptr<InputFile>> file = InputFile::open(path);
+  if (!file) return std::unexpected(std::move(file.error()));
+  return DocumentReader(path, *std::move(file));
+}
+
+DocumentReader::DocumentReader(std::string path, std::unique_ptr<InputFile> file)
+    : path_(std::move(path)),
+      file_(std::move(file)),
+      buffer_(std::clamp<std::size_t>(4 * file_->size(), kSmallest, kLargest)) {}
+
+std::unexpected<Error> DocumentReader::damaged(const std::string& what) const {
+  return std::unexpected(Error{
+      Code::kDataLoss, path_ + " is damaged at byte " + std::to_string(position_) + ": " + what});
+}
+
+Result<bool> DocumentReader::have(std::size_t size) {
+  if (end_ - begin_ >= size) return true;
+  if (buffer_.size() - begin_ < size) {
+    std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+    end_ -= begin_;
+    begin_ = 0;
+  }
+  while (end_ - begin_ < size) {
+    // With what is there, not with what a damaged length says that there is.
+    if (end_ == buffer_.size()) buffer_.resize(std::min(2 * end_, begin_ + size));
+    const InputFile::Read read = file_->read(std::span(buffer_).subspan(end_));
+    if (read.error != 0) return unreadable(path_, read.error);
+    if (read.damage != nullptr) return damaged(read.damage);
+    if (read.size == 0) return false;
+    end_ += read.size;
+  }
+  return true;
+}
+
+Result<std::optional<Document>> DocumentReader::next() {
+  const Result<bool> begins = have(4);
+  if (!begins) return std::unexpected(begins.error());
+  if (!*begins) {
+    if (end_ == begin_) return std::nullopt;
+    return damaged("the file ends within the length of a document");
+  }
+  std::uint32_t length = 0;
+  std::memcpy(&length, buffer_.data() + begin_, sizeof length);
+  length = BSON_UINT32_FROM_LE(length);
+  if (length < 5 || length > kLargestDocument)
+    return damaged("a document cannot be " + std::to_string(length) + " bytes long");
+  const Result<bool> whole = have(length);
+  if (!whole) return std::unexpected(whole.error());
+  if (!*whole)
+    return damaged("the file ends after " + std::to_string(end_ - begin_) + " of the " +
+                   std::to_string(length) + " bytes of a document");
+  const Document document = Document::of({buffer_.data() + begin_, length});
+  if (!document) return damaged("a document does not end where its length says");
+  offset_ = position_;
+  position_ += length;
+  begin_ += length;
+  return document;
+}
+
+Result<bool> DocumentReader::passed_terminator() {
+  const Result<bool> there = have(4);
+  if (!there) return std::unexpected(there.error());
+  constexpr std::array<std::uint8_t, 4> terminator{0xff, 0xff, 0xff, 0xff};
+  if (!*there || !std::equal(terminator.begin(), terminator.end(),
+                             buffer_.begin() + static_cast<std::ptrdiff_t>(begin_)))
+    return false;
+  begin_ += 4;
+  position_ += 4;
+  return true;
+}
+
+Result<std::uint32_t> DocumentReader::next_number() {
+  const Result<bool> there = have(4);
+  if (!there) return std::unexpected(there.error());
+  if (!*there) return damaged("the file ends where a number is due");
+  std::uint32_t number = 0;
+  std::memcpy(&number, buffer_.data() + begin_, sizeof number);
+  begin_ += 4;
+  position_ += 4;
+  return BSON_UINT32_FROM_LE(number);
+}
+
+}  // namespace idmint::restore

@@ -1,0 +1,37 @@
+// Timestamps of the oplog: seconds since 1970 and an ordinal within the second, as MongoDB's
+// Timestamp type. Ordinals are not consecutive.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "idmint/result.h"
+
+namespace idmint::restore {
+
+struct Timestamp {
+  std::uint32_t seconds = 0;
+  std::uint32_t ordinal = 0;
+
+  friend auto operator<=>(const Timestamp&, const Timestamp&) = default;
+};
+
+// A timestamp and the term of the primary that wrote it. {0:0, -1}: none.
+struct OpTime {
+  Timestamp ts{};
+  std::int64_t term = -1;
+
+  friend bool operator==(const OpTime&, const OpTime&) = default;
+};
+
+// "SECONDS:ORDINAL". kInvalidArgument: anything else, a missing ordinal and 0:0 too.
+[[nodiscard]] Result<Timestamp> parse_timestamp(std::string_view text);
+// That, or the first timestamp of the second in which a time begins, as parse_time() reads it.
+[[nodiscard]] Result<Timestamp> parse_moment(std::string_view text);
+[[nodiscard]] std::string print_timestamp(Timestamp timestamp);
+// "2026-11-22T09:15:01Z", of the seconds.
+[[nodiscard]] std::string print_seconds(Timestamp timestamp);
+
+}  // namespace idmint::restore
