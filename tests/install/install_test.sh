@@ -75,8 +75,11 @@ if [[ $kind == shared ]]; then
   echo "libidmint.so shows $(wc -l <<<"$exported") names, all idmint's"
 else
   "$prefix/bin/idmint" next uuid7 >/dev/null || fail "the installed command does not mint"
-  for file in share/man/man1/idmint.1 share/bash-completion/completions/idmint \
-    share/zsh/site-functions/_idmint share/fish/vendor_completions.d/idmint.fish; do
-    [[ -s $prefix/$file ]] || fail "$file was not installed"
+  "$prefix/bin/idmint-restore" --version >/dev/null || fail "the installed idmint-restore does not start"
+  for program in idmint idmint-restore; do
+    for file in share/man/man1/$program.1 share/bash-completion/completions/$program \
+      share/zsh/site-functions/_$program share/fish/vendor_completions.d/$program.fish; do
+      [[ -s $prefix/$file ]] || fail "$file was not installed"
+    done
   done
 fi

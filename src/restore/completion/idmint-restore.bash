@@ -1,0 +1,43 @@
+# bash completion for idmint-restore
+#   source <(idmint-restore completion bash)
+
+_idmint_restore() {
+  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
+  local command=${COMP_WORDS[1]} words=""
+  if [[ $COMP_CWORD -eq 1 ]]; then
+    words="dump ready oplog find show run verify completion version --help --version"
+  else
+    case $previous in
+      --uri | --target | --against)
+        words="mongodb:// mongodb+srv://"
+        ;;
+      --base | --oplog | --out | --data-copy | --spare | --mongod | --expected | --html | --save | --svg)
+        COMPREPLY=($(compgen -f -- "$current"))
+        return
+        ;;
+      --op)
+        words="insert update delete command create drop dropDatabase renameCollection createIndexes dropIndexes collMod"
+        ;;
+      --limit | --before | --base-at | --skip | --since | --from | --to | --ns | --id | --field | --list | --top | --include | --exclude | --writers | --warn-below) ;;
+      *)
+        if [[ $current == -* ]]; then
+          words="--help --json"
+          case $command in
+            dump) words+=" --uri --out --archive --gzip" ;;
+            ready) words+=" --uri --base --base-at --warn-below" ;;
+            oplog) words+=" --uri --since --base --out --follow" ;;
+            find) words+=" --oplog --from --to --ns --op --id --field --list --top --svg" ;;
+            show) words+=" --oplog --from --to" ;;
+            run) words+=" --base --data-copy --oplog --limit --before --target --spare --mongod --base-at --include --exclude --skip --force-skip --writers --allow-replica-set --stop --dry-run --yes" ;;
+            verify) words+=" --target --spare --mongod --against --expected --include --exclude --html --save --forget" ;;
+          esac
+        elif [[ $command == completion ]]; then
+          words="bash zsh fish"
+        fi
+        ;;
+    esac
+  fi
+  COMPREPLY=($(compgen -W "$words" -- "$current"))
+}
+
+complete -F _idmint_restore idmint-restore

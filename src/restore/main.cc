@@ -1,0 +1,140 @@
+// idmint-restore: MongoDB back to the moment before the mistake.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <exception>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "restore/commands.h"
+#include "restore/exit_status.h"
+#include "terminal/help.h"
+#include "terminal/process.h"
+#include "terminal/stop.h"
+
+namespace idmint::restore {
+namespace {
+
+// In the order in which they are used.
+constexpr std::array kCommands = {
+    &kDump, &kReady, &kOplogCopy, &kFind, &kShow, &kRun, &kVerify, &kCompletion, &kVersion,
+};
+
+int fail(const Error& error, bool json) {
+  report(error, json);
+  return exit_status(error.code);
+}
+
+std::string footer() {
+  std::string text =
+      "Environment:\n  NO_COLOR  when it is not empty: no colour on a terminal\n\n"
+      "Exit status:\n   0  done\n";
+  for (const ExitStatus& row : kExitStatuses) text += exit_status_row(row.status, row.meaning);
+  return text + R"(  Stopped by a signal, it ends by that signal: 130 (Ctrl-C), 141 (the reader of
+  a pipe went away) and 143 in a shell.
+
+Examples:
+  $ idmint-restore dump --uri mongodb://db1,db2,db3/?replicaSet=rs0 --out base
+  $ idmint-restore oplog --uri mongodb://db1,db2,db3/?replicaSet=rs0 --out oplog.bson
+  $ idmint-restore find --oplog oplog.bson
+  $ idmint-restore run --base base --oplog oplog.bson --limit 1795230181:16 --spare spare
+  $ idmint-restore verify --spare spare
+
+What a command takes: idmint-restore COMMAND --help
+)";
+}
+
+const Command* command_named(std::string_view name) {
+  const auto* const row = std::ranges::find(
+      kCommands, name, [](const Command* each) { return std::string_view(each->name); });
+  return row == kCommands.end() ? nullptr : *row;
+}
+
+int run(std::span<const char* const> words) {
+  const bool json = std::ranges::find(words, std::string_view("--json")) != words.end();
+  const auto usage = [&](const std::string& message) {
+    return fail({Code::kInvalidArgument, message}, json);
+  };
+  const std::string first = words.size() > 1 ? words[1] : "";
+  if (words.size() < 2) return usage("no command is given: see idmint-restore --help");
+  if (first == "help") {  // as --help; help COMMAND as COMMAND --help
+    const std::array help = {words[0], words.size() > 2 ? words[2] : "--help", "--help"};
+    return run(help);
+  }
+  const Command* const row = command_named(first);
+  if (row == nullptr && !first.starts_with('-'))
+    return usage("there is no command \"" + shortened(first) + "\": see idmint-restore --help");
+
+  CLI::App app("idmint-restore: MongoDB back to the moment before the mistake.", "idmint-restore");
+  app.set_help_flag("-h,--help", "Print this help");
+  app.set_version_flag("--version", "idmint-restore " IDMINT_VERSION "\n", "Print the version");
+  app.require_subcommand(1);
+  fit_help(app);
+  app.footer(footer());
+  Output out(STDOUT_FILENO);
+  Context context{.out = out, .json = json};
+  for (const Command* const each : kCommands) {
+    CLI::App* const command = app.add_subcommand(each->name, each->summary);
+    command->footer(each->footer);
+    each->add(*command);
+    command->add_flag("--json", context.json, "Print JSON, on standard error too");
+    command->group("Commands");
+  }
+  std::optional<std::string> asked;  // of --help, --version
+  try {
+    app.parse(static_cast<int>(words.size()), words.data());
+  } catch (const CLI::CallForHelp&) {
+    asked = app.help();
+  } catch (const CLI::CallForVersion& version) {
+    asked = version.what();
+  } catch (const CLI::ParseError& error) {
+    const CLI::App& taker = row != nullptr ? *app.get_subcommand(first) : app;
+    std::string message = error.what();
+    if (const std::string option = unknown_option(taker, words.subspan(1)); !option.empty())
+      message = "there is no option \"" + shortened(option) + "\"";
+    message.erase(message.find_last_not_of(" \n.") + 1);
+    return usage(message + ": see idmint-restore " + (row != nullptr ? first + " " : "") +
+                 "--help");
+  }
+  Result<void> result;
+  if (asked) {
+    out.write(*asked);
+  } else {
+    stop_at_signals();
+    result = command_named(app.get_subcommands().front()->get_name())->run(context);
+  }
+  out.close();
+  if (out.reader_gone()) return end_by(SIGPIPE);
+  if (!result) return fail(result.error(), json);
+  if (out.failed()) return fail(out.failure(false), json);
+  return context.stopped_by != 0 ? end_by(context.stopped_by) : context.status;
+}
+
+}  // namespace
+}  // namespace idmint::restore
+
+int main(int argc, char** argv) {
+  using namespace idmint;
+  std::signal(SIGPIPE, SIG_IGN);  // told by write() instead, when everything is in order
+  // MongoDB's driver has made a file there as it was loaded, which a process that is killed would
+  // leave; one with the same number would be told of it in the midst of its output.
+  ::shm_unlink(("/mongoc-" + std::to_string(::getpid())).c_str());
+  if (!occupy_standard_descriptors()) {
+    return restore::fail({Code::kInvalidArgument,
+                          "standard output is closed: redirect it to a file, a pipe or /dev/null"},
+                         false);
+  }
+  try {
+    return restore::run(std::span<const char* const>(argv, static_cast<std::size_t>(argc)));
+  } catch (const std::exception& error) {
+    return restore::fail({Code::kInternal, std::string(error.what()) + ": please report it"},
+                         false);
+  }
+}

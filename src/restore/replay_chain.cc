@@ -1,0 +1,55 @@
+#include "restore/replay_chain.h"
+
+#include "restore/record.h"
+
+namespace idmint::restore {
+
+void Counts::add(Op op) {
+  if (op == Op::kNoop) return;
+  ++(op == Op::kInsert   ? inserts
+     : op == Op::kUpdate ? updates
+     : op == Op::kDelete ? deletes
+                         : commands);
+}
+
+void Chain::append_check(Operations& operations) const {
+  const OwnDocument o2 = own(BCON_NEW("_id", BCON_UTF8(id().c_str())));
+  static const OwnDocument touch =
+      own(BCON_NEW("$v", BCON_INT32(2), "diff", "{", "u", "{", "over", BCON_BOOL(true), "}", "}"));
+  operations.append("u", kRecordNamespace, touch.view(), o2.view());
+}
+
+void Chain::append_next(Operations& operations, const Position& to, const Counts& totals,
+                        const bson_t* more) const {
+  append_check(operations);
+  const OwnDocument last = own(BCON_NEW("_id", BCON_UTF8(id().c_str())));
+  operations.append("d", kRecordNamespace, last.view(), {});
+  const std::string id = prefix_ + std::to_string(number_ + 1);
+  const OwnDocument next = own(BCON_NEW("_id", BCON_UTF8(id.c_str())));
+  BSON_APPEND_TIMESTAMP(next.get(), "ts", to.ts.seconds, to.ts.ordinal);
+  BSON_APPEND_INT64(next.get(), "index", to.index);
+  for (const CountField& field : kCountFields)
+    BSON_APPEND_INT64(next.get(), field.name, totals.*field.count);
+  if (more != nullptr) bson_concat(next.get(), more);
+  operations.append("i", kRecordNamespace, next.view(), {});
+}
+
+Result<void> is_there(Server& server, const Chain& chain) {
+  const OwnDocument command =
+      own(BCON_NEW("find", BCON_UTF8("progress"), "filter", "{", "_id",
+                   BCON_UTF8(chain.id().c_str()), "}", "limit", BCON_INT32(1)));
+  const Result<OwnDocument> reply = server.command(kRecordDatabase, command.get());
+  if (!reply) return std::unexpected(reply.error());
+  bson_iter_t cursor;
+  bson_iter_t batch;
+  if (reply->view().find("cursor", &cursor) && bson_iter_recurse(&cursor, &batch) &&
+      bson_iter_find(&batch, "firstBatch") && !as_document(batch).first_key().empty())
+    return {};
+  return std::unexpected(
+      Error{Code::kUnavailable, server.shown_uri() +
+                                    " has lost what it had done, as it was ended and started "
+                                    "again, or another replay is at work there; the same command "
+                                    "goes on from what is there"});
+}
+
+}  // namespace idmint::restore

@@ -1,0 +1,206 @@
+// Backup, work, mistake, and back: on a live replica set, with the programs that operators run.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "idmint/catalog.h"
+#include "restore/state.h"
+#include "restore/timestamp.h"
+#include "tests/fakes/temp_folder.h"
+#include "tests/restore/production.h"
+#include "tests/restore/program.h"
+#include "tests/restore/workload.h"
+#include "tests/servers/mongo.h"
+
+namespace idmint::restore {
+namespace {
+
+namespace fs = std::filesystem;
+using servers::mongo_command;
+using servers::MongoSet;
+using ::testing::HasSubstr;
+
+// One collection of each kind for a base, with indexes of each kind.
+void collections_of_every_kind(Production& production) {
+  Production& p = production;
+  p.run("kinds", R"({"create":"folded","collation":{"locale":"de","strength":1}})");
+  p.insert("kinds.folded", R"({"_id":"a","x":1},{"_id":"b","x":2})");
+  p.run("kinds", R"({"createIndexes":"folded","indexes":[{"key":{"x":1},"name":"x"},
+      {"key":{"x":-1},"name":"plain","collation":{"locale":"simple"}}]})");
+  p.run("kinds", R"({"create":"clustered","clusteredIndex":{"key":{"_id":1},"unique":true}})");
+  p.insert("kinds.clustered", R"({"_id":2},{"_id":1})");
+  p.run("kinds", R"({"create":"capped","capped":true,"size":8192,"max":4})");
+  for (int i = 0; i < 6; ++i) p.insert("kinds.capped", R"({"n":)" + std::to_string(i) + "}");
+  p.run("kinds", R"({"create":"view","viewOn":"folded","pipeline":[{"$match":{"x":1}}]})");
+  p.run("kinds", R"({"create":"series","timeseries":{"timeField":"t","metaField":"m"}})");
+  p.insert("kinds.series", R"({"t":{"$date":"2026-01-01T00:00:00Z"},"m":{"a":1},"x":1},
+                              {"t":{"$date":"2026-01-02T00:00:00Z"},"m":{"a":1},"x":2})");
+  p.run("kinds", R"({"createIndexes":"series","indexes":[{"key":{"m.a":1},"name":"a"}]})");
+  p.run("kinds", R"({"create":"odd %2F/ name","validator":{"a":{"$type":"int"}}})");
+  p.run("kinds", R"({"insert":"odd %2F/ name","documents":[{"_id":1,"a":"no int"}],
+                     "bypassDocumentValidation":true})");
+  p.insert("kinds." + std::string(230, 'n'), R"({"_id":1})");
+  p.insert("kinds.indexed", R"({"_id":1,"w":{"a":1},"p":{"type":"Point","coordinates":[1,2]}})");
+  p.run("kinds", R"({"createIndexes":"indexed","indexes":[
+      {"key":{"w.$**":1},"name":"wild"},{"key":{"p":"2dsphere"},"name":"sphere"},
+      {"key":{"t":"text"},"name":"text"},{"key":{"h":"hashed"},"name":"hashed"},
+      {"key":{"at":1},"name":"ttl","expireAfterSeconds":1},
+      {"key":{"u":1},"name":"unique","unique":true,"partialFilterExpression":{"u":{"$gt":1}}},
+      {"key":{"b":1,"a":-1},"name":"two","sparse":true,"hidden":true}]})");
+  p.run("kinds", R"({"create":"empty"})");
+  // An insert would put the time there.
+  p.run("kinds", R"({"create":"capped zeros","capped":true,"size":8192})");
+  for (const char* const name : {"zeros", "capped zeros"}) {
+    for (const char* const id : {"1", "2", "3"})
+      p.insert(std::string("kinds.") + name, R"({"_id":)" + std::string(id) + R"(,"at":7})");
+    p.run("kinds", R"({"update":")" + std::string(name) + R"(","updates":[
+        {"q":{"_id":2},"u":{"$set":{"at":{"$timestamp":{"t":0,"i":0}}}}}]})");
+  }
+  p.insert("kinds.series",
+           R"({"t":{"$date":"2026-01-02T00:00:00Z"},"m":{"$timestamp":{"t":0,"i":0}}})");
+}
+
+class Live : public ::testing::Test {
+ protected:
+  Ended restore(std::vector<std::string> words) { return Program(folder_, std::move(words)).end(); }
+  // What `where` has is what production had.
+  void expect_state(const State& should, const std::vector<std::string>& where) {
+    const std::string file = folder_.path("should.json");
+    write(file, state_file(should));
+    const Ended ended = restore(with({"verify", "--expected", file}, where));
+    EXPECT_EQ(ended.status, 0) << ended.out << ended.err;
+  }
+  // The oplog from `from` on, all of it, with the mistake.
+  std::string dump_oplog(Production& production, Timestamp from) {
+    const std::string path = folder_.path("oplog.bson");
+    production.dump_oplog(from, path);
+    return path;
+  }
+
+  fakes::TempFolder folder_;
+  MongoSet set_{{.members = 1}};
+  Production production_{set_.url("")};
+};
+
+TEST_F(Live, EveryKindOfCollectionAndEntryFromEveryFormOfBase) {
+  work_before_base(production_);
+  collections_of_every_kind(production_);
+  Definition orders{.name = "orders"};
+  Definition pool{.name = "hosts",
+                  .strategy = Strategy::kPool,
+                  .first = 0,
+                  .last = 1023,
+                  .layout = SnowflakeLayout{}};
+  const auto define = [&](const Definition& definition) {
+    const OwnDocument document = own(BCON_NEW("_id", BCON_UTF8(definition.name.c_str()), "json",
+                                              BCON_UTF8(to_json(definition).c_str())));
+    production_.insert("shop.idmint.definitions", to_canonical_json(document.view()));
+  };
+  define(orders);
+  define(pool);
+
+  const Timestamp from = production_.now();
+  const std::vector<std::vector<std::string>> forms = {{}, {"--gzip"}, {"--archive", "--gzip"}};
+  std::vector<std::string> bases;
+  for (const std::vector<std::string>& form : forms) {
+    bases.push_back(folder_.path("base" + std::to_string(bases.size())));
+    const Ended dumped =
+        restore(with({"dump", "--uri", set_.url(""), "--out", bases.back()}, form));
+    ASSERT_EQ(dumped.status, 0) << dumped.err;
+  }
+  work_of_every_kind(production_);
+  const State should = state_of(production_.server());
+  const Timestamp mistake = production_.now();
+  production_.run("shop", R"({"dropDatabase":1})");
+  production_.run("kinds", R"({"dropDatabase":1})");
+  const std::string oplog = dump_oplog(production_, from);
+
+  const auto run = [&](const std::string& base, const std::vector<std::string>& where) {
+    SCOPED_TRACE(base);
+    const Ended ended = restore(with(
+        {"run", "--base", base, "--oplog", oplog, "--limit", print_timestamp(mistake), "--yes"},
+        where));
+    ASSERT_EQ(ended.status, 0) << ended.out << ended.err;
+    EXPECT_THAT(ended.out, HasSubstr("idmint raise orders --past N --store 'mongodb://127.0.0.1:"));
+    EXPECT_THAT(ended.out, HasSubstr("idmint workers raise hosts --past TIME --store"));
+  };
+  for (const std::string& base : {bases[0], bases[1]}) {
+    const SpareFolder spare;
+    run(base, spare.words());
+    expect_state(should, spare.words());
+  }
+  // And to a replica set, which writes what is applied to an oplog of its own.
+  MongoSet set({.members = 1});
+  servers::mongo_command(set.url(""), "probe", R"({"dropDatabase":1})");  // what made the set
+  run(bases[2], {"--target", set.url(""), "--allow-replica-set"});
+  expect_state(should, {"--target", set.url("")});
+}
+
+TEST_F(Live, ACopyOfADataFolder) {
+  work_before_base(production_);
+  // An index is being built, and is for ever in the copy.
+  production_.insert("kept.indexed", R"({"_id":1,"a":1})");
+  production_.run("admin",
+                  R"({"configureFailPoint":"hangAfterStartingIndexBuild","mode":"alwaysOn"})");
+  std::thread building([&] {
+    mongo_command(set_.direct(0), "kept",
+                  R"({"createIndexes":"indexed","indexes":[{"key":{"a":1},"name":"a"}]})");
+  });
+  const auto indexes = [&] {
+    return mongo_command(set_.direct(0), "kept",
+                         R"({"listIndexes":"indexed","includeBuildUUIDs":true})");
+  };
+  while (!indexes().contains("buildUUID")) std::this_thread::yield();
+  production_.run("admin", R"({"fsync":1})");  // a checkpoint, which the copy is past
+  production_.insert("kept.three", R"({"_id":1},{"_id":2})");
+  const Timestamp from = production_.now();
+  // A copy as a snapshot of the file system makes it: of one moment, the server at work.
+  set_.member(0).kill();
+  const std::string copy = folder_.path("copy");
+  fs::copy(set_.member(0).folder(), copy, fs::copy_options::recursive);
+  building.join();  // its server is gone
+  set_.member(0).restart();
+  set_.primary();
+  while (!indexes().contains(R"("a")") || indexes().contains("buildUUID"))
+    std::this_thread::yield();
+  Production again(set_.url(""));  // the connection of the other was of the server that was killed
+  work_of_every_kind(again);
+  const State should = state_of(again.server());
+  const Timestamp mistake = again.now();
+  again.run("shop", R"({"dropDatabase":1})");
+  const std::string oplog = dump_oplog(again, from);
+
+  const std::vector<std::string> words = {"run",
+                                          "--data-copy",
+                                          copy,
+                                          "--oplog",
+                                          oplog,
+                                          "--limit",
+                                          print_timestamp(mistake),
+                                          "--mongod",
+                                          servers::mongod_program(),
+                                          "--yes",
+                                          "--stop"};
+  const Ended ended = restore(words);
+  ASSERT_EQ(ended.status, 0) << ended.out << ended.err;
+  const std::vector<std::string> where = {"--spare", copy, "--mongod", servers::mongod_program()};
+  expect_state(should, where);
+  // Of what the oplog does not touch nobody knows how many there should be.
+  const Ended counted = restore(with({"verify"}, where));
+  EXPECT_EQ(counted.status, 0) << counted.out;
+  EXPECT_THAT(counted.out, HasSubstr("  same\n"));
+  EXPECT_THAT(counted.out, HasSubstr("  not compared\n"));
+  const Ended resumed = restore(words);
+  EXPECT_EQ(resumed.status, 0) << resumed.err;
+  EXPECT_THAT(resumed.out, HasSubstr("going on with a run before this one"));
+  expect_state(should, where);
+}
+
+}  // namespace
+}  // namespace idmint::restore

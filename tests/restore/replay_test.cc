@@ -1,0 +1,841 @@
+#include "restore/replay.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "restore/commands_of_oplog.h"
+#include "restore/oplog_check.h"
+#include "restore/oplog_reader.h"
+#include "restore/state.h"
+#include "tests/fakes/temp_folder.h"
+#include "tests/restore/oplog_builder.h"
+#include "tests/restore/production.h"
+#include "tests/restore/workload.h"
+#include "tests/servers/mongo.h"
+
+namespace idmint::restore {
+namespace {
+
+using servers::MongoServer;
+using servers::MongoSet;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+Server connected(const std::string& uri) {
+  Result<Server> server = Server::connect(uri);
+  EXPECT_TRUE(server) << server.error().message;
+  return *std::move(server);
+}
+
+// Fast, and never what an oplog is replayed to.
+MongoSet& production_set() {
+  static MongoSet set({.members = 1});
+  return set;
+}
+
+// Another server's collections, as a base. Indexes go to `catalog`, or are built at once.
+void copy(Server& from, Server& to, IndexCatalog* catalog = nullptr) {
+  Result<std::vector<Listed>> all = list_collections(from);
+  ASSERT_TRUE(all) << all.error().message;
+  for (const Listed& each : *all) {
+    if (each.name.starts_with("system.buckets.")) continue;
+    const OwnDocument create = own(BCON_NEW("create", BCON_UTF8(each.name.c_str())));
+    bson_concat(create.get(), each.options.get());
+    const Result<OwnDocument> made = to.command(each.database.c_str(), create.get());
+    ASSERT_TRUE(made) << made.error().message;
+    const std::string data = each.type == "timeseries" ? "system.buckets." + each.name : each.name;
+    if (each.type == "view") continue;
+    const Result<void> copied =
+        for_each_document(from, each.database, data, [&](Document document) -> Result<void> {
+          const bson_t view = document.view();
+          const OwnDocument insert =
+              own(BCON_NEW("insert", BCON_UTF8(data.c_str()), "documents", "[",
+                           BCON_DOCUMENT(&view), "]", "bypassDocumentValidation", BCON_BOOL(true)));
+          const Result<OwnDocument> reply = to.command(each.database.c_str(), insert.get());
+          if (!reply) return std::unexpected(reply.error());
+          return {};
+        });
+    ASSERT_TRUE(copied) << copied.error().message;
+    std::vector<Document> specs;
+    for (const OwnDocument& index : each.indexes) {
+      bson_iter_t at;
+      if (index.view().find("name", &at) && as_text(at) != "_id_") specs.push_back(index.view());
+    }
+    if (catalog != nullptr) {
+      for (const Document spec : specs) catalog->add(each.ns(), spec);
+      continue;
+    }
+    const Result<void> built = create_indexes(to, each.ns(), specs);
+    ASSERT_TRUE(built) << built.error().message;
+  }
+}
+
+OwnDocument fingerprint() { return own(BCON_NEW("of", "a test")); }
+
+Result<ReplayCounts> replay(Server& target, const std::string& path, const ReplayOptions& options) {
+  Result<Record> record = Record::begin(target, fingerprint().view());
+  if (!record) return std::unexpected(record.error());
+  if (Result<void> reached = record->reach(RunStage::kOplog); !reached)
+    return std::unexpected(reached.error());
+  Transactions transactions;
+  return replay_oplog(path, target, *record, transactions, options, {});
+}
+
+TEST(LiveOplog, OfEveryKindIsReplayed) {
+  fakes::TempFolder folder;
+  const std::string path = folder.path("oplog.bson");
+  Production production(production_set().url(""));
+  work_before_base(production);
+  MongoServer spare({"--setParameter", "ttlMonitorEnabled=false"});
+  Server target = connected(spare.url(""));
+  copy(production.server(), target);
+  const Timestamp base = production.now();
+  work_of_every_kind(production);
+  const State expected = state_of(production.server());
+  const Timestamp limit = production.now();
+  production.run("shop", R"({"dropDatabase":1})");
+  production.dump_oplog(base, path);
+
+  Transactions transactions;
+  const Result<OplogFacts> facts =
+      check_oplog(path, {.after = base, .limit = limit}, transactions, {});
+  ASSERT_TRUE(facts) << facts.error().message;
+  const Result<ReplayCounts> counts = replay(target, path, {.after = base, .limit = limit});
+  ASSERT_TRUE(counts) << counts.error().message;
+  EXPECT_EQ(in_lines(differences(state_of(target), expected)), "");
+  EXPECT_EQ(counts->missed, 0);
+  for (const std::string& note : counts->notes) ADD_FAILURE() << note;
+}
+
+// Writes of every sort to few documents, so that what a base has of them is of many moments.
+void write_at_random(Production& production, std::mt19937& random) {
+  const std::string id = std::to_string(random() % 40);
+  const std::string value = std::to_string(random() % 1'000'000);
+  const std::string collection = random() % 2 == 0 ? "one" : "two";
+  switch (random() % 24) {
+    case 0:
+      production.run("f", R"({"drop":"passing"})");
+      production.run("f", random() % 2 == 0 ? R"({"create":"passing"})"
+                                            : R"({"create":"passing","validator":{"a":1}})");
+      break;
+    case 1:
+      production.run("f", R"({"createIndexes":"two","indexes":[{"key":{"x":1},"name":"x"}]})");
+      break;
+    case 2:
+      production.run("f", R"({"createIndexes":"two","indexes":[{"key":{"x":1},"name":"x"}]})");
+      production.run("f", R"({"dropIndexes":"two","index":"x"})");
+      break;
+    case 3: {
+      auto* const session = production.begin();
+      production.run("f",
+                     R"({"update":"one","updates":[{"q":{"_id":)" + id +
+                         R"(},"u":{"$inc":{"n":1}},"upsert":true}]})",
+                     session);
+      production.run("f",
+                     R"({"update":"two","updates":[{"q":{"_id":)" + id +
+                         R"(},"u":{"$inc":{"n":1}},"upsert":true}]})",
+                     session);
+      Production::commit(session);
+      break;
+    }
+    case 4:
+      production.run("f", R"({"collMod":"two","validator":{"n":{"$lt":)" + value + "}}}");
+      production.run("f", R"({"collMod":"two","validator":{}})");
+      break;
+    case 5:
+    case 6:
+    case 7:
+      production.run("f", R"({"delete":")" + collection + R"(","deletes":[{"q":{"_id":)" + id +
+                              R"(},"limit":1}]})");
+      break;
+    case 8:
+    case 9:
+      production.insert("f.passing", R"({"a":1,"_id":)" + value + "}");
+      break;
+    default:
+      production.run("f", R"({"update":")" + collection + R"(","updates":[{"q":{"_id":)" + id +
+                              R"(},"u":{"$set":{"x":)" + value +
+                              R"(},"$inc":{"n":1},"$push":{"all":{"$each":[)" + value +
+                              R"(],"$slice":-5}}},"upsert":true}]})");
+  }
+}
+
+TEST(FuzzyBase, IsMadeConsistentByItsSlice) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  fakes::TempFolder folder;
+  Production production(production_set().url(""));
+  production.run("f", R"({"create":"passing"})");
+  // It goes from one document to another while the base is read.
+  production.run("f", R"({"createIndexes":"one","indexes":[
+      {"key":{"x":1},"name":"x","unique":true,"partialFilterExpression":{"x":{"$exists":true}}}]})");
+  production.run("f", R"({"create":"two"})");
+  for (int i = 0; i < 100; ++i) write_at_random(production, random);
+  production.run("f_agreed", R"({"create":"c"})");
+  const Timestamp begin = production.now();
+  auto* const open = production.begin();
+  production.insert("f_agreed.c", R"({"_id":"prepared"})", open);
+  const OwnDocument prepared = production.run("admin", R"({"prepareTransaction":1})", open);
+
+  MongoServer spare;
+  Server target = connected(spare.url(""));
+  IndexCatalog catalog;
+  const Timestamp slice_begin = begin;
+  {
+    Production reader(production_set().url(""));
+    std::atomic<bool> over = false;
+    std::thread writer([&] {
+      while (!over) write_at_random(production, random);
+    });
+    copy(reader.server(), target, &catalog);
+    over = true;
+    writer.join();
+  }
+  const Timestamp base = production.now();
+  production.dump_oplog(slice_begin, folder.path("slice.bson"));
+  for (int i = 0; i < 100; ++i) write_at_random(production, random);
+  bson_iter_t at;
+  ASSERT_TRUE(prepared.view().find("prepareTimestamp", &at));
+  Timestamp when{};
+  bson_iter_timestamp(&at, &when.seconds, &when.ordinal);
+  production.run("admin",
+                 R"({"commitTransaction":1,"commitTimestamp":)" + OplogBuilder::json(when) + "}",
+                 open);
+  mongoc_client_session_destroy(open);
+  for (int i = 0; i < 100; ++i) write_at_random(production, random);
+  const State expected = state_of(production.server());
+  const Timestamp limit = production.now();
+  production.run("f", R"({"dropDatabase":1})");
+  // It begins after the transaction was prepared: the slice has that.
+  production.dump_oplog(base, folder.path("oplog.bson"));
+
+  Transactions checked;
+  const Result<OplogFacts> slice =
+      check_oplog(folder.path("slice.bson"), {.slice = true, .limit = std::nullopt}, checked, {});
+  ASSERT_TRUE(slice) << slice.error().message;
+  ASSERT_EQ(slice->last, base);
+  const OplogCheckOptions options{.after = base, .limit = limit};
+  const Result<OplogFacts> facts = check_oplog(folder.path("oplog.bson"), options, checked, {});
+  ASSERT_TRUE(facts) << facts.error().message;
+
+  Result<Record> record = Record::begin(target, fingerprint().view());
+  ASSERT_TRUE(record) << record.error().message;
+  ASSERT_TRUE(record->reach(RunStage::kSlice));
+  Transactions transactions;
+  const Result<std::unique_ptr<Replay>> replay =
+      Replay::begin(target, *record, transactions, &catalog, {.slice = true});
+  ASSERT_TRUE(replay) << replay.error().message;
+  Result<OplogReader> reader = OplogReader::open(folder.path("slice.bson"));
+  while (true) {
+    const Result<std::optional<Entry>> entry = reader->next();
+    ASSERT_TRUE(entry) << entry.error().message;
+    if (!*entry) break;
+    const Result<void> applied = (*replay)->apply(**entry);
+    ASSERT_TRUE(applied) << applied.error().message;
+  }
+  const Result<ReplayCounts> sliced = (*replay)->finish();
+  ASSERT_TRUE(sliced) << sliced.error().message;
+  const Result<void> built = build_indexes(target, catalog, {});
+  ASSERT_TRUE(built) << built.error().message;
+  ASSERT_TRUE(record->reach(RunStage::kOplog));
+  const Result<ReplayCounts> counts =
+      replay_oplog(folder.path("oplog.bson"), target, *record, transactions,
+                   {.after = base, .limit = limit}, {});
+  ASSERT_TRUE(counts) << counts.error().message;
+  EXPECT_EQ(counts->missed, 0);
+  // The other test's collections are production's too.
+  const auto only_f = [](State state) {
+    std::erase_if(state, [](const auto& each) { return !each.first.starts_with("f"); });
+    return state;
+  };
+  EXPECT_EQ(in_lines(differences(only_f(state_of(target)), only_f(expected))), "");
+  EXPECT_GT(facts->tallies.at("f.one").inserts + facts->tallies.at("f.one").updates, 0);
+}
+
+// One server for the tests that replay small oplogs, emptied by each.
+class ReplayTest : public testing::Test {
+ protected:
+  ReplayTest() : target_(connected(servers::mongo_standalone().url(""))) {
+    const Result<std::vector<std::string>> databases = list_databases(target_);
+    EXPECT_TRUE(databases);
+    for (const std::string& name : *databases) {
+      const OwnDocument drop = own(BCON_NEW("dropDatabase", BCON_INT32(1)));
+      if (name == "admin" || name == "config" || name == "local") continue;
+      EXPECT_TRUE(target_.command(name.c_str(), drop.get()));
+    }
+  }
+
+  Result<ReplayCounts> run(const OplogBuilder& oplog, const ReplayOptions& options = {}) {
+    return replay(target_, oplog.write(folder_.path("oplog.bson")), options);
+  }
+  Error refusal(const OplogBuilder& oplog) {
+    const Result<ReplayCounts> counts = run(oplog);
+    if (!counts) return counts.error();
+    ADD_FAILURE() << "it is not refused";
+    return {};
+  }
+  // Its documents, by _id.
+  std::vector<std::string> documents(const std::string& ns) {
+    std::vector<std::string> all;
+    const std::size_t dot = ns.find('.');
+    const Result<void> read = for_each_document(target_, ns.substr(0, dot), ns.substr(dot + 1),
+                                                [&](Document document) -> Result<void> {
+                                                  all.push_back(to_relaxed_json(document));
+                                                  return {};
+                                                });
+    EXPECT_TRUE(read) << read.error().message;
+    return all;
+  }
+  void command(const std::string& database, const std::string& json) {
+    const Result<OwnDocument> parsed = from_json(json);
+    ASSERT_TRUE(parsed) << json;
+    const Result<OwnDocument> reply = target_.command(database.c_str(), parsed->get());
+    ASSERT_TRUE(reply) << reply.error().message;
+  }
+
+  fakes::TempFolder folder_;
+  Server target_;
+};
+
+OplogBuilder five_documents() {
+  OplogBuilder oplog;
+  oplog.create("d.c");
+  for (int i = 1; i <= 5; ++i)
+    oplog.insert("d.c", R"({"_id":)" + std::to_string(i) + R"(,"k":)" + std::to_string(i) + "}");
+  return oplog;
+}
+
+TEST_F(ReplayTest, AnUpdateThatFindsNothingIsCountedAndTheRestApplied) {
+  OplogBuilder oplog = five_documents();
+  oplog.set("d.c", "7", R"({"x":1})").set("d.c", "1", R"({"x":1})");
+  oplog.set("d.c", "8", R"({"x":1})").set("d.c", "9", R"({"x":1})").remove("d.c", "6");
+  const Result<ReplayCounts> counts = run(oplog);
+  ASSERT_TRUE(counts) << counts.error().message;
+  EXPECT_EQ(counts->inserts, 5);
+  EXPECT_EQ(counts->updates, 1);
+  EXPECT_EQ(counts->deletes, 1);
+  EXPECT_EQ(counts->commands, 1);
+  EXPECT_EQ(counts->missed, 3);
+  EXPECT_THAT(counts->first_missed,
+              ElementsAre("u on d.c, _id 7, at 100:7", "u on d.c, _id 8, at 100:9",
+                          "u on d.c, _id 9, at 100:10"));
+  EXPECT_THAT(documents("d.c"), SizeIs(5));
+  // Again: nothing is left to do, and all is still told.
+  const Result<ReplayCounts> again = run(oplog);
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->inserts, 5);
+  EXPECT_EQ(again->missed, 3);
+}
+
+TEST_F(ReplayTest, TheEntryThatIsRefusedIsNamed) {
+  OplogBuilder oplog = five_documents();
+  oplog.command("d", R"({"createIndexes":"c","v":2,"key":{"k":1},"name":"k","unique":true})");
+  oplog.insert("d.c", R"({"_id":6,"k":6})").insert("d.c", R"({"_id":7,"k":3})").noop();
+  const Error error = refusal(oplog);
+  EXPECT_EQ(error.code, Code::kFailedPrecondition);
+  EXPECT_THAT(error.message, AllOf(HasSubstr("i on d.c, _id 7, at 100:9"), HasSubstr("E11000")));
+  // None of that batch.
+  EXPECT_THAT(documents("d.c"), SizeIs(5));
+}
+
+TEST_F(ReplayTest, WhatValidatorsRefuseIsApplied) {
+  OplogBuilder oplog;
+  oplog.command("d", R"({"create":"c","validator":{"a":{"$gt":1}}})");
+  oplog.insert("d.c", R"({"_id":1,"a":0})").set("d.c", "1", R"({"b":1})");
+  ASSERT_TRUE(run(oplog));
+  EXPECT_THAT(documents("d.c"), ElementsAre(R"({ "_id" : 1, "a" : 0, "b" : 1 })"));
+}
+
+TEST_F(ReplayTest, ATimestampOfZerosStaysOne) {
+  const std::string zero = R"({"$timestamp":{"t":0,"i":0}})";
+  OplogBuilder oplog;
+  oplog.create("d.c").insert("d.c", R"({"_id":1,"at":)" + zero + "}").insert("d.c", R"({"_id":2})");
+  oplog.add(R"("op":"u","ns":"d.c","o":{"_id":2,"at":)" + zero + R"(},"o2":{"_id":2})");
+  oplog.add(R"("op":"u","ns":"d.c","o":{"_id":3,"at":)" + zero + R"(},"o2":{"_id":3})");
+  const Result<ReplayCounts> counts = run(oplog);
+  ASSERT_TRUE(counts) << counts.error().message;
+  EXPECT_EQ(counts->inserts, 2);
+  EXPECT_EQ(counts->updates, 1);
+  EXPECT_EQ(counts->missed, 1);
+  const std::string kept = R"("at" : { "$timestamp" : { "t" : 0, "i" : 0 } } })";
+  EXPECT_THAT(documents("d.c"), ElementsAre("{ \"_id\" : 1, " + kept, "{ \"_id\" : 2, " + kept));
+}
+
+TEST_F(ReplayTest, ACollectionThatIsMissingIsNoReasonForHalfABatch) {
+  OplogBuilder oplog = five_documents();
+  oplog.insert("d.missing", R"({"_id":1})");
+  EXPECT_THAT(refusal(oplog).message, HasSubstr("i on d.missing, _id 1, at 100:7"));
+  OplogBuilder deletes = five_documents();
+  deletes.remove("d.missing", "1");
+  EXPECT_TRUE(run(deletes));
+}
+
+TEST_F(ReplayTest, AnIndexMakesNoCollection) {
+  OplogBuilder oplog;
+  oplog.command("d", R"({"createIndexes":"c","v":2,"key":{"k":1},"name":"k"})");
+  EXPECT_THAT(refusal(oplog).message, HasSubstr("there is no such collection"));
+  EXPECT_THAT(state_of(target_), SizeIs(0));
+}
+
+TEST_F(ReplayTest, AnIndexWhoseBuildWasEndedIsDropped) {
+  OplogBuilder oplog = five_documents();
+  oplog.command("d", R"({"createIndexes":"c","v":2,"key":{"k":1},"name":"k"})");  // as of a base
+  oplog.command("d", R"({"abortIndexBuild":"c","indexes":[{"v":2,"key":{"k":1},"name":"k"},
+      {"v":2,"key":{"n":1},"name":"n"}]})");
+  oplog.command("d", R"({"startIndexBuild":"c","indexes":[{"v":2,"key":{"n":1},"name":"n"}]})");
+  oplog.command("d", R"({"setMultikeyMetadata":"c"})").command("d", R"({"dropIdent":"x"})");
+  const Result<ReplayCounts> counts = run(oplog);
+  ASSERT_TRUE(counts) << counts.error().message;
+  EXPECT_THAT(state_of(target_).at("d.c").indexes, SizeIs(1));
+}
+
+TEST_F(ReplayTest, IndexesAreDroppedByTheirKeyToo) {
+  OplogBuilder oplog = five_documents();
+  for (const char* const name : {"a", "b", "c"})
+    oplog.command("d", R"({"createIndexes":"c","v":2,"key":{")" + std::string(name) +
+                           R"(":1},"name":")" + name + R"("})");
+  oplog.command("d", R"({"dropIndexes":"c","index":{"a":1}})");
+  oplog.command("d", R"({"deleteIndexes":"c","index":"b"})");
+  oplog.command("d", R"({"deleteIndex":"c","index":"c"})");
+  ASSERT_TRUE(run(oplog));
+  EXPECT_THAT(state_of(target_).at("d.c").indexes, SizeIs(1));
+}
+
+TEST_F(ReplayTest, OptionsOfOlderServersAreLeftOut) {
+  OplogBuilder oplog = five_documents();
+  oplog.command("d", R"({"collMod":"c","noPadding":true,"usePowerOf2Sizes":true})");
+  oplog.command("d", R"({"collMod":"c","usePowerOf2Sizes":true,"validationLevel":"off"})");
+  oplog.command("d", R"({"create":"e","recordIdsReplicated":true,"temp":true})");
+  const Result<ReplayCounts> counts = run(oplog);
+  ASSERT_TRUE(counts) << counts.error().message;
+  EXPECT_THAT(state_of(target_).at("d.c").options, HasSubstr("validationLevel"));
+  EXPECT_EQ(state_of(target_).at("d.e").options, "{}");
+}
+
+TEST_F(ReplayTest, UpdatesOfVersion1AreApplied) {
+  OplogBuilder oplog = five_documents();
+  oplog.add(R"("op":"u","ns":"d.c","o":{"$v":1,"$set":{"k":9}},"o2":{"_id":1})");
+  oplog.add(R"("op":"u","ns":"d.c","o":{"$v":1,"$unset":{"k":true}},"o2":{"_id":2})");
+  const Result<ReplayCounts> counts = run(oplog, {.limit = oplog.next()});
+  ASSERT_TRUE(counts) << counts.error().message;
+  EXPECT_EQ(documents("d.c")[0], R"({ "_id" : 1, "k" : 9 })");
+  EXPECT_EQ(documents("d.c")[1], R"({ "_id" : 2 })");
+}
+
+TEST_F(ReplayTest, ADropOfWhatIsNotThereIsDone) {
+  OplogBuilder oplog = five_documents();
+  oplog.command("d", R"({"drop":"missing"})").command("missing", R"({"dropDatabase":1})");
+  const Result<ReplayCounts> counts = run(oplog);
+  ASSERT_TRUE(counts) << counts.error().message;
+  EXPECT_EQ(counts->commands, 3);
+}
+
+TEST_F(ReplayTest, ACollectionThatIsThereWithOtherOptionsIsRefused) {
+  command("d", R"({"create":"c","capped":true,"size":4096})");
+  EXPECT_THAT(refusal(five_documents()).message, HasSubstr("with other options"));
+}
+
+TEST_F(ReplayTest, ACollectionThatIsThereWithTheSameOptionsIsTold) {
+  command("d", R"({"create":"c"})");
+  const Result<ReplayCounts> counts = run(five_documents());
+  ASSERT_TRUE(counts) << counts.error().message;
+  EXPECT_THAT(counts->notes, ElementsAre("create of d.c, at 100:1: it was there already"));
+}
+
+TEST_F(ReplayTest, ARenameTakesTheTargetThatIsThere) {
+  OplogBuilder oplog = five_documents();
+  oplog.create("d.target").insert("d.target", R"({"_id":"old"})");
+  oplog.command("d", R"({"renameCollection":"d.c","to":"d.target","stayTemp":false,"dropTarget":
+      {"$binary":{"base64":"AAAAAAAAAAAAAAAAAAAAAA==","subType":"04"}}})");
+  oplog.insert("d.target", R"({"_id":6})");
+  const Result<ReplayCounts> counts = run(oplog);
+  ASSERT_TRUE(counts) << counts.error().message;
+  EXPECT_THAT(documents("d.target"), SizeIs(6));
+  const State state = state_of(target_);
+  EXPECT_THAT(state, SizeIs(1)) << "a collection is left over";
+}
+
+TEST_F(ReplayTest, ARenameOverWhatWasNotThereInProductionIsRefused) {
+  OplogBuilder oplog = five_documents();
+  oplog.create("d.target").command("d", R"({"renameCollection":"d.c","to":"d.target"})");
+  EXPECT_THAT(refusal(oplog).message, HasSubstr("was not in production"));
+}
+
+TEST_F(ReplayTest, ARenameThatWasDoneIsNotDoneAgain) {
+  OplogBuilder oplog = five_documents();
+  oplog.create("d.target").insert("d.target", R"({"_id":"old"})");
+  oplog.command("d", R"({"renameCollection":"d.c","to":"d.target","stayTemp":false,"dropTarget":
+      {"$binary":{"base64":"AAAAAAAAAAAAAAAAAAAAAA==","subType":"04"}}})");
+  const Timestamp rename = oplog.last();
+  oplog.insert("d.target", R"({"_id":6})").noop();
+  ASSERT_TRUE(run(oplog, {.limit = rename}));
+  // A run wrote that it was about to rename, did so, and was killed.
+  Result<std::optional<Record>> record = Record::find(target_);
+  ASSERT_TRUE(record && *record);
+  const auto markers = (*record)->get_all("replay:oplog:commands:");
+  ASSERT_TRUE(markers);
+  ASSERT_THAT(*markers, SizeIs(1));
+  const Result<std::vector<Listed>> listed = list_collections(target_);
+  ASSERT_TRUE(listed);
+  ASSERT_EQ(listed->front().ns(), "d.c");
+  std::string uuid;
+  for (std::size_t i = 0; i < 32; i += 2)
+    uuid += static_cast<char>(std::stoi(listed->front().uuid.substr(i, 2), nullptr, 16));
+  const OwnDocument doing = own(BCON_NEW(
+      "ts", BCON_TIMESTAMP(static_cast<int>(rename.seconds), static_cast<int>(rename.ordinal)),
+      "index", BCON_INT64(0), "commands", BCON_INT64(2), "doing", "{", "source",
+      BCON_BIN(BSON_SUBTYPE_UUID, reinterpret_cast<const std::uint8_t*>(uuid.data()), 16), "}"));
+  ASSERT_TRUE((*record)->put(markers->begin()->first, doing.get()));
+  command("admin", R"({"renameCollection":"d.c","to":"d.target","dropTarget":true})");
+  const Result<ReplayCounts> counts = run(oplog);
+  ASSERT_TRUE(counts) << counts.error().message;
+  EXPECT_THAT(documents("d.target"), SizeIs(6));
+  EXPECT_EQ(counts->commands, 3);
+}
+
+TEST_F(ReplayTest, ABatchIsNotAppliedWithoutTheOneBefore) {
+  OplogBuilder oplog;
+  oplog.create("d.c");
+  for (int i = 0; i < 6000; ++i) oplog.insert("d.c", R"({"_id":)" + std::to_string(i) + "}");
+  Result<Record> record = Record::begin(target_, fingerprint().view());
+  ASSERT_TRUE(record);
+  ASSERT_TRUE(record->reach(RunStage::kOplog));
+  Transactions transactions;
+  int told = 0;
+  const Result<ReplayCounts> counts =
+      replay_oplog(oplog.write(folder_.path("oplog.bson")), target_, *record, transactions,
+                   {.workers = 1}, [&](std::uint64_t) {
+                     // As if the server had lost what it last did.
+                     if (++told == 2)
+                       command("idmint_restore", R"({"delete":"progress","deletes":[
+                           {"q":{"_id":{"$regex":"^replay:oplog:0:"}},"limit":0}]})");
+                     return true;
+                   });
+  ASSERT_FALSE(counts);
+  EXPECT_EQ(counts.error().code, Code::kUnavailable);
+  EXPECT_THAT(counts.error().message, HasSubstr("has lost what it had done"));
+}
+
+// As the server refuses a batch that its cache, or its own oplog, has no room for.
+TEST_F(ReplayTest, ABatchThatIsTooLargeIsSplit) {
+  const auto refuse = [this](const std::string& mode) {
+    command("admin", R"({"configureFailPoint":"failCommand","mode":)" + mode +
+                         R"(,"data":{"failCommands":["applyOps"],"errorCode":257}})");
+  };
+  OplogBuilder oplog;
+  oplog.create("d.c");
+  for (int i = 0; i < 3000; ++i) oplog.insert("d.c", R"({"_id":)" + std::to_string(i) + "}");
+  for (int i = 0; i < 3000; ++i) oplog.set("d.c", std::to_string(i), R"({"x":1})");
+  const std::string path = oplog.write(folder_.path("oplog.bson"));
+  const auto replay_while_refused = [&](const std::string& mode) {
+    Result<Record> record = Record::begin(target_, fingerprint().view());
+    EXPECT_TRUE(record);
+    EXPECT_TRUE(record->reach(RunStage::kOplog));
+    Transactions transactions;
+    int told = 0;
+    Result<ReplayCounts> counts =
+        replay_oplog(path, target_, *record, transactions, {.workers = 1}, [&](std::uint64_t) {
+          if (++told == 2) refuse(mode);
+          return true;
+        });
+    refuse(R"("off")");
+    return counts;
+  };
+  const Result<ReplayCounts> none = replay_while_refused(R"("alwaysOn")");
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, Code::kFailedPrecondition);
+  EXPECT_THAT(none.error().message, HasSubstr("the server refuses i on d.c, _id "));
+  const Result<ReplayCounts> counts = replay_while_refused(R"({"times":5})");
+  ASSERT_TRUE(counts) << counts.error().message;
+  EXPECT_EQ(counts->inserts, 3000);
+  EXPECT_EQ(counts->updates, 3000);
+  EXPECT_EQ(counts->missed, 0);
+  const std::vector<std::string> all = documents("d.c");
+  ASSERT_THAT(all, SizeIs(3000));
+  for (const std::string& each : all) EXPECT_THAT(each, HasSubstr(R"("x" : 1)"));
+}
+
+TEST_F(ReplayTest, AViewIsNotWrittenWithoutWhatWasBefore) {
+  OplogBuilder oplog;
+  oplog.create("d.c");
+  for (int i = 0; i < 1022; ++i) oplog.insert("d.c", R"({"_id":)" + std::to_string(i) + "}");
+  oplog.command("d", R"({"collMod":"c","validator":{}})").noop();
+  oplog.insert("d.system.views", R"({"_id":"d.v","viewOn":"c","pipeline":[]})");
+  const Timestamp view = oplog.last();
+  oplog.insert("d.c", R"({"_id":"last"})");
+  Result<Record> record = Record::begin(target_, fingerprint().view());
+  ASSERT_TRUE(record);
+  ASSERT_TRUE(record->reach(RunStage::kOplog));
+  Transactions transactions;
+  int told = 0;
+  const Result<ReplayCounts> counts =
+      replay_oplog(oplog.write(folder_.path("oplog.bson")), target_, *record, transactions,
+                   {.workers = 1}, [&](std::uint64_t) {
+                     // As if the server had lost what it last did: all is applied up to here.
+                     if (++told == 2)
+                       command("idmint_restore", R"({"delete":"progress","deletes":[
+                           {"q":{"_id":{"$regex":"^replay:oplog:0:"}},"limit":0}]})");
+                     return true;
+                   });
+  ASSERT_FALSE(counts);
+  EXPECT_EQ(counts.error().code, Code::kUnavailable);
+  const auto markers = record->get_all("replay:oplog:commands:");
+  ASSERT_TRUE(markers);
+  ASSERT_THAT(*markers, SizeIs(1));
+  bson_iter_t at;
+  Timestamp position{};
+  ASSERT_TRUE(markers->begin()->second.view().find("ts", &at));
+  bson_iter_timestamp(&at, &position.seconds, &position.ordinal);
+  EXPECT_LT(position, view) << "the next run would pass over what was lost";
+}
+
+TEST_F(ReplayTest, TheLimitIsNotApplied) {
+  OplogBuilder oplog = five_documents();
+  ASSERT_TRUE(run(oplog, {.limit = Timestamp{100, 4}}));
+  EXPECT_THAT(documents("d.c"), SizeIs(2));
+}
+
+TEST_F(ReplayTest, EntriesThatAreSkippedAreNotApplied) {
+  OplogBuilder oplog = five_documents();
+  oplog.command("d", R"({"drop":"c"})");
+  ASSERT_TRUE(run(oplog, {.skip = {{100, 3}, {100, 7}}}));
+  EXPECT_THAT(documents("d.c"), SizeIs(4));
+}
+
+TEST_F(ReplayTest, FiltersHold) {
+  OplogBuilder oplog = five_documents();
+  oplog.create("d.other").insert("d.other", R"({"_id":1})").create("e.c");
+  oplog.insert("admin.c", R"({"_id":1})").create("config.c");
+  ASSERT_TRUE(run(oplog, {.filter = *NamespaceFilter::of({"d.c"}, {})}));
+  const State state = state_of(target_);
+  ASSERT_THAT(state, SizeIs(1));
+  EXPECT_EQ(state.begin()->first, "d.c");
+}
+
+TEST_F(ReplayTest, InASliceWhatMissesIsNormal) {
+  // The base was read after all of it.
+  command("d", R"({"create":"c","capped":true,"size":4096})");
+  command("d", R"({"insert":"c","documents":[{"_id":2,"k":2}]})");
+  OplogBuilder oplog = five_documents();
+  oplog.insert("d.missing", R"({"_id":1})").command("d", R"({"drop":"missing"})");
+  oplog.set("d.c", "7", R"({"x":1})").remove("d.c", "1");
+  oplog.command("d", R"({"createIndexes":"c","v":2,"key":{"k":1},"name":"k","unique":true})");
+  oplog.command("d", R"({"collMod":"missing","validator":{}})");
+  Result<Record> record = Record::begin(target_, fingerprint().view());
+  ASSERT_TRUE(record);
+  ASSERT_TRUE(record->reach(RunStage::kSlice));
+  Result<OplogReader> reader = OplogReader::open(oplog.write(folder_.path("oplog.bson")));
+  ASSERT_TRUE(reader);
+  for (int round = 0; round < 2; ++round) {  // the second finds it done, and has the indexes too
+    Transactions transactions;
+    IndexCatalog catalog;
+    const Result<std::unique_ptr<Replay>> replay =
+        Replay::begin(target_, *record, transactions, &catalog, {.slice = true});
+    ASSERT_TRUE(replay) << replay.error().message;
+    reader = OplogReader::open(folder_.path("oplog.bson"));
+    while (true) {
+      const Result<std::optional<Entry>> entry = reader->next();
+      ASSERT_TRUE(entry);
+      if (!*entry) break;
+      const Result<void> applied = (*replay)->apply(**entry);
+      ASSERT_TRUE(applied) << applied.error().message;
+    }
+    const Result<ReplayCounts> counts = (*replay)->finish();
+    ASSERT_TRUE(counts) << counts.error().message;
+    EXPECT_EQ(counts->inserts, 5);
+    EXPECT_THAT(counts->first_missed, SizeIs(0));
+    EXPECT_THAT(documents("d.c"), SizeIs(4));
+    EXPECT_EQ(catalog.size(), 1);
+    ASSERT_TRUE(record->reach(RunStage::kIndexes));
+  }
+  const State state = state_of(target_);
+  EXPECT_EQ(state.at("d.c").options, "{}");
+  EXPECT_THAT(state.at("d.c").indexes, SizeIs(1));
+}
+
+TEST_F(ReplayTest, AnotherRunOnTheTargetIsRefused) {
+  ASSERT_TRUE(run(five_documents()));
+  const OwnDocument other = own(BCON_NEW("of", "another"));
+  const Result<Record> record = Record::begin(target_, other.view());
+  ASSERT_FALSE(record);
+  EXPECT_EQ(record.error().code, Code::kAlreadyExists);
+  ASSERT_TRUE(Record::forget(target_));
+  EXPECT_FALSE(*Record::find(target_));
+}
+
+TEST_F(ReplayTest, ARunBesideAnotherRecordsNothingMore) {
+  Result<Record> first = Record::begin(target_, fingerprint().view());
+  ASSERT_TRUE(first) << first.error().message;
+  const OwnDocument fields = own(BCON_NEW("n", BCON_INT32(1)));
+  ASSERT_TRUE(first->put("base:d.c", fields.get()));
+  Result<Record> second = Record::begin(target_, fingerprint().view());
+  ASSERT_TRUE(second);
+  const Result<void> late = first->put("base:d.other", fields.get());
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, Code::kUnavailable);
+  EXPECT_THAT(late.error().message, HasSubstr("belongs to another run"));
+  EXPECT_FALSE(first->reach(RunStage::kSlice));
+  EXPECT_TRUE(second->put("base:d.c", fields.get())) << "again";
+  EXPECT_THAT(*second->get_all("base:"), SizeIs(1));
+  EXPECT_EQ((*Record::find(target_))->stage(), RunStage::kBase);
+}
+
+// Entries that make another state when they are applied twice, left out, or in another order.
+struct Sequences {
+  OplogBuilder oplog;
+  std::map<std::string, std::map<int, std::string>> expected;
+};
+
+Sequences sequences(int entries, std::mt19937& random) {
+  Sequences made;
+  OplogBuilder& oplog = made.oplog;
+  const auto make = [&](const std::string& ns) {
+    oplog.create(ns);
+    for (int id = 0; id < 10; ++id) {
+      oplog.insert(ns, R"({"_id":)" + std::to_string(id) + R"(,"n":[]})");
+      made.expected[ns][id].clear();
+    }
+  };
+  for (const char* const ns : {"d.a", "d.b", "d.c", "e.a", "e.target"}) make(ns);
+  for (int i = 0; i < entries; ++i) {
+    const auto pick = random() % 12'000;  // commands are rare: batches are full, and many
+    const std::string ns = std::array{"d.a", "d.b", "d.c", "e.a"}[pick % 4];
+    if (pick < 2) {
+      made.expected.erase("e.target");
+      make("e.made");
+      oplog.command("e", R"({"renameCollection":"e.made","to":"e.target","stayTemp":false,
+          "dropTarget":{"$binary":{"base64":"AAAAAAAAAAAAAAAAAAAAAA==","subType":"04"}}})");
+      made.expected["e.target"] = made.expected["e.made"];
+      made.expected.erase("e.made");
+    } else if (pick < 4) {
+      oplog.command("d", R"({"drop":"c"})");
+      make("d.c");
+    } else {
+      const int id = static_cast<int>(random() % 10);
+      oplog.add(R"("op":"u","ns":")" + ns + R"(","o":{"$push":{"n":)" + std::to_string(i) +
+                R"(}},"o2":{"_id":)" + std::to_string(id) + "}");
+      made.expected[ns][id] += std::to_string(i) + " ";
+    }
+  }
+  return made;
+}
+
+// A process that replays, and writes a byte each time that it tells of its progress.
+class ReplayProcess {
+ public:
+  ReplayProcess(const std::string& uri, const std::string& path) {
+    int ends[2];
+    if (::pipe(ends) != 0) std::abort();
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::close(ends[0]);
+      ::_exit(run(uri, path, ends[1]));
+    }
+    ::close(ends[1]);
+    progress_ = ends[0];
+  }
+  ~ReplayProcess() { ::close(progress_); }
+  ReplayProcess(const ReplayProcess&) = delete;
+  ReplayProcess& operator=(const ReplayProcess&) = delete;
+
+  // False: it has ended.
+  [[nodiscard]] bool await(int times) const {
+    char byte = 0;
+    for (int i = 0; i < times; ++i) {
+      if (::read(progress_, &byte, 1) != 1) return false;
+    }
+    return true;
+  }
+  void kill() const { ::kill(pid_, SIGKILL); }
+  // Its status: a Code, or 0; -1: it was killed.
+  [[nodiscard]] int status() const {
+    int status = 0;
+    ::waitpid(pid_, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+ private:
+  static int run(const std::string& uri, const std::string& path, int progress) {
+    Result<Server> target = Server::connect(uri);
+    if (!target) return static_cast<int>(target.error().code);
+    Result<Record> record = Record::begin(*target, fingerprint().view());
+    if (!record) return static_cast<int>(record.error().code);
+    if (Result<void> reached = record->reach(RunStage::kOplog); !reached)
+      return static_cast<int>(reached.error().code);
+    Transactions transactions;
+    const Result<ReplayCounts> counts =
+        replay_oplog(path, *target, *record, transactions, {.workers = 3},
+                     [&](std::uint64_t) { return ::write(progress, "x", 1) == 1; });
+    if (!counts && counts.error().code != Code::kUnavailable)
+      std::fprintf(stderr, "%s\n", counts.error().message.c_str());
+    return counts ? 0 : static_cast<int>(counts.error().code);
+  }
+
+  pid_t pid_ = 0;
+  int progress_ = -1;
+};
+
+TEST(ReplayKilled, GoesOnExactlyWhereItWas) {
+  const char* const given = std::getenv("IDMINT_KILL_ROUNDS");
+  const int rounds = given != nullptr ? std::atoi(given) : 12;
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  fakes::TempFolder folder;
+  const Sequences made = sequences(30'000, random);
+  const std::string path = made.oplog.write(folder.path("oplog.bson"));
+  MongoServer spare;
+  int killed = 0;
+  for (int round = 0; round < rounds; ++round) {
+    // It need not look for a server that was killed as long as it would.
+    const ReplayProcess process(spare.url("?serverSelectionTimeoutMS=500"), path);
+    const bool runs = process.await(static_cast<int>(random() % 30));
+    if (round % 3 == 2) {
+      spare.kill();
+      const int status = process.status();
+      EXPECT_TRUE(status == 0 || status == static_cast<int>(Code::kUnavailable)) << status;
+      spare.restart();
+    } else {
+      process.kill();
+      static_cast<void>(process.status());
+    }
+    if (runs) ++killed;
+  }
+  EXPECT_GT(killed, 0);
+  EXPECT_EQ(ReplayProcess(spare.url(""), path).status(), 0);
+  Server target = connected(spare.url(""));
+  for (const auto& [ns, documents] : made.expected) {
+    std::map<int, std::string> is;
+    const std::size_t dot = ns.find('.');
+    const Result<void> read = for_each_document(
+        target, ns.substr(0, dot), ns.substr(dot + 1), [&](Document document) -> Result<void> {
+          bson_iter_t at;
+          EXPECT_TRUE(document.find("_id", &at));
+          std::string& text = is[static_cast<int>(as_integer(at).value_or(-1))];
+          EXPECT_TRUE(document.find("n", &at));
+          bson_iter_t each = as_document(at).begin();
+          while (bson_iter_next(&each)) text += std::to_string(*as_integer(each)) + " ";
+          return {};
+        });
+    ASSERT_TRUE(read) << read.error().message;
+    EXPECT_EQ(is, documents) << ns;
+  }
+  EXPECT_THAT(state_of(target), SizeIs(made.expected.size()));
+}
+
+}  // namespace
+}  // namespace idmint::restore

@@ -1,0 +1,116 @@
+// docs/restore.md, followed on a live set of three members: its blocks marked `console runbook` are
+// run in their order, and between them happens what happens in production. Of what they show to be
+// printed, the words before the values are.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/e2e/cli.h"
+#include "tests/restore/production.h"
+#include "tests/restore/workload.h"
+#include "tests/servers/mongo.h"
+
+namespace idmint::restore {
+namespace {
+
+using testing::HasSubstr;
+
+struct Block {
+  std::string commands{};
+  std::vector<std::string> facts{};  // "  limit  "
+};
+
+// But for the limit, which is another each time.
+std::vector<Block> blocks_of(const std::string& document) {
+  std::vector<Block> blocks;
+  bool inside = false;
+  for (const std::string& line : e2e::lines_of(document)) {
+    if (line == "```console runbook") {
+      blocks.emplace_back();
+      inside = true;
+    } else if (line.starts_with("```")) {
+      inside = false;
+    } else if (inside && line.starts_with("$ ") && !line.starts_with("$ LIMIT=")) {
+      blocks.back().commands += line.substr(2) + "\n";
+    } else if (inside && line.starts_with("  ") && line[2] != ' ') {
+      if (const std::size_t value = line.find("  ", 2); value != std::string::npos)
+        blocks.back().facts.push_back(line.substr(0, value + 2));
+    }
+  }
+  return blocks;
+}
+
+class Runbook : public e2e::Cli {
+ protected:
+  // With what an operator has set, after `set -e`.
+  e2e::Ended follow(const Block& block) {
+    const e2e::Ended ended = follow(block.commands);
+    for (const std::string& fact : block.facts) EXPECT_THAT(ended.out, HasSubstr(fact));
+    return ended;
+  }
+  e2e::Ended follow(const std::string& commands) {
+    return run("set -e\nexport MONGOC_DISABLE_SHM=1 PATH=$PATH:$(dirname \"$(" IDMINT_MONGOD
+               ")\")\nPRODUCTION='" +
+               set_.url("") + "'\nLIMIT='" + limit_ + "'\n" + commands);
+  }
+
+  servers::MongoSet set_{{.election_timeout = std::chrono::minutes{10}}};
+  std::string limit_{};
+};
+
+TEST_F(Runbook, LeadsBackToTheMomentBeforeTheMistake) {
+  const std::vector<Block> blocks = blocks_of(e2e::content(IDMINT_RUNBOOK));
+  ASSERT_EQ(blocks.size(), 7U);
+  Production production(set_.url("admin"));
+  work_before_base(production);
+  output("idmint create tickets --store '" + set_.url("app") +
+         "'; idmint next tickets -n 3 --store '" + set_.url("app") + "'");
+
+  const e2e::Ended prepared = follow(blocks[0]);
+  ASSERT_EQ(prepared.status, 0) << prepared.err;
+  work_of_every_kind(production);
+  const State before = state_of(production.server());
+  production.run("shop", R"({"dropDatabase":1})");
+  for (int i = 0; i < 100; ++i)
+    production.insert("shop.orders", R"({"_id":")" + std::to_string(i) + R"(","total":1})");
+
+  const e2e::Ended kept = follow(blocks[1]);
+  ASSERT_EQ(kept.status, 0) << kept.err;
+  const e2e::Ended found = follow(blocks[2]);
+  ASSERT_EQ(found.status, 0) << found.err;
+  // As an operator reads it, who knows which database is gone.
+  std::string_view limit = found.out;
+  const std::size_t suspect = limit.find("database was dropped: shop");
+  ASSERT_NE(suspect, std::string_view::npos) << found.out;
+  limit.remove_prefix(limit.find("limit", suspect) + 5);
+  limit.remove_prefix(limit.find_first_not_of(' '));
+  limit_ = limit.substr(0, limit.find_first_of(" \n"));
+
+  const e2e::Ended shown = follow(blocks[3]);
+  EXPECT_EQ(shown.status, 0) << shown.err;
+  EXPECT_THAT(shown.out, HasSubstr(R"("drop")"));
+  const e2e::Ended rehearsed = follow(blocks[4]);
+  EXPECT_EQ(rehearsed.status, 0) << rehearsed.out << rehearsed.err;
+  const e2e::Ended restored = follow(blocks[5]);
+  ASSERT_EQ(restored.status, 0) << restored.out << restored.err;
+  EXPECT_THAT(restored.out + restored.err, HasSubstr("tickets")) << "a counter to be raised";
+  const e2e::Ended verified = follow(blocks[6]);
+  EXPECT_EQ(verified.status, 0) << verified.out << verified.err;
+
+  // The spare was left running.
+  const e2e::Ended saved = follow("idmint-restore verify --spare spare --save is.json >/dev/null");
+  ASSERT_EQ(saved.status, 0) << saved.err;
+  const Result<State> is = read_state_file(folder_ / "is.json");
+  ASSERT_TRUE(is) << is.error().message;
+  EXPECT_EQ(in_lines(differences(*is, before)), "");
+  const e2e::Ended ended = follow("kill \"$(head -n 1 spare/mongod.lock)\"");
+  EXPECT_EQ(ended.status, 0) << ended.err;
+}
+
+}  // namespace
+}  // namespace idmint::restore
