@@ -44,7 +44,11 @@ struct StoreOptions {
 // A store offers any subset of the interfaces; null where it does not offer one. They live as long
 // as the store. Any thread may use it. A child of fork() cannot use it (kFailedPrecondition), and
 // must open its own; as SQLite keeps its locks by process, a child of a process that had an SQLite
-// store open can open none: open stores after the fork, or exec a program that does.
+// store open can open none: open stores after the fork, or exec a program that does. One of MongoDB
+// that is destroyed tells the server, where it can, and closes its connections in a thread that
+// goes on for half a second, up to the deadline where a server hangs; exit() waits for it. So does
+// whatever else of idmint talks to MongoDB. A program that uses MongoDB's C driver itself leaves
+// mongoc_cleanup() to the driver.
 class IDMINT_EXPORT Store {
  public:
   virtual ~Store() = default;

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/background.h"
 #include "base/shell.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
@@ -84,7 +85,10 @@ int main(int argc, char** argv) {
                      false);
   }
   try {
-    return cli::run(argc, argv);
+    const int status = cli::run(argc, argv);
+    // The connections of stores that were closed, which the end of the process closes as well.
+    if (background_was_used()) std::_Exit(status);
+    return status;
   } catch (const std::exception& error) {
     return cli::fail({Code::kInternal, std::string(error.what()) + ": please report it"}, false);
   }

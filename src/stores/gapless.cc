@@ -1,10 +1,9 @@
 #include "idmint/gapless.h"
 
 #include <mutex>
-#include <system_error>
-#include <thread>
 #include <utility>
 
+#include "base/background.h"
 #include "base/fork_wiped.h"
 #include "base/shell.h"
 #include "idmint/store.h"
@@ -27,9 +26,6 @@ struct GaplessInserter::State {
   const Definition definition;
   const std::string url;  // without passwords
   stores::GaplessQueue queue;
-  // Of the store that had the definition: the driver takes up to half a second to end its monitors,
-  // for which nobody waits here.
-  std::jthread closing{};
 };
 
 GaplessInserter::GaplessInserter(std::unique_ptr<State> state) noexcept
@@ -87,11 +83,8 @@ Result<std::unique_ptr<GaplessInserter>> GaplessInserter::open(std::string_view 
                                                    .deadline = options.deadline,
                                                    .max_outstanding = options.max_outstanding,
                                                    .transactions = *std::move(transactions)}});
-  try {
-    state->closing = std::jthread([ends = *std::move(store)]() mutable { ends.reset(); });
-  } catch (const std::system_error&) {
-    state->closing = {};  // no thread for it: it was closed here and now
-  }
+  // Nobody waits for a server to hear that this one is closed.
+  run_in_background([ends = *std::move(store)]() mutable { ends.reset(); });
   return std::unique_ptr<GaplessInserter>(new GaplessInserter(std::move(state)));
 #else
   return refuse_it(Code::kUnimplemented, "this build of idmint left MongoDB out");

@@ -40,6 +40,17 @@ TEST_F(Cli, EveryStrategyWorksOverAReplicaSet) {
   EXPECT_THAT(weak.err, HasSubstr("w=1 cannot be had"));
 }
 
+// Which takes half a second.
+TEST_F(Cli, TheCommandDoesNotTakeTheDriverDown) {
+  const std::string store = "export IDMINT_STORE='" + servers::mongo_set().url("quick") + "'\n";
+  output(store + "idmint create orders");
+  EXPECT_EQ(output(store + R"(
+      LD_DEBUG=files LD_DEBUG_OUTPUT=loader idmint next orders
+      cat loader.* | grep -c 'calling init: .*libmongoc-1'
+      cat loader.* | grep -c 'calling fini' || true)"),
+            "1\n1\n0\n");
+}
+
 TEST_F(Cli, APoolWorksOverAReplicaSet) {
   const std::string store = "export IDMINT_STORE='" + servers::mongo_set().url("pools") + "'\n";
   output(store + R"(

@@ -52,12 +52,18 @@ namespace idmint::stores::mongodb {
   F(bson_validate_with_error)                          \
   F(mongoc_apm_callbacks_destroy)                      \
   F(mongoc_apm_callbacks_new)                          \
+  F(mongoc_apm_command_failed_get_command_name)        \
+  F(mongoc_apm_command_failed_get_context)             \
+  F(mongoc_apm_command_succeeded_get_command_name)     \
+  F(mongoc_apm_command_succeeded_get_context)          \
   F(mongoc_apm_server_heartbeat_failed_get_context)    \
   F(mongoc_apm_server_heartbeat_failed_get_error)      \
   F(mongoc_apm_server_heartbeat_failed_get_host)       \
   F(mongoc_apm_server_heartbeat_succeeded_get_context) \
   F(mongoc_apm_server_heartbeat_succeeded_get_host)    \
   F(mongoc_apm_server_heartbeat_succeeded_get_reply)   \
+  F(mongoc_apm_set_command_failed_cb)                  \
+  F(mongoc_apm_set_command_succeeded_cb)               \
   F(mongoc_apm_set_server_heartbeat_failed_cb)         \
   F(mongoc_apm_set_server_heartbeat_succeeded_cb)      \
   F(mongoc_client_command_with_opts)                   \

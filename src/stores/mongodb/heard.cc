@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <string_view>
 
 #include "stores/backend.h"
 
@@ -11,6 +12,8 @@ namespace {
 
 // How long a set that was not configured otherwise may be without a primary.
 constexpr std::chrono::seconds kElection{12};
+
+bool ends_sessions(std::string_view command) { return command == "endSessions"; }
 
 }  // namespace
 
@@ -35,6 +38,15 @@ void Heard::listen(mongoc_client_pool_t* pool) {
             ->failed(mongoc_apm_server_heartbeat_failed_get_host(event)->host_and_port,
                      error.message);
       });
+  mongoc_apm_set_command_succeeded_cb(
+      callbacks.get(), [](const mongoc_apm_command_succeeded_t* event) {
+        if (ends_sessions(mongoc_apm_command_succeeded_get_command_name(event)))
+          static_cast<Heard*>(mongoc_apm_command_succeeded_get_context(event))->sessions_ended();
+      });
+  mongoc_apm_set_command_failed_cb(callbacks.get(), [](const mongoc_apm_command_failed_t* event) {
+    if (ends_sessions(mongoc_apm_command_failed_get_command_name(event)))
+      static_cast<Heard*>(mongoc_apm_command_failed_get_context(event))->sessions_ended();
+  });
   mongoc_client_pool_set_apm_callbacks(pool, callbacks.get(), this);
 }
 
@@ -72,6 +84,19 @@ void Heard::said(const std::string& host, const View& hello) {
 void Heard::failed(const std::string& host, const std::string& why) {
   const std::lock_guard lock(mutex_);
   of(host).failure = why.empty() ? "it failed" : why;
+}
+
+void Heard::sessions_ended() {
+  {
+    const std::lock_guard lock(mutex_);
+    sessions_ended_ = true;
+  }
+  ended_.notify_all();
+}
+
+void Heard::wait_for_end_of_sessions() {
+  std::unique_lock lock(mutex_);
+  ended_.wait(lock, [this] { return sessions_ended_; });
 }
 
 std::string Heard::advice(std::chrono::milliseconds waited) const {

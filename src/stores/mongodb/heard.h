@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <mutex>
 #include <string>
@@ -26,7 +27,7 @@ class Heard {
  public:
   explicit Heard(Wanted wanted) : wanted_(std::move(wanted)) {}
 
-  // Has the monitors of the pool report here, as long as it is there. REQUIRES: it has none yet.
+  // Has the pool report here, as long as it is there. REQUIRES: it has no clients yet.
   void listen(mongoc_client_pool_t* pool);
   void said(const std::string& host, const View& hello);
   void failed(const std::string& host, const std::string& why);
@@ -34,6 +35,11 @@ class Heard {
   // Why a call that waited so long may have had no answer, and what to do; begins with "; ", or is
   // empty.
   [[nodiscard]] std::string advice(std::chrono::milliseconds waited) const;
+
+  // While the pool is being destroyed, which begins with an endSessions: that was answered, or the
+  // whole of it is over.
+  void sessions_ended();
+  void wait_for_end_of_sessions();
 
  private:
   enum class Role : std::uint8_t {
@@ -57,6 +63,8 @@ class Heard {
   const Wanted wanted_;
   mutable std::mutex mutex_;
   std::vector<Server> servers_;
+  bool sessions_ended_ = false;
+  std::condition_variable ended_;
 };
 
 }  // namespace idmint::stores::mongodb

@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/background.h"
 #include "stores/backend.h"
 
 namespace idmint::stores::mongodb {
@@ -154,7 +155,13 @@ Servers::~Servers() {
   }
   work_.notify_all();
   for (std::thread& thread : threads_) thread.join();
-  mongoc_client_pool_destroy(pool_);
+  // First it ends the sessions, which a server else keeps for half an hour. Then it waits for its
+  // monitors, which look every half second whether they are to end.
+  run_in_background([pool = pool_, heard = heard_] {
+    mongoc_client_pool_destroy(pool);
+    heard->sessions_ended();
+  });
+  heard_->wait_for_end_of_sessions();
 }
 
 Result<Bson> Servers::run(Bson command, Kind kind, SteadyTime until, std::string_view doing,

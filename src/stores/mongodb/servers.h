@@ -117,7 +117,9 @@ class Servers {
         database_(std::move(database)),
         where_(std::move(where)),
         most_(most) {}
-  // Waits for the threads, each of which may be in one wait of the driver's.
+  // Waits for the threads, each of which may be in one wait of the driver's, and until a server
+  // knows that the sessions are over, or none can be told. The connections are closed in the
+  // background.
   ~Servers();
   Servers(const Servers&) = delete;
   Servers& operator=(const Servers&) = delete;
@@ -152,7 +154,7 @@ class Servers {
 
   const OwnedByProcess owner_;
   mongoc_client_pool_t* const pool_;
-  const std::unique_ptr<Heard> heard_;
+  const std::shared_ptr<Heard> heard_;  // outlives the pool, never null
   const std::string database_;
   const std::string where_;
   const std::size_t most_;

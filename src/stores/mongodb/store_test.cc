@@ -14,13 +14,16 @@
 #include <cstdlib>
 #include <filesystem>
 #include <future>
+#include <semaphore>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/background.h"
 #include "idmint/clock.h"
 #include "idmint/lease_table.h"
 #include "idmint/sequence.h"
+#include "stores/mongodb/driver.h"
 #include "tests/servers/mongo.h"
 
 namespace idmint {
@@ -689,6 +692,62 @@ TEST_F(MongodbStoreTest, AServerThatHangsIsWaitedForNoLongerThanTheDeadline) {
   EXPECT_EQ(code_of(write), Code::kDeadlineExceeded) << why(write);
   EXPECT_EQ(code_of(read), Code::kUnavailable) << why(read);
   EXPECT_LT(took, kNoHang);
+}
+
+// The driver's pool ends the sessions first, then waits for its monitors.
+TEST_F(MongodbStoreTest, WhoClosesAStoreWaitsForTheEndOfItsSessionsAndForNothingElse) {
+  using stores::mongodb::mongoc_client_pool_destroy;
+  static std::binary_semaphore may_begin{0};
+  static std::binary_semaphore may_end{0};
+  const std::string server = mongo_standalone().url("");
+  // Those of the program that asks are among them. -1: the server did not say.
+  const auto ended_sessions = [&] {
+    const std::string counts = mongo_command(server, "admin", R"({"serverStatus":1})");
+    const std::string total = R"("total" : )";
+    const std::size_t at = counts.find(total, counts.find(R"("endSessions" : {)"));
+    return at == std::string::npos ? -1LL
+                                   : std::strtoll(counts.c_str() + at + total.size(), nullptr, 10);
+  };
+  for (const std::string fails : {"off", "alwaysOn"}) {
+    while (background_is_busy()) std::this_thread::yield();  // of the stores before
+    auto store = open(mongo_standalone().url(database_));
+    ASSERT_TRUE(store->counters()->create("c" + fails, {1, 1000}));
+    const auto fail_point = [&](const std::string& mode) {
+      return mongo_command(server, "admin",
+                           R"({"configureFailPoint":"failCommand","mode":")" + mode +
+                               R"(","data":{"failCommands":["endSessions"],"appName":"idmint",)"
+                               R"("errorCode":11601}})");
+    };
+    // How often it failed, since the server began.
+    const auto failed = [](const std::string& reply) {
+      const std::string count = R"("count" : )";
+      const std::size_t at = reply.find(count);
+      return at == std::string::npos ? -1LL : std::strtoll(&reply[at + count.size()], nullptr, 10);
+    };
+    const auto failed_before = failed(fail_point(fails));
+    ASSERT_GE(failed_before, 0);
+    const auto before = ended_sessions();
+    const auto of_one_who_asks = ended_sessions() - before;
+    EXPECT_EQ(of_one_who_asks, 1);
+    static auto* const destroy = mongoc_client_pool_destroy;  // the driver is loaded now
+    mongoc_client_pool_destroy = [](mongoc_client_pool_t* pool) {
+      may_begin.acquire();
+      destroy(pool);
+      may_end.acquire();
+    };
+    auto closed = std::async(std::launch::async, [&] { store.reset(); });
+    EXPECT_EQ(closed.wait_for(milliseconds{100}), std::future_status::timeout) << fails;
+    const auto last = ended_sessions();
+    may_begin.release();
+    closed.get();
+    // What fails is counted there, and not among the others.
+    EXPECT_EQ(ended_sessions() - last, of_one_who_asks + (fails == "off" ? 1 : 0));
+    EXPECT_EQ(failed(fail_point("off")) - failed_before, fails == "off" ? 0 : 1);
+    EXPECT_TRUE(background_is_busy()) << fails;
+    may_end.release();
+    while (background_is_busy()) std::this_thread::yield();
+    mongoc_client_pool_destroy = destroy;
+  }
 }
 
 TEST_F(MongodbStoreTest, AChildOfForkOpensItsOwn) {

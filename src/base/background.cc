@@ -1,0 +1,118 @@
+#include "base/background.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <exception>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "base/fork_wiped.h"
+
+namespace idmint {
+
+namespace {
+
+struct Work {
+  std::move_only_function<void()> what{};
+  std::atomic<bool> done{false};
+  std::thread thread{};
+};
+
+class Background {
+ public:
+  // False: it was not, and is the caller's still.
+  bool start(std::move_only_function<void()>& work) {
+    // In a child of fork() the mutex may be held by a thread that is not there.
+    if (!owner_) return false;
+    const std::lock_guard lock(mutex_);
+    if (ended_) return false;
+    join_those_done();
+    Work* started = nullptr;
+    try {
+      started = &under_way_.emplace_back();
+      started->what = std::move(work);
+      started->thread = std::thread([started] {
+        started->what();
+        started->what = nullptr;
+        started->done.store(true);
+      });
+    } catch (const std::exception&) {  // no thread is left, or no memory for one
+      if (started != nullptr) {
+        if (started->what) work = std::move(started->what);
+        under_way_.pop_back();
+      }
+      return false;
+    }
+    return true;
+  }
+
+  bool busy() { return owner_ && is_under_way(); }
+
+  void end() {
+    if (!owner_) return;
+    std::list<Work> last;
+    {
+      const std::lock_guard lock(mutex_);
+      ended_ = true;
+      last.swap(under_way_);
+    }
+    for (Work& work : last) work.thread.join();
+  }
+
+ private:
+  bool is_under_way() {
+    const std::lock_guard lock(mutex_);
+    join_those_done();
+    return !under_way_.empty();
+  }
+
+  void join_those_done() {
+    std::erase_if(under_way_, [](Work& work) {
+      if (!work.done.load()) return false;
+      work.thread.join();
+      return true;
+    });
+  }
+
+  const OwnedByProcess owner_;
+  std::mutex mutex_;           // guards what follows
+  std::list<Work> under_way_;  // each stays where it is: its thread is in it
+  bool ended_ = false;
+};
+
+// Never destroyed: what is static may be closed after any destructor of a static here.
+constinit std::atomic<Background*> all{nullptr};
+
+// Null: there is no memory for it. Made without a lock, which a child of fork() might find held.
+Background* background() {
+  if (Background* const there = all.load()) return there;
+  std::unique_ptr<Background> made;
+  try {
+    made = std::make_unique<Background>();
+  } catch (const std::exception&) {
+    return nullptr;
+  }
+  Background* there = nullptr;
+  if (!all.compare_exchange_strong(there, made.get())) return there;
+  std::atexit([] { all.load()->end(); });
+  return made.release();
+}
+
+}  // namespace
+
+void run_in_background(std::move_only_function<void()> work) noexcept {
+  Background* const there = background();
+  if (there == nullptr || !there->start(work)) work();
+}
+
+bool background_is_busy() {
+  Background* const there = all.load();
+  return there != nullptr && there->busy();
+}
+
+bool background_was_used() noexcept { return all.load() != nullptr; }
+
+}  // namespace idmint
