@@ -65,6 +65,11 @@ Answer ask(Server& server, const std::string& database, const bson_t* command) {
   return answer;
 }
 
+Error lost(const Server& server, const Answer& answer) {
+  return {Code::kUnavailable,
+          server.shown_uri() + " was lost: " + answer.message + "; the same command goes on"};
+}
+
 Answer apply_ops(Server& server, const Operations& operations, const Operations& then,
                  bool durable) {
   const OwnDocument command = own(bson_sized_new(operations.bytes() + then.bytes() + 1024));

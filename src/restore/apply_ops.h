@@ -48,6 +48,9 @@ struct Answer {
 
 [[nodiscard]] Answer ask(Server& server, const std::string& database, const bson_t* command);
 
+// Of an answer that is `unavailable`.
+[[nodiscard]] Error lost(const Server& server, const Answer& answer);
+
 // All of both, in one transaction of the server, or nothing; but for commands, and where a
 // collection is missing (see "What applyOps does" in docs/design/006-restore.md). Durable as
 // append_concern().

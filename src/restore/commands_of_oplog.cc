@@ -40,12 +40,7 @@ std::vector<std::string> names_of_build(const Operation& command) {
 
 std::string build_of(const Operation& command) {
   bson_iter_t at;
-  if (!command.o.find("indexBuildUUID", &at) || !BSON_ITER_HOLDS_BINARY(&at)) return {};
-  bson_subtype_t subtype{};
-  std::uint32_t size = 0;
-  const std::uint8_t* data = nullptr;
-  bson_iter_binary(&at, &subtype, &size, &data);
-  return {reinterpret_cast<const char*>(data), size};
+  return command.o.find("indexBuildUUID", &at) ? std::string(as_binary(at)) : std::string();
 }
 
 bool is_temporary(const Operation& create) {

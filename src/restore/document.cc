@@ -44,6 +44,15 @@ std::string_view as_text(const bson_iter_t& at) {
   return {text, size};
 }
 
+std::string_view as_binary(const bson_iter_t& at) {
+  if (!BSON_ITER_HOLDS_BINARY(&at)) return {};
+  bson_subtype_t subtype{};
+  std::uint32_t size = 0;
+  const std::uint8_t* data = nullptr;
+  bson_iter_binary(&at, &subtype, &size, &data);
+  return {reinterpret_cast<const char*>(data), size};
+}
+
 std::optional<std::int64_t> as_integer(const bson_iter_t& at) {
   switch (bson_iter_type(&at)) {
     case BSON_TYPE_INT32:

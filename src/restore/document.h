@@ -71,6 +71,7 @@ class Document {
 // Of the value that an iterator is at. None, empty or nothing where it is of another type.
 [[nodiscard]] Document as_document(const bson_iter_t& at);  // of an array too
 [[nodiscard]] std::string_view as_text(const bson_iter_t& at);
+[[nodiscard]] std::string_view as_binary(const bson_iter_t& at);              // of any subtype
 [[nodiscard]] std::optional<std::int64_t> as_integer(const bson_iter_t& at);  // of any number
 
 // Every element at every depth is well-formed. Text may be any bytes: servers keep what is no UTF-8

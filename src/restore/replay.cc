@@ -88,13 +88,9 @@ struct OnServer {
   [[nodiscard]] std::string uuid() const {
     bson_iter_t at;
     bson_iter_t inner;
-    bson_subtype_t subtype{};
-    std::uint32_t size = 0;
-    const std::uint8_t* data = nullptr;
-    if (facts.view().find("info", &at) && bson_iter_recurse(&at, &inner) &&
-        bson_iter_find(&inner, "uuid") && BSON_ITER_HOLDS_BINARY(&inner))
-      bson_iter_binary(&inner, &subtype, &size, &data);
-    return {reinterpret_cast<const char*>(data), size};
+    const bool there = facts.view().find("info", &at) && bson_iter_recurse(&at, &inner) &&
+                       bson_iter_find(&inner, "uuid");
+    return there ? std::string(as_binary(inner)) : std::string();
   }
 };
 
@@ -267,20 +263,11 @@ Result<Chain> Replay::Engine::open_chain(const std::string& name,
       bson_iter_timestamp(&at, &chain.position.ts.seconds, &chain.position.ts.ordinal);
     if (document.view().find("index", &at))
       chain.position.index = static_cast<std::uint32_t>(as_integer(at).value_or(0));
-    for (const CountField& field : kCountFields) {
-      if (document.view().find(field.name, &at))
-        chain.counts.*field.count = as_integer(at).value_or(0);
-    }
+    chain.counts = counts_of(document.view());
     if (name == "commands") {
       doing_ = document.view().find("doing", &at);
-      if (doing_ && as_document(at) && as_document(at).find("source", &at) &&
-          BSON_ITER_HOLDS_BINARY(&at)) {
-        bson_subtype_t subtype{};
-        std::uint32_t size = 0;
-        const std::uint8_t* data = nullptr;
-        bson_iter_binary(&at, &subtype, &size, &data);
-        renamed_.assign(reinterpret_cast<const char*>(data), size);
-      }
+      if (doing_ && as_document(at) && as_document(at).find("source", &at))
+        renamed_ = as_binary(at);
     }
     return chain;
   }
@@ -391,10 +378,7 @@ Result<void> Replay::Engine::mark(const Position& position, const Counts& counts
   for (const std::unique_ptr<Worker>& worker : workers_) worker->chain().append_check(operations);
   commands_.append_next(operations, position, counts, doing);
   const Answer answer = apply_ops(server_, operations, {}, doing != nullptr || write != nullptr);
-  if (answer.unavailable)
-    return std::unexpected(
-        Error{Code::kUnavailable,
-              server_.shown_uri() + " was lost: " + answer.message + "; the same command goes on"});
+  if (answer.unavailable) return std::unexpected(lost(server_, answer));
   if (!answer.ok) {
     for (const std::unique_ptr<Worker>& worker : workers_) {
       if (Result<void> there = is_there(server_, worker->chain()); !there) return there;
@@ -487,10 +471,7 @@ std::unexpected<Error> Replay::Engine::refused(const Operation& operation,
 
 Result<void> Replay::Engine::answered(const Answer& answer, const Operation& operation) const {
   if (answer.ok) return {};
-  if (answer.unavailable)
-    return std::unexpected(
-        Error{Code::kUnavailable,
-              server_.shown_uri() + " was lost: " + answer.message + "; the same command goes on"});
+  if (answer.unavailable) return std::unexpected(lost(server_, answer));
   return refused(operation, answer.message);
 }
 
@@ -677,24 +658,19 @@ Result<void> Replay::Engine::empty(const Operation& operation, const std::string
 
 Result<ReplayCounts> Replay::Engine::finish() {
   ReplayCounts all;
+  const auto add = [&](const Counts& counts) {
+    all.inserts += static_cast<std::uint64_t>(counts.inserts);
+    all.updates += static_cast<std::uint64_t>(counts.updates);
+    all.deletes += static_cast<std::uint64_t>(counts.deletes);
+    all.commands += static_cast<std::uint64_t>(counts.commands);
+    all.missed += static_cast<std::uint64_t>(counts.missed);
+  };
   if (over_) {
     // Of the run that did it.
     const Result<std::map<std::string, OwnDocument>> recorded =
         record_.get_all(options_.slice ? "replay:slice:" : "replay:oplog:");
     if (!recorded) return std::unexpected(recorded.error());
-    for (const auto& [id, document] : *recorded) {
-      bson_iter_t at;
-      const auto count = [&](const char* name) {
-        return document.view().find(name, &at)
-                   ? static_cast<std::uint64_t>(as_integer(at).value_or(0))
-                   : 0;
-      };
-      all.inserts += count("inserts");
-      all.updates += count("updates");
-      all.deletes += count("deletes");
-      all.commands += count("commands");
-      all.missed += count("missed");
-    }
+    for (const auto& [id, document] : *recorded) add(counts_of(document.view()));
     return all;
   }
   if (Result<void> done = barrier(); !done) return std::unexpected(std::move(done.error()));
@@ -703,13 +679,6 @@ Result<ReplayCounts> Replay::Engine::finish() {
   if (Result<void> durable = mark(commands_.position, commands_.counts, nullptr, none.get());
       !durable)
     return std::unexpected(std::move(durable.error()));
-  const auto add = [&](const Counts& counts) {
-    all.inserts += static_cast<std::uint64_t>(counts.inserts);
-    all.updates += static_cast<std::uint64_t>(counts.updates);
-    all.deletes += static_cast<std::uint64_t>(counts.deletes);
-    all.commands += static_cast<std::uint64_t>(counts.commands);
-    all.missed += static_cast<std::uint64_t>(counts.missed);
-  };
   add(commands_.counts);
   for (const std::unique_ptr<Worker>& worker : workers_) add(worker->chain().counts);
   const std::lock_guard hold(shared_.lock);

@@ -12,6 +12,15 @@ void Counts::add(Op op) {
                          : commands);
 }
 
+Counts counts_of(Document document) {
+  Counts counts;
+  bson_iter_t at;
+  for (const CountField& field : kCountFields) {
+    if (document.find(field.name, &at)) counts.*field.count = as_integer(at).value_or(0);
+  }
+  return counts;
+}
+
 void Chain::append_check(Operations& operations) const {
   const OwnDocument o2 = own(BCON_NEW("_id", BCON_UTF8(id().c_str())));
   static const OwnDocument touch =

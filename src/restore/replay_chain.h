@@ -43,6 +43,9 @@ inline constexpr std::array kCountFields = {
     CountField{"missed", &Counts::missed},
 };
 
+// Those of a document of the record.
+[[nodiscard]] Counts counts_of(Document document);
+
 // Documents of the record that follow each other: each batch has what takes the last one away and
 // makes the next, and fails as a whole where the last is not there. So none is applied twice, none
 // without the one before (which a server that was killed may lose after it has answered), and not

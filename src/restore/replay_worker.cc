@@ -146,7 +146,7 @@ Result<void> Worker::apply(const Batch& batch, std::size_t begin, std::size_t en
       chain_.position = batch.items[end - 1].position;
       return {};
     }
-    if (answer.unavailable) return gone(answer);
+    if (answer.unavailable) return std::unexpected(lost(server_, answer));
     const std::size_t failed = begin + std::max<std::size_t>(answer.results, 1) - 1;
     if (answer.code == kNamespaceNotFound && answer.results > 1) return broken(batch, failed);
     if (Result<void> there = is_there(server_, chain_); !there) return there;
@@ -163,7 +163,7 @@ Result<void> Worker::apply(const Batch& batch, std::size_t begin, std::size_t en
       return refused(batch, failed, answer.message);
     // All before it, and its marker says that it is over.
     answer = try_once(batch, begin, failed, true, counts);
-    if (answer.unavailable) return gone(answer);
+    if (answer.unavailable) return std::unexpected(lost(server_, answer));
     if (!answer.ok) return refused(batch, failed, answer.message);
     chain_.advance();
     chain_.counts = counts;
@@ -192,12 +192,6 @@ std::unexpected<Error> Worker::refused(const Batch& batch, std::size_t failed,
   const std::size_t which = std::min(failed, batch.items.size() - 1);
   return std::unexpected(
       Error{Code::kFailedPrecondition, "the server refuses " + words(batch, which) + ": " + why});
-}
-
-std::unexpected<Error> Worker::gone(const Answer& answer) const {
-  return std::unexpected(
-      Error{Code::kUnavailable,
-            server_.shown_uri() + " was lost: " + answer.message + "; the same command goes on"});
 }
 
 // A collection went while the replay was at work. Then the server applies one operation after the

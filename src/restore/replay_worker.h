@@ -57,7 +57,6 @@ class Worker {
   static std::string words(const Batch& batch, std::size_t failed);
   static std::unexpected<Error> refused(const Batch& batch, std::size_t failed,
                                         const std::string& why);
-  std::unexpected<Error> gone(const Answer& answer) const;
   std::unexpected<Error> broken(const Batch& batch, std::size_t failed);
 
   Server server_;
