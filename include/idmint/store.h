@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,6 +40,10 @@ struct StoreOptions {
   // The definition that will be asked for first. MongoDB reads it with the store, in one command,
   // and answers the first find() with it as it was then. Read while the store is opened only.
   std::string_view first_definition{};
+  // An existing folder, for one small file a store: how far this user saw it. An SQLite store is
+  // compared with it, so that an older state of the file is noticed (Store::doubt). Empty: nothing
+  // is kept. Read while the store is opened only.
+  std::string_view trust_folder{};
 };
 
 // A store offers any subset of the interfaces; null where it does not offer one. They live as long
@@ -67,6 +72,17 @@ class IDMINT_EXPORT Store {
   // gapless numbers (gapless.h). kUnimplemented: no such store can. kFailedPrecondition: this one
   // cannot as it is set up.
   [[nodiscard]] virtual Result<void> has_transactions();
+
+  // Why the store may hold less than it handed out (it is a copy or an older backup, or its log is
+  // missing): kDataLoss, saying what to do. nullopt: no doubt is known. A store in doubt opens, for
+  // writing too. Reading, raise(), raise_floor(), extend() of counters, close() and release() work;
+  // every call that would hand out a value, a claim or a lease, or change a definition, fails with
+  // this error.
+  [[nodiscard]] virtual std::optional<Error> doubt();
+  // Ends the doubt, durably and for all processes. For an operator who raised the store past
+  // everything that it handed out, or who knows that the file was only moved. Without a doubt it
+  // changes nothing. Errors as CounterStore::raise().
+  [[nodiscard]] virtual Result<void> settle();
 };
 
 // kInvalidArgument: not a URL of a known kind (the message lists them). kUnimplemented: this build

@@ -1,12 +1,22 @@
-// sqlite:PATH. Layout of schema version 1, in a file with application_id "idmt":
+// sqlite:PATH. Layout of schema version 2, in a file with application_id "idmt":
 //
-//   store        id (16 bytes)                            one row
+//   store        one row:
+//                id (16 bytes)
+//                inode, born: of the file itself; birth time in ns since 1970; NULL: not known
+//                changes: how many transactions handed something out
+//                boot, boot_clock, clock: the boot id of the host at the latest renewal of a lease,
+//                its time since boot and its clock then, in ms; NULL: no lease was renewed
 //   counters     name, first, last, stride, next, taken_from, closed
 //   definitions  name, json (to_json)
 //   spaces       name, claimed (how many of its claims there are), closed
 //   claims       space, key
 //   workers      pool, worker, token (16 bytes, or NULL: nobody's), holder, generation,
-//                minted_until, taken_from, held_until (milliseconds since 1970)
+//                minted_until, taken_from, held_until (milliseconds since 1970),
+//                nonce (16 bytes, of the latest extension, or NULL)
+//
+// Version 1 had the first column of `store` only, and no nonce. A file of version 1 is upgraded
+// when it is first opened for writing; opened to read only it stays as it is, so that statements
+// which only read must not name the columns of version 2.
 //
 // `next` is what the next advance hands out; `taken_from` is where the last one began, kept only so
 // that the UPDATE can return it. The journal is a write-ahead log with synchronous=FULL: the frames
@@ -49,11 +59,19 @@ namespace {
 using SteadyTime = std::chrono::steady_clock::time_point;
 
 constexpr std::int64_t kApplicationId = 0x69646d74;  // "idmt"
-constexpr std::int64_t kSchemaVersion = 1;
+constexpr std::int64_t kSchemaVersion = 2;
 
 // The same numbers as above.
 constexpr const char* kSchema = R"(
-  CREATE TABLE store (id BLOB NOT NULL CHECK (length(id) = 16)) STRICT;
+  CREATE TABLE store (
+    id BLOB NOT NULL CHECK (length(id) = 16),
+    inode INTEGER,
+    born INTEGER,
+    changes INTEGER NOT NULL DEFAULT 0,
+    boot TEXT,
+    boot_clock INTEGER,
+    clock INTEGER
+  ) STRICT;
   CREATE TABLE counters (
     name TEXT NOT NULL PRIMARY KEY,
     first INTEGER NOT NULL,
@@ -88,10 +106,22 @@ constexpr const char* kSchema = R"(
     minted_until INTEGER NOT NULL CHECK (minted_until >= 0),
     taken_from INTEGER NOT NULL,
     held_until INTEGER NOT NULL,
+    nonce BLOB CHECK (length(nonce) = 16),
     PRIMARY KEY (pool, worker)
   ) STRICT, WITHOUT ROWID;
   PRAGMA application_id = 0x69646d74;
-  PRAGMA user_version = 1;
+  PRAGMA user_version = 2;
+)";
+
+constexpr const char* kUpgradeFrom1 = R"(
+  ALTER TABLE store ADD COLUMN inode INTEGER;
+  ALTER TABLE store ADD COLUMN born INTEGER;
+  ALTER TABLE store ADD COLUMN changes INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE store ADD COLUMN boot TEXT;
+  ALTER TABLE store ADD COLUMN boot_clock INTEGER;
+  ALTER TABLE store ADD COLUMN clock INTEGER;
+  ALTER TABLE workers ADD COLUMN nonce BLOB CHECK (length(nonce) = 16);
+  PRAGMA user_version = 2;
 )";
 
 enum Query : std::size_t {
@@ -365,7 +395,7 @@ class SqliteStore final : public Store,
 
   Result<void> connect(const StoreOptions& options);
   Result<void> connect_without_writing();
-  enum class Content : std::uint8_t { kNothing, kOurs };
+  enum class Content : std::uint8_t { kNothing, kVersion1, kOurs };
   Result<Content> identify();
   Result<void> make_schema(const StoreOptions& options);
   Result<void> switch_to_wal();
@@ -548,6 +578,7 @@ Result<SqliteStore::Content> SqliteStore::identify() {
   if (!version) return std::unexpected(version.error());
   if (*application == kApplicationId) {
     if (*version == kSchemaVersion) return Content::kOurs;
+    if (*version == 1) return Content::kVersion1;
     if (*version > kSchemaVersion)
       return std::unexpected(Error{Code::kFailedPrecondition,
                                    path_ + " has schema version " + std::to_string(*version) +
@@ -598,13 +629,14 @@ Result<void> SqliteStore::switch_to_wal() {
   }
 }
 
-// Of two processes that come here at once, one makes the tables and the id, and the other finds
-// them made.
+// Makes or upgrades the tables. Of two processes that come here at once, one does it, and the other
+// finds it done.
 Result<void> SqliteStore::make_schema(const StoreOptions& options) {
   return atomically("make the tables of", [&]() -> Result<void> {
     const Result<Content> content = identify();
     if (!content) return std::unexpected(content.error());
     if (*content == Content::kOurs) return {};
+    if (*content == Content::kVersion1) return execute(kUpgradeFrom1, "upgrade the tables of");
     if (Result<void> ok = execute(kSchema, "make the tables of"); !ok) return ok;
     sqlite3_stmt* statement = nullptr;
     int result =
@@ -764,7 +796,7 @@ Result<void> SqliteStore::open(const StoreOptions& options) {
   }
   if (Result<void> ok = execute("PRAGMA synchronous=FULL", "set up"); !ok) return ok;
   if (Result<void> ok = switch_to_wal(); !ok) return ok;
-  if (*content == Content::kNothing)
+  if (*content != Content::kOurs)
     if (Result<void> ok = make_schema(options); !ok) return ok;
   if (Result<void> ok = read_id(); !ok) return ok;
   // Where a sync fails while the journal is switched, SQLite answers "wal" and goes back.

@@ -113,7 +113,7 @@ TEST_F(SqliteStoreTest, TheFileSaysWhatItIs) {
   make();
   EXPECT_EQ(run_sql(path_, "PRAGMA journal_mode"), "wal");
   EXPECT_EQ(run_sql(path_, "PRAGMA application_id"), std::to_string(0x69646d74));
-  EXPECT_EQ(run_sql(path_, "PRAGMA user_version"), "1");
+  EXPECT_EQ(run_sql(path_, "PRAGMA user_version"), "2");
   EXPECT_EQ(run_sql(path_, "SELECT next FROM counters WHERE name = 'c'"), "10");
 }
 
@@ -181,8 +181,90 @@ TEST_F(SqliteStoreTest, ANewerSchemaIsLeftAsItWasAndBothVersionsAreNamed) {
   const std::string before = contents(path_);
   const auto store = try_open();
   ASSERT_EQ(code_of(store), Code::kFailedPrecondition);
-  EXPECT_THAT(store.error().message, AllOf(HasSubstr("version 7"), HasSubstr("up to 1")));
+  EXPECT_THAT(store.error().message, AllOf(HasSubstr("version 7"), HasSubstr("up to 2")));
   EXPECT_EQ(contents(path_), before);
+}
+
+// The tables as version 1 made them, with a counter at 10 and a worker id that was leased.
+constexpr const char* kVersion1 = R"(
+  PRAGMA journal_mode = WAL;
+  CREATE TABLE store (id BLOB NOT NULL CHECK (length(id) = 16)) STRICT;
+  CREATE TABLE counters (
+    name TEXT NOT NULL PRIMARY KEY,
+    first INTEGER NOT NULL,
+    last INTEGER NOT NULL,
+    stride INTEGER NOT NULL,
+    next INTEGER NOT NULL,
+    taken_from INTEGER NOT NULL,
+    closed INTEGER NOT NULL,
+    CHECK (0 <= first AND 1 <= stride AND first <= next AND next <= last + stride),
+    CHECK ((next - first) % stride = 0)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE definitions (
+    name TEXT NOT NULL PRIMARY KEY,
+    json TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE spaces (
+    name TEXT NOT NULL PRIMARY KEY,
+    claimed INTEGER NOT NULL CHECK (claimed >= 0),
+    closed INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE claims (
+    space TEXT NOT NULL,
+    key INTEGER NOT NULL,
+    PRIMARY KEY (space, key)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE workers (
+    pool TEXT NOT NULL,
+    worker INTEGER NOT NULL CHECK (worker >= 0),
+    token BLOB CHECK (length(token) = 16),
+    holder TEXT NOT NULL,
+    generation INTEGER NOT NULL,
+    minted_until INTEGER NOT NULL CHECK (minted_until >= 0),
+    taken_from INTEGER NOT NULL,
+    held_until INTEGER NOT NULL,
+    PRIMARY KEY (pool, worker)
+  ) STRICT, WITHOUT ROWID;
+  PRAGMA application_id = 0x69646d74;
+  PRAGMA user_version = 1;
+  INSERT INTO store VALUES (x'00112233445546778899aabbccddeeff');
+  INSERT INTO counters VALUES ('c', 1, 1000, 1, 10, 1, 0);
+  INSERT INTO spaces VALUES ('s', 1, 0);
+  INSERT INTO claims VALUES ('s', 7);
+  INSERT INTO workers VALUES ('p', 0, x'aa112233445546778899aabbccddeeff', 'host', 3, 5000, 1, 2);
+)";
+
+TEST_F(SqliteStoreTest, AFileOfVersion1IsUpgradedWhenItIsOpenedForWriting) {
+  run_sql(path_, kVersion1);
+  {
+    const auto reader = open({.access = Access::kReadOnly});
+    ASSERT_NE(reader, nullptr);
+    EXPECT_EQ(reader->counters()->peek("c")->next, 10);
+    EXPECT_EQ(reader->leases()->workers("p")->at(0).minted_until, 5000);
+    EXPECT_EQ(reader->unique_index()->claimed("s"), 1);
+    EXPECT_EQ(reader->doubt(), std::nullopt);
+  }
+  EXPECT_EQ(run_sql(path_, "PRAGMA user_version"), "1") << "a reader leaves it as it is";
+  {
+    const auto store = open();
+    ASSERT_NE(store, nullptr);
+    EXPECT_EQ(store->id().to_string(), "00112233-4455-4677-8899-aabbccddeeff");
+    EXPECT_EQ(store->counters()->advance("c", 1, Take::kAll), (Range{10, 1, 1}));
+    EXPECT_EQ(store->unique_index()->insert("s", std::vector<std::int64_t>{7, 8}),
+              (std::vector{false, true}));
+    EXPECT_EQ(store->leases()->workers("p")->at(0).generation, 3);
+  }
+  EXPECT_EQ(run_sql(path_, "PRAGMA user_version"), "2");
+  const std::string made = folder_.path("made.db");
+  ASSERT_TRUE(open_store("sqlite:" + made).has_value());
+  for (const std::string table : {"store", "workers"}) {
+    const std::string columns =
+        "SELECT group_concat(name || type || \"notnull\") FROM "
+        "(SELECT * FROM pragma_table_info('" +
+        table + "') ORDER BY name)";
+    EXPECT_EQ(run_sql(path_, columns.c_str()), run_sql(made, columns.c_str()));
+  }
+  EXPECT_EQ(open()->counters()->advance("c", 1, Take::kAll), (Range{11, 1, 1})) << "opened again";
 }
 
 TEST_F(SqliteStoreTest, DamageIsDataLossAndNothingIsHandedOut) {

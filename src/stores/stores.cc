@@ -73,6 +73,10 @@ Result<void> Store::has_transactions() {
             "holds them (--store mongodb://...)"});
 }
 
+std::optional<Error> Store::doubt() { return std::nullopt; }
+
+Result<void> Store::settle() { return {}; }
+
 Result<std::unique_ptr<ExistingValues>> open_existing_values(std::string_view url,
                                                              std::string_view collection,
                                                              std::string_view field,
