@@ -31,9 +31,11 @@ class DistantStore final : public Store, public CounterStore {
   Result<void> create(std::span<const NewCounter> counters) override {
     return there().create(counters);
   }
-  Result<Range> advance(std::string_view counter, std::int64_t count, Take take) override {
+  using CounterStore::advance;
+  Result<Range> advance(std::string_view counter, std::int64_t count, Take take,
+                        SteadyTime until) override {
     std::this_thread::sleep_for(delay_);
-    return there().advance(counter, count, take);
+    return there().advance(counter, count, take, until);
   }
   Result<std::vector<std::int64_t>> raise(std::span<const std::string> counters,
                                           std::int64_t floor) override {
@@ -46,9 +48,11 @@ class DistantStore final : public Store, public CounterStore {
   Result<void> close(std::span<const std::string> counters) override {
     return there().close(counters);
   }
-  Result<CounterState> peek(std::string_view counter) override { return there().peek(counter); }
-  Result<std::vector<CounterState>> list(std::string_view prefix) override {
-    return there().list(prefix);
+  Result<CounterState> peek(std::string_view counter, SteadyTime until) override {
+    return there().peek(counter, until);
+  }
+  Result<std::vector<CounterState>> list(std::string_view prefix, SteadyTime until) override {
+    return there().list(prefix, until);
   }
 
  private:

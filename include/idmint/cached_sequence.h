@@ -47,7 +47,7 @@ class IDMINT_EXPORT CachedSequence final : public Sequence {
 
   [[nodiscard]] const Definition& definition() const noexcept override;
 
-  // One value. Errors as next(out).
+  // One value, within SequenceOptions::deadline. Errors as next(out).
   [[nodiscard]] Result<std::int64_t> next() {
     const Holding& holding = holdings_[number_ % kHoldings];
     if (holding.sequence == number_) [[likely]] {
@@ -63,7 +63,8 @@ class IDMINT_EXPORT CachedSequence final : public Sequence {
   // Increasing; not consecutive. On an error nothing in `out` is to be used: it comes again, in
   // later calls of this thread. kOutOfRange: fewer are left to this thread; what other threads hold
   // is for them alone.
-  [[nodiscard]] Result<void> next(std::span<std::int64_t> out) override;
+  using Sequence::next;
+  [[nodiscard]] Result<void> next(std::span<std::int64_t> out, SteadyTime until) override;
 
   // Values taken from the store and not yet handed out: what raise_sequence() does not recall, and
   // what is lost when the program ends now. Exact while no thread calls next().

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "idmint/clock.h"
 #include "idmint/counter_store.h"
 #include "idmint/export.h"
 #include "idmint/form.h"
@@ -107,7 +108,10 @@ class IDMINT_EXPORT Catalog {
                                                    const Definition& updated) = 0;
 
   // kNotFound: no such name.
-  [[nodiscard]] virtual Result<Definition> find(std::string_view name) = 0;
+  [[nodiscard]] virtual Result<Definition> find(std::string_view name, SteadyTime until) = 0;
+  [[nodiscard]] Result<Definition> find(std::string_view name) {
+    return find(name, SteadyTime::max());
+  }
   // By name. One that is damaged, or of a newer idmint, has its error in its entry.
   [[nodiscard]] virtual Result<std::vector<CatalogEntry>> list() = 0;
 

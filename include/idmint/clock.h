@@ -14,6 +14,10 @@ namespace idmint {
 // UTC without leap seconds, 1677 to 2262.
 using Instant = std::chrono::sys_time<std::chrono::nanoseconds>;
 
+// When a call must have answered, by a clock that nobody sets. SteadyTime::max(): only the deadline
+// of the options counts.
+using SteadyTime = std::chrono::steady_clock::time_point;
+
 // A wall clock. It may jump either way, or stand still; every user must be right whatever it shows.
 // Any thread may call any method at any time. A clock must outlive everything that was given it.
 class IDMINT_EXPORT Clock {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "idmint/clock.h"
 #include "idmint/export.h"
 #include "idmint/result.h"
 
@@ -92,8 +93,8 @@ enum class Take : std::uint8_t {
 };
 
 // Durable, named 64-bit counters. A counter only goes up. Any thread may call any method at any
-// time. Every method answers within the store's deadline (StoreOptions). Besides what each method
-// names:
+// time. Every method answers within the store's deadline (StoreOptions), and by `until` where it
+// takes one and that is earlier. Besides what each method names:
 //   kUnavailable, kResourceExhausted, kPermissionDenied: was not applied; of a call on many
 //   counters, to some of them at most.
 //   kUnknown, kDeadlineExceeded: may have been applied, now or later.
@@ -121,7 +122,10 @@ class IDMINT_EXPORT CounterStore {
   // none (kTail); not moved. kNotFound: no such counter: it is never created here.
   // kFailedPrecondition: it is closed. kInvalidArgument: count < 1.
   [[nodiscard]] virtual Result<Range> advance(std::string_view counter, std::int64_t count,
-                                              Take take) = 0;
+                                              Take take, SteadyTime until) = 0;
+  [[nodiscard]] Result<Range> advance(std::string_view counter, std::int64_t count, Take take) {
+    return advance(counter, count, take, SteadyTime::max());
+  }
 
   // The three that follow take many counters at once, as few syncs are cheaper than many. Each
   // counter is changed in an atomic step, and all are durable before it returns. On an error
@@ -156,9 +160,16 @@ class IDMINT_EXPORT CounterStore {
   }
 
   // For people and monitoring; says nothing of what the next advance will return.
-  [[nodiscard]] virtual Result<CounterState> peek(std::string_view counter) = 0;
+  [[nodiscard]] virtual Result<CounterState> peek(std::string_view counter, SteadyTime until) = 0;
+  [[nodiscard]] Result<CounterState> peek(std::string_view counter) {
+    return peek(counter, SteadyTime::max());
+  }
   // All counters whose names start with `prefix`, by name.
-  [[nodiscard]] virtual Result<std::vector<CounterState>> list(std::string_view prefix) = 0;
+  [[nodiscard]] virtual Result<std::vector<CounterState>> list(std::string_view prefix,
+                                                               SteadyTime until) = 0;
+  [[nodiscard]] Result<std::vector<CounterState>> list(std::string_view prefix) {
+    return list(prefix, SteadyTime::max());
+  }
 
  protected:
   ~CounterStore() = default;

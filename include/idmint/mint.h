@@ -89,6 +89,8 @@ struct FormatOptions {
 struct MintOptions {
   // Empty: sqlite:DATA/ids.db, where DATA is $XDG_DATA_HOME/idmint or ~/.local/share/idmint.
   std::string store{};
+  // Its deadline is that of a call for ids of a sequence, too, and of source(): the store is
+  // opened, the definition is found and the sequence is opened by one point in time.
   StoreOptions store_options{};
   // Where state files are kept; empty: DATA.
   std::filesystem::path state_directory{};
@@ -133,7 +135,8 @@ class IDMINT_EXPORT Mint final {
   [[nodiscard]] Result<Raised> raise(std::string_view name, ExistingValues& values);
   [[nodiscard]] Result<Definition> extend(std::string_view name, std::int64_t last);
   [[nodiscard]] Result<void> retire(std::string_view name);
-  [[nodiscard]] Result<SequenceStatus> peek(std::string_view name);
+  [[nodiscard]] Result<SequenceStatus> peek(std::string_view name,
+                                            SteadyTime until = SteadyTime::max());
   // As pool_workers, release_worker and raise_pool.
   [[nodiscard]] Result<std::vector<LeaseState>> workers(std::string_view pool);
   [[nodiscard]] Result<LeaseState> release_worker(std::string_view pool, std::int64_t worker);

@@ -94,8 +94,8 @@ struct SequenceStatus {
 };
 
 // kNotFound: no such sequence.
-[[nodiscard]] IDMINT_EXPORT Result<SequenceStatus> sequence_status(Store& store,
-                                                                   std::string_view name);
+[[nodiscard]] IDMINT_EXPORT Result<SequenceStatus> sequence_status(
+    Store& store, std::string_view name, SteadyTime until = SteadyTime::max());
 // By name. A definition that cannot be read, or whose counters are not right, has its error in its
 // row.
 [[nodiscard]] IDMINT_EXPORT Result<std::vector<SequenceStatus>> sequence_statuses(Store& store);
@@ -106,10 +106,13 @@ struct SequenceOptions {
   // Requests waiting at one time, blocking and asynchronous together; one more is
   // kResourceExhausted.
   std::size_t max_outstanding = 1'000'000;
-  // Cached: how long a range is to last, of which the adaptive step follows; and the longest that a
-  // caller waits for one.
+  // Cached: how long a range is to last, of which the adaptive step follows.
   std::chrono::milliseconds horizon = std::chrono::seconds{10};
+  // The longest that a call waits for values, whatever it waits for: those that came before it, the
+  // store, its own attempts.
   std::chrono::milliseconds deadline = std::chrono::seconds{5};
+  // Opening ends by then, too, each of its reads within the store's deadline.
+  SteadyTime until = SteadyTime::max();
   Clock* clock = nullptr;      // null: system_clock()
   Entropy* entropy = nullptr;  // for stripes, random values and jitter; null: system_entropy()
 };
@@ -129,13 +132,17 @@ class IDMINT_EXPORT Sequence {
 
   [[nodiscard]] virtual const Definition& definition() const noexcept = 0;
 
-  // Fills all of `out`. On an error nothing in it is to be used, and what was taken for it is lost.
-  // kOutOfRange: fewer are left. kInvalidArgument: more than the definition's largest_count.
-  // kUnavailable: closed, or the store did not apply it. kUnknown, kDeadlineExceeded: values may
-  // have been lost; ask again. kResourceExhausted: max_outstanding, the store is full, or random
-  // values have become too few. kFailedPrecondition: retired since it was opened. kDataLoss: the
-  // store has gone back, or is damaged.
-  [[nodiscard]] virtual Result<void> next(std::span<std::int64_t> out) = 0;
+  // Fills all of `out`, within SequenceOptions::deadline, and by `until` if that is earlier. On an
+  // error nothing in it is to be used, and what was taken for it is lost. kOutOfRange: fewer are
+  // left. kInvalidArgument: more than the definition's largest_count. kUnavailable: closed, or the
+  // store did not apply it. kUnknown, kDeadlineExceeded: values may have been lost; ask again.
+  // kResourceExhausted: max_outstanding, the store is full, or random values have become too few.
+  // kFailedPrecondition: retired since it was opened. kDataLoss: the store has gone back, or is
+  // damaged.
+  [[nodiscard]] virtual Result<void> next(std::span<std::int64_t> out, SteadyTime until) = 0;
+  [[nodiscard]] Result<void> next(std::span<std::int64_t> out) {
+    return next(out, SteadyTime::max());
+  }
 
   [[nodiscard]] virtual SequenceStatistics statistics() const noexcept = 0;
 };
@@ -165,11 +172,12 @@ class IDMINT_EXPORT CounterSequence final : public Sequence {
   CounterSequence& operator=(const CounterSequence&) = delete;
 
   [[nodiscard]] const Definition& definition() const noexcept override;
-  [[nodiscard]] Result<void> next(std::span<std::int64_t> out) override;
+  using Sequence::next;
+  [[nodiscard]] Result<void> next(std::span<std::int64_t> out, SteadyTime until) override;
 
-  // The next `count` values, all of them, consecutive. Blocks for one or two round trips. Errors as
-  // next(). kInvalidArgument: count < 1.
-  [[nodiscard]] Result<Range> take(std::int64_t count);
+  // The next `count` values, all of them, consecutive. Blocks for one or two round trips, as long
+  // as next(). Errors as next(). kInvalidArgument: count < 1.
+  [[nodiscard]] Result<Range> take(std::int64_t count, SteadyTime until = SteadyTime::max());
 
   // The same without waiting. `done` is called exactly once, from take(), submit() or close() of
   // any thread or from a thread of the sequence's own, which the first submit() starts; it may call

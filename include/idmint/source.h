@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "idmint/clock.h"
 #include "idmint/export.h"
 #include "idmint/form.h"
 #include "idmint/id.h"
@@ -46,6 +47,11 @@ class IDMINT_EXPORT Source {
 
   // Fills all of `out`, in the declared order. On an error nothing in `out` is to be used.
   [[nodiscard]] virtual Result<void> next(std::span<Id> out) = 0;
+  // The same, by `until` if that is earlier than the deadline of the source. A source that waits
+  // for no store has no use for it.
+  [[nodiscard]] virtual Result<void> next(std::span<Id> out, SteadyTime /*until*/) {
+    return next(out);
+  }
 };
 
 }  // namespace idmint

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "idmint/catalog.h"
+#include "idmint/clock.h"
 #include "idmint/counter_store.h"
 #include "idmint/entropy.h"
 #include "idmint/export.h"
@@ -32,6 +33,8 @@ enum class Access : std::uint8_t {
 struct StoreOptions {
   // The longest that one call waits: for another process's lock, for a server.
   std::chrono::milliseconds deadline = std::chrono::seconds{5};
+  // Opening ends by then, too: for a caller that opens the store and uses it under one deadline.
+  SteadyTime until = SteadyTime::max();
   // Make the store if it is not there; otherwise that is kNotFound.
   bool create = true;
   // Read-only never makes a store, whatever `create` is, and can do with less: see docs/stores.md.

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "idmint/clock.h"
 #include "idmint/export.h"
 #include "idmint/result.h"
 
@@ -26,11 +27,19 @@ class IDMINT_EXPORT UniqueIndex {
   // is. kNotFound: no such space. kInvalidArgument: none, or more than kMaxKeys.
   // kFailedPrecondition: the space is closed.
   [[nodiscard]] virtual Result<std::vector<bool>> insert(std::string_view space,
-                                                         std::span<const std::int64_t> keys) = 0;
+                                                         std::span<const std::int64_t> keys,
+                                                         SteadyTime until) = 0;
+  [[nodiscard]] Result<std::vector<bool>> insert(std::string_view space,
+                                                 std::span<const std::int64_t> keys) {
+    return insert(space, keys, SteadyTime::max());
+  }
   static constexpr std::size_t kMaxKeys = 100'000;
 
   // How many numbers are claimed. kNotFound: no such space.
-  [[nodiscard]] virtual Result<std::int64_t> claimed(std::string_view space) = 0;
+  [[nodiscard]] virtual Result<std::int64_t> claimed(std::string_view space, SteadyTime until) = 0;
+  [[nodiscard]] Result<std::int64_t> claimed(std::string_view space) {
+    return claimed(space, SteadyTime::max());
+  }
 
   // Ends the space: every later insert, by anybody, is kFailedPrecondition. Again is fine.
   // kNotFound: no such space.

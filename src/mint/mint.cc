@@ -39,12 +39,14 @@ class SequenceSource final : public Source {
 
   const Declaration& declaration() const noexcept override { return declaration_; }
 
-  Result<void> next(std::span<Id> out) override {
+  Result<void> next(std::span<Id> out) override { return next(out, SteadyTime::max()); }
+
+  Result<void> next(std::span<Id> out, SteadyTime until) override {
     // All in one call: what it promises of their order holds for each call.
     std::array<std::int64_t, 64> few{};
     std::vector<std::int64_t> many(out.size() > few.size() ? out.size() : 0);
     const std::span<std::int64_t> values = many.empty() ? std::span(few).first(out.size()) : many;
-    if (Result<void> filled = sequence_->next(values); !filled) return filled;
+    if (Result<void> filled = sequence_->next(values, until); !filled) return filled;
     std::ranges::copy(values, out.begin());
     return {};
   }
@@ -126,7 +128,8 @@ struct Mint::State {
 
   // The store, opened by the first call; made only if `make`. `name`: the definition that is asked
   // for next.
-  Result<std::shared_ptr<Store>> open(bool make, std::string_view name = {}) {
+  Result<std::shared_ptr<Store>> open(bool make, std::string_view name = {},
+                                      SteadyTime until = SteadyTime::max()) {
     const std::lock_guard lock(mutex);
     if (store != nullptr) return store;
     const Result<std::string> where = url();
@@ -136,6 +139,7 @@ struct Mint::State {
         make && store_options.create && store_options.access == Access::kReadWrite;
     if (store_options.entropy == nullptr) store_options.entropy = options.entropy;
     store_options.first_definition = name;
+    store_options.until = std::min(store_options.until, until);
     if (store_options.create && options.store.empty()) {
       const Result<std::filesystem::path> data = data_folder();
       if (!data) return std::unexpected(data.error());
@@ -160,7 +164,8 @@ struct Mint::State {
   }
 
   template <class Act>
-  auto on_sequence(std::string_view name, Act act) -> decltype(act(std::declval<Store&>()));
+  auto on_sequence(std::string_view name, Act act, SteadyTime until = SteadyTime::max())
+      -> decltype(act(std::declval<Store&>()));
 
   // kNotFound for a name that is no format, sequence or pool. `minting`: a format would do.
   Error unknown(std::string_view name, bool minting) {
@@ -222,14 +227,19 @@ Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const Format
   if (!validate(Definition{.name = std::string(name)})) {
     return std::unexpected(state_->unknown(name, true));
   }
-  Result<std::shared_ptr<Store>> store = state_->open(false, name);
+  const StoreOptions& of_store = state_->options.store_options;
+  const SteadyTime until =
+      std::min(of_store.until, std::chrono::steady_clock::now() + of_store.deadline);
+  Result<std::shared_ptr<Store>> store = state_->open(false, name, until);
   if (!store) {
     if (store.error().code == Code::kNotFound) return std::unexpected(state_->unknown(name, true));
     return std::unexpected(std::move(store.error()));
   }
-  const SequenceOptions sequence_options{.clock = state_->options.clock,
+  const SequenceOptions sequence_options{.deadline = of_store.deadline,
+                                         .until = until,
+                                         .clock = state_->options.clock,
                                          .entropy = state_->options.entropy};
-  Result<Definition> definition = find_definition(**store, name);
+  Result<Definition> definition = find_definition(**store, name, until);
   const bool pool = definition && definition->strategy == Strategy::kPool;
   if (definition) {
     if (Result<void> taken = check_made(*definition, options); !taken)
@@ -273,14 +283,14 @@ Result<void> Mint::create(const Definition& definition,
 
 // What `act` does with the store that has the sequence `name`.
 template <class Act>
-auto Mint::State::on_sequence(std::string_view name, Act act)
+auto Mint::State::on_sequence(std::string_view name, Act act, SteadyTime until)
     -> decltype(act(std::declval<Store&>())) {
   if (is_format(name)) {
     return fail(Code::kInvalidArgument, "\"" + std::string(name) +
                                             "\" is a format, which keeps nothing in a store: see "
                                             "what it promises with idmint formats");
   }
-  const Result<std::shared_ptr<Store>> opened = open(false, name);
+  const Result<std::shared_ptr<Store>> opened = open(false, name, until);
   if (!opened) {
     if (opened.error().code == Code::kNotFound) return std::unexpected(unknown(name, false));
     return std::unexpected(opened.error());
@@ -290,8 +300,9 @@ auto Mint::State::on_sequence(std::string_view name, Act act)
   return done;
 }
 
-Result<SequenceStatus> Mint::peek(std::string_view name) {
-  return state_->on_sequence(name, [&](Store& store) { return sequence_status(store, name); });
+Result<SequenceStatus> Mint::peek(std::string_view name, SteadyTime until) {
+  return state_->on_sequence(
+      name, [&](Store& store) { return sequence_status(store, name, until); }, until);
 }
 
 Result<Raised> Mint::raise(std::string_view name, std::int64_t past) {

@@ -25,6 +25,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
+using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::int64_t kSliceSize = 256;
 
@@ -97,6 +98,7 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
     std::int64_t wanted;  // by the caller, who is to use so many
     std::int64_t most;    // and keep the others
     std::int64_t whole;   // what the call asked for
+    SteadyTime& until;    // when the call ends; brought forward when it first has to wait
   };
   // The next 1 to `most` values, of those kept for the slice first. It may be null.
   Result<Range> claim(Slice* slice, const Wish& wish);
@@ -118,10 +120,11 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
   // ---- fetching
 
   std::unique_lock<std::mutex> locked();
+  [[nodiscard]] SteadyTime latest_end() const { return SteadyClock::now() + deadline; }
   void prefetch(std::int64_t lacking);
   enum class Patience : bool { kOneAttempt, kUntilDeadline };
-  // REQUIRES, of both: `fetching` was set by the caller.
-  void fetch(std::unique_lock<std::mutex>& lock, Patience patience) noexcept;
+  // REQUIRES: `fetching` was set by the caller.
+  void fetch(std::unique_lock<std::mutex>& lock, Patience patience, SteadyTime until) noexcept;
   void accept(const Range& values, nanoseconds took, Instant now);
   void run() noexcept;
   void make_current(Instant now);
@@ -130,7 +133,7 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
   void set_mark();
   void stop(Error why);
   [[nodiscard]] std::int64_t wanted_step() const;
-  [[nodiscard]] bool patient_with(Code code, nanoseconds pause) const;
+  [[nodiscard]] bool patient_with(Code code, nanoseconds pause, SteadyTime until) const;
   [[nodiscard]] std::int64_t values_held() const;
 
   const OwnedByProcess owned;
@@ -172,11 +175,11 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
   std::uint64_t fetches = 0;       // the number of the latest
   std::uint64_t failed_fetch = 0;  // the number of the latest that failed
   std::optional<Error> failure;    // and why
+  bool out_of_time = false;        // it may succeed for a caller that has time left
   std::size_t waiting = 0;         // callers that found nothing
   std::int64_t wanting = 0;        // and how much they want, together
   std::int64_t lacks = 0;          // what the caller lacks that came to the mark
-  Instant patient_since;           // when the first of them came, or the fetch began
-  nanoseconds paused{};            // since then
+  nanoseconds paused{};            // since the first of them came, or the fetch began
 
   using Slices = std::array<Slice, 64>;  // a page
   std::deque<ForkWiped<Slices>> slices;
@@ -277,9 +280,10 @@ bool CachedSequence::State::cut_from_kept(Slice& slice, std::int64_t most, Range
 }
 
 Result<void> CachedSequence::State::wait_and_cut(const Wish& wish, Range& cut) {
-  const auto& [wanted, most, whole] = wish;
+  const auto& [wanted, most, whole, until] = wish;
   std::unique_lock lock = locked();
   std::uint64_t waits_for = 0;  // a fetch
+  bool late = false;
   const auto answer = [&](Result<void> result) {
     if (waits_for != 0) {
       --waiting;
@@ -298,21 +302,28 @@ Result<void> CachedSequence::State::wait_and_cut(const Wish& wish, Range& cut) {
       return answer(std::unexpected(used_up(definition.name, static_cast<std::uint64_t>(whole),
                                             definition.last, known.ended)));
     }
-    if (waits_for != 0 && failed_fetch >= waits_for) return answer(std::unexpected(*failure));
-    if (waits_for == 0) {
-      if (waiting++ == 0) {
-        patient_since = clock.now();
-        paused = {};
-      }
-      wanting += wanted;
-      waits_for = fetching ? fetches : fetches + 1;
+    const bool failed = waits_for != 0 && failed_fetch >= waits_for;
+    if (failed && (!out_of_time || SteadyClock::now() + kFirstPause > until)) {
+      return answer(std::unexpected(*failure));
     }
+    if (late) {
+      return answer(std::unexpected(
+          Error{Code::kUnavailable, "sequence " + definition.name +
+                                        ": no values came in time, and the store has not answered "
+                                        "yet; nothing was taken for this call; ask again"}));
+    }
+    if (waits_for == 0) {
+      until = std::min(until, latest_end());
+      if (waiting++ == 0) paused = {};
+      wanting += wanted;
+    }
+    if (waits_for == 0 || failed) waits_for = fetching ? fetches : fetches + 1;
     if (fetching) {
-      changed.wait(lock);
+      late = changed.wait_until(lock, until) == std::cv_status::timeout;
     } else {
       fetching = true;
       ++fetches;
-      fetch(lock, Patience::kUntilDeadline);
+      fetch(lock, Patience::kUntilDeadline, until);
     }
   }
 }
@@ -400,7 +411,7 @@ void CachedSequence::State::prefetch(std::int64_t lacking) {
   ++fetches;
   lacks = std::max<std::int64_t>(lacking, 0);
   if (latency < kQuick) {
-    fetch(lock, Patience::kOneAttempt);
+    fetch(lock, Patience::kOneAttempt, latest_end());
     return;
   }
   thread_is_to_fetch = true;
@@ -414,23 +425,21 @@ void CachedSequence::State::run() noexcept {
   for (;;) {
     asked.wait(lock, [this] { return thread_is_to_fetch || stopped; });
     if (!std::exchange(thread_is_to_fetch, false)) return;
-    fetch(lock, Patience::kUntilDeadline);
+    fetch(lock, Patience::kUntilDeadline, latest_end());
   }
 }
 
 // noexcept: with no memory left it is better to end the process than to leave callers waiting.
-void CachedSequence::State::fetch(std::unique_lock<std::mutex>& lock, Patience patience) noexcept {
+void CachedSequence::State::fetch(std::unique_lock<std::mutex>& lock, Patience patience,
+                                  SteadyTime until) noexcept {
   Instant begin = clock.now();
-  if (waiting == 0) {
-    patient_since = begin;
-    paused = {};
-  }
+  if (waiting == 0) paused = {};
   nanoseconds pause = kFirstPause;
   while (!stopped) {
     const std::int64_t count = std::max({wanted_step(), wanting, lacks});
     lock.unlock();
-    Result<Range> values =
-        believed_advance(store, definition.name, known, count, Take::kTail, definition.name, tally);
+    Result<Range> values = believed_advance(store, definition.name, known, count, Take::kTail,
+                                            until, definition.name, tally);
     const Instant now = clock.now();
     lock.lock();
     if (values) {
@@ -448,9 +457,10 @@ void CachedSequence::State::fetch(std::unique_lock<std::mutex>& lock, Patience p
     }
     // So that many unknown outcomes cost no more than two of the first.
     if (outcome_unknown(code)) step = std::max(step / 2, std::min(step, kSmallestStep));
-    if (patience == Patience::kOneAttempt || !patient_with(code, pause)) {
+    if (patience == Patience::kOneAttempt || !patient_with(code, pause, until)) {
       if (patience == Patience::kUntilDeadline) {
         failed_fetch = fetches;
+        out_of_time = SteadyClock::now() + pause > until;
         failure = std::move(values).error();
       }
       set_mark();
@@ -470,10 +480,9 @@ void CachedSequence::State::fetch(std::unique_lock<std::mutex>& lock, Patience p
   changed.notify_all();
 }
 
-// Bounded by the clock and, should it stand still or go back, by the pauses made.
-bool CachedSequence::State::patient_with(Code code, nanoseconds pause) const {
+bool CachedSequence::State::patient_with(Code code, nanoseconds pause, SteadyTime until) const {
   if (code != Code::kUnavailable && !outcome_unknown(code)) return false;
-  return paused + pause <= deadline && clock.now() - patient_since + pause <= deadline;
+  return paused + pause <= deadline && SteadyClock::now() + pause <= until;
 }
 
 void CachedSequence::State::accept(const Range& values, nanoseconds took, Instant now) {
@@ -601,7 +610,7 @@ CachedSequence::~CachedSequence() {
 
 Result<std::unique_ptr<Sequence>> open_cached(Store& store, Definition definition,
                                               const SequenceOptions& options) {
-  if (auto counters = read_counters(store, definition); !counters) {
+  if (auto counters = read_counters(store, definition, options.until); !counters) {
     return std::unexpected(std::move(counters).error());
   }
   auto state =
@@ -624,13 +633,15 @@ Result<std::int64_t> CachedSequence::next_slice() {
   }
   const std::int64_t most =
       slice != nullptr ? std::max<std::int64_t>(state.cursor->slice.load(), 1) : 1;
-  const Result<Range> values = state.claim(slice, {.wanted = 1, .most = most, .whole = 1});
+  SteadyTime until = SteadyTime::max();
+  const Result<Range> values =
+      state.claim(slice, {.wanted = 1, .most = most, .whole = 1, .until = until});
   if (!values) return std::unexpected(values.error());
   if (values->count > 1) state.keep(*slice, {values->first + 1, 1, values->count - 1});
   return values->first;
 }
 
-Result<void> CachedSequence::next(std::span<std::int64_t> out) {
+Result<void> CachedSequence::next(std::span<std::int64_t> out, SteadyTime until) {
   State& state = *state_;
   if (!state.owned) return std::unexpected(inherited_through_fork(state.definition.name));
   if (out.empty()) return {};
@@ -648,7 +659,8 @@ Result<void> CachedSequence::next(std::span<std::int64_t> out) {
     const auto wanted = static_cast<std::int64_t>(out.size() - filled);
     const std::int64_t most =
         slice != nullptr ? std::max(wanted, state.cursor->slice.load()) : wanted;
-    const Result<Range> values = state.claim(slice, {.wanted = wanted, .most = most, .whole = all});
+    const Result<Range> values =
+        state.claim(slice, {.wanted = wanted, .most = most, .whole = all, .until = until});
     if (!values) {
       if (slice != nullptr) {
         state.keep_for(*slice, out.first(filled));

@@ -12,7 +12,7 @@ struct CombinedSequence::State {
         const std::function<std::unique_ptr<Rounds>(const Definition&)>& make)
       : definition(std::move(its_definition)),
         rounds(make(definition)),
-        combiner(*rounds, definition.name, options.max_outstanding) {}
+        combiner(*rounds, definition.name, options.max_outstanding, options.deadline) {}
 
   const Definition definition;
   const std::unique_ptr<Rounds> rounds;
@@ -32,11 +32,11 @@ CombinedSequence::~CombinedSequence() {
 
 const Definition& CombinedSequence::definition() const noexcept { return state_->definition; }
 
-Result<void> CombinedSequence::next(std::span<std::int64_t> out) {
+Result<void> CombinedSequence::next(std::span<std::int64_t> out, SteadyTime until) {
   if (out.empty()) return {};
   const auto count = static_cast<std::int64_t>(out.size());
   if (auto allowed = check_count(state_->definition, count); !allowed) return allowed;
-  return state_->combiner.fill(out);
+  return state_->combiner.fill(out, until);
 }
 
 SequenceStatistics CombinedSequence::statistics() const noexcept {

@@ -21,7 +21,8 @@ class CombinedSequence final : public Sequence {
   CombinedSequence& operator=(const CombinedSequence&) = delete;
 
   [[nodiscard]] const Definition& definition() const noexcept override;
-  [[nodiscard]] Result<void> next(std::span<std::int64_t> out) override;
+  using Sequence::next;
+  [[nodiscard]] Result<void> next(std::span<std::int64_t> out, SteadyTime until) override;
   [[nodiscard]] SequenceStatistics statistics() const noexcept override;
 
  private:

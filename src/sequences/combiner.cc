@@ -38,8 +38,12 @@ struct Combiner::Waiter {
   Result<Range> answer;         // written before state becomes kAnswered
 };
 
-Combiner::Combiner(Rounds& rounds, std::string sequence, std::size_t max_outstanding)
-    : rounds_(rounds), sequence_(std::move(sequence)), max_outstanding_(max_outstanding) {}
+Combiner::Combiner(Rounds& rounds, std::string sequence, std::size_t max_outstanding,
+                   std::chrono::milliseconds deadline)
+    : rounds_(rounds),
+      sequence_(std::move(sequence)),
+      max_outstanding_(max_outstanding),
+      deadline_(deadline) {}
 
 Combiner::~Combiner() { close(); }
 
@@ -48,17 +52,21 @@ std::shared_ptr<Combiner::Waiter> Combiner::this_threads_waiter() {
   return waiter;
 }
 
-Result<Range> Combiner::take(std::int64_t count) { return wait_for(count, nullptr); }
+Result<Range> Combiner::take(std::int64_t count, SteadyTime until) {
+  return wait_for(count, nullptr, until);
+}
 
-Result<void> Combiner::fill(std::span<std::int64_t> out) {
-  if (Result<Range> filled = wait_for(static_cast<std::int64_t>(out.size()), out.data()); !filled) {
+Result<void> Combiner::fill(std::span<std::int64_t> out, SteadyTime until) {
+  const auto count = static_cast<std::int64_t>(out.size());
+  if (Result<Range> filled = wait_for(count, out.data(), until); !filled) {
     return std::unexpected(std::move(filled).error());
   }
   return {};
 }
 
-Result<Range> Combiner::wait_for(std::int64_t count, std::int64_t* out) {
+Result<Range> Combiner::wait_for(std::int64_t count, std::int64_t* out, SteadyTime until) {
   if (inherited()) return std::unexpected(inherited_through_fork(sequence_));
+  until = std::min(until, std::chrono::steady_clock::now() + deadline_);
   const std::shared_ptr<Waiter> waiter = this_threads_waiter();
   waiter->state.store(kWaiting, std::memory_order_relaxed);
   waiter->out = out;
@@ -66,7 +74,7 @@ Result<Range> Combiner::wait_for(std::int64_t count, std::int64_t* out) {
   {
     const std::lock_guard lock(mutex_);
     if (auto why = refusal(count)) return std::unexpected(*std::move(why));
-    enqueue({count, waiter, nullptr});
+    enqueue({count, until, waiter, nullptr});
     if (phase_ == Phase::kIdle) {
       leads = !thread_.joinable();
       if (leads) {
@@ -104,7 +112,7 @@ void Combiner::submit(std::int64_t count, Done done) {
     done(std::unexpected(*std::move(why)));
     return;
   }
-  enqueue({count, nullptr, std::move(done)});
+  enqueue({count, std::chrono::steady_clock::now() + deadline_, nullptr, std::move(done)});
   if (phase_ == Phase::kIdle) changed_.notify_all();
 }
 
@@ -175,7 +183,7 @@ void Combiner::lead() noexcept {
     const auto blocking = std::ranges::count_if(
         round_, [](const Request& request) { return request.waiter != nullptr; });
     std::uint64_t refused = kTooMany;
-    serve(round_, refused);
+    serve(round_, std::ranges::min_element(round_, {}, &Request::until)->until, refused);
     round_.clear();
     lock.lock();
     expected_ = queue_.size() + static_cast<std::size_t>(blocking);
@@ -204,7 +212,7 @@ void Combiner::gather() const noexcept {
 }
 
 // Serves the group as if one by one in its order. `refused`: so many are known not to be left.
-void Combiner::serve(std::span<Request> group, std::uint64_t& refused) {
+void Combiner::serve(std::span<Request> group, SteadyTime until, std::uint64_t& refused) {
   std::uint64_t sum = 0;
   for (const Request& request : group) {
     sum = std::min(sum + static_cast<std::uint64_t>(request.count), kTooMany);
@@ -212,7 +220,7 @@ void Combiner::serve(std::span<Request> group, std::uint64_t& refused) {
   if (sum < refused) {
     const bool ones = group.size() > 1 && sum == group.size();
     const Result<std::span<Range>> values =
-        rounds_.advance(static_cast<std::int64_t>(sum), ones ? Take::kTail : Take::kAll);
+        rounds_.advance(static_cast<std::int64_t>(sum), ones ? Take::kTail : Take::kAll, until);
     if (!values && values.error().code != Code::kOutOfRange) {
       fail(group, values.error());
       return;
@@ -229,8 +237,8 @@ void Combiner::serve(std::span<Request> group, std::uint64_t& refused) {
     fail(group, rounds_.refusal(refused));
     return;
   }
-  serve(group.first(group.size() / 2), refused);
-  serve(group.subspan(group.size() / 2), refused);
+  serve(group.first(group.size() / 2), until, refused);
+  serve(group.subspan(group.size() / 2), until, refused);
 }
 
 void Combiner::hand_out(std::span<Request> group, std::span<Range> values) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "base/fork_wiped.h"
+#include "idmint/clock.h"
 #include "idmint/counter_store.h"
 #include "idmint/result.h"
 #include "idmint/sequence.h"
@@ -43,16 +45,19 @@ class Combiner {
   using Done = std::move_only_function<void(Result<Range>)>;
 
   // `rounds` must outlive the combiner, which alone calls it. `sequence` is the name in messages.
-  Combiner(Rounds& rounds, std::string sequence, std::size_t max_outstanding);
+  // `deadline`: the longest that a call waits.
+  Combiner(Rounds& rounds, std::string sequence, std::size_t max_outstanding,
+           std::chrono::milliseconds deadline);
   ~Combiner();  // as close(); not in a child of fork()
   Combiner(const Combiner&) = delete;
   Combiner& operator=(const Combiner&) = delete;
 
   // REQUIRES, of both: each round is one range.
-  [[nodiscard]] Result<Range> take(std::int64_t count);
+  [[nodiscard]] Result<Range> take(std::int64_t count, SteadyTime until = SteadyTime::max());
   void submit(std::int64_t count, Done done);
   // The same for values of any ranges: fills all of `out`, or nothing in it is to be used.
-  [[nodiscard]] Result<void> fill(std::span<std::int64_t> out);
+  [[nodiscard]] Result<void> fill(std::span<std::int64_t> out,
+                                  SteadyTime until = SteadyTime::max());
   void close() noexcept;
   [[nodiscard]] SequenceStatistics statistics() const noexcept;
 
@@ -67,6 +72,7 @@ class Combiner {
   struct Waiter;
   struct Request {
     std::int64_t count;
+    SteadyTime until;
     std::shared_ptr<Waiter> waiter;  // null: an asynchronous one
     Done done;
   };
@@ -78,12 +84,12 @@ class Combiner {
 
   [[nodiscard]] static std::shared_ptr<Waiter> this_threads_waiter();
   [[nodiscard]] std::optional<Error> refusal(std::int64_t count) const;
-  [[nodiscard]] Result<Range> wait_for(std::int64_t count, std::int64_t* out);
+  [[nodiscard]] Result<Range> wait_for(std::int64_t count, std::int64_t* out, SteadyTime until);
   void enqueue(Request request);
   void run() noexcept;
   void lead() noexcept;
   void gather() const noexcept;
-  void serve(std::span<Request> group, std::uint64_t& refused);
+  void serve(std::span<Request> group, SteadyTime until, std::uint64_t& refused);
   void hand_out(std::span<Request> group, std::span<Range> values);
   void fail(std::span<Request> group, const Error& error);
   static void answer(Request& request, Result<Range> result);
@@ -92,6 +98,7 @@ class Combiner {
   Rounds& rounds_;
   const std::string sequence_;
   const std::size_t max_outstanding_;
+  const std::chrono::milliseconds deadline_;
   const OwnedByProcess owned_;
 
   std::vector<Request> round_;  // the leader's

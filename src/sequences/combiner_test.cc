@@ -37,7 +37,8 @@ constexpr std::size_t kMany = 1'000'000;
 
 struct Fixture {
   explicit Fixture(CounterBounds bounds = {1, kLargestValue}, std::size_t max_outstanding = kMany)
-      : rounds(store, "orders", bounds), combiner(rounds, "orders", max_outstanding) {
+      : rounds(store, "orders", bounds),
+        combiner(rounds, "orders", max_outstanding, std::chrono::hours{1}) {
     EXPECT_TRUE(store.create("orders", bounds));
   }
 

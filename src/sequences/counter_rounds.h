@@ -19,10 +19,11 @@ class CounterRounds final : public Rounds {
   CounterRounds(CounterStore& store, std::string counter, const CounterBounds& bounds)
       : store_(store), counter_(std::move(counter)), known_{bounds} {}
 
-  [[nodiscard]] Result<std::span<Range>> advance(std::int64_t count, Take take) override {
+  [[nodiscard]] Result<std::span<Range>> advance(std::int64_t count, Take take,
+                                                 SteadyTime until) override {
     if (lost_) return std::unexpected(*lost_);
     Result<Range> values =
-        believed_advance(store_, counter_, known_, count, take, counter_, tally_);
+        believed_advance(store_, counter_, known_, count, take, until, counter_, tally_);
     if (!values) {
       if (values.error().code == Code::kDataLoss) lost_ = values.error();
       return std::unexpected(std::move(values).error());

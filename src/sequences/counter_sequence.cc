@@ -12,7 +12,7 @@ struct CounterSequence::State {
   State(CounterStore& store, Definition its_definition, const SequenceOptions& options)
       : definition(std::move(its_definition)),
         rounds(store, definition.name, counter_of(definition, 0).bounds),
-        combiner(rounds, definition.name, options.max_outstanding) {}
+        combiner(rounds, definition.name, options.max_outstanding, options.deadline) {}
 
   Definition definition;
   CounterRounds rounds;
@@ -45,19 +45,19 @@ Result<std::unique_ptr<CounterSequence>> CounterSequence::open(Store& store, std
 
 const Definition& CounterSequence::definition() const noexcept { return state_->definition; }
 
-Result<void> CounterSequence::next(std::span<std::int64_t> out) {
+Result<void> CounterSequence::next(std::span<std::int64_t> out, SteadyTime until) {
   if (out.empty()) return {};
-  const Result<Range> values = take(static_cast<std::int64_t>(out.size()));
+  const Result<Range> values = take(static_cast<std::int64_t>(out.size()), until);
   if (!values) return std::unexpected(values.error());
   std::int64_t value = values->first;
   for (std::int64_t& each : out) each = value++;
   return {};
 }
 
-Result<Range> CounterSequence::take(std::int64_t count) {
+Result<Range> CounterSequence::take(std::int64_t count, SteadyTime until) {
   if (auto ok = check_count(state_->definition, count); !ok)
     return std::unexpected(std::move(ok.error()));
-  return state_->combiner.take(count);
+  return state_->combiner.take(count, until);
 }
 
 void CounterSequence::submit(std::int64_t count,
@@ -76,7 +76,7 @@ SequenceStatistics CounterSequence::statistics() const noexcept {
 }
 
 Opened open_counter(Store& store, Definition definition, const SequenceOptions& options) {
-  if (auto counters = read_counters(store, definition); !counters)
+  if (auto counters = read_counters(store, definition, options.until); !counters)
     return std::unexpected(std::move(counters.error()));
   auto state =
       std::make_unique<CounterSequence::State>(*store.counters(), std::move(definition), options);

@@ -527,7 +527,7 @@ std::optional<std::int64_t> permuted_value(const Definition& definition, std::in
 
 bool is_closed(const LeaseState& state) { return state.minted_until >= kClosedFloor; }
 
-Result<SequenceStatus> status_as_read(Store& store, Definition definition) {
+Result<SequenceStatus> status_as_read(Store& store, Definition definition, SteadyTime until) {
   SequenceStatus status;
   status.definition = std::move(definition);
   const Definition& its = status.definition;
@@ -541,7 +541,7 @@ Result<SequenceStatus> status_as_read(Store& store, Definition definition) {
   if (auto offered = offers(store, its.strategy, its.name); !offered)
     return in_its_row(offered.error());
   if (its.strategy == Strategy::kRandom) {
-    const Result<std::int64_t> claimed = read_claimed(store, its);
+    const Result<std::int64_t> claimed = read_claimed(store, its, until);
     if (!claimed) return in_its_row(claimed.error());
     // Others may have gone beyond it.
     status.left = std::max<std::int64_t>(most_claims(its.last - its.first + 1) - *claimed, 0);
@@ -560,7 +560,7 @@ Result<SequenceStatus> status_as_read(Store& store, Definition definition) {
                                   "retire it, and go on with another");
     return status;
   }
-  const Result<std::vector<CounterState>> counters = read_counters(store, its);
+  const Result<std::vector<CounterState>> counters = read_counters(store, its, until);
   if (!counters) return in_its_row(counters.error());
   for (std::size_t k = 0; k < counters->size(); ++k) {
     const CounterState& counter = (*counters)[k];
@@ -588,13 +588,14 @@ bool says_damaged(const std::optional<Error>& error) {
   return error && error->code == Code::kDataLoss;
 }
 
-Result<SequenceStatus> status_of(Store& store, Definition definition) {
+Result<SequenceStatus> status_of(Store& store, Definition definition,
+                                 SteadyTime until = SteadyTime::max()) {
   for (int attempt = 1;; ++attempt) {
-    Result<SequenceStatus> status = status_as_read(store, definition);
+    Result<SequenceStatus> status = status_as_read(store, definition, until);
     const bool damaged = status && says_damaged(status->error);
     if (!damaged || attempt == kAttempts) return status;
     // Or extended by others since it was read.
-    Result<Definition> now = store.catalog()->find(definition.name);
+    Result<Definition> now = store.catalog()->find(definition.name, until);
     if (!now || *now == definition) return status;
     definition = *std::move(now);
   }
@@ -602,10 +603,10 @@ Result<SequenceStatus> status_of(Store& store, Definition definition) {
 
 }  // namespace
 
-Result<SequenceStatus> sequence_status(Store& store, std::string_view name) {
-  Result<Definition> found = find_definition(store, name);
+Result<SequenceStatus> sequence_status(Store& store, std::string_view name, SteadyTime until) {
+  Result<Definition> found = find_definition(store, name, until);
   if (!found) return std::unexpected(std::move(found.error()));
-  return status_of(store, *std::move(found));
+  return status_of(store, *std::move(found), until);
 }
 
 Result<std::vector<SequenceStatus>> sequence_statuses(Store& store) {

@@ -27,11 +27,12 @@ class PermutedSequence final : public Sequence {
 
   const Definition& definition() const noexcept override { return state_->definition; }
 
-  Result<void> next(std::span<std::int64_t> out) override {
+  using Sequence::next;
+  Result<void> next(std::span<std::int64_t> out, SteadyTime until) override {
     if (out.empty()) return {};
     const auto count = static_cast<std::int64_t>(out.size());
     if (auto allowed = check_count(state_->definition, count); !allowed) return allowed;
-    const Result<Range> indices = state_->combiner.take(count);
+    const Result<Range> indices = state_->combiner.take(count, until);
     if (!indices) return std::unexpected(of_values(indices.error(), count));
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = indices->at(static_cast<std::int64_t>(i));
     state_->permutation.permute(out);
@@ -57,7 +58,7 @@ class PermutedSequence final : public Sequence {
         : definition(std::move(its_definition)),
           permutation(its_permutation),
           rounds(store, definition.name, counter_of(definition, 0).bounds),
-          combiner(rounds, definition.name, options.max_outstanding) {}
+          combiner(rounds, definition.name, options.max_outstanding, options.deadline) {}
 
     const Definition definition;
     const Permutation permutation;
@@ -71,7 +72,7 @@ class PermutedSequence final : public Sequence {
 }  // namespace
 
 Opened open_permuted(Store& store, Definition definition, const SequenceOptions& options) {
-  if (auto counters = read_counters(store, definition); !counters) {
+  if (auto counters = read_counters(store, definition, options.until); !counters) {
     return std::unexpected(std::move(counters).error());
   }
   const Result<Permutation> permutation = Permutation::make(

@@ -33,7 +33,7 @@ RandomRounds::RandomRounds(Store& store, const Definition& definition, std::int6
       size_(definition.last - definition.first + 1),
       claimed_(claimed) {}
 
-Result<std::span<Range>> RandomRounds::advance(std::int64_t count, Take take) {
+Result<std::span<Range>> RandomRounds::advance(std::int64_t count, Take take, SteadyTime until) {
   if (lost_) return std::unexpected(*lost_);
   int in_vain = 0;  // attempts in a row
   int unknown = 0;
@@ -45,7 +45,7 @@ Result<std::span<Range>> RandomRounds::advance(std::int64_t count, Take take) {
     }
     if (possible == 0) break;
     const std::int64_t before = kept();
-    const Result<void> claimed = claim(std::min(possible, kAtOnce));
+    const Result<void> claimed = claim(std::min(possible, kAtOnce), until);
     if (!claimed) {
       const Error& why = claimed.error();
       if (why.code == Code::kUnknown && ++unknown < kMostUnknown) continue;
@@ -54,7 +54,7 @@ Result<std::span<Range>> RandomRounds::advance(std::int64_t count, Take take) {
     }
     in_vain = kept() == before ? in_vain + 1 : 0;
     if (in_vain < kMostInVain) continue;
-    const Result<void> looked = look();
+    const Result<void> looked = look(until);
     if (!looked && looked.error().code == Code::kDataLoss) lost_ = looked.error();
     return std::unexpected(looked ? refusal(1) : looked.error());
   }
@@ -88,13 +88,14 @@ std::int64_t RandomRounds::kept() const noexcept { return static_cast<std::int64
 std::int64_t RandomRounds::room() const noexcept { return most_claims(size_) - claimed_; }
 
 // One attempt.
-Result<void> RandomRounds::claim(std::int64_t count) {
+Result<void> RandomRounds::claim(std::int64_t count, SteadyTime until) {
   keys_.resize(static_cast<std::size_t>(count));
   for (std::int64_t& key : keys_) {
     key = definition_.first +
           static_cast<std::int64_t>(uniform_below(entropy_, static_cast<std::uint64_t>(size_)));
   }
-  const Result<std::vector<bool>> ours = store_.unique_index()->insert(definition_.name, keys_);
+  const Result<std::vector<bool>> ours =
+      store_.unique_index()->insert(definition_.name, keys_, until);
   tally_.count_round_trip();
   if (!ours) {
     const Error& why = ours.error();
@@ -115,12 +116,12 @@ Result<void> RandomRounds::claim(std::int64_t count) {
   const bool many = collisions_ / Occupancy::kMostRedraws > draws_ / (Occupancy::kMostRedraws + 1);
   draws_ = 0;
   collisions_ = 0;
-  return many ? look() : Result<void>{};
+  return many ? look(until) : Result<void>{};
 }
 
 // Asks the store how many are claimed. A claim is never freed.
-Result<void> RandomRounds::look() {
-  const Result<std::int64_t> claimed = read_claimed(store_, definition_);
+Result<void> RandomRounds::look(SteadyTime until) {
+  const Result<std::int64_t> claimed = read_claimed(store_, definition_, until);
   tally_.count_round_trip();
   if (!claimed) return std::unexpected(claimed.error());
   if (*claimed < claimed_) {

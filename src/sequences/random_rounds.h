@@ -34,14 +34,15 @@ class RandomRounds final : public Rounds {
   // `claimed`: how many values are, as was read. All references must outlive it.
   RandomRounds(Store& store, const Definition& definition, std::int64_t claimed, Entropy& entropy);
 
-  [[nodiscard]] Result<std::span<Range>> advance(std::int64_t count, Take take) override;
+  [[nodiscard]] Result<std::span<Range>> advance(std::int64_t count, Take take,
+                                                 SteadyTime until) override;
   [[nodiscard]] Error refusal(std::uint64_t count) const override;
 
  private:
   [[nodiscard]] std::int64_t kept() const noexcept;
   [[nodiscard]] std::int64_t room() const noexcept;
-  [[nodiscard]] Result<void> claim(std::int64_t count);
-  [[nodiscard]] Result<void> look();
+  [[nodiscard]] Result<void> claim(std::int64_t count, SteadyTime until);
+  [[nodiscard]] Result<void> look(SteadyTime until);
   [[nodiscard]] std::span<Range> hand_over(std::int64_t count);
 
   Store& store_;

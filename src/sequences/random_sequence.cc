@@ -7,7 +7,7 @@
 namespace idmint {
 
 Opened open_random(Store& store, Definition definition, const SequenceOptions& options) {
-  const Result<std::int64_t> claimed = read_claimed(store, definition);
+  const Result<std::int64_t> claimed = read_claimed(store, definition, options.until);
   if (!claimed) return std::unexpected(claimed.error());
   return std::make_unique<CombinedSequence>(
       std::move(definition), options, [&](const Definition& its) {

@@ -42,11 +42,11 @@ Error used_up(std::string_view sequence, std::uint64_t count, std::int64_t last,
 }
 
 Result<Range> believed_advance(CounterStore& store, const std::string& name, KnownCounter& known,
-                               std::int64_t count, Take take, std::string_view sequence,
-                               Tally& tally) {
+                               std::int64_t count, Take take, SteadyTime until,
+                               std::string_view sequence, Tally& tally) {
   const auto ended = [] { return Error{Code::kOutOfRange, "extended since"}; };
   if (known.ended) return std::unexpected(ended());
-  Result<Range> values = store.advance(name, count, take);
+  Result<Range> values = store.advance(name, count, take, until);
   tally.count_round_trip();
   if (!values) {
     Error& error = values.error();

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "idmint/clock.h"
 #include "idmint/counter_store.h"
 #include "idmint/result.h"
 
@@ -47,8 +48,9 @@ class Rounds {
   // `count` values, or with kTail fewer, at least one, if no more are left. They belong to the
   // caller, in the order of the ranges, which are valid until the next call. kOutOfRange: fewer are
   // left (kAll), or none (kTail); asking for less finds what is there. Every other error is for all
-  // whom the round carries; kDataLoss is for ever. REQUIRES: count >= 1.
-  [[nodiscard]] virtual Result<std::span<Range>> advance(std::int64_t count, Take take) = 0;
+  // whom the round carries; kDataLoss is for ever. Answers by `until`. REQUIRES: count >= 1.
+  [[nodiscard]] virtual Result<std::span<Range>> advance(std::int64_t count, Take take,
+                                                         SteadyTime until) = 0;
 
   // What to tell a caller when so many are not left.
   [[nodiscard]] virtual Error refusal(std::uint64_t count) const = 0;
@@ -92,6 +94,7 @@ struct KnownCounter {
 // gave values that it cannot give, below the floor above all: then the store has gone back.
 [[nodiscard]] Result<Range> believed_advance(CounterStore& store, const std::string& name,
                                              KnownCounter& known, std::int64_t count, Take take,
-                                             std::string_view sequence, Tally& tally);
+                                             SteadyTime until, std::string_view sequence,
+                                             Tally& tally);
 
 }  // namespace idmint

@@ -116,11 +116,11 @@ Result<void> offers(Store& store, Strategy strategy, std::string_view name) {
                                   "this store keeps no " + what + "; use another"));
 }
 
-Result<Definition> find_definition(Store& store, std::string_view name) {
+Result<Definition> find_definition(Store& store, std::string_view name, SteadyTime until) {
   if (store.catalog() == nullptr)
     return std::unexpected(
         error_at(store, Code::kUnimplemented, name, "this store keeps no sequences; use another"));
-  Result<Definition> found = store.catalog()->find(name);
+  Result<Definition> found = store.catalog()->find(name, until);
   if (!found && found.error().code == Code::kNotFound)
     return std::unexpected(
         error_at(store, Code::kNotFound, name,
@@ -177,19 +177,20 @@ NewCounter counter_of(const Definition& definition, std::int64_t k) {
   return {definition.name, {first, last}, adopted_of(definition, k)};
 }
 
-Result<std::vector<CounterState>> read_counters(Store& store, const Definition& definition) {
+Result<std::vector<CounterState>> read_counters(Store& store, const Definition& definition,
+                                                SteadyTime until) {
   const std::int64_t count = counter_count(definition);
   std::vector<CounterState> counters;
   if (!has_stripes(definition)) {
     for (std::int64_t k = 0; k < count; ++k) {
-      Result<CounterState> counter = store.counters()->peek(definition.name);
+      Result<CounterState> counter = store.counters()->peek(definition.name, until);
       if (!counter && counter.error().code == Code::kNotFound)
         return std::unexpected(counter_gone(store, definition, definition.name));
       if (!counter) return std::unexpected(std::move(counter.error()));
       counters.push_back(*std::move(counter));
     }
   } else {
-    Result<std::vector<CounterState>> listed = store.counters()->list(definition.name + "/");
+    Result<std::vector<CounterState>> listed = store.counters()->list(definition.name + "/", until);
     if (!listed) return listed;
     // By name, "10" before "2"; a create that was cut off may have left more.
     for (std::int64_t k = 0; k < count; ++k) {
@@ -208,8 +209,8 @@ Result<std::vector<CounterState>> read_counters(Store& store, const Definition& 
   return counters;
 }
 
-Result<std::int64_t> read_claimed(Store& store, const Definition& definition) {
-  Result<std::int64_t> claimed = store.unique_index()->claimed(definition.name);
+Result<std::int64_t> read_claimed(Store& store, const Definition& definition, SteadyTime until) {
+  Result<std::int64_t> claimed = store.unique_index()->claimed(definition.name, until);
   if (claimed || claimed.error().code != Code::kNotFound) return claimed;
   return std::unexpected(
       error_at(store, Code::kDataLoss, definition.name,
@@ -232,7 +233,7 @@ Result<std::vector<LeaseState>> read_workers(Store& store, const Definition& def
 
 Result<std::unique_ptr<Sequence>> open_sequence(Store& store, std::string_view name,
                                                 const SequenceOptions& options) {
-  return open_defined(store, find_definition(store, name), options);
+  return open_defined(store, find_definition(store, name, options.until), options);
 }
 
 Opened open_defined(Store& store, Result<Definition> found, const SequenceOptions& options) {
@@ -251,7 +252,7 @@ Opened open_defined(Store& store, Result<Definition> found, const SequenceOption
     Opened opened = opener->open(store, *found, options);
     if (opened || opened.error().code != Code::kDataLoss) return opened;
     // Its counters may have been extended since its definition was read.
-    Result<Definition> now = find_definition(store, name);
+    Result<Definition> now = find_definition(store, name, options.until);
     if (now && *now == *found) return opened;
     found = std::move(now);
   }

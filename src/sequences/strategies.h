@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "idmint/catalog.h"
+#include "idmint/clock.h"
 #include "idmint/counter_store.h"
 #include "idmint/export.h"
 #include "idmint/lease_table.h"
@@ -58,10 +59,12 @@ using Opened = Result<std::unique_ptr<Sequence>>;
 // All of them, stripe k at index k, in one call to the store. kDataLoss: one is gone, or has bounds
 // that are not the definition's. One may end below it, where an extend was cut off.
 [[nodiscard]] Result<std::vector<CounterState>> read_counters(Store& store,
-                                                              const Definition& definition);
+                                                              const Definition& definition,
+                                                              SteadyTime until = SteadyTime::max());
 
 // How many values of a kRandom sequence are claimed. kDataLoss: its claims are gone.
-[[nodiscard]] Result<std::int64_t> read_claimed(Store& store, const Definition& definition);
+[[nodiscard]] Result<std::int64_t> read_claimed(Store& store, const Definition& definition,
+                                                SteadyTime until = SteadyTime::max());
 
 // The worker ids of a kPool. kDataLoss: they are gone, or not as many as are defined.
 [[nodiscard]] Result<std::vector<LeaseState>> read_workers(Store& store,
@@ -79,7 +82,8 @@ using Opened = Result<std::unique_ptr<Sequence>>;
 [[nodiscard]] Result<void> offers(Store& store, Strategy strategy, std::string_view name);
 
 // The definition, retired or not. kNotFound with the command that creates it.
-[[nodiscard]] Result<Definition> find_definition(Store& store, std::string_view name);
+[[nodiscard]] Result<Definition> find_definition(Store& store, std::string_view name,
+                                                 SteadyTime until = SteadyTime::max());
 
 // kInvalidArgument: `count` is below 1, or more than the definition's largest_count.
 [[nodiscard]] Result<void> check_count(const Definition& definition, std::int64_t count);

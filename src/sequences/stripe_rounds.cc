@@ -30,18 +30,18 @@ StripeRounds::StripeRounds(CounterStore& store, const Definition& definition,
   }
 }
 
-Result<std::span<Range>> StripeRounds::advance(std::int64_t count, Take take) {
+Result<std::span<Range>> StripeRounds::advance(std::int64_t count, Take take, SteadyTime until) {
   if (lost_) return std::unexpected(*lost_);
   bool all_of_one = take == Take::kAll;
   int unavailable = 0;
   while (kept_values_ < count && !open_.empty()) {
     const std::int64_t missing = count - kept_values_;
-    const Result<void> asked = ask_one(missing, all_of_one ? Take::kAll : Take::kTail);
+    const Result<void> asked = ask_one(missing, all_of_one ? Take::kAll : Take::kTail, until);
     if (asked) continue;
     const Error& why = asked.error();
     if (why.code == Code::kOutOfRange) {
       if (!all_of_one) continue;
-      if (const Result<void> there = must_have(missing); !there) {
+      if (const Result<void> there = must_have(missing, until); !there) {
         return std::unexpected(there.error());
       }
       all_of_one = false;
@@ -58,13 +58,13 @@ Result<std::span<Range>> StripeRounds::advance(std::int64_t count, Take take) {
 }
 
 // Takes from a stripe at random, and keeps it. kOutOfRange: it has too few (kAll), or none (kTail).
-Result<void> StripeRounds::ask_one(std::int64_t count, Take take) {
+Result<void> StripeRounds::ask_one(std::int64_t count, Take take, SteadyTime until) {
   const std::size_t place = pick();
   Stripe& stripe = stripes_[open_[place]];
   const std::int64_t possible = std::min(count, left(stripe.known.bounds, stripe.known.floor));
   if (take == Take::kAll && possible < count) return std::unexpected(too_few());
   const Result<Range> values = believed_advance(store_, name(open_[place]), stripe.known, possible,
-                                                take, definition_.name, tally_);
+                                                take, until, definition_.name, tally_);
   if (values) {
     stripe.failed_at = {};
     kept_.push_back(*values);
@@ -122,8 +122,8 @@ bool StripeRounds::has_another() const {
 
 // kOutOfRange unless all stripes together have so many, as the store says now. Those that have none
 // are forgotten.
-Result<void> StripeRounds::must_have(std::int64_t count) {
-  const Result<std::vector<CounterState>> now = store_.list(definition_.name + "/");
+Result<void> StripeRounds::must_have(std::int64_t count, SteadyTime until) {
+  const Result<std::vector<CounterState>> now = store_.list(definition_.name + "/", until);
   tally_.count_round_trip();
   if (!now) return std::unexpected(now.error());
   const auto is_used_up = [&](std::size_t k) {

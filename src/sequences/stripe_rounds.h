@@ -35,7 +35,8 @@ class StripeRounds final : public Rounds {
   StripeRounds(CounterStore& store, const Definition& definition,
                std::span<const CounterState> stripes, Clock& clock, Entropy& entropy);
 
-  [[nodiscard]] Result<std::span<Range>> advance(std::int64_t count, Take take) override;
+  [[nodiscard]] Result<std::span<Range>> advance(std::int64_t count, Take take,
+                                                 SteadyTime until) override;
   [[nodiscard]] Error refusal(std::uint64_t count) const override;
 
  private:
@@ -44,12 +45,12 @@ class StripeRounds final : public Rounds {
     Instant failed_at{};  // Instant{}: never
   };
 
-  [[nodiscard]] Result<void> ask_one(std::int64_t count, Take take);
+  [[nodiscard]] Result<void> ask_one(std::int64_t count, Take take, SteadyTime until);
   [[nodiscard]] std::string name(std::size_t k) const;
   [[nodiscard]] std::size_t pick();
   [[nodiscard]] bool left_alone(const Stripe& stripe) const;
   [[nodiscard]] bool has_another() const;
-  [[nodiscard]] Result<void> must_have(std::int64_t count);
+  [[nodiscard]] Result<void> must_have(std::int64_t count, SteadyTime until);
   void forget(std::size_t place);
   [[nodiscard]] std::span<Range> hand_over(std::int64_t count);
 

@@ -8,7 +8,7 @@
 namespace idmint {
 
 Opened open_striped(Store& store, Definition definition, const SequenceOptions& options) {
-  const Result<std::vector<CounterState>> stripes = read_counters(store, definition);
+  const Result<std::vector<CounterState>> stripes = read_counters(store, definition, options.until);
   if (!stripes) return std::unexpected(stripes.error());
   return std::make_unique<CombinedSequence>(
       std::move(definition), options, [&](const Definition& its) {

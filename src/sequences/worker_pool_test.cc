@@ -88,8 +88,9 @@ class CutStore final : public Store, public LeaseTable, public Catalog {
   Result<Definition> replace(const Definition& old, const Definition& updated) override {
     return cut([&] { return store_->catalog()->replace(old, updated); });
   }
-  Result<Definition> find(std::string_view name) override {
-    return cut([&] { return store_->catalog()->find(name); });
+  using Catalog::find;
+  Result<Definition> find(std::string_view name, SteadyTime until) override {
+    return cut([&] { return store_->catalog()->find(name, until); });
   }
   Result<std::vector<CatalogEntry>> list() override { return store_->catalog()->list(); }
 

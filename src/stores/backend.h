@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "idmint/catalog.h"
+#include "idmint/clock.h"
 #include "idmint/counter_store.h"
 #include "idmint/existing_values.h"
 #include "idmint/gapless.h"
@@ -65,8 +66,7 @@ class GaplessTransactions {
   [[nodiscard]] virtual Result<void> check(std::span<const std::byte> document) const = 0;
   // All of them or none. Answers by `until`.
   [[nodiscard]] virtual std::expected<First, Refused> insert(
-      std::vector<std::shared_ptr<const Documents>> calls,
-      std::chrono::steady_clock::time_point until) = 0;
+      std::vector<std::shared_ptr<const Documents>> calls, SteadyTime until) = 0;
 };
 
 [[nodiscard]] Result<std::unique_ptr<GaplessTransactions>> open_mongodb_gapless(

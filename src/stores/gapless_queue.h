@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "idmint/clock.h"
 #include "idmint/gapless.h"
 #include "idmint/result.h"
 #include "stores/backend.h"
@@ -21,8 +22,6 @@ namespace idmint::stores {
 
 // May be shared by threads.
 struct GaplessQueue {
-  using SteadyTime = std::chrono::steady_clock::time_point;
-
   // A call. Guarded by the mutex.
   struct Request {
     std::shared_ptr<const GaplessTransactions::Documents> documents{};

@@ -17,7 +17,6 @@ using std::chrono::minutes;
 using std::chrono::seconds;
 using std::chrono::steady_clock;
 using Documents = GaplessTransactions::Documents;
-using SteadyTime = GaplessQueue::SteadyTime;
 using Request = GaplessQueue::Request;
 
 struct Sent {

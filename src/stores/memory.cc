@@ -58,7 +58,8 @@ class MemoryStore final : public Store,
     return {};
   }
 
-  Result<Range> advance(std::string_view counter, std::int64_t count, Take take) override {
+  Result<Range> advance(std::string_view counter, std::int64_t count, Take take,
+                        SteadyTime /*until*/) override {
     if (!owner_) return inherited();
     if (Result<void> ok = check_count(counter, count); !ok) return std::unexpected(ok.error());
     const std::lock_guard lock(mutex_);
@@ -107,7 +108,7 @@ class MemoryStore final : public Store,
     });
   }
 
-  Result<CounterState> peek(std::string_view counter) override {
+  Result<CounterState> peek(std::string_view counter, SteadyTime /*until*/) override {
     if (!owner_) return inherited();
     const std::lock_guard lock(mutex_);
     const auto at = counters_.find(counter);
@@ -115,7 +116,7 @@ class MemoryStore final : public Store,
     return at->second;
   }
 
-  Result<std::vector<CounterState>> list(std::string_view prefix) override {
+  Result<std::vector<CounterState>> list(std::string_view prefix, SteadyTime /*until*/) override {
     if (!owner_) return inherited();
     const std::lock_guard lock(mutex_);
     std::vector<CounterState> found;
@@ -142,7 +143,7 @@ class MemoryStore final : public Store,
     return at->second;
   }
 
-  Result<Definition> find(std::string_view name) override {
+  Result<Definition> find(std::string_view name, SteadyTime /*until*/) override {
     if (!owner_) return inherited();
     const std::lock_guard lock(mutex_);
     const auto at = definitions_.find(name);
@@ -166,8 +167,8 @@ class MemoryStore final : public Store,
     return {};
   }
 
-  Result<std::vector<bool>> insert(std::string_view space,
-                                   std::span<const std::int64_t> keys) override {
+  Result<std::vector<bool>> insert(std::string_view space, std::span<const std::int64_t> keys,
+                                   SteadyTime /*until*/) override {
     if (!owner_) return inherited();
     if (Result<void> ok = check_keys(space, keys.size()); !ok) return std::unexpected(ok.error());
     const std::lock_guard lock(mutex_);
@@ -180,7 +181,7 @@ class MemoryStore final : public Store,
     return ours;
   }
 
-  Result<std::int64_t> claimed(std::string_view space) override {
+  Result<std::int64_t> claimed(std::string_view space, SteadyTime /*until*/) override {
     if (!owner_) return inherited();
     const std::lock_guard lock(mutex_);
     const auto at = spaces_.find(space);

@@ -56,8 +56,6 @@
 namespace idmint::stores {
 namespace {
 
-using SteadyTime = std::chrono::steady_clock::time_point;
-
 constexpr std::int64_t kApplicationId = 0x69646d74;  // "idmt"
 constexpr std::int64_t kSchemaVersion = 2;
 
@@ -342,22 +340,23 @@ class SqliteStore final : public Store,
   using Lock = std::unique_lock<BoundedMutex>;
 
   Result<void> create(std::span<const NewCounter> counters) override;
-  Result<Range> advance(std::string_view counter, std::int64_t count, Take take) override;
+  Result<Range> advance(std::string_view counter, std::int64_t count, Take take,
+                        SteadyTime until) override;
   Result<std::vector<std::int64_t>> raise(std::span<const std::string> counters,
                                           std::int64_t floor) override;
   Result<std::vector<CounterBounds>> extend(std::span<const std::string> counters,
                                             std::int64_t last) override;
   Result<void> close(std::span<const std::string> counters) override;
-  Result<CounterState> peek(std::string_view counter) override;
-  Result<std::vector<CounterState>> list(std::string_view prefix) override;
+  Result<CounterState> peek(std::string_view counter, SteadyTime until) override;
+  Result<std::vector<CounterState>> list(std::string_view prefix, SteadyTime until) override;
   Result<Definition> define(const Definition& definition) override;
   Result<Definition> replace(const Definition& old, const Definition& updated) override;
-  Result<Definition> find(std::string_view name) override;
+  Result<Definition> find(std::string_view name, SteadyTime until) override;
   Result<std::vector<CatalogEntry>> list() override;
   Result<void> create_space(std::string_view space) override;
-  Result<std::vector<bool>> insert(std::string_view space,
-                                   std::span<const std::int64_t> keys) override;
-  Result<std::int64_t> claimed(std::string_view space) override;
+  Result<std::vector<bool>> insert(std::string_view space, std::span<const std::int64_t> keys,
+                                   SteadyTime until) override;
+  Result<std::int64_t> claimed(std::string_view space, SteadyTime until) override;
   Result<void> close_space(std::string_view space) override;
   Result<void> create_pool(std::string_view pool, std::int64_t workers) override;
   Result<Lease> acquire(std::string_view pool, const LeaseRequest& request) override;
@@ -373,7 +372,7 @@ class SqliteStore final : public Store,
     bool closed;
   };
 
-  Result<Lock> enter();
+  Result<Lock> enter(SteadyTime by = SteadyTime::max());
   Result<sqlite3_stmt*> prepared(Query query);
   Result<void> atomically(std::string_view doing, const std::function<Result<void>()>& changes);
   // Says what a change did to a counter, of the row that it returned.
@@ -422,7 +421,8 @@ class SqliteStore final : public Store,
   BoundedMutex mutex_;  // guards what follows
   sqlite3* db_ = nullptr;
   std::array<sqlite3_stmt*, kQueries> statements_{};
-  SteadyTime until_;  // the deadline of the call under way
+  SteadyTime begun_;  // the call under way
+  SteadyTime until_;  // its deadline
   bool opening_ = true;
   bool poisoned_ = false;
 };
@@ -439,6 +439,11 @@ std::unexpected<Error> SqliteStore::damaged(std::string why) const {
       Error{Code::kDataLoss, path_ + " is damaged: " + std::move(why) +
                                  "; restore it from a backup, and go on with sequences that begin "
                                  "past every value in use"});
+}
+
+std::string waited_since(SteadyTime begun) {
+  const auto waited = std::chrono::steady_clock::now() - begun;
+  return std::to_string(std::chrono::round<std::chrono::milliseconds>(waited).count()) + " ms";
 }
 
 // REQUIRES: `result` is what the latest call on db_ returned.
@@ -466,9 +471,8 @@ Error SqliteStore::failed(int result, std::string_view doing) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
     case SQLITE_PROTOCOL:
-      return {Code::kUnavailable, what + "others hold it locked (waited up to " +
-                                      std::to_string(patience_.count()) +
-                                      " ms); nothing was changed; ask again"};
+      return {Code::kUnavailable, what + "others hold it locked (waited " + waited_since(begun_) +
+                                      "); nothing was changed; ask again"};
     case SQLITE_FULL:
       return full();
     case SQLITE_READONLY:
@@ -753,7 +757,8 @@ Result<void> SqliteStore::connect_without_writing() {
 }
 
 Result<void> SqliteStore::open(const StoreOptions& options) {
-  until_ = std::chrono::steady_clock::now() + patience_;
+  begun_ = std::chrono::steady_clock::now();
+  until_ = std::min(options.until, begun_ + patience_);
   // The log's shared memory and locks keep the processes of one host apart, and not two hosts.
   struct ::statfs system{};
   if ((::statfs(path_.c_str(), &system) == 0 || ::statfs(folder_of(path_).c_str(), &system) == 0) &&
@@ -816,14 +821,15 @@ Result<void> SqliteStore::open(const StoreOptions& options) {
 
 // ---- calls
 
-Result<SqliteStore::Lock> SqliteStore::enter() {
+Result<SqliteStore::Lock> SqliteStore::enter(SteadyTime by) {
   if (!owner_) return std::unexpected(inherited_handle(url_));
-  const SteadyTime until = std::chrono::steady_clock::now() + patience_;
+  const SteadyTime begun = std::chrono::steady_clock::now();
+  const SteadyTime until = std::min(by, begun + patience_);
   Lock lock(mutex_, until);
   if (!lock)
     return std::unexpected(
         Error{Code::kUnavailable, path_ + " was busy with this process's own calls for " +
-                                      std::to_string(patience_.count()) + " ms; ask again"});
+                                      waited_since(begun) + "; ask again"});
   if (poisoned_)
     return std::unexpected(
         Error{Code::kUnavailable, "an I/O error made this handle of " + path_ +
@@ -834,6 +840,7 @@ Result<SqliteStore::Lock> SqliteStore::enter() {
     return std::unexpected(
         Error{Code::kDataLoss, path_ + " was moved, removed or replaced while it was open; put it "
                                        "back, or open the store again"});
+  begun_ = begun;
   until_ = until;
   return lock;
 }
@@ -907,8 +914,9 @@ Result<void> SqliteStore::create(std::span<const NewCounter> counters) {
   });
 }
 
-Result<Range> SqliteStore::advance(std::string_view counter, std::int64_t count, Take take) {
-  const Result<Lock> lock = enter();
+Result<Range> SqliteStore::advance(std::string_view counter, std::int64_t count, Take take,
+                                   SteadyTime until) {
+  const Result<Lock> lock = enter(until);
   if (!lock) return std::unexpected(lock.error());
   if (Result<void> ok = check_count(counter, count); !ok) return std::unexpected(ok.error());
   const std::int64_t least = take == Take::kAll ? count : 1;
@@ -997,14 +1005,14 @@ Result<void> SqliteStore::close(std::span<const std::string> counters) {
   return change_each(kClose, counters, std::nullopt, "close a counter in", [](const Run&) {});
 }
 
-Result<CounterState> SqliteStore::peek(std::string_view counter) {
-  const Result<Lock> lock = enter();
+Result<CounterState> SqliteStore::peek(std::string_view counter, SteadyTime until) {
+  const Result<Lock> lock = enter(until);
   if (!lock) return std::unexpected(lock.error());
   return read_counter(counter);
 }
 
-Result<std::vector<CounterState>> SqliteStore::list(std::string_view prefix) {
-  const Result<Lock> lock = enter();
+Result<std::vector<CounterState>> SqliteStore::list(std::string_view prefix, SteadyTime until) {
+  const Result<Lock> lock = enter(until);
   if (!lock) return std::unexpected(lock.error());
   const Result<sqlite3_stmt*> statement = prepared(kListCounters);
   if (!statement) return std::unexpected(statement.error());
@@ -1082,8 +1090,8 @@ Result<Definition> SqliteStore::replace(const Definition& old, const Definition&
   return read_definition(old.name);
 }
 
-Result<Definition> SqliteStore::find(std::string_view name) {
-  const Result<Lock> lock = enter();
+Result<Definition> SqliteStore::find(std::string_view name, SteadyTime until) {
+  const Result<Lock> lock = enter(until);
   if (!lock) return std::unexpected(lock.error());
   return read_definition(name);
 }
@@ -1143,8 +1151,9 @@ Result<bool> SqliteStore::claim(std::string_view space, std::int64_t key) {
 }
 
 Result<std::vector<bool>> SqliteStore::insert(std::string_view space,
-                                              std::span<const std::int64_t> keys) {
-  const Result<Lock> lock = enter();
+                                              std::span<const std::int64_t> keys,
+                                              SteadyTime until) {
+  const Result<Lock> lock = enter(until);
   if (!lock) return std::unexpected(lock.error());
   if (Result<void> ok = check_keys(space, keys.size()); !ok) return std::unexpected(ok.error());
   std::vector<bool> ours;
@@ -1171,8 +1180,8 @@ Result<std::vector<bool>> SqliteStore::insert(std::string_view space,
   return ours;
 }
 
-Result<std::int64_t> SqliteStore::claimed(std::string_view space) {
-  const Result<Lock> lock = enter();
+Result<std::int64_t> SqliteStore::claimed(std::string_view space, SteadyTime until) {
+  const Result<Lock> lock = enter(until);
   if (!lock) return std::unexpected(lock.error());
   const Result<Space> there = read_space(space);
   if (!there) return std::unexpected(there.error());

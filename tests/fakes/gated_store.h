@@ -142,9 +142,12 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   [[nodiscard]] LeaseTable* leases() noexcept override { return nullptr; }
 
   // CounterStore
+  using CounterStore::advance;
   using CounterStore::close;
   using CounterStore::create;
   using CounterStore::extend;
+  using CounterStore::list;
+  using CounterStore::peek;
   using CounterStore::raise;
   Result<void> create(std::span<const NewCounter> counters) override {
     const std::lock_guard lock(mutex_);
@@ -159,7 +162,8 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
     });
   }
 
-  Result<Range> advance(std::string_view counter, std::int64_t count, Take take) override {
+  Result<Range> advance(std::string_view counter, std::int64_t count, Take take,
+                        SteadyTime /*until*/) override {
     std::unique_lock lock(mutex_);
     advances_.push_back({count, take});
     asked_.emplace_back(counter);
@@ -204,7 +208,7 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
     return {};
   }
 
-  Result<CounterState> peek(std::string_view counter) override {
+  Result<CounterState> peek(std::string_view counter, SteadyTime /*until*/) override {
     const std::lock_guard lock(mutex_);
     return call<CounterState>([&]() -> Result<CounterState> {
       const auto at = counters_.find(counter);
@@ -213,7 +217,7 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
     });
   }
 
-  Result<std::vector<CounterState>> list(std::string_view prefix) override {
+  Result<std::vector<CounterState>> list(std::string_view prefix, SteadyTime /*until*/) override {
     const std::lock_guard lock(mutex_);
     return call<std::vector<CounterState>>([&] {
       std::vector<CounterState> all;
@@ -242,7 +246,8 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
     });
   }
 
-  Result<Definition> find(std::string_view name) override {
+  using Catalog::find;
+  Result<Definition> find(std::string_view name, SteadyTime /*until*/) override {
     const std::lock_guard lock(mutex_);
     return call<Definition>([&]() -> Result<Definition> {
       const auto at = defined_.find(name);
@@ -269,8 +274,9 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
     });
   }
 
-  Result<std::vector<bool>> insert(std::string_view space,
-                                   std::span<const std::int64_t> keys) override {
+  using UniqueIndex::insert;
+  Result<std::vector<bool>> insert(std::string_view space, std::span<const std::int64_t> keys,
+                                   SteadyTime /*until*/) override {
     std::unique_lock lock(mutex_);
     inserts_.emplace_back(keys.begin(), keys.end());
     pass_gate(lock);
@@ -284,7 +290,8 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
     });
   }
 
-  Result<std::int64_t> claimed(std::string_view space) override {
+  using UniqueIndex::claimed;
+  Result<std::int64_t> claimed(std::string_view space, SteadyTime /*until*/) override {
     const std::lock_guard lock(mutex_);
     return call<std::int64_t>([&]() -> Result<std::int64_t> {
       const auto at = spaces_.find(space);

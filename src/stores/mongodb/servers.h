@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/fork_wiped.h"
+#include "idmint/clock.h"
 #include "idmint/result.h"
 #include "stores/mongodb/bson.h"
 #include "stores/mongodb/driver.h"
@@ -28,7 +29,6 @@
 
 namespace idmint::stores::mongodb {
 
-using SteadyTime = std::chrono::steady_clock::time_point;
 using std::chrono::milliseconds;
 
 constexpr const char* kCounters = "idmint.counters";  // the collection of a store's counters

@@ -166,33 +166,34 @@ class MongodbStore final : public Store,
   Result<void> open(const StoreOptions& options);
 
  private:
-  // When a call that begins now must have answered.
-  Result<SteadyTime> enter_to_read() const {
+  // When a call that begins now, and is to answer by then, must have answered.
+  Result<SteadyTime> enter_to_read(SteadyTime by = SteadyTime::max()) const {
     if (!servers_->owned()) return std::unexpected(inherited_handle(url_));
-    return std::chrono::steady_clock::now() + deadline_;
+    return std::min(by, std::chrono::steady_clock::now() + deadline_);
   }
-  Result<SteadyTime> enter() const {
+  Result<SteadyTime> enter(SteadyTime by = SteadyTime::max()) const {
     if (access_ == Access::kReadOnly) return std::unexpected(read_only_handle(where_));
-    return enter_to_read();
+    return enter_to_read(by);
   }
 
   Result<void> create(std::span<const NewCounter> counters) override;
-  Result<Range> advance(std::string_view counter, std::int64_t count, Take take) override;
+  Result<Range> advance(std::string_view counter, std::int64_t count, Take take,
+                        SteadyTime by) override;
   Result<std::vector<std::int64_t>> raise(std::span<const std::string> counters,
                                           std::int64_t floor) override;
   Result<std::vector<CounterBounds>> extend(std::span<const std::string> counters,
                                             std::int64_t last) override;
-  Result<CounterState> peek(std::string_view counter) override;
-  Result<std::vector<CounterState>> list(std::string_view prefix) override;
+  Result<CounterState> peek(std::string_view counter, SteadyTime by) override;
+  Result<std::vector<CounterState>> list(std::string_view prefix, SteadyTime by) override;
   Result<void> close(std::span<const std::string> counters) override;
   Result<Definition> define(const Definition& definition) override;
   Result<Definition> replace(const Definition& old, const Definition& updated) override;
-  Result<Definition> find(std::string_view name) override;
+  Result<Definition> find(std::string_view name, SteadyTime by) override;
   Result<std::vector<CatalogEntry>> list() override;
   Result<void> create_space(std::string_view space) override;
-  Result<std::vector<bool>> insert(std::string_view space,
-                                   std::span<const std::int64_t> keys) override;
-  Result<std::int64_t> claimed(std::string_view space) override;
+  Result<std::vector<bool>> insert(std::string_view space, std::span<const std::int64_t> keys,
+                                   SteadyTime by) override;
+  Result<std::int64_t> claimed(std::string_view space, SteadyTime by) override;
   Result<void> close_space(std::string_view space) override;
 
   using Use = std::function<void(const View&)>;
@@ -368,7 +369,7 @@ Result<void> MongodbStore::read_all(std::string_view collection, std::string_vie
 // ---- opening
 
 Result<void> MongodbStore::open(const StoreOptions& options) {
-  const SteadyTime until = std::chrono::steady_clock::now() + deadline_;
+  const SteadyTime until = std::min(options.until, std::chrono::steady_clock::now() + deadline_);
   std::optional<std::int64_t> schema;
   std::optional<Uuid> id;
   const auto read_store = [&] {
@@ -836,8 +837,9 @@ Result<Range> MongodbStore::advance_adopted(std::string_view counter, std::int64
   }
 }
 
-Result<Range> MongodbStore::advance(std::string_view counter, std::int64_t count, Take take) {
-  const Result<SteadyTime> until = enter();
+Result<Range> MongodbStore::advance(std::string_view counter, std::int64_t count, Take take,
+                                    SteadyTime by) {
+  const Result<SteadyTime> until = enter(by);
   if (!until) return std::unexpected(until.error());
   if (Result<void> ok = check_count(counter, count); !ok) return std::unexpected(ok.error());
   if (known(counter)) return advance_adopted(counter, count, take, *until);
@@ -993,14 +995,14 @@ Result<std::vector<CounterBounds>> MongodbStore::extend(std::span<const std::str
   return bounds;
 }
 
-Result<CounterState> MongodbStore::peek(std::string_view counter) {
-  const Result<SteadyTime> until = enter_to_read();
+Result<CounterState> MongodbStore::peek(std::string_view counter, SteadyTime by) {
+  const Result<SteadyTime> until = enter_to_read(by);
   if (!until) return std::unexpected(until.error());
   return read_counter(counter, *until);
 }
 
-Result<std::vector<CounterState>> MongodbStore::list(std::string_view prefix) {
-  const Result<SteadyTime> until = enter_to_read();
+Result<std::vector<CounterState>> MongodbStore::list(std::string_view prefix, SteadyTime by) {
+  const Result<SteadyTime> until = enter_to_read(by);
   if (!until) return std::unexpected(until.error());
   // A prefix may end within a character.
   std::string_view from = prefix;
@@ -1100,8 +1102,8 @@ Result<Definition> MongodbStore::replace(const Definition& old, const Definition
   return there;
 }
 
-Result<Definition> MongodbStore::find(std::string_view name) {
-  const Result<SteadyTime> until = enter_to_read();
+Result<Definition> MongodbStore::find(std::string_view name, SteadyTime by) {
+  const Result<SteadyTime> until = enter_to_read(by);
   if (!until) return std::unexpected(until.error());
   if (const auto first = take_first_definition(); first && first->first == name)
     return definition_of(name, first->second);
@@ -1154,8 +1156,8 @@ Result<void> MongodbStore::create_space(std::string_view space) {
 
 // A close that ends while this is under way may come before or after it.
 Result<std::vector<bool>> MongodbStore::insert(std::string_view space,
-                                               std::span<const std::int64_t> keys) {
-  const Result<SteadyTime> until = enter();
+                                               std::span<const std::int64_t> keys, SteadyTime by) {
+  const Result<SteadyTime> until = enter(by);
   if (!until) return std::unexpected(until.error());
   if (Result<void> ok = check_keys(space, keys.size()); !ok) return std::unexpected(ok.error());
   const Result<bool> closed = read_space(space, *until);
@@ -1178,8 +1180,8 @@ Result<std::vector<bool>> MongodbStore::insert(std::string_view space,
   return ours;
 }
 
-Result<std::int64_t> MongodbStore::claimed(std::string_view space) {
-  const Result<SteadyTime> until = enter_to_read();
+Result<std::int64_t> MongodbStore::claimed(std::string_view space, SteadyTime by) {
+  const Result<SteadyTime> until = enter_to_read(by);
   if (!until) return std::unexpected(until.error());
   const Result<bool> closed = read_space(space, *until);
   if (!closed) return std::unexpected(closed.error());
