@@ -78,6 +78,7 @@ class Reopened final : public Source {
     return {};
   }
   const Declaration& declaration() const noexcept override { return source_->declaration(); }
+  using Source::next;
   Result<void> next(std::span<Id> out) override { return source_->next(out); }
 
  private:

@@ -42,6 +42,7 @@ class GeneratorSource final : public Source {
 
   const Declaration& declaration() const noexcept override { return declaration_; }
 
+  using Source::next;
   Result<void> next(std::span<Id> out) override {
     if (out.size() == 1) return next_one(out.front());  // the block costs more than an id
     std::array<Value, 256> block;
@@ -294,6 +295,7 @@ class Uuid2Source final : public Source {
 
   const Declaration& declaration() const noexcept override { return declaration_; }
 
+  using Source::next;
   Result<void> next(std::span<Id> out) override {
     for (Id& id : out) {
       const Result<Uuid> minted = generator_->next();

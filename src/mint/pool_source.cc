@@ -63,6 +63,7 @@ class PoolSource final : public Source {
 
   const Declaration& declaration() const noexcept override { return declaration_; }
 
+  using Source::next;
   Result<void> next(std::span<Id> out) override {
     if (!owner_)
       return std::unexpected(

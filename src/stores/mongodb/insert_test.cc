@@ -50,6 +50,7 @@ class Script final : public Source {
   explicit Script(std::deque<Id> ids, Declaration declaration = declared())
       : declaration_(std::move(declaration)), ids_(std::move(ids)) {}
   const Declaration& declaration() const noexcept override { return declaration_; }
+  using Source::next;
   Result<void> next(std::span<Id> out) override {
     if (declaration_.largest_count > 0 && std::ssize(out) > declaration_.largest_count)
       return std::unexpected(Error{Code::kInvalidArgument, "too many at once"});
