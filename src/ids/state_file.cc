@@ -197,6 +197,15 @@ int read_pages(int fd, Pages& pages) noexcept {
   return 0;
 }
 
+// Reading a named pipe or a device could block for ever.
+Result<void> must_be_plain(int fd, const std::filesystem::path& path) {
+  struct ::stat opened{};
+  if (::fstat(fd, &opened) != 0) return std::unexpected(failed_call(path, "fstat", errno));
+  if (S_ISREG(opened.st_mode)) return {};
+  return std::unexpected(failed(Code::kFailedPrecondition, path,
+                                "it is no plain file; remove it, or name another path"));
+}
+
 // Locks over a network do not keep two hosts apart reliably, nor is fdatasync() there what it is on
 // a disk.
 Result<void> refuse_network(int fd, const std::filesystem::path& path) {
@@ -384,6 +393,9 @@ Result<std::unique_ptr<StateFile>> StateFile::open(const StateFileOptions& optio
       if (!made) return std::unexpected(std::move(made.error()));
       continue;
     }
+    if (Result<void> plain = must_be_plain(state->fd.get(), path); !plain) {
+      return std::unexpected(std::move(plain.error()));
+    }
     if (Result<void> local = refuse_network(state->fd.get(), path); !local) {
       return std::unexpected(std::move(local.error()));
     }
@@ -532,8 +544,12 @@ Result<std::int64_t> StateFile::write(std::int64_t minted_until, const OwnersWor
 
 Result<StateFileContent> read_state_file(const std::filesystem::path& path,
                                          std::string_view owner) {
-  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // Not blocking: the opening of a named pipe would wait for a writer.
+  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return std::unexpected(failed_call(path, "opening it", errno));
+  if (Result<void> plain = must_be_plain(fd.get(), path); !plain) {
+    return std::unexpected(std::move(plain.error()));
+  }
   const Result<Record> newest = read_newest(fd.get(), path, owner);
   if (!newest) return std::unexpected(newest.error());
   if (newest->version != kVersion) {

@@ -385,6 +385,14 @@ TEST_F(StateFileTest, OtherFilesAreRefusedAndLeftAlone) {
   }
 }
 
+TEST_F(StateFileTest, ANamedPipeIsRefusedAndNotWaitedFor) {
+  ASSERT_EQ(::mkfifo(options_.path.c_str(), 0600), 0);
+  EXPECT_EQ(open().error().code, Code::kFailedPrecondition);
+  const auto read = read_state_file(options_.path, "worker id");
+  EXPECT_EQ(read.error().code, Code::kFailedPrecondition);
+  EXPECT_THAT(read.error().message, HasSubstr("no plain file"));
+}
+
 TEST_F(StateFileTest, ARemovedFileStopsIt) {
   const auto file = open();
   ASSERT_TRUE((*file)->extend(1));

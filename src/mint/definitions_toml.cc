@@ -1,6 +1,7 @@
 #include "mint/definitions_toml.h"
 
 #define TOML_EXCEPTIONS 0
+#define TOML_MAX_NESTED_VALUES 8
 #define TOML_HEADER_ONLY 1
 #define TOML_ENABLE_WINDOWS_COMPAT 0
 #include <toml++/impl/preprocessor.h>
@@ -35,6 +36,26 @@ std::unexpected<Error> at_line(const toml::source_region& where, std::string wha
   std::ranges::replace_if(what, [](unsigned char c) { return c < ' ' || c == 0x7f; }, '?');
   return std::unexpected(Error{
       Code::kInvalidArgument, "line " + std::to_string(where.begin.line) + ": " + std::move(what)});
+}
+
+// toml++ makes a table of each part of a dotted key and destroys them recursively: half a million
+// parts overflow the stack. The dots of a line bound its parts. Dots in strings and comments count
+// too, because only the parser can tell them apart.
+constexpr std::ptrdiff_t kMostDots = 256;
+
+Result<void> check_depth(std::string_view text) {
+  std::size_t number = 1;
+  for (std::size_t at = 0; at < text.size(); ++number) {
+    const std::string_view line = text.substr(at, text.find('\n', at) - at);
+    if (const auto dots = std::ranges::count(line, '.'); dots > kMostDots) {
+      return std::unexpected(Error{
+          Code::kInvalidArgument,
+          "line " + std::to_string(number) + ": it has " + std::to_string(dots) + " dots, of " +
+              std::to_string(kMostDots) + " at most: a sequence is [sequence.NAME] and its keys"});
+    }
+    at += line.size() + 1;
+  }
+  return {};
 }
 
 std::string quoted(std::string_view text) {
@@ -120,6 +141,9 @@ Result<std::vector<Definition>> definitions_from_toml(std::string_view text) {
   }
   constexpr std::string_view mark = "\xef\xbb\xbf";  // of UTF-8; toml++ 3.3 trips over one alone
   while (text.starts_with(mark)) text.remove_prefix(mark.size());
+  if (Result<void> shallow = check_depth(text); !shallow) {
+    return std::unexpected(std::move(shallow.error()));
+  }
   const toml::parse_result parsed = toml::parse(text);
   if (!parsed) {
     return at_line(parsed.error().source(),

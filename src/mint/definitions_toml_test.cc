@@ -139,6 +139,29 @@ TEST(DefinitionsToml, ErrorsNameTheLine) {
   EXPECT_TRUE(definitions_from_toml(std::string(kLongestToml, '\n')));
 }
 
+// Each of them would be a table within a table: too many to be destroyed on a stack.
+TEST(DefinitionsToml, WhatIsNestedWithoutEndIsRefused) {
+  const auto repeated = [](std::string_view part, std::size_t times) {
+    std::string all;
+    for (std::size_t i = 0; i < times; ++i) all += part;
+    return all;
+  };
+  constexpr std::size_t kMany = 500'000;
+  EXPECT_THAT(refusal("\n" + repeated("a.", kMany) + "a = 1\n"),
+              StartsWith("line 2: it has 500000 dots, of 256 at most"));
+  EXPECT_THAT(refusal("[" + repeated("a.", kMany) + "a]\n"), StartsWith("line 1: it has 500000 "));
+  EXPECT_THAT(refusal("x = " + repeated("[", kMany)), HasSubstr("maximum nested value depth"));
+  EXPECT_THAT(refusal(repeated("a={", 300'000)), HasSubstr("maximum nested value depth"));
+  // Line by line, as deep as it can be made.
+  const std::string dots = repeated("a.", 256) + "a";
+  EXPECT_THAT(refusal("[[" + dots + "]]\n" + dots + " = " + repeated("[\n{" + dots + " = ", 20)),
+              HasSubstr("maximum nested value depth"));
+  EXPECT_THAT(refusal("[[" + dots + "]]\n" + dots + " = [\n{" + dots + " = [\n{" + dots +
+                      " = [\n{" + dots + " = 1}]}]}]\n"),
+              StartsWith("line 1: there is no \"a\" here"));
+  EXPECT_TRUE(definitions_from_toml("sequence = {a = {start = 5}}"));
+}
+
 TEST(DefinitionsToml, WhatIsWrittenReadsAsTheSame) {
   const std::vector<Definition> all = {
       {.name = "orders", .first = 0, .last = kLargestValue},

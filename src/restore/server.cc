@@ -24,7 +24,8 @@ std::string taken(char* text) {
 // Before the first use of the driver in a process; nothing is undone, as it has threads.
 void start_driver() {
   static const bool started = [] {
-    mongoc_log_set_handler([](mongoc_log_level_t, const char*, const char*, void*) {}, nullptr);
+    mongoc_log_set_handler([](mongoc_log_level_t, const char*, const char*, void*) noexcept {},
+                           nullptr);
     mongoc_init();
     return true;
   }();

@@ -405,9 +405,9 @@ class SqliteStore final : public Store,
   Error failed(int result, std::string_view doing);
   std::string how_to_make() const;
   std::unexpected<Error> damaged(std::string why) const;
-  void poison();
-  bool wait_for_lock(int attempt);
-  static int checkpoint(void* self, sqlite3* db, const char* schema, int pages);
+  void poison() noexcept;
+  bool wait_for_lock(int attempt) noexcept;
+  static int checkpoint(void* self, sqlite3* db, const char* schema, int pages) noexcept;
 
   const OwnedByProcess owner_;
   const std::string url_;
@@ -521,7 +521,7 @@ Error SqliteStore::failed(int result, std::string_view doing) {
 
 // SQLite's busy handler: sleeps for a random while, longer from attempt to attempt but never so
 // long that the others always win. False: the deadline is over.
-bool SqliteStore::wait_for_lock(int attempt) {
+bool SqliteStore::wait_for_lock(int attempt) noexcept {
   const auto now = std::chrono::steady_clock::now();
   if (now >= until_) return false;
   std::array<std::byte, 2> random{};
@@ -537,7 +537,7 @@ bool SqliteStore::wait_for_lock(int attempt) {
 // itself. The commit is durable whatever happens here, and is acknowledged; an I/O error poisons
 // the handle for what comes after. What is merely not possible now (readers, a full disk) is tried
 // again after a later commit.
-int SqliteStore::checkpoint(void* self, sqlite3* db, const char* schema, int pages) {
+int SqliteStore::checkpoint(void* self, sqlite3* db, const char* schema, int pages) noexcept {
   constexpr int kPages = 1000;
   if (pages < kPages) return SQLITE_OK;
   const int result =
@@ -547,7 +547,7 @@ int SqliteStore::checkpoint(void* self, sqlite3* db, const char* schema, int pag
 }
 
 // Nothing more is done with the handle; nor does closing it move the log into the file.
-void SqliteStore::poison() {
+void SqliteStore::poison() noexcept {
   poisoned_ = true;
   sqlite3_db_config(db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
 }
@@ -781,7 +781,7 @@ Result<void> SqliteStore::open(const StoreOptions& options) {
   if (Result<void> ok = connect(options); !ok) return ok;
   sqlite3_busy_handler(
       db_,
-      [](void* self, int attempt) -> int {
+      [](void* self, int attempt) noexcept -> int {
         return static_cast<SqliteStore*>(self)->wait_for_lock(attempt) ? 1 : 0;
       },
       this);

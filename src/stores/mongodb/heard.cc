@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <new>
 #include <string_view>
 
 #include "stores/backend.h"
@@ -15,6 +16,16 @@ constexpr std::chrono::seconds kElection{12};
 
 bool ends_sessions(std::string_view command) { return command == "endSessions"; }
 
+// Drops the report if there is no memory for it.
+template <class Report>
+void report(Report take) noexcept {
+  try {
+    take();
+  } catch (const std::bad_alloc&) {
+    return;
+  }
+}
+
 }  // namespace
 
 void Heard::listen(mongoc_client_pool_t* pool) {
@@ -25,13 +36,13 @@ void Heard::listen(mongoc_client_pool_t* pool) {
   };
   const std::unique_ptr<mongoc_apm_callbacks_t, Free> callbacks(mongoc_apm_callbacks_new());
   mongoc_apm_set_server_heartbeat_succeeded_cb(
-      callbacks.get(), [](const mongoc_apm_server_heartbeat_succeeded_t* event) {
+      callbacks.get(), [](const mongoc_apm_server_heartbeat_succeeded_t* event) noexcept {
         static_cast<Heard*>(mongoc_apm_server_heartbeat_succeeded_get_context(event))
             ->said(mongoc_apm_server_heartbeat_succeeded_get_host(event)->host_and_port,
                    View(mongoc_apm_server_heartbeat_succeeded_get_reply(event)));
       });
   mongoc_apm_set_server_heartbeat_failed_cb(
-      callbacks.get(), [](const mongoc_apm_server_heartbeat_failed_t* event) {
+      callbacks.get(), [](const mongoc_apm_server_heartbeat_failed_t* event) noexcept {
         bson_error_t error{};
         mongoc_apm_server_heartbeat_failed_get_error(event, &error);
         static_cast<Heard*>(mongoc_apm_server_heartbeat_failed_get_context(event))
@@ -39,24 +50,28 @@ void Heard::listen(mongoc_client_pool_t* pool) {
                      error.message);
       });
   mongoc_apm_set_command_succeeded_cb(
-      callbacks.get(), [](const mongoc_apm_command_succeeded_t* event) {
+      callbacks.get(), [](const mongoc_apm_command_succeeded_t* event) noexcept {
         if (ends_sessions(mongoc_apm_command_succeeded_get_command_name(event)))
           static_cast<Heard*>(mongoc_apm_command_succeeded_get_context(event))->sessions_ended();
       });
-  mongoc_apm_set_command_failed_cb(callbacks.get(), [](const mongoc_apm_command_failed_t* event) {
-    if (ends_sessions(mongoc_apm_command_failed_get_command_name(event)))
-      static_cast<Heard*>(mongoc_apm_command_failed_get_context(event))->sessions_ended();
-  });
+  mongoc_apm_set_command_failed_cb(
+      callbacks.get(), [](const mongoc_apm_command_failed_t* event) noexcept {
+        if (ends_sessions(mongoc_apm_command_failed_get_command_name(event)))
+          static_cast<Heard*>(mongoc_apm_command_failed_get_context(event))->sessions_ended();
+      });
   mongoc_client_pool_set_apm_callbacks(pool, callbacks.get(), this);
 }
 
-Heard::Server& Heard::of(const std::string& host) {
+Heard::Server& Heard::of(std::string_view host) {
   const auto found = std::ranges::find(servers_, host, &Server::host);
-  return found != servers_.end() ? *found : servers_.emplace_back(Server{host});
+  return found != servers_.end() ? *found : servers_.emplace_back(Server{std::string(host)});
 }
 
-void Heard::said(const std::string& host, const View& hello) {
-  Server now{host};
+void Heard::said(std::string_view host, const View& hello) noexcept {
+  report([&] { hear(Server{std::string(host)}, hello); });
+}
+
+void Heard::hear(Server now, const View& hello) {
   now.set = hello.bytes("setName").value_or("");
   hello.each_text("hosts", [&](std::string_view member) {
     now.members += (now.members.empty() ? "" : ",") + std::string(member);
@@ -69,7 +84,7 @@ void Heard::said(const std::string& host, const View& hello) {
              : primary                                       ? Role::kPrimary
              : hello.boolean("secondary").value_or(false)    ? Role::kSecondary
                                                              : Role::kOther;
-  std::vector<std::string> members{host};
+  std::vector<std::string> members{now.host};
   for (const char* const list : {"hosts", "passives", "arbiters"})
     hello.each_text(list, [&](std::string_view member) { members.emplace_back(member); });
   const std::lock_guard lock(mutex_);
@@ -78,15 +93,18 @@ void Heard::said(const std::string& host, const View& hello) {
     std::erase_if(servers_, [&](const Server& server) {
       return std::ranges::find(members, server.host) == members.end();
     });
-  of(host) = std::move(now);
+  Server& server = of(now.host);
+  server = std::move(now);
 }
 
-void Heard::failed(const std::string& host, const std::string& why) {
-  const std::lock_guard lock(mutex_);
-  of(host).failure = why.empty() ? "it failed" : why;
+void Heard::failed(std::string_view host, std::string_view why) noexcept {
+  report([&] {
+    const std::lock_guard lock(mutex_);
+    of(host).failure = why.empty() ? "it failed" : why;
+  });
 }
 
-void Heard::sessions_ended() {
+void Heard::sessions_ended() noexcept {
   {
     const std::lock_guard lock(mutex_);
     sessions_ended_ = true;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,8 +30,10 @@ class Heard {
 
   // Has the pool report here, as long as it is there. REQUIRES: it has no clients yet.
   void listen(mongoc_client_pool_t* pool);
-  void said(const std::string& host, const View& hello);
-  void failed(const std::string& host, const std::string& why);
+  // The driver calls these from C, which no exception may cross: a report for which there is no
+  // memory is dropped. The next heartbeat brings another.
+  void said(std::string_view host, const View& hello) noexcept;
+  void failed(std::string_view host, std::string_view why) noexcept;
 
   // Why a call that waited so long may have had no answer, and what to do; begins with "; ", or is
   // empty.
@@ -38,7 +41,7 @@ class Heard {
 
   // While the pool is being destroyed, which begins with an endSessions: that was answered, or the
   // whole of it is over.
-  void sessions_ended();
+  void sessions_ended() noexcept;
   void wait_for_end_of_sessions();
 
  private:
@@ -58,7 +61,8 @@ class Heard {
     std::string members{};
     std::string failure{};  // empty: the latest was an answer
   };
-  Server& of(const std::string& host);
+  void hear(Server now, const View& hello);
+  Server& of(std::string_view host);
 
   const Wanted wanted_;
   mutable std::mutex mutex_;

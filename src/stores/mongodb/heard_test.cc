@@ -5,7 +5,25 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstddef>
+#include <cstdlib>
+#include <new>
 #include <string>
+
+namespace {
+thread_local bool no_memory = false;
+}  // namespace
+
+// Not inlined: GCC takes the halves of an inlined pair for strangers.
+[[gnu::noinline]] void* operator new(std::size_t size) {
+  void* const memory = no_memory ? nullptr : std::malloc(size);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t /*size*/) noexcept {
+  std::free(memory);
+}
 
 namespace idmint::stores::mongodb {
 namespace {
@@ -32,6 +50,23 @@ class HeardTest : public testing::Test {
   const std::string kOfSet = R"({"setName":"set","hosts":["a:1","b:1","c:1"],)";
   Heard heard_{{.set = "set", .alone = false, .tls = false}};
 };
+
+// The driver calls these from C.
+TEST_F(HeardTest, AReportWithoutMemoryIsDroppedAndTheNextIsHeard) {
+  is_primary("a:1");
+  const std::string host(100, 'h');
+  const std::string why(1000, 'w');
+  const Bson reply(kOfSet + R"("isWritablePrimary":false,"secondary":true})");
+  no_memory = true;
+  heard_.said(host, reply.view());
+  heard_.failed(host, why);
+  heard_.failed("a:1", why);
+  heard_.sessions_ended();
+  no_memory = false;
+  EXPECT_EQ(heard_.advice(kWaited), "");
+  heard_.failed("a:1", "connection closed");
+  EXPECT_THAT(heard_.advice(kWaited), HasSubstr("elect a primary"));
+}
 
 TEST_F(HeardTest, OnlyWhereThereIsNoSetIsOneToBeMade) {
   says("a:1", R"({"isreplicaset":true,"isWritablePrimary":false})");
