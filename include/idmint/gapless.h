@@ -68,7 +68,9 @@ class IDMINT_EXPORT GaplessInserter final {
   // has the next number already, which another program wrote; or retired. kOutOfRange: fewer
   // numbers are left. kUnavailable: nothing was inserted; ask again. kUnknown, kDeadlineExceeded:
   // all of the documents are in the collection or none, now or later: look for them (by a key of
-  // their own) before they are inserted again. kDataLoss: the counter is gone or damaged.
+  // their own) before they are inserted again. kDataLoss: the counter is gone or damaged, or the
+  // store has gone back, below a number that this inserter was acknowledged; nothing was inserted,
+  // and every later call of this inserter is kDataLoss too.
   [[nodiscard]] Result<Range> insert(std::span<const std::span<const std::byte>> documents);
   static constexpr std::size_t kMaxDocuments = 10'000;
   static constexpr std::size_t kMaxBytes = std::size_t{64} << 20;

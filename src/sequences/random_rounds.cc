@@ -14,7 +14,7 @@
 namespace idmint {
 namespace {
 
-constexpr std::int64_t kAtOnce = UniqueIndex::kMaxKeys;
+constexpr std::int64_t kAtOnce = UniqueIndex::kMaxKeys - 1;  // and a witness
 constexpr std::int64_t kWindow = 1000;  // draws from which something is concluded
 
 Error claims_gone(const Store& store, const Definition& definition) {
@@ -89,25 +89,40 @@ std::int64_t RandomRounds::room() const noexcept { return most_claims(size_) - c
 
 // One attempt.
 Result<void> RandomRounds::claim(std::int64_t count, SteadyTime until) {
-  keys_.resize(static_cast<std::size_t>(count));
-  for (std::int64_t& key : keys_) {
-    key = definition_.first +
-          static_cast<std::int64_t>(uniform_below(entropy_, static_cast<std::uint64_t>(size_)));
+  keys_.clear();
+  if (!witnesses_.empty()) keys_.push_back(witnesses_.back());
+  const std::size_t drawn = keys_.size();
+  for (std::int64_t i = 0; i < count; ++i) {
+    keys_.push_back(definition_.first + static_cast<std::int64_t>(uniform_below(
+                                            entropy_, static_cast<std::uint64_t>(size_))));
   }
   const Result<std::vector<bool>> ours =
       store_.unique_index()->insert(definition_.name, keys_, until);
   tally_.count_round_trip();
   if (!ours) {
     const Error& why = ours.error();
-    if (why.code == Code::kUnknown || why.code == Code::kDeadlineExceeded) tally_.add_waste(count);
+    if (why.code == Code::kUnknown || why.code == Code::kDeadlineExceeded) {
+      tally_.add_waste(count);
+      // This insert may have claimed it again.
+      if (drawn != 0) witnesses_.pop_back();
+    }
     if (why.code == Code::kNotFound) return std::unexpected(claims_gone(store_, definition_));
     return std::unexpected(why);
   }
+  if (drawn != 0 && ours->front()) {
+    tally_.add_waste(std::ranges::count(*ours, true) - 1);
+    return std::unexpected(gone_back("the store gave the value " + std::to_string(keys_.front()) +
+                                     ", which this process had claimed, a second time"));
+  }
   const std::int64_t before = kept();
-  for (std::size_t i = 0; i < keys_.size(); ++i) {
+  for (std::size_t i = drawn; i < keys_.size(); ++i) {
     if ((*ours)[i]) kept_.push_back({keys_[i], 1, 1});
   }
   const std::int64_t claimed = kept() - before;
+  if (claimed > 0) {
+    if (witnesses_.size() == kMostWitnesses) witnesses_.erase(witnesses_.begin());
+    witnesses_.push_back(kept_.back().first);
+  }
   tally_.add_waste(claimed);
   claimed_ += claimed;
   draws_ += count;
@@ -125,15 +140,19 @@ Result<void> RandomRounds::look(SteadyTime until) {
   tally_.count_round_trip();
   if (!claimed) return std::unexpected(claimed.error());
   if (*claimed < claimed_) {
-    return std::unexpected(error_at(
-        store_, Code::kDataLoss, definition_.name,
-        "the store says that " + std::to_string(*claimed) + " values are claimed, where " +
-            std::to_string(claimed_) +
-            " were: it has gone back; stop every process that uses it, and go on with a sequence "
-            "of values that none in use is among"));
+    return std::unexpected(gone_back("the store says that " + std::to_string(*claimed) +
+                                     " values are claimed, and " + std::to_string(claimed_) +
+                                     " were"));
   }
   claimed_ = *claimed;
   return {};
+}
+
+Error RandomRounds::gone_back(const std::string& how) const {
+  return error_at(store_, Code::kDataLoss, definition_.name,
+                  how +
+                      ": it has gone back; stop every process that uses it, and go on with a "
+                      "sequence of values that none in use is among");
 }
 
 // The last ones: they are in no order.

@@ -64,9 +64,11 @@ class GaplessTransactions {
   virtual ~GaplessTransactions() = default;
   // kInvalidArgument: never possible.
   [[nodiscard]] virtual Result<void> check(std::span<const std::byte> document) const = 0;
-  // All of them or none. Answers by `until`.
+  // All of them or none. Answers by `until`. kDataLoss, and nothing is inserted: the counter's next
+  // number is below `floor`, so the store has gone back.
   [[nodiscard]] virtual std::expected<First, Refused> insert(
-      std::vector<std::shared_ptr<const Documents>> calls, SteadyTime until) = 0;
+      std::vector<std::shared_ptr<const Documents>> calls, std::int64_t floor,
+      SteadyTime until) = 0;
 };
 
 [[nodiscard]] Result<std::unique_ptr<GaplessTransactions>> open_mongodb_gapless(

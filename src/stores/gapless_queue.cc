@@ -18,6 +18,7 @@ Result<Range> GaplessQueue::insert(GaplessTransactions::Documents documents) {
   for (const auto& document : documents) request.bytes += document.size();
   request.documents = std::make_shared<const GaplessTransactions::Documents>(std::move(documents));
   std::unique_lock lock(mutex);
+  if (lost) return std::unexpected(*lost);
   if (queue.size() >= max_outstanding)
     return std::unexpected(
         Error{Code::kResourceExhausted, std::to_string(queue.size()) +
@@ -71,8 +72,9 @@ void GaplessQueue::lead(std::unique_lock<std::mutex>& lock) {
     queue.pop_front();
     if (next.alone) break;
   }
+  const std::int64_t known = floor;
   lock.unlock();
-  const auto done = transactions->insert(std::move(calls), until);
+  const auto done = transactions->insert(std::move(calls), known, until);
   lock.lock();
 
   const auto answer = [](Request& request, Result<Range> result) {
@@ -88,11 +90,17 @@ void GaplessQueue::lead(std::unique_lock<std::mutex>& lock) {
       answer(*request, Range{next, 1, size});
       next += size;
     }
+    floor = next;
     leave();
     return;
   }
   const GaplessTransactions::Refused& refused = done.error();
-  const bool again = refused.call || (refused.retry_others && batch.size() > 1);
+  if (refused.error.code == Code::kDataLoss) {
+    lost = refused.error;
+    batch.insert(batch.end(), queue.begin(), queue.end());
+    queue.clear();
+  }
+  const bool again = !lost && (refused.call || (refused.retry_others && batch.size() > 1));
   for (std::size_t i = batch.size(); i-- > 0;) {
     Request& request = *batch[i];
     if (!again || refused.call == i) {

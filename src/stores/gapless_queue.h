@@ -5,6 +5,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -42,6 +43,8 @@ struct GaplessQueue {
   std::mutex mutex{};  // guards what follows
   std::deque<Request*> queue{};
   bool led = false;
+  std::int64_t floor = 0;       // every acknowledged number is below it
+  std::optional<Error> lost{};  // kDataLoss: the answer to every call from now on
   GaplessStatistics statistics{};
 
   // Documents that check() allows. Errors of GaplessInserter::insert.

@@ -22,6 +22,7 @@ using Request = GaplessQueue::Request;
 struct Sent {
   std::size_t calls;
   SteadyTime until;
+  std::int64_t floor = 0;
   bool operator==(const Sent&) const = default;
 };
 using Reply = std::expected<GaplessTransactions::First, GaplessTransactions::Refused>;
@@ -32,8 +33,9 @@ class Scripted final : public GaplessTransactions {
   Scripted(std::deque<Reply> replies, std::vector<Sent>& sent)
       : replies_(std::move(replies)), sent_(sent) {}
   Result<void> check(std::span<const std::byte> /*document*/) const override { return {}; }
-  Reply insert(std::vector<std::shared_ptr<const Documents>> calls, SteadyTime until) override {
-    sent_.push_back({calls.size(), until});
+  Reply insert(std::vector<std::shared_ptr<const Documents>> calls, std::int64_t floor,
+               SteadyTime until) override {
+    sent_.push_back({calls.size(), until, floor});
     if (replies_.empty()) return First{1};
     Reply reply = std::move(replies_.front());
     replies_.pop_front();
@@ -135,7 +137,30 @@ TEST(GaplessQueueTest, WhereNobodyIsToBlameALeaderTriesItselfAloneAndGoes) {
   EXPECT_EQ(test.finish(*later), (Range{1, 1, 1}));
   test.sent.erase(test.sent.begin(), test.sent.begin() + 2);
   EXPECT_EQ(test.sent,
-            (std::vector<Sent>{{1, second->until}, {1, third->until}, {1, later->until}}));
+            (std::vector<Sent>{{1, second->until}, {1, third->until, 2}, {1, later->until, 2}}));
+}
+
+TEST(GaplessQueueTest, ATransactionIsToldTheNumberAfterTheLastThatWasAcknowledged) {
+  Queue test({GaplessTransactions::First{7}, refused(0), GaplessTransactions::First{12}});
+  for (int i = 0; i < 4; ++i) {
+    const auto call = test.come(minutes{1});
+    static_cast<void>(test.finish(*call));
+  }
+  std::vector<std::int64_t> floors;
+  for (const Sent& sent : test.sent) floors.push_back(sent.floor);
+  EXPECT_EQ(floors, (std::vector<std::int64_t>{0, 8, 8, 13}));
+}
+
+TEST(GaplessQueueTest, AStoreThatWentBackIsTheAnswerToEverybodyForGood) {
+  Queue test({std::unexpected(
+      GaplessTransactions::Refused{{Code::kDataLoss, "gone back"}, true, std::nullopt})});
+  const auto first = test.come(minutes{1});
+  const auto second = test.come(minutes{1});
+  second->alone = true;
+  EXPECT_EQ(code_of(test.finish(*first)), Code::kDataLoss);
+  EXPECT_EQ(code_of(test.finish(*second)), Code::kDataLoss);
+  EXPECT_EQ(code_of(test.queue.insert({{}})), Code::kDataLoss);
+  EXPECT_EQ(test.sent.size(), 1);
 }
 
 TEST(GaplessQueueTest, WhoIsToBlameGoesAndTheNextOneLeads) {

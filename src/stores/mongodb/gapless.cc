@@ -72,8 +72,8 @@ class Transaction {
  public:
   Transaction(const Plan& plan,
               std::span<const std::shared_ptr<const GaplessTransactions::Documents>> calls,
-              Exchange& exchange)
-      : plan_(plan), exchange_(exchange) {
+              std::int64_t floor, Exchange& exchange)
+      : plan_(plan), floor_(floor), exchange_(exchange) {
     for (const auto& call : calls)
       for (const auto& document : *call) documents_.emplace_back(document);
   }
@@ -94,6 +94,7 @@ class Transaction {
   std::optional<Outcome> step(Bson command, std::string_view database, Bson* reply);
 
   const Plan& plan_;
+  const std::int64_t floor_;
   Exchange& exchange_;
   std::vector<std::span<const std::byte>> documents_{};
   std::int64_t number_ = 0;
@@ -205,6 +206,12 @@ Outcome Transaction::take(std::int64_t* first) {
         !last || !closed || *next < definition.first || *last < definition.first ||
         *last > kLargestValue || *next > *last + 1) {
       outcome = damaged("is not as idmint writes it");
+      return;
+    }
+    if (*next < floor_) {
+      outcome =
+          damaged("gives " + std::to_string(*next) + " next, and " + std::to_string(floor_ - 1) +
+                  " was given already: the store has gone back, or was changed by hand");
       return;
     }
     const CounterState state{definition.name, {definition.first, *last, 1}, *next, *closed};
@@ -364,7 +371,7 @@ class MongodbGapless final : public GaplessTransactions {
 
   Result<void> check(std::span<const std::byte> document) const override;
   std::expected<First, Refused> insert(std::vector<std::shared_ptr<const Documents>> calls,
-                                       SteadyTime until) override;
+                                       std::int64_t floor, SteadyTime until) override;
 
  private:
   const OwnedServers servers_;
@@ -378,10 +385,10 @@ Result<void> MongodbGapless::check(std::span<const std::byte> document) const {
 }
 
 std::expected<GaplessTransactions::First, GaplessTransactions::Refused> MongodbGapless::insert(
-    std::vector<std::shared_ptr<const Documents>> calls, SteadyTime until) {
+    std::vector<std::shared_ptr<const Documents>> calls, std::int64_t floor, SteadyTime until) {
   // It may outlive this call, and all that it is given with it.
-  const auto job = [plan = plan_, calls](Exchange& exchange) {
-    return Transaction(*plan, calls, exchange).run();
+  const auto job = [plan = plan_, calls, floor](Exchange& exchange) {
+    return Transaction(*plan, calls, floor, exchange).run();
   };
   const Result<Bson> reply = servers_->run(job, until, "insert gapless documents into");
   if (!reply) return std::unexpected(Refused{reply.error(), false, std::nullopt});

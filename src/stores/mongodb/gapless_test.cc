@@ -402,17 +402,17 @@ TEST_F(GaplessTest, TheEndADamageAndARetirementAreTold) {
   EXPECT_EQ(few->insert(one), 3);
   EXPECT_EQ(code_of(few->insert(one)), Code::kOutOfRange);
 
-  const auto inserter = open();
-  EXPECT_EQ(inserter->insert(one), 1);
+  EXPECT_EQ(open()->insert(one), 1);
   const auto set_to = [&](const std::string& value) {
     ask(R"({"update":"idmint.counters","updates":[{"q":{"_id":"invoices"},"u":{"$set":{"next":)" +
         value + R"(}}}],"writeConcern":{"w":"majority"}})");
   };
   for (const char* const next : {R"("2")", "2.5", "2.0", R"({"$numberLong":"0"})"}) {
     set_to(next);
-    EXPECT_EQ(code_of(inserter->insert(one)), Code::kDataLoss) << next;
+    EXPECT_EQ(code_of(open()->insert(one)), Code::kDataLoss) << next;
   }
   set_to(R"({"$numberLong":"2"})");
+  const auto inserter = open();
   EXPECT_EQ(inserter->insert(one), 2);
   EXPECT_EQ(numbers().size(), 5);
   const auto store = open_store(url_);
@@ -422,6 +422,29 @@ TEST_F(GaplessTest, TheEndADamageAndARetirementAreTold) {
             Code::kFailedPrecondition);
   ask(R"({"delete":"idmint.counters","deletes":[{"q":{"_id":"few"},"limit":1}]})");
   EXPECT_EQ(code_of(few->insert(one)), Code::kDataLoss);
+}
+
+TEST_F(GaplessTest, AStoreThatIsSetBackIsToldAndGivesNoNumberTwice) {
+  const auto inserter = open();
+  ASSERT_EQ(inserter->insert(key("a")), 1);
+  const auto copy = [&](const std::string& from, const std::string& to) {
+    EXPECT_THAT(ask(R"({"aggregate":")" + from + R"(","pipeline":[{"$out":")" + to +
+                    R"("}],"cursor":{},"writeConcern":{"w":"majority"}})"),
+                HasSubstr(R"("ok" : 1.0)"));
+  };
+  copy("idmint.counters", "counters_backup");
+  copy("docs", "docs_backup");
+  for (std::int64_t number = 2; number < 5; ++number) ASSERT_EQ(inserter->insert(key("b")), number);
+  copy("counters_backup", "idmint.counters");
+  copy("docs_backup", "docs");
+  for (int again = 0; again < 2; ++again) {
+    const auto refused = inserter->insert(key("c"));
+    EXPECT_EQ(code_of(refused), Code::kDataLoss);
+    EXPECT_THAT(why(refused), AllOf(HasSubstr("gives 2 next, and 4 was given already"),
+                                    HasSubstr("gone back"), HasSubstr("nothing was inserted")));
+  }
+  EXPECT_EQ(numbers(), (std::vector<std::int64_t>{1}));
+  EXPECT_EQ(open()->insert(key("d")), 2) << "one that knows of nothing";
 }
 
 TEST_F(GaplessTest, AValueAloneIsRefusedAndSoIsARaise) {
