@@ -3,7 +3,7 @@
 //   store        one row:
 //                id (16 bytes)
 //                inode, born: of the file itself; birth time in ns since 1970; NULL: not known
-//                changes: how many transactions handed something out
+//                changes: how many transactions changed the store
 //                boot, boot_clock, clock: the boot id of the host at the latest renewal of a lease,
 //                its time since boot and its clock then, in ms; NULL: no lease was renewed
 //   counters     name, first, last, stride, next, taken_from, closed
@@ -20,8 +20,12 @@
 //
 // `next` is what the next advance hands out; `taken_from` is where the last one began, kept only so
 // that the UPDATE can return it. The journal is a write-ahead log with synchronous=FULL: the frames
-// of an UPDATE, or of a transaction, are on the disk before sqlite3_step says SQLITE_DONE, and no
-// sooner is a value handed out, or a claim anybody's.
+// of a transaction are on the disk before COMMIT returns, and no value is handed out, and no claim
+// is anybody's, before that.
+//
+// user_version is 2, the version. While the log holds changes that the file does not, the file
+// itself says 2 | kMark and the log says 2 (docs/design/007-sqlite-trust.md): whoever loses the log
+// is left with a marked file, and every checkpoint takes the mark away.
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <sys/vfs.h>
@@ -52,12 +56,14 @@
 #include "base/shell.h"
 #include "idmint/store.h"
 #include "stores/backend.h"
+#include "stores/sqlite_trust.h"
 
 namespace idmint::stores {
 namespace {
 
 constexpr std::int64_t kApplicationId = 0x69646d74;  // "idmt"
 constexpr std::int64_t kSchemaVersion = 2;
+constexpr std::int64_t kMark = 0x10000;
 
 // The same numbers as above.
 constexpr const char* kSchema = R"(
@@ -111,6 +117,9 @@ constexpr const char* kSchema = R"(
   PRAGMA user_version = 2;
 )";
 
+// Writes the first page to the log, without a mark.
+constexpr const char* kUnmark = "PRAGMA user_version = 2";
+
 constexpr const char* kUpgradeFrom1 = R"(
   ALTER TABLE store ADD COLUMN inode INTEGER;
   ALTER TABLE store ADD COLUMN born INTEGER;
@@ -148,6 +157,10 @@ enum Query : std::size_t {
   kRaiseFloor,
   kWorker,
   kWorkers,
+  kCountChange,
+  kPlace,
+  kSettle,
+  kSnapshot,
   kQueries,
 };
 
@@ -204,6 +217,10 @@ constexpr std::array<const char*, kQueries> kSql = {
     " WHERE pool = ?1 AND worker = ?2",
     "SELECT worker, token, holder, generation, minted_until, held_until FROM workers"
     " WHERE pool = ?1 ORDER BY worker",
+    "UPDATE store SET changes = changes + 1 RETURNING changes",
+    "SELECT inode, born, changes FROM store",
+    "UPDATE store SET inode = ?1, born = ?2, changes = ?3",
+    "SELECT 1 FROM store",
 };
 
 // Handles open in this process, and those that it or a forebear of it opened. They differ in a
@@ -249,6 +266,9 @@ class Run {
                         SQLITE_STATIC, SQLITE_UTF8);
   }
   void bind(int at, std::int64_t value) { sqlite3_bind_int64(statement_, at, value); }
+  void bind(int at, std::optional<std::int64_t> value) {  // nothing: NULL
+    if (value) bind(at, *value);
+  }
   void bind(int at, const Uuid& id) {
     sqlite3_bind_blob(statement_, at, id.bytes().data(), static_cast<int>(id.bytes().size()),
                       SQLITE_STATIC);
@@ -258,6 +278,10 @@ class Run {
 
   [[nodiscard]] std::int64_t integer(int column) const {
     return sqlite3_column_int64(statement_, column);
+  }
+  [[nodiscard]] std::optional<std::int64_t> integer_or_null(int column) const {
+    if (sqlite3_column_type(statement_, column) == SQLITE_NULL) return std::nullopt;
+    return integer(column);
   }
   // Valid until the next step.
   [[nodiscard]] std::string_view bytes(int column) const {
@@ -310,6 +334,7 @@ class SqliteStore final : public Store,
         path_(std::move(path)),
         patience_(options.deadline),
         read_only_(options.access == Access::kReadOnly),
+        trust_folder_(options.trust_folder),
         options_(options),
         entropy_(options.entropy != nullptr ? *options.entropy : system_entropy()) {
     count_handles(1);
@@ -320,6 +345,8 @@ class SqliteStore final : public Store,
   ~SqliteStore() override {
     if (!owner_) return;
     for (sqlite3_stmt* const statement : statements_) sqlite3_finalize(statement);
+    // The log at its path may be that of other processes by now.
+    if (db_ != nullptr && replaced_file()) leave_log();
     sqlite3_close(db_);
     count_handles(-1);
   }
@@ -332,6 +359,8 @@ class SqliteStore final : public Store,
   Catalog* catalog() noexcept override { return this; }
   UniqueIndex* unique_index() noexcept override { return this; }
   LeaseTable* leases() noexcept override { return this; }
+  std::optional<Error> doubt() override;
+  Result<void> settle() override;
 
   // Called once, before anything else.
   Result<void> open(const StoreOptions& options);
@@ -374,7 +403,18 @@ class SqliteStore final : public Store,
 
   Result<Lock> enter(SteadyTime by = SteadyTime::max());
   Result<sqlite3_stmt*> prepared(Query query);
-  Result<void> atomically(std::string_view doing, const std::function<Result<void>()>& changes);
+  enum class Needs : std::uint8_t { kTrust, kNothing };
+  Result<void> atomically(std::string_view doing, const std::function<Result<void>()>& changes,
+                          Needs needs = Needs::kTrust);
+  Result<void> transact(std::string_view doing, const std::function<Result<void>()>& changes);
+  Result<std::int64_t> count_change();
+  Result<void> checkpoint();
+  Result<bool> is_marked();
+  Result<void> mark();
+  Error not_marked(int result);
+  std::optional<Error> look_for_doubt();
+  std::optional<std::string> replaced_file() const;
+  Error lose(const std::string& file);
   // Says what a change did to a counter, of the row that it returned.
   using OnRow = std::function<void(const Run& row)>;
   Result<void> change_each(Query query, std::span<const std::string> counters,
@@ -397,7 +437,10 @@ class SqliteStore final : public Store,
   enum class Content : std::uint8_t { kNothing, kVersion1, kOurs };
   Result<Content> identify();
   Result<void> make_schema(const StoreOptions& options);
+  Result<void> write_id(const Uuid& id);
+  Result<void> write_place(std::int64_t changes);
   Result<void> switch_to_wal();
+  Result<void> remember_files();
   Result<void> read_id();
   Result<std::int64_t> read_integer(const char* sql);
   Result<void> execute(const char* sql, std::string_view doing);
@@ -406,14 +449,15 @@ class SqliteStore final : public Store,
   std::string how_to_make() const;
   std::unexpected<Error> damaged(std::string why) const;
   void poison() noexcept;
+  void leave_log() noexcept;
   bool wait_for_lock(int attempt) noexcept;
-  static int checkpoint(void* self, sqlite3* db, const char* schema, int pages) noexcept;
 
   const OwnedByProcess owner_;
   const std::string url_;
   const std::string path_;
   const std::chrono::milliseconds patience_;
   const bool read_only_;
+  const std::string trust_folder_;
   const StoreOptions options_;
   Entropy& entropy_;
   Uuid id_;
@@ -425,6 +469,17 @@ class SqliteStore final : public Store,
   SteadyTime until_;  // its deadline
   bool opening_ = true;
   bool poisoned_ = false;
+  std::optional<Error> lost_;  // why this handle does nothing more
+  struct File {
+    std::string path;
+    FileIdentity identity;  // when it was opened
+  };
+  std::vector<File> files_;  // the file, its log, the index of its log
+  bool has_places_ = false;  // false: of version 1, opened to read only
+  SeenChanges seen_;
+  std::int64_t changes_ = 0;  // the count after the latest transaction of this handle
+  bool doubtful_ = false;     // as it was looked at last
+  int log_pages_ = 0;         // after the latest commit
 };
 
 // ---- errors
@@ -533,22 +588,33 @@ bool SqliteStore::wait_for_lock(int attempt) noexcept {
   return true;
 }
 
-// SQLite's hook after each commit; stands in for its automatic checkpoint, which keeps failures to
-// itself. The commit is durable whatever happens here, and is acknowledged; an I/O error poisons
-// the handle for what comes after. What is merely not possible now (readers, a full disk) is tried
-// again after a later commit.
-int SqliteStore::checkpoint(void* self, sqlite3* db, const char* schema, int pages) noexcept {
+// Moves the log into the file where it is long. Stands in for SQLite's automatic checkpoint, which
+// keeps failures to itself. The commit before it is durable whatever happens here, and is
+// acknowledged; an I/O error poisons the handle for what comes after. What is merely not possible
+// now (readers, a full disk) is tried again after a later commit. A checkpoint that readers stopped
+// half-way took the mark away, and changes are left in the log: they are marked again.
+Result<void> SqliteStore::checkpoint() {
   constexpr int kPages = 1000;
-  if (pages < kPages) return SQLITE_OK;
+  if (log_pages_ < kPages) return {};
+  int in_log = 0;
+  int moved = 0;
   const int result =
-      sqlite3_wal_checkpoint_v2(db, schema, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
-  if ((result & 0xff) == SQLITE_IOERR) static_cast<SqliteStore*>(self)->poison();
-  return SQLITE_OK;
+      sqlite3_wal_checkpoint_v2(db_, "main", SQLITE_CHECKPOINT_PASSIVE, &in_log, &moved);
+  if ((result & 0xff) == SQLITE_IOERR) poison();
+  if (result != SQLITE_OK || moved == in_log) return {};
+  const Result<bool> marked = is_marked();
+  if (!marked) return std::unexpected(marked.error());
+  return *marked ? Result<void>() : transact("protect", [] { return Result<void>(); });
 }
 
 // Nothing more is done with the handle; nor does closing it move the log into the file.
 void SqliteStore::poison() noexcept {
   poisoned_ = true;
+  leave_log();
+}
+
+// Closing neither moves the log into the file nor removes it.
+void SqliteStore::leave_log() noexcept {
   sqlite3_db_config(db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
 }
 
@@ -578,8 +644,9 @@ Result<std::int64_t> SqliteStore::read_integer(const char* sql) {
 Result<SqliteStore::Content> SqliteStore::identify() {
   const Result<std::int64_t> application = read_integer("PRAGMA application_id");
   if (!application) return std::unexpected(application.error());
-  const Result<std::int64_t> version = read_integer("PRAGMA user_version");
+  Result<std::int64_t> version = read_integer("PRAGMA user_version");
   if (!version) return std::unexpected(version.error());
+  if (*version == (kSchemaVersion | kMark)) version = kSchemaVersion;
   if (*application == kApplicationId) {
     if (*version == kSchemaVersion) return Content::kOurs;
     if (*version == 1) return Content::kVersion1;
@@ -636,26 +703,58 @@ Result<void> SqliteStore::switch_to_wal() {
 // Makes or upgrades the tables. Of two processes that come here at once, one does it, and the other
 // finds it done.
 Result<void> SqliteStore::make_schema(const StoreOptions& options) {
-  return atomically("make the tables of", [&]() -> Result<void> {
+  if (Result<void> begun = execute("BEGIN IMMEDIATE", "make the tables of"); !begun) return begun;
+  const auto make = [&]() -> Result<void> {
     const Result<Content> content = identify();
     if (!content) return std::unexpected(content.error());
     if (*content == Content::kOurs) return {};
-    if (*content == Content::kVersion1) return execute(kUpgradeFrom1, "upgrade the tables of");
-    if (Result<void> ok = execute(kSchema, "make the tables of"); !ok) return ok;
-    sqlite3_stmt* statement = nullptr;
-    int result =
-        sqlite3_prepare_v2(db_, "INSERT INTO store (id) VALUES (?1)", -1, &statement, nullptr);
-    if (result == SQLITE_OK) {
-      const Uuid id = draw_store_id(options);
-      Run run(statement);
-      run.bind(1, id);
-      result = run.step();
+    if (*content == Content::kNothing) {
+      if (Result<void> ok = execute(kSchema, "make the tables of"); !ok) return ok;
+      if (Result<void> ok = write_id(draw_store_id(options)); !ok) return ok;
+    } else if (Result<void> ok = execute(kUpgradeFrom1, "upgrade the tables of"); !ok) {
+      return ok;
     }
-    Result<void> made;
-    if (result != SQLITE_DONE) made = std::unexpected(failed(result, "name"));
-    sqlite3_finalize(statement);
-    return made;
-  });
+    return write_place(0);
+  };
+  Result<void> made = make();
+  if (made) made = execute("COMMIT", "make the tables of");
+  if (sqlite3_get_autocommit(db_) == 0) sqlite3_exec(db_, "ROLLBACK", nullptr, nullptr, nullptr);
+  if (!made) return made;
+  // Into the file at once, so that it can be read without its log. Where readers stop this, a file
+  // that loses its log is found damaged.
+  const int moved =
+      sqlite3_wal_checkpoint_v2(db_, "main", SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+  if ((moved & 0xff) == SQLITE_IOERR) return std::unexpected(failed(moved, "make the tables of"));
+  return {};
+}
+
+Result<void> SqliteStore::write_id(const Uuid& id) {
+  sqlite3_stmt* statement = nullptr;
+  int result =
+      sqlite3_prepare_v2(db_, "INSERT INTO store (id) VALUES (?1)", -1, &statement, nullptr);
+  if (result == SQLITE_OK) {
+    Run run(statement);
+    run.bind(1, id);
+    result = run.step();
+  }
+  Result<void> written;
+  if (result != SQLITE_DONE) written = std::unexpected(failed(result, "name"));
+  sqlite3_finalize(statement);
+  return written;
+}
+
+// Says that the store is where it is now, and how many changes were made.
+Result<void> SqliteStore::write_place(std::int64_t changes) {
+  const Result<sqlite3_stmt*> statement = prepared(kSettle);
+  if (!statement) return std::unexpected(statement.error());
+  const std::optional<Place> place = place_of(path_);
+  Run run(*statement);
+  if (place) run.bind(1, place->inode);
+  if (place) run.bind(2, place->born);
+  run.bind(3, changes);
+  if (const int result = run.step(); result != SQLITE_DONE)
+    return std::unexpected(failed(result, "write the place of"));
+  return {};
 }
 
 Result<void> SqliteStore::read_id() {
@@ -792,10 +891,13 @@ Result<void> SqliteStore::open(const StoreOptions& options) {
   if (!content) return std::unexpected(content.error());
   if (*content == Content::kNothing && (!options.create || read_only_))
     return std::unexpected(Error{Code::kNotFound, path_ + " is empty; " + how_to_make()});
+  has_places_ = !read_only_ || *content == Content::kOurs;
   if (read_only_) {
     if (Result<void> ok = execute("PRAGMA query_only=ON", "set up"); !ok) return ok;
     if (Result<void> ok = read_id(); !ok) return ok;
+    if (Result<void> ok = remember_files(); !ok) return ok;
     sqlite3_db_config(db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, nullptr);
+    seen_ = SeenChanges(trust_folder_, id_, false);
     opening_ = false;
     return {};
   }
@@ -813,9 +915,197 @@ Result<void> SqliteStore::open(const StoreOptions& options) {
         Error{Code::kUnavailable, path_ + " could not be given a write-ahead log (an I/O error?); "
                                           "check the disk, then open it again"});
 
-  sqlite3_wal_hook(db_, &SqliteStore::checkpoint, this);
+  if (Result<void> ok = remember_files(); !ok) return ok;
+  sqlite3_wal_hook(
+      db_,
+      [](void* self, sqlite3*, const char*, int pages) noexcept -> int {
+        static_cast<SqliteStore*>(self)->log_pages_ = pages;
+        return SQLITE_OK;
+      },
+      this);
   sqlite3_db_config(db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, nullptr);
+  seen_ = SeenChanges(trust_folder_, id_, true);
+  doubtful_ = look_for_doubt().has_value();
   opening_ = false;
+  return {};
+}
+
+// Which files were opened; how each is told from one that is put in its place. Between SQLite's
+// opening and the look here another may have come: then no descriptor is open on what is found.
+Result<void> SqliteStore::remember_files() {
+  const std::string path = sqlite3_db_filename(db_, "main");
+  const auto [log, index] = std::pair(path + "-wal", path + "-shm");
+  for (const std::string& each : {path, log, index}) {
+    const std::optional<FileIdentity> identity = identity_of(each);
+    // One that is only read may be without a log.
+    if (!identity && read_only_ && each != path) continue;
+    if (!identity || (!read_only_ && !is_open_here(*identity)))
+      return std::unexpected(
+          Error{Code::kDataLoss, each + " was removed or replaced while it was opened; find out "
+                                        "by whom, and open it again"});
+    files_.push_back({each, *identity});
+  }
+  return {};
+}
+
+// ---- whether the file is trusted
+
+// The one of its files that is not the one that was opened.
+std::optional<std::string> SqliteStore::replaced_file() const {
+  for (const File& file : files_)
+    if (identity_of(file.path) != file.identity) return file.path;
+  return std::nullopt;
+}
+
+Error SqliteStore::lose(const std::string& file) {
+  leave_log();
+  lost_ = Error{Code::kDataLoss,
+                file +
+                    " was moved, removed or replaced while it was open: other processes may "
+                    "take the same values; end all programs that use the store, find out who "
+                    "did it, and open it again, which says whether values are missing"};
+  return *lost_;
+}
+
+// Of the header that begins an SQLite file; big-endian.
+constexpr std::size_t kHeader = 100;
+constexpr std::size_t kUserVersionAt = 60;
+constexpr std::size_t kApplicationIdAt = 68;
+
+using Header = std::array<unsigned char, kHeader>;
+
+std::uint32_t number_at(const Header& header, std::size_t at) {
+  return static_cast<std::uint32_t>(header[at]) << 24 |
+         static_cast<std::uint32_t>(header[at + 1]) << 16 |
+         static_cast<std::uint32_t>(header[at + 2]) << 8 | header[at + 3];
+}
+
+void put_number(Header& header, std::size_t at, std::int64_t number) {
+  for (std::size_t i = 0; i < 4; ++i)
+    header[at + i] = static_cast<unsigned char>(number >> (24 - 8 * i));
+}
+
+// SQLite's own handle of the file, without its log.
+sqlite3_file& file_of(sqlite3* db) {
+  sqlite3_file* file = nullptr;
+  sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+  return *file;
+}
+
+int read_header(sqlite3* db, Header& header) {
+  sqlite3_file& file = file_of(db);
+  return file.pMethods->xRead(&file, header.data(), static_cast<int>(header.size()), 0);
+}
+
+Error SqliteStore::not_marked(int result) {
+  if (result == SQLITE_FULL)
+    return {Code::kResourceExhausted, "could not mark " + path_ +
+                                          ": no space left; the values of this call are lost; "
+                                          "free some and ask again"};
+  poison();
+  return {Code::kUnknown, "could not mark " + path_ + ": " + sqlite3_errstr(result) +
+                              "; the values of this call are lost, and this handle does nothing "
+                              "more: check the disk, then open the store again"};
+}
+
+Result<bool> SqliteStore::is_marked() {
+  Header header{};
+  if (const int result = read_header(db_, header); result != SQLITE_OK)
+    return std::unexpected(not_marked(result));
+  return number_at(header, kUserVersionAt) == (kSchemaVersion | kMark);
+}
+
+// Writes the mark into the file itself and syncs it. It lies in the first sector, so that a power
+// cut leaves the old header or the new one.
+// REQUIRES: the log holds the first page, and no checkpoint can move that into the file meanwhile.
+Result<void> SqliteStore::mark() {
+  Header header{};
+  int result = read_header(db_, header);
+  if (result == SQLITE_OK) {
+    put_number(header, kUserVersionAt, kSchemaVersion | kMark);
+    put_number(header, kApplicationIdAt, kApplicationId);  // a new file may have it in its log only
+    sqlite3_file& file = file_of(db_);
+    constexpr std::size_t kEnd = kApplicationIdAt + 4;
+    result = file.pMethods->xWrite(&file, &header[kUserVersionAt], kEnd - kUserVersionAt,
+                                   kUserVersionAt);
+    if (result == SQLITE_OK)
+      result = file.pMethods->xSync(&file, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
+  }
+  if (result != SQLITE_OK) return std::unexpected(not_marked(result));
+  return {};
+}
+
+// Why the store may hold less than it handed out; or why that cannot be looked at.
+std::optional<Error> SqliteStore::look_for_doubt() {
+  if (!has_places_) return std::nullopt;
+  // The log says otherwise before a mark is written. Whoever began to read before the one, and got
+  // to the file after the other, sees the mark; then the next look does not.
+  bool log_missing = true;
+  for (int look = 0; look < 3 && log_missing; ++look) {
+    const Result<std::int64_t> version = read_integer("PRAGMA user_version");
+    if (!version) return version.error();
+    log_missing = *version == (kSchemaVersion | kMark);
+  }
+  const std::int64_t seen = seen_.read();  // before the count, which grows meanwhile
+  const Result<sqlite3_stmt*> statement = prepared(kPlace);
+  if (!statement) return statement.error();
+  Run run(*statement);
+  if (const int result = run.step(); result != SQLITE_ROW) return failed(result, "read");
+  const std::optional<std::int64_t> inode = run.integer_or_null(0);
+  const std::optional<std::int64_t> born = run.integer_or_null(1);
+  const std::int64_t changes = run.integer(2);
+  changes_ = std::max(changes_, changes);
+  const std::optional<Place> here = place_of(path_);
+  const bool moved = inode && here && (*inode != here->inode || (born && here->born != born));
+
+  std::string why;
+  if (log_missing) {
+    why = "is without its log, " + path_ +
+          "-wal, which held values that were handed out: it was removed, or left out of a copy";
+  } else if (moved) {
+    why =
+        "is a copy, or a backup, or was moved to another file system: what was handed out since "
+        "is not in it";
+  } else if (changes < seen) {
+    why = "is older than it was: it counts " + std::to_string(changes) + " changes, and " +
+          std::to_string(seen) + " were seen in it (" + trust_folder_ + ")";
+  } else {
+    return std::nullopt;
+  }
+  const std::string raise = "idmint raise --all --store " + shell_word(url_);
+  std::string advice =
+      "it can be read, and gives no value until it is raised past every value in "
+      "use: " +
+      raise + " --past N (or --past-from URL)";
+  if (moved && !log_missing)
+    advice += "; if nothing was handed out since it was moved: " + raise + " --moved";
+  return Error{Code::kDataLoss, path_ + " " + why + "; " + advice};
+}
+
+std::optional<Error> SqliteStore::doubt() {
+  const Result<Lock> lock = enter();
+  if (!lock) return lock.error();
+  return look_for_doubt();
+}
+
+Result<void> SqliteStore::settle() {
+  const Result<Lock> lock = enter();
+  if (!lock) return std::unexpected(lock.error());
+  std::optional<Error> doubt = look_for_doubt();
+  if (!doubt) return {};
+  if (doubt->code != Code::kDataLoss) return std::unexpected(*std::move(doubt));
+  // Past every count that another user, or another copy, may have reached meanwhile.
+  constexpr std::int64_t kEpoch = std::int64_t{1} << 40;
+  const std::int64_t changes = std::max(changes_, seen_.read()) + kEpoch;
+  const Result<void> done = transact("settle", [&]() -> Result<void> {
+    if (Result<void> ok = write_place(changes); !ok) return ok;
+    return execute(kUnmark, "settle");
+  });
+  if (!done) return done;
+  if (const auto file = replaced_file()) return std::unexpected(lose(*file));
+  changes_ = changes;
+  seen_.write(changes_);
+  doubtful_ = false;
   return {};
 }
 
@@ -834,12 +1124,8 @@ Result<SqliteStore::Lock> SqliteStore::enter(SteadyTime by) {
     return std::unexpected(
         Error{Code::kUnavailable, "an I/O error made this handle of " + path_ +
                                       " unusable; check the disk, then open the store again"});
-  int moved = 0;
-  sqlite3_file_control(db_, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
-  if (moved != 0)
-    return std::unexpected(
-        Error{Code::kDataLoss, path_ + " was moved, removed or replaced while it was open; put it "
-                                       "back, or open the store again"});
+  if (lost_) return std::unexpected(*lost_);
+  if (const auto file = replaced_file()) return std::unexpected(lose(*file));
   begun_ = begun;
   until_ = until;
   return lock;
@@ -855,16 +1141,81 @@ Result<sqlite3_stmt*> SqliteStore::prepared(Query query) {
   return statement;
 }
 
-// All of the changes in one transaction, or none; durable when it returns without an error.
-Result<void> SqliteStore::atomically(std::string_view doing,
-                                     const std::function<Result<void>()>& changes) {
+// All of the changes in one transaction, or none; durable when it returns without an error, and
+// then the file itself tells if the log that holds them is lost.
+Result<void> SqliteStore::transact(std::string_view doing,
+                                   const std::function<Result<void>()>& changes) {
+  const Result<sqlite3_stmt*> snapshot = prepared(kSnapshot);
+  if (!snapshot) return std::unexpected(snapshot.error());
   if (Result<void> begun = execute("BEGIN IMMEDIATE", doing); !begun) return begun;
-  Result<void> done = changes();
-  if (done) done = execute("COMMIT", doing);
+  bool unmarked = false;  // by somebody's checkpoint during this transaction
+  Result<void> done;
+  {
+    // A read that goes on past the COMMIT: until it ends, no checkpoint moves what is committed
+    // here into the file.
+    Run reading(*snapshot);
+    if (const int result = reading.step(); result != SQLITE_ROW)
+      done = std::unexpected(failed(result, doing));
+    const Result<bool> marked = is_marked();
+    if (done && !marked) done = std::unexpected(marked.error());
+    if (done) done = changes();
+    if (done && !*marked) done = execute(kUnmark, doing);
+    if (done) done = execute("COMMIT", doing);
+    if (done && !*marked) done = mark();
+    if (done && *marked) {
+      const Result<bool> still = is_marked();
+      if (!still) done = std::unexpected(still.error());
+      unmarked = still && !*still;
+    }
+  }
   if (sqlite3_get_autocommit(db_) == 0) sqlite3_exec(db_, "ROLLBACK", nullptr, nullptr, nullptr);
   // What later calls did would be part of that transaction, and never be durable.
   if (sqlite3_get_autocommit(db_) == 0) poison();
+  if (done && unmarked) return transact(doing, [] { return Result<void>(); });
   return done;
+}
+
+// One more than after the latest transaction of this handle, or the file was set back.
+Result<std::int64_t> SqliteStore::count_change() {
+  const Result<sqlite3_stmt*> statement = prepared(kCountChange);
+  if (!statement) return std::unexpected(statement.error());
+  Run run(*statement);
+  int result = run.step();
+  const std::int64_t changes = result == SQLITE_ROW ? run.integer(0) : 0;
+  if (result == SQLITE_ROW) result = run.step();
+  if (result != SQLITE_DONE) return std::unexpected(failed(result, "count a change of"));
+  if (changes > changes_) return changes;
+  leave_log();
+  lost_ = Error{Code::kDataLoss, path_ + " was set back while it was open: it counts " +
+                                     std::to_string(changes - 1) + " changes, and " +
+                                     std::to_string(changes_) +
+                                     " were made; end all programs that use it, and open it again"};
+  return std::unexpected(*lost_);
+}
+
+// A transaction of a call. It is counted, and what needs trust is refused in a store in doubt.
+Result<void> SqliteStore::atomically(std::string_view doing,
+                                     const std::function<Result<void>()>& changes, Needs needs) {
+  if (doubtful_) {
+    std::optional<Error> doubt = look_for_doubt();
+    doubtful_ = doubt.has_value();
+    if (doubt && needs == Needs::kTrust) return std::unexpected(*std::move(doubt));
+  }
+  std::int64_t count = changes_;
+  Result<void> done = transact(doing, [&]() -> Result<void> {
+    // Not in doubt: the count would reach the one that was seen, and there would be no doubt.
+    if (!doubtful_) {
+      const Result<std::int64_t> counted = count_change();
+      if (!counted) return std::unexpected(counted.error());
+      count = *counted;
+    }
+    return changes();
+  });
+  if (!done) return done;
+  if (const auto file = replaced_file()) return std::unexpected(lose(*file));
+  changes_ = count;
+  if (!doubtful_) seen_.write(changes_);
+  return checkpoint();
 }
 
 CounterState SqliteStore::state_of(const Run& row) {
@@ -920,29 +1271,28 @@ Result<Range> SqliteStore::advance(std::string_view counter, std::int64_t count,
   if (!lock) return std::unexpected(lock.error());
   if (Result<void> ok = check_count(counter, count); !ok) return std::unexpected(ok.error());
   const std::int64_t least = take == Take::kAll ? count : 1;
-  const Result<sqlite3_stmt*> statement = prepared(kAdvance);
-  if (!statement) return std::unexpected(statement.error());
-  // Another round only if somebody made the counter between the two statements.
-  for (;;) {
+  std::optional<Range> taken;
+  const Result<void> done = atomically("take values from", [&]() -> Result<void> {
     {
+      const Result<sqlite3_stmt*> statement = prepared(kAdvance);
+      if (!statement) return std::unexpected(statement.error());
       Run run(*statement);
       run.bind(1, counter);
       run.bind(2, count);
       run.bind(3, least);
-      std::optional<Range> taken;
       int result = run.step();
       if (result == SQLITE_ROW) {
         taken = Range{run.integer(0), run.integer(1), run.integer(2)};
-        result = run.step();  // the row comes before the commit, which is here
+        result = run.step();
       }
       if (result != SQLITE_DONE) return std::unexpected(failed(result, "take values from"));
-      if (taken) return *taken;
+      if (taken) return {};
     }
     const Result<CounterState> state = read_counter(counter);
-    if (!state) return std::unexpected(state.error());
-    if (state->closed || state->left() < least)
-      return std::unexpected(refused_advance(*state, count));
-  }
+    return std::unexpected(state ? refused_advance(*state, count) : state.error());
+  });
+  if (!done) return std::unexpected(done.error());
+  return *taken;
 }
 
 // One transaction for all of them. The first that is not there, or that the statement refuses, is
@@ -954,7 +1304,7 @@ Result<void> SqliteStore::change_each(Query query, std::span<const std::string> 
   if (!lock) return std::unexpected(lock.error());
   if (Result<void> ok = check_counters(counters.size()); !ok) return ok;
   Result<void> all;
-  const Result<void> done = atomically(doing, [&]() -> Result<void> {
+  const auto change = [&]() -> Result<void> {
     for (const std::string& counter : counters) {
       const Result<sqlite3_stmt*> statement = prepared(query);
       if (!statement) return std::unexpected(statement.error());
@@ -976,7 +1326,8 @@ Result<void> SqliteStore::change_each(Query query, std::span<const std::string> 
                                 : there.error());
     }
     return {};
-  });
+  };
+  const Result<void> done = atomically(doing, change, Needs::kNothing);
   return done ? all : done;
 }
 
@@ -1055,16 +1406,18 @@ Result<Definition> SqliteStore::define(const Definition& definition) {
   const Result<Lock> lock = enter();
   if (!lock) return std::unexpected(lock.error());
   if (Result<void> ok = check_stored(definition); !ok) return std::unexpected(ok.error());
-  const Result<sqlite3_stmt*> statement = prepared(kDefine);
-  if (!statement) return std::unexpected(statement.error());
   const std::string json = to_json(definition);
-  {
+  const Result<void> done = atomically("write a definition into", [&]() -> Result<void> {
+    const Result<sqlite3_stmt*> statement = prepared(kDefine);
+    if (!statement) return std::unexpected(statement.error());
     Run run(*statement);
     run.bind(1, definition.name);
     run.bind(2, json);
     if (const int result = run.step(); result != SQLITE_DONE)
       return std::unexpected(failed(result, "write a definition into"));
-  }
+    return {};
+  });
+  if (!done) return std::unexpected(done.error());
   return read_definition(definition.name);
 }
 
@@ -1076,17 +1429,19 @@ Result<Definition> SqliteStore::replace(const Definition& old, const Definition&
   std::string json;
   Result<Definition> there = read_definition(old.name, &json);
   if (!there || *there != old) return there;
-  const Result<sqlite3_stmt*> statement = prepared(kReplace);
-  if (!statement) return std::unexpected(statement.error());
   const std::string updated_json = to_json(updated);
-  {
+  const Result<void> done = atomically("replace a definition in", [&]() -> Result<void> {
+    const Result<sqlite3_stmt*> statement = prepared(kReplace);
+    if (!statement) return std::unexpected(statement.error());
     Run run(*statement);
     run.bind(1, old.name);
     run.bind(2, json);
     run.bind(3, updated_json);
     if (const int result = run.step(); result != SQLITE_DONE)
       return std::unexpected(failed(result, "replace a definition in"));
-  }
+    return {};
+  });
+  if (!done) return std::unexpected(done.error());
   return read_definition(old.name);
 }
 
@@ -1127,13 +1482,15 @@ Result<void> SqliteStore::create_space(std::string_view space) {
   const Result<Lock> lock = enter();
   if (!lock) return std::unexpected(lock.error());
   if (Result<void> ok = check_new_space(space); !ok) return ok;
-  const Result<sqlite3_stmt*> statement = prepared(kCreateSpace);
-  if (!statement) return std::unexpected(statement.error());
-  Run run(*statement);
-  run.bind(1, space);
-  if (const int result = run.step(); result != SQLITE_DONE)
-    return std::unexpected(failed(result, "make a space of claims in"));
-  return {};
+  return atomically("make a space of claims in", [&]() -> Result<void> {
+    const Result<sqlite3_stmt*> statement = prepared(kCreateSpace);
+    if (!statement) return std::unexpected(statement.error());
+    Run run(*statement);
+    run.bind(1, space);
+    if (const int result = run.step(); result != SQLITE_DONE)
+      return std::unexpected(failed(result, "make a space of claims in"));
+    return {};
+  });
 }
 
 // Whether the key was free; it is taken now. REQUIRES: within a transaction.
@@ -1191,16 +1548,19 @@ Result<std::int64_t> SqliteStore::claimed(std::string_view space, SteadyTime unt
 Result<void> SqliteStore::close_space(std::string_view space) {
   const Result<Lock> lock = enter();
   if (!lock) return std::unexpected(lock.error());
-  const Result<sqlite3_stmt*> statement = prepared(kCloseSpace);
-  if (!statement) return std::unexpected(statement.error());
-  Run run(*statement);
-  run.bind(1, space);
-  int result = run.step();
-  const bool there = result == SQLITE_ROW;
-  if (there) result = run.step();
-  if (result != SQLITE_DONE) return std::unexpected(failed(result, "close a space of claims in"));
-  if (!there) return std::unexpected(no_space(space, url_));
-  return {};
+  const auto close = [&]() -> Result<void> {
+    const Result<sqlite3_stmt*> statement = prepared(kCloseSpace);
+    if (!statement) return std::unexpected(statement.error());
+    Run run(*statement);
+    run.bind(1, space);
+    int result = run.step();
+    const bool there = result == SQLITE_ROW;
+    if (there) result = run.step();
+    if (result != SQLITE_DONE) return std::unexpected(failed(result, "close a space of claims in"));
+    if (!there) return std::unexpected(no_space(space, url_));
+    return {};
+  };
+  return atomically("close a space of claims in", close, Needs::kNothing);
 }
 
 // ---- worker ids
@@ -1343,7 +1703,7 @@ Result<void> SqliteStore::release(std::string_view pool, std::int64_t worker, co
                                   std::int64_t generation) {
   const Result<Lock> lock = enter();
   if (!lock) return std::unexpected(lock.error());
-  return atomically("release a worker id of", [&]() -> Result<void> {
+  const auto release = [&]() -> Result<void> {
     {
       const Result<sqlite3_stmt*> statement = prepared(kRelease);
       if (!statement) return std::unexpected(statement.error());
@@ -1359,7 +1719,8 @@ Result<void> SqliteStore::release(std::string_view pool, std::int64_t worker, co
       if (released) return {};
     }
     return not_of_its_owner(pool, {worker, token, generation, 0, 0});
-  });
+  };
+  return atomically("release a worker id of", release, Needs::kNothing);
 }
 
 Result<void> SqliteStore::raise_floor(std::string_view pool, std::int64_t floor) {
@@ -1367,7 +1728,7 @@ Result<void> SqliteStore::raise_floor(std::string_view pool, std::int64_t floor)
   if (!lock) return std::unexpected(lock.error());
   if (Result<void> ok = check_floor(pool, floor); !ok) return ok;
   const std::int64_t generation = draw_generation(options_);
-  return atomically("raise the worker ids of", [&]() -> Result<void> {
+  const auto raise = [&]() -> Result<void> {
     const Result<std::int64_t> workers = count_workers(pool);
     if (!workers) return std::unexpected(workers.error());
     if (*workers == 0) return std::unexpected(no_pool(pool, url_));
@@ -1380,7 +1741,8 @@ Result<void> SqliteStore::raise_floor(std::string_view pool, std::int64_t floor)
     if (const int result = run.step(); result != SQLITE_DONE)
       return std::unexpected(failed(result, "raise the worker ids of"));
     return {};
-  });
+  };
+  return atomically("raise the worker ids of", raise, Needs::kNothing);
 }
 
 Result<LeaseState> SqliteStore::worker_of(const Run& row, std::int64_t now) const {

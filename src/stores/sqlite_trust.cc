@@ -1,0 +1,106 @@
+#include "stores/sqlite_trust.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <utility>
+
+namespace idmint::stores {
+namespace {
+
+std::optional<struct ::statx> look_at(const std::string& path, unsigned what) noexcept {
+  struct ::statx found{};
+  if (::statx(AT_FDCWD, path.c_str(), AT_STATX_SYNC_AS_STAT, what, &found) != 0)
+    return std::nullopt;
+  return found;
+}
+
+}  // namespace
+
+std::optional<FileIdentity> identity_of(const std::string& path) noexcept {
+  const auto found = look_at(path, STATX_INO);
+  if (!found) return std::nullopt;
+  return FileIdentity{found->stx_dev_major, found->stx_dev_minor, found->stx_ino};
+}
+
+bool is_open_here(const FileIdentity& file) noexcept {
+  ::DIR* const descriptors = ::opendir("/proc/self/fd");
+  if (descriptors == nullptr) return true;
+  bool open = false;
+  while (const ::dirent* const entry = open ? nullptr : ::readdir(descriptors)) {
+    const std::string_view name(entry->d_name);
+    int fd = -1;
+    std::from_chars(name.data(), name.data() + name.size(), fd);
+    struct ::stat found{};
+    open = fd >= 0 && ::fstat(fd, &found) == 0 &&
+           file == FileIdentity{::gnu_dev_major(found.st_dev), ::gnu_dev_minor(found.st_dev),
+                                found.st_ino};
+  }
+  ::closedir(descriptors);
+  return open;
+}
+
+std::optional<Place> place_of(const std::string& path) noexcept {
+  const auto found = look_at(path, STATX_INO | STATX_BTIME);
+  if (!found) return std::nullopt;
+  Place place{static_cast<std::int64_t>(found->stx_ino), std::nullopt};
+  if ((found->stx_mask & STATX_BTIME) != 0)
+    place.born = std::int64_t{found->stx_btime.tv_sec} * 1'000'000'000 + found->stx_btime.tv_nsec;
+  return place;
+}
+
+namespace {
+
+constexpr int kDigits = 19;  // of the largest count
+constexpr std::size_t kSize = kDigits + 1;
+
+}  // namespace
+
+SeenChanges::SeenChanges(std::string_view folder, const Uuid& store, bool writable) {
+  if (folder.empty()) return;
+  const std::string path = std::string(folder) + "/store-" + store.to_string() + ".seen";
+  const int flags =
+      (writable ? O_RDWR | O_CREAT : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+  fd_ = ::open(path.c_str(), flags, 0600);
+  struct ::stat found{};
+  if (fd_ < 0 || (::fstat(fd_, &found) == 0 && S_ISREG(found.st_mode))) return;
+  ::close(fd_);
+  fd_ = -1;
+}
+
+SeenChanges::~SeenChanges() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+SeenChanges::SeenChanges(SeenChanges&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+
+SeenChanges& SeenChanges::operator=(SeenChanges&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+std::int64_t SeenChanges::read() const noexcept {
+  std::array<char, kSize> text{};
+  if (fd_ < 0 || ::pread(fd_, text.data(), text.size(), 0) != static_cast<::ssize_t>(kSize) ||
+      text.back() != '\n')
+    return 0;
+  std::int64_t changes = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + kDigits, changes);
+  return error == std::errc{} && end == text.data() + kDigits && changes > 0 ? changes : 0;
+}
+
+void SeenChanges::write(std::int64_t changes) const noexcept {
+  if (fd_ < 0) return;
+  std::array<char, kSize + 1> text{};
+  std::snprintf(text.data(), text.size(), "%0*lld\n", kDigits, static_cast<long long>(changes));
+  // One write, so that nobody reads half of it. One that fails leaves a lower count.
+  [[maybe_unused]] const ::ssize_t written = ::pwrite(fd_, text.data(), kSize, 0);
+}
+
+}  // namespace idmint::stores
