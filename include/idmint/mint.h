@@ -144,6 +144,8 @@ class IDMINT_EXPORT Mint final {
   // By name. Empty when nothing was ever created: the store is the default one and is not there.
   [[nodiscard]] Result<std::vector<SequenceStatus>> list();
 
+  // As Store::doubt. Nothing when the store is the default one and is not there.
+  [[nodiscard]] Result<std::optional<Error>> doubt();
   // What options.store came to.
   [[nodiscard]] Result<std::string> store_url() const;
 

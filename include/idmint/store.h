@@ -43,9 +43,9 @@ struct StoreOptions {
   // The definition that will be asked for first. MongoDB reads it with the store, in one command,
   // and answers the first find() with it as it was then. Read while the store is opened only.
   std::string_view first_definition{};
-  // An existing folder, for one small file a store: how far this user saw it. An SQLite store is
-  // compared with it, so that an older state of the file is noticed (Store::doubt). Empty: nothing
-  // is kept. Read while the store is opened only.
+  // A folder, made if it is not there, for one small file a store: how far this user saw it. An
+  // SQLite store is compared with it, so that an older state of the file is noticed (Store::doubt).
+  // Empty: nothing is kept. Read while the store is opened only.
   std::string_view trust_folder{};
 };
 

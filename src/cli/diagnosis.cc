@@ -338,8 +338,7 @@ Finding diagnose_disk(std::string_view path, double free_bytes, long file_system
       Kind{0x01021994, Health::kWarn, "tmpfs: gone when the host restarts"},
       Kind{static_cast<long>(0x858458f6), Health::kWarn, "ramfs: gone when the host restarts"},
       Kind{0x794c7630, Health::kWarn,
-           "overlayfs: gone with its container, unless that is a volume"},
-      Kind{0x65735546, Health::kWarn, "FUSE: cannot tell whether it is a disk of this host"}};
+           "overlayfs: gone with its container, unless that is a volume"}};
   finding.text = print_count(std::floor(free_bytes / 1e6)) + " MB free";
   if (free_bytes < kLittleDisk) {
     finding.health = free_bytes < kNoDisk ? Health::kFail : Health::kWarn;
@@ -347,7 +346,7 @@ Finding diagnose_disk(std::string_view path, double free_bytes, long file_system
   }
   if (is_shared_between_hosts(file_system)) {
     finding.health = Health::kFail;
-    finding.text += "; a network file system: keep it on a disk of this host";
+    finding.text += "; a file system that hosts share: keep it on a disk of this host";
   }
   for (const Kind& kind : kinds) {
     if (kind.type != file_system) continue;

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "base/sqlite_url.h"
 #include "cli/commands.h"
 #include "cli/diagnosis.h"
 #include "cli/exit_status.h"
@@ -62,7 +64,8 @@ Result<Wanted> read_wanted(const DoctorArguments& given) {
   return wanted;
 }
 
-Finding on_disk(const fs::path& folder) {
+// `local`: the URL says that no other host uses the file system.
+Finding on_disk(const fs::path& folder, bool local) {
   struct ::statfs system{};
   if (::statfs(folder.c_str(), &system) != 0) {
     return {Health::kFail, "disk", folder.string(),
@@ -70,7 +73,7 @@ Finding on_disk(const fs::path& folder) {
   }
   return diagnose_disk(folder.string(),
                        static_cast<double>(system.f_bavail) * static_cast<double>(system.f_bsize),
-                       system.f_type);
+                       local ? 0 : system.f_type);
 }
 
 Finding look_at_pool(Mint& mint, SequenceStatus status, const Limits& limits, Instant now) {
@@ -86,6 +89,14 @@ Finding look_at_pool(Mint& mint, SequenceStatus status, const Limits& limits, In
   return diagnose_pool(status, workers, limits, now);
 }
 
+// Whether it may hold less than it handed out.
+std::optional<Finding> look_for_doubt(Mint& mint, const std::string& store) {
+  const Result<std::optional<Error>> doubt = mint.doubt();
+  if (!doubt) return Finding{Health::kFail, "store", store, doubt.error().message};
+  if (!*doubt) return std::nullopt;
+  return Finding{Health::kFail, "store", store, (*doubt)->message};
+}
+
 // The store, and every sequence and pool in it.
 Result<void> look_at_store(const Arguments& arguments, const Wanted& wanted, Instant now,
                            std::vector<Finding>& findings) {
@@ -99,12 +110,11 @@ Result<void> look_at_store(const Arguments& arguments, const Wanted& wanted, Ins
     findings.push_back({Health::kFail, "store", shown, all.error().message});
     return {};
   }
-  constexpr std::string_view sqlite = "sqlite:";
-  const bool is_file = url->starts_with(sqlite);
-  std::string path = is_file ? url->substr(sqlite.size()) : "";
-  if (path.starts_with("//")) path.erase(0, 2);
+  if (const std::optional<Finding> doubt = look_for_doubt(mint, shown)) findings.push_back(*doubt);
+  const bool is_file = url->starts_with("sqlite:");
+  const SqliteUrl file = is_file ? *parse_sqlite_url(*url) : SqliteUrl();  // the store opened
   std::error_code ignored;
-  const bool made = !is_file || fs::exists(path, ignored);
+  const bool made = !is_file || fs::exists(file.path, ignored);
   findings.push_back(
       {Health::kOk, "store", shown,
        !made     ? "not made yet: nothing was ever created"
@@ -114,8 +124,7 @@ Result<void> look_at_store(const Arguments& arguments, const Wanted& wanted, Ins
              "there is no set, before it is handed out"
            : "opens"});
   if (is_file && made) {
-    const fs::path folder = fs::path(path).parent_path();
-    findings.push_back(on_disk(folder.empty() ? fs::path(".") : folder));
+    findings.push_back(on_disk(fs::path(file.path).parent_path(), file.local_file_system));
   }
   for (const Rate& rate : wanted.rates) {
     if (std::ranges::none_of(*all, [&](const SequenceStatus& status) {
@@ -148,7 +157,7 @@ void look_at_state_files(const Limits& limits, Instant now, std::vector<Finding>
                          std::vector<std::string>& used) {
   const Result<std::string> store = Mint().store_url();  // sqlite:DATA/ids.db
   if (!store) return;
-  const fs::path folder = fs::path(store->substr(store->find(':') + 1)).parent_path();
+  const fs::path folder = fs::path(parse_sqlite_url(*store)->path).parent_path();
   std::error_code failed;
   std::vector<fs::path> files;
   for (auto entry = fs::directory_iterator(folder, failed);

@@ -213,11 +213,29 @@ Result<void> refuse_network(int fd, const std::filesystem::path& path) {
   if (::fstatfs(fd, &system) != 0) return std::unexpected(failed_call(path, "statfs", errno));
   if (!is_shared_between_hosts(system.f_type)) return {};
   return std::unexpected(failed(Code::kFailedPrecondition, path,
-                                "it lies on a network file system (NFS or SMB), whose locks and "
-                                "writes cannot be relied on; keep it on a disk of this host"));
+                                "it lies on a file system that hosts share (such as NFS, SMB or "
+                                "FUSE), whose locks and writes cannot be relied on; keep it on a "
+                                "disk of this host"));
 }
 
-// Written and synced under another name, then linked without replacing: whoever sees the path sees
+// Two names are locked as one file, but whoever replaces one of them makes two of it.
+Result<void> refuse_second_name(const std::filesystem::path& path) {
+  switch (names_of(path.string())) {
+    case Names::kOne:
+      break;
+    case Names::kHardLinks:
+      return std::unexpected(failed(Code::kFailedPrecondition, path,
+                                    "it has another name (a hard link), which can become a file "
+                                    "of its own; remove all names but one"));
+    case Names::kMountedAlone:
+      return std::unexpected(failed(Code::kFailedPrecondition, path,
+                                    "it is mounted without its folder, where it can be replaced "
+                                    "unseen; mount the folder, never the file"));
+  }
+  return {};
+}
+
+// Written and synced under another name, then renamed without replacing: whoever sees the path sees
 // a whole file. True when it was this call that made it.
 Result<bool> make(const StateFileOptions& options, std::span<const std::byte> token) {
   std::string name = options.path.string() + ".new-";
@@ -248,7 +266,11 @@ Result<bool> make(const StateFileOptions& options, std::span<const std::byte> to
   int error = write_at(fd.get(), pages.data(), kFileSize, 0);
   if (error == 0 && ::fsync(fd.get()) != 0) error = errno;
   if (error != 0) return std::unexpected(failed_call(options.path, "making it", error));
-  if (::link(name.c_str(), options.path.c_str()) == 0) return true;
+  if (::renameat2(AT_FDCWD, name.c_str(), AT_FDCWD, options.path.c_str(), RENAME_NOREPLACE) == 0)
+    return true;
+  // Where the file system cannot do that, it has two names for a moment.
+  const bool unknown = errno == EINVAL || errno == ENOSYS;
+  if (unknown && ::link(name.c_str(), options.path.c_str()) == 0) return true;
   if (errno == EEXIST) return false;
   return std::unexpected(failed_call(options.path, "making it", errno));
 }
@@ -417,6 +439,9 @@ Result<std::unique_ptr<StateFile>> StateFile::open(const StateFileOptions& optio
                                   "whom, and try again"));
   }
 
+  if (Result<void> one = refuse_second_name(path); !one) {
+    return std::unexpected(std::move(one.error()));
+  }
   Result<Record> newest = read_newest(state->fd.get(), path, options.owner);
   if (!newest) return std::unexpected(std::move(newest.error()));
   if (Result<void> belongs = check_belongs(*newest, options); !belongs) {
@@ -549,6 +574,9 @@ Result<StateFileContent> read_state_file(const std::filesystem::path& path,
   if (!fd) return std::unexpected(failed_call(path, "opening it", errno));
   if (Result<void> plain = must_be_plain(fd.get(), path); !plain) {
     return std::unexpected(std::move(plain.error()));
+  }
+  if (const Result<void> one = refuse_second_name(path); !one) {
+    return std::unexpected(one.error());
   }
   const Result<Record> newest = read_newest(fd.get(), path, owner);
   if (!newest) return std::unexpected(newest.error());

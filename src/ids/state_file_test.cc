@@ -361,11 +361,23 @@ TEST_F(StateFileTest, AnotherIdSpaceIsRefused) {
 }
 
 TEST_F(StateFileTest, NetworkFileSystemsAreRefused) {
-  for (const long type : {0x6969L, 0x517bL, 0xff534d42L, 0xfe534d42L}) {
+  for (const long type : {0x6969L, 0x517bL, 0xff534d42L, 0xfe534d42L, 0x65735546L}) {
     file_system = type;
     EXPECT_EQ(open().error().code, Code::kFailedPrecondition);
     EXPECT_TRUE(fs::is_empty(folder_));
   }
+}
+
+TEST_F(StateFileTest, AFileWithASecondNameIsRefused) {
+  ASSERT_TRUE(open().has_value());
+  fs::create_hard_link(options_.path, folder_ / "link");
+  const auto refused = open();
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, Code::kFailedPrecondition);
+  EXPECT_THAT(refused.error().message, HasSubstr("another name"));
+  EXPECT_EQ(read_state_file(options_.path).error().code, Code::kFailedPrecondition);
+  fs::remove(folder_ / "link");
+  EXPECT_TRUE(open().has_value());
 }
 
 TEST_F(StateFileTest, AMissingFolderIsNamed) {

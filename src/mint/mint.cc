@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/shell.h"
+#include "base/sqlite_url.h"
 #include "idmint/sequence.h"
 #include "mint/data_folder.h"
 #include "mint/formats.h"
@@ -123,7 +124,7 @@ struct Mint::State {
     if (!options.store.empty()) return options.store;
     const Result<std::filesystem::path> data = data_folder();
     if (!data) return std::unexpected(data.error());
-    return "sqlite:" + (*data / "ids.db").string();
+    return sqlite_url((*data / "ids.db").string());
   }
 
   // The store, opened by the first call; made only if `make`. `name`: the definition that is asked
@@ -140,8 +141,10 @@ struct Mint::State {
     if (store_options.entropy == nullptr) store_options.entropy = options.entropy;
     store_options.first_definition = name;
     store_options.until = std::min(store_options.until, until);
+    const Result<std::filesystem::path> data = data_folder();
+    const std::string trust_folder = data ? data->string() : "";
+    if (store_options.trust_folder.empty()) store_options.trust_folder = trust_folder;
     if (store_options.create && options.store.empty()) {
-      const Result<std::filesystem::path> data = data_folder();
       if (!data) return std::unexpected(data.error());
       if (Result<void> made = make_folder(*data); !made) {
         return std::unexpected(std::move(made.error()));
@@ -344,6 +347,13 @@ Result<std::vector<SequenceStatus>> Mint::list() {
     return std::unexpected(store.error());
   }
   return sequence_statuses(**store);
+}
+
+Result<std::optional<Error>> Mint::doubt() {
+  const Result<std::shared_ptr<Store>> store = state_->open(false);
+  if (store) return (*store)->doubt();
+  if (state_->nothing_created(store.error())) return std::nullopt;
+  return std::unexpected(store.error());
 }
 
 Result<std::string> Mint::store_url() const { return state_->url(); }

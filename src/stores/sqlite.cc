@@ -42,7 +42,6 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -54,6 +53,7 @@
 #include "base/fork_wiped.h"
 #include "base/local_disk.h"
 #include "base/shell.h"
+#include "base/sqlite_url.h"
 #include "idmint/store.h"
 #include "stores/backend.h"
 #include "stores/sqlite_trust.h"
@@ -247,6 +247,36 @@ bool forked_with_handles() {
   return handles_seen != handles_here()->count;
 }
 
+// Of the header that begins an SQLite file; big-endian.
+constexpr std::size_t kHeader = 100;
+constexpr std::size_t kUserVersionAt = 60;
+constexpr std::size_t kApplicationIdAt = 68;
+
+using Header = std::array<unsigned char, kHeader>;
+
+std::uint32_t number_at(const Header& header, std::size_t at) {
+  return static_cast<std::uint32_t>(header[at]) << 24 |
+         static_cast<std::uint32_t>(header[at + 1]) << 16 |
+         static_cast<std::uint32_t>(header[at + 2]) << 8 | header[at + 3];
+}
+
+void put_number(Header& header, std::size_t at, std::int64_t number) {
+  for (std::size_t i = 0; i < 4; ++i)
+    header[at + i] = static_cast<unsigned char>(number >> (24 - 8 * i));
+}
+
+// SQLite's own handle of the file, without its log.
+sqlite3_file& file_of(sqlite3* db) {
+  sqlite3_file* file = nullptr;
+  sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+  return *file;
+}
+
+int read_header(sqlite3* db, Header& header) {
+  sqlite3_file& file = file_of(db);
+  return file.pMethods->xRead(&file, header.data(), static_cast<int>(header.size()), 0);
+}
+
 // With the slash; every path here has one.
 std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/') + 1); }
 
@@ -329,9 +359,10 @@ class SqliteStore final : public Store,
                           private UniqueIndex,
                           private LeaseTable {
  public:
-  SqliteStore(std::string url, std::string path, const StoreOptions& options)
+  SqliteStore(std::string url, SqliteUrl parsed, const StoreOptions& options)
       : url_(std::move(url)),
-        path_(std::move(path)),
+        path_(std::move(parsed.path)),
+        local_file_system_(parsed.local_file_system),
         patience_(options.deadline),
         read_only_(options.access == Access::kReadOnly),
         trust_folder_(options.trust_folder),
@@ -432,6 +463,7 @@ class SqliteStore final : public Store,
   static CounterState state_of(const Run& row);
   Result<Definition> definition_of(const Run& row) const;
 
+  Result<void> check_file() const;
   Result<void> connect(const StoreOptions& options);
   Result<void> connect_without_writing();
   enum class Content : std::uint8_t { kNothing, kVersion1, kOurs };
@@ -455,6 +487,7 @@ class SqliteStore final : public Store,
   const OwnedByProcess owner_;
   const std::string url_;
   const std::string path_;
+  const bool local_file_system_;  // says the URL
   const std::chrono::milliseconds patience_;
   const bool read_only_;
   const std::string trust_folder_;
@@ -826,20 +859,6 @@ Result<void> SqliteStore::connect_without_writing() {
   const auto refuse = [this](const std::string& why) {
     return std::unexpected(Error{Code::kPermissionDenied, path_ + why});
   };
-  constexpr std::size_t kVersions = 18;  // of the format, to write and to read
-  std::array<char, kVersions + 1> start{};
-  std::ifstream file(path_, std::ios::binary);
-  if (!file.read(start.data(), start.size()) && !file.eof())
-    return refuse(" may not be read by this user; open it as its owner");
-  const bool has_log = start[kVersions] == 2;
-  if (has_log &&
-      (may(folder_of(path_), W_OK) || !may(path_ + "-wal", R_OK) || !may(path_ + "-shm", R_OK)))
-    return refuse(
-        std::string(may(folder_of(path_), W_OK)
-                        ? " is read-only for this user, in a folder that is not."
-                        : " or its folder is read-only for this user, and nobody has it open.") +
-        " Make both writable, or read a copy that its owner makes: sqlite3 " + path_ +
-        " \"VACUUM INTO '" + path_ + ".copy'\"");
   std::string uri = path_.starts_with('/') ? "file://" : "file:";
   constexpr std::string_view kHex = "0123456789abcdef";
   for (const char c : path_) {
@@ -850,33 +869,71 @@ Result<void> SqliteStore::connect_without_writing() {
   const int flags =
       SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
   const int result = sqlite3_open_v2((uri + "?readonly_shm=1").c_str(), &db_, flags, nullptr);
-  if (result == SQLITE_OK) return {};
-  if (db_ != nullptr) return std::unexpected(failed(result, "open"));
-  return std::unexpected(Error{Code::kResourceExhausted, "out of memory opening " + path_});
+  if (db_ == nullptr)
+    return std::unexpected(Error{Code::kResourceExhausted, "out of memory opening " + path_});
+  if (sqlite3_system_errno(db_) == EACCES)
+    return refuse(" may not be read by this user; open it as its owner");
+  if (result != SQLITE_OK) return std::unexpected(failed(result, "open"));
+  // SQLite did not look for the log yet. Read through its own descriptor: closing another one would
+  // drop the locks that this process has on the file.
+  Header header{};
+  read_header(db_, header);
+  constexpr std::size_t kFormatToWrite = 18;
+  const bool has_log = header[kFormatToWrite] == 2;
+  if (has_log &&
+      (may(folder_of(path_), W_OK) || !may(path_ + "-wal", R_OK) || !may(path_ + "-shm", R_OK)))
+    return refuse(
+        std::string(may(folder_of(path_), W_OK)
+                        ? " is read-only for this user, in a folder that is not."
+                        : " or its folder is read-only for this user, and nobody has it open.") +
+        " Make both writable, or read a copy that its owner makes: sqlite3 " + path_ +
+        " \"VACUUM INTO '" + path_ + ".copy'\"");
+  return {};
 }
 
-Result<void> SqliteStore::open(const StoreOptions& options) {
-  begun_ = std::chrono::steady_clock::now();
-  until_ = std::min(options.until, begun_ + patience_);
+// Whether the file, which may not be there yet, can be a store by this name.
+Result<void> SqliteStore::check_file() const {
+  const auto refuse = [this](const std::string& why) {
+    return std::unexpected(Error{Code::kFailedPrecondition, path_ + why});
+  };
   // The log's shared memory and locks keep the processes of one host apart, and not two hosts.
   struct ::statfs system{};
-  if ((::statfs(path_.c_str(), &system) == 0 || ::statfs(folder_of(path_).c_str(), &system) == 0) &&
+  if (!local_file_system_ &&
+      (::statfs(path_.c_str(), &system) == 0 || ::statfs(folder_of(path_).c_str(), &system) == 0) &&
       is_shared_between_hosts(system.f_type))
-    return std::unexpected(
-        Error{Code::kFailedPrecondition,
-              path_ + " lies on a file system that hosts share (such as NFS or SMB), where two "
-                      "hosts could take the same values; keep it on a disk of this host"});
+    return refuse(
+        " lies on a file system that hosts share (such as NFS, SMB or FUSE), where two hosts could "
+        "take the same values; keep it on a disk of this host, or where only this host uses it, "
+        "add ?filesystem=local to the URL");
   // SQLite would wait for the other end of a FIFO, and write to a device.
   std::error_code unknown;
   const auto kind = std::filesystem::status(path_, unknown).type();
   if (kind != std::filesystem::file_type::regular && !unknown &&
       kind != std::filesystem::file_type::not_found)
-    return std::unexpected(
-        Error{Code::kFailedPrecondition,
-              path_ +
-                  (kind == std::filesystem::file_type::directory ? " is a folder"
-                                                                 : " is not a plain file") +
-                  "; give the path of a file"});
+    return refuse(std::string(kind == std::filesystem::file_type::directory
+                                  ? " is a folder"
+                                  : " is not a plain file") +
+                  "; give the path of a file");
+  // SQLite keeps the log beside the name that it is given.
+  switch (names_of(path_)) {
+    case Names::kOne:
+      break;
+    case Names::kHardLinks:
+      return refuse(
+          " has another name (a hard link): each name would have a log of its own, and give every "
+          "value again; remove all names but one");
+    case Names::kMountedAlone:
+      return refuse(
+          " is mounted without its folder: its log would stay outside, and every value be given "
+          "again; mount the folder, never the file");
+  }
+  return {};
+}
+
+Result<void> SqliteStore::open(const StoreOptions& options) {
+  begun_ = std::chrono::steady_clock::now();
+  until_ = std::min(options.until, begun_ + patience_);
+  if (Result<void> ok = check_file(); !ok) return ok;
   if (Result<void> ok = connect(options); !ok) return ok;
   sqlite3_busy_handler(
       db_,
@@ -965,36 +1022,6 @@ Error SqliteStore::lose(const std::string& file) {
                     "take the same values; end all programs that use the store, find out who "
                     "did it, and open it again, which says whether values are missing"};
   return *lost_;
-}
-
-// Of the header that begins an SQLite file; big-endian.
-constexpr std::size_t kHeader = 100;
-constexpr std::size_t kUserVersionAt = 60;
-constexpr std::size_t kApplicationIdAt = 68;
-
-using Header = std::array<unsigned char, kHeader>;
-
-std::uint32_t number_at(const Header& header, std::size_t at) {
-  return static_cast<std::uint32_t>(header[at]) << 24 |
-         static_cast<std::uint32_t>(header[at + 1]) << 16 |
-         static_cast<std::uint32_t>(header[at + 2]) << 8 | header[at + 3];
-}
-
-void put_number(Header& header, std::size_t at, std::int64_t number) {
-  for (std::size_t i = 0; i < 4; ++i)
-    header[at + i] = static_cast<unsigned char>(number >> (24 - 8 * i));
-}
-
-// SQLite's own handle of the file, without its log.
-sqlite3_file& file_of(sqlite3* db) {
-  sqlite3_file* file = nullptr;
-  sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
-  return *file;
-}
-
-int read_header(sqlite3* db, Header& header) {
-  sqlite3_file& file = file_of(db);
-  return file.pMethods->xRead(&file, header.data(), static_cast<int>(header.size()), 0);
 }
 
 Error SqliteStore::not_marked(int result) {
@@ -1212,7 +1239,8 @@ Result<void> SqliteStore::atomically(std::string_view doing,
     return changes();
   });
   if (!done) return done;
-  if (const auto file = replaced_file()) return std::unexpected(lose(*file));
+  // Before anything is handed out.
+  if (const auto gone = replaced_file()) return std::unexpected(lose(*gone));
   changes_ = count;
   if (!doubtful_) seen_.write(changes_);
   return checkpoint();
@@ -1784,20 +1812,8 @@ Result<std::vector<LeaseState>> SqliteStore::workers(std::string_view pool) {
 
 Result<std::unique_ptr<Store>> open_sqlite(std::string_view whole, const StoreOptions& options) {
   const std::string url(whole);
-  std::string_view rest = whole.substr(whole.find(':') + 1);
-  if (rest.starts_with("//")) {
-    rest.remove_prefix(2);
-    if (!rest.starts_with('/'))
-      return std::unexpected(Error{Code::kInvalidArgument,
-                                   "an SQLite store is not on a host: write sqlite:PATH or "
-                                   "sqlite:///PATH, not " +
-                                       shown(url)});
-  }
-  if (rest.empty() || rest.ends_with('/') || rest.find('\0') != std::string_view::npos)
-    return std::unexpected(Error{Code::kInvalidArgument,
-                                 "an SQLite store needs the path of a file, such as sqlite:ids.db; "
-                                 "this is " +
-                                     shown(url)});
+  Result<SqliteUrl> parsed = parse_sqlite_url(whole);
+  if (!parsed) return std::unexpected(std::move(parsed.error()));
   // SQLite keeps, for the whole process, which locks it holds on which file, and a child of fork()
   // inherits that without the locks. A handle opened there would write to a file that others take
   // for unused, and remove or restart its log: acknowledged values would be lost.
@@ -1806,9 +1822,7 @@ Result<std::unique_ptr<Store>> open_sqlite(std::string_view whole, const StoreOp
                                  "cannot open " + url +
                                      ": this process was forked from one that had an SQLite store "
                                      "open; open stores after the fork only, or call exec"});
-  // A path of its own kind, such as ":memory:" or "file:", is a plain file name here.
-  std::string path = rest.starts_with('/') ? std::string(rest) : "./" + std::string(rest);
-  auto store = std::make_unique<SqliteStore>(url, std::move(path), options);
+  auto store = std::make_unique<SqliteStore>(url, *std::move(parsed), options);
   if (Result<void> ok = store->open(options); !ok) return std::unexpected(ok.error());
   return store;
 }

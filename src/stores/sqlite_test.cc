@@ -129,9 +129,62 @@ TEST_F(SqliteStoreTest, APathOfSqlitesOwnKindIsAFileName) {
   std::filesystem::current_path(folder_.path(""));
   EXPECT_TRUE(open_store("sqlite::memory:").has_value());
   EXPECT_TRUE(std::filesystem::exists(":memory:"));
-  EXPECT_TRUE(open_store("sqlite:file:x?mode=memory").has_value());
+  EXPECT_TRUE(open_store("sqlite:file:x%3Fmode=memory").has_value());
   EXPECT_TRUE(std::filesystem::exists("file:x?mode=memory"));
   std::filesystem::current_path(before);
+}
+
+TEST_F(SqliteStoreTest, AnOptionThatIsNotKnownNamesNoFile) {
+  make();
+  for (const char* const option : {"?mode=ro", "?immutable=1", "?filesystem=local&cache=shared"})
+    EXPECT_EQ(code_of(open_store("sqlite:" + path_ + option)), Code::kInvalidArgument) << option;
+  EXPECT_FALSE(std::filesystem::exists(path_ + "?mode=ro"));
+  const auto store = open_store("sqlite:" + path_ + "?filesystem=local");
+  ASSERT_TRUE(store.has_value());
+  EXPECT_EQ((*store)->counters()->peek("c")->next, 10);
+}
+
+TEST_F(SqliteStoreTest, AFileWithASecondNameIsRefused) {
+  make();
+  const std::string link = folder_.path("b.db");
+  std::filesystem::create_hard_link(path_, link);
+  for (const Access access : {Access::kReadWrite, Access::kReadOnly}) {
+    for (const std::string& name : {path_, link}) {
+      const auto store = open_store("sqlite:" + name, {.access = access});
+      ASSERT_EQ(code_of(store), Code::kFailedPrecondition);
+      EXPECT_THAT(store.error().message, HasSubstr(name + " has another name"));
+    }
+  }
+  EXPECT_FALSE(std::filesystem::exists(link + "-wal"));
+  std::filesystem::remove(link);
+  std::filesystem::create_symlink(path_, link);
+  const auto store = open();
+  const auto same = open_store("sqlite:" + link);
+  ASSERT_TRUE(same.has_value()) << "SQLite follows a symbolic link, and has one log";
+  EXPECT_EQ((*same)->counters()->advance("c", 1, Take::kAll), (Range{10, 1, 1}));
+  EXPECT_EQ(store->counters()->advance("c", 1, Take::kAll), (Range{11, 1, 1}));
+}
+
+// As `-v ./ids.db:/data/ids.db` does in a container.
+TEST_F(SqliteStoreTest, AFileThatIsMountedWithoutItsFolderIsRefused) {
+  make();
+  const std::string mounted = folder_.path("data/ids.db");
+  ASSERT_TRUE(std::filesystem::create_directory(folder_.path("data")));
+  overwrite(mounted, "");
+  constexpr int kNoMount = 251;
+  const int result = in_child([&]() -> int {
+    if (getuid() != 0 && unshare(CLONE_NEWUSER) != 0) return kNoMount;
+    if (unshare(CLONE_NEWNS) != 0) return kNoMount;
+    if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return kNoMount;
+    if (mount(path_.c_str(), mounted.c_str(), nullptr, MS_BIND, nullptr) != 0) return kNoMount;
+    const auto store = open_store("sqlite:" + mounted);
+    CHECK_LINE(code_of(store) == Code::kFailedPrecondition);
+    CHECK_LINE(store.error().message.contains("mount the folder"));
+    CHECK_LINE(open_store("sqlite:" + path_).has_value());
+    return 0;
+  });
+  if (result == kNoMount) GTEST_SKIP() << "may not mount here";
+  EXPECT_EQ(result, 0) << "a line of this test, modulo 250, plus 1";
 }
 
 TEST_F(SqliteStoreTest, AMissingFolderIsNamed) {
@@ -454,18 +507,70 @@ TEST_F(SqliteStoreTest, ACopyWithoutALogIsReadByWhoMayOnlyRead) {
   run_sql(path_, ("VACUUM INTO '" + copy + "'").c_str());
   std::filesystem::permissions(copy, std::filesystem::perms{0444});
   std::filesystem::permissions(folder_.path(""), std::filesystem::perms{0555});
+  const std::string url = "sqlite:" + folder_.path("a copy%3F%2541.db");
   EXPECT_EQ(as_anybody([&]() -> int {
-              const auto store = open_store("sqlite:" + copy, kReading);
+              const auto store = open_store(url, kReading);
               CHECK_LINE(store.has_value());
               CHECK_LINE((*store)->counters()->peek("c")->next == 10);
               return refuses_every_change(**store);
             }),
             0);
   std::filesystem::permissions(copy, std::filesystem::perms{0000});
-  EXPECT_EQ(
-      as_anybody([&] { return static_cast<int>(code_of(open_store("sqlite:" + copy, kReading))); }),
-      static_cast<int>(Code::kPermissionDenied));
+  EXPECT_EQ(as_anybody([&] { return static_cast<int>(code_of(open_store(url, kReading))); }),
+            static_cast<int>(Code::kPermissionDenied));
   std::filesystem::permissions(folder_.path(""), std::filesystem::perms{0700});
+}
+
+// A process takes values, drops its privileges, and reads the store besides; another process opens
+// the store and leaves. POSIX drops all locks of a process on a file when it closes any descriptor
+// of it: then the other would be the last to leave, and remove the log that is in use.
+TEST_F(SqliteStoreTest, WhoReadsBesidesKeepsItsLocks) {
+  make();
+  std::filesystem::permissions(folder_.path(""), std::filesystem::perms{0755});
+  const auto take = [this](std::int64_t first) -> int {
+    const auto store = open_store("sqlite:" + path_);
+    CHECK_LINE(store.has_value());
+    CHECK_LINE(((*store)->counters()->advance("c", 1, Take::kAll) == Range{first, 1, 1}));
+    return 0;
+  };
+  std::array<int, 2> ready{};
+  std::array<int, 2> go{};
+  ASSERT_EQ(pipe(ready.data()), 0);
+  ASSERT_EQ(pipe(go.data()), 0);
+  const pid_t holder = fork();
+  if (holder == 0) {
+    const auto body = [&]() -> int {
+      ::close(go[1]);
+      const auto store = open_store("sqlite:" + path_);
+      CHECK_LINE(store.has_value());
+      CHECK_LINE(((*store)->counters()->advance("c", 1, Take::kAll) == Range{10, 1, 1}));
+      for (const char* const part : {"", "-wal", "-shm"})
+        std::filesystem::permissions(path_ + part, std::filesystem::perms{0644});
+      CHECK_LINE(getuid() != 0 || setresuid(65534, 65534, 65534) == 0);
+      {
+        const auto reader = try_open(kReading);
+        CHECK_LINE(reader.has_value());
+        CHECK_LINE((*reader)->counters()->peek("c")->next == 11);
+      }
+      CHECK_LINE(write(ready[1], "x", 1) == 1);
+      char end = 0;
+      CHECK_LINE(read(go[0], &end, 1) == 0);
+      CHECK_LINE(((*store)->counters()->advance("c", 1, Take::kAll) == Range{12, 1, 1}));
+      return 0;
+    };
+    _exit(body());
+  }
+  char byte = 0;
+  ::close(ready[1]);
+  EXPECT_EQ(read(ready[0], &byte, 1), 1);
+  EXPECT_EQ(in_child([&] { return take(11); }), 0);
+  EXPECT_TRUE(std::filesystem::exists(path_ + "-wal")) << "it is in use";
+  ::close(go[0]);
+  ::close(go[1]);
+  int status = 0;
+  ASSERT_EQ(waitpid(holder, &status, 0), holder);
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "a line of this test, modulo 250, plus 1";
+  EXPECT_EQ(in_child([&] { return take(13); }), 0);
 }
 
 TEST_F(SqliteStoreTest, ALockHeldPastTheDeadlineIsUnavailableAndHarmless) {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <utility>
@@ -60,14 +61,26 @@ namespace {
 constexpr int kDigits = 19;  // of the largest count
 constexpr std::size_t kSize = kDigits + 1;
 
+// And those that it lies in; what fails shows when a file is made there.
+void make_folders(const std::string& folder) {
+  for (std::size_t end = folder.find('/', 1); end != std::string::npos;
+       end = folder.find('/', end + 1))
+    ::mkdir(folder.substr(0, end).c_str(), 0700);
+  ::mkdir(folder.c_str(), 0700);
+}
+
 }  // namespace
 
 SeenChanges::SeenChanges(std::string_view folder, const Uuid& store, bool writable) {
   if (folder.empty()) return;
-  const std::string path = std::string(folder) + "/store-" + store.to_string() + ".seen";
+  const std::string path = std::string(folder) + "/changes-" + store.to_string();
   const int flags =
       (writable ? O_RDWR | O_CREAT : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
   fd_ = ::open(path.c_str(), flags, 0600);
+  if (fd_ < 0 && errno == ENOENT && writable) {
+    make_folders(std::string(folder));
+    fd_ = ::open(path.c_str(), flags, 0600);
+  }
   struct ::stat found{};
   if (fd_ < 0 || (::fstat(fd_, &found) == 0 && S_ISREG(found.st_mode))) return;
   ::close(fd_);

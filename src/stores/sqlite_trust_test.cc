@@ -372,7 +372,7 @@ TEST_F(SqliteTrust, AnOlderStateOfOneLongRunIsNoticed) {
 // What stands in the trust folder is read, and never trusted more than that.
 TEST_F(SqliteTrust, ATrustFolderThatCannotBeUsedHarmsNothing) {
   make();
-  const std::string seen = folder_.path("store-" + open(path_)->id().to_string() + ".seen");
+  const std::string seen = folder_.path("changes-" + open(path_)->id().to_string());
   ASSERT_TRUE(fs::exists(seen));
   EXPECT_EQ(fs::status(seen).permissions(), fs::perms{0600});
   for (const char* const text :
