@@ -32,6 +32,14 @@ class IDMINT_EXPORT Entropy {
 // parent's memory, goes on in its parent's stream). A thread's first 256 bytes are the kernel's
 // own. Not for signal handlers. Ends the process when the kernel gives no randomness: an id made
 // without it would be a repeat in waiting.
+//
+// A copy of the process that no kernel tells of (a VM snapshot, a container checkpoint) draws the
+// same bytes as its original as long as both use one key. So a stream is keyed anew, too, when the
+// key is older than 10 ms by the monotonic or the wall clock; and a key is mixed with RDSEED
+// (RNDR), the time stamp counter and both clocks, as the copied kernel may have the same
+// randomness. What is left: of each thread that existed when the copy was made, what it draws in
+// the first 10 ms, and what it has buffered: at most 4048 bytes, 256 if it draws less than that in
+// 10 ms. That is looked at when a buffer is refilled, so a thread that is idle keeps its buffer.
 [[nodiscard]] IDMINT_EXPORT Entropy& system_entropy() noexcept;
 
 }  // namespace idmint

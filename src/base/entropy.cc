@@ -2,8 +2,10 @@
 
 #include <openssl/evp.h>
 #include <sys/random.h>
+#include <time.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
@@ -12,14 +14,20 @@
 #include <cstring>
 
 #include "base/fork_wiped.h"
+#include "base/moment.h"
 
 namespace idmint {
 namespace {
 
 constexpr std::size_t kPage = 4096;
-constexpr std::size_t kFirst = 256;   // so much getrandom() gives in one piece, signals or not
+constexpr std::size_t kFew = 256;     // so much getrandom() gives in one piece, signals or not
 constexpr std::size_t kDirect = 512;  // from here on past the buffer
 constexpr std::size_t kKeyLife = std::size_t{1} << 20;  // bytes
+
+// A copy of the process (a VM snapshot, a container checkpoint) has the key and the buffered bytes
+// of each thread. So neither lasts long: a key lives for 10 ms of either clock, and a thread that
+// used less than a buffer in 10 ms has only a few bytes made in advance.
+constexpr std::int64_t kKeyAge = 10'000'000;  // ns
 
 [[noreturn]] void die(const char* why) noexcept {
   std::fprintf(stderr,
@@ -40,14 +48,54 @@ void from_kernel(std::byte* out, std::size_t size) noexcept {
   }
 }
 
+// The kernel's bytes, mixed with what a copied machine does not share: its kernel may have the same
+// randomness. They stay uniform and secret, as what is added does not depend on them.
+void draw_fresh(std::byte* out, std::size_t size) noexcept {
+  from_kernel(out, size);
+  auto [first, step] = digest_of(this_moment());
+  for (; size != 0; first += step | 1) {
+    const std::uint64_t mask = scatter(first);
+    const std::size_t piece = std::min(size, sizeof mask);
+    std::uint64_t word = 0;
+    std::memcpy(&word, out, piece);
+    word ^= mask;
+    std::memcpy(out, &word, piece);
+    out += piece;
+    size -= piece;
+  }
+}
+
+// Two clocks, a few ns each and at most one kernel tick (4 ms) stale: the wall clock shows pauses
+// that a restored machine's monotonic clock does not.
+struct Reading {
+  std::int64_t steady;
+  std::int64_t wall;
+};
+
+std::int64_t read_ns(clockid_t clock) noexcept {
+  timespec t;
+  ::clock_gettime(clock, &t);
+  return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+
+Reading read_clocks() noexcept {
+  return {.steady = read_ns(CLOCK_MONOTONIC_COARSE), .wall = read_ns(CLOCK_REALTIME_COARSE)};
+}
+
+bool is_old(const Reading& then, const Reading& now) noexcept {
+  return std::abs(now.steady - then.steady) > kKeyAge || std::abs(now.wall - then.wall) > kKeyAge;
+}
+
 // One thread's random bytes, on a page that a child of fork() finds zeroed: nothing is left, and
 // nothing is keyed. Bytes that were handed out stay until the next refill overwrites them.
 struct Stream {
   std::uint32_t remaining;  // at the end of the buffer
-  bool begun;               // the kernel's first bytes were drawn
+  bool begun;               // the first bytes were drawn, which take no key
   bool keyed;
   std::uint64_t key_left;  // bytes this key may still give
-  std::byte buffer[kPage - 16];
+  Reading keyed_at;
+  Reading filled_at;
+  std::byte buffer[kPage - 48];
 };
 static_assert(sizeof(Stream) == kPage);
 
@@ -88,12 +136,12 @@ EVP_CIPHER* aes() noexcept {
   return cipher;
 }
 
-bool key(Stream& stream) noexcept {
+bool key(Stream& stream, const Reading& now) noexcept {
   EVP_CIPHER* cipher = aes();
   if (cipher == nullptr) return false;
   if (thread.cipher == nullptr) thread.cipher = EVP_CIPHER_CTX_new();
   unsigned char secret[32];  // key and first counter
-  from_kernel(reinterpret_cast<std::byte*>(secret), sizeof secret);
+  draw_fresh(reinterpret_cast<std::byte*>(secret), sizeof secret);
   if (thread.cipher == nullptr ||
       EVP_EncryptInit_ex2(thread.cipher, cipher, secret, secret + 16, nullptr) != 1) {
     die("OpenSSL could not start AES-128-CTR");
@@ -101,13 +149,15 @@ bool key(Stream& stream) noexcept {
   OPENSSL_cleanse(secret, sizeof secret);
   stream.keyed = true;
   stream.key_left = kKeyLife;
+  stream.keyed_at = now;
   return true;
 }
 
-void generate(Stream& stream, std::byte* out, std::size_t size) noexcept {
+void generate(Stream& stream, std::byte* out, std::size_t size, const Reading& now) noexcept {
   static constexpr unsigned char kZeros[kPage] = {};
+  if (is_old(stream.keyed_at, now)) stream.key_left = 0;
   while (size != 0) {
-    if ((!stream.keyed || stream.key_left == 0) && !key(stream)) return from_kernel(out, size);
+    if ((!stream.keyed || stream.key_left == 0) && !key(stream, now)) return draw_fresh(out, size);
     const std::size_t piece = std::min({size, sizeof kZeros, std::size_t{stream.key_left}});
     int written = 0;
     if (EVP_EncryptUpdate(thread.cipher, reinterpret_cast<unsigned char*>(out), &written, kZeros,
@@ -128,25 +178,30 @@ void take(Stream& stream, std::byte* out, std::size_t size) noexcept {
   std::memcpy(out, from, size);
 }
 
+// REQUIRES: wanted < kDirect.
 void refill(Stream& stream, std::size_t wanted) noexcept {
-  if (!stream.begun && wanted <= kFirst) {
+  const Reading now = read_clocks();
+  if (!stream.begun && wanted <= kFew) {
     // Starting the cipher takes longer than a short-lived process lives: 1 to 2 ms.
     stream.begun = true;
-    from_kernel(std::end(stream.buffer) - kFirst, kFirst);
-    stream.remaining = kFirst;
+    draw_fresh(std::end(stream.buffer) - kFew, kFew);
+    stream.remaining = kFew;
   } else {
-    generate(stream, stream.buffer, sizeof stream.buffer);
-    stream.remaining = sizeof stream.buffer;
+    const std::size_t size =
+        is_old(stream.filled_at, now) ? std::max(kFew, wanted) : sizeof stream.buffer;
+    generate(stream, std::end(stream.buffer) - size, size, now);
+    stream.remaining = static_cast<std::uint32_t>(size);
   }
+  stream.filled_at = now;
 }
 
 [[gnu::noinline]] void fill_any(std::span<std::byte> out) noexcept {
-  if (thread.over) return from_kernel(out.data(), out.size());
+  if (thread.over) return draw_fresh(out.data(), out.size());
   if (thread.stream == &no_stream) {
     static thread_local Pages pages;
   }
   Stream& stream = *thread.stream;
-  if (out.size() >= kDirect) return generate(stream, out.data(), out.size());
+  if (out.size() >= kDirect) return generate(stream, out.data(), out.size(), read_clocks());
   if (out.size() > stream.remaining) {
     const std::size_t rest = stream.remaining;
     take(stream, out.data(), rest);

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,6 +31,10 @@ struct Kernel {
   std::size_t bytes = 0;
   bool fails = false;
   bool grudging = false;  // every other call is interrupted, and the others give one byte
+  bool repeats = false;   // always the same bytes, as in two copies of a machine
+  bool wipes = true;      // pages in a child of fork(); otherwise a child is a copy like any other
+  std::int64_t steady = 1'000'000'000;  // what the coarse clocks show, ns
+  std::int64_t wall = 1'700'000'000'000'000'000;
 };
 thread_local Kernel kernel;
 
@@ -47,7 +53,24 @@ extern "C" ssize_t getrandom(void* out, size_t size, unsigned flags) {
   if (kernel.grudging) size = 1;
   kernel.draws += !kernel.grudging;
   kernel.bytes += size;
+  if (kernel.repeats) {
+    std::memset(out, 0x5a, size);
+    return static_cast<ssize_t>(size);
+  }
   return ::syscall(SYS_getrandom, out, size, flags);
+}
+
+extern "C" int clock_gettime(clockid_t clock, timespec* time) {
+  if (clock != CLOCK_MONOTONIC_COARSE && clock != CLOCK_REALTIME_COARSE)
+    return static_cast<int>(::syscall(SYS_clock_gettime, clock, time));
+  const std::int64_t ns = clock == CLOCK_MONOTONIC_COARSE ? kernel.steady : kernel.wall;
+  *time = {.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
+  return 0;
+}
+
+extern "C" int madvise(void* pages, size_t size, int advice) {
+  if (advice == MADV_WIPEONFORK && !kernel.wipes) return 0;
+  return static_cast<int>(::syscall(SYS_madvise, pages, size, advice));
 }
 
 namespace idmint {
@@ -103,6 +126,34 @@ TEST(SystemEntropy, SmallDrawsAreKeyedAnewToo) {
     for (int i = 0; i < 5 * 65536; ++i) draw_block();  // 5 MiB
     EXPECT_GE(kernel.draws, 1 + 5);
     EXPECT_LE(kernel.draws, 1 + 6);
+  });
+}
+
+TEST(SystemEntropy, IsKeyedAnewAfterTenMillisecondsOfEitherClock) {
+  in_new_thread([] {
+    draw(4096);
+    int expected = 1;
+    const auto keys_after = [&](std::int64_t steady, std::int64_t wall) {
+      kernel.steady += steady;
+      kernel.wall += wall;
+      draw(512);
+      return kernel.draws;
+    };
+    EXPECT_EQ(keys_after(10'000'000, 10'000'000), expected);
+    EXPECT_EQ(keys_after(1, 0), ++expected) << "by age";
+    EXPECT_EQ(keys_after(0, 3'600'000'000'000), ++expected) << "a restored machine's clock was set";
+    EXPECT_EQ(keys_after(0, -3'600'000'000'000), ++expected) << "an older time is as strange";
+    EXPECT_EQ(keys_after(0, 0), expected);
+  });
+}
+
+TEST(SystemEntropy, SmallDrawsAreKeyedAnewWithTheNextBuffer) {
+  in_new_thread([] {
+    draw_past_the_start();
+    const int before = kernel.draws;
+    kernel.steady += 10'000'001;
+    for (int i = 0; i < 256; ++i) draw_block();
+    EXPECT_EQ(kernel.draws, before + 1);
   });
 }
 
@@ -232,6 +283,84 @@ TEST(SystemEntropy, ThreadsDiffer) {
   std::set<Block> seen;
   for (const auto& mine : drawn) seen.insert(mine.begin(), mine.end());
   EXPECT_EQ(seen.size(), drawn.size() * kEach);
+}
+
+// ---- copies of the process that nobody notices
+
+// How many of the blocks that this process draws, after `before`, its copy draws too. Each draw is
+// followed by `pause` ns.
+std::size_t drawn_by_both(std::size_t blocks, std::int64_t pause) {
+  int ends[2];
+  if (::pipe(ends) != 0) return 0;
+  const pid_t copy = ::fork();
+  std::set<Block> drawn;
+  for (std::size_t i = 0; i < blocks; ++i) {
+    const Block block = draw_block();
+    kernel.steady += pause;
+    kernel.wall += pause;
+    if (copy != 0) {
+      drawn.insert(block);
+    } else if (::write(ends[1], block.data(), block.size()) != 16) {
+      ::_exit(1);
+    }
+  }
+  if (copy == 0) ::_exit(0);
+  ::close(ends[1]);
+  std::size_t both = 0;
+  Block block;
+  while (::read(ends[0], block.data(), block.size()) == 16) both += drawn.count(block);
+  ::close(ends[0]);
+  int status = -1;
+  EXPECT_EQ(::waitpid(copy, &status, 0), copy);
+  EXPECT_EQ(status, 0);
+  return both;
+}
+
+constexpr std::size_t kBuffered = 253;  // blocks
+
+TEST(SystemEntropyCopy, WithinTenMillisecondsCopiesAgree) {
+  in_new_thread([] {
+    kernel.wipes = false;
+    draw_past_the_start();
+    EXPECT_EQ(drawn_by_both(2000, 0), 2000U) << "or what follows tests nothing";
+  });
+}
+
+TEST(SystemEntropyCopy, AfterTenMillisecondsCopiesAgreeOnWhatWasBufferedOnly) {
+  in_new_thread([] {
+    kernel.wipes = false;
+    for (std::size_t i = 0; i < 3 * kBuffered; ++i) draw_block();
+    kernel.steady += 10'000'001;
+    EXPECT_LE(drawn_by_both(2000, 0), kBuffered);
+  });
+}
+
+TEST(SystemEntropyCopy, OfAThreadThatDrawsSlowlyCopiesAgreeOnSixteen) {
+  in_new_thread([] {
+    kernel.wipes = false;
+    for (int i = 0; i < 100; ++i) {
+      draw_block();
+      kernel.steady += 5'000'000;
+    }
+    EXPECT_LE(drawn_by_both(200, 5'000'000), 16U);
+  });
+}
+
+TEST(SystemEntropyCopy, CopiedRandomnessOfTheKernelMakesNoDifference) {
+  in_new_thread([] {
+    kernel.wipes = false;
+    kernel.repeats = true;
+    for (std::size_t i = 0; i < 3 * kBuffered; ++i) draw_block();
+    kernel.wall += 10'000'001;
+    EXPECT_LE(drawn_by_both(2000, 0), kBuffered);
+  });
+  std::set<Block> seen;
+  for (int copy = 0; copy < 100; ++copy) {
+    in_new_thread([&] {
+      kernel.repeats = true;
+      for (int i = 0; i < 16; ++i) EXPECT_TRUE(seen.insert(draw_block()).second);
+    });
+  }
 }
 
 // ---- the bytes themselves
