@@ -154,6 +154,8 @@ struct SnowflakeOptions {
   // The first write takes one unit, so that short runs follow each other without a gap; further
   // ones are in whole units, rounded up, at least two. With max_run_ahead at most max_drift.
   std::chrono::nanoseconds window = std::chrono::seconds{15};
+  // How long a call waits for a free sequence number, at most: see next() and fill(). 24 h at most.
+  std::chrono::nanoseconds deadline = std::chrono::seconds{5};
 };
 
 // A worker id that is leased from a pool of a store (lease_table.h) as long as it is used.
@@ -169,6 +171,8 @@ struct SnowflakeLeaseOptions {
   std::chrono::nanoseconds window = std::chrono::seconds{15};
   // By how much the clocks of this host and of the store may differ, where the store has one.
   std::chrono::milliseconds max_skew = std::chrono::seconds{1};
+  // As in SnowflakeOptions.
+  std::chrono::nanoseconds deadline = std::chrono::seconds{5};
   // The first lease is of one unit; a whole window follows when more is asked for. For programs
   // that mint a few ids and end. Those ids must be minted in the unit of open().
   bool one_unit = false;
@@ -213,9 +217,12 @@ class IDMINT_EXPORT SnowflakeGenerator final {
   SnowflakeGenerator(const SnowflakeGenerator&) = delete;
   SnowflakeGenerator& operator=(const SnowflakeGenerator&) = delete;
 
-  // Waits at most about one unit when the sequence numbers of this one are used up.
-  // kUnavailable: the clock was set back by more than max_drift; nothing was handed out, and it
-  // succeeds again once the clock has caught up. kOutOfRange: the end of the layout's time, or
+  // If the sequence numbers of this unit are used up, the call waits for the next unit, usually
+  // less than one unit; if other threads take all numbers of that one, for a later unit, until the
+  // deadline. No lock is held meanwhile.
+  // kUnavailable: no number was free by the deadline; or the clock was set back by more than
+  // max_drift, and the message says when ids are minted again and what a restart does. Nothing was
+  // handed out. kOutOfRange: the end of the layout's time, or
   // before its epoch. kDataLoss: the state file was replaced, removed or written by somebody else;
   // the pool shows less than it acknowledged: nothing is minted any more. kFailedPrecondition:
   // inherited through fork(). Of a leased worker id, when the bound is reached: kUnavailable: it
@@ -223,7 +230,8 @@ class IDMINT_EXPORT SnowflakeGenerator final {
   // no other is free.
   [[nodiscard]] Result<Snowflake> next();
   // All of `out`, increasing; on an error its content is of no use. Other threads' ids may lie
-  // between.
+  // between. The ids come in runs of up to 4096 of one unit, and the deadline holds for each run: a
+  // fill that needs many units takes as long as they last. Errors as next().
   [[nodiscard]] Result<void> fill(std::span<Snowflake> out);
 
   // Whether open() made the state file: then nothing before this run is known to it.

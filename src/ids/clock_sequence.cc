@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -58,15 +59,47 @@ bool ClockSequence::within_run_ahead(std::int64_t tick_start, std::int64_t ns) c
 Error ClockSequence::clock_went_back(std::int64_t tick_start, std::int64_t ns) const {
   const std::uint64_t behind = as_unsigned(tick_start) - as_unsigned(ns);
   const std::uint64_t allowed = as_unsigned(options_.max_drift.count());
-  return {Code::kUnavailable, "the clock is " + seconds(behind) +
-                                  " behind ids already minted, more than the " + seconds(allowed) +
-                                  " allowed: set the clock right, or ask again in " +
-                                  seconds(behind - allowed)};
+  const Instant again{
+      std::chrono::nanoseconds{static_cast<std::int64_t>(as_unsigned(tick_start) - allowed)}};
+  std::string message = "the clock is " + seconds(behind) +
+                        " behind ids already minted, more than the " + seconds(allowed) +
+                        " allowed: set the clock right, or ask again when it shows " +
+                        format_time(again) + ", in " + seconds(behind - allowed);
+  if (!options_.restart.empty()) message.append("; ").append(options_.restart);
+  return {Code::kUnavailable, std::move(message)};
 }
+
+// How long one call may still wait for a count. Real time ends it, and so does the time that was
+// planned to be slept, as the clock may stand still or be set back again and again.
+class ClockSequence::Wait {
+ public:
+  explicit Wait(std::chrono::nanoseconds deadline)
+      : to_sleep_(std::min<std::chrono::nanoseconds>(deadline, kLongest)),
+        until_(std::chrono::steady_clock::now() + to_sleep_) {}
+
+  [[nodiscard]] bool over() const noexcept { return left() <= std::chrono::nanoseconds{}; }
+
+  // What may be slept of `wanted`; it is planned from now on.
+  [[nodiscard]] std::chrono::nanoseconds plan(std::chrono::nanoseconds wanted) noexcept {
+    const std::chrono::nanoseconds planned = std::min(wanted, left());
+    to_sleep_ -= planned;
+    return planned;
+  }
+
+ private:
+  [[nodiscard]] std::chrono::nanoseconds left() const noexcept {
+    return std::min<std::chrono::nanoseconds>(to_sleep_, until_ - std::chrono::steady_clock::now());
+  }
+
+  static constexpr std::chrono::hours kLongest{24};
+
+  std::chrono::nanoseconds to_sleep_;
+  const std::chrono::steady_clock::time_point until_;
+};
 
 Result<Stamp> ClockSequence::next(std::uint32_t want) {
   Shared& shared = *shared_;
-  for (int waits = 0; waits < kMaxWaits; ++waits) {
+  for (std::optional<Wait> wait;;) {
     const std::int64_t start = shared.tick_start.load(std::memory_order_acquire);
     if (as_unsigned(now()) - as_unsigned(start) >= unit_) {
       if (Result<void> entered = enter_clocks_tick(); !entered) {
@@ -76,15 +109,20 @@ Result<Stamp> ClockSequence::next(std::uint32_t want) {
     Stamp stamp;
     const std::uint64_t exhausted = take(want, stamp);
     if (exhausted == kTaken) return stamp;
-    if (Result<void> outlasted = outlast(exhausted); !outlasted) {
+    if (!wait) wait.emplace(options_.deadline);
+    if (wait->over()) break;
+    if (Result<void> outlasted = outlast(exhausted, *wait); !outlasted) {
       return std::unexpected(std::move(outlasted.error()));
     }
   }
   return std::unexpected(
       Error{Code::kUnavailable,
-            "no sequence number was free in 100 time units: the clock stands still, or too many "
-            "callers share this generator; look at the clock, or give the layout more sequence "
-            "bits"});
+            "no sequence number was free within the deadline of " +
+                seconds(as_unsigned(options_.deadline.count())) + ": there are " +
+                std::to_string(options_.capacity) +
+                " in a time unit, and too many callers share this generator, or the clock stands "
+                "still; ask from fewer threads, use a layout with more sequence bits, or look at "
+                "the clock"});
 }
 
 Result<void> ClockSequence::start(std::int64_t from) {
@@ -221,7 +259,7 @@ Result<void> ClockSequence::enter_clocks_tick() {
 // Returns when the epoch is over, or its tick should be: waits for the tick to end, or for the next
 // one to lie within the run-ahead. Under a clock that was set back the tick ends one unit after it
 // was entered, and the next one is entered ahead of the clock.
-Result<void> ClockSequence::outlast(std::uint64_t epoch) {
+Result<void> ClockSequence::outlast(std::uint64_t epoch, Wait& wait) {
   Shared& shared = *shared_;
   const auto over = [&] { return shared.state.load() >> kCountBits != epoch; };
   if (epoch == 0) return enter_clocks_tick();
@@ -241,9 +279,10 @@ Result<void> ClockSequence::outlast(std::uint64_t epoch) {
         ahead ? std::min(shared.entered.load(std::memory_order_relaxed), ns) : start;
     until = from + options_.unit.count();
     if (run_ahead_ != 0) until = std::min(until, end - run_ahead_);
-    clock_.sleep_until(Instant{std::chrono::nanoseconds{until}},
-                       std::chrono::nanoseconds{until - ns});
-    if (!ahead && run_ahead_ == 0) return {};
+    const std::chrono::nanoseconds wanted{std::max<std::int64_t>(until - ns, 0)};
+    const std::chrono::nanoseconds planned = wait.plan(wanted);
+    clock_.sleep_until(Instant{std::chrono::nanoseconds{ns} + planned}, planned);
+    if (planned < wanted || (!ahead && run_ahead_ == 0)) return {};
   }
 
   const std::lock_guard lock(shared.entering);

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <utility>
 
 #include "base/biased_counter.h"
@@ -58,14 +59,19 @@ struct ClockSequenceOptions {
   // Past max_drift: start afresh at the clock's time with a new seed (order is lost once), instead
   // of kUnavailable.
   bool start_afresh = false;
+  // A call waits at most this long for a free count.
+  std::chrono::nanoseconds deadline = std::chrono::seconds{5};
+  // What a restart of the program does for a caller who is refused because the clock went back: a
+  // clause for the message. Empty: nothing is said.
+  std::string_view restart{};
 };
 
 // The policy, which is here and nowhere else:
 //   - A clock that goes back: the old tick is kept and counted on. When its counts are used up the
 //     next tick is entered after one unit of waiting, ahead of the clock by at most max_drift.
 //   - Counts used up under a right clock: the next tick is entered at once where that is at most
-//     max_run_ahead ahead of the clock; else it is waited for, about one unit; where many callers
-//     want few counts, up to 100 units.
+//     max_run_ahead ahead of the clock; else the caller waits for it. Where many callers want few
+//     counts, a caller waits for further ticks, until its deadline.
 //   - Nothing waits under the lock but for the lease's durable write.
 //
 // May be shared by threads. The common path is one clock read and one addition. The state is
@@ -89,9 +95,9 @@ class ClockSequence final {
   [[nodiscard]] Result<void> start(std::int64_t from);
 
   // Up to `want` counts of one tick; at least one. REQUIRES: 1 <= want <= kMaxRun.
-  // kUnavailable: the clock is further back than max_drift, or stands still. kOutOfRange: the clock
-  // shows a time outside the ticks. kFailedPrecondition: not started, or inherited through fork().
-  // The lease's own errors as they are; its kDataLoss is for ever.
+  // kUnavailable: the clock is further back than max_drift, or no count was free by the deadline.
+  // kOutOfRange: the clock shows a time outside the ticks. kFailedPrecondition: not started, or
+  // inherited through fork(). The lease's own errors as they are; its kDataLoss is for ever.
   [[nodiscard]] Result<Stamp> next(std::uint32_t want);
 
   // The common path of next() alone: false, and nothing in `stamp`, where next() must be asked.
@@ -106,7 +112,6 @@ class ClockSequence final {
  private:
   static constexpr int kCountBits = 24;
   static constexpr std::uint64_t kCountMask = (std::uint64_t{1} << kCountBits) - 1;
-  static constexpr int kMaxWaits = 100;  // for one call; each of about one unit
   static constexpr std::uint64_t kTaken = ~std::uint64_t{0};
 
   // The current tick, under a sequence lock.
@@ -142,7 +147,8 @@ class ClockSequence final {
   [[nodiscard]] std::unexpected<Error> failed(Error why);  // likewise
   void lose(Error why);                                    // likewise
   [[nodiscard]] Result<void> enter_clocks_tick();
-  [[nodiscard]] Result<void> outlast(std::uint64_t epoch);
+  class Wait;
+  [[nodiscard]] Result<void> outlast(std::uint64_t epoch, Wait& wait);
   [[nodiscard]] Error clock_went_back(std::int64_t tick_start, std::int64_t ns) const;
 
   const ClockSequenceOptions options_;

@@ -264,6 +264,90 @@ TEST(ClockSequence, AClockThatStandsStillEndsTheWaiting) {
   EXPECT_EQ(refused.error().code, Code::kUnavailable);
 }
 
+// As long as a caller sleeps, others take all of what it waits for.
+class CrowdedClock final : public Clock {
+ public:
+  Instant now() noexcept override { return now_; }
+  void sleep_until(Instant when, nanoseconds at_most) noexcept override {
+    now_ = std::max(now_, std::min(when, now_ + at_most));
+    ++sleeps;
+    if (others) others();
+  }
+
+  std::function<void()> others;
+  int sleeps = 0;
+
+ private:
+  Instant now_ = at_tick(kStart);
+};
+
+TEST(ClockSequence, ACallerThatOthersOutrunWaitsForItsTurn) {
+  CrowdedClock clock;
+  ClockSequence sequence(self_starting(), clock);
+  ASSERT_EQ(sequence.next(4)->size, 4U);
+  clock.others = [&] {
+    if (clock.sleeps <= 3000) {
+      EXPECT_EQ(sequence.next(4)->size, 4U);
+    }
+  };
+  EXPECT_EQ(take(sequence, 1), (Pairs{{kStart + 3001, 0}}));
+}
+
+TEST(ClockSequence, ACallerThatOthersOutrunLeavesAtItsDeadline) {
+  CrowdedClock clock;
+  ClockSequence sequence(self_starting(), clock);
+  ASSERT_EQ(sequence.next(4)->size, 4U);
+  clock.others = [&] { EXPECT_EQ(sequence.next(4)->size, 4U); };
+  const Result<Stamp> refused = sequence.next(1);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kUnavailable);
+  EXPECT_NE(refused.error().message.find("within the deadline of 5.000 s"), std::string::npos)
+      << refused.error().message;
+  EXPECT_EQ(clock.now(), at_tick(kStart + 5000));
+}
+
+TEST(ClockSequence, ALongUnitIsNotWaitedForPastTheDeadline) {
+  CrowdedClock clock;
+  ClockSequenceOptions options = self_starting();
+  options.unit = hours{1};
+  ClockSequence sequence(options, clock);
+  take(sequence, 4);
+  const Instant before = clock.now();
+  const Result<Stamp> refused = sequence.next(1);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kUnavailable);
+  EXPECT_EQ(clock.now() - before, seconds{5});
+}
+
+TEST(ClockSequence, ATickAheadOfTheClockIsNotEnteredEarlyBecauseTheDeadlineCame) {
+  CrowdedClock clock;
+  ClockSequenceOptions options = self_starting();
+  options.unit = hours{1};
+  options.max_drift = hours{9};
+  ClockSequence sequence(options, clock);
+  ASSERT_TRUE(sequence.start(kStart / 3'600'000 + 5));
+  take(sequence, 4);
+  EXPECT_FALSE(sequence.next(1)) << "it takes an hour of waiting, and the deadline is 5 s";
+}
+
+TEST(ClockSequence, ARefusalSaysWhenToAskAgainAndWhatARestartDoes) {
+  fakes::ManualClock clock(parse_time("2026-01-01T11:00:00Z").value());
+  ClockSequenceOptions options = self_starting();
+  options.max_tick = std::int64_t{1} << 41;
+  options.restart = "a restart mints at once";
+  ClockSequence sequence(options, clock);
+  take(sequence, 1);
+  clock.advance(-hours{1});
+  const Result<Stamp> refused = sequence.next(1);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("ask again when it shows 2026-01-01T10:59:40.000Z, in "
+                                         "3580.000 s; a restart mints at once"),
+            std::string::npos)
+      << refused.error().message;
+  clock.set(parse_time("2026-01-01T10:59:40Z").value());
+  EXPECT_TRUE(sequence.next(1));
+}
+
 TEST(ClockSequence, WaitsAUnitThoughTheClockIsSetBackAsItBeginsTo) {
   fakes::ClockSetBackBeforeSleep clock(at_tick(kStart));
   ClockSequence sequence(self_starting(), clock);

@@ -104,7 +104,10 @@ Result<SecondCounter::Settled> SecondCounter::settle(std::uint64_t& number, std:
             Error{Code::kUnavailable,
                   "the clock is " + std::to_string(ahead / kSecond) +
                       " s behind ids already minted, more than the 20 s allowed: set the clock "
-                      "right, or ask again later"});
+                      "right, or ask again when it shows " +
+                      format_time(Instant{std::chrono::nanoseconds{
+                          static_cast<std::int64_t>(floor_start - kMaxDrift - kSecond)}}) +
+                      "; a restart mints at once"});
       }
       if (ahead > kMaxDrift) return wait_until(floor_start - kMaxDrift);
       second = floor;

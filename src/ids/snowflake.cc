@@ -403,8 +403,8 @@ Result<SnowflakeLayout> parse_snowflake_layout(std::string_view text) {
 struct SnowflakeGenerator::State {
   // `lease` is one of the two, or null.
   State(const SnowflakeLayout& layout, std::uint32_t given, std::chrono::nanoseconds max_drift,
-        std::chrono::nanoseconds max_run_ahead, Clock& clock, std::unique_ptr<StateFile> state_file,
-        std::unique_ptr<WorkerLease> worker_lease)
+        std::chrono::nanoseconds max_run_ahead, std::chrono::nanoseconds deadline, Clock& clock,
+        std::unique_ptr<StateFile> state_file, std::unique_ptr<WorkerLease> worker_lease)
       : shifts(shifts_of(layout)),
         worker(given),
         file(std::move(state_file)),
@@ -415,7 +415,9 @@ struct SnowflakeGenerator::State {
              .capacity = layout.max_sequence() + 1,
              .max_tick = last_tick(layout),
              .max_drift = max_drift,
-             .max_run_ahead = max_run_ahead},
+             .max_run_ahead = max_run_ahead,
+             .deadline = deadline,
+             .restart = after_restart()},
             clock, [this] { return TickSeed{.high = worker_bits()}; }, lease()) {}
   ~State() {
     if (leased != nullptr) leased->end();  // its thread knows the sequence
@@ -426,6 +428,17 @@ struct SnowflakeGenerator::State {
   [[nodiscard]] IdTimeLease* lease() const noexcept {
     if (leased != nullptr) return leased.get();
     return file.get();
+  }
+
+  // See ClockSequenceOptions::restart.
+  [[nodiscard]] std::string_view after_restart() const noexcept {
+    if (leased != nullptr)
+      return "a restart leases another worker id of the pool, if one is free, and mints at once";
+    if (file != nullptr)
+      return "a restart does not mint earlier, as the state file has the time of those ids; "
+             "another worker id mints at once";
+    return "a restart mints at once, but with this worker id and no state file it may mint those "
+           "ids again: restart with another worker id";
   }
 
   // Of the tick that is being entered.
@@ -462,10 +475,10 @@ Result<std::unique_ptr<SnowflakeGenerator>> SnowflakeGenerator::open(
   }
   constexpr std::chrono::nanoseconds none{};
   if (options.lock_wait < none || options.max_drift < none || options.max_run_ahead < none ||
-      options.window < none) {
+      options.window < none || options.deadline < none) {
     return std::unexpected(Error{Code::kInvalidArgument,
-                                 "Snowflake options: lock_wait, max_drift, max_run_ahead and "
-                                 "window cannot be negative"});
+                                 "Snowflake options: lock_wait, max_drift, max_run_ahead, window "
+                                 "and deadline cannot be negative"});
   }
   if (options.state_file.empty() && options.max_run_ahead > none) {
     return std::unexpected(Error{Code::kInvalidArgument,
@@ -498,7 +511,8 @@ Result<std::unique_ptr<SnowflakeGenerator>> SnowflakeGenerator::open(
     if (file->minted_until() > 0) from = file->minted_until();
   }
   auto state = std::make_unique<State>(options.layout, options.worker, options.max_drift,
-                                       options.max_run_ahead, clock, std::move(file), nullptr);
+                                       options.max_run_ahead, options.deadline, clock,
+                                       std::move(file), nullptr);
   if (Result<void> started = state->sequence.start(from); !started) {
     return std::unexpected(std::move(started.error()));
   }
@@ -517,8 +531,8 @@ Result<std::unique_ptr<SnowflakeGenerator>> SnowflakeGenerator::open(
         Error{Code::kInvalidArgument, "Snowflake lease options: " + std::string(why)});
   };
   if (options.max_drift < none || options.max_run_ahead < none || options.window < none ||
-      options.max_skew < none)
-    return refuse("max_drift, max_run_ahead, window and max_skew cannot be negative");
+      options.max_skew < none || options.deadline < none)
+    return refuse("max_drift, max_run_ahead, window, max_skew and deadline cannot be negative");
   if (options.max_run_ahead > options.max_drift ||
       options.window > options.max_drift - options.max_run_ahead ||
       options.max_skew > options.max_drift - options.max_run_ahead - options.window)
@@ -548,8 +562,8 @@ Result<std::unique_ptr<SnowflakeGenerator>> SnowflakeGenerator::open(
                            clock, entropy);
   if (!lease) return std::unexpected(std::move(lease.error()));
   WorkerLease& leased = **lease;
-  auto state = std::make_unique<State>(options.layout, 0, drift, options.max_run_ahead, clock,
-                                       nullptr, *std::move(lease));
+  auto state = std::make_unique<State>(options.layout, 0, drift, options.max_run_ahead,
+                                       options.deadline, clock, nullptr, *std::move(lease));
   if (Result<void> started = state->sequence.start(leased.from()); !started) {
     return std::unexpected(std::move(started.error()));
   }

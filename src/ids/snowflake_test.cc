@@ -698,5 +698,44 @@ TEST_F(SnowflakeGeneratorTest, ThreadsGetDistinctAndIncreasingIds) {
   EXPECT_EQ(std::ranges::adjacent_find(all), all.end());
 }
 
+// 16 ids a millisecond for 16 threads: each call waits its turn, and none fails.
+TEST_F(SnowflakeGeneratorTest, ThreadsAtTheCapWaitTheirTurn) {
+  options_.layout.sequence_bits = 4;
+  const auto generator = SnowflakeGenerator::open(options_, system_clock(), entropy_);
+  ASSERT_TRUE(generator) << generator.error().message;
+  std::array<std::vector<Snowflake>, 16> minted;
+  std::vector<std::thread> threads;
+  for (std::vector<Snowflake>& ids : minted) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 300; ++i) {
+        const Result<Snowflake> id = (*generator)->next();
+        ASSERT_TRUE(id) << id.error().message;
+        ids.push_back(*id);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::vector<Snowflake> all;
+  for (const std::vector<Snowflake>& ids : minted) all.insert(all.end(), ids.begin(), ids.end());
+  std::ranges::sort(all);
+  EXPECT_EQ(all.size(), 4800U);
+  EXPECT_EQ(std::ranges::adjacent_find(all), all.end());
+}
+
+TEST_F(SnowflakeGeneratorTest, ARefusalSaysWhatARestartDoes) {
+  const auto refusal = [this] {
+    const auto generator = open();
+    if (!generator) return generator.error().message;
+    EXPECT_TRUE((*generator)->next());
+    clock_.advance(-1h);
+    const Result<Snowflake> refused = (*generator)->next();
+    clock_.advance(1h);
+    return refused ? "minted" : refused.error().message;
+  };
+  EXPECT_THAT(refusal(), HasSubstr("a restart does not mint earlier"));
+  options_.state_file.clear();
+  EXPECT_THAT(refusal(), HasSubstr("it may mint those ids again: restart with another worker id"));
+}
+
 }  // namespace
 }  // namespace idmint

@@ -40,7 +40,8 @@ struct UlidGenerator::State {
                   .max_tick = kMaxMilliseconds,
                   .max_drift = options.max_drift,
                   .self_starting = true,
-                  .start_afresh = !options.strict},
+                  .start_afresh = !options.strict,
+                  .restart = "a restart mints at once, below those ids"},
                  clock, [&entropy] {
                    // The 80 random bits that the first id of the millisecond has, big-endian.
                    std::array<std::byte, 10> random;

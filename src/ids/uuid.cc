@@ -195,7 +195,8 @@ struct Uuid7Generator::State {
                   .max_tick = kMaxMilliseconds,
                   .max_drift = options.max_drift,
                   .self_starting = true,
-                  .start_afresh = !options.strict},
+                  .start_afresh = !options.strict,
+                  .restart = "a restart mints at once, below those ids"},
                  clock, [&source] {
                    return TickSeed{.count = static_cast<std::uint32_t>(source.draw()) &
                                             kCounterSeedMask};

@@ -422,7 +422,8 @@ struct Uuid6Generator::State {
                   .max_tick = kMaxMillisecond,
                   .max_drift = options.max_drift,
                   .self_starting = true,
-                  .start_afresh = !options.strict},
+                  .start_afresh = !options.strict,
+                  .restart = "a restart mints at once, below those ids"},
                  clock, [&clock, &source] {
                    return TickSeed{
                        .count = step_of_millisecond(clock) << kCounterBits |
