@@ -44,6 +44,10 @@ constexpr nanoseconds kQuick = std::chrono::microseconds{5};
 constexpr nanoseconds kFirstPause = milliseconds{10};
 constexpr nanoseconds kLongestPause = milliseconds{200};  // close() may have to wait for it
 
+// After so long without a claim the process may have been copied (a VM snapshot, a container
+// checkpoint), and the copy holds the same values.
+constexpr std::chrono::minutes kHeldThroughPause{10};
+
 constexpr std::int64_t kStopped = std::numeric_limits<std::int64_t>::min();  // below all values
 
 bool outcome_unknown(Code code) {
@@ -86,6 +90,7 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
       : store(its_store),
         definition(std::move(its_definition)),
         clock(options.clock != nullptr ? *options.clock : system_clock()),
+        coarse(options.clock != nullptr ? *options.clock : coarse_clock()),
         entropy(options.entropy != nullptr ? *options.entropy : system_entropy()),
         horizon(options.horizon),
         deadline(options.deadline),
@@ -106,6 +111,9 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
   // whom larger ones were given already.
   void keep_for(Slice& slice, std::span<const std::int64_t> values);
   bool cut_from_kept(Slice& slice, std::int64_t most, Range& cut);
+  // Drops what no thread has, if there was no claim for kHeldThroughPause. What threads have in
+  // their slices stays.
+  void drop_after_pause();
   // The same without a fetch. False: there are none.
   bool cut_at_cursor(std::int64_t most, Range& cut) noexcept;
   // The same when there are values again. Under the lock, so that those who wait are counted until
@@ -140,12 +148,14 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
   CounterStore& store;
   const Definition definition;
   Clock& clock;
+  Clock& coarse;  // read for each claim
   Entropy& entropy;
   const nanoseconds horizon;
   const nanoseconds deadline;
 
   const ForkWiped<Cursor> cursor;
-  // By calls that failed, of threads that are ending, which have no slice.
+  std::atomic<Instant> claimed_at{};  // the latest claim, about
+  // By calls that failed, of threads that are ending, which have no slice; and by a pause.
   std::atomic<std::int64_t> lost{0};
   std::atomic<std::uint64_t> extra{0};
 
@@ -214,6 +224,7 @@ Result<Range> CachedSequence::State::claim(Slice* slice, const Wish& wish) {
         cut_from_kept(*slice, wish.most, cut)) {
       return cut;
     }
+    drop_after_pause();
     if (!cut_at_cursor(wish.most, cut)) {
       if (auto waited = wait_and_cut(wish, cut); !waited) {
         return std::unexpected(std::move(waited).error());
@@ -228,6 +239,27 @@ Result<Range> CachedSequence::State::claim(Slice* slice, const Wish& wish) {
       }
     }
     return cut;
+  }
+}
+
+void CachedSequence::State::drop_after_pause() {
+  const Instant now = coarse.now();
+  const auto paused_until_now = [&] {
+    const nanoseconds pause = now - claimed_at.load(std::memory_order_relaxed);
+    return pause > kHeldThroughPause || pause < -kHeldThroughPause;
+  };
+  if (paused_until_now()) {
+    // Under the lock: others wait here, so that they do not cut what is to be dropped.
+    const std::unique_lock lock = locked();
+    if (paused_until_now()) {
+      Range rest;
+      if (cut_at_cursor(std::numeric_limits<std::int64_t>::max(), rest))
+        lost.fetch_add(rest.count, std::memory_order_relaxed);
+      lost.fetch_add(std::exchange(pending, Range{}).count, std::memory_order_relaxed);
+    }
+    claimed_at.store(now, std::memory_order_relaxed);
+  } else if (claimed_at.load(std::memory_order_relaxed) != now) {
+    claimed_at.store(now, std::memory_order_relaxed);
   }
 }
 

@@ -141,6 +141,23 @@ TEST(CachedSequence, OpeningTakesNothingAndOneValueLittle) {
   EXPECT_EQ(f.sequence->statistics().waste, 15);
 }
 
+// A copy of the process may have been made meanwhile, which holds the same.
+TEST(CachedSequence, WhatNoThreadHasIsDroppedAfterAPauseOfTenMinutes) {
+  for (const auto jump : {std::chrono::minutes{10}, std::chrono::minutes{-10}}) {
+    Fixture f(tickets(100));
+    ASSERT_EQ(f.next(25)->back(), 25) << "a thread has 25 at a time";
+    f.manual.advance(jump);
+    ASSERT_EQ(f.next(25)->back(), 50) << "so long they are kept";
+    ASSERT_EQ(f.next(24)->back(), 74);
+    const std::int64_t taken = static_cast<std::int64_t>(f.counts().size()) * 100;
+    f.manual.advance(jump + nanoseconds{jump.count() > 0 ? 1 : -1});
+    EXPECT_EQ(f.sequence->next(), 75) << "a thread keeps what it has";
+    EXPECT_EQ(f.sequence->next(), taken + 1);
+    EXPECT_EQ(f.sequence->statistics().waste, taken - 75);
+    EXPECT_EQ(f.sequence->next(), taken + 2);
+  }
+}
+
 TEST(CachedSequence, TheNextRangeIsFetchedWhenHalfOfOneIsLeft) {
   Fixture f(tickets(100));
   ASSERT_TRUE(f.next(49));
@@ -185,7 +202,7 @@ TEST(CachedSequence, AClockThatGoesBackMakesTheStepLargerAndNothingElse) {
   Fixture f(tickets(0));
   for (std::int64_t value = 1; value < 1000; ++value) {
     ASSERT_EQ(f.sequence->next(), value);
-    f.manual.advance(-seconds{10});
+    f.manual.advance(-seconds{1});
   }
 }
 
