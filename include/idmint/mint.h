@@ -97,6 +97,11 @@ struct MintOptions {
   // null: system_clock(), and seconds_clock() for the formats that are ordered by second.
   Clock* clock = nullptr;
   Entropy* entropy = nullptr;  // null: system_entropy()
+  // Asked, a few times a second, while the source of a pool waits because every worker id is owned:
+  // false ends the waiting. With it the source waits until the first worker id that is held is
+  // free, as it was when the waiting began, and at least until StoreOptions::deadline; `of` is all
+  // of that time. Without it the source waits until StoreOptions::deadline. Must not throw.
+  std::function<bool(std::chrono::milliseconds waited, std::chrono::milliseconds of)> wait_on{};
   // Told, in one line, what is not an error but should be known: a state file was made. Called from
   // within source(); must not throw.
   std::function<void(std::string_view)> notice;
@@ -119,8 +124,9 @@ class IDMINT_EXPORT Mint final {
   // A format or a sequence by its name. kNotFound: neither; the message has the commands that
   // create it. kInvalidArgument: the options do not go with it; a sequence takes none, as its
   // definition says everything, and a pool the window only. The source of a pool leases a worker id
-  // when it is first asked for ids; where all are owned it asks again until
-  // StoreOptions::deadline, and is then kResourceExhausted.
+  // when it is first asked for ids; if all are owned it asks again until
+  // StoreOptions::deadline, or longer with MintOptions::wait_on, and is then kResourceExhausted;
+  // the message says until when the first of them is held.
   [[nodiscard]] Result<std::unique_ptr<Source>> source(std::string_view name,
                                                        const FormatOptions& options = {});
 

@@ -105,6 +105,9 @@ void add_next(CLI::App& app, Arguments& arguments, Given& given) {
                  "a pool: how far ahead its lease is kept, and so how long ids are minted while "
                  "the store does not answer (15s); two units of its layout at least, 1h at most")
       ->type_name("T");
+  app.add_flag("--wait", arguments.wait,
+               "a pool: where every worker id is owned, wait until the first one is no longer held "
+               "(15s after its owner was killed), instead of 5s");
   app.add_option("--node", given.format.node,
                  "uuid1, uuid2: mac (uuid1: random), random or 12 hexadecimal digits")
       ->type_name("NODE");
@@ -416,8 +419,9 @@ time. What was taken and could not be printed is lost; it never comes again.
 With --json each id is one line {"id":...,"source":...}. Ids are strings, but
 for the integers of a sequence up to 2^53, which are numbers.
 
-Of a pool, ids are Snowflake ids of a worker id that this process leases. Where
-all are owned it waits 5 s for one, and then ends with exit status 8.
+Of a pool, ids are Snowflake ids of a worker id that this process leases. If all
+are owned it waits 5 s for one, and then ends with exit status 8 and says until
+when the first one is held. With --wait it waits that long.
 
 Examples:
   $ idmint next uuid7

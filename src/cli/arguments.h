@@ -101,6 +101,7 @@ struct Arguments {
   bool store_is_from_environment = false;
   std::string name;  // of a source, a sequence, a shell
   std::int64_t count = 1;
+  bool wait = false;            // of next: for a worker id
   FormatOptions format;         // of next
   Definition definition;        // of create
   bool usual_layout = false;    // of create: nobody gave the layout of the pool

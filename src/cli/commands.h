@@ -49,6 +49,8 @@ struct Context {
 
 // The mint that the command line asks for; with kReadOnly it can do with a store that the user may
 // only read.
+[[nodiscard]] MintOptions mint_options(const Arguments& arguments,
+                                       Access access = Access::kReadWrite);
 [[nodiscard]] Mint open_mint(const Arguments& arguments, Access access = Access::kReadWrite);
 // Past those of its values that are in the field, in the MongoDB of `url`.
 [[nodiscard]] Result<Raised> raise_past_field(Mint& mint, const Definition& definition,

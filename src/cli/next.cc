@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <chrono>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -68,11 +70,27 @@ std::string are_left(std::int64_t values) {
 Result<void> run_next(Context& context) {
   const Arguments& arguments = context.arguments;
   Output& out = context.out;
-  Mint mint = open_mint(arguments);
+  MintOptions options = mint_options(arguments);
+  std::optional<Progress> waiting;
+  if (arguments.wait) {
+    options.wait_on = [&waiting](std::chrono::milliseconds waited, std::chrono::milliseconds of) {
+      using std::chrono::ceil;
+      using std::chrono::seconds;
+      if (!waiting)
+        waiting.emplace("s of waiting for a worker id", ceil<seconds>(of).count(), Results::kAtEnd);
+      waiting->show(std::chrono::floor<seconds>(waited).count());
+      return stop_signal() == 0;
+    };
+  }
+  Mint mint(std::move(options));
   const Result<std::unique_ptr<Source>> source = mint.source(arguments.name, arguments.format);
   if (!source) return std::unexpected(source.error());
   const Declaration& declaration = (*source)->declaration();
   const bool durable = declaration.guarantee >= Guarantee::kUnique;
+  if (arguments.wait && declaration.order != order(Strategy::kPool))
+    return std::unexpected(
+        Error{Code::kInvalidArgument, "--wait waits for a worker id of a pool, and " +
+                                          arguments.name + " is none: leave it out"});
 
   // What is taken in one step is refused whole by the store. Ranges are not, and what this process
   // holds of them is lost when it ends.
@@ -101,7 +119,10 @@ Result<void> run_next(Context& context) {
     }
     const std::span<Id> ids = std::span(batch).first(static_cast<std::size_t>(
         std::min(arguments.count - done, static_cast<std::int64_t>(batch.size()))));
-    if (Result<void> filled = (*source)->next(ids); !filled) {
+    Result<void> filled = (*source)->next(ids);
+    waiting.reset();
+    if (!filled) {
+      if (arguments.wait && stop_signal() != 0) continue;  // it ended the waiting
       Error error = std::move(filled.error());
       if (error.code == Code::kOutOfRange && arguments.count > 1 && done == 0) {
         if (const auto status = mint.peek(arguments.name);

@@ -21,12 +21,16 @@
 
 namespace idmint::cli {
 
-Mint open_mint(const Arguments& arguments, Access access) {
+MintOptions mint_options(const Arguments& arguments, Access access) {
   MintOptions options;
   options.store = arguments.store;
   options.store_options.access = access;
   options.notice = [json = arguments.json](std::string_view text) { report_notice(text, json); };
-  return Mint(std::move(options));
+  return options;
+}
+
+Mint open_mint(const Arguments& arguments, Access access) {
+  return Mint(mint_options(arguments, access));
 }
 
 Result<Raised> raise_past_field(Mint& mint, const Definition& definition, std::string_view url,

@@ -415,6 +415,52 @@ TEST_F(MintTest, WhereAllWorkerIdsAreOwnedOneIsWaitedFor) {
   EXPECT_EQ(waited_for.slept(), std::chrono::seconds{5}) << "the store's deadline";
 }
 
+TEST_F(MintTest, WithWaitOnItIsWaitedForUntilItIsNoLongerHeld) {
+  WaitedForClock waited_for;
+  MintOptions with = options();
+  with.clock = &waited_for;
+  with.store_options.deadline = std::chrono::milliseconds{100};
+  std::vector<std::chrono::milliseconds> all;
+  with.wait_on = [&](std::chrono::milliseconds, std::chrono::milliseconds of) {
+    all.push_back(of);
+    return true;
+  };
+  Mint mint(with);
+  ASSERT_TRUE(mint.create({.name = "web",
+                           .strategy = Strategy::kPool,
+                           .first = 0,
+                           .last = 0,
+                           .layout = SnowflakeLayout{}}));
+  const auto first = *mint.source("web");
+  take(*first, 1);
+  // The clock of the store goes on as ever: by it the worker id is still held.
+  std::vector<Id> none(1);
+  EXPECT_EQ((*mint.source("web"))->next(none).error().code, Code::kResourceExhausted);
+  EXPECT_GE(waited_for.slept(), std::chrono::seconds{10});
+  EXPECT_LE(waited_for.slept(), std::chrono::seconds{16});
+  ASSERT_GE(all.size(), 10U);
+  EXPECT_EQ(all.front(), all.back());
+}
+
+TEST_F(MintTest, TheWaitingEndsWhenItIsToldTo) {
+  WaitedForClock waited_for;
+  MintOptions with = options();
+  with.clock = &waited_for;
+  int asked = 0;
+  with.wait_on = [&](std::chrono::milliseconds, std::chrono::milliseconds) { return ++asked < 3; };
+  Mint mint(with);
+  ASSERT_TRUE(mint.create({.name = "web",
+                           .strategy = Strategy::kPool,
+                           .first = 0,
+                           .last = 0,
+                           .layout = SnowflakeLayout{}}));
+  const auto first = *mint.source("web");
+  take(*first, 1);
+  std::vector<Id> none(1);
+  EXPECT_EQ((*mint.source("web"))->next(none).error().code, Code::kResourceExhausted);
+  EXPECT_EQ(waited_for.slept(), std::chrono::milliseconds{50 + 100});
+}
+
 TEST_F(MintTest, APoolThatWouldMintNothingIsNotMade) {
   Mint mint(options());
   using std::chrono::seconds;

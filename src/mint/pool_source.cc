@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "base/fork_wiped.h"
 #include "idmint/snowflake.h"
+#include "sequences/held_for.h"
 #include "sequences/strategies.h"
 
 namespace idmint {
@@ -39,7 +41,8 @@ class StoppedClock final : public Clock {
   std::atomic<Instant> stopped_at_{kGoing};
 };
 
-constexpr std::chrono::milliseconds kFirstPause{50};
+constexpr std::chrono::nanoseconds kFirstPause = std::chrono::milliseconds{50};
+constexpr std::chrono::nanoseconds kLastPause = std::chrono::milliseconds{250};
 
 class PoolSource final : public Source {
  public:
@@ -49,6 +52,7 @@ class PoolSource final : public Source {
         definition_(std::move(definition)),
         window_(window),
         deadline_(mint.store_options.deadline),
+        wait_on_(mint.wait_on),
         clock_(mint.clock != nullptr ? *mint.clock : system_clock()),
         entropy_(mint.entropy != nullptr ? *mint.entropy : system_entropy()),
         declaration_{.name = definition_.name,
@@ -75,19 +79,31 @@ class PoolSource final : public Source {
   }
 
  private:
-  // Short commands have a worker id for moments: where all are owned, it asks again until the
-  // deadline.
+  // Short commands have a worker id for moments: if all are owned, it asks again until the
+  // deadline, or with wait_on_ until the one that is free first is.
   Result<void> first_next(std::span<Id> out) {
-    const Instant until = clock_.now() + deadline_;
+    const Instant begin = clock_.now();
     const std::lock_guard lock(opening_);
+    std::chrono::nanoseconds longest = deadline_;
     std::chrono::nanoseconds waited{};
-    for (std::chrono::nanoseconds pause = kFirstPause;; pause *= 2) {
+    for (std::chrono::nanoseconds pause = kFirstPause;; pause = std::min(pause * 2, kLastPause)) {
       if (generator_.load() != nullptr) return fill(out);
       Result<void> filled = open_and_fill(out);
       const bool all_owned = !filled && generator_.load() == nullptr &&
                              filled.error().code == Code::kResourceExhausted;
-      if (!all_owned || waited >= deadline_ || clock_.now() >= until) return filled;
-      pause = std::min(pause, deadline_ - waited);
+      if (!all_owned || waited >= longest || clock_.now() - begin >= longest) return filled;
+      if (wait_on_) {
+        if (waited == std::chrono::nanoseconds{}) {
+          const auto held = held_for(*store_->leases(), definition_.name);
+          longest = std::max<std::chrono::nanoseconds>(
+              longest, held.value_or(std::chrono::milliseconds{}) + kLastPause);
+        }
+        using std::chrono::milliseconds;
+        if (!wait_on_(std::chrono::duration_cast<milliseconds>(waited),
+                      std::chrono::duration_cast<milliseconds>(longest)))
+          return filled;
+      }
+      pause = std::min(pause, longest - waited);
       clock_.sleep_until(clock_.now() + pause, pause);
       waited += pause;
     }
@@ -134,6 +150,7 @@ class PoolSource final : public Source {
   const Definition definition_;
   const std::optional<std::chrono::nanoseconds> window_;
   const std::chrono::nanoseconds deadline_;
+  const decltype(MintOptions::wait_on) wait_on_;
   StoppedClock clock_;
   Entropy& entropy_;
   const Declaration declaration_;

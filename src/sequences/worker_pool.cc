@@ -2,11 +2,20 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/shell.h"
+#include "ids/snowflake_space.h"
+#include "sequences/held_for.h"
 #include "sequences/strategies.h"
 
 namespace idmint {
@@ -42,7 +51,45 @@ Result<Definition> find_pool(Store& store, std::string_view name) {
   return found;
 }
 
+std::string in_seconds(std::chrono::milliseconds time) {
+  std::array<char, 40> text{};
+  std::snprintf(text.data(), text.size(), "%.1f s", std::chrono::duration<double>(time).count());
+  return text.data();
+}
+
+// Why no worker id was leased, with the time from which on one can be.
+Error with_time(Error why, LeaseTable& leases, const Definition& definition,
+                std::chrono::nanoseconds max_drift, Clock& clock) {
+  if (why.code == Code::kResourceExhausted) {
+    const auto held = held_for(leases, definition.name);
+    if (held && *held > std::chrono::milliseconds{})
+      why.message += "; the first one is held until " + format_time(clock.now() + *held) + " (" +
+                     in_seconds(*held) + " from now), unless its owner renews it";
+    return why;
+  }
+  if (why.code != Code::kUnavailable) return why;
+  const auto workers = leases.workers(definition.name);
+  if (!workers) return why;
+  std::int64_t nearest = std::numeric_limits<std::int64_t>::max();
+  for (const LeaseState& state : *workers)
+    if (!is_owned(state)) nearest = std::min(nearest, state.minted_until);
+  const auto begins = time_of(definition.layout.value_or(SnowflakeLayout{}), nearest);
+  if (begins && *begins - max_drift > clock.now())
+    why.message += "; it is leased again from " + format_time(*begins - max_drift) +
+                   " on: a clock that was that far ahead for a moment is enough, and a bound is "
+                   "never lowered. To mint before that, make another pool, of a layout that never "
+                   "meets this one (idmint plan-change)";
+  return why;
+}
+
 }  // namespace
+
+std::optional<std::chrono::milliseconds> held_for(LeaseTable& leases, std::string_view pool) {
+  const Result<std::vector<LeaseState>> workers = leases.workers(pool);
+  if (!workers || workers->empty()) return std::nullopt;
+  if (!std::ranges::all_of(*workers, is_owned)) return std::chrono::milliseconds{};
+  return std::ranges::min(*workers, {}, &LeaseState::held_for).held_for;
+}
 
 Result<std::unique_ptr<SnowflakeGenerator>> open_pool(Store& store, std::string_view name,
                                                       SnowflakeLeaseOptions options, Clock& clock,
@@ -65,6 +112,9 @@ Result<std::unique_ptr<SnowflakeGenerator>> open_pool(Store& store, const Defini
         store, Code::kDataLoss, definition,
         "it is defined, but its worker ids are gone; stop all who mint, then raise the pool "
         "past every bound that was granted (idmint workers raise), which makes them anew"));
+  if (!opened)
+    return std::unexpected(with_time(std::move(opened.error()), *store.leases(), definition,
+                                     drift_of(options.layout, options), clock));
   return opened;
 }
 

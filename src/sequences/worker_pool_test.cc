@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -17,12 +18,14 @@
 #include "idmint/snowflake.h"
 #include "idmint/store.h"
 #include "sequences/life_cycle.h"
+#include "tests/fakes/scripted.h"
 
 namespace idmint {
 namespace {
 
 using namespace std::chrono_literals;
 using testing::AllOf;
+using testing::AnyOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -128,6 +131,36 @@ TEST(Pool, IsMadeWithItsWorkerIds) {
   acquired(store, 1);
   EXPECT_TRUE(create_sequence(store, web())) << "again";
   EXPECT_EQ(store.workers("web")->at(0).minted_until, 1100) << "nobody's bound falls";
+}
+
+TEST(Pool, WhereAllAreOwnedTheRefusalSaysUntilWhen) {
+  const auto store = *open_store("memory:");
+  ASSERT_TRUE(create_sequence(*store, web(1)));
+  const auto first = open_pool(*store, "web");
+  ASSERT_TRUE(first) << first.error().message;
+  const Instant now = system_clock().now();
+  const auto second = open_pool(*store, "web");
+  ASSERT_EQ(code_of(second), Code::kResourceExhausted);
+  // To the minute, and the tenth of a second that is not looked at.
+  EXPECT_THAT(second.error().message,
+              AllOf(HasSubstr("every worker id has an owner"),
+                    AnyOf(HasSubstr("held until " + format_time(now + 13s).substr(0, 16)),
+                          HasSubstr("held until " + format_time(now + 75s).substr(0, 16))),
+                    HasSubstr(" s from now), unless its owner renews it")));
+}
+
+TEST(Pool, WhereAllAreAheadTheRefusalSaysFromWhenOn) {
+  const auto store = *open_store("memory:");
+  ASSERT_TRUE(create_sequence(*store, web(2)));
+  ASSERT_TRUE(raise_pool(*store, "web", kEpoch + 30 * 24h));
+  fakes::ManualClock clock(kEpoch + 1h);
+  const auto refused = open_pool(*store, "web", {}, clock);
+  ASSERT_EQ(code_of(refused), Code::kUnavailable);
+  EXPECT_THAT(refused.error().message,
+              AllOf(HasSubstr("it is leased again from 2025-01-30T23:59:40.001Z on"),
+                    HasSubstr("idmint plan-change")));
+  clock.set(kEpoch + 30 * 24h - 19s);
+  EXPECT_TRUE(open_pool(*store, "web", {}, clock));
 }
 
 TEST(Pool, HasAThousandWorkerIdsIfNobodySaysHowMany) {

@@ -932,11 +932,29 @@ TEST_F(Cli, APoolWhoseWorkerIdsAreAllOwned) {
   EXPECT_EQ(refused.status, 8);
   EXPECT_EQ(refused.out, "");
   EXPECT_THAT(refused.err, HasSubstr("every worker id has an owner"));
+  EXPECT_THAT(refused.err, HasSubstr("the first one is held until 2"));
   EXPECT_THAT(lines_of(refused.err), SizeIs(1));
   EXPECT_EQ(run(store + "idmint workers release web 1").status, 0);
   EXPECT_THAT(output(store + "idmint next web | idmint inspect -"), ContainsRegex("worker +1\n"));
   output(store + "idmint retire web");
   EXPECT_EQ(run(store + "idmint next web").status, 5);
+}
+
+TEST_F(Cli, WithWaitAPoolWhoseOnlyOwnerWasKilledIsWaitedFor) {
+  const std::string store = "export IDMINT_STORE=sqlite:ids.db; ";
+  output(store + "idmint create web --kind pool --layout '" + kPoolLayout + "' --workers 1");
+  // It holds its worker id until it is read from: so many ids are more than a pipe has room for.
+  EXPECT_EQ(output(store + R"(
+      mkfifo p; idmint next web -n 200000 --window 1s >p & exec 3<p; read -r first <&3
+      kill -9 $!; wait $! 2>/dev/null; idmint next web --wait | wc -l)"),
+            "1\n");
+  output(held(0, kForAnHour));
+  const Ended ended =
+      run(store + "timeout --preserve-status -s INT 1 idmint next web --wait; echo $?");
+  EXPECT_EQ(ended.out, "130\n") << ended.err;
+  const Ended no_pool = run("idmint next uuid7 --wait");
+  EXPECT_EQ(no_pool.status, 2);
+  EXPECT_THAT(no_pool.err, HasSubstr("--wait waits for a worker id of a pool"));
 }
 
 // ---- what idmint says of itself

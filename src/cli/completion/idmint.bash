@@ -62,7 +62,7 @@ _idmint() {
   elif [[ $current == -* ]]; then
     words="--help --json"
     case $command in
-      next) words+=" -n --count --prefix --encoding --check --digits --no-leading-zeros --worker --layout --epoch --unit --run-ahead --window --node --domain --local-id --store" ;;
+      next) words+=" -n --count --prefix --encoding --check --digits --no-leading-zeros --worker --layout --epoch --unit --run-ahead --window --wait --node --domain --local-id --store" ;;
       create) words+=" --kind --layout --workers --strategy --start --max --stripes --step --largest-count --prefix --encoding --check --digits --no-leading-zeros --width --adopt --validator --store" ;;
       raise) words+=" --past --from-collection --field --from --store" ;;
       alter) words+=" --max --store" ;;
