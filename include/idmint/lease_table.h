@@ -26,7 +26,9 @@ struct LeaseTerms {
   std::chrono::milliseconds held{};
   // A store with a clock of its own (MongoDB) refuses whoever's clock shows an instant further than
   // that from its own, as one wrong clock would push a worker id years ahead. SQLite and memory
-  // have none, but that of the one host: nobody is refused there.
+  // have none. SQLite refuses a clock that went more than a day ahead in this boot of the host, by
+  // the time since boot, from the latest lease in the file. The epoch of `clock`: nothing is
+  // compared.
   Instant clock{};
   std::chrono::milliseconds max_skew{};
 };

@@ -135,6 +135,8 @@ constexpr std::int64_t kEpoch = std::int64_t{1} << 32;
 // of the one that the token owns; nothing: all have another one.
 [[nodiscard]] Error refused_acquire(std::string_view pool, const LeaseRequest& request,
                                     std::optional<std::int64_t> bound);
+// The clock of a request went far ahead in this boot of the host: it shows `clock` and not `right`.
+[[nodiscard]] Error clock_far_ahead(std::string_view pool, Instant clock, Instant right);
 // Why a lease was neither extended nor released, of what the row says.
 [[nodiscard]] Error refused_lease(std::string_view pool, const Lease& lease,
                                   const LeaseState& there);

@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "base/shell.h"
+#include "idmint/clock.h"
 #include "idmint/entropy.h"
 #include "stores/backend.h"
 
@@ -102,6 +104,17 @@ Error refused_acquire(std::string_view pool, const LeaseRequest& request,
               std::to_string(request.max_drift) + " are allowed (max_drift); ask again " +
               std::to_string(*bound - request.now - request.max_drift) +
               " units later, or set the clock if it is behind"};
+}
+
+Error clock_far_ahead(std::string_view pool, Instant clock, Instant right) {
+  const std::string now = format_time(clock);
+  return {Code::kUnavailable,
+          of_pool(pool) + "the clock of this host shows " + now + ", and by the latest lease and " +
+              "the time since boot it is " + format_time(right) +
+              "; nothing was changed, as nobody could mint before that time; set the clock if it "
+              "is wrong; if it is right, stop all who mint and raise the pool: idmint workers "
+              "raise " +
+              shell_word(pool) + " --past " + now};
 }
 
 Error refused_lease(std::string_view pool, const Lease& lease, const LeaseState& there) {

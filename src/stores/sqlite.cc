@@ -29,6 +29,7 @@
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -40,6 +41,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -161,6 +163,8 @@ enum Query : std::size_t {
   kPlace,
   kSettle,
   kSnapshot,
+  kReadClocks,
+  kWriteClocks,
   kQueries,
 };
 
@@ -221,6 +225,8 @@ constexpr std::array<const char*, kQueries> kSql = {
     "SELECT inode, born, changes FROM store",
     "UPDATE store SET inode = ?1, born = ?2, changes = ?3",
     "SELECT 1 FROM store",
+    "SELECT boot, boot_clock, clock FROM store",
+    "UPDATE store SET boot = ?1, boot_clock = ?2, clock = ?3",
 };
 
 // Handles open in this process, and those that it or a forebear of it opened. They differ in a
@@ -456,6 +462,9 @@ class SqliteStore final : public Store,
   Result<bool> claim(std::string_view space, std::int64_t key);
   Result<Space> read_space(std::string_view space);
   Result<std::int64_t> count_workers(std::string_view pool);
+  // Within the transaction of a lease: refuses a clock that went far ahead in this boot.
+  Result<void> check_clock(std::string_view pool, const LeaseTerms& terms);
+  Result<void> write_clocks(std::string_view boot, std::int64_t boot_clock, std::int64_t clock);
   // Why no row of a lease's token and generation was there.
   std::unexpected<Error> not_of_its_owner(std::string_view pool, const Lease& lease);
   Result<LeaseState> worker_of(const Run& row, std::int64_t now) const;
@@ -1599,6 +1608,66 @@ std::int64_t clock_of_the_host() {
   return std::chrono::floor<std::chrono::milliseconds>(now.time_since_epoch()).count();
 }
 
+// The boot of the host, and the time namespace, as CLOCK_BOOTTIME has an offset of its own in each.
+// Empty: this host does not tell.
+const std::string& this_boot() {
+  static const std::string boot = [] {
+    std::string id;
+    std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), id);
+    std::error_code none;
+    return id + " " + std::filesystem::read_symlink("/proc/self/ns/time", none).string();
+  }();
+  return boot;
+}
+
+std::int64_t time_since_boot() {
+  timespec at{};
+  ::clock_gettime(CLOCK_BOOTTIME, &at);
+  return std::int64_t{at.tv_sec} * 1000 + at.tv_nsec / 1'000'000;
+}
+
+Result<void> SqliteStore::write_clocks(std::string_view boot, std::int64_t boot_clock,
+                                       std::int64_t clock) {
+  const Result<sqlite3_stmt*> statement = prepared(kWriteClocks);
+  if (!statement) return std::unexpected(statement.error());
+  Run run(*statement);
+  run.bind(1, boot);
+  run.bind(2, boot_clock);
+  run.bind(3, clock);
+  if (const int result = run.step(); result != SQLITE_DONE)
+    return std::unexpected(failed(result, "keep the time of a lease in"));
+  return {};
+}
+
+// A clock that is set far ahead for a moment would take every worker id that far ahead with it, and
+// nobody could mint before that time. It shows while the host runs, against the time since boot. A
+// day, as clocks are set by hours where machines were paused.
+Result<void> SqliteStore::check_clock(std::string_view pool, const LeaseTerms& terms) {
+  using std::chrono::milliseconds;
+  constexpr std::int64_t kFarAhead = 24 * 60 * 60 * 1000;
+  constexpr std::int64_t kKept = 60'000;  // so seldom they are written, as most agree
+  constexpr std::int64_t kAgrees = 1000;
+  if (terms.clock == Instant{} || this_boot().size() <= 1) return {};
+  const std::int64_t clock =
+      std::chrono::floor<milliseconds>(terms.clock.time_since_epoch()).count();
+  const std::int64_t boot_clock = time_since_boot();
+  {
+    const Result<sqlite3_stmt*> statement = prepared(kReadClocks);
+    if (!statement) return std::unexpected(statement.error());
+    Run run(*statement);
+    if (const int result = run.step(); result != SQLITE_ROW)
+      return std::unexpected(failed(result, "read"));
+    if (run.bytes(0) == this_boot()) {
+      const std::int64_t since = boot_clock - run.integer(1);
+      const std::int64_t right = run.integer(2) + since;
+      if (clock - right > std::max<std::int64_t>(kFarAhead, terms.max_skew.count()))
+        return std::unexpected(clock_far_ahead(pool, terms.clock, Instant{milliseconds{right}}));
+      if (since >= 0 && since < kKept && std::abs(clock - right) < kAgrees) return {};
+    }
+  }
+  return write_clocks(this_boot(), boot_clock, clock);
+}
+
 Result<std::int64_t> SqliteStore::count_workers(std::string_view pool) {
   const Result<sqlite3_stmt*> statement = prepared(kCountWorkers);
   if (!statement) return std::unexpected(statement.error());
@@ -1638,6 +1707,7 @@ Result<Lease> SqliteStore::acquire(std::string_view pool, const LeaseRequest& re
   Lease lease;
   // In one transaction with the reason why there is none.
   const Result<void> done = atomically("lease a worker id from", [&]() -> Result<void> {
+    if (Result<void> right = check_clock(pool, request.terms); !right) return right;
     const std::int64_t now = clock_of_the_host();  // once the lock was had
     {
       const Result<sqlite3_stmt*> statement = prepared(kAcquire);
@@ -1704,6 +1774,7 @@ Result<Lease> SqliteStore::extend(std::string_view pool, const Lease& lease, std
   Lease extended = lease;
   extended.to = to;
   const Result<void> done = atomically("extend a lease in", [&]() -> Result<void> {
+    if (Result<void> right = check_clock(pool, terms); !right) return right;
     {
       const Result<sqlite3_stmt*> statement = prepared(kExtendLease);
       if (!statement) return std::unexpected(statement.error());
@@ -1768,7 +1839,7 @@ Result<void> SqliteStore::raise_floor(std::string_view pool, std::int64_t floor)
     run.bind(3, generation);
     if (const int result = run.step(); result != SQLITE_DONE)
       return std::unexpected(failed(result, "raise the worker ids of"));
-    return {};
+    return write_clocks("", 0, 0);  // whoever raises has looked at the clock
   };
   return atomically("raise the worker ids of", raise, Needs::kNothing);
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <barrier>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -372,6 +373,72 @@ TEST_F(SqliteStoreTest, ADefinitionIsReplacedHoweverItIsSpelled) {
   const Definition updated{"a", Strategy::kCounter, 1, 3};
   EXPECT_EQ(store->catalog()->replace(old, updated), updated);
   EXPECT_EQ(store->catalog()->find("a"), updated);
+}
+
+// ---- a clock that goes far ahead
+
+class SqliteClockTest : public SqliteStoreTest {
+ protected:
+  SqliteClockTest() {
+    const auto store = open();
+    EXPECT_TRUE(store->leases()->create_pool("web", 4)) << "in a file of its own";
+  }
+
+  // A worker id for 15 s, by a clock that is so far ahead.
+  Result<Lease> lease(std::chrono::hours ahead) {
+    const auto store = open();
+    ++token_[0];
+    const Instant clock = system_clock().now() + ahead;
+    return store->leases()->acquire(
+        "web", {.token = Uuid(token_),
+                .now = std::chrono::floor<std::chrono::seconds>(clock.time_since_epoch()).count(),
+                .units = 15,
+                .max_drift = 20,
+                .terms = {.held = std::chrono::seconds{15}, .clock = clock}});
+  }
+
+ private:
+  Uuid::Bytes token_{};
+};
+
+constexpr std::chrono::hours kMonth{30 * 24};
+
+TEST_F(SqliteClockTest, OneThatGoesFarAheadInThisBootTakesNoWorkerIdWithIt) {
+  ASSERT_TRUE(lease({}));
+  const Result<Lease> refused = lease(kMonth);
+  EXPECT_EQ(code_of(refused), Code::kUnavailable);
+  EXPECT_THAT(refused.error().message,
+              AllOf(HasSubstr("the clock of this host shows "), HasSubstr("nothing was changed"),
+                    HasSubstr("idmint workers raise web --past ")));
+  EXPECT_TRUE(lease({})) << "once it is right";
+  EXPECT_TRUE(lease(std::chrono::hours{23})) << "after a pause of the machine";
+}
+
+TEST_F(SqliteClockTest, NorIsALeaseExtendedByOne) {
+  const Result<Lease> leased = lease({});
+  ASSERT_TRUE(leased);
+  const auto store = open();
+  const auto extended = store->leases()->extend(
+      "web", *leased, leased->to + kMonth / std::chrono::seconds{1},
+      {.held = std::chrono::seconds{15}, .clock = system_clock().now() + kMonth});
+  EXPECT_EQ(code_of(extended), Code::kUnavailable);
+  EXPECT_EQ(store->leases()->workers("web")->at(0).minted_until, leased->to);
+}
+
+TEST_F(SqliteClockTest, WhatWasKeptInAnotherBootSaysNothing) {
+  ASSERT_TRUE(lease({}));
+  run_sql(path_, "UPDATE store SET boot = 'another'");
+  EXPECT_TRUE(lease(kMonth));
+  EXPECT_NE(run_sql(path_, "SELECT boot FROM store"), "another");
+  EXPECT_EQ(code_of(lease(2 * kMonth)), Code::kUnavailable);
+}
+
+TEST_F(SqliteClockTest, OneThatIsRightIsTakenOnceThePoolWasRaised) {
+  ASSERT_TRUE(lease({}));
+  ASSERT_FALSE(lease(kMonth));
+  ASSERT_TRUE(open()->leases()->raise_floor("web", 1));
+  EXPECT_TRUE(lease(kMonth));
+  EXPECT_TRUE(lease(kMonth));
 }
 
 TEST_F(SqliteStoreTest, AFileReplacedWhileOpenIsNoticed) {
