@@ -382,15 +382,15 @@ struct KnownLayout {
   std::uint64_t last_tick = 0;        // that the layout and an Instant can hold
   std::uint64_t first_plausible = 0;  // ticks; nobody minted in the first week
   std::uint64_t last_plausible = 0;
-  int time_cost = 0;
+  std::uint64_t now = 0;
 };
 
 namespace {
 
 constexpr std::string_view kOwnLayout = "sequence-generator";
 
-// How much rarer than the first a layout is, in bits. Where two read an id equally well, as twitter
-// and sequence-generator do for ten years, this decides.
+// How much rarer than the first a layout is, in bits. It decides between layouts that read the same
+// time, as discord and sequence-generator do.
 struct Rarity {
   std::string_view name;
   int bits;
@@ -433,11 +433,19 @@ int cost_of(std::uint64_t value, int bits) {
   return std::min(2 * static_cast<int>(std::bit_width(value + 1)) - 1, bits + 1);
 }
 
-// Of a plausible time: the fewer bits it takes to say time, worker and sequence, the likelier than
-// just some integer.
+// The bits that it takes to say a plausible time. The farthest from now takes as many as all ticks
+// since the epoch have; each halving of the distance saves two, so that the nearest time wins.
+int cost_of_time(const KnownLayout& known, std::uint64_t tick) {
+  const std::uint64_t distance = tick > known.now ? tick - known.now : known.now - tick;
+  const int most = static_cast<int>(std::bit_width(known.last_plausible));
+  return 2 * std::min(static_cast<int>(std::bit_width(distance)), most) - most;
+}
+
+// The likelihood of a plausible reading: the fewer bits it takes to say time, worker and sequence,
+// the likelier it is beside any integer.
 int likelihood(const KnownLayout& known, std::uint64_t value) {
   constexpr int rarity_of_integers = 9;
-  int cost = known.time_cost + known.rarity;
+  int cost = cost_of_time(known, value >> known.time_shift) + known.rarity;
   for (const KnownLayout::Part& part : known.parts) {
     cost += cost_of(value >> part.shift & ((std::uint64_t{1} << part.bits) - 1), part.bits);
   }
@@ -691,7 +699,7 @@ void Reader::set_now(Instant now) {
     known.first_plausible =
         std::max(ticks(kFirstPlausible), static_cast<std::uint64_t>(7 * day / known.layout.unit));
     known.last_plausible = std::min(ticks(last_plausible_), known.last_tick);
-    known.time_cost = static_cast<int>(std::bit_width(known.last_plausible));
+    known.now = ticks(now);
   }
 }
 
@@ -712,8 +720,17 @@ std::span<const FoundReading> Reader::read(std::string_view text) {
     }
   }
   // By insertion: they are few, and nearly in order.
-  const auto before = [](const FoundReading& a, const FoundReading& b) {
-    return std::tie(b.permille, a.format) < std::tie(a.permille, b.format);
+  // Whole milliseconds, as 2^63 ns may lie between two Instants.
+  const auto distance = [this](const FoundReading& reading) {
+    return std::chrono::abs(std::chrono::floor<milliseconds>(reading.time.value_or(now_)) -
+                            std::chrono::floor<milliseconds>(now_));
+  };
+  const auto before = [&](const FoundReading& a, const FoundReading& b) {
+    if (const auto order = std::tie(b.permille, a.format) <=> std::tie(a.permille, b.format);
+        order != 0) {
+      return order < 0;
+    }
+    return distance(a) < distance(b);
   };
   for (std::size_t i = 1; i < readings_.size(); ++i) {
     for (std::size_t j = i; j != 0 && before(readings_[j], readings_[j - 1]); --j) {

@@ -6,6 +6,8 @@
 #include <array>
 #include <chrono>
 #include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 
 #include "idmint/encoding.h"
@@ -287,6 +289,55 @@ TEST(Inspect, ALayoutIsKnownByItsSmallNumbers) {
     EXPECT_EQ(first.format, "snowflake") << name << " " << text;
     EXPECT_EQ(first.fields[0].value, name) << text;
   }
+}
+
+// Layouts whose times and bits below the time are the same ones cannot be told apart.
+bool reads_alike(const SnowflakeLayout& a, const SnowflakeLayout& b) {
+  return a.epoch == b.epoch && a.unit == b.unit &&
+         a.worker_bits + a.sequence_bits == b.worker_bits + b.sequence_bits;
+}
+
+// The ids of the last 10 s, of any worker.
+TEST(Inspect, AFreshIdOfAPresetIsReadAsThatPresetFirst) {
+  // The same numbers each time (SplitMix64).
+  auto random = [state = std::uint64_t{11}]() mutable {
+    std::uint64_t z = state += 0x9e37'79b9'7f4a'7c15;
+    z = (z ^ z >> 30) * 0xbf58'476d'1ce4'e5b9;
+    z = (z ^ z >> 27) * 0x94d0'49bb'1331'11eb;
+    return z ^ z >> 31;
+  };
+  for (const SnowflakePreset& preset : snowflake_presets()) {
+    const SnowflakeLayout& layout = preset.layout;
+    const Instant ends = layout.epoch + (layout.max_tick() + 1) * layout.unit;
+    for (const sys_days now : {sys_days{2022y / April / 4}, sys_days{2023y / November / 21},
+                               sys_days{2026y / November / 21}, sys_days{2031y / January / 7}}) {
+      if (now < layout.epoch + days{30} || now > ends) continue;
+      detail::Reader reader(now);
+      for (int i = 0; i < 500; ++i) {
+        const SnowflakeParts parts{
+            .time = now - nanoseconds{random() % 10'000'000'000},
+            .worker = static_cast<std::uint32_t>(random()) & layout.max_worker(),
+            // A sequence begins at 0 in each unit.
+            .sequence =
+                static_cast<std::uint32_t>(i % 2 == 0 ? 0 : random() & layout.max_sequence())};
+        const std::string id = layout.encode(parts)->to_string();
+        const detail::FoundReading& first = reader.read(id).front();
+        ASSERT_EQ(first.format, "snowflake") << id << " of " << preset.name;
+        const auto* name = std::get_if<std::string_view>(&reader.fields(first).front().value);
+        ASSERT_TRUE(reads_alike(*snowflake_layout(*name), layout))
+            << id << " of " << preset.name << " at " << format_time(now) << " is read as " << *name;
+      }
+    }
+  }
+}
+
+TEST(Inspect, OfTwoReadingsTheOneNearerToNowIsFirst) {
+  // Of the article's generator, a week ago; in Twitter's layout it is of 2022, and both parts of
+  // its worker id are small.
+  const SnowflakeLayout article = *snowflake_layout("sequence-generator");
+  const std::string id =
+      article.encode({.time = kNow - days{7}, .worker = 33, .sequence = 0})->to_string();
+  EXPECT_THAT(fields_of(id, "snowflake"), HasSubstr("layout=sequence-generator"));
 }
 
 TEST(Inspect, WorkersThatAreTwoNumbers) {
