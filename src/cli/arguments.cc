@@ -303,7 +303,10 @@ void add_plan_change(CLI::App& app, Arguments& arguments, Given&) {
   app.add_option("--since", change.since, "No old id has an earlier time (that of their epoch)")
       ->type_name("TIME");
   app.add_option("--drift", change.drift,
-                 "How far ids may be ahead of the time at which they are minted (20s)")
+                 "How far old ids may be ahead of the clock of their host (20s)")
+      ->type_name("T");
+  app.add_option("--clock-error", change.clock_error,
+                 "How far the clock of any host may be from UTC (1s)")
       ->type_name("T");
 }
 
@@ -579,7 +582,8 @@ Examples:
 of the switch and the new ones start then or later, whatever each mints. Or it
 names an id of both with its two times, the earliest time that is safe, and the
 pause that would do; the exit status is then 5. Nothing is opened.
---drift is how far ids may run ahead of a clock (20s), and clocks be apart.
+All times are UTC; clocks may be wrong by --clock-error (1s), and old ids may be
+ahead of the clock of their host by --drift (20s).
 
 Examples:
   $ idmint plan-change --from sequence-generator --to instagram
@@ -591,9 +595,10 @@ Examples:
             R"(Without a SOURCE, all formats that need nothing to be given. What a sequence
 mints is used up, so sequences run only when they are named; it says how many
 values they have lost.
-NS/ID is of all threads together. The other times are those of one call, a
-sample of them, with the clock that is read around it (about 40 ns). Ctrl-C ends
-it with the results so far.
+NS/ID is the time that one thread takes for an id: the median of blocks of 1024
+calls, or of the calls where they ask a store. The other times are those of one
+call: of a store, its round trips. The time of reading the clock is subtracted.
+Ctrl-C ends it with the results so far.
 
 Examples:
   $ idmint bench uuid7 ulid --seconds 0.1

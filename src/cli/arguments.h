@@ -36,6 +36,7 @@ struct ChangeArguments {
   std::string at{};
   std::string since{};
   std::string drift = "20s";
+  std::string clock_error = "1s";
 };
 
 struct BenchArguments {

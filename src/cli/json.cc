@@ -86,7 +86,8 @@ Json origins_json(std::span<const WorkerTerms> all) {
     origins.push_back({{"worker", terms.origin},
                        {"guarantee", name(terms.guarantee)},
                        {"condition", terms.condition},
-                       {"odds_of_shared_worker", optional(terms.odds_of_share)}});
+                       {"odds_of_shared_worker", optional(terms.odds_of_share)},
+                       {"most_odds_of_shared_worker", optional(terms.most_odds_of_share)}});
   }
   return origins;
 }
@@ -317,7 +318,8 @@ std::string json_change(const LayoutChange& change, Instant at, const ChangeAnsw
                {"to", use(change.to)},
                {"at", format_exact_time(at)},
                {"since", change.since == Instant::min() ? Json(nullptr) : time(change.since)},
-               {"drift_seconds", std::chrono::duration<double>(change.ahead).count()},
+               {"drift_seconds", std::chrono::duration<double>(change.drift).count()},
+               {"clock_error_seconds", std::chrono::duration<double>(change.clock_error).count()},
                {"safe", answer.earliest == at},
                {"proof", proof.empty() ? Json(nullptr) : Json(proof)},
                {"old_ids", ids(answer.old_ids)},

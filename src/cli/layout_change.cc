@@ -143,14 +143,13 @@ class Meeting {
   }
 
   [[nodiscard]] std::optional<Fields> until(Instant stop) const {
-    const Wide last =
-        std::min<Wide>(from_last_, tick_at(change_.from.layout, ns(stop) + change_.ahead.count()));
+    const Wide last = std::min<Wide>(from_last_, tick_at(change_.from.layout, ns(stop) + ahead()));
     if (last < Wide{from_first_}) return std::nullopt;
     return fields_of(change_.from, from_first_, static_cast<std::uint64_t>(last));
   }
 
   [[nodiscard]] std::optional<Fields> from(Instant start) const {
-    const Wide first = std::max<Wide>(0, tick_at(change_.to.layout, ns(start)));
+    const Wide first = std::max<Wide>(0, tick_at(change_.to.layout, ns(start) - behind()));
     if (first > Wide{to_last_}) return std::nullopt;
     return fields_of(change_.to, static_cast<std::uint64_t>(first), to_last_);
   }
@@ -182,19 +181,31 @@ class Meeting {
   [[nodiscard]] Wide from_tick(std::uint64_t id) const { return id >> from_shift_; }
   [[nodiscard]] Wide to_tick(std::uint64_t id) const { return id >> to_shift_; }
   [[nodiscard]] Wide minted_from(Wide from_tick) const {
-    return ns(change_.from.layout.epoch) + from_tick * from_unit() - change_.ahead.count();
+    return ns(change_.from.layout.epoch) + from_tick * from_unit() - ahead();
   }
   [[nodiscard]] Wide minted_until(Wide to_tick) const {
-    return ns(change_.to.layout.epoch) + (to_tick + 1) * to_unit();
+    return ns(change_.to.layout.epoch) + (to_tick + 1) * to_unit() + behind();
+  }
+  // How much later the ids of a pair of equal ticks are minted by the new generators than by the
+  // old ones, at most, without the units.
+  [[nodiscard]] Wide apart() const {
+    return ns(change_.to.layout.epoch) - ns(change_.from.layout.epoch) + ahead() + behind();
   }
 
   [[nodiscard]] Wide from_unit() const { return change_.from.layout.unit.count(); }
   [[nodiscard]] Wide to_unit() const { return change_.to.layout.unit.count(); }
   [[nodiscard]] int from_shift() const { return from_shift_; }
   [[nodiscard]] int to_shift() const { return to_shift_; }
-  [[nodiscard]] Wide end() const { return minted_until(Wide{to_last_}); }
+  // Of the time of the new layout, on a host whose clock is right.
+  [[nodiscard]] Wide end() const { return minted_until(Wide{to_last_}) - behind(); }
+
+  // Of the latest old timestamp, past the time at which the old generators stop.
+  [[nodiscard]] Wide ahead() const { return change_.drift.count() + behind(); }
 
  private:
+  // Of the earliest new timestamp, before the time at which the new generators start.
+  [[nodiscard]] Wide behind() const { return change_.clock_error.count(); }
+
   const LayoutChange& change_;
   const std::uint64_t from_first_;
   const std::uint64_t from_last_;
@@ -254,8 +265,7 @@ std::optional<Instant> earliest_switch(const LayoutChange& change, Instant from)
   const std::optional<std::uint64_t> last_in_the_way = meeting.shared(begin, begin, true);
   if (!last_in_the_way) return instant(meeting, ns(begin));
   const std::uint64_t last_of_all = meeting.largest_of_all().value_or(0);
-  const Wide apart =
-      ns(change.to.layout.epoch) - ns(change.from.layout.epoch) + change.ahead.count();
+  const Wide apart = meeting.apart();
   Wide to_tick = meeting.to_tick(last_of_all);  // the last one that is in the way
   if (meeting.to_shift() >= meeting.from_shift()) {
     // Periods are new ticks. After tick n comes the smallest id of n + 1.
@@ -280,15 +290,14 @@ std::optional<Instant> earliest_switch(const LayoutChange& change, Instant from)
 
 std::optional<Instant> end_of_safety(const LayoutChange& change, Instant safe) {
   const Meeting meeting(change);
-  const Wide next_tick = tick_at(change.from.layout, ns(safe) + change.ahead.count()) + 1;
+  const Wide next_tick = tick_at(change.from.layout, ns(safe) + meeting.ahead()) + 1;
   const std::optional<std::uint64_t> next = meeting.smallest(next_tick);
   if (!next) return std::nullopt;
   const auto in_the_way = [&](Wide from_tick, Wide to_tick) {
     return meeting.minted_from(from_tick) < meeting.minted_until(to_tick);
   };
   const std::uint64_t last_of_all = meeting.largest_of_all().value_or(0);
-  const Wide apart =
-      ns(change.to.layout.epoch) - ns(change.from.layout.epoch) + change.ahead.count();
+  const Wide apart = meeting.apart();
   std::optional<Wide> from_tick;
   if (meeting.to_shift() >= meeting.from_shift()) {
     // Of the ids of a new tick the smallest is minted first by the old generators.

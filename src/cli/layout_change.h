@@ -1,9 +1,11 @@
 // When generators of one Snowflake layout can take over from those of another without an id of
 // both: exact arithmetic on whole numbers; nothing is opened and nothing is printed.
 //
-// An old generator that stops at S has minted ids of timestamps up to S + ahead; a new one that
-// starts at T mints ids from the time unit of T on, as long as its layout has time. Every worker id
-// and sequence number of the layout, or of the range that is given, may come with every timestamp.
+// Every Instant here is UTC, by a clock that is right. The clock of each host may be ahead of it or
+// behind it by up to clock_error. So an old generator that stops at S has minted ids of timestamps
+// up to S + clock_error + drift; a new one that starts at T mints ids from the time unit of T -
+// clock_error on, as long as its layout has time. Every worker id and sequence number of the
+// layout, or of the range that is given, may come with every timestamp.
 #pragma once
 
 #include <chrono>
@@ -27,13 +29,14 @@ struct LayoutUse {
 };
 
 // REQUIRES (all that is below): both layouts are valid, each range lies within its layout and is
-// not empty, and 0 <= ahead <= 100 years.
+// not empty, and drift and clock_error are 0 to 100 years.
 struct LayoutChange {
   LayoutUse from{};
   LayoutUse to{};
-  // How far the timestamps of the old ids may be past the time at which the old generators stop:
-  // max_drift, and by how much the clocks of the hosts differ.
-  std::chrono::nanoseconds ahead = SnowflakeOptions{}.max_drift;
+  // How far the timestamp of an old id may be ahead of the clock of its host.
+  std::chrono::nanoseconds drift = SnowflakeOptions{}.max_drift;
+  // How far the clock of any host, old or new, may be from UTC.
+  std::chrono::nanoseconds clock_error = std::chrono::seconds{1};
   // No old id has an earlier timestamp. Before the epoch: it may have any.
   Instant since = Instant::min();
 };

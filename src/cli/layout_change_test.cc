@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "idmint/clock.h"
@@ -56,8 +58,8 @@ struct Counted {
   [[nodiscard]] std::optional<std::uint64_t> shared(Instant stop, Instant start) const {
     for (const auto& [id, time] : from) {
       const auto same = to.find(id);
-      if (same == to.end() || time > stop + change.ahead) continue;
-      if (start < same->second + change.to.layout.unit) return id;
+      if (same == to.end() || time > stop + change.clock_error + change.drift) continue;
+      if (start - change.clock_error < same->second + change.to.layout.unit) return id;
     }
     return std::nullopt;
   }
@@ -102,7 +104,10 @@ LayoutUse tiny_use(bool all_workers) {
 
 LayoutChange tiny_change() {
   const bool all_workers = *rc::gen::arbitrary<bool>();
-  LayoutChange change{tiny_use(all_workers), tiny_use(all_workers), some(0, 8) * kStep};
+  LayoutChange change{.from = tiny_use(all_workers),
+                      .to = tiny_use(all_workers),
+                      .drift = some(0, 8) * kStep,
+                      .clock_error = some(0, 8) * kStep};
   if (*rc::gen::arbitrary<bool>()) change.since = Instant{some(0, 200) * kStep};
   return change;
 }
@@ -152,6 +157,81 @@ RC_GTEST_PROP(LayoutChange, TheEarliestStartIsThatOfACountOfAllIds, ()) {
             }));
 }
 
+// ---- against generators that mint
+
+// The ids that hosts mint from `begin` to `end`, both included, in steps, with every error that
+// their clocks may have and every distance that their ids may be ahead of their clocks.
+std::set<std::uint64_t> minted(const LayoutUse& use, Instant begin, Instant end,
+                               std::chrono::nanoseconds clock_error,
+                               std::chrono::nanoseconds drift) {
+  const SnowflakeLayout& layout = use.layout;
+  std::set<std::uint64_t> ids;
+  for (Instant now = begin; now <= end; now += kStep) {
+    for (auto error = -clock_error; error <= clock_error; error += kStep) {
+      for (std::chrono::nanoseconds ahead{0}; ahead <= drift; ahead += kStep) {
+        for (std::uint32_t worker = use.workers.least; worker <= use.workers.most; ++worker) {
+          for (std::uint32_t sequence = 0; sequence <= layout.max_sequence(); ++sequence) {
+            const auto id = layout.encode({now + error + ahead, worker, sequence});
+            if (id) ids.insert(id->value());
+          }
+        }
+      }
+    }
+  }
+  return ids;
+}
+
+bool meet(const std::set<std::uint64_t>& a, const std::set<std::uint64_t>& b) {
+  return std::ranges::any_of(a, [&](std::uint64_t id) { return b.contains(id); });
+}
+
+// Both populations have hosts whose clocks are ahead and hosts whose clocks are behind, by up to
+// the clock error.
+RC_GTEST_PROP(LayoutChange, ThePauseIsEnoughForClocksThatAreWrongAndNotAStepLonger, ()) {
+  const auto layout = [] {
+    return SnowflakeLayout{.epoch = Instant{some(0, 10) * kStep},
+                           .unit = some(1, 4) * kStep,
+                           .time_bits = 5,
+                           .worker_bits = 1,
+                           .sequence_bits = some(0, 3)};
+  };
+  const LayoutChange the_change{.from = all_of(layout()),
+                                .to = all_of(layout()),
+                                .drift = some(0, 3) * kStep,
+                                .clock_error = some(1, 4) * kStep};
+  const Instant stop{some(10, 40) * kStep};
+  const std::set<std::uint64_t> old_ids =
+      minted(the_change.from, Instant{}, stop, the_change.clock_error, the_change.drift);
+  const Instant ends = the_change.to.layout.epoch +
+                       (the_change.to.layout.max_tick() + 1) * the_change.to.layout.unit;
+  const auto new_ids = [&](Instant start) {
+    return minted(the_change.to, start, ends, the_change.clock_error, {});
+  };
+  const std::optional<Instant> start = earliest_start(the_change, stop);
+  if (!start) return;
+  RC_ASSERT(!meet(old_ids, new_ids(*start)));
+  const bool is_a_pause = *start > std::max(stop, the_change.to.layout.epoch);
+  RC_CLASSIFY(is_a_pause, "with a pause");
+  if (is_a_pause) RC_ASSERT(meet(old_ids, new_ids(*start - kStep)));
+}
+
+// An old id minted 20.25 s after the switch, by a clock that is 0.75 s ahead, is 19.5 s ahead of
+// it. A new host whose clock is a second behind minted the same id 0.75 s before the start that
+// counts the error of one clock alone.
+TEST(LayoutChange, TheErrorsOfBothClocksCount) {
+  LayoutChange later = change("sequence-generator", "41t10w12s epoch 2025-01-01");
+  const Instant stop = at("2026-06-01");
+  const auto apart = later.to.layout.epoch - later.from.layout.epoch;
+  const Instant one_error = stop + 21s + 1ms + apart;
+  const Snowflake old_id = *later.from.layout.encode({stop + 20s + 250ms, 0, 0});
+  const Snowflake new_id = *later.to.layout.encode({one_error - 750ms - 1ms, 0, 0});
+  EXPECT_EQ(old_id, new_id);
+  EXPECT_TRUE(shared_id(later, stop, one_error));
+  EXPECT_EQ(earliest_start(later, stop), one_error + 1s);
+  later.clock_error = 0s;
+  EXPECT_EQ(earliest_start(later, stop), one_error - 1s);
+}
+
 // An old generator that stops earlier, or a new one that starts later, is as safe.
 RC_GTEST_PROP(LayoutChange, ASafeSwitchMayTakeTime, ()) {
   const Counted counted(tiny_change());
@@ -178,7 +258,7 @@ TEST(LayoutChange, SafeTimesAreThoseOfACountOfAllIds) {
   int spans = 0;
   for (const LayoutUse& from : uses) {
     for (const LayoutUse& to : uses) {
-      const Counted counted({from, to, 2 * kStep});
+      const Counted counted({.from = from, .to = to, .drift = kStep, .clock_error = kStep});
       const auto safe = [&](Instant time) { return !counted.shared(time, time); };
       const auto unsafe = [&](Instant time) { return !safe(time); };
       for (std::optional<Instant> time = to.layout.epoch; time; ++spans) {
@@ -219,18 +299,19 @@ TEST(LayoutChange, TheAnswerHoldsAllOfThem) {
   const LayoutChange later = change("twitter", "discord");
   const ChangeAnswer unsafe = answer(later, at(kSwitch));
   EXPECT_EQ(unsafe.shared, shared_id(later, at(kSwitch), at(kSwitch)));
-  EXPECT_EQ(unsafe.earliest, at("2084-09-06T15:47:35.552Z"));
+  EXPECT_EQ(unsafe.earliest, at("2084-09-06T15:47:36.552Z"));
   EXPECT_EQ(unsafe.safe_until, std::nullopt);
   EXPECT_EQ(unsafe.start, earliest_start(later, at(kSwitch)));
 }
 
-// By less than what old ids may run ahead is not enough, to the millisecond.
+// By less than what old ids may run ahead and two clocks be apart is not enough, to the
+// millisecond.
 TEST(LayoutChange, ToAnEpochEarlierByLessThanIdsRunAheadIsNeverSafe) {
-  EXPECT_EQ(earliest_switch(change("sequence-generator", "41t10w12s epoch 2014-12-31T23:59:40Z"),
+  EXPECT_EQ(earliest_switch(change("sequence-generator", "41t10w12s epoch 2014-12-31T23:59:38Z"),
                             at(kSwitch)),
             std::nullopt);
   EXPECT_EQ(
-      earliest_switch(change("sequence-generator", "41t10w12s epoch 2014-12-31T23:59:39.999Z"),
+      earliest_switch(change("sequence-generator", "41t10w12s epoch 2014-12-31T23:59:37.999Z"),
                       at(kSwitch)),
       at(kSwitch));
 }
@@ -240,11 +321,11 @@ TEST(LayoutChange, ToALaterEpochIsNeverSafe) {
   EXPECT_EQ(earliest_switch(later, at(kSwitch)), std::nullopt);
   const auto shared = shared_id(later, at(kSwitch), at(kSwitch));
   ASSERT_TRUE(shared);
-  EXPECT_EQ(shared->to.time, at(kSwitch));
+  EXPECT_EQ(shared->to.time, at(kSwitch) - 1s);
   EXPECT_EQ(shared->to.time - shared->from.time, at("2025-01-01") - at("2015-01-01"));
   // With a pause until the new layout is past all old ids.
   EXPECT_EQ(earliest_start(later, at(kSwitch)),
-            at(kSwitch) + 20s + 1ms + (at("2025-01-01") - at("2015-01-01")));
+            at(kSwitch) + 22s + 1ms + (at("2025-01-01") - at("2015-01-01")));
 }
 
 // One bit more below the time: the ids double. From 2020 they begin at 0, and are past those of
@@ -252,8 +333,8 @@ TEST(LayoutChange, ToALaterEpochIsNeverSafe) {
 TEST(LayoutChange, ToFasterIdsIsSafeFromWhereTheyCross) {
   const LayoutChange faster = change("42t10w12s", "41t10w13s epoch 2020-01-01");
   const std::optional<Instant> earliest = earliest_switch(faster, at(kSwitch));
-  // 2 * (T - 2020) > T - 1970 + 20 s
-  const Instant crossing = at("2020-01-01") + (at("2020-01-01") - Instant{}) + 20s;
+  // 2 * (T - 1 s - 2020) > T + 1 s - 1970 + 20 s
+  const Instant crossing = at("2020-01-01") + (at("2020-01-01") - Instant{}) + 23s;
   ASSERT_TRUE(earliest);
   EXPECT_GT(*earliest, crossing);
   EXPECT_LE(*earliest, crossing + 2ms);
@@ -267,7 +348,7 @@ TEST(LayoutChange, ToSlowerIdsIsSafeUntilTheyCross) {
   const LayoutChange slower = change("41t10w13s epoch 2020-01-01", "42t10w12s");
   EXPECT_EQ(earliest_switch(slower, at(kSwitch)), at(kSwitch));
   const std::optional<Instant> end = end_of_safety(slower, at(kSwitch));
-  const Instant crossing = at("2020-01-01") + (at("2020-01-01") - Instant{}) - 40s;
+  const Instant crossing = at("2020-01-01") + (at("2020-01-01") - Instant{}) - 43s;
   ASSERT_TRUE(end);
   EXPECT_GE(*end, crossing - 2ms);
   EXPECT_LE(*end, crossing + 2ms);
@@ -346,7 +427,7 @@ TEST(LayoutChange, LayoutsAtTheEndsOfTheirRanges) {
   for (const char* const from : layouts) {
     for (const char* const to : layouts) {
       LayoutChange the_change = change(from, to);
-      the_change.ahead = 100 * 8766h;
+      the_change.drift = 100 * 8766h;
       for (const char* const begin : {"1678-01-01", "1970-01-01", "2026-01-01", "2262-04-11"}) {
         const auto earliest = earliest_switch(the_change, at(begin));
         if (!earliest) continue;

@@ -51,7 +51,12 @@ Result<LayoutChange> read_change(const ChangeArguments& given) {
   if (!to) return std::unexpected(to.error());
   const auto drift = parse_duration(given.drift);
   if (!drift) return refused("--drift", drift.error());
-  LayoutChange change{*from, *to, std::max(*drift, drift_of(from->layout, {.max_drift = {}}))};
+  const auto clock_error = parse_duration(given.clock_error);
+  if (!clock_error) return refused("--clock-error", clock_error.error());
+  LayoutChange change{.from = *from,
+                      .to = *to,
+                      .drift = std::max(*drift, drift_of(from->layout, {.max_drift = {}})),
+                      .clock_error = *clock_error};
   if (given.since.empty()) return change;
   const Result<Instant> since = time_option("--since", given.since);
   if (!since) return std::unexpected(since.error());
@@ -114,9 +119,13 @@ void print_answer(Output& out, const LayoutChange& change, Instant at, const Cha
                   std::string_view proof) {
   print_fact(out, "from", told(change.from));
   print_fact(out, "to", told(change.to));
-  print_fact(out, "switch",
-             format_exact_time(at) + "; timestamps of old ids go up to " +
-                 print_duration(std::chrono::duration<double>(change.ahead).count()) + " past it");
+  const auto told_span = [](std::chrono::nanoseconds span) {
+    return print_duration(std::chrono::duration<double>(span).count());
+  };
+  print_fact(out, "switch", format_exact_time(at) + ", as are all times here, in UTC");
+  print_fact(out, "clocks",
+             "each host's is wrong by up to " + told_span(change.clock_error) +
+                 "; old ids are ahead of their host's by up to " + told_span(change.drift));
   print_fact(out, "old ids", told(answer.old_ids));
   print_fact(out, "new ids", told(answer.new_ids));
   if (answer.shared) {

@@ -229,31 +229,42 @@ TEST_F(Operating, PlanChangeNamesAnIdOfBothAndWhenASwitchIsSafe) {
   const Ended unsafe = run(change);
   EXPECT_EQ(unsafe.status, 5);
   EXPECT_THAT(unsafe.out,
-              HasSubstr("not safe: 1510795011686400000 is an id of both\n"
-                        "  as an old one 2022-04-04T01:42:54.657Z, worker 0, sequence 0\n"
-                        "  as a new one  2026-06-01T00:00:00Z, worker 0, sequence 0\n"));
-  EXPECT_THAT(unsafe.err, HasSubstr("a switch is safe from 2084-09-06T15:47:35.552Z on"));
+              HasSubstr("not safe: 1510795007492096000 is an id of both\n"
+                        "  as an old one 2022-04-04T01:42:53.657Z, worker 0, sequence 0\n"
+                        "  as a new one  2026-05-31T23:59:59Z, worker 0, sequence 0\n"));
+  EXPECT_THAT(unsafe.err, HasSubstr("a switch is safe from 2084-09-06T15:47:36.552Z on"));
   // What inspect says of it.
-  const std::string read = output("idmint inspect 1510795011686400000");
-  EXPECT_THAT(read, HasSubstr("2022-04-04T01:42:54.657Z"));
-  EXPECT_THAT(read, HasSubstr("2026-06-01T00:00:00"));
+  const std::string read = output("idmint inspect 1510795007492096000");
+  EXPECT_THAT(read, HasSubstr("2022-04-04T01:42:53.657Z"));
+  EXPECT_THAT(read, HasSubstr("2026-05-31T23:59:59"));
   EXPECT_EQ(of_json(change + " --json", R"(json["safe"], json["shared_id"]["id"],
                     json["shared_id"]["old"]["time"], json["earliest_start"])"),
-            "False 1510795011686400000 2022-04-04T01:42:54.657Z 2030-07-28T22:17:25.344Z\n");
+            "False 1510795007492096000 2022-04-04T01:42:53.657Z 2030-07-28T22:17:27.344Z\n");
   const std::string later = " --to \"41t10w12s epoch 2025-01-01\"";
   const Ended never = run("idmint plan-change --at 2026-06-01 --from sequence-generator" + later);
   EXPECT_EQ(never.status, 5);
   EXPECT_THAT(never.out, HasSubstr("safe switch   never"));
-  EXPECT_THAT(never.err, HasSubstr("start the new ones at 2036-06-01T00:00:20.001Z or later"));
+  EXPECT_THAT(never.err, HasSubstr("start the new ones at 2036-06-01T00:00:22.001Z or later"));
+  // Both clocks count, the one that is ahead and the one that is behind.
+  EXPECT_THAT(
+      run("idmint plan-change --clock-error 0s --at 2026-06-01 --from sequence-generator" + later)
+          .err,
+      HasSubstr("start the new ones at 2036-06-01T00:00:20.001Z or later"));
+  EXPECT_EQ(of_json(change + " --json --clock-error 5s --drift 30s",
+                    R"(json["clock_error_seconds"], json["drift_seconds"],
+                       json["earliest_start"])"),
+            "5.0 30.0 2030-07-28T22:17:45.344Z\n");
 }
 
 TEST_F(Operating, PlanChangeCountsTheLongUnitsThatAGeneratorMayBeAhead) {
   const std::string change = "idmint plan-change --at 2026-06-01 --to \"33t11w12s unit 3600s\"";
   EXPECT_THAT(run(change + " --from \"33t10w12s unit 3600s\"").out,
-              HasSubstr("old ids go up to 3 h past"));
+              HasSubstr("host's by up to 3 h\n"));
   EXPECT_THAT(run(change + " --from \"33t10w12s unit 7s\"").out,
-              HasSubstr("old ids go up to 28 s past"));
-  EXPECT_THAT(run(change + " --from twitter").out, HasSubstr("old ids go up to 20 s past"));
+              HasSubstr("host's by up to 28 s\n"));
+  EXPECT_THAT(run(change + " --from twitter").out,
+              HasSubstr("clocks        each host's is wrong by up to 1 s; old ids are ahead of "
+                        "their\n                host's by up to 20 s\n"));
 }
 
 TEST_F(Operating, PlanChangeOfALayoutThatHasNoTime) {
@@ -273,9 +284,9 @@ TEST_F(Operating, PlanChangeOfALayoutThatHasNoTime) {
 TEST_F(Operating, PlanChangeWantsWhatItCanRead) {
   EXPECT_EQ(run("idmint plan-change --from twitter").status, 2);
   const std::string change = "idmint plan-change --from twitter --to discord ";
-  for (const std::string wrong :
-       {"--from-workers 5-3", "--to-workers 0-1024", "--to-workers -5", "--from-workers 1-",
-        "--at noon", "--since x", "--drift 20", "--drift -1s"}) {
+  for (const std::string wrong : {"--from-workers 5-3", "--to-workers 0-1024", "--to-workers -5",
+                                  "--from-workers 1-", "--at noon", "--since x", "--drift 20",
+                                  "--drift -1s", "--clock-error 1", "--clock-error -1s"}) {
     const Ended ended = run(change + wrong);
     EXPECT_EQ(ended.status, 2) << wrong;
     EXPECT_THAT(ended.err, HasSubstr(wrong.substr(0, wrong.find(' ')))) << wrong;

@@ -48,7 +48,7 @@ _idmint() {
     words="canonical decimal hex base32 base32-lower base32hex base36 base58 base62"
   elif [[ $previous == --check ]]; then
     words="luhn damm verhoeff mod11-10 mod97-10 mod37"
-  elif [[ $previous == --at || $previous == --since || $previous == --from-workers || $previous == --to-workers || $previous == --drift || $previous == --until || $previous == --prefix || $previous == --digits || $previous == --width || $previous == --field || $previous == --proxy || $previous == --attempts || $previous == --older-than ]]; then
+  elif [[ $previous == --at || $previous == --since || $previous == --from-workers || $previous == --to-workers || $previous == --drift || $previous == --clock-error || $previous == --until || $previous == --prefix || $previous == --digits || $previous == --width || $previous == --field || $previous == --proxy || $previous == --attempts || $previous == --older-than ]]; then
     words=""
   elif [[ $previous == --stored-as ]]; then
     words="usual text number"
@@ -77,7 +77,7 @@ _idmint() {
       peek) words+=" --store" ;;
       workers) words+=" --past --all --store" ;;
       plan) words+=" --digits --bits --count --hosts --rate --order --database --round-trip --shared-store --unguessable" ;;
-      plan-change) words+=" --from --to --at --from-workers --to-workers --since --drift" ;;
+      plan-change) words+=" --from --to --at --from-workers --to-workers --since --drift --clock-error" ;;
       bench) words+=" --threads --seconds --batch --svg --worker --layout --epoch --unit --run-ahead --store" ;;
       doctor) words+=" --warn-below --horizon --rate --all --store" ;;
       apply) words+=" --dry-run --store" ;;

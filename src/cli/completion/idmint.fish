@@ -99,6 +99,7 @@ complete -c idmint -n '__fish_seen_subcommand_from plan-change' -l from-workers 
 complete -c idmint -n '__fish_seen_subcommand_from plan-change' -l to-workers -x -d 'Worker ids of the new ones'
 complete -c idmint -n '__fish_seen_subcommand_from plan-change' -l since -x -d 'No old id has an earlier time'
 complete -c idmint -n '__fish_seen_subcommand_from plan-change' -l drift -x -d 'How far ahead ids may be'
+complete -c idmint -n '__fish_seen_subcommand_from plan-change' -l clock-error -x -d 'How wrong clocks may be'
 complete -c idmint -n '__fish_seen_subcommand_from bench' -l threads -x -d 'That share each source'
 complete -c idmint -n '__fish_seen_subcommand_from bench' -l seconds -x -d 'For each source'
 complete -c idmint -n '__fish_seen_subcommand_from bench' -l batch -x -d 'Ids in one call'
