@@ -5,6 +5,8 @@
 #include <limits>
 #include <vector>
 
+#include "cli/measurement.h"
+
 namespace idmint::cli {
 namespace {
 
@@ -50,6 +52,21 @@ TEST(Histogram, Merged) {
   EXPECT_EQ(fast.quantile(0.5), 10u);
   EXPECT_EQ(fast.quantile(0.99), 5'000u);
   EXPECT_EQ(fast.max(), 5'000u);
+}
+
+// Other programs took the processor for nearly all of the second, and during some of the blocks.
+TEST(Measurement, AnIdTakesTheMedianOfTheBlocks) {
+  Measurement measured{.batch = 1, .seconds = 1, .ids = 100};
+  for (int i = 0; i < 90; ++i) measured.blocks.record(1'800);
+  for (int i = 0; i < 10; ++i) measured.blocks.record(40'000'000);
+  measured.calls.record(43);
+  EXPECT_NEAR(measured.ns_per_id(), 1.8, 0.03);
+}
+
+TEST(Measurement, OfCallsThatAskAStoreAnIdTakesItsPartOfTheMedianCall) {
+  Measurement measured{.batch = 10, .seconds = 1, .ids = 100};
+  for (int i = 0; i < 10; ++i) measured.calls.record(1'000'000);
+  EXPECT_NEAR(measured.ns_per_id(), 1e5, 2e3);
 }
 
 }  // namespace

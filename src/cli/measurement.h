@@ -1,4 +1,4 @@
-// How fast a source minted.
+// The measured speed of a source.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,18 @@ struct Measurement {
   int batch = 1;  // ids in one call
   double seconds = 0;
   std::uint64_t ids = 0;         // of all threads
-  Histogram calls{};             // a sample of them; each with the two looks at the clock around it
+  Histogram calls{};             // ns of a call: all slow ones, a sample of those from memory
+  Histogram blocks{};            // ps for an id, in blocks of calls from memory; empty: none
   bool durable = false;          // the ids are values of a sequence, and used up
   std::optional<Error> error{};  // that ended a thread early
 
   [[nodiscard]] double ids_per_second() const { return static_cast<double>(ids) / seconds; }
-  // Of all threads together: with two of them, half the time that each takes.
-  [[nodiscard]] double ns_per_id() const { return seconds * 1e9 / static_cast<double>(ids); }
+  // The time that one thread takes for an id: the median, so that what interrupts a few blocks does
+  // not count.
+  [[nodiscard]] double ns_per_id() const {
+    return blocks.count() != 0 ? static_cast<double>(blocks.quantile(0.5)) / 1000
+                               : static_cast<double>(calls.quantile(0.5)) / batch;
+  }
 };
 
 }  // namespace idmint::cli

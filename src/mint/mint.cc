@@ -43,6 +43,12 @@ class SequenceSource final : public Source {
   Result<void> next(std::span<Id> out) override { return next(out, SteadyTime::max()); }
 
   Result<void> next(std::span<Id> out, SteadyTime until) override {
+    if (out.size() == 1) {  // making room for several takes longer than a value of a cached range
+      std::int64_t value = 0;
+      if (Result<void> filled = sequence_->next({&value, 1}, until); !filled) return filled;
+      out.front() = value;
+      return {};
+    }
     // All in one call: what it promises of their order holds for each call.
     std::array<std::int64_t, 64> few{};
     std::vector<std::int64_t> many(out.size() > few.size() ? out.size() : 0);
