@@ -1,6 +1,7 @@
-// What sets this host and this process apart from others: hardware addresses, and the numbers that
-// formats make of them. None of it is coordinated, so what is built on it is `practical`; but for
-// the worker ids that who runs the hosts has dealt out: by a variable, a host name, an IP address.
+// The properties that set this host and this process apart from others: hardware addresses, and the
+// numbers that formats make of them. Nothing coordinates them, so ids that rest on them are
+// `practical`. The exceptions are worker ids that an operator assigns: by a variable, a host name
+// or an IP address.
 #pragma once
 
 #include <array>
@@ -41,10 +42,14 @@ struct ProcessIdentity {
 // host name where there is none; the low 16 bits of the process id.
 [[nodiscard]] IDMINT_EXPORT ProcessIdentity classic_object_id_identity();
 
-// A worker id of `bits` bits made of all hardware addresses as the classic sequence generator does
-// it: in upper-case hexadecimal, joined, Java's String.hashCode, its low bits; drawn from `entropy`
-// where there is no address. Two of n hosts share one with odds of about n^2 / 2^(bits + 1).
-// REQUIRES: 0 <= bits <= 31.
+// The worker id of `bits` bits that the classic sequence generator, a Java program, has on this
+// host: the hardware addresses of the interfaces that have an IP address, in the order in which
+// Java lists them, in upper-case hexadecimal, joined, Java's String.hashCode, its low bits. Without
+// such an interface it is drawn from `entropy`. It changes when an interface gets its first IP
+// address or loses its last one: when a container starts, a VPN ends, a cable is pulled. At least
+// two of n hosts with one address each share a worker id with odds_of_shared_worker(n, bits). With
+// up to eight consecutive addresses each, the odds are at most those of (n, bits - 2). REQUIRES: 0
+// <= bits <= 31.
 [[nodiscard]] IDMINT_EXPORT std::uint32_t worker_from_hardware(int bits,
                                                                Entropy& entropy = system_entropy());
 

@@ -5,6 +5,7 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netpacket/packet.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -81,6 +82,36 @@ std::vector<detail::InterfaceAddress> ip_addresses() {
     for (const std::uint8_t byte : bytes_of(i->ifa_netmask)) prefix += std::popcount(byte);
     addresses.push_back({i->ifa_name, bytes_of(i->ifa_addr), prefix});
   }
+  return addresses;
+}
+
+// The interface of each IPv4 address, in the order of the kernel's list of them.
+std::vector<std::string> ipv4_interfaces(int socket) {
+  ifconf list{};
+  if (::ioctl(socket, SIOCGIFCONF, &list) != 0) return {};
+  std::vector<ifreq> addresses(static_cast<std::size_t>(list.ifc_len) / sizeof(ifreq));
+  list.ifc_req = addresses.data();
+  if (::ioctl(socket, SIOCGIFCONF, &list) != 0) return {};
+  addresses.resize(static_cast<std::size_t>(list.ifc_len) / sizeof(ifreq));
+  std::vector<std::string> interfaces;
+  for (const ifreq& address : addresses) interfaces.emplace_back(address.ifr_name);
+  return interfaces;
+}
+
+std::vector<HardwareAddress> java_addresses() {
+  const int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (socket < 0) return {};
+  std::vector<HardwareAddress> addresses;
+  for (const std::string& interface :
+       detail::java_interfaces(ipv4_interfaces(socket), read_file("/proc/net/if_inet6"))) {
+    ifreq request{};
+    interface.copy(request.ifr_name, sizeof request.ifr_name - 1);
+    if (::ioctl(socket, SIOCGIFHWADDR, &request) != 0) continue;
+    HardwareAddress address;
+    std::memcpy(address.data(), request.ifr_hwaddr.sa_data, address.size());
+    if (address != HardwareAddress{}) addresses.push_back(address);
+  }
+  ::close(socket);
   return addresses;
 }
 
@@ -220,6 +251,7 @@ namespace detail {
 HostFacts host_facts() {
   const char* const variable = std::getenv("XID_MACHINE_ID");
   HostFacts facts{.addresses = hardware_addresses(),
+                  .java_addresses = java_addresses(),
                   .ip_addresses = ip_addresses(),
                   .ipv4_routes = read_file("/proc/net/route"),
                   .ipv6_routes = read_file("/proc/net/ipv6_route"),
@@ -230,6 +262,21 @@ HostFacts host_facts() {
                   .process = static_cast<std::uint32_t>(::getpid())};
   if (facts.platform_id.empty()) facts.platform_id = read_file("/sys/class/dmi/id/product_uuid");
   return facts;
+}
+
+std::vector<std::string> java_interfaces(std::span<const std::string> ipv4,
+                                         const std::string& if_inet6) {
+  std::vector<std::string> interfaces;
+  const auto add = [&](const std::string& label) {
+    std::string name = label.substr(0, label.find(':'));
+    if (std::ranges::find(interfaces, name) == interfaces.end()) {
+      interfaces.insert(interfaces.begin(), std::move(name));
+    }
+  };
+  std::ranges::for_each(ipv4, add);
+  std::istringstream lines(if_inet6);
+  for (std::string line; std::getline(lines, line);) add(line.substr(line.rfind(' ') + 1));
+  return interfaces;
 }
 
 std::optional<HardwareAddress> host_address(std::span<const HardwareAddress> addresses) {
@@ -414,7 +461,7 @@ ProcessIdentity classic_object_id_identity() {
 }
 
 std::uint32_t worker_from_hardware(int bits, Entropy& entropy) {
-  return detail::worker_from_hardware(hardware_addresses(), bits, entropy);
+  return detail::worker_from_hardware(java_addresses(), bits, entropy);
 }
 
 // 1 - (1 - 1/m)(1 - 2/m)...: as a sum of logarithms, so that small odds keep their digits. Long

@@ -1,5 +1,5 @@
-// What a host and a process are told apart by, and what formats make of it: apart from where it is
-// read, so that a test can say what it is.
+// The properties that tell hosts and processes apart, and what formats make of them. Reading them
+// is separate, so that a test can inject them.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +25,7 @@ struct InterfaceAddress {
 // What cannot be read is empty.
 struct HostFacts {
   std::vector<HardwareAddress> addresses{};
+  std::vector<HardwareAddress> java_addresses{};  // those of java_interfaces(), repeated ones too
   std::vector<InterfaceAddress> ip_addresses{};
   std::string ipv4_routes{};  // /proc/net/route, as it is
   std::string ipv6_routes{};  // /proc/net/ipv6_route, as it is
@@ -36,6 +37,13 @@ struct HostFacts {
 };
 
 [[nodiscard]] HostFacts host_facts();
+
+// The interfaces that Java's NetworkInterface.getNetworkInterfaces() lists on Linux, in its order.
+// It lists the interfaces that have an IP address, up or down: it reads the interface of each IPv4
+// address (`ipv4`) and then of each line of /proc/net/if_inet6, and puts each new one in front. The
+// label "eth0:1" stands for eth0.
+[[nodiscard]] std::vector<std::string> java_interfaces(std::span<const std::string> ipv4,
+                                                       const std::string& if_inet6);
 
 [[nodiscard]] std::optional<HardwareAddress> host_address(
     std::span<const HardwareAddress> addresses);

@@ -2,6 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,8 +16,10 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -86,6 +95,97 @@ TEST(WorkerFromHardware, HashesAllAddressesAsUpperCaseHex) {
   EXPECT_EQ(entropy.draw() & 0xffff'ffff, 0xffff'ffffU) << "nothing was drawn until now";
 }
 
+// ---- the interfaces that Java lists; the expected orders are those of OpenJDK 17
+
+using Interfaces = std::vector<std::string>;
+
+TEST(JavaInterfaces, ThoseWithAnIpAddressTheLastOneFirst) {
+  EXPECT_EQ(detail::java_interfaces({}, ""), Interfaces{});
+  EXPECT_EQ(detail::java_interfaces(Interfaces{"lo", "eth0"}, ""), (Interfaces{"eth0", "lo"}));
+  // Those with an IPv6 address alone come after, so that they are in front.
+  const std::string if_inet6 =
+      "00000000000000000000000000000001 01 80 10 80       lo\n"
+      "fe80000000000000004200fffe000001 05 40 20 80    veth1\n"
+      "fe80000000000000004200fffe000002 02 40 20 80     eth0\n";
+  EXPECT_EQ(detail::java_interfaces(Interfaces{"lo", "eth0"}, if_inet6),
+            (Interfaces{"veth1", "eth0", "lo"}));
+}
+
+TEST(JavaInterfaces, AreNamedOnceWithoutTheLabelsOfTheirAddresses) {
+  EXPECT_EQ(detail::java_interfaces(Interfaces{"lo", "eth0", "eth0:1", "eth1:a", "eth0"}, ""),
+            (Interfaces{"eth1", "eth0", "lo"}));
+}
+
+ifreq request_of(const char* name) {
+  ifreq request{};
+  std::strncpy(request.ifr_name, name, sizeof request.ifr_name - 1);
+  return request;
+}
+
+bool add_interface(int socket, const char* name, std::uint8_t last_byte) {
+  ifreq request = request_of(name);
+  request.ifr_hwaddr.sa_family = 1;  // Ethernet
+  request.ifr_hwaddr.sa_data[0] = 2;
+  request.ifr_hwaddr.sa_data[5] = static_cast<char>(last_byte);
+  return ::ioctl(socket, SIOCBRADDBR, name) == 0 && ::ioctl(socket, SIOCSIFHWADDR, &request) == 0;
+}
+
+bool set_ip_address(int socket, const char* name, std::uint32_t address) {
+  ifreq request = request_of(name);
+  sockaddr_in in{};
+  in.sin_family = AF_INET;
+  in.sin_addr.s_addr = htonl(address);
+  std::memcpy(&request.ifr_addr, &in, sizeof in);
+  return ::ioctl(socket, SIOCSIFADDR, &request) == 0;
+}
+
+bool take_down(int socket, const char* name) {
+  ifreq request = request_of(name);
+  return ::ioctl(socket, SIOCSIFFLAGS, &request) == 0;
+}
+
+constexpr int kNoNamespace = 77;
+
+// In a network namespace of its own, so it runs in a child.
+int worker_of_a_host_with_bridges() {
+  if (::unshare(CLONE_NEWNET) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) {
+    return kNoNamespace;
+  }
+  const int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  const auto worker = [] { return worker_from_hardware(10); };
+  const auto hash = [](const char* text) { return detail::java_hash_code(text) & 1023; };
+  if (!add_interface(socket, "br0", 0x0a) || !add_interface(socket, "br1", 0x09)) {
+    return kNoNamespace;
+  }
+  if (hardware_addresses().size() != 2) return 1;
+  if (!set_ip_address(socket, "br0", 0x0a000001)) return 2;
+  if (worker() != hash("02000000000A")) return 3;  // br1 has no IP address
+  // An interface of a container or a VPN: with its IP address it counts, and comes first.
+  if (!add_interface(socket, "br2", 0x08)) return 4;
+  if (worker() != hash("02000000000A")) return 5;
+  if (!set_ip_address(socket, "br2", 0x0a000101)) return 6;
+  if (worker() != hash("02000000000802000000000A")) return 7;
+  // Java lists an interface that is down if it has an IPv4 address.
+  if (!take_down(socket, "br2")) return 8;
+  if (worker() != hash("02000000000802000000000A")) return 9;
+  if (!set_ip_address(socket, "br2", 0)) return 10;
+  if (worker() != hash("02000000000A")) return 11;
+  return 0;
+}
+
+TEST(WorkerFromHardware, CountsTheInterfacesThatHaveAnIpAddress) {
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) ::_exit(worker_of_a_host_with_bridges());
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == kNoNamespace) {
+    GTEST_SKIP() << "no network namespace with bridges can be made here";
+  }
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "the step of worker_of_a_host_with_bridges() that failed";
+}
+
 TEST(WorkerFromHardware, IsDrawnWhereThereIsNoAddress) {
   ScriptedEntropy entropy({0x34, 0x12, 0, 0, 0, 0, 0, 0, 0x34, 0x12, 0, 0x80, 0, 0, 0, 0});
   EXPECT_EQ(detail::worker_from_hardware({}, 10, entropy), 0x234U);
@@ -104,7 +204,9 @@ TEST(HostAddress, IsTheFirstThatItsMakerGaveOrElseTheFirst) {
 }
 
 TEST(WorkerFromHardware, IsTheSameEveryTime) {
-  if (hardware_addresses().empty()) GTEST_SKIP() << "this host has no hardware address";
+  if (detail::host_facts().java_addresses.empty()) {
+    GTEST_SKIP() << "this host has no interface with a hardware address and an IP address";
+  }
   EXPECT_EQ(worker_from_hardware(10), worker_from_hardware(10));
   EXPECT_EQ(worker_from_hardware(10), worker_from_hardware(31) & 1023);
 }
@@ -379,6 +481,39 @@ TEST(OddsOfSharedWorker, AreExact) {
   }
   // The problem of the birthdays, of a year of 2^9 days.
   EXPECT_NEAR(odds_of_shared_worker(27, 9), 0.5023, 0.0001);
+}
+
+// How many times as often as drawn ones two worker ids are equal, if hosts of one maker have this
+// many consecutive addresses each. Counted among 100,000 hosts.
+double times_as_often(std::uint32_t addresses, int bits) {
+  constexpr int kHosts = 100'000;
+  std::mt19937 random(7);  // NOLINT(*msc32-c,*msc51-cpp): the same hosts each time
+  ScriptedEntropy entropy;
+  std::vector<std::uint64_t> hosts(std::size_t{1} << bits);
+  for (int host = 0; host < kHosts; ++host) {
+    // A card of n ports begins at a multiple of n.
+    const auto first = static_cast<std::uint32_t>(random() & 0xff'ffff) / addresses * addresses;
+    std::vector<HardwareAddress> all;
+    for (std::uint32_t i = addresses; i-- != 0;) {
+      const std::uint32_t low = first + i;
+      all.push_back({0x00, 0x1b, 0x21, static_cast<std::uint8_t>(low >> 16),
+                     static_cast<std::uint8_t>(low >> 8), static_cast<std::uint8_t>(low)});
+    }
+    ++hosts[detail::worker_from_hardware(all, bits, entropy)];
+  }
+  double pairs = 0;
+  for (const std::uint64_t n : hosts) pairs += static_cast<double>(n) * static_cast<double>(n - 1);
+  return pairs / kHosts / (kHosts - 1) * static_cast<double>(hosts.size());
+}
+
+// As docs/formats.md has them.
+TEST(WorkerFromHardware, OfSimilarHostsIsSharedUpToFourTimesAsOftenAsADrawnOne) {
+  for (const int bits : {6, 10}) {
+    EXPECT_NEAR(times_as_often(1, bits), 1.0, 0.05);
+    EXPECT_NEAR(times_as_often(2, bits), 2.0, 0.1);
+    EXPECT_NEAR(times_as_often(4, bits), 2.5, 0.15);
+    EXPECT_NEAR(times_as_often(8, bits), 4.0, 0.2);
+  }
 }
 
 TEST(OddsOfSharedWorker, OfVeryManyHostsAreOneWithoutCountingThem) {

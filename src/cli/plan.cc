@@ -882,6 +882,8 @@ std::vector<WorkerTerms> terms_of(const Needs& needs, double workers) {
         .origin = origin.name, .guarantee = origin.guarantee, .condition = origin.terms(bits)};
     if (origin.guarantee == Guarantee::kPractical) {
       terms.odds_of_share = odds_of_a_repeat(needs.hosts, workers);
+      terms.most_odds_of_share =
+          odds_of_a_repeat(needs.hosts, std::max(1.0, std::ldexp(workers, -origin.lost_bits)));
     }
     all.push_back(std::move(terms));
   }

@@ -58,7 +58,10 @@ struct WorkerTerms {
   std::string_view origin{};  // "leased", or as --worker has it: "env:NAME", "mac"
   Guarantee guarantee = Guarantee::kPractical;
   std::string condition{};  // "if ...", "whatever ..."; where practical how they are come by
-  std::optional<double> odds_of_share{};  // where practical: that at least two hosts have the same
+  // If practical: the odds that at least two hosts have the same one, and the odds of hosts as
+  // similar as hosts may be (WorkerOrigin::lost_bits).
+  std::optional<double> odds_of_share{};
+  std::optional<double> most_odds_of_share{};
 };
 
 struct Choice {

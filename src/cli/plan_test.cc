@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cli/odds.h"
+
 namespace idmint::cli {
 namespace {
 
@@ -473,6 +475,11 @@ TEST(Plan, EachOriginOfAWorkerIdHasItsConditionOrItsOdds) {
     const bool practical = terms.guarantee == Guarantee::kPractical;
     EXPECT_EQ(terms.odds_of_share, practical ? snowflake.odds_of_shared_worker : std::nullopt)
         << terms.origin;
+    if (terms.origin == "mac") {  // as if it had two bits less
+      EXPECT_EQ(terms.most_odds_of_share, odds_of_a_repeat(40, 256));
+    } else {
+      EXPECT_EQ(terms.most_odds_of_share, terms.odds_of_share);
+    }
     EXPECT_EQ(terms.condition.starts_with("if "), terms.guarantee == Guarantee::kUniqueIfConfigured)
         << terms.condition;
     if (terms.origin == "address") {

@@ -195,15 +195,23 @@ void print_commands(Output& out, const Choice& choice) {
   if (!choice.command_note.empty()) print_fact(out, "", choice.command_note);
 }
 
+std::string told_odds(const WorkerTerms& terms) {
+  const std::string least = print_odds(*terms.odds_of_share);
+  return terms.most_odds_of_share > terms.odds_of_share
+             ? least + " (one address each) to " + print_odds(*terms.most_odds_of_share) +
+                   " (several consecutive ones)"
+             : least;
+}
+
 void print_terms(Output& out, const std::vector<WorkerTerms>& all) {
   print_fact(out, "--worker", "where they can come from:");
   for (const WorkerTerms& terms : all) {
     std::string origin = "                " + std::string(terms.origin);
     origin.resize(27, ' ');
     print_wrapped(out, std::move(origin), 27,
-                  terms.odds_of_share ? terms.condition + "; two share one with odds of " +
-                                            print_odds(*terms.odds_of_share)
-                                      : "unique " + terms.condition);
+                  terms.odds_of_share
+                      ? terms.condition + "; two share one with odds of " + told_odds(terms)
+                      : "unique " + terms.condition);
   }
 }
 
@@ -215,13 +223,14 @@ void print_choice(Output& out, const Needs& needs, const Choice& choice) {
   print_fact(out, "repeats", repeats(needs, choice));
   print_fact(out, "lasts", lasts(needs, choice));
   if (choice.workers) {
-    print_fact(out, "worker ids",
-               print_count(needs.hosts) + " of " + print_count(*choice.workers) + " used" +
-                   (needs.hosts > 1 && choice.odds_of_shared_worker
-                        ? "; hashed from hardware addresses, two of them would share "
-                          "one with odds of " +
-                              print_odds(*choice.odds_of_shared_worker) + ": give them out instead"
-                        : ""));
+    print_fact(
+        out, "worker ids",
+        print_count(needs.hosts) + " of " + print_count(*choice.workers) + " used" +
+            (needs.hosts > 1 && choice.odds_of_shared_worker
+                 ? "; drawn or hashed from hardware addresses, two of them would share one "
+                   "with odds of " +
+                       print_odds(*choice.odds_of_shared_worker) + " or more: give them out instead"
+                 : ""));
     if (needs.hosts > 1 && !choice.worker_terms.empty()) print_terms(out, choice.worker_terms);
   }
   print_fact(out, "speed", choice.speed);

@@ -24,7 +24,10 @@ std::string of_address(int bits) {
          " or longer (IPv6: " + std::to_string(128 - bits) + ")";
 }
 
-std::string of_hardware(int) { return "a hash of the hardware addresses"; }
+std::string of_hardware(int) {
+  return "a hash of the hardware addresses of all interfaces with an IP address; it changes when "
+         "such an interface comes or goes";
+}
 
 std::string of_random(int) { return "drawn on each start"; }
 
@@ -35,7 +38,7 @@ constexpr std::array kOrigins = {
     WorkerOrigin{From::kEnvironment, "env:NAME", Guarantee::kUniqueIfConfigured, of_environment},
     WorkerOrigin{From::kOrdinal, "ordinal", Guarantee::kUniqueIfConfigured, of_ordinal},
     WorkerOrigin{From::kAddress, "address", Guarantee::kUniqueIfConfigured, of_address},
-    WorkerOrigin{From::kHardware, "mac", Guarantee::kPractical, of_hardware},
+    WorkerOrigin{From::kHardware, "mac", Guarantee::kPractical, of_hardware, 2},
     WorkerOrigin{From::kRandom, "random", Guarantee::kPractical, of_random},
 };
 
@@ -48,21 +51,27 @@ static_assert(
     }(),
     "the rows are in the order of Worker::From");
 
-std::string odds_of(int bits) {
-  char text[128];
-  std::snprintf(text, sizeof text,
-                "%d bits of worker id: two of 10 hosts share one with odds of %.2g, of 100 with "
-                "%.2g",
-                bits, odds_of_shared_worker(10, bits), odds_of_shared_worker(100, bits));
-  return text;
+std::string odds_of(int bits, int lost_bits) {
+  const auto odds = [&](int hosts) {
+    const double least = odds_of_shared_worker(static_cast<std::uint64_t>(hosts), bits);
+    const double most =
+        odds_of_shared_worker(static_cast<std::uint64_t>(hosts), std::max(0, bits - lost_bits));
+    char text[64];
+    std::snprintf(text, sizeof text, lost_bits == 0 ? "%.2g" : "%.2g to %.2g", least, most);
+    return std::string(text);
+  };
+  return std::to_string(bits) + " bits of worker id: two of 10 hosts share one with odds of " +
+         odds(10) + ", of 100 with " + odds(100) +
+         (lost_bits == 0 ? "" : "; the more, the more consecutive addresses each host has");
 }
 
 ChosenWorker chosen(const Worker& worker, int bits, std::uint32_t id) {
   const WorkerOrigin& origin = kOrigins[static_cast<std::size_t>(worker.from)];
   return {.id = id,
           .guarantee = origin.guarantee,
-          .notes = origin.terms(bits) +
-                   (origin.guarantee == Guarantee::kPractical ? "; " + odds_of(bits) : "")};
+          .notes = origin.terms(bits) + (origin.guarantee == Guarantee::kPractical
+                                             ? "; " + odds_of(bits, origin.lost_bits)
+                                             : "")};
 }
 
 }  // namespace
@@ -98,7 +107,7 @@ Result<ChosenWorker> choose_worker(const Worker& worker, const SnowflakeLayout& 
       return its;
     }
     case From::kHardware:
-      id = detail::worker_from_hardware(facts().addresses, bits, entropy);
+      id = detail::worker_from_hardware(facts().java_addresses, bits, entropy);
       break;
     case From::kRandom:
       id = static_cast<std::uint32_t>(entropy.draw()) & layout.max_worker();

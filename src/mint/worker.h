@@ -1,4 +1,4 @@
-// Where a worker id comes from, and what may be promised of it.
+// The origins of worker ids, and the promise that each one allows.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,12 @@ struct WorkerOrigin {
   Worker::From from;
   std::string_view name;  // as --worker has it: "N", "env:NAME", "ordinal", "address", ...
   Guarantee guarantee;    // of the ids
-  // When no two generators have the same one of 2^bits; where practical, how it is come by.
+  // The condition under which no two generators have the same one of 2^bits. If practical: how the
+  // worker id is made.
   std::string (*terms)(int bits);
+  // How many of its bits the worker ids of similar hosts may have in common, so that these hosts
+  // share one as often as if it had that many bits less.
+  int lost_bits = 0;
 };
 
 // One for each Worker::From, in their order.

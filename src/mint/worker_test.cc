@@ -15,7 +15,8 @@ using testing::HasSubstr;
 using From = Worker::From;
 
 detail::HostFacts pod() {
-  return {.addresses = {{0x00, 0x1b, 0x21, 0x3c, 0x4d, 0x5e}},
+  return {.addresses = {{0x00, 0x1b, 0x21, 0x3c, 0x4d, 0x5d}, {0x00, 0x1b, 0x21, 0x3c, 0x4d, 0x5e}},
+          .java_addresses = {{0x00, 0x1b, 0x21, 0x3c, 0x4d, 0x5e}},
           .ip_addresses = {{"eth0", {10, 0, 3, 7}, 24}},
           .host_name = "web-3"};
 }
@@ -61,7 +62,10 @@ TEST(ChooseWorker, SaysWhatIsPromisedOnWhichConditionOrWithWhichOdds) {
       {{.from = From::kAddress},
        Guarantee::kUniqueIfConfigured,
        "of the address 10.0.3.7/24: if all generators are on hosts in 10.0.0.0/22"},
-      {{.from = From::kHardware}, Guarantee::kPractical, "share one with odds of 0.043"},
+      {{.from = From::kHardware}, Guarantee::kPractical, "it changes when such an interface comes"},
+      {{.from = From::kHardware},
+       Guarantee::kPractical,
+       "share one with odds of 0.043 to 0.16, of 100 with 0.99 to 1; the more"},
       {{.from = From::kRandom}, Guarantee::kPractical, "share one with odds of 0.043"},
   };
   for (const Row& row : rows) {
@@ -70,7 +74,7 @@ TEST(ChooseWorker, SaysWhatIsPromisedOnWhichConditionOrWithWhichOdds) {
     EXPECT_EQ(chosen->guarantee, row.guarantee) << row.notes;
     EXPECT_THAT(chosen->notes, HasSubstr(row.notes));
   }
-  EXPECT_EQ(std::size(rows), worker_origins().size());
+  EXPECT_EQ(std::size(rows), worker_origins().size() + 1);
 }
 
 TEST(WorkerOrigins, OfAnAddressNameTheSubnetThatSoManyBitsTellApart) {
