@@ -24,6 +24,7 @@
 #include "idmint/snowflake.h"
 #include "idmint/source.h"
 #include "idmint/store.h"
+#include "idmint/uuid.h"
 #include "idmint/uuid_time.h"
 #include "idmint/worker_pool.h"
 
@@ -152,6 +153,11 @@ class IDMINT_EXPORT Mint final {
 
   // As Store::doubt. Nothing when the store is the default one and is not there.
   [[nodiscard]] Result<std::optional<Error>> doubt();
+  // As idmint::has_given().
+  [[nodiscard]] Result<bool> has_given(std::string_view name, std::int64_t value);
+  // Of the store, which is not made for it. kNotFound: it is not there.
+  [[nodiscard]] Result<Uuid> store_id();
+
   // What options.store came to.
   [[nodiscard]] Result<std::string> store_url() const;
 

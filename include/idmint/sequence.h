@@ -100,6 +100,14 @@ struct SequenceStatus {
 // row.
 [[nodiscard]] IDMINT_EXPORT Result<std::vector<SequenceStatus>> sequence_statuses(Store& store);
 
+// Whether the store knows that `value` was handed out: by its counters, its claims or, for a pool
+// and one of its ids, its leases. False for a value that was handed out: the store holds less than
+// it did, because an older state of it was restored, and the value can come again. A value that was
+// only passed over counts as handed out. kNotFound: no such sequence. kInvalidArgument: it has no
+// such value.
+[[nodiscard]] IDMINT_EXPORT Result<bool> has_given(Store& store, std::string_view name,
+                                                   std::int64_t value);
+
 // ---- values
 
 struct SequenceOptions {

@@ -41,6 +41,9 @@ class IDMINT_EXPORT UniqueIndex {
     return claimed(space, SteadyTime::max());
   }
 
+  // Whether the number is claimed, in a closed space too. kNotFound: no such space.
+  [[nodiscard]] virtual Result<bool> contains(std::string_view space, std::int64_t key) = 0;
+
   // Ends the space: every later insert, by anybody, is kFailedPrecondition. Again is fine.
   // kNotFound: no such space.
   [[nodiscard]] virtual Result<void> close_space(std::string_view space) = 0;

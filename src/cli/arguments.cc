@@ -396,6 +396,9 @@ void add_doctor(CLI::App& app, Arguments& arguments, Given& given) {
   app.add_flag("--all", doctor.all, "List every layout, used here or not");
   app.add_option("--rate", doctor.rates, "Of a sequence: NAME=50k/s; again for another")
       ->type_name("R");
+  app.add_option("--used-in", doctor.used_in,
+                 "Where values are: NAME=DATABASE.COLLECTION:FIELD; again for another")
+      ->type_name("F");
   add_store(app, given);
 }
 
@@ -674,6 +677,10 @@ Examples:
 the clock, and each layout that a state file is of or whose time ends within
 --horizon; with --all every layout. Each begins with ok, warn or fail.
 Nothing is changed. --json lists everything.
+What next and insert on this host gave last, and the largest value in the
+fields that insert filled and --used-in names, are compared with the store:
+where it does not know of them it was set back, as by a restore, and gives
+values again.
 Exit status: 0 all ok, 20 a warning, 21 a failure; others as of every command.
 
 Examples:

@@ -65,8 +65,9 @@ struct IdArguments {
 struct DoctorArguments {
   std::string warn_below = "10%";
   std::string horizon = "90d";
-  std::vector<std::string> rates{};  // NAME=RATE
-  bool all = false;                  // layouts that nothing uses too
+  std::vector<std::string> rates{};    // NAME=RATE
+  std::vector<std::string> used_in{};  // NAME=DATABASE.COLLECTION:FIELD
+  bool all = false;                    // layouts that nothing uses too
 };
 
 // Of insert and sweep.

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "cli/arguments.h"
+#include "idmint/id.h"
 #include "idmint/mint.h"
 #include "idmint/result.h"
 #include "idmint/store.h"
@@ -52,6 +53,10 @@ struct Context {
 [[nodiscard]] MintOptions mint_options(const Arguments& arguments,
                                        Access access = Access::kReadWrite);
 [[nodiscard]] Mint open_mint(const Arguments& arguments, Access access = Access::kReadWrite);
+// Leaves behind what a sequence or a pool gave last, for doctor; `used_in`:
+// "DATABASE.COLLECTION:FIELD", or empty. A format keeps nothing in a store: nothing is noted.
+void note_given(Mint& mint, std::string_view source, const Id& last,
+                std::string_view used_in = {}) noexcept;
 // Past those of its values that are in the field, in the MongoDB of `url`.
 [[nodiscard]] Result<Raised> raise_past_field(Mint& mint, const Definition& definition,
                                               std::string_view url, std::string_view collection,

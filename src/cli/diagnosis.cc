@@ -191,6 +191,47 @@ Finding diagnose(const SequenceStatus& status, std::optional<double> rate, const
   return finding;
 }
 
+Finding diagnose_lost(Finding finding, const Definition& definition, std::int64_t value,
+                      std::string_view evidence, std::string_view place) {
+  const std::string raise = "idmint raise " + definition.name;
+  const std::string or_above = std::to_string(value) + " or above";
+  const std::string by_place = raise + " " + std::string(place);
+  finding.health = Health::kFail;
+  finding.text = std::string(evidence) +
+                 ", and the store does not know of it: an older state of it was restored, or it "
+                 "was changed by hand, and values come again; stop what mints from it, then ";
+  switch (definition.strategy) {
+    case Strategy::kCounter:
+    case Strategy::kInterleaved:
+    case Strategy::kCached:
+      finding.text +=
+          place.empty() ? raise + " --past N, N the largest value in use, " + or_above : by_place;
+      break;
+    case Strategy::kStriped:
+      finding.text +=
+          "raise each block past the largest value in use in it: " +
+          (place.empty() ? raise + " --from-collection COLLECTION --field FIELD" : by_place);
+      break;
+    case Strategy::kPermuted:
+      finding.text += "raise it by index: " + raise +
+                      " --past N, N at least as many of its values as were ever given";
+      break;
+    case Strategy::kRandom:
+      finding.text +=
+          "go on with a sequence of other values, and retire this one: no claim comes back";
+      break;
+    case Strategy::kGapless:
+      finding.text += "go on with a gapless sequence that begins above every number in use, " +
+                      or_above + ": idmint create NAME --strategy gapless --start N";
+      break;
+    case Strategy::kPool:
+      finding.text += "idmint workers raise " + definition.name +
+                      " --past TIME, later than the time of every id in use";
+      break;
+  }
+  return finding;
+}
+
 std::optional<Instant> end_of(const SnowflakeLayout& layout) noexcept {
   return end_of_time(layout.epoch, layout.unit, layout.time_bits);
 }

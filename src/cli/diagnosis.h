@@ -44,6 +44,14 @@ struct Limits {
                                     std::span<const LeaseState> workers, const Limits& limits,
                                     Instant now);
 
+// The same of a sequence or pool that does not know of a value which was given: it holds less than
+// it did, and what it gave comes again. `evidence`: how it is known that the value was given, to
+// stand before "and the store does not know of it". `place`: the options of raise for the field
+// that has its values; empty: not known.
+[[nodiscard]] Finding diagnose_lost(Finding finding, const Definition& definition,
+                                    std::int64_t value, std::string_view evidence,
+                                    std::string_view place);
+
 // From when on a free worker id of a pool can be leased, by who opens it with the usual options;
 // nothing: at once, or none is free. Instant::max(): after 2262.
 [[nodiscard]] std::optional<Instant> leased_from(const SnowflakeLayout& layout,

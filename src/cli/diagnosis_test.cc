@@ -36,6 +36,32 @@ TEST(Diagnosis, SequencesByWhatIsLeft) {
   EXPECT_THAT(none.text, HasSubstr("used up"));
 }
 
+TEST(Diagnosis, WhatTheStoreDoesNotKnowOfIsAFailureWithTheWayOutOfItsStrategy) {
+  struct Case {
+    Strategy strategy;
+    const char* place;
+    const char* advice;
+  };
+  for (const auto& [strategy, place, advice] :
+       {Case{Strategy::kCounter, "", "idmint raise s --past N, N the largest value in use, 7 or "},
+        Case{Strategy::kCached, "--from-collection a.b --field f",
+             "then idmint raise s --from-collection a.b --field f"},
+        Case{Strategy::kInterleaved, "", "--past N"},
+        Case{Strategy::kStriped, "", "--from-collection COLLECTION --field FIELD"},
+        Case{Strategy::kPermuted, "", "by index: idmint raise s --past N"},
+        Case{Strategy::kRandom, "", "retire this one"},
+        Case{Strategy::kGapless, "", "--strategy gapless --start N"},
+        Case{Strategy::kPool, "", "idmint workers raise s --past TIME"}}) {
+    const Finding lost =
+        diagnose_lost({.kind = "sequence", .subject = "s", .text = "ok"},
+                      {.name = "s", .strategy = strategy}, 7, "a.b has 7 in f", place);
+    EXPECT_EQ(lost.health, Health::kFail);
+    EXPECT_EQ(lost.subject, "s");
+    EXPECT_THAT(lost.text, AllOf(HasSubstr("a.b has 7 in f, and the store does not know of it: "),
+                                 HasSubstr("values come again"), HasSubstr(advice)));
+  }
+}
+
 // A random sequence gives 910 of 1000 values, and no more.
 TEST(Diagnosis, ARandomSequenceIsUsedUpWhereItRefuses) {
   SequenceStatus status = thousand(0);

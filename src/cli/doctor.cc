@@ -7,19 +7,23 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "base/sqlite_url.h"
+#include "base/shell.h"
 #include "cli/commands.h"
 #include "cli/diagnosis.h"
 #include "cli/exit_status.h"
 #include "cli/json.h"
+#include "idmint/existing_values.h"
 #include "idmint/ksuid.h"
 #include "idmint/store.h"
 #include "ids/state_file.h"
 #include "mint/formats.h"
+#include "mint/seen.h"
 #include "terminal/quantity.h"
 
 namespace idmint::cli {
@@ -34,10 +38,28 @@ struct Rate {
   double per_second = 0;
 };
 
+// A field of a collection of MongoDB that has values of a sequence or pool.
+struct Place {
+  std::string sequence;
+  std::string collection;  // "DATABASE.COLLECTION"
+  std::string field;
+
+  friend bool operator==(const Place&, const Place&) = default;
+};
+
 struct Wanted {
   Limits limits;
   std::vector<Rate> rates;
+  std::vector<Place> places;
 };
+
+// "DATABASE.COLLECTION:FIELD".
+std::optional<Place> place_of(std::string sequence, std::string_view text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos || sequence.empty()) return std::nullopt;
+  return Place{std::move(sequence), std::string(text.substr(0, colon)),
+               std::string(text.substr(colon + 1))};
+}
 
 Result<Wanted> read_wanted(const DoctorArguments& given) {
   Wanted wanted;
@@ -60,6 +82,18 @@ Result<Wanted> read_wanted(const DoctorArguments& given) {
     const Result<double> rate = parse_rate(text.substr(equals + 1));
     if (!rate) return std::unexpected(Error{rate.error().code, "--rate: " + rate.error().message});
     wanted.rates.push_back({text.substr(0, equals), *rate});
+  }
+  for (const std::string& text : given.used_in) {
+    const std::size_t equals = text.find('=');
+    auto place = equals == std::string::npos
+                     ? std::optional<Place>()
+                     : place_of(text.substr(0, equals), std::string_view(text).substr(equals + 1));
+    if (!place) {
+      return std::unexpected(
+          Error{Code::kInvalidArgument,
+                "--used-in is \"" + shortened(text) + "\": give NAME=DATABASE.COLLECTION:FIELD"});
+    }
+    wanted.places.push_back(*std::move(place));
   }
   return wanted;
 }
@@ -96,6 +130,82 @@ std::optional<Finding> look_for_doubt(Mint& mint, const std::string& store) {
   if (!*doubt) return std::nullopt;
   return Finding{Health::kFail, "store", store, (*doubt)->message};
 }
+// What is known to have been given, by its own word or by that of a collection, and whether the
+// store knows of it too.
+class Evidence {
+ public:
+  Evidence(Mint& mint, const std::string& url, std::vector<Place> places)
+      : mint_(mint), url_(url), places_(std::move(places)) {
+    const Result<Uuid> store = mint.store_id();
+    if (store) seen_ = read_seen(*store);
+    for (const Seen& seen : seen_) {
+      const auto place = place_of(seen.source, seen.used_in);
+      if (place && std::ranges::find(places_, *place) == places_.end()) places_.push_back(*place);
+    }
+  }
+
+  [[nodiscard]] Finding compare(const SequenceStatus& status, Finding finding) const {
+    const Definition& definition = status.definition;
+    if (definition.retired || status.error) return finding;
+    for (const Seen& seen : seen_) {
+      if (seen.source != definition.name || has(definition, seen.value)) continue;
+      return diagnose_lost(
+          std::move(finding), definition, seen.value,
+          "this host was given " + std::to_string(seen.value) + " at " + format_time(seen.at), "");
+    }
+    for (const Place& place : places_) {
+      if (place.sequence != definition.name) continue;
+      const Result<std::optional<std::int64_t>> largest = largest_in(place, definition);
+      if (!largest) {
+        finding.health = std::max(finding.health, Health::kWarn);
+        finding.text +=
+            "; it cannot be compared with its values in use (" + largest.error().message + ")";
+      } else if (*largest && !has(definition, **largest)) {
+        return diagnose_lost(
+            std::move(finding), definition, **largest,
+            place.collection + " has " + std::to_string(**largest) + " in " + place.field,
+            "--from-collection " + shell_word(place.collection) + " --field " +
+                shell_word(place.field));
+      }
+    }
+    return finding;
+  }
+
+  // Those that are gone from the store as a whole.
+  void missing(const std::vector<SequenceStatus>& all, std::vector<Finding>& findings) const {
+    for (const Seen& seen : seen_) {
+      const bool there = std::ranges::any_of(
+          all, [&](const SequenceStatus& status) { return status.definition.name == seen.source; });
+      if (there) continue;
+      findings.push_back({Health::kFail, "sequence", seen.source,
+                          "this host was given " + std::to_string(seen.value) + " at " +
+                              format_time(seen.at) +
+                              ", and the store has nothing of that name: an older state of it was "
+                              "restored; create it to begin above every value in use, or give it "
+                              "another name"});
+    }
+  }
+
+ private:
+  // A value that the sequence cannot have says nothing.
+  [[nodiscard]] bool has(const Definition& definition, std::int64_t value) const {
+    return mint_.has_given(definition.name, value).value_or(true);
+  }
+
+  [[nodiscard]] Result<std::optional<std::int64_t>> largest_in(const Place& place,
+                                                               const Definition& definition) const {
+    const std::int64_t last = definition.layout ? kLargestValue : definition.last;
+    const auto values = open_existing_values(url_, place.collection, place.field,
+                                             {definition.form, definition.first, last});
+    if (!values) return std::unexpected(values.error());
+    return (*values)->largest(definition.first, last);
+  }
+
+  Mint& mint_;
+  const std::string& url_;
+  std::vector<Place> places_;
+  std::vector<Seen> seen_{};
+};
 
 // The store, and every sequence and pool in it.
 Result<void> look_at_store(const Arguments& arguments, const Wanted& wanted, Instant now,
@@ -126,25 +236,34 @@ Result<void> look_at_store(const Arguments& arguments, const Wanted& wanted, Ins
   if (is_file && made) {
     findings.push_back(on_disk(fs::path(file.path).parent_path(), file.local_file_system));
   }
+  const auto check_named = [&](std::string_view option, const std::string& name) -> Result<void> {
+    const bool there = std::ranges::any_of(
+        *all, [&](const SequenceStatus& status) { return status.definition.name == name; });
+    if (there) return {};
+    return std::unexpected(
+        Error{Code::kNotFound, std::string(option) + ": there is no sequence \"" + shortened(name) +
+                                   "\" in " + shown + ": see idmint list"});
+  };
   for (const Rate& rate : wanted.rates) {
-    if (std::ranges::none_of(*all, [&](const SequenceStatus& status) {
-          return status.definition.name == rate.sequence;
-        })) {
-      return std::unexpected(Error{Code::kNotFound, "--rate: there is no sequence \"" +
-                                                        shortened(rate.sequence) + "\" in " +
-                                                        shown + ": see idmint list"});
-    }
+    if (Result<void> named = check_named("--rate", rate.sequence); !named) return named;
   }
+  for (const Place& place : wanted.places) {
+    if (Result<void> named = check_named("--used-in", place.sequence); !named) return named;
+  }
+  const Evidence evidence(mint, *url, wanted.places);
   for (const SequenceStatus& status : *all) {
     if (status.definition.layout) {
-      findings.push_back(look_at_pool(mint, status, wanted.limits, now));
+      findings.push_back(evidence.compare(status, look_at_pool(mint, status, wanted.limits, now)));
       continue;
     }
     const auto rate = std::ranges::find(wanted.rates, status.definition.name, &Rate::sequence);
-    findings.push_back(diagnose(
-        status, rate != wanted.rates.end() ? std::optional(rate->per_second) : std::nullopt,
-        wanted.limits, now));
+    findings.push_back(evidence.compare(
+        status,
+        diagnose(status,
+                 rate != wanted.rates.end() ? std::optional(rate->per_second) : std::nullopt,
+                 wanted.limits, now)));
   }
+  evidence.missing(*all, findings);
   return {};
 }
 

@@ -108,9 +108,10 @@ struct Inserter {
   std::function<std::expected<mongodb::Inserted, mongodb::NotInserted>(
       std::span<const Bytes> documents, std::int64_t number_from)>
       insert;
-  std::string into;                     // "DATABASE.COLLECTION"
-  Form form{};                          // of the ids
-  std::size_t most_lines = kMostLines;  // of one call
+  std::string into;                          // "DATABASE.COLLECTION"
+  Form form{};                               // of the ids
+  std::size_t most_lines = kMostLines;       // of one call
+  std::function<void(const Id& last)> note;  // told after each call that inserted
   bool chooses_ids = true;  // or else the ids are not known of what is not known to be in
 };
 
@@ -177,6 +178,7 @@ class Import {
       for (const Id& id : inserted->ids) print({Outcome::Fate::kInserted, id});
       collisions_ += inserted->collisions;
       behind_ = behind_ || inserted->behind;
+      if (!inserted->ids.empty()) inserter_.note(inserted->ids.back());
       done_ += std::ssize(documents_);
     } else {
       for (const Outcome& outcome : inserted.error().outcomes) print(outcome);
@@ -258,7 +260,8 @@ std::string in_lines(std::string_view message, std::int64_t number_from, std::in
 
 // All documents of a call or none; what is not known has no number that is known.
 Result<void> insert_gapless(Context& context, const Collection& collection,
-                            const Definition& definition) {
+                            const Definition& definition,
+                            std::function<void(const Id& last)> note) {
   const Arguments& arguments = context.arguments;
   InsertArguments plain;
   plain.collection = arguments.insert.collection;
@@ -275,6 +278,7 @@ Result<void> insert_gapless(Context& context, const Collection& collection,
                     .into = collection.name(),
                     .form = definition.form,
                     .most_lines = GaplessInserter::kMaxDocuments,
+                    .note = std::move(note),
                     .chooses_ids = false};
   inserter.insert =
       [&numbers = **opened](
@@ -307,12 +311,15 @@ Result<void> run_insert(Context& context) {
   Result<Collection> collection = open_collection(arguments);
   if (!collection) return std::unexpected(collection.error());
   Mint mint = open_mint(arguments);
+  const auto note = [&, used_in = collection->name() + ":" + wanted.field](const Id& last) {
+    note_given(mint, arguments.name, last, used_in);
+  };
   Reopened source(mint, arguments);
   if (Result<void> opened = source.open(); !opened) {
     if (opened.error().code != Code::kFailedPrecondition) return opened;
     const Result<SequenceStatus> status = mint.peek(arguments.name);
     if (status && status->definition.strategy == Strategy::kGapless)
-      return insert_gapless(context, *collection, status->definition);
+      return insert_gapless(context, *collection, status->definition, note);
     return opened;
   }
   mongodb::InsertOptions options;
@@ -332,8 +339,10 @@ Result<void> run_insert(Context& context) {
     options.number_from = number_from;
     return mongodb::insert_with_id(*collection, source, documents, options);
   };
-  return import_lines(
-      context, {.insert = insert, .into = collection->name(), .form = source.declaration().form});
+  return import_lines(context, {.insert = insert,
+                                .into = collection->name(),
+                                .form = source.declaration().form,
+                                .note = note});
 }
 
 Result<void> run_sweep(Context& context) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <new>
 #include <string>
 #include <utility>
 #include <variant>
@@ -8,6 +9,10 @@
 
 #include "cli/commands.h"
 #include "cli/json.h"
+#include "idmint/clock.h"
+#include "idmint/snowflake.h"
+#include "mint/formats.h"
+#include "mint/seen.h"
 #include "terminal/progress.h"
 #include "terminal/stop.h"
 
@@ -66,6 +71,22 @@ std::string are_left(std::int64_t values) {
 }
 
 }  // namespace
+
+void note_given(Mint& mint, std::string_view source, const Id& last,
+                std::string_view used_in) noexcept try {
+  const auto* const integer = std::get_if<std::int64_t>(&last);
+  const auto* const snowflake = std::get_if<Snowflake>(&last);
+  if (is_format(source) || (integer == nullptr && snowflake == nullptr)) return;
+  const Result<Uuid> store = mint.store_id();
+  if (!store) return;
+  note_seen(*store,
+            {.source = std::string(source),
+             .at = system_clock().now(),
+             .value = integer != nullptr ? *integer : static_cast<std::int64_t>(snowflake->value()),
+             .used_in = std::string(used_in)});
+} catch (const std::bad_alloc&) {
+  return;
+}
 
 Result<void> run_next(Context& context) {
   const Arguments& arguments = context.arguments;
@@ -137,7 +158,10 @@ Result<void> run_next(Context& context) {
     } else {
       print_text(out, ids, declaration.form);
     }
-    if (durable) out.flush();
+    if (durable) {
+      out.flush();
+      note_given(mint, arguments.name, ids.back());
+    }
     done += static_cast<std::int64_t>(ids.size());
     progress.show(done);
   }

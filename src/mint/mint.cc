@@ -362,6 +362,17 @@ Result<std::optional<Error>> Mint::doubt() {
   return std::unexpected(store.error());
 }
 
+Result<bool> Mint::has_given(std::string_view name, std::int64_t value) {
+  return state_->on_sequence(name,
+                             [&](Store& store) { return idmint::has_given(store, name, value); });
+}
+
+Result<Uuid> Mint::store_id() {
+  const Result<std::shared_ptr<Store>> store = state_->open(false);
+  if (!store) return std::unexpected(store.error());
+  return (*store)->id();
+}
+
 Result<std::string> Mint::store_url() const { return state_->url(); }
 
 }  // namespace idmint

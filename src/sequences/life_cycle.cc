@@ -630,4 +630,54 @@ Result<std::vector<SequenceStatus>> sequence_statuses(Store& store) {
   return all;
 }
 
+namespace {
+
+Result<bool> has_given_as_read(Store& store, const Definition& definition, std::int64_t value) {
+  const auto refuse = [&] {
+    return std::unexpected(error_at(store, Code::kInvalidArgument, definition,
+                                    "it has no value " + std::to_string(value)));
+  };
+  if (definition.layout) {
+    const SnowflakeLayout& layout = *definition.layout;
+    const auto parts = layout.decode(Snowflake(static_cast<std::uint64_t>(value)));
+    if (!parts || parts->worker > definition.last) return refuse();
+    const Result<std::vector<LeaseState>> workers = read_workers(store, definition);
+    if (!workers) return std::unexpected(workers.error());
+    return (parts->time - layout.epoch) / layout.unit < (*workers)[parts->worker].minted_until;
+  }
+  if (definition.strategy == Strategy::kRandom) {
+    if (value < definition.first || value > definition.last) return refuse();
+    return store.unique_index()->contains(definition.name, value);
+  }
+  std::int64_t at = value;
+  if (definition.strategy == Strategy::kPermuted) {
+    if (value < definition.first || value > definition.last) return refuse();
+    const auto permutation = Permutation::make(
+        definition.key, static_cast<std::uint64_t>(counter_of(definition, 0).bounds.last) + 1);
+    if (!permutation) return std::unexpected(permutation.error());
+    at = static_cast<std::int64_t>(
+        permutation->index_of(static_cast<std::uint64_t>(value - definition.first)));
+  }
+  const Result<std::vector<CounterState>> counters = read_counters(store, definition);
+  if (!counters) return std::unexpected(counters.error());
+  for (const CounterState& counter : *counters) {
+    const CounterBounds& bounds = counter.bounds;
+    if (at < bounds.first || at > bounds.last || (at - bounds.first) % bounds.stride != 0) continue;
+    return at < counter.next;
+  }
+  return refuse();
+}
+
+}  // namespace
+
+Result<bool> has_given(Store& store, std::string_view name, std::int64_t value) {
+  Result<Definition> found = find_definition(store, name);
+  if (!found) return std::unexpected(std::move(found.error()));
+  if (auto offered = offers(store, found->strategy, name); !offered)
+    return std::unexpected(std::move(offered.error()));
+  return with_latest(store, *std::move(found), [&](const Definition& definition) {
+    return has_given_as_read(store, definition, value);
+  });
+}
+
 }  // namespace idmint

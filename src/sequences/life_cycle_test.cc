@@ -892,6 +892,58 @@ TEST(SequenceStatuses, AStoreThatDoesNotAnswerIsNotTheSequencesFault) {
   EXPECT_EQ(code_of(sequence_statuses(store)), Code::kUnavailable);
 }
 
+// ---- whether a value was given
+
+TEST(HasGiven, ValuesThatWereHandedOutAndNoOthers) {
+  for (const Strategy strategy : kAll) {
+    GatedStore store;
+    ScriptedEntropy entropy;
+    ASSERT_TRUE(create_sequence(store, of(strategy)));
+    std::vector<std::int64_t> given(10);
+    const auto sequence = open_sequence(store, "s", {.entropy = &entropy});
+    ASSERT_TRUE(sequence && (*sequence)->next(given));
+    const std::int64_t fetched = strategy == Strategy::kCached ? 31 : 10;
+    std::int64_t known = 0;
+    for (std::int64_t value = 10; value <= 40; ++value) {
+      const Result<bool> is_given = has_given(store, "s", value);
+      ASSERT_TRUE(is_given) << is_given.error().message;
+      known += *is_given ? 1 : 0;
+      if (std::ranges::find(given, value) != given.end()) {
+        EXPECT_TRUE(*is_given) << name(strategy) << ' ' << value;
+      }
+    }
+    EXPECT_LE(known, fetched) << name(strategy);
+    EXPECT_GE(known, 10) << name(strategy);
+    EXPECT_EQ(code_of(has_given(store, "s", 9)), Code::kInvalidArgument);
+    EXPECT_EQ(code_of(has_given(store, "s", 41)), Code::kInvalidArgument);
+  }
+  GatedStore store;
+  EXPECT_EQ(code_of(has_given(store, "s", 1)), Code::kNotFound);
+}
+
+TEST(HasGiven, IdsOfAPoolBelowTheBoundOfTheirWorker) {
+  const auto store = open_store("memory:");
+  ASSERT_TRUE(store);
+  const SnowflakeLayout layout = *snowflake_layout("twitter");
+  ASSERT_TRUE(create_sequence(
+      **store,
+      {.name = "web", .strategy = Strategy::kPool, .first = 0, .last = 1, .layout = layout}));
+  const Uuid token = *Uuid::parse("01234567-89ab-4cde-8f01-23456789abcd");
+  const auto lease = (*store)->leases()->acquire(
+      "web", {.token = token, .now = 1000, .units = 50, .max_drift = 1000});
+  ASSERT_TRUE(lease) << lease.error().message;
+  const auto id = [&](std::int64_t tick, std::int64_t worker) {
+    return static_cast<std::int64_t>(layout
+                                         .encode({.time = layout.epoch + tick * layout.unit,
+                                                  .worker = static_cast<std::uint32_t>(worker)})
+                                         ->value());
+  };
+  EXPECT_EQ(has_given(**store, "web", id(lease->to - 1, lease->worker)), true);
+  EXPECT_EQ(has_given(**store, "web", id(lease->to, lease->worker)), false);
+  EXPECT_EQ(has_given(**store, "web", id(lease->to - 1, 1 - lease->worker)), false);
+  EXPECT_EQ(code_of(has_given(**store, "web", id(0, 2))), Code::kInvalidArgument);
+}
+
 // ---- open
 
 TEST(OpenSequence, AnExtensionBetweenDefinitionAndCounterIsNoDamage) {

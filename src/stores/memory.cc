@@ -189,6 +189,14 @@ class MemoryStore final : public Store,
     return std::ssize(at->second.claims);
   }
 
+  Result<bool> contains(std::string_view space, std::int64_t key) override {
+    if (!owner_) return inherited();
+    const std::lock_guard lock(mutex_);
+    const auto at = spaces_.find(space);
+    if (at == spaces_.end()) return std::unexpected(no_space(space, kUrl));
+    return at->second.claims.contains(key);
+  }
+
   Result<void> close_space(std::string_view space) override {
     if (!owner_) return inherited();
     const std::lock_guard lock(mutex_);

@@ -149,6 +149,7 @@ enum Query : std::size_t {
   kSpace,
   kClaim,
   kCount,
+  kHasClaim,
   kCloseSpace,
   kMakeWorker,
   kCountWorkers,
@@ -194,6 +195,7 @@ constexpr std::array<const char*, kQueries> kSql = {
     "SELECT claimed, closed FROM spaces WHERE name = ?1",
     "INSERT INTO claims (space, key) VALUES (?1, ?2) ON CONFLICT DO NOTHING RETURNING 1",
     "UPDATE spaces SET claimed = claimed + ?2 WHERE name = ?1",
+    "SELECT 1 FROM claims WHERE space = ?1 AND key = ?2",
     "UPDATE spaces SET closed = 1 WHERE name = ?1 RETURNING 1",
     "INSERT INTO workers (pool, worker, holder, generation, minted_until, taken_from, held_until)"
     " VALUES (?1, ?2, '', 0, 0, 0, 0) ON CONFLICT DO NOTHING",
@@ -423,6 +425,7 @@ class SqliteStore final : public Store,
   Result<std::vector<bool>> insert(std::string_view space, std::span<const std::int64_t> keys,
                                    SteadyTime until) override;
   Result<std::int64_t> claimed(std::string_view space, SteadyTime until) override;
+  Result<bool> contains(std::string_view space, std::int64_t key) override;
   Result<void> close_space(std::string_view space) override;
   Result<void> create_pool(std::string_view pool, std::int64_t workers) override;
   Result<Lease> acquire(std::string_view pool, const LeaseRequest& request) override;
@@ -1580,6 +1583,20 @@ Result<std::int64_t> SqliteStore::claimed(std::string_view space, SteadyTime unt
   const Result<Space> there = read_space(space);
   if (!there) return std::unexpected(there.error());
   return there->claimed;
+}
+
+Result<bool> SqliteStore::contains(std::string_view space, std::int64_t key) {
+  const Result<Lock> lock = enter();
+  if (!lock) return std::unexpected(lock.error());
+  if (const Result<Space> there = read_space(space); !there) return std::unexpected(there.error());
+  const Result<sqlite3_stmt*> statement = prepared(kHasClaim);
+  if (!statement) return std::unexpected(statement.error());
+  Run run(*statement);
+  run.bind(1, space);
+  run.bind(2, key);
+  const int result = run.step();
+  if (result != SQLITE_ROW && result != SQLITE_DONE) return std::unexpected(failed(result, "read"));
+  return result == SQLITE_ROW;
 }
 
 Result<void> SqliteStore::close_space(std::string_view space) {

@@ -648,6 +648,7 @@ TEST_P(StoreConformance, AMissingSpaceIsNotFoundAndNeverMade) {
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(code_of(claims().insert("s", Keys{1})), Code::kNotFound);
     EXPECT_EQ(code_of(claims().claimed("s")), Code::kNotFound);
+    EXPECT_EQ(code_of(claims().contains("s", 1)), Code::kNotFound);
     EXPECT_EQ(code_of(claims().close_space("s")), Code::kNotFound);
   }
   EXPECT_EQ(code_of(claims().create_space("")), Code::kInvalidArgument);
@@ -670,6 +671,9 @@ TEST_P(StoreConformance, AClaimIsGivenOnceAndForEver) {
   ASSERT_TRUE(claims().create_space("s").has_value());
   EXPECT_EQ(claims().claimed("s"), 6) << "a space that is there stays as it is";
   EXPECT_EQ(claims().insert("s", Keys{8}), Ours{false});
+  for (const std::int64_t key : {std::int64_t{-1}, std::int64_t{5}, kMin, kMax})
+    EXPECT_EQ(claims().contains("s", key), true) << key;
+  for (const std::int64_t key : {0, -5, 6}) EXPECT_EQ(claims().contains("s", key), false) << key;
 }
 
 TEST_P(StoreConformance, SpacesAndCountersKeepApart) {

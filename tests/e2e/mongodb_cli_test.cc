@@ -310,6 +310,47 @@ TEST_F(InsertCli, GaplessNumbersAreTakenWithTheDocuments) {
   }
 }
 
+// As restoring an older backup does.
+TEST_F(InsertCli, DoctorComparesTheStoreWithTheCollections) {
+  output(store_ + "idmint create orders; idmint create invoices --strategy gapless");
+  output(store_ +
+         "yes '{}' | head -n 5 >five; idmint insert orders --from orders --field number "
+         "--create-index <five >ids; idmint insert bills --from invoices --field number "
+         "<five >>ids");
+  const auto fails = testing::ContainsRegex("fail +sequence");
+  EXPECT_THAT(run(store_ + "idmint doctor").out, testing::Not(fails));
+  const auto set_next = [&](const std::string& name, const std::string& next) {
+    command(R"({"update":"idmint.counters","updates":[{"q":{"_id":")" + name +
+            R"("},"u":{"$set":{"next":{"$numberLong":")" + next +
+            R"("}}}}],"writeConcern":{"w":"majority"}})");
+  };
+  set_next("orders", "3");
+  set_next("invoices", "2");
+  EXPECT_THAT(
+      run(store_ + "idmint doctor").out,
+      testing::AllOf(testing::ContainsRegex("fail +sequence invoices: this host was given 5"),
+                     testing::ContainsRegex("fail +sequence orders: this host was given 5")));
+  // A host that minted none of them.
+  const std::string other = store_ + "export HOME=$PWD/other\n";
+  EXPECT_THAT(run(other + "idmint doctor").out, testing::Not(fails));
+  const Ended named = run(other + "idmint doctor --used-in orders=" + database_ + ".orders:number");
+  EXPECT_EQ(named.status, 21);
+  EXPECT_THAT(named.out, HasSubstr("orders: " + database_ +
+                                   ".orders has 5 in number, and the store "
+                                   "does not know of it"));
+  const std::size_t raise = named.out.find("idmint raise orders");
+  ASSERT_NE(raise, std::string::npos);
+  output(store_ + named.out.substr(raise, named.out.find('\n', raise) - raise));
+  set_next("invoices", "6");
+  EXPECT_THAT(run(store_ + "idmint doctor").out, testing::Not(fails));
+  // What others inserted, where this host did too.
+  command(R"({"insert":"orders","documents":[{"number":{"$numberLong":"9"}}]})");
+  EXPECT_THAT(run(store_ + "idmint doctor").out, HasSubstr(".orders has 9 in number"));
+  command(R"({"drop":"orders"})");
+  EXPECT_THAT(run(store_ + "idmint doctor").out,
+              HasSubstr("it cannot be compared with its values in use ("));
+}
+
 TEST_F(InsertCli, WhoIsStoppedSaysHowFarItCame) {
   output(store_ + "idmint create invoices --strategy gapless");
   const Ended stopped = run(store_ + R"sh(mkfifo in ids

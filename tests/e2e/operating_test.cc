@@ -453,6 +453,59 @@ TEST_F(Operating, ARandomSequenceThatRefusesIsUsedUp) {
   EXPECT_THAT(ended.out, HasSubstr("fail  sequence r: used up: move its last value up"));
 }
 
+// As a restored backup does.
+TEST_F(Operating, DoctorTellsThatTheStoreHoldsLessThanWasGiven) {
+  const std::string all = "counter cached striped interleaved permuted random pool";
+  output(
+      "for s in " + all +
+      "; do options=\"--strategy $s --max 9999\"; case $s in striped|interleaved) "
+      "options+=' --stripes 2';; pool) options='--kind pool --workers 2';; esac; "
+      "idmint create $s $options 2>notices && idmint next $s -n 20 >ids; done; idmint create late");
+  EXPECT_THAT(run("idmint doctor").out, Not(HasSubstr("fail")));
+  output(
+      "cd home/.local/share/idmint; for t in counters definitions spaces claims workers; do "
+      "sqlite3 ids.db \"CREATE TABLE copy_of_$t AS SELECT * FROM $t\"; done");
+  output("for s in " + all + " late; do for i in {1..9}; do idmint next $s >ids; done; done");
+  EXPECT_THAT(run("idmint doctor").out, Not(HasSubstr("fail")));
+  output(
+      "cd home/.local/share/idmint; for t in counters definitions spaces claims workers; do "
+      "sqlite3 ids.db \"DELETE FROM $t; INSERT INTO $t SELECT * FROM copy_of_$t; DROP TABLE "
+      "copy_of_$t\"; done; sqlite3 ids.db \"DELETE FROM definitions WHERE name = 'late'\"");
+  const Ended ended = run("idmint doctor");
+  EXPECT_EQ(ended.status, 21);
+  for (const std::string lost :
+       {"sequence counter", "sequence cached", "sequence striped", "sequence interleaved",
+        "sequence permuted", "sequence random", "pool pool"}) {
+    EXPECT_THAT(ended.out, ContainsRegex("fail +" + lost +
+                                         ": this host was given [0-9]+ at 20[^ ]+, and the store "
+                                         "does not know of it"));
+  }
+  EXPECT_THAT(ended.out, ContainsRegex("fail +sequence late: this host was given 9 at [^ ]+, and "
+                                       "the store has nothing of that name"));
+  output("idmint raise counter --past 29");
+  EXPECT_THAT(run("idmint doctor").out, HasSubstr("ok    sequence counter: "));
+}
+
+TEST_F(Operating, DoctorIsToldOfCollectionsAsNamesThatAreThere) {
+  output("idmint create orders");
+  EXPECT_THAT(run("idmint doctor --used-in orders=orders").err,
+              HasSubstr("give NAME=DATABASE.COLLECTION:FIELD"));
+  EXPECT_EQ(run("idmint doctor --used-in none=app.orders:number").status, 3);
+  EXPECT_EQ(run("idmint doctor --used-in orders=app.orders:number").status, 20);
+}
+
+TEST_F(Operating, DoctorDoesNotWaitForAPipe) {
+  output(
+      "mkdir -p home/.local/share/idmint; cd home/.local/share/idmint; "
+      "mkfifo snowflake-10w12s-5.state uuid1-020000000007.state");
+  const Ended ended = run("timeout 60 idmint doctor");
+  EXPECT_EQ(ended.status, 21);
+  EXPECT_THAT(ended.out,
+              AllOf(ContainsRegex("fail +state file snowflake-10w12s-5.state: .*no plain "
+                                  "file"),
+                    ContainsRegex("fail +state file uuid1-.*no plain file")));
+}
+
 TEST_F(Operating, DoctorReadsStateFiles) {
   run("idmint next snowflake --worker 5");
   const Ended ended = run("idmint doctor");

@@ -300,6 +300,15 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
     });
   }
 
+  Result<bool> contains(std::string_view space, std::int64_t key) override {
+    const std::lock_guard lock(mutex_);
+    return call<bool>([&]() -> Result<bool> {
+      const auto at = spaces_.find(space);
+      if (at == spaces_.end()) return std::unexpected(no_such("space"));
+      return at->second.claims.contains(key);
+    });
+  }
+
   Result<void> close_space(std::string_view space) override {
     const std::lock_guard lock(mutex_);
     return call<void>([&]() -> Result<void> {

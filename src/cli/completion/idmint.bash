@@ -79,7 +79,7 @@ _idmint() {
       plan) words+=" --digits --bits --count --hosts --rate --order --database --round-trip --shared-store --unguessable" ;;
       plan-change) words+=" --from --to --at --from-workers --to-workers --since --drift --clock-error" ;;
       bench) words+=" --threads --seconds --batch --svg --worker --layout --epoch --unit --run-ahead --store" ;;
-      doctor) words+=" --warn-below --horizon --rate --all --store" ;;
+      doctor) words+=" --warn-below --horizon --rate --used-in --all --store" ;;
       apply) words+=" --dry-run --store" ;;
       insert) words+=" --field --from --stored-as --attempts --create-index --proxy --heal --prefix --encoding --check --digits --no-leading-zeros --worker --layout --epoch --unit --run-ahead --store" ;;
       sweep) words+=" --field --proxy --older-than --store" ;;

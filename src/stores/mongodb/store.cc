@@ -194,14 +194,18 @@ class MongodbStore final : public Store,
   Result<std::vector<bool>> insert(std::string_view space, std::span<const std::int64_t> keys,
                                    SteadyTime by) override;
   Result<std::int64_t> claimed(std::string_view space, SteadyTime by) override;
+  Result<bool> contains(std::string_view space, std::int64_t key) override;
   Result<void> close_space(std::string_view space) override;
 
   using Use = std::function<void(const View&)>;
 
   Result<bool> change(std::string_view collection, Bson query, const Bson& update, SteadyTime until,
                       std::string_view doing, const Use& before);
+  Result<bool> read(std::string_view collection, const Bson& id, SteadyTime until, const Use& use);
   Result<bool> read(std::string_view collection, std::string_view name, SteadyTime until,
-                    const Use& use);
+                    const Use& use) {
+    return read(collection, Bson().add("_id", name), until, use);
+  }
   Result<bool> read_with_definition(std::string_view name, SteadyTime until, const Use& use);
   std::optional<std::pair<std::string, std::string>> take_first_definition();
   Result<void> read_all(std::string_view collection, std::string_view from, SteadyTime until,
@@ -272,13 +276,11 @@ Result<bool> MongodbStore::change(std::string_view collection, Bson query, const
   return reply->view().document("value", before);
 }
 
-Result<bool> MongodbStore::read(std::string_view collection, std::string_view name,
-                                SteadyTime until, const Use& use) {
+// The one document with that _id.
+Result<bool> MongodbStore::read(std::string_view collection, const Bson& id, SteadyTime until,
+                                const Use& use) {
   Bson command;
-  command.add("find", collection)
-      .add("filter", Bson().add("_id", name))
-      .add("limit", 1)
-      .add("singleBatch", true);
+  command.add("find", collection).add("filter", id).add("limit", 1).add("singleBatch", true);
   const Result<Bson> reply = servers_->run(std::move(command), Kind::kReadOne, until, "read");
   if (!reply) return std::unexpected(reply.error());
   bool found = false;
@@ -1190,6 +1192,14 @@ Result<std::int64_t> MongodbStore::claimed(std::string_view space, SteadyTime by
   const Result<Bson> reply = servers_->run(std::move(command), Kind::kReadMany, *until, "read");
   if (!reply) return std::unexpected(reply.error());
   return reply->view().number("n") - 1;
+}
+
+Result<bool> MongodbStore::contains(std::string_view space, std::int64_t key) {
+  const Result<SteadyTime> until = enter_to_read();
+  if (!until) return std::unexpected(until.error());
+  const Result<bool> closed = read_space(space, *until);
+  if (!closed) return std::unexpected(closed.error());
+  return read(claims_of(space), Bson().add("_id", key), *until, [](const View&) {});
 }
 
 Result<void> MongodbStore::close_space(std::string_view space) {

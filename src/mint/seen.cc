@@ -1,0 +1,130 @@
+// One line a source, the oldest first: NAME NANOSECONDS VALUE [DATABASE.COLLECTION:FIELD].
+#include "mint/seen.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "mint/data_folder.h"
+
+namespace idmint {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostBytes = std::size_t{64} << 10;
+
+// Closes it.
+struct Descriptor {
+  int fd;
+  ~Descriptor() {
+    if (fd >= 0) ::close(fd);
+  }
+};
+
+// What stands before the next blank; the text loses both.
+std::string_view take_word(std::string_view& text) {
+  const std::string_view word = text.substr(0, text.find(' '));
+  text.remove_prefix(std::min(text.size(), word.size() + 1));
+  return word;
+}
+
+std::optional<std::int64_t> number(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failed != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<Seen> parse(std::string_view line) {
+  Seen seen;
+  seen.source = take_word(line);
+  const auto at = number(take_word(line));
+  const auto value = number(take_word(line));
+  if (seen.source.empty() || !at || !value) return std::nullopt;
+  seen.at = Instant{std::chrono::nanoseconds{*at}};
+  seen.value = *value;
+  seen.used_in = line;
+  return seen;
+}
+
+std::string line_of(const Seen& seen) {
+  return seen.source + ' ' + std::to_string(seen.at.time_since_epoch().count()) + ' ' +
+         std::to_string(seen.value) + (seen.used_in.empty() ? "" : ' ' + seen.used_in) + '\n';
+}
+
+std::vector<Seen> read(const fs::path& path) {
+  // Not blocking: the opening of a named pipe would wait for a writer.
+  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
+  struct stat opened{};
+  if (file.fd < 0 || ::fstat(file.fd, &opened) != 0 || !S_ISREG(opened.st_mode)) return {};
+  std::string text(kMostBytes, '\0');
+  const ::ssize_t size = ::read(file.fd, text.data(), text.size());
+  text.resize(size < 0 ? 0 : static_cast<std::size_t>(size));
+  std::vector<Seen> all;
+  for (std::size_t at = 0, end = 0; (end = text.find('\n', at)) != std::string::npos;
+       at = end + 1) {
+    if (auto seen = parse(std::string_view(text).substr(at, end - at))) {
+      all.push_back(*std::move(seen));
+    }
+  }
+  return all;
+}
+
+bool write(const fs::path& path, std::string_view text) {
+  const Descriptor file{
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600)};
+  return file.fd >= 0 &&
+         ::write(file.fd, text.data(), text.size()) == static_cast<::ssize_t>(text.size());
+}
+
+fs::path file_of(const fs::path& folder, const Uuid& store) {
+  return folder / ("seen-" + store.to_string());
+}
+
+}  // namespace
+
+std::vector<Seen> read_seen(const Uuid& store) {
+  const Result<fs::path> folder = data_folder();
+  return folder ? read(file_of(*folder, store)) : std::vector<Seen>{};
+}
+
+void note_seen(const Uuid& store, Seen seen) noexcept try {
+  const Result<fs::path> folder = data_folder();
+  if (!folder || std::ranges::any_of(seen.used_in, [](unsigned char c) { return c < ' '; })) return;
+  const fs::path path = file_of(*folder, store);
+  std::vector<Seen> all = read(path);
+  if (const auto old = std::ranges::find(all, seen.source, &Seen::source); old != all.end()) {
+    if (seen.used_in.empty()) seen.used_in = std::move(old->used_in);
+    all.erase(old);
+  }
+  all.push_back(std::move(seen));
+  std::string text;
+  for (auto each = all.rbegin(); each != all.rend(); ++each) {
+    std::string line = line_of(*each);
+    if (text.size() + line.size() > kMostBytes) break;
+    text.insert(0, line);
+  }
+  const std::string fresh = path.string() + ".new-" + std::to_string(::getpid());
+  bool written = write(fresh, text);
+  if (!written) {
+    // A process that was killed may have left the file, or the folder is not there yet.
+    ::unlink(fresh.c_str());
+    written = make_folder(*folder) && write(fresh, text);
+  }
+  if (!written || ::rename(fresh.c_str(), path.c_str()) != 0) ::unlink(fresh.c_str());
+} catch (const std::exception&) {
+  return;
+}
+
+}  // namespace idmint

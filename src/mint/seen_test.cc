@@ -1,0 +1,100 @@
+#include "mint/seen.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "tests/fakes/temp_folder.h"
+
+namespace idmint {
+namespace {
+
+namespace fs = std::filesystem;
+
+class SeenTest : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_EQ(::setenv("XDG_DATA_HOME", home_.c_str(), 1), 0); }
+  void TearDown() override { ASSERT_EQ(::unsetenv("XDG_DATA_HOME"), 0); }
+
+  static Instant at(int seconds) { return Instant{std::chrono::seconds{seconds}}; }
+
+  fakes::TempFolder folder_;
+  const std::string home_ = folder_.path("home");
+  const Uuid store_ = *Uuid::parse("01234567-89ab-4cde-8f01-23456789abcd");
+  const fs::path file_ = fs::path(home_) / "idmint" / ("seen-" + store_.to_string());
+};
+
+TEST_F(SeenTest, TheLastOfEachSourceIsKept) {
+  EXPECT_TRUE(read_seen(store_).empty());
+  note_seen(store_, {"orders", at(1), 5});
+  note_seen(store_, {"docs", at(2), 1, "app.my docs:number"});
+  note_seen(store_, {"orders", at(3), 4});
+  note_seen(store_, {"docs", at(4), 2});
+  const std::vector<Seen> wanted = {{"orders", at(3), 4}, {"docs", at(4), 2, "app.my docs:number"}};
+  EXPECT_EQ(read_seen(store_), wanted);
+  EXPECT_TRUE(read_seen(*Uuid::parse("11234567-89ab-4cde-8f01-23456789abcd")).empty());
+  struct stat made{};
+  ASSERT_EQ(::stat(file_.c_str(), &made), 0);
+  EXPECT_EQ(made.st_mode & 0777, 0600);
+}
+
+TEST_F(SeenTest, IsBoundedAndTheOldestGo) {
+  const std::string place = "app.docs:" + std::string(800, 'f');
+  for (int i = 0; i < 200; ++i) note_seen(store_, {"s" + std::to_string(i), at(i), i, place});
+  EXPECT_LE(fs::file_size(file_), 64U << 10);
+  const std::vector<Seen> all = read_seen(store_);
+  EXPECT_GT(all.size(), 70U);
+  EXPECT_EQ(all.back().source, "s199");
+  EXPECT_EQ(all.front().value, 200 - std::ssize(all));
+}
+
+TEST_F(SeenTest, WhatIsNoLineOfItIsPassedOver) {
+  note_seen(store_, {"orders", at(1), 5});
+  std::ofstream(file_, std::ios::app) << "a\nb 1\nc x 1\nd 1 1x\n\n 1 1\ne 1 2\nhalf 1 2";
+  const std::vector<Seen> all = read_seen(store_);
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[0].source, "orders");
+  EXPECT_EQ(all[1], (Seen{"e", Instant{std::chrono::nanoseconds{1}}, 2}));
+}
+
+TEST_F(SeenTest, NeitherALinkNorAPipeIsReadOrWrittenThrough) {
+  fs::create_directories(file_.parent_path());
+  const std::string other = folder_.path("other");
+  std::ofstream(other) << "orders 1 5\n";
+  fs::create_symlink(other, file_);
+  EXPECT_TRUE(read_seen(store_).empty());
+  note_seen(store_, {"docs", at(1), 7});
+  EXPECT_EQ(fs::file_size(other), 11U);
+  EXPECT_EQ(read_seen(store_).size(), 1U);
+  fs::remove(file_);
+  ASSERT_EQ(::mkfifo(file_.c_str(), 0600), 0);
+  EXPECT_TRUE(read_seen(store_).empty());
+  note_seen(store_, {"docs", at(1), 7});
+  EXPECT_EQ(read_seen(store_).size(), 1U);
+  // What a killed process left under the number of this one.
+  std::ofstream(file_.string() + ".new-" + std::to_string(::getpid())) << "docs 1 1\n";
+  note_seen(store_, {"docs", at(1), 8});
+  EXPECT_EQ(read_seen(store_).front().value, 8);
+}
+
+TEST_F(SeenTest, WhatCannotBeWrittenIsLeftOut) {
+  std::ofstream(home_) << "no folder";
+  note_seen(store_, {"orders", at(1), 5});
+  EXPECT_TRUE(read_seen(store_).empty());
+  ASSERT_EQ(::unsetenv("XDG_DATA_HOME"), 0);
+  const char* const home = std::getenv("HOME");
+  const std::string kept = home != nullptr ? home : "";
+  ASSERT_EQ(::unsetenv("HOME"), 0);
+  note_seen(store_, {"orders", at(1), 5});
+  EXPECT_TRUE(read_seen(store_).empty());
+  ASSERT_EQ(::setenv("HOME", kept.c_str(), 1), 0);
+}
+
+}  // namespace
+}  // namespace idmint
