@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -138,8 +139,14 @@ class IDMINT_EXPORT Mint final {
       const Definition& definition,
       const std::function<void(std::int64_t done, std::int64_t of)>& progress = {});
   // As raise_sequence, extend_sequence, retire_sequence and sequence_status.
-  [[nodiscard]] Result<Raised> raise(std::string_view name, std::int64_t past);
-  [[nodiscard]] Result<Raised> raise(std::string_view name, ExistingValues& values);
+  [[nodiscard]] Result<Raised> raise(std::string_view name, std::int64_t past,
+                                     RaiseMode mode = RaiseMode::kCarryOut);
+  [[nodiscard]] Result<Raised> raise(std::string_view name, std::span<const std::int64_t> past,
+                                     RaiseMode mode = RaiseMode::kCarryOut);
+  [[nodiscard]] Result<Raised> raise(std::string_view name, ExistingValues& values,
+                                     RaiseMode mode = RaiseMode::kCarryOut);
+  [[nodiscard]] Result<Raised> raise(std::string_view name, Store& from,
+                                     RaiseMode mode = RaiseMode::kCarryOut);
   [[nodiscard]] Result<Definition> extend(std::string_view name, std::int64_t last);
   [[nodiscard]] Result<void> retire(std::string_view name);
   [[nodiscard]] Result<SequenceStatus> peek(std::string_view name,
@@ -151,13 +158,11 @@ class IDMINT_EXPORT Mint final {
   // By name. Empty when nothing was ever created: the store is the default one and is not there.
   [[nodiscard]] Result<std::vector<SequenceStatus>> list();
 
-  // As Store::doubt. Nothing when the store is the default one and is not there.
-  [[nodiscard]] Result<std::optional<Error>> doubt();
   // As idmint::has_given().
   [[nodiscard]] Result<bool> has_given(std::string_view name, std::int64_t value);
-  // Of the store, which is not made for it. kNotFound: it is not there.
-  [[nodiscard]] Result<Uuid> store_id();
-
+  // The store itself, for what concerns all of it: raise_all(), Store::settle(). kNotFound: it is
+  // not there; it is not made.
+  [[nodiscard]] Result<std::shared_ptr<Store>> store();
   // What options.store came to.
   [[nodiscard]] Result<std::string> store_url() const;
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -39,7 +40,11 @@ struct Raised {
   std::int64_t next = 0;     // the smallest value (permuted: index) that may come now; above the
                              // last: none
   std::int64_t skipped = 0;  // values passed over; those that others took meanwhile among them
+  std::int64_t left = 0;     // values that were left before, the skipped ones included
 };
+
+// kPreview: nothing is changed, and the result says what a raise would do.
+enum class RaiseMode : std::uint8_t { kCarryOut, kPreview };
 
 // Afterwards no process takes a value of `past` or below from the store, with two exceptions that
 // no store can prevent: ranges that cached sequences hold in memory, and rounds under way. A
@@ -50,15 +55,61 @@ struct Raised {
 // any error of the store, kUnavailable too, some of its counters may have been raised; the same
 // call again raises the rest.
 [[nodiscard]] IDMINT_EXPORT Result<Raised> raise_sequence(Store& store, std::string_view name,
-                                                          std::int64_t past);
+                                                          std::int64_t past,
+                                                          RaiseMode mode = RaiseMode::kCarryOut);
 
-// The same past the largest of the values that are in use there, as far as they are the sequence's:
+// Raises each counter of a striped or interleaved sequence past the largest of `past` among its own
+// values; a counter without one stays where it is. kInvalidArgument also: another strategy, or a
+// value that the sequence does not have.
+[[nodiscard]] IDMINT_EXPORT Result<Raised> raise_sequence(Store& store, std::string_view name,
+                                                          std::span<const std::int64_t> past,
+                                                          RaiseMode mode = RaiseMode::kCarryOut);
+
+// Raises past the largest of the values that are in use there, as far as they are the sequence's:
 // each block of a striped one past the largest within the block. Nothing is passed over where there
 // is none. Values that others write while this runs may be missed: raise when they have stopped.
 // kInvalidArgument also: permuted, as its values come in an order of their own.
 // kFailedPrecondition and other errors of ExistingValues.
 [[nodiscard]] IDMINT_EXPORT Result<Raised> raise_sequence(Store& store, std::string_view name,
-                                                          ExistingValues& values);
+                                                          ExistingValues& values,
+                                                          RaiseMode mode = RaiseMode::kCarryOut);
+
+// Raises each counter to where the same counter is in `from`, a store that was written to when
+// `store` was not: a permuted one by index. kFailedPrecondition also: `from` has no such sequence,
+// or another one of that name; a counter has gone on there past its end here.
+[[nodiscard]] IDMINT_EXPORT Result<Raised> raise_sequence(Store& store, std::string_view name,
+                                                          Store& from,
+                                                          RaiseMode mode = RaiseMode::kCarryOut);
+
+// One sequence or pool of a store that is raised as a whole.
+struct RaisedSource {
+  Definition definition{};
+  Raised raised{};  // of its counters
+  // kPool: no id of this unit of its layout's time, or of an earlier one, comes any more.
+  std::optional<std::int64_t> past_unit{};
+  // What can still repeat, and what to do about it; empty: nothing.
+  std::string remains{};
+  std::optional<Error> error{};  // it was not raised
+};
+
+// Makes a store usable again that holds less than it handed out (Store::doubt()): raises everything
+// in it, and then, if everything was raised, settles it. Nobody may mint meanwhile. Again is fine,
+// and finishes what was cut off. By name; retired ones are left out.
+//
+// Counters go past the value `past`; a permuted sequence past its first `past` values, and each
+// block of a striped one past its own first `past`. What shows by itself that `past` is too small
+// for it is not raised (kInvalidArgument in its row), nor is what ends before it (kOutOfRange).
+// Pools go past the clock, and past every bound that is known. Claims and gapless sequences stay
+// as they are; `remains` says what follows.
+[[nodiscard]] IDMINT_EXPORT Result<std::vector<RaisedSource>> raise_all(
+    Store& store, std::int64_t past, RaiseMode mode = RaiseMode::kCarryOut,
+    Clock& clock = system_clock());
+
+// The same past what each has come to in `from`, whose errors are those of raise_sequence(), each
+// in its row. What is in `from` alone has a row too. kInvalidArgument: `from` is `store` itself.
+[[nodiscard]] IDMINT_EXPORT Result<std::vector<RaisedSource>> raise_all(
+    Store& store, Store& from, RaiseMode mode = RaiseMode::kCarryOut,
+    Clock& clock = system_clock());
 
 // Moves the last value up; nothing else of a definition ever changes. kFailedPrecondition: smaller
 // than the last value there, retired, or of a strategy whose values depend on it (striped,

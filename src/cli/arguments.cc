@@ -27,7 +27,6 @@ struct Given {
   std::string store;
   FormatTexts format;
   SequenceTexts sequence;
-  std::string past;
   std::optional<std::string> digits;  // of check
   std::optional<std::string> width;   // of check and convert
   std::string version = "5";
@@ -165,23 +164,38 @@ void add_create(CLI::App& app, Arguments& arguments, Given& given) {
   add_store(app, given);
 }
 
+void add_yes(CLI::App& app, Arguments& arguments) {
+  app.add_flag("--yes", arguments.yes, "Do not ask");
+}
+
 void add_raise(CLI::App& app, Arguments& arguments, Given& given) {
-  app.add_option("NAME", arguments.name, "A sequence")->required()->type_name("");
-  CLI::Option* const past =
-      app.add_option("--past", given.past, "The largest value that is not to come any more")
-          ->type_name("N");
+  RaiseArguments& raise = arguments.raise;
+  app.add_option("NAME", arguments.name, "A sequence")->type_name("");
+  app.add_flag("--all", raise.all,
+               "Instead: everything in the store, which then gives values again");
+  app.add_option("--past", raise.past, "The largest value that is not to come any more")
+      ->type_name("N");
+  app.add_option("--past-each", raise.past_each,
+                 "striped, interleaved: of each counter the largest, V,V,...; without one it stays")
+      ->type_name("V,V");
+  app.add_option("--past-from", raise.past_from,
+                 "Past what another store has come to: the file before it was restored, say")
+      ->type_name("URL");
+  app.add_flag("--moved", raise.moved,
+               "--all: nothing was handed out since, the store was only moved or copied");
   CLI::Option* const collection =
-      app.add_option("--from-collection", arguments.from_collection,
-                     "Instead: the largest that is in this field, DATABASE.COLLECTION:FIELD")
+      app.add_option("--from-collection", raise.from_collection,
+                     "Past the largest that is in this field, DATABASE.COLLECTION:FIELD")
           ->type_name("C");
-  app.add_option("--field", arguments.from_field,
+  app.add_option("--field", raise.from_field,
                  "Its field, instead of :FIELD; for names that have a colon")
       ->needs(collection)
       ->type_name("F");
-  app.add_option("--from", arguments.from, "The collection's servers, mongodb://... (the store's)")
+  app.add_option("--from", raise.from, "The collection's servers, mongodb://... (the store's)")
       ->needs(collection)
       ->type_name("URL");
-  past->excludes(collection);
+  app.add_flag("--dry-run", arguments.dry_run, "Say what would be passed over, and change nothing");
+  add_yes(app, arguments);
   add_store(app, given);
 }
 
@@ -248,6 +262,11 @@ void add_list(CLI::App& app, Arguments& arguments, Given& given) {
 void add_peek(CLI::App& app, Arguments& arguments, Given& given) {
   app.add_option("NAME", arguments.name, "A sequence or a pool")->required()->type_name("");
   add_store(app, given);
+}
+
+void add_retire(CLI::App& app, Arguments& arguments, Given& given) {
+  add_peek(app, arguments, given);
+  add_yes(app, arguments);
 }
 
 void add_workers(CLI::App& app, Arguments& arguments, Given& given) {
@@ -492,6 +511,10 @@ In the database of the application:
             R"(Afterwards no value up to and including N comes from the store: for numbers that
 are in use elsewhere. What processes hold in memory (strategy cached) still
 comes. A permuted sequence is raised by index: past the first N of its values.
+It asks before it passes over more than a tenth of the values that are left.
+
+--past-each raises each block of a striped sequence past its own value, where
+--past N would use up every block below N.
 
 --from-collection app.orders:number reads what a collection of MongoDB holds:
 integers, and texts as the sequence prints them where all have one width. Each
@@ -499,9 +522,25 @@ block of a striped sequence is raised past the largest value within it. What is
 written meanwhile may be missed: raise when the programs that write there have
 stopped, or mint from idmint.
 
+--all is for a store that holds less than it handed out, and so gives no value:
+a copy, a restored backup, a file whose log is gone. With nobody minting,
+  --past-from URL  raises all past what the newer store has come to
+  --past N         raises counters past the value N, a permuted sequence past its
+                   first N values and each block of a striped one past its own
+                   first N; what this cannot be right for is named
+  --moved          raises nothing: nothing was handed out since
+Pools go past this clock and every bound that is known. Claims of a random
+sequence cannot be raised, nor can a gapless one: what can still repeat is said.
+Again is fine, and finishes what was cut off.
+
 Examples:
   $ idmint create orders --start 1000
   $ idmint raise orders --past 81234
+  $ idmint create accounts --digits 12 --stripes 1000
+  $ idmint raise accounts --past-each 17,1000000042
+
+ids.db was replaced by a backup, and the newer file is kept as old.db:
+  $ IDMINT_STORE=sqlite:ids.db idmint raise --all --past-from sqlite:old.db
 )"},
     Command{"alter", "Move the last value of a sequence up", add_alter, run_alter,
             R"(Nothing else of a sequence can be changed, and the last value only be made
@@ -511,13 +550,14 @@ Examples:
   $ idmint create small --max 10
   $ idmint alter small --max 20
 )"},
-    Command{"retire", "End a sequence or a pool for ever", add_peek, run_retire,
+    Command{"retire", "End a sequence or a pool for ever", add_retire, run_retire,
             R"(No process gets another value, or of a pool another lease. The name stays taken,
-so that the sequence is never made again with the values it gave before.
+so that the sequence is never made again with the values it gave before. It asks
+first, as there is no way back.
 
 Examples:
   $ idmint create old-orders
-  $ idmint retire old-orders
+  $ idmint retire old-orders --yes
 )"},
     Command{"list", "List the sequences and pools of a store", add_list, run_list,
             R"(NEXT, FIRST and LAST are values before they are printed with prefix, check or
@@ -799,12 +839,8 @@ Result<void> read_numbers(const Given& given, Arguments& arguments) {
       Row{"insert", "--attempts", given.attempts, 1, 1000, &attempts},
       Row{"bench", "--batch", given.batch, 1, 1'000'000, &batch},
       Row{"name", "--version", given.version, 3, 5, &arguments.value},
-      Row{arguments.from_collection.empty() ? "raise" : "", "--past", given.past, 0, kLargestValue,
-          &arguments.value},
       Row{"alter", "--max", given.sequence.max.value_or(""), 1, kLargestValue, &arguments.value},
   };
-  if (arguments.command == "raise" && arguments.from_collection.empty() && given.past.empty())
-    return usage("past what? Give --past N or --from-collection DATABASE.COLLECTION:FIELD");
   for (const Row& row : rows) {
     if (row.command != arguments.command) continue;
     const Result<std::int64_t> value = whole_number(row.option, row.text, row.least, row.most);

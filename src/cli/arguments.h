@@ -92,6 +92,18 @@ struct WorkersArguments {
   bool all = false;
 };
 
+// Of raise, as given; it reads them itself. Empty: not given.
+struct RaiseArguments {
+  std::string past{};             // a number
+  std::string past_each{};        // V,V,...
+  std::string past_from{};        // the URL of a store
+  std::string from_collection{};  // DATABASE.COLLECTION:FIELD
+  std::string from_field{};       // in it; empty: part of from_collection
+  std::string from{};             // the URL of its servers; empty: the store's
+  bool all = false;
+  bool moved = false;
+};
+
 struct Context;
 
 struct Arguments {
@@ -103,25 +115,24 @@ struct Arguments {
   bool store_is_from_environment = false;
   std::string name;  // of a source, a sequence, a shell
   std::int64_t count = 1;
-  bool wait = false;            // of next: for a worker id
-  FormatOptions format;         // of next
-  Definition definition;        // of create
-  bool usual_layout = false;    // of create: nobody gave the layout of the pool
-  std::string from_collection;  // of raise, as given; empty: --past is
-  std::string from_field;       // in it; empty: part of from_collection
-  std::string from;             // the URL of its servers; empty: the store's
-  std::int64_t value = 0;       // of raise: --past; of alter: --max; of name: --version
-  bool layouts = false;         // of formats
+  bool wait = false;          // of next: for a worker id
+  FormatOptions format;       // of next
+  Definition definition;      // of create
+  bool usual_layout = false;  // of create: nobody gave the layout of the pool
+  std::int64_t value = 0;     // of alter: --max; of name: --version
+  bool layouts = false;       // of formats
   std::vector<std::string> texts;
   PlanArguments plan;
   ChangeArguments change;
   BenchArguments bench;
-  bool dry_run = false;  // of apply
+  bool dry_run = false;  // of apply, raise
+  bool yes = false;      // of raise, retire: do not ask
   bool toml = false;     // of list
   IdArguments ids;
   DoctorArguments doctor;
   InsertArguments insert;
   WorkersArguments workers;
+  RaiseArguments raise;
 };
 
 // "scheme://user:***@host" for a URL with a password.

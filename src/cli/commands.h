@@ -61,6 +61,7 @@ void note_given(Mint& mint, std::string_view source, const Id& last,
 [[nodiscard]] Result<Raised> raise_past_field(Mint& mint, const Definition& definition,
                                               std::string_view url, std::string_view collection,
                                               std::string_view field,
-                                              std::chrono::milliseconds deadline);
+                                              std::chrono::milliseconds deadline,
+                                              RaiseMode mode = RaiseMode::kCarryOut);
 
 }  // namespace idmint::cli

@@ -125,19 +125,21 @@ Finding look_at_pool(Mint& mint, SequenceStatus status, const Limits& limits, In
 
 // Whether it may hold less than it handed out.
 std::optional<Finding> look_for_doubt(Mint& mint, const std::string& store) {
-  const Result<std::optional<Error>> doubt = mint.doubt();
-  if (!doubt) return Finding{Health::kFail, "store", store, doubt.error().message};
-  if (!*doubt) return std::nullopt;
-  return Finding{Health::kFail, "store", store, (*doubt)->message};
+  const Result<std::shared_ptr<Store>> opened = mint.store();
+  if (!opened) return std::nullopt;  // not made yet; what else is wrong, mint.list() has said
+  const std::optional<Error> doubt = (*opened)->doubt();
+  if (!doubt) return std::nullopt;
+  return Finding{Health::kFail, "store", store, doubt->message};
 }
+
 // What is known to have been given, by its own word or by that of a collection, and whether the
 // store knows of it too.
 class Evidence {
  public:
   Evidence(Mint& mint, const std::string& url, std::vector<Place> places)
       : mint_(mint), url_(url), places_(std::move(places)) {
-    const Result<Uuid> store = mint.store_id();
-    if (store) seen_ = read_seen(*store);
+    const Result<std::shared_ptr<Store>> store = mint.store();
+    if (store) seen_ = read_seen((*store)->id());
     for (const Seen& seen : seen_) {
       const auto place = place_of(seen.source, seen.used_in);
       if (place && std::ranges::find(places_, *place) == places_.end()) places_.push_back(*place);

@@ -168,12 +168,37 @@ std::string json_layouts(std::span<const SnowflakePreset> presets) {
   return line(all);
 }
 
-std::string json_sequence(const SequenceStatus& status, std::string_view store,
-                          std::optional<std::int64_t> skipped) {
+std::string json_sequence(const SequenceStatus& status, std::string_view store) {
   Json json = sequence(status);
-  if (skipped) json["skipped"] = integer(*skipped);
   json["store"] = store;
   return line(json);
+}
+
+std::string json_raised(const SequenceStatus& status, std::string_view store, const Raised& raised,
+                        bool dry_run) {
+  Json json = sequence(status);
+  json["skipped"] = integer(raised.skipped);
+  json["left_before"] = integer(raised.left);
+  json["dry_run"] = dry_run;
+  json["store"] = store;
+  return line(json);
+}
+
+std::string json_raised_all(std::span<const RaisedSource> sources, std::string_view store,
+                            bool settled, bool dry_run) {
+  Json all = Json::array();
+  for (const RaisedSource& each : sources) {
+    const Definition& definition = each.definition;
+    Json json = {{"name", definition.name},
+                 {"strategy", name(definition.strategy)},
+                 {"skipped", integer(each.raised.skipped)},
+                 {"left_before", integer(each.raised.left)}};
+    if (each.past_unit) json["past_units"] = integer(*each.past_unit);
+    json["remains"] = each.remains;
+    json["error"] = each.error ? Json(each.error->message) : Json(nullptr);
+    all.push_back(std::move(json));
+  }
+  return line({{"store", store}, {"dry_run", dry_run}, {"settled", settled}, {"sources", all}});
 }
 
 std::string json_created(const SequenceStatus& status, std::string_view store, bool created) {

@@ -26,9 +26,12 @@ inline constexpr std::int64_t kLargestJsonNumber = std::int64_t{1} << 53;
 [[nodiscard]] std::string json_version(std::string_view version);
 [[nodiscard]] std::string json_formats(std::span<const Declaration> formats);
 [[nodiscard]] std::string json_layouts(std::span<const SnowflakePreset> presets);
-// `skipped`: how many values a raise passed over.
-[[nodiscard]] std::string json_sequence(const SequenceStatus& status, std::string_view store,
-                                        std::optional<std::int64_t> skipped = std::nullopt);
+[[nodiscard]] std::string json_sequence(const SequenceStatus& status, std::string_view store);
+[[nodiscard]] std::string json_raised(const SequenceStatus& status, std::string_view store,
+                                      const Raised& raised, bool dry_run);
+// `settled`: the store gives values.
+[[nodiscard]] std::string json_raised_all(std::span<const RaisedSource> sources,
+                                          std::string_view store, bool settled, bool dry_run);
 [[nodiscard]] std::string json_created(const SequenceStatus& status, std::string_view store,
                                        bool created);
 [[nodiscard]] std::string json_sequences(std::span<const SequenceStatus> statuses);

@@ -1,7 +1,8 @@
 #include <algorithm>
 #include <chrono>
-#include <optional>
+#include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -77,9 +78,9 @@ void note_given(Mint& mint, std::string_view source, const Id& last,
   const auto* const integer = std::get_if<std::int64_t>(&last);
   const auto* const snowflake = std::get_if<Snowflake>(&last);
   if (is_format(source) || (integer == nullptr && snowflake == nullptr)) return;
-  const Result<Uuid> store = mint.store_id();
+  const Result<std::shared_ptr<Store>> store = mint.store();
   if (!store) return;
-  note_seen(*store,
+  note_seen((*store)->id(),
             {.source = std::string(source),
              .at = system_clock().now(),
              .value = integer != nullptr ? *integer : static_cast<std::int64_t>(snowflake->value()),

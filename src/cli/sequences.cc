@@ -1,4 +1,4 @@
-// create, raise, alter, retire, list, peek: the sequences and pools of a store.
+// create, alter, retire, list, peek: the sequences and pools of a store.
 #include <unistd.h>
 
 #include <chrono>
@@ -14,9 +14,9 @@
 #include "cli/sequence_facts.h"
 #include "idmint/catalog.h"
 #include "idmint/clock.h"
-#include "idmint/existing_values.h"
 #include "ids/snowflake_space.h"
 #include "mint/definitions_toml.h"
+#include "terminal/confirm.h"
 #include "terminal/progress.h"
 
 namespace idmint::cli {
@@ -31,15 +31,6 @@ MintOptions mint_options(const Arguments& arguments, Access access) {
 
 Mint open_mint(const Arguments& arguments, Access access) {
   return Mint(mint_options(arguments, access));
-}
-
-Result<Raised> raise_past_field(Mint& mint, const Definition& definition, std::string_view url,
-                                std::string_view collection, std::string_view field,
-                                std::chrono::milliseconds deadline) {
-  const auto values = open_existing_values(
-      url, collection, field, {definition.form, definition.first, definition.last}, deadline);
-  if (!values) return std::unexpected(values.error());
-  return mint.raise(definition.name, **values);
 }
 
 // Tells of the pools of the store that have the same layout, but for the width of the time: each of
@@ -109,61 +100,20 @@ namespace {
 
 // One line of what was done: for people on standard error, where that is a terminal; as JSON on
 // standard output.
-Result<void> tell(Context& context, Mint& mint, const std::string& what,
-                  std::optional<std::int64_t> skipped = std::nullopt) {
+Result<void> tell(Context& context, Mint& mint, const std::string& what) {
   if (context.arguments.json) {
     const Result<SequenceStatus> status = mint.peek(context.arguments.name);
     if (!status) return std::unexpected(status.error());
     const Result<std::string> url = mint.store_url();
     if (!url) return std::unexpected(url.error());
-    context.out.write(json_sequence(*status, without_password(*url), skipped) + "\n");
+    context.out.write(json_sequence(*status, without_password(*url)) + "\n");
   } else if (::isatty(STDERR_FILENO) == 1) {
     report_notice(what, false);
   }
   return {};
 }
 
-// Past what is in a collection.
-Result<Raised> raise_past_collection(const Arguments& arguments, Mint& mint) {
-  const Result<SequenceStatus> status = mint.peek(arguments.name);
-  if (!status) return std::unexpected(status.error());
-  const Result<std::string> store = mint.store_url();
-  if (!store) return std::unexpected(store.error());
-  const std::string& where = arguments.from_collection;
-  std::string collection = where;
-  std::string field = arguments.from_field;
-  if (field.empty()) {
-    const std::size_t colon = where.find(':');
-    if (colon == std::string::npos || colon != where.rfind(':'))
-      return std::unexpected(Error{
-          Code::kInvalidArgument,
-          "--from-collection is \"" + shortened(where) +
-              "\": give DATABASE.COLLECTION:FIELD, such as app.orders:number, or, where a name has "
-              "a colon in it, DATABASE.COLLECTION and the field with --field"});
-    collection = where.substr(0, colon);
-    field = where.substr(colon + 1);
-  }
-  return raise_past_field(mint, status->definition,
-                          arguments.from.empty() ? *store : arguments.from, collection, field,
-                          std::chrono::seconds{5});
-}
-
 }  // namespace
-
-Result<void> run_raise(Context& context) {
-  const Arguments& arguments = context.arguments;
-  Mint mint = open_mint(arguments);
-  const Result<Raised> raised = arguments.from_collection.empty()
-                                    ? mint.raise(arguments.name, arguments.value)
-                                    : raise_past_collection(arguments, mint);
-  if (!raised) return std::unexpected(raised.error());
-  return tell(context, mint,
-              raised->skipped == 0
-                  ? arguments.name + " was past it already: no value was passed over"
-                  : arguments.name + " was raised: " + std::to_string(raised->skipped) +
-                        " values were passed over",
-              raised->skipped);
-}
 
 Result<void> run_alter(Context& context) {
   const Arguments& arguments = context.arguments;
@@ -176,6 +126,16 @@ Result<void> run_alter(Context& context) {
 Result<void> run_retire(Context& context) {
   const Arguments& arguments = context.arguments;
   Mint mint = open_mint(arguments);
+  if (!arguments.yes) {
+    const Result<SequenceStatus> status = mint.peek(arguments.name);
+    if (!status) return std::unexpected(status.error());
+    const Result<void> confirmed = confirm(
+        context.out, arguments.json,
+        {.text = "No value comes from " + arguments.name + " any more, for ever. Retire it?",
+         .undone = "nothing was changed",
+         .otherwise = "a retired name is never given again; add --yes to retire it"});
+    if (!confirmed) return confirmed;
+  }
   if (Result<void> retired = mint.retire(arguments.name); !retired) return retired;
   return tell(context, mint, arguments.name + " is retired: no value comes from it any more");
 }

@@ -314,13 +314,25 @@ Result<SequenceStatus> Mint::peek(std::string_view name, SteadyTime until) {
       name, [&](Store& store) { return sequence_status(store, name, until); }, until);
 }
 
-Result<Raised> Mint::raise(std::string_view name, std::int64_t past) {
-  return state_->on_sequence(name, [&](Store& store) { return raise_sequence(store, name, past); });
+Result<Raised> Mint::raise(std::string_view name, std::int64_t past, RaiseMode mode) {
+  return state_->on_sequence(name,
+                             [&](Store& store) { return raise_sequence(store, name, past, mode); });
 }
 
-Result<Raised> Mint::raise(std::string_view name, ExistingValues& values) {
+Result<Raised> Mint::raise(std::string_view name, std::span<const std::int64_t> past,
+                           RaiseMode mode) {
   return state_->on_sequence(name,
-                             [&](Store& store) { return raise_sequence(store, name, values); });
+                             [&](Store& store) { return raise_sequence(store, name, past, mode); });
+}
+
+Result<Raised> Mint::raise(std::string_view name, ExistingValues& values, RaiseMode mode) {
+  return state_->on_sequence(
+      name, [&](Store& store) { return raise_sequence(store, name, values, mode); });
+}
+
+Result<Raised> Mint::raise(std::string_view name, Store& from, RaiseMode mode) {
+  return state_->on_sequence(name,
+                             [&](Store& store) { return raise_sequence(store, name, from, mode); });
 }
 
 Result<Definition> Mint::extend(std::string_view name, std::int64_t last) {
@@ -355,23 +367,12 @@ Result<std::vector<SequenceStatus>> Mint::list() {
   return sequence_statuses(**store);
 }
 
-Result<std::optional<Error>> Mint::doubt() {
-  const Result<std::shared_ptr<Store>> store = state_->open(false);
-  if (store) return (*store)->doubt();
-  if (state_->nothing_created(store.error())) return std::nullopt;
-  return std::unexpected(store.error());
-}
-
 Result<bool> Mint::has_given(std::string_view name, std::int64_t value) {
   return state_->on_sequence(name,
                              [&](Store& store) { return idmint::has_given(store, name, value); });
 }
 
-Result<Uuid> Mint::store_id() {
-  const Result<std::shared_ptr<Store>> store = state_->open(false);
-  if (!store) return std::unexpected(store.error());
-  return (*store)->id();
-}
+Result<std::shared_ptr<Store>> Mint::store() { return state_->open(false); }
 
 Result<std::string> Mint::store_url() const { return state_->url(); }
 

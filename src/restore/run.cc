@@ -1,11 +1,8 @@
 // run: the base backup, and what the oplog says up to the limit, on a spare server.
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -32,6 +29,7 @@
 #include "restore/server.h"
 #include "restore/spare.h"
 #include "restore/state.h"
+#include "terminal/confirm.h"
 #include "terminal/progress.h"
 #include "terminal/quantity.h"
 #include "terminal/stop.h"
@@ -454,21 +452,6 @@ Json json_of(const Plan& plan) {
   return json;
 }
 
-// Asks on the terminal. kFailedPrecondition: nobody said yes.
-Result<void> confirm(Context& context) {
-  if (given.yes) return {};
-  if (::isatty(STDIN_FILENO) != 1 || context.json)
-    return refuse(Code::kFailedPrecondition,
-                  "nothing was written: there is no terminal to ask on; add --yes to restore, or "
-                  "--dry-run to see what would be done");
-  context.out.write("Restore? [y/N] ");
-  context.out.flush();
-  std::string answer;
-  std::getline(std::cin, answer);
-  if (answer == "y" || answer == "Y" || answer == "yes") return {};
-  return refuse(Code::kFailedPrecondition, "nothing was written");
-}
-
 // The counts that verify starts from are those after the slice.
 Result<void> count_after_slice(Server& server, Record& record, const Plan& plan) {
   const Result<Loaded> before = loaded(record);
@@ -827,7 +810,14 @@ Result<void> run_all(Context& context) {
     }
     return {};
   }
-  if (Result<void> confirmed = confirm(context); !confirmed) return confirmed;
+  if (!given.yes) {
+    Result<void> confirmed =
+        confirm(context.out, context.json,
+                {.text = "Restore?",
+                 .undone = "nothing was written",
+                 .otherwise = "add --yes to restore, or --dry-run to see what would be done"});
+    if (!confirmed) return confirmed;
+  }
   context.out.flush();
 
   Outcome outcome;

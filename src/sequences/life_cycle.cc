@@ -1,6 +1,6 @@
-// What becomes of a sequence in its store: made, raised, extended, retired, looked at. Every step
-// is one that may be made twice, and they come in an order in which the first n of them, for any n,
-// repeat no value.
+// What becomes of a sequence in its store: made, extended, retired, looked at. Every step is one
+// that may be made twice, and they come in an order in which the first n of them, for any n, repeat
+// no value. raise.cc raises it.
 #include "sequences/life_cycle.h"
 
 #include <algorithm>
@@ -18,24 +18,42 @@
 #include "sequences/strategies.h"
 
 namespace idmint {
-namespace {
 
-// How often a definition that others are changing is read again. Each time one of them got on.
-constexpr int kAttempts = 100;
-
-// What `act` says of `definition`, as it is now: others may extend the sequence after it was read,
-// and its counters then look damaged, as they go beyond it.
-template <class Act>
-auto with_latest(Store& store, Definition definition, Act act)
-    -> decltype(act(std::as_const(definition))) {
-  for (int attempt = 1;; ++attempt) {
-    auto done = act(std::as_const(definition));
-    if (done || done.error().code != Code::kDataLoss || attempt == kAttempts) return done;
-    Result<Definition> now = store.catalog()->find(definition.name);
-    if (!now || *now == definition) return done;
-    definition = *std::move(now);
-  }
+Error is_retired(const Store& store, const Definition& retired, std::string_view so) {
+  return error_at(store, Code::kFailedPrecondition, retired, "it is retired, " + std::string(so));
 }
+
+Result<void> in_batches(std::span<const std::string> names,
+                        const std::function<Result<void>(std::span<const std::string>)>& change) {
+  while (!names.empty()) {
+    const auto batch = names.first(std::min<std::size_t>(names.size(), kAtOnce));
+    if (Result<void> changed = change(batch); !changed) return changed;
+    names = names.subspan(batch.size());
+  }
+  return {};
+}
+
+Result<void> extend_counters(Store& store, const Definition& definition,
+                             std::vector<CounterState>& counters) {
+  // Those that can be extended end together: see counter_of().
+  std::vector<std::string> names;
+  std::vector<CounterState*> states;
+  for (std::size_t k = 0; k < counters.size(); ++k) {
+    if (counters[k].bounds.last >= counter_of(definition, static_cast<std::int64_t>(k)).bounds.last)
+      continue;
+    names.push_back(counters[k].name);
+    states.push_back(&counters[k]);
+  }
+  auto state = states.begin();
+  return in_batches(names, [&](std::span<const std::string> batch) -> Result<void> {
+    const auto bounds = store.counters()->extend(batch, definition.last);
+    if (!bounds) return std::unexpected(bounds.error());
+    for (const CounterBounds& each : *bounds) (*state++)->bounds = each;
+    return {};
+  });
+}
+
+namespace {
 
 std::string spelled(const std::string& value) { return value.empty() ? "none" : value; }
 
@@ -78,11 +96,6 @@ std::string differences(const Definition& there, const Definition& here) {
   // What has no name of its own here shows as the JSON it is kept as.
   if (text.empty()) text = to_json(there) + " there, " + to_json(here) + " here";
   return text;
-}
-
-// `so`: what follows for who asked.
-Error is_retired(const Store& store, const Definition& retired, std::string_view so) {
-  return error_at(store, Code::kFailedPrecondition, retired, "it is retired, " + std::string(so));
 }
 
 // A key, a width or a number of worker ids that was left open is whatever is there.
@@ -129,21 +142,6 @@ std::string draw_key(Entropy& entropy) {
   return key;
 }
 
-// Counters in one call to the store: few syncs for many, and others get their turn in between.
-constexpr std::int64_t kAtOnce = 5000;
-static_assert(kAtOnce <= CounterStore::kMaxCounters);
-
-// What `change` says of all `names`, so many at a time.
-Result<void> in_batches(std::span<const std::string> names,
-                        const std::function<Result<void>(std::span<const std::string>)>& change) {
-  while (!names.empty()) {
-    const auto batch = names.first(std::min<std::size_t>(names.size(), kAtOnce));
-    if (Result<void> changed = change(batch); !changed) return changed;
-    names = names.subspan(batch.size());
-  }
-  return {};
-}
-
 Result<void> make_counters(Store& store, const Definition& definition,
                            const std::function<void(std::int64_t, std::int64_t)>& progress) {
   const std::int64_t count = counter_count(definition);
@@ -170,27 +168,6 @@ Result<void> must_be_there(Store& store, const Definition& definition) {
   }
   const auto counters = read_counters(store, definition);
   return counters ? Result<void>{} : std::unexpected(counters.error());
-}
-
-// Moves the ends that lie below the definition's.
-Result<void> extend_counters(Store& store, const Definition& definition,
-                             std::vector<CounterState>& counters) {
-  // Those that can be extended end together: see counter_of().
-  std::vector<std::string> names;
-  std::vector<CounterState*> states;
-  for (std::size_t k = 0; k < counters.size(); ++k) {
-    if (counters[k].bounds.last >= counter_of(definition, static_cast<std::int64_t>(k)).bounds.last)
-      continue;
-    names.push_back(counters[k].name);
-    states.push_back(&counters[k]);
-  }
-  auto state = states.begin();
-  return in_batches(names, [&](std::span<const std::string> batch) -> Result<void> {
-    const auto bounds = store.counters()->extend(batch, definition.last);
-    if (!bounds) return std::unexpected(bounds.error());
-    for (const CounterBounds& each : *bounds) (*state++)->bounds = each;
-    return {};
-  });
 }
 
 }  // namespace
@@ -248,138 +225,6 @@ Result<void> create_sequence(Store& store, const Definition& definition, Entropy
   const Result<Definition> defined = store.catalog()->define(complete);
   if (!defined) return std::unexpected(defined.error());
   return must_agree(store, *defined, definition);
-}
-
-namespace {
-
-Result<Raised> raise_defined(Store& store, const Definition& definition, std::int64_t past) {
-  const std::string& name = definition.name;
-  const auto refuse = [&](Code code, const std::string& what) {
-    return std::unexpected(error_at(store, code, definition, what));
-  };
-  if (definition.retired) {
-    return std::unexpected(is_retired(
-        store, definition, "so no value comes from it any more, and there is nothing to raise"));
-  }
-  if (definition.strategy == Strategy::kRandom)
-    return refuse(Code::kInvalidArgument,
-                  "its values come in no order, so it cannot be raised past one; its claims keep "
-                  "them apart");
-  if (const bool gapless = definition.strategy == Strategy::kGapless; gapless)
-    return refuse(
-        Code::kFailedPrecondition,
-        "it is gapless, and what a raise passes over would be missing; numbers that go on "
-        "after others are those of a sequence that is made with --start");
-  if (definition.strategy == Strategy::kPool)
-    return refuse(Code::kInvalidArgument,
-                  "it is a pool of worker ids, which is raised past a time: idmint workers raise " +
-                      name + " --past TIME");
-  const bool by_index = definition.strategy == Strategy::kPermuted;
-  const std::int64_t most = by_index ? definition.last - definition.first + 1 : definition.last;
-  if (past > most)
-    return refuse(Code::kOutOfRange,
-                  "it cannot be raised past " + std::to_string(past) +
-                      (by_index ? " values: it has " : ": it ends at ") + std::to_string(most) +
-                      "; raise it past that" +
-                      (has_movable_end(definition) && most < largest_integer(definition.form)
-                           ? ", or first move its end up (idmint alter)"
-                           : ", and go on with a new sequence that begins above"));
-  // The indices of the first `past` values are 0 to past - 1.
-  const std::int64_t floor = std::max<std::int64_t>(0, by_index ? past : past + 1);
-
-  Result<std::vector<CounterState>> counters = read_counters(store, definition);
-  if (!counters) return std::unexpected(counters.error());
-  // Of an extension that was cut off, too, nothing below the floor may come.
-  if (auto extended = extend_counters(store, definition, *counters); !extended)
-    return std::unexpected(extended.error());
-  Raised raised{by_index ? most : most + 1, 0};
-  std::vector<std::string> names;
-  std::vector<CounterState*> states;
-  for (CounterState& counter : *counters) {
-    if (counter.next >= floor || counter.left() == 0) continue;
-    names.push_back(counter.name);
-    states.push_back(&counter);
-  }
-  auto state = states.begin();
-  const auto done = in_batches(names, [&](std::span<const std::string> batch) -> Result<void> {
-    const auto next = store.counters()->raise(batch, floor);
-    if (!next) return std::unexpected(next.error());
-    for (const std::int64_t each : *next) {
-      CounterState& counter = **state++;
-      raised.skipped += (each - counter.next) / counter.bounds.stride;
-      counter.next = each;
-    }
-    return {};
-  });
-  if (!done) return std::unexpected(done.error());
-  for (const CounterState& counter : *counters)
-    if (counter.left() > 0) raised.next = std::min(raised.next, counter.next);
-  return raised;
-}
-
-// Each block past the largest value in it; blocks without one are not asked for.
-Result<Raised> raise_blocks(Store& store, const Definition& definition, ExistingValues& values) {
-  Result<std::vector<CounterState>> counters = read_counters(store, definition);
-  if (!counters) return std::unexpected(counters.error());
-  Raised raised{definition.last + 1, 0};
-  for (std::int64_t to = definition.last; to >= definition.first;) {
-    const auto largest = values.largest(definition.first, to);
-    if (!largest) return std::unexpected(largest.error());
-    const std::optional<std::int64_t> found = *largest;
-    if (!found) break;
-    const auto block =
-        std::ranges::upper_bound(*counters, *found, {},
-                                 [](const CounterState& state) { return state.bounds.first; }) -
-        1;
-    if (block->next <= *found) {
-      const Result<std::int64_t> next = store.counters()->raise(block->name, *found + 1);
-      if (!next) return std::unexpected(next.error());
-      raised.skipped += *next - block->next;
-      block->next = *next;
-    }
-    to = block->bounds.first - 1;
-  }
-  for (const CounterState& counter : *counters)
-    if (counter.left() > 0) raised.next = std::min(raised.next, counter.next);
-  return raised;
-}
-
-Result<Raised> raise_past(Store& store, const Definition& definition, ExistingValues& values) {
-  if (definition.strategy == Strategy::kPermuted)
-    return std::unexpected(error_at(
-        store, Code::kInvalidArgument, definition.name,
-        "it is permuted, and values that are in use would come at places all over its order; "
-        "choose a range without them for a new sequence"));
-  if (definition.strategy == Strategy::kStriped && !definition.retired)
-    return raise_blocks(store, definition, values);
-  std::int64_t past = definition.first - 1;
-  const bool ordered = definition.strategy != Strategy::kRandom &&
-                       definition.strategy != Strategy::kGapless &&
-                       definition.strategy != Strategy::kPool && !definition.retired;
-  if (ordered) {
-    const auto largest = values.largest(definition.first, definition.last);
-    if (!largest) return std::unexpected(largest.error());
-    past = largest->value_or(past);
-  }
-  return raise_defined(store, definition, past);
-}
-
-}  // namespace
-
-Result<Raised> raise_sequence(Store& store, std::string_view name, ExistingValues& values) {
-  Result<Definition> found = find_definition(store, name);
-  if (!found) return std::unexpected(std::move(found.error()));
-  return with_latest(store, *std::move(found), [&](const Definition& definition) {
-    return raise_past(store, definition, values);
-  });
-}
-
-Result<Raised> raise_sequence(Store& store, std::string_view name, std::int64_t past) {
-  Result<Definition> found = find_definition(store, name);
-  if (!found) return std::unexpected(std::move(found.error()));
-  return with_latest(store, *std::move(found), [&](const Definition& definition) {
-    return raise_defined(store, definition, past);
-  });
 }
 
 bool can_extend(const Definition& there, const Definition& wanted) {

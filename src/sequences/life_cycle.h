@@ -1,8 +1,20 @@
-// What may become of a sequence that is there, for who asks before it is done.
+// What may become of a sequence that is there, for callers that ask before it is done; and the
+// steps that creating, raising, extending and retiring share.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
 #include "idmint/catalog.h"
+#include "idmint/counter_store.h"
 #include "idmint/export.h"
+#include "idmint/result.h"
+#include "idmint/store.h"
 
 namespace idmint {
 
@@ -10,5 +22,39 @@ namespace idmint {
 // up, or where it is, which finishes an extension that was cut off. A key or a width that `wanted`
 // leaves open is whatever is there.
 [[nodiscard]] IDMINT_EXPORT bool can_extend(const Definition& there, const Definition& wanted);
+
+// How often a definition that others are changing is read again. Each time one of them got on.
+inline constexpr int kAttempts = 100;
+
+// The result of `act` with `definition`, as it is now: others may extend the sequence after it was
+// read, and its counters then look damaged, as they go beyond it.
+template <class Act>
+auto with_latest(Store& store, Definition definition, Act act)
+    -> decltype(act(std::as_const(definition))) {
+  for (int attempt = 1;; ++attempt) {
+    auto done = act(std::as_const(definition));
+    if (done || done.error().code != Code::kDataLoss || attempt == kAttempts) return done;
+    Result<Definition> now = store.catalog()->find(definition.name);
+    if (!now || *now == definition) return done;
+    definition = *std::move(now);
+  }
+}
+
+// Counters in one call to the store: few syncs for many, and others get their turn in between.
+inline constexpr std::int64_t kAtOnce = 5000;
+static_assert(kAtOnce <= CounterStore::kMaxCounters);
+
+// Calls `change` with all `names`, at most kAtOnce at a time, and returns its first error.
+[[nodiscard]] Result<void> in_batches(
+    std::span<const std::string> names,
+    const std::function<Result<void>(std::span<const std::string>)>& change);
+
+// Moves the ends that lie below the definition's, in the store and in `counters`, which are those
+// that read_counters() returned.
+[[nodiscard]] Result<void> extend_counters(Store& store, const Definition& definition,
+                                           std::vector<CounterState>& counters);
+
+// kFailedPrecondition: "it is retired, SO"; `so` says what follows for the caller.
+[[nodiscard]] Error is_retired(const Store& store, const Definition& retired, std::string_view so);
 
 }  // namespace idmint

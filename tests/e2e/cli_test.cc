@@ -227,7 +227,7 @@ TEST_F(Cli, AdviceThatWorks) {
   output("idmint create x --digits 20 --max 99; idmint create y --digits 2");
   EXPECT_EQ(output("idmint next x"), "00000000000000000001\n");
   EXPECT_THAT(run("idmint alter y --max 100").err, HasSubstr("new and wider sequence"));
-  output("idmint retire y");
+  output("idmint retire y --yes");
   EXPECT_THAT(run("idmint raise y --past 5").err, HasSubstr("nothing to raise"));
 }
 
@@ -655,7 +655,7 @@ TEST_F(Cli, APoolIsMadeOnceWithItsLayout) {
               AllOf(StartsWith("idmint: pool web in "), HasSubstr("workers raise web --past"),
                     Not(HasSubstr("IDMINT_STORE"))));
   EXPECT_EQ(run(store + "idmint alter web --max 31").status, 2);
-  EXPECT_EQ(output(store + "idmint retire web"), "");
+  EXPECT_EQ(output(store + "idmint retire web --yes"), "");
   EXPECT_EQ(run(store + "idmint create web --kind pool --layout twitter").status, 5);
 }
 
@@ -667,8 +667,8 @@ TEST_F(Cli, ASecondPoolOfOneLayoutIsToldOf) {
             "idmint: app gives the same ids as web, for it has the same layout: where ids of both "
             "meet, use one pool\n")
       << "but for the width of the time";
-  EXPECT_EQ(run(create + "more --kind pool --layout twitter && idmint retire shop; " + create +
-                "more --kind pool --layout twitter")
+  EXPECT_EQ(run(create + "more --kind pool --layout twitter && idmint retire shop --yes; " +
+                create + "more --kind pool --layout twitter")
                 .err,
             "idmint: more gives the same ids as shop, for it has the same layout: where ids of "
             "both meet, use one pool\n");
@@ -802,7 +802,7 @@ TEST_F(Cli, WorkersOfWhatIsNoPool) {
   }
   EXPECT_EQ(run("idmint workers list nix").status, 3);
   EXPECT_EQ(run("idmint workers list orders").status, 5);
-  output("idmint retire web");
+  output("idmint retire web --yes");
   EXPECT_EQ(run("idmint workers list web").status, 5);
 }
 
@@ -936,7 +936,7 @@ TEST_F(Cli, APoolWhoseWorkerIdsAreAllOwned) {
   EXPECT_THAT(lines_of(refused.err), SizeIs(1));
   EXPECT_EQ(run(store + "idmint workers release web 1").status, 0);
   EXPECT_THAT(output(store + "idmint next web | idmint inspect -"), ContainsRegex("worker +1\n"));
-  output(store + "idmint retire web");
+  output(store + "idmint retire web --yes");
   EXPECT_EQ(run(store + "idmint next web").status, 5);
 }
 

@@ -30,10 +30,10 @@ TEST_F(Cli, EveryStrategyWorksOverAReplicaSet) {
     EXPECT_EQ(lines_of(ten).size(), 10U) << name;
   }
   EXPECT_EQ(lines_of(output(store + "idmint list")).size(), 7U);
-  output(store + "idmint raise orders --past 4999; idmint alter orders --max 5001");
+  output(store + "idmint raise orders --past 4999 --yes; idmint alter orders --max 5001");
   EXPECT_EQ(output(store + "idmint next orders -n 2"), "5000\n5001\n");
   EXPECT_EQ(run(store + "idmint next orders").status, 6);
-  output(store + "idmint retire orders");
+  output(store + "idmint retire orders --yes");
   EXPECT_EQ(run(store + "idmint next orders").status, 5);
   const Ended weak = run("idmint list --store 'mongodb://localhost/shop?w=1'");
   EXPECT_EQ(weak.status, 2);
@@ -110,7 +110,7 @@ print([(w["worker"], w["owned"], "process" in w["held_by"], w["held_for_seconds"
                                        "gets none for ")));
   EXPECT_EQ(run(store + "idmint next one").status, 7);
   EXPECT_EQ(run(store + "idmint next one --window 10min").status, 0);
-  output(store + "idmint retire one");
+  output(store + "idmint retire one --yes");
   EXPECT_EQ(run(store + "idmint next one").status, 5);
 }
 
@@ -152,7 +152,7 @@ TEST_F(Cli, TheClassicDocumentsAreMadeAndTakenFrom) {
   const Ended other = run(store + "idmint create users");
   EXPECT_EQ(other.status, 5);
   EXPECT_THAT(other.err, HasSubstr("adopted: uniqueIdentifierCounter/UNIQUE"));
-  output(store + "idmint raise users --past 99; idmint retire orders");
+  output(store + "idmint raise users --past 99; idmint retire orders --yes");
   EXPECT_EQ(output(store + "idmint next users"), "100\n");
   EXPECT_EQ(run(store + "idmint next orders").status, 5);
   const Ended elsewhere = run("idmint create users --adopt counter --store sqlite:ids.db");
@@ -511,7 +511,7 @@ TEST_F(Cli, RaisesPastWhatACollectionHolds) {
   EXPECT_EQ(output(store + "idmint next orders"), "1301\n");
   EXPECT_THAT(output(store + "idmint raise orders --from-collection app.orders:n --json"),
               HasSubstr(R"("skipped":0)"));
-  EXPECT_THAT(output(store + "idmint raise blocks --from-collection app.orders:n --json"),
+  EXPECT_THAT(output(store + "idmint raise blocks --from-collection app.orders:n --yes --json"),
               HasSubstr(R"("skipped":307)"));
   output("idmint create local && idmint raise local --from-collection app.orders:n --from '" + url +
          "'");

@@ -406,7 +406,7 @@ TEST_F(Operating, DoctorJudgesPools) {
   const std::string store = "export IDMINT_STORE=sqlite:ids.db; ";
   output(store +
          "for pool in ahead far free full gone old window; do idmint create $pool --kind pool "
-         "--layout sequence-generator --workers 2 2>notices; done; idmint retire old");
+         "--layout sequence-generator --workers 2 2>notices; done; idmint retire old --yes");
   const auto set = [&](const std::string& change) {
     output("sqlite3 ids.db \"UPDATE workers SET " + change + '"');
   };

@@ -20,7 +20,7 @@ _idmint() {
   local command=${COMP_WORDS[1]} words=""
   if [[ $COMP_CWORD -eq 1 ]]; then
     words="next create raise alter retire list peek workers inspect bounds convert check name plan plan-change bench doctor apply insert sweep formats completion version --help --version"
-  elif [[ $previous == --store || $command/$previous == raise/--from ]]; then
+  elif [[ $previous == --store || $command/$previous == raise/--from || $command/$previous == raise/--past-from ]]; then
     words="sqlite: mongodb: memory:"
   elif [[ $previous == -n || $previous == --count || $previous == --start || $previous == --max || $previous == --past || $previous == --workers || $previous == --from-collection ]]; then
     words=""
@@ -64,9 +64,9 @@ _idmint() {
     case $command in
       next) words+=" -n --count --prefix --encoding --check --digits --no-leading-zeros --worker --layout --epoch --unit --run-ahead --window --wait --node --domain --local-id --store" ;;
       create) words+=" --kind --layout --workers --strategy --start --max --stripes --step --largest-count --prefix --encoding --check --digits --no-leading-zeros --width --adopt --validator --store" ;;
-      raise) words+=" --past --from-collection --field --from --store" ;;
+      raise) words+=" --all --past --past-each --past-from --moved --from-collection --field --from --dry-run --yes --store" ;;
       alter) words+=" --max --store" ;;
-      retire) words+=" --store" ;;
+      retire) words+=" --yes --store" ;;
       formats) words+=" --layouts" ;;
       inspect) words+=" --layout" ;;
       bounds) words+=" --at --until --layout" ;;

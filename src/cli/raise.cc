@@ -1,0 +1,359 @@
+// raise: no value up to a given one comes any more, of one sequence or of all in a store.
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/json.h"
+#include "cli/source_options.h"
+#include "idmint/clock.h"
+#include "idmint/existing_values.h"
+#include "idmint/sequence.h"
+#include "idmint/store.h"
+#include "terminal/confirm.h"
+#include "terminal/quantity.h"
+
+namespace idmint::cli {
+
+namespace {
+
+std::unexpected<Error> usage(std::string why) {
+  return std::unexpected(Error{Code::kInvalidArgument, std::move(why)});
+}
+
+// What one kind of raise does to one sequence.
+using RaiseOne = std::function<Result<Raised>(RaiseMode)>;
+
+std::string number(std::int64_t value) { return print_count(static_cast<double>(value)); }
+
+// "12 of the 100 values that are left (12 %)".
+std::string share(const Raised& raised) {
+  const double part =
+      raised.left == 0 ? 0 : static_cast<double>(raised.skipped) / static_cast<double>(raised.left);
+  return number(raised.skipped) + " of the " + number(raised.left) + " values that are left (" +
+         print_percent(part) + ")";
+}
+
+// More than a tenth of what is left is asked about.
+bool is_much(const Raised& raised) { return raised.skipped > raised.left / 10; }
+
+Result<void> confirm_raise(Context& context, const std::string& what) {
+  return confirm(context.out, context.arguments.json,
+                 {.text = what + ". Raise?",
+                  .undone = "nothing was changed",
+                  .otherwise = "it would pass over more than a tenth of what is left (" + what +
+                               "); add --yes to raise it, or --dry-run to look"});
+}
+
+// Past what is in a collection.
+Result<RaiseOne> past_collection(const Arguments& arguments, Mint& mint) {
+  const RaiseArguments& given = arguments.raise;
+  Result<SequenceStatus> status = mint.peek(arguments.name);
+  if (!status) return std::unexpected(status.error());
+  const Result<std::string> store = mint.store_url();
+  if (!store) return std::unexpected(store.error());
+  const std::string& where = given.from_collection;
+  std::string collection = where;
+  std::string field = given.from_field;
+  if (field.empty()) {
+    const std::size_t colon = where.find(':');
+    if (colon == std::string::npos || colon != where.rfind(':'))
+      return usage("--from-collection is \"" + shortened(where) +
+                   "\": give DATABASE.COLLECTION:FIELD, such as app.orders:number, or, where a "
+                   "name has a colon in it, DATABASE.COLLECTION and the field with --field");
+    collection = where.substr(0, colon);
+    field = where.substr(colon + 1);
+  }
+  return [&mint, definition = std::move(status->definition), collection, field,
+          url = given.from.empty() ? *store : given.from](RaiseMode mode) {
+    return raise_past_field(mint, definition, url, collection, field, std::chrono::seconds{5},
+                            mode);
+  };
+}
+
+// "17,1042".
+Result<std::vector<std::int64_t>> values_of(std::string_view text) {
+  std::vector<std::int64_t> values;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const Result<std::int64_t> value =
+        whole_number("--past-each", std::string(text.substr(begin, end - begin)), 0, kLargestValue);
+    if (!value) return std::unexpected(value.error());
+    values.push_back(*value);
+    begin = end + 1;
+  }
+  return values;
+}
+
+// Two names of one file.
+bool is_same_file(std::string_view a, std::string_view b) {
+  constexpr std::string_view scheme = "sqlite:";
+  if (!a.starts_with(scheme) || !b.starts_with(scheme)) return false;
+  const auto path = [&](std::string_view url) {
+    return url.substr(scheme.size(), url.find('?') - scheme.size());
+  };
+  std::error_code none;
+  return std::filesystem::equivalent(path(a), path(b), none);
+}
+
+Result<std::unique_ptr<Store>> open_newer(const std::string& url, const Mint& mint, bool json) {
+  const Result<std::string> own = mint.store_url();
+  if (!own) return std::unexpected(own.error());
+  if (is_same_file(url, *own))
+    return usage("--past-from " + url +
+                 " is the store itself: name the newer one, or give --moved where nothing was "
+                 "handed out since");
+  Result<std::unique_ptr<Store>> from =
+      open_store(url, {.create = false, .access = Access::kReadOnly});
+  if (!from) return from;
+  if (const std::optional<Error> doubt = (*from)->doubt())
+    report_notice(
+        std::string((*from)->url()) + " may itself hold less than it handed out: " + doubt->message,
+        json);
+  return from;
+}
+
+// The one of these that is given says what is done.
+Result<std::string_view> way_of(const RaiseArguments& given) {
+  struct Way {
+    std::string_view option;
+    bool is_given;
+    bool one;  // goes with a NAME
+    bool all;  // goes with --all
+  };
+  const std::array ways = {Way{"--past", !given.past.empty(), true, true},
+                           Way{"--past-each", !given.past_each.empty(), true, false},
+                           Way{"--past-from", !given.past_from.empty(), true, true},
+                           Way{"--from-collection", !given.from_collection.empty(), true, false},
+                           Way{"--moved", given.moved, false, true}};
+  const Way* chosen = nullptr;
+  for (const Way& way : ways) {
+    if (!way.is_given) continue;
+    if (chosen != nullptr)
+      return usage("raise takes either " + std::string(chosen->option) + " or " +
+                   std::string(way.option) + ": give one");
+    chosen = &way;
+  }
+  if (chosen == nullptr)
+    return usage(given.all ? "past what? Give --past-from URL of the newer store, --past N, or "
+                             "--moved where nothing was handed out since"
+                           : "past what? Give --past N, --past-each V,V, --past-from URL or "
+                             "--from-collection DATABASE.COLLECTION:FIELD");
+  if (given.all && !chosen->all)
+    return usage(std::string(chosen->option) + " is for one sequence: leave --all out");
+  if (!given.all && !chosen->one)
+    return usage(std::string(chosen->option) + " is for a whole store: add --all");
+  return chosen->option;
+}
+
+Result<void> raise_one(Context& context, std::string_view way) {
+  const Arguments& arguments = context.arguments;
+  const RaiseArguments& given = arguments.raise;
+  const std::string& name = arguments.name;
+  Mint mint = open_mint(arguments);
+  std::unique_ptr<Store> from;
+  RaiseOne raise;
+  if (way == "--past") {
+    const Result<std::int64_t> past = whole_number(way, given.past, 0, kLargestValue);
+    if (!past) return std::unexpected(past.error());
+    raise = [&mint, &name, past = *past](RaiseMode mode) { return mint.raise(name, past, mode); };
+  } else if (way == "--past-each") {
+    Result<std::vector<std::int64_t>> values = values_of(given.past_each);
+    if (!values) return std::unexpected(values.error());
+    raise = [&mint, &name, values = *std::move(values)](RaiseMode mode) {
+      return mint.raise(name, values, mode);
+    };
+  } else if (way == "--past-from") {
+    Result<std::unique_ptr<Store>> opened = open_newer(given.past_from, mint, arguments.json);
+    if (!opened) return std::unexpected(opened.error());
+    from = *std::move(opened);
+    raise = [&](RaiseMode mode) { return mint.raise(name, *from, mode); };
+  } else {
+    Result<RaiseOne> made = past_collection(arguments, mint);
+    if (!made) return std::unexpected(made.error());
+    raise = *std::move(made);
+  }
+
+  Raised raised;
+  if (arguments.dry_run || !arguments.yes) {
+    const Result<Raised> preview = raise(RaiseMode::kPreview);
+    if (!preview) return std::unexpected(preview.error());
+    raised = *preview;
+    if (!arguments.dry_run && is_much(raised)) {
+      if (auto confirmed = confirm_raise(context, name + " passes over " + share(raised));
+          !confirmed)
+        return confirmed;
+    }
+  }
+  if (!arguments.dry_run) {
+    const Result<Raised> done = raise(RaiseMode::kCarryOut);
+    if (!done) return std::unexpected(done.error());
+    raised = *done;
+  }
+  if (arguments.json) {
+    const Result<SequenceStatus> status = mint.peek(name);
+    if (!status) return std::unexpected(status.error());
+    const Result<std::string> url = mint.store_url();
+    if (!url) return std::unexpected(url.error());
+    context.out.write(json_raised(*status, without_password(*url), raised, arguments.dry_run) +
+                      "\n");
+  } else if (arguments.dry_run) {
+    context.out.write(name + " would pass over " + share(raised) + "\n");
+  } else if (::isatty(STDERR_FILENO) == 1) {
+    report_notice(raised.skipped == 0 ? name + " was past it already: no value was passed over"
+                                      : name + " was raised: " + std::to_string(raised.skipped) +
+                                            " values were passed over",
+                  false);
+  }
+  if (const Result<std::shared_ptr<Store>> store = mint.store();
+      store && (*store)->doubt() && !arguments.dry_run)
+    report_notice(std::string((*store)->url()) +
+                      " gives no value yet: when everything in it is past what it handed out, "
+                      "idmint raise --all --moved",
+                  arguments.json);
+  return {};
+}
+
+std::string outcome(const RaisedSource& source, bool dry_run) {
+  const Definition& definition = source.definition;
+  if (source.error) return "not raised";
+  if (source.past_unit) {
+    const std::optional<Instant> past =
+        time_of(definition.layout.value_or(SnowflakeLayout{}), *source.past_unit);
+    return std::string(dry_run ? "would be raised" : "raised") + " past " +
+           (past ? format_exact_time(*past) : "2262");
+  }
+  if (!source.remains.empty() || source.raised.skipped == 0) return "as it was";
+  return dry_run ? "would be raised" : "raised";
+}
+
+void print_sources(Output& out, const std::vector<RaisedSource>& sources, bool dry_run) {
+  std::vector<Row> rows;
+  for (const RaisedSource& each : sources) {
+    const bool counts = each.raised.left != 0;
+    rows.push_back({each.definition.name, std::string(name(each.definition.strategy)),
+                    counts ? number(each.raised.skipped) : "-",
+                    counts ? number(each.raised.left) : "-", outcome(each, dry_run)});
+  }
+  if (!rows.empty())
+    print_table(
+        out,
+        {{"NAME"}, {"STRATEGY"}, {"SKIPPED", Align::kRight}, {"OF", Align::kRight}, {"OUTCOME"}},
+        rows);
+  for (const RaisedSource& each : sources) {
+    if (each.error) out.write(each.error->message + "\n");
+    if (!each.remains.empty()) out.write(each.definition.name + ": " + each.remains + "\n");
+  }
+}
+
+Result<void> raise_all_of(Context& context, std::string_view way) {
+  const Arguments& arguments = context.arguments;
+  const RaiseArguments& given = arguments.raise;
+  Mint mint = open_mint(arguments);
+  const Result<std::shared_ptr<Store>> opened = mint.store();
+  if (!opened) return std::unexpected(opened.error());
+  Store& store = **opened;
+  const std::string url(store.url());
+  if (way == "--moved") {
+    const bool doubtful = store.doubt().has_value();
+    if (!arguments.dry_run) {
+      if (auto settled = store.settle(); !settled) return settled;
+    }
+    if (arguments.json)
+      context.out.write(json_raised_all({}, url, !store.doubt(), arguments.dry_run) + "\n");
+    else
+      report_notice(!doubtful           ? url + " gives values already: nothing was to be settled"
+                    : arguments.dry_run ? url + " would give values again; nothing was changed"
+                                        : url + " gives values again",
+                    false);
+    return {};
+  }
+  std::unique_ptr<Store> from;
+  std::int64_t past = 0;
+  if (way == "--past-from") {
+    Result<std::unique_ptr<Store>> newer = open_newer(given.past_from, mint, arguments.json);
+    if (!newer) return std::unexpected(newer.error());
+    from = *std::move(newer);
+  } else {
+    const Result<std::int64_t> number = whole_number(way, given.past, 0, kLargestValue);
+    if (!number) return std::unexpected(number.error());
+    past = *number;
+  }
+  const auto raise = [&](RaiseMode mode) {
+    return from != nullptr ? raise_all(store, *from, mode) : raise_all(store, past, mode);
+  };
+  Result<std::vector<RaisedSource>> sources = raise(RaiseMode::kPreview);
+  if (!sources) return std::unexpected(sources.error());
+  if (!arguments.dry_run) {
+    std::string much;
+    for (const RaisedSource& each : *sources)
+      if (is_much(each.raised))
+        much += (much.empty() ? "" : "; ") + each.definition.name + " passes over " +
+                share(each.raised);
+    if (!much.empty() && !arguments.yes) {
+      if (auto confirmed = confirm_raise(context, much); !confirmed) return confirmed;
+    }
+    sources = raise(RaiseMode::kCarryOut);
+    if (!sources) return std::unexpected(sources.error());
+  }
+  if (arguments.json) {
+    context.out.write(json_raised_all(*sources, url, !store.doubt(), arguments.dry_run) + "\n");
+  } else {
+    print_sources(context.out, *sources, arguments.dry_run);
+  }
+  const auto first = std::ranges::find_if(
+      *sources, [](const RaisedSource& each) { return each.error.has_value(); });
+  if (first != sources->end()) {
+    const auto failed = std::ranges::count_if(
+        *sources, [](const RaisedSource& each) { return each.error.has_value(); });
+    return std::unexpected(Error{
+        first->error->code,
+        std::to_string(failed) + " of " + std::to_string(sources->size()) +
+            (arguments.dry_run ? " would not be raised" : " were not raised") +
+            (store.doubt() ? ", and " + url +
+                                 " gives no value yet: raise each by itself as said, then: idmint "
+                                 "raise --all --moved"
+                           : ": raise each by itself as said")});
+  }
+  if (!arguments.json)
+    report_notice(
+        arguments.dry_run ? "nothing was changed: this was a dry run" : url + " gives values again",
+        false);
+  return {};
+}
+
+}  // namespace
+
+Result<Raised> raise_past_field(Mint& mint, const Definition& definition, std::string_view url,
+                                std::string_view collection, std::string_view field,
+                                std::chrono::milliseconds deadline, RaiseMode mode) {
+  const auto values = open_existing_values(
+      url, collection, field, {definition.form, definition.first, definition.last}, deadline);
+  if (!values) return std::unexpected(values.error());
+  return mint.raise(definition.name, **values, mode);
+}
+
+Result<void> run_raise(Context& context) {
+  const Arguments& arguments = context.arguments;
+  if (arguments.raise.all == !arguments.name.empty())
+    return usage(arguments.raise.all
+                     ? "raise takes either a NAME or --all: give one"
+                     : "which one? Give idmint raise NAME, or --all for the whole store");
+  const Result<std::string_view> way = way_of(arguments.raise);
+  if (!way) return std::unexpected(way.error());
+  return arguments.raise.all ? raise_all_of(context, *way) : raise_one(context, *way);
+}
+
+}  // namespace idmint::cli

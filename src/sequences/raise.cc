@@ -1,0 +1,460 @@
+// Raises sequences and pools: afterwards nothing up to a floor is taken from the store. Each
+// counter has a floor of its own, and each raise is one atomic max, so the same raise again
+// finishes one that was cut off.
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/shell.h"
+#include "idmint/form.h"
+#include "idmint/sequence.h"
+#include "sequences/life_cycle.h"
+#include "sequences/strategies.h"
+
+namespace idmint {
+namespace {
+
+// A floor at or below the next value of a counter leaves it where it is.
+constexpr std::int64_t kStay = 0;
+
+// The counters of the definition, each raised to its floor.
+struct Floors {
+  std::vector<CounterState> counters;
+  std::vector<std::int64_t> floors;  // one for each; kStay: not raised
+};
+
+Result<Floors> floors_of(Store& store, const Definition& definition, RaiseMode mode) {
+  Result<std::vector<CounterState>> counters = read_counters(store, definition);
+  if (!counters) return std::unexpected(std::move(counters.error()));
+  // An extension that was cut off is finished first: what it adds may lie below the floor.
+  if (mode == RaiseMode::kCarryOut) {
+    if (auto extended = extend_counters(store, definition, *counters); !extended)
+      return std::unexpected(std::move(extended.error()));
+  }
+  Floors floors{.counters = *std::move(counters), .floors = {}};
+  floors.floors.resize(floors.counters.size(), kStay);
+  return floors;
+}
+
+Result<Raised> raise_to(Store& store, Floors floors, RaiseMode mode) {
+  Raised raised;
+  std::map<std::int64_t, std::vector<CounterState*>> by_floor;
+  for (std::size_t k = 0; k < floors.counters.size(); ++k) {
+    CounterState& counter = floors.counters[k];
+    raised.left += counter.left();
+    if (counter.next < floors.floors[k] && counter.left() > 0)
+      by_floor[floors.floors[k]].push_back(&counter);
+  }
+  const auto moved = [&raised](CounterState& counter, std::int64_t next) {
+    raised.skipped += (next - counter.next) / counter.bounds.stride;
+    counter.next = next;
+  };
+  for (const auto& [floor, counters] : by_floor) {
+    if (mode == RaiseMode::kPreview) {
+      for (CounterState* const counter : counters)
+        moved(*counter, counter->bounds.at_or_above(floor));
+      continue;
+    }
+    std::vector<std::string> names;
+    for (const CounterState* const counter : counters) names.push_back(counter->name);
+    auto counter = counters.begin();
+    const auto done = in_batches(names, [&](std::span<const std::string> batch) -> Result<void> {
+      const auto next = store.counters()->raise(batch, floor);
+      if (!next) return std::unexpected(next.error());
+      for (const std::int64_t each : *next) moved(**counter++, each);
+      return {};
+    });
+    if (!done) return std::unexpected(done.error());
+  }
+  for (const CounterState& counter : floors.counters) {
+    raised.next = std::max(raised.next, counter.bounds.last + 1);
+  }
+  for (const CounterState& counter : floors.counters)
+    if (counter.left() > 0) raised.next = std::min(raised.next, counter.next);
+  return raised;
+}
+
+// Whether it has counters that may pass over values.
+Result<void> check_raisable(const Store& store, const Definition& definition) {
+  const std::string& name = definition.name;
+  const auto refuse = [&](Code code, const std::string& what) {
+    return std::unexpected(error_at(store, code, definition, what));
+  };
+  if (definition.retired) {
+    return std::unexpected(is_retired(
+        store, definition, "so no value comes from it any more, and there is nothing to raise"));
+  }
+  if (definition.strategy == Strategy::kRandom)
+    return refuse(Code::kInvalidArgument,
+                  "its values come in no order, so it cannot be raised past one; its claims keep "
+                  "them apart");
+  if (const bool gapless = definition.strategy == Strategy::kGapless; gapless)
+    return refuse(
+        Code::kFailedPrecondition,
+        "it is gapless, and what a raise passes over would be missing; numbers that go on "
+        "after others are those of a sequence that is made with --start");
+  if (definition.strategy == Strategy::kPool)
+    return refuse(Code::kInvalidArgument,
+                  "it is a pool of worker ids, which is raised past a time: idmint workers raise " +
+                      name + " --past TIME");
+  return {};
+}
+
+Result<Raised> raise_defined(Store& store, const Definition& definition, std::int64_t past,
+                             RaiseMode mode) {
+  if (auto can = check_raisable(store, definition); !can) return std::unexpected(can.error());
+  const bool by_index = definition.strategy == Strategy::kPermuted;
+  const std::int64_t most = by_index ? definition.last - definition.first + 1 : definition.last;
+  if (past > most)
+    return std::unexpected(
+        error_at(store, Code::kOutOfRange, definition,
+                 "it cannot be raised past " + std::to_string(past) +
+                     (by_index ? " values: it has " : ": it ends at ") + std::to_string(most) +
+                     "; raise it past that" +
+                     (has_movable_end(definition) && most < largest_integer(definition.form)
+                          ? ", or first move its end up (idmint alter)"
+                          : ", and go on with a new sequence that begins above")));
+  Result<Floors> floors = floors_of(store, definition, mode);
+  if (!floors) return std::unexpected(std::move(floors.error()));
+  // The indices of the first `past` values are 0 to past - 1.
+  std::ranges::fill(floors->floors, std::max<std::int64_t>(0, by_index ? past : past + 1));
+  return raise_to(store, *std::move(floors), mode);
+}
+
+// The counter that has this value: the block it lies in, or the stripe that comes to it.
+// REQUIRES: it is a value of the definition, which is kStriped or kInterleaved.
+std::size_t counter_with(const Definition& definition, const std::vector<CounterState>& counters,
+                         std::int64_t value) {
+  if (definition.strategy == Strategy::kInterleaved)
+    return static_cast<std::size_t>((value - definition.first) % definition.stripes);
+  const auto after = std::ranges::upper_bound(
+      counters, value, {}, [](const CounterState& state) { return state.bounds.first; });
+  return static_cast<std::size_t>(after - counters.begin() - 1);
+}
+
+Result<Raised> raise_each(Store& store, const Definition& definition,
+                          std::span<const std::int64_t> past, RaiseMode mode) {
+  if (auto can = check_raisable(store, definition); !can) return std::unexpected(can.error());
+  const auto refuse = [&](const std::string& what) {
+    return std::unexpected(error_at(store, Code::kInvalidArgument, definition, what));
+  };
+  if (definition.strategy != Strategy::kStriped && definition.strategy != Strategy::kInterleaved)
+    return refuse("it has one counter, which is raised past one value: idmint raise " +
+                  definition.name + " --past N");
+  Result<Floors> floors = floors_of(store, definition, mode);
+  if (!floors) return std::unexpected(std::move(floors.error()));
+  for (const std::int64_t value : past) {
+    if (value < definition.first || value > definition.last)
+      return refuse("it has no value " + std::to_string(value) + ": give values from " +
+                    std::to_string(definition.first) + " to " + std::to_string(definition.last));
+    std::int64_t& floor = floors->floors[counter_with(definition, floors->counters, value)];
+    floor = std::max(floor, value + 1);
+  }
+  return raise_to(store, *std::move(floors), mode);
+}
+
+// Each block past the largest value in it; blocks without one are not asked for.
+Result<Raised> raise_blocks(Store& store, const Definition& definition, ExistingValues& values,
+                            RaiseMode mode) {
+  Result<Floors> floors = floors_of(store, definition, mode);
+  if (!floors) return std::unexpected(std::move(floors.error()));
+  for (std::int64_t to = definition.last; to >= definition.first;) {
+    const auto largest = values.largest(definition.first, to);
+    if (!largest) return std::unexpected(largest.error());
+    const std::optional<std::int64_t> found = *largest;
+    if (!found) break;
+    const std::size_t block = counter_with(definition, floors->counters, *found);
+    floors->floors[block] = *found + 1;
+    to = floors->counters[block].bounds.first - 1;
+  }
+  return raise_to(store, *std::move(floors), mode);
+}
+
+Result<Raised> raise_past(Store& store, const Definition& definition, ExistingValues& values,
+                          RaiseMode mode) {
+  if (definition.strategy == Strategy::kPermuted)
+    return std::unexpected(error_at(
+        store, Code::kInvalidArgument, definition.name,
+        "it is permuted, and values that are in use would come at places all over its order; "
+        "choose a range without them for a new sequence"));
+  if (auto can = check_raisable(store, definition); !can) return std::unexpected(can.error());
+  if (definition.strategy == Strategy::kStriped)
+    return raise_blocks(store, definition, values, mode);
+  const auto largest = values.largest(definition.first, definition.last);
+  if (!largest) return std::unexpected(largest.error());
+  return raise_defined(store, definition, largest->value_or(definition.first - 1), mode);
+}
+
+// Its definition in `from`. The two may differ in their ends alone.
+Result<Definition> same_in(Store& store, const Definition& definition, Store& from) {
+  const auto refuse = [&](const std::string& what) {
+    return std::unexpected(error_at(store, Code::kFailedPrecondition, definition, what));
+  };
+  const std::string where(from.url());
+  if (from.catalog() == nullptr) return refuse(where + " keeps no sequences");
+  Result<Definition> there = from.catalog()->find(definition.name);
+  if (!there && there.error().code == Code::kNotFound) return refuse("it is not in " + where);
+  if (!there) return there;
+  Definition compared = *there;
+  compared.last = definition.last;
+  compared.retired = definition.retired;
+  if (compared != definition || (!has_movable_end(definition) && there->last != definition.last))
+    return refuse("it is defined otherwise in " + where + ": compare idmint peek of both");
+  return there;
+}
+
+Result<Raised> raise_past_counters(Store& store, const Definition& definition, Store& from,
+                                   RaiseMode mode) {
+  if (auto can = check_raisable(store, definition); !can) return std::unexpected(can.error());
+  const Result<Definition> there = same_in(store, definition, from);
+  if (!there) return std::unexpected(there.error());
+  const Result<std::vector<CounterState>> source = read_counters(from, *there);
+  if (!source) return std::unexpected(source.error());
+  Result<Floors> floors = floors_of(store, definition, mode);
+  if (!floors) return std::unexpected(std::move(floors.error()));
+  for (std::size_t k = 0; k < source->size(); ++k) {
+    const CounterState& ahead = (*source)[k];
+    const CounterBounds& here = floors->counters[k].bounds;
+    if (ahead.next > here.last + here.stride)
+      return std::unexpected(
+          error_at(store, Code::kFailedPrecondition, definition,
+                   "it ends at " + std::to_string(definition.last) + ", and has gone on to " +
+                       std::to_string(ahead.next - ahead.bounds.stride) + " in " +
+                       std::string(from.url()) + "; first move its end up: idmint alter " +
+                       definition.name + " --max " + std::to_string(there->last)));
+    floors->floors[k] = ahead.next;
+  }
+  return raise_to(store, *std::move(floors), mode);
+}
+
+// What `raise` returns for the sequence of this name, as it is defined now.
+template <class RaiseDefined>
+Result<Raised> raise_named(Store& store, std::string_view name, RaiseDefined raise) {
+  Result<Definition> found = find_definition(store, name);
+  if (!found) return std::unexpected(std::move(found.error()));
+  return with_latest(store, *std::move(found), raise);
+}
+
+}  // namespace
+
+Result<Raised> raise_sequence(Store& store, std::string_view name, ExistingValues& values,
+                              RaiseMode mode) {
+  return raise_named(store, name, [&](const Definition& definition) {
+    return raise_past(store, definition, values, mode);
+  });
+}
+
+Result<Raised> raise_sequence(Store& store, std::string_view name, std::int64_t past,
+                              RaiseMode mode) {
+  return raise_named(store, name, [&](const Definition& definition) {
+    return raise_defined(store, definition, past, mode);
+  });
+}
+
+Result<Raised> raise_sequence(Store& store, std::string_view name,
+                              std::span<const std::int64_t> past, RaiseMode mode) {
+  return raise_named(store, name, [&](const Definition& definition) {
+    return raise_each(store, definition, past, mode);
+  });
+}
+
+Result<Raised> raise_sequence(Store& store, std::string_view name, Store& from, RaiseMode mode) {
+  return raise_named(store, name, [&](const Definition& definition) {
+    return raise_past_counters(store, definition, from, mode);
+  });
+}
+
+// ---- a whole store
+
+namespace {
+
+// The floor of a counter that raise_all() raises past a number. A number that cannot be right for
+// it, by what the store itself shows, is refused.
+Result<std::int64_t> floor_past(const Store& store, const Definition& definition,
+                                const CounterState& counter, std::int64_t past) {
+  const CounterBounds& bounds = counter.bounds;
+  const bool is_block = definition.strategy == Strategy::kStriped;
+  const bool is_count = is_block || definition.strategy == Strategy::kPermuted;  // not a value
+  const auto refuse = [&](Code code, const std::string& why) {
+    return std::unexpected(error_at(store, code, definition,
+                                    why + "; raise it by itself: idmint raise " +
+                                        shell_word(definition.name) +
+                                        (is_block ? " --past-each V,V,..." : " --past N")));
+  };
+  const std::int64_t room = is_count ? bounds.last - bounds.first + 1 : bounds.last;
+  if (past > room)
+    return refuse(Code::kOutOfRange,
+                  (is_count ? counter.name + " has " + std::to_string(room) + " values"
+                            : "it ends at " + std::to_string(room)) +
+                      ", and cannot be raised past " + std::to_string(past));
+  const std::int64_t floor = is_count ? bounds.first + past : past + 1;
+  const std::string small = std::to_string(past) + " is not past what it has handed out: ";
+  const std::int64_t last = counter.next - bounds.stride;
+  if (last >= bounds.first && last >= floor)
+    return refuse(Code::kInvalidArgument,
+                  small + counter.name + " has come to " + std::to_string(last));
+  if (!is_count && floor <= definition.first)
+    return refuse(Code::kInvalidArgument,
+                  small + "its first value is " + std::to_string(definition.first));
+  return floor;
+}
+
+Result<Raised> raise_past_number(Store& store, const Definition& definition, std::int64_t past,
+                                 RaiseMode mode) {
+  if (auto can = check_raisable(store, definition); !can) return std::unexpected(can.error());
+  Result<Floors> floors = floors_of(store, definition, mode);
+  if (!floors) return std::unexpected(std::move(floors.error()));
+  for (std::size_t k = 0; k < floors->counters.size(); ++k) {
+    const Result<std::int64_t> floor = floor_past(store, definition, floors->counters[k], past);
+    if (!floor) return std::unexpected(floor.error());
+    floors->floors[k] = *floor;
+  }
+  return raise_to(store, *std::move(floors), mode);
+}
+
+// Past the clock and every bound that is known; the first unit that may be leased.
+Result<std::int64_t> raise_pool_past_all(Store& store, const Definition& pool, Store* from,
+                                         RaiseMode mode, Clock& clock) {
+  const SnowflakeLayout layout = pool.layout.value_or(SnowflakeLayout{});
+  const auto since = clock.now() - layout.epoch;
+  std::int64_t floor = since.count() < 0 ? 0 : since / layout.unit + 1;
+  const auto past_bounds = [&floor](const std::vector<LeaseState>& workers) {
+    for (const LeaseState& state : workers) floor = std::max(floor, state.minted_until);
+  };
+  const Result<std::vector<LeaseState>> here = read_workers(store, pool);
+  if (!here) return std::unexpected(here.error());
+  past_bounds(*here);
+  if (from != nullptr) {
+    const Result<Definition> same = same_in(store, pool, *from);
+    if (!same) return std::unexpected(same.error());
+    const Result<std::vector<LeaseState>> there = read_workers(*from, *same);
+    if (!there) return std::unexpected(there.error());
+    past_bounds(*there);
+  }
+  if (mode == RaiseMode::kPreview) return floor;
+  if (auto raised = store.leases()->raise_floor(pool.name, floor); !raised)
+    return std::unexpected(raised.error());
+  return floor;
+}
+
+// What is missing of the claims of a random sequence.
+Result<std::string> missing_claims(Store& store, const Definition& definition, Store* from) {
+  const Result<std::int64_t> here = read_claimed(store, definition);
+  if (!here) return std::unexpected(here.error());
+  const std::string advice =
+      "can come again; where that matters retire it, and go on with another of values that are not "
+      "in use";
+  if (from == nullptr)
+    return "its claims cannot be raised: a value that was claimed since, and is not among the " +
+           std::to_string(*here) + " here, " + advice;
+  const Result<Definition> same = same_in(store, definition, *from);
+  if (!same) return std::unexpected(same.error());
+  const Result<std::int64_t> there = read_claimed(*from, *same);
+  if (!there) return std::unexpected(there.error());
+  if (*there <= *here) return std::string();
+  return std::to_string(*there - *here) + " of its claims are in " + std::string(from->url()) +
+         " alone: each of these values " + advice;
+}
+
+// `raise` is what is done to counters.
+RaisedSource raise_source(Store& store, const Definition& definition, Store* from, RaiseMode mode,
+                          Clock& clock,
+                          const std::function<Result<Raised>(const Definition&)>& raise) {
+  RaisedSource row{.definition = definition};
+  const auto failed = [&row](const Error& error) { row.error = error; };
+  if (auto offered = offers(store, definition.strategy, definition.name); !offered) {
+    failed(offered.error());
+  } else if (definition.strategy == Strategy::kPool) {
+    const Result<std::int64_t> floor = raise_pool_past_all(store, definition, from, mode, clock);
+    if (!floor) {
+      failed(floor.error());
+    } else {
+      row.past_unit = *floor - 1;
+    }
+  } else if (definition.strategy == Strategy::kRandom) {
+    Result<std::string> missing = missing_claims(store, definition, from);
+    if (!missing) {
+      failed(missing.error());
+    } else {
+      row.remains = *std::move(missing);
+    }
+  } else if (definition.strategy == Strategy::kGapless) {
+    row.remains =
+        "it is gapless and stays where it is, as its counter and the documents with its numbers "
+        "are of one moment; where the documents are newer, retire it, and go on with one that is "
+        "made with --start";
+  } else {
+    const Result<Raised> raised = with_latest(store, definition, raise);
+    if (!raised) {
+      failed(raised.error());
+    } else {
+      row.raised = *raised;
+    }
+  }
+  return row;
+}
+
+Result<std::vector<RaisedSource>> raise_store(
+    Store& store, Store* from, RaiseMode mode, Clock& clock,
+    const std::function<Result<Raised>(const Definition&)>& raise) {
+  if (store.catalog() == nullptr)
+    return std::unexpected(Error{Code::kUnimplemented, "the store " + std::string(store.url()) +
+                                                           " keeps no sequences; use another"});
+  const Result<std::vector<CatalogEntry>> entries = store.catalog()->list();
+  if (!entries) return std::unexpected(entries.error());
+  std::vector<RaisedSource> rows;
+  for (const CatalogEntry& entry : *entries) {
+    if (!entry.definition) {
+      rows.push_back({.definition = {.name = entry.name}, .error = entry.definition.error()});
+    } else if (!entry.definition->retired) {
+      rows.push_back(raise_source(store, *entry.definition, from, mode, clock, raise));
+    }
+  }
+  const bool all =
+      std::ranges::none_of(rows, [](const RaisedSource& row) { return row.error.has_value(); });
+  if (all && mode == RaiseMode::kCarryOut) {
+    if (auto settled = store.settle(); !settled) return std::unexpected(settled.error());
+  }
+  return rows;
+}
+
+}  // namespace
+
+Result<std::vector<RaisedSource>> raise_all(Store& store, std::int64_t past, RaiseMode mode,
+                                            Clock& clock) {
+  return raise_store(store, nullptr, mode, clock, [&](const Definition& definition) {
+    return raise_past_number(store, definition, past, mode);
+  });
+}
+
+Result<std::vector<RaisedSource>> raise_all(Store& store, Store& from, RaiseMode mode,
+                                            Clock& clock) {
+  if (store.url() == from.url())
+    return std::unexpected(Error{Code::kInvalidArgument,
+                                 std::string(from.url()) +
+                                     " is the store itself, which knows no more than it knows: "
+                                     "name the one that was written to meanwhile"});
+  Result<std::vector<RaisedSource>> rows =
+      raise_store(store, &from, mode, clock, [&](const Definition& definition) {
+        return raise_past_counters(store, definition, from, mode);
+      });
+  if (!rows) return rows;
+  const Result<std::vector<CatalogEntry>> theirs = from.catalog()->list();
+  if (!theirs) return std::unexpected(theirs.error());
+  for (const CatalogEntry& entry : *theirs) {
+    const Result<Definition> here = store.catalog()->find(entry.name);
+    if (here || here.error().code != Code::kNotFound) continue;
+    rows->push_back({.definition = entry.definition.value_or(Definition{.name = entry.name}),
+                     .remains = "it is in " + std::string(from.url()) +
+                                " alone: made here again it would begin anew and repeat its "
+                                "values; give it another name"});
+  }
+  return rows;
+}
+
+}  // namespace idmint

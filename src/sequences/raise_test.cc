@@ -1,0 +1,296 @@
+// Raising each counter past its own value, past what another store has come to, and a whole store
+// that was in doubt. What one sequence is raised past is in life_cycle_test.cc, too.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "idmint/lease_table.h"
+#include "idmint/sequence.h"
+#include "idmint/store.h"
+#include "idmint/testing.h"
+
+namespace idmint {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::HasSubstr;
+
+Code code_of(const auto& result) { return result ? Code{0} : result.error().code; }
+
+constexpr Instant kEpoch{std::chrono::sys_days{std::chrono::year{2025} / 1 / 1}};
+
+// A store in memory that is in doubt until it is settled.
+class Doubtful final : public Store {
+ public:
+  explicit Doubtful(std::string url = "doubtful:") : url_(std::move(url)) {}
+
+  int settled = 0;
+
+  const Uuid& id() const noexcept override { return store_->id(); }
+  std::string_view url() const noexcept override { return url_; }
+  CounterStore* counters() noexcept override { return store_->counters(); }
+  Catalog* catalog() noexcept override { return store_->catalog(); }
+  UniqueIndex* unique_index() noexcept override { return store_->unique_index(); }
+  LeaseTable* leases() noexcept override { return store_->leases(); }
+  std::optional<Error> doubt() override {
+    return settled != 0 ? std::nullopt : std::optional(Error{Code::kDataLoss, "a copy"});
+  }
+  Result<void> settle() override {
+    ++settled;
+    return {};
+  }
+
+  std::int64_t next(const std::string& counter) { return counters()->peek(counter)->next; }
+
+ private:
+  std::string url_;
+  std::unique_ptr<Store> store_ = *open_store("memory:");
+};
+
+Definition counter(std::string name = "orders") { return {.name = std::move(name), .last = 1000}; }
+Definition blocks() {  // 1 to 100, 101 to 200, 201 to 300
+  return {.name = "accounts", .strategy = Strategy::kStriped, .last = 300, .stripes = 3};
+}
+Definition interleaved() {
+  return {.name = "turns", .strategy = Strategy::kInterleaved, .last = 300, .stripes = 3};
+}
+Definition permuted() {
+  return {
+      .name = "cards", .strategy = Strategy::kPermuted, .last = 1000, .key = std::string(32, '7')};
+}
+Definition random_values() {
+  return {.name = "codes", .strategy = Strategy::kRandom, .last = 1'000'000};
+}
+Definition pool() {
+  return {.name = "web",
+          .strategy = Strategy::kPool,
+          .first = 0,
+          .last = 3,
+          .layout = SnowflakeLayout{.epoch = kEpoch}};
+}
+
+const RaisedSource& row_of(const std::vector<RaisedSource>& rows, std::string_view name) {
+  return *std::ranges::find_if(
+      rows, [&](const RaisedSource& row) { return row.definition.name == name; });
+}
+
+// ---- each past its own
+
+TEST(RaiseEach, GoesPastTheLargestOfEachCounter) {
+  Doubtful store;
+  ASSERT_TRUE(create_sequence(store, blocks()));
+  const std::vector<std::int64_t> values = {17, 5, 242};
+  const auto raised = raise_sequence(store, "accounts", values);
+  ASSERT_TRUE(raised) << raised.error().message;
+  EXPECT_EQ(raised->skipped, 17 + 42);
+  EXPECT_EQ(raised->left, 300);
+  EXPECT_EQ(raised->next, 18);
+  EXPECT_EQ(store.next("accounts/0"), 18);
+  EXPECT_EQ(store.next("accounts/1"), 101) << "without a value it stays";
+  EXPECT_EQ(store.next("accounts/2"), 243);
+
+  ASSERT_TRUE(create_sequence(store, interleaved()));  // 1, 4 ..; 2, 5 ..; 3, 6 ..
+  const std::vector<std::int64_t> turns = {31, 3};
+  ASSERT_TRUE(raise_sequence(store, "turns", turns));
+  EXPECT_EQ(store.next("turns/0"), 34);
+  EXPECT_EQ(store.next("turns/1"), 2);
+  EXPECT_EQ(store.next("turns/2"), 6);
+}
+
+TEST(RaiseEach, RefusesWhatIsNoValueOfTheSequence) {
+  Doubtful store;
+  ASSERT_TRUE(create_sequence(store, blocks()));
+  ASSERT_TRUE(create_sequence(store, counter()));
+  for (const std::int64_t value : {0, 301}) {
+    const std::vector<std::int64_t> values = {17, value};
+    EXPECT_EQ(code_of(raise_sequence(store, "accounts", values)), Code::kInvalidArgument);
+  }
+  EXPECT_EQ(store.next("accounts/0"), 1) << "nothing was raised";
+  const std::vector<std::int64_t> one = {17};
+  EXPECT_EQ(code_of(raise_sequence(store, "orders", one)), Code::kInvalidArgument);
+}
+
+TEST(RaisePreview, CountsAndChangesNothing) {
+  Doubtful store;
+  ASSERT_TRUE(create_sequence(store, blocks()));
+  const auto preview = raise_sequence(store, "accounts", 150, RaiseMode::kPreview);
+  ASSERT_TRUE(preview) << preview.error().message;
+  EXPECT_EQ(preview->skipped, 150);
+  EXPECT_EQ(preview->left, 300);
+  EXPECT_EQ(preview->next, 151);
+  EXPECT_EQ(store.next("accounts/0"), 1);
+  const auto done = raise_sequence(store, "accounts", 150);
+  EXPECT_EQ(done->skipped, preview->skipped);
+  EXPECT_EQ(done->next, preview->next);
+}
+
+// ---- past another store
+
+TEST(RaisePastAStore, TakesEachCounterToWhereItIsThere) {
+  Doubtful store;
+  Doubtful newer("newer:");
+  for (Doubtful* const each : {&store, &newer})
+    for (const Definition& definition : {counter(), blocks(), permuted()})
+      ASSERT_TRUE(create_sequence(*each, definition));
+  ASSERT_TRUE(newer.counters()->advance("orders", 40, Take::kAll));
+  ASSERT_TRUE(newer.counters()->advance("accounts/1", 7, Take::kAll));
+  ASSERT_TRUE(newer.counters()->advance("cards", 12, Take::kAll));
+  ASSERT_TRUE(store.counters()->advance("accounts/0", 3, Take::kAll));
+
+  EXPECT_EQ(raise_sequence(store, "orders", newer)->skipped, 40);
+  EXPECT_EQ(store.next("orders"), 41);
+  EXPECT_EQ(raise_sequence(store, "accounts", newer)->skipped, 7);
+  EXPECT_EQ(store.next("accounts/0"), 4) << "never down";
+  EXPECT_EQ(store.next("accounts/1"), 108);
+  EXPECT_EQ(raise_sequence(store, "cards", newer)->skipped, 12) << "by index";
+  EXPECT_EQ(store.next("cards"), 12);
+}
+
+TEST(RaisePastAStore, SaysWhereTheTwoDoNotGoTogether) {
+  Doubtful store;
+  Doubtful newer("newer:");
+  ASSERT_TRUE(create_sequence(store, counter()));
+  EXPECT_THAT(raise_sequence(store, "orders", newer).error().message, HasSubstr("not in newer:"));
+  Definition other = counter();
+  other.first = 5;
+  ASSERT_TRUE(create_sequence(newer, other));
+  const auto otherwise = raise_sequence(store, "orders", newer);
+  EXPECT_EQ(code_of(otherwise), Code::kFailedPrecondition);
+  EXPECT_THAT(otherwise.error().message, HasSubstr("defined otherwise"));
+}
+
+TEST(RaisePastAStore, ThatWasExtendedSinceSaysWhichCommandIsFirst) {
+  Doubtful store;
+  Doubtful newer("newer:");
+  for (Doubtful* const each : {&store, &newer}) ASSERT_TRUE(create_sequence(*each, counter()));
+  ASSERT_TRUE(extend_sequence(newer, "orders", 2000));
+  ASSERT_TRUE(newer.counters()->advance("orders", 1500, Take::kAll));
+  const auto beyond = raise_sequence(store, "orders", newer);
+  EXPECT_EQ(code_of(beyond), Code::kFailedPrecondition);
+  EXPECT_THAT(beyond.error().message, HasSubstr("idmint alter orders --max 2000"));
+  ASSERT_TRUE(extend_sequence(store, "orders", 2000));
+  ASSERT_TRUE(raise_sequence(store, "orders", newer));
+  EXPECT_EQ(store.next("orders"), 1501);
+}
+
+// ---- a whole store
+
+TEST(RaiseAll, PastANumberEachInItsOwnMeasure) {
+  Doubtful store;
+  for (const Definition& definition :
+       {counter(), blocks(), interleaved(), permuted(), random_values(), pool()})
+    ASSERT_TRUE(create_sequence(store, definition));
+  ManualClock clock{kEpoch + 10min};
+  const auto rows = raise_all(store, 20, RaiseMode::kCarryOut, clock);
+  ASSERT_TRUE(rows) << rows.error().message;
+  EXPECT_EQ(rows->size(), 6U);
+  for (const RaisedSource& row : *rows) EXPECT_FALSE(row.error) << row.error->message;
+  EXPECT_EQ(store.next("orders"), 21);
+  EXPECT_EQ(store.next("accounts/0"), 21) << "each block past its own first 20";
+  EXPECT_EQ(store.next("accounts/2"), 221);
+  EXPECT_EQ(store.next("turns/0"), 22);
+  EXPECT_EQ(store.next("turns/2"), 21);
+  EXPECT_EQ(store.next("cards"), 20) << "index 0 to 19 are passed";
+  EXPECT_THAT(row_of(*rows, "codes").remains, HasSubstr("can come again"));
+  const auto leases = store.leases()->workers("web");
+  EXPECT_EQ(leases->front().minted_until, 600'001) << "past the clock, in ms";
+  EXPECT_EQ(row_of(*rows, "web").past_unit, 600'000);
+  EXPECT_EQ(store.settled, 1);
+}
+
+TEST(RaiseAll, IsTheSameAgain) {
+  Doubtful store;
+  for (const Definition& definition : {counter(), blocks(), interleaved(), permuted()})
+    ASSERT_TRUE(create_sequence(store, definition));
+  ASSERT_TRUE(raise_all(store, 20));
+  const auto again = raise_all(store, 20);
+  ASSERT_TRUE(again);
+  for (const RaisedSource& row : *again) {
+    EXPECT_EQ(row.raised.skipped, 0) << row.definition.name;
+    EXPECT_FALSE(row.error) << row.error->message;
+  }
+}
+
+TEST(RaiseAll, LeavesTheDoubtWhereTheNumberIsTooSmall) {
+  Doubtful store;
+  ASSERT_TRUE(create_sequence(store, counter()));
+  ASSERT_TRUE(create_sequence(store, counter("tickets")));
+  ASSERT_TRUE(store.counters()->advance("tickets", 50, Take::kAll));
+  const auto rows = raise_all(store, 20);
+  ASSERT_TRUE(rows) << rows.error().message;
+  ASSERT_TRUE(row_of(*rows, "tickets").error);
+  EXPECT_EQ(row_of(*rows, "tickets").error->code, Code::kInvalidArgument);
+  EXPECT_THAT(row_of(*rows, "tickets").error->message,
+              AllOf(HasSubstr("has come to 50"), HasSubstr("idmint raise tickets --past N")));
+  EXPECT_EQ(store.next("orders"), 21) << "the others are raised";
+  EXPECT_EQ(store.settled, 0);
+}
+
+TEST(RaiseAll, LeavesTheDoubtWhereTheNumberLiesOutsideTheRange) {
+  for (const std::int64_t past : {20, 5000}) {
+    Doubtful store;
+    Definition above = counter("above");
+    above.first = 100;
+    ASSERT_TRUE(create_sequence(store, above));
+    const auto rows = raise_all(store, past);
+    ASSERT_TRUE(rows);
+    EXPECT_TRUE(rows->front().error) << past;
+    EXPECT_EQ(store.next("above"), 100);
+    EXPECT_EQ(store.settled, 0) << past;
+  }
+}
+
+TEST(RaiseAll, PastAStoreSaysWhatIsMissing) {
+  Doubtful store;
+  Doubtful newer("newer:");
+  for (Doubtful* const each : {&store, &newer})
+    for (const Definition& definition : {counter(), random_values(), pool()})
+      ASSERT_TRUE(create_sequence(*each, definition));
+  ASSERT_TRUE(create_sequence(newer, counter("later")));
+  ASSERT_TRUE(newer.counters()->advance("orders", 40, Take::kAll));
+  const std::vector<std::int64_t> claims = {17};
+  ASSERT_TRUE(newer.unique_index()->insert("codes", claims));
+  ASSERT_TRUE(newer.leases()->raise_floor("web", 900'000));
+  ManualClock clock{kEpoch + 10min};
+  const auto rows = raise_all(store, newer, RaiseMode::kCarryOut, clock);
+  ASSERT_TRUE(rows) << rows.error().message;
+  EXPECT_EQ(store.next("orders"), 41);
+  EXPECT_THAT(row_of(*rows, "codes").remains, HasSubstr("1 of its claims"));
+  EXPECT_THAT(row_of(*rows, "later").remains, HasSubstr("in newer: alone"));
+  EXPECT_EQ(store.leases()->workers("web")->front().minted_until, 900'000)
+      << "past every bound that was granted, not only the clock";
+  EXPECT_EQ(store.settled, 1);
+}
+
+TEST(RaiseAll, PastAStoreThatLacksASequenceLeavesTheDoubt) {
+  Doubtful store;
+  Doubtful newer("newer:");
+  ASSERT_TRUE(create_sequence(store, counter()));
+  const auto rows = raise_all(store, newer);
+  ASSERT_TRUE(rows);
+  EXPECT_EQ(rows->front().error->code, Code::kFailedPrecondition);
+  EXPECT_EQ(store.settled, 0);
+  EXPECT_EQ(code_of(raise_all(store, store)), Code::kInvalidArgument) << "itself";
+}
+
+TEST(RaiseAll, APreviewChangesNothing) {
+  Doubtful store;
+  for (const Definition& definition : {counter(), pool()})
+    ASSERT_TRUE(create_sequence(store, definition));
+  const auto rows = raise_all(store, 20, RaiseMode::kPreview);
+  ASSERT_TRUE(rows);
+  EXPECT_EQ(row_of(*rows, "orders").raised.skipped, 20);
+  EXPECT_EQ(store.next("orders"), 1);
+  EXPECT_EQ(store.leases()->workers("web")->front().minted_until, 0);
+  EXPECT_EQ(store.settled, 0);
+}
+
+}  // namespace
+}  // namespace idmint
