@@ -1,6 +1,8 @@
-// The sequences and pools of idmint that a restore turned back.
+// The sequences and pools of idmint that a restore turned back, and what brings each past the
+// values that production handed out after the limit.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,6 +10,7 @@
 #include "idmint/result.h"
 #include "restore/namespace_filter.h"
 #include "restore/server.h"
+#include "restore/timestamp.h"
 #include "terminal/output.h"
 
 namespace idmint::restore {
@@ -16,14 +19,27 @@ struct Minted {
   std::string database{};  // of its store
   std::string name{};
   std::string strategy{};  // "counter", ..., "pool"; empty: its definition cannot be read
-  std::string command{};   // that raises it; empty: nothing can
+  // To be run in this order, with nobody minting; empty: there is nothing to raise.
+  std::vector<std::string> commands{};
+  std::string note{};  // what no command does; empty: nothing
 };
 
-// All that are not retired, by database and name.
-[[nodiscard]] Result<std::vector<Minted>> find_minted(Server& server,
-                                                      const NamespaceFilter& filter);
-// Says what is to be done with them. Nothing, where there are none.
-void print_minted(Output& out, const std::vector<Minted>& minted);
+struct MintedReport {
+  std::vector<Minted> sources{};     // by database and name; retired ones are left out
+  std::optional<Timestamp> until{};  // the last entry of the oplog; nothing: none was given
+};
+
+// What was handed out is told by the oplog: the file, or the folder it is in; empty: there is none,
+// and no source has a command. Claims are counted from `limit` on.
+[[nodiscard]] Result<MintedReport> find_minted(Server& server, const NamespaceFilter& filter,
+                                               const std::string& oplog, Timestamp limit);
+
+// Says what is to be done, or nothing where there are no sources. `verify` is the command that does
+// the same with another oplog: "idmint-restore verify --spare DIR".
+void print_minted(Output& out, const MintedReport& report, const std::string& verify);
+
+// A shell script of all commands, with the notes as comments.
+[[nodiscard]] std::string raise_script(const MintedReport& report);
 
 // "mongodb://a,b/shop?x=y" of "mongodb://a,b/?x=y".
 [[nodiscard]] std::string with_database(std::string_view uri, std::string_view database);

@@ -144,7 +144,7 @@ struct Outcome {
   ReplayCounts slice{};
   ReplayCounts oplog{};
   std::size_t indexes = 0;
-  std::vector<Minted> minted{};
+  MintedReport minted{};
   std::vector<std::string> notes{};
 };
 
@@ -610,7 +610,7 @@ Result<void> restore(Plan& plan, Server& server, Record& record, bool ttl_runs, 
   if (record.stage() == RunStage::kOplog) {
     if (Result<void> reached = record.reach(RunStage::kDone); !reached) return reached;
   }
-  Result<std::vector<Minted>> minted = find_minted(server, plan.filter);
+  Result<MintedReport> minted = find_minted(server, plan.filter, given.oplog, plan.limit);
   if (!minted) return std::unexpected(std::move(minted.error()));
   outcome.minted = std::move(*minted);
   return {};
@@ -634,10 +634,11 @@ void print_outcome(Output& out, const Plan& plan, const Outcome& outcome) {
   // Whole lines, to be copied.
   const std::string where = outcome.spare ? "--spare " + shell_word(outcome.spare->folder)
                                           : "--target " + shell_word(outcome.target);
-  out.write("\nCompare it with what should be there:\n  idmint-restore verify " + where + "\n");
+  const std::string verify = "idmint-restore verify " + where;
+  out.write("\nCompare it with what should be there:\n  " + verify + "\n");
   if (outcome.spare && !outcome.spare_ended)
     out.write("End it, when you are done:\n  " + how_to_stop(*outcome.spare) + "\n");
-  print_minted(out, outcome.minted);
+  print_minted(out, outcome.minted, verify);
 }
 
 Json json_of(const Plan& plan, const Outcome& outcome) {
@@ -655,11 +656,12 @@ Json json_of(const Plan& plan, const Outcome& outcome) {
                      {"stop", how_to_stop(*outcome.spare)}};
   }
   json["raise"] = Json::array();
-  for (const Minted& each : outcome.minted)
+  for (const Minted& each : outcome.minted.sources)
     json["raise"].push_back({{"database", each.database},
                              {"name", each.name},
                              {"strategy", each.strategy},
-                             {"command", each.command}});
+                             {"commands", each.commands},
+                             {"note", each.note}});
   return json;
 }
 

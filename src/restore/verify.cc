@@ -21,6 +21,7 @@
 #include "restore/server.h"
 #include "restore/spare.h"
 #include "restore/state.h"
+#include "restore/timestamp.h"
 #include "terminal/progress.h"
 #include "terminal/quantity.h"
 #include "terminal/stop.h"
@@ -40,6 +41,8 @@ struct Given {
   std::vector<std::string> exclude;
   std::string html;
   std::string save;
+  std::string oplog;
+  std::string raise;
   bool forget = false;
 } given;
 
@@ -66,6 +69,14 @@ void add(CLI::App& command) {
   command.add_option("--html", given.html, "Write the report as a page, too")->type_name("FILE");
   command.add_option("--save", given.save, "Write what the server has, for --expected")
       ->type_name("FILE");
+  CLI::Option* const oplog =
+      command
+          .add_option("--oplog", given.oplog,
+                      "Say how far production came in this oplog, and what raises idmint past it")
+          ->type_name("OPLOG");
+  command.add_option("--raise", given.raise, "Write the commands that raise as a shell script")
+      ->type_name("FILE")
+      ->needs(oplog);
   command.add_flag("--forget", given.forget,
                    "Where nothing differs, delete the record of the restore (idmint_restore)");
 }
@@ -82,7 +93,7 @@ struct Report {
   State is{};
   std::map<std::string, Expected> counts{};
   std::vector<Difference> differences{};
-  std::vector<Minted> minted{};
+  MintedReport minted{};
   std::uint64_t documents = 0;
 };
 
@@ -188,15 +199,17 @@ bool compared(const Report& report, const std::string& ns) {
 
 std::string state(const Report& report, const std::string& ns) {
   if (differs(report, ns)) return "differs";
-  return compared(report, ns) ? "same" : "not compared";
+  if (!compared(report, ns)) return "not compared";
+  return report.whole ? "same" : "same count";
 }
 
 std::string verdict(const Report& report) {
   if (report.with.empty()) return "Nothing was compared: give --against URI or --expected FILE.";
   const std::size_t found = report.differences.size();
-  std::string text = found == 0   ? "No difference."
-                     : found == 1 ? "1 difference."
-                                  : std::to_string(found) + " differences.";
+  std::string text = found == 1 ? "1 difference." : std::to_string(found) + " differences.";
+  // Counts say nothing about values, so that they agree is no proof.
+  if (found == 0)
+    text = report.whole ? "No difference." : "Counts agree; documents were not compared.";
   const auto left_out = std::ranges::count_if(
       report.is, [&](const auto& each) { return state(report, each.first) == "not compared"; });
   if (left_out != 0)
@@ -230,7 +243,10 @@ void print_report(Output& out, const Report& report) {
               each.should_be + "\n");
   }
   out.write(verdict(report) + "\n");
-  print_minted(out, report.minted);
+  print_minted(
+      out, report.minted,
+      "idmint-restore verify " + (given.spare.empty() ? "--target " + shell_word(report.server)
+                                                      : "--spare " + shell_word(given.spare)));
 }
 
 Json json_of(const Report& report) {
@@ -256,11 +272,12 @@ Json json_of(const Report& report) {
     json["differences"].push_back(
         {{"ns", each.ns}, {"what", each.what}, {"is", each.is}, {"should_be", each.should_be}});
   json["raise"] = Json::array();
-  for (const Minted& each : report.minted)
+  for (const Minted& each : report.minted.sources)
     json["raise"].push_back({{"database", each.database},
                              {"name", each.name},
                              {"strategy", each.strategy},
-                             {"command", each.command}});
+                             {"commands", each.commands},
+                             {"note", each.note}});
   return json;
 }
 
@@ -308,8 +325,8 @@ std::string html_of(const Report& report) {
       "<h1>What was restored</h1>\n";
   html += std::string("<p class=\"") +
           (!report.differences.empty() ? "differs"
-           : report.with.empty()       ? ""
-                                       : "same") +
+           : report.whole              ? "same"
+                                       : "") +
           "\"><strong>" + verdict(report) + "</strong></p>\n";
   html +=
       "<p>Server " + escaped(report.server) +
@@ -329,13 +346,16 @@ std::string html_of(const Report& report) {
       html += html_row({each.ns, each.what, each.is, each.should_be}, "td");
     html += "</table>\n";
   }
-  if (!report.minted.empty()) {
+  if (!report.minted.sources.empty()) {
     html +=
-        "<h2>Counters and pools that went back</h2>\n<p>Before clients return, raise each past "
+        "<h2>Sequences and pools that went back</h2>\n<p>Before clients return, bring each past "
         "everything that production has handed out.</p>\n<table>\n" +
-        html_row({"Database", "Name", "Kind", "Command"}, "th");
-    for (const Minted& each : report.minted)
-      html += html_row({each.database, each.name, each.strategy, each.command}, "td");
+        html_row({"Database", "Name", "Kind", "Commands", "Note"}, "th");
+    for (const Minted& each : report.minted.sources) {
+      std::string commands;
+      for (const std::string& command : each.commands) commands += command + "\n";
+      html += html_row({each.database, each.name, each.strategy, commands, each.note}, "td");
+    }
     html += "</table>\n";
   }
   return html + "</html>\n";
@@ -354,9 +374,19 @@ Result<void> verify(Server& server, Context& context) {
   if (!filter) return std::unexpected(filter.error());
   Result<Report> report = compare(server, *filter);
   if (!report) return std::unexpected(std::move(report.error()));
-  Result<std::vector<Minted>> minted = find_minted(server, *filter);
+  Timestamp limit{};
+  if (!report->limit.empty()) {
+    const Result<Timestamp> recorded = parse_timestamp(report->limit);
+    if (!recorded) return std::unexpected(recorded.error());
+    limit = *recorded;
+  }
+  Result<MintedReport> minted = find_minted(server, *filter, given.oplog, limit);
   if (!minted) return std::unexpected(std::move(minted.error()));
   report->minted = std::move(*minted);
+  if (!given.raise.empty()) {
+    if (Result<void> written = write_file(given.raise, raise_script(report->minted)); !written)
+      return written;
+  }
   if (!given.save.empty()) {
     Result<void> written = write_file(given.save, state_file(report->is));
     if (!written) return written;

@@ -98,7 +98,7 @@ TEST_F(Runbook, LeadsBackToTheMomentBeforeTheMistake) {
   EXPECT_EQ(rehearsed.status, 0) << rehearsed.out << rehearsed.err;
   const e2e::Ended restored = follow(blocks[5]);
   ASSERT_EQ(restored.status, 0) << restored.out << restored.err;
-  EXPECT_THAT(restored.out + restored.err, HasSubstr("tickets")) << "a counter to be raised";
+  EXPECT_THAT(restored.out + restored.err, HasSubstr("tickets")) << "a counter";
   const e2e::Ended verified = follow(blocks[6]);
   EXPECT_EQ(verified.status, 0) << verified.out << verified.err;
 

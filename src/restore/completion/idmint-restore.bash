@@ -29,7 +29,7 @@ _idmint_restore() {
             find) words+=" --oplog --from --to --ns --op --id --field --list --top --svg" ;;
             show) words+=" --oplog --from --to" ;;
             run) words+=" --base --data-copy --oplog --limit --before --target --spare --mongod --base-at --include --exclude --skip --force-skip --writers --allow-replica-set --stop --dry-run --yes" ;;
-            verify) words+=" --target --spare --mongod --against --expected --include --exclude --html --save --forget" ;;
+            verify) words+=" --target --spare --mongod --against --expected --include --exclude --html --save --oplog --raise --forget" ;;
           esac
         elif [[ $command == completion ]]; then
           words="bash zsh fish"

@@ -51,5 +51,7 @@ complete -c idmint-restore -n '__fish_seen_subcommand_from verify' -l against -x
 complete -c idmint-restore -n '__fish_seen_subcommand_from verify' -l expected -r -F -d 'Compare with this file'
 complete -c idmint-restore -n '__fish_seen_subcommand_from verify' -l html -r -F -d 'Write the report as a page'
 complete -c idmint-restore -n '__fish_seen_subcommand_from verify' -l save -r -F -d 'Write what the server has'
+complete -c idmint-restore -n '__fish_seen_subcommand_from verify' -l oplog -r -F -d 'Say how far production came in this oplog'
+complete -c idmint-restore -n '__fish_seen_subcommand_from verify' -l raise -r -F -d 'Write the commands that raise as a shell script'
 complete -c idmint-restore -n '__fish_seen_subcommand_from verify' -l forget -d 'Delete the record of the restore'
 complete -c idmint-restore -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'
