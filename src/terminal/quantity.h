@@ -1,10 +1,12 @@
-// Quantities as people write them, read and printed: 1e9, 50k/s, 10 %, 90d.
+// Quantities as people write them, read and printed: 1e9, 50k/s, 10 %, 90d. Counts and durations
+// are printed by base/figures.h, as the library has them in messages too.
 #pragma once
 
 #include <chrono>
 #include <string>
 #include <string_view>
 
+#include "base/figures.h"
 #include "idmint/result.h"
 
 namespace idmint {
@@ -20,13 +22,8 @@ namespace idmint {
 // A fraction, 0 to 1: 10%, 0.1 %.
 [[nodiscard]] Result<double> parse_percent(std::string_view text);
 
-// Whole numbers below 10^15 in full and in threes (1,000,000), others as 1.2e+20.
-[[nodiscard]] std::string print_count(double count);
 // "50,000/s", "2.5/h".
 [[nodiscard]] std::string print_rate(double per_second);
-// Of a second or more in two units, "231 d 11 h"; "never" for what is not finite, and years alone
-// beyond ten of them.
-[[nodiscard]] std::string print_duration(double seconds);
 // "1 in 1.9e+18", from 0.05 % up in percent; "none" and "certain" at the ends.
 [[nodiscard]] std::string print_odds(double odds);
 // "0.1 %"; never rounded up to 100.

@@ -5,14 +5,17 @@
 #include <new>
 #include <string_view>
 
+#include "base/figures.h"
 #include "stores/backend.h"
 
 namespace idmint::stores::mongodb {
 
 namespace {
 
-// How long a set that was not configured otherwise may be without a primary.
-constexpr std::chrono::seconds kElection{12};
+// electionTimeoutMillis of a set that was not configured otherwise, and how much longer than that
+// an election takes.
+constexpr std::chrono::milliseconds kElectionTimeout = std::chrono::seconds{10};
+constexpr std::chrono::milliseconds kVote = std::chrono::seconds{2};
 
 bool ends_sessions(std::string_view command) { return command == "endSessions"; }
 
@@ -60,6 +63,23 @@ void Heard::listen(mongoc_client_pool_t* pool) {
           static_cast<Heard*>(mongoc_apm_command_failed_get_context(event))->sessions_ended();
       });
   mongoc_client_pool_set_apm_callbacks(pool, callbacks.get(), this);
+}
+
+void Heard::configured(const View& reply) {
+  const std::lock_guard lock(mutex_);
+  reply.document("config", [&](const View& config) {
+    config.document("settings", [&](const View& settings) {
+      if (const std::int64_t timeout = settings.number("electionTimeoutMillis"); timeout > 0)
+        election_timeout_ = std::chrono::milliseconds{timeout};
+    });
+  });
+}
+
+bool Heard::can_be_asked() const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(servers_, [](const Server& server) {
+    return server.role == Role::kSecondary && server.failure.empty();
+  });
 }
 
 Heard::Server& Heard::of(std::string_view host) {
@@ -159,11 +179,12 @@ std::string Heard::advice(std::chrono::milliseconds waited) const {
   const auto leads = [&](const Server& server) {
     return server.role == Role::kPrimary && server.failure.empty() && wanted(server);
   };
-  if (first(leads) != nullptr || waited >= kElection) return "";
-  return "; after a failure it takes about " + std::to_string(kElection.count()) +
-         " s to elect a primary, or less with a lower electionTimeoutMillis, and this call "
-         "waited " +
-         std::to_string(waited.count()) + " ms";
+  const std::chrono::milliseconds timeout = election_timeout_.value_or(kElectionTimeout);
+  if (first(leads) != nullptr || waited >= timeout + kVote) return "";
+  return "; after a failure it takes about " + print_duration(timeout + kVote) +
+         " to elect a primary, as electionTimeoutMillis is " + print_duration(timeout) +
+         (election_timeout_ ? "" : " unless rs.conf() says otherwise") + ", and this call waited " +
+         print_duration(waited);
 }
 
 }  // namespace idmint::stores::mongodb

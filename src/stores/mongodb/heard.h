@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -34,6 +35,10 @@ class Heard {
   // memory is dropped. The next heartbeat brings another.
   void said(std::string_view host, const View& hello) noexcept;
   void failed(std::string_view host, std::string_view why) noexcept;
+  // The reply of a member to replSetGetConfig, of which electionTimeoutMillis counts.
+  void configured(const View& reply);
+  // Whether a secondary answered lately.
+  [[nodiscard]] bool can_be_asked() const;
 
   // Why a call that waited so long may have had no answer, and what to do; begins with "; ", or is
   // empty.
@@ -67,6 +72,7 @@ class Heard {
   const Wanted wanted_;
   mutable std::mutex mutex_;
   std::vector<Server> servers_;
+  std::optional<std::chrono::milliseconds> election_timeout_;  // nothing: not known yet
   bool sessions_ended_ = false;
   std::condition_variable ended_;
 };

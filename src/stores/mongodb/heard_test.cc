@@ -81,7 +81,9 @@ TEST_F(HeardTest, AnElectionIsNamedWhereNobodyLeadsAndItMayTakeLonger) {
   is_secondary("b:1");
   EXPECT_EQ(heard_.advice(kWaited), "");
   heard_.failed("a:1", "connection closed");
-  EXPECT_THAT(heard_.advice(kWaited), HasSubstr("this call waited 5000 ms"));
+  EXPECT_THAT(heard_.advice(kWaited),
+              HasSubstr("about 12 s to elect a primary, as electionTimeoutMillis is 10 s unless "
+                        "rs.conf() says otherwise, and this call waited 5 s"));
   EXPECT_EQ(heard_.advice(seconds{12}), "");
   is_primary("b:1");
   EXPECT_EQ(heard_.advice(kWaited), "");
@@ -93,6 +95,19 @@ TEST_F(HeardTest, AHostByAnotherNameDoesNotLeadForEver) {
   is_primary("a:1");
   is_secondary("a:1");
   EXPECT_THAT(heard_.advice(kWaited), HasSubstr("elect a primary"));
+}
+
+TEST_F(HeardTest, AnElectionTakesWhatTheConfigurationOfTheSetSays) {
+  is_secondary("a:1");
+  const Bson config(R"({"config":{"_id":"set","settings":{"electionTimeoutMillis":2000}},"ok":1})");
+  heard_.configured(config.view());
+  EXPECT_THAT(heard_.advice(std::chrono::milliseconds{1500}),
+              HasSubstr("about 4 s to elect a primary, as electionTimeoutMillis is 2 s, and this "
+                        "call waited 1.5 s"));
+  EXPECT_EQ(heard_.advice(kWaited), "") << "it waited longer than that";
+  const Bson none(R"({"config":{"_id":"set"},"ok":1})");
+  heard_.configured(none.view());
+  EXPECT_THAT(heard_.advice(seconds{1}), HasSubstr("is 2 s")) << "as before";
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "base/figures.h"
 #include "stores/backend.h"
 #include "stores/mongodb/names.h"
 
@@ -129,10 +130,10 @@ std::optional<Error> apart(std::string_view pool, Instant before, Instant after,
   if (ahead <= max_skew && -ahead <= max_skew) return std::nullopt;
   return Error{Code::kUnavailable,
                "pool " + shown(pool) + ": the clock of this host is " +
-                   std::to_string(ahead.count() < 0 ? -ahead.count() : ahead.count()) + " ms " +
+                   print_duration(std::chrono::abs(ahead)) + " " +
                    (ahead.count() < 0 ? "behind" : "ahead of") + " that of the server, and " +
-                   std::to_string(max_skew.count()) +
-                   " are allowed (max_skew); nothing was changed; set the one that is wrong"};
+                   print_duration(max_skew) +
+                   " is allowed (max_skew); nothing was changed; set the one that is wrong"};
 }
 
 }  // namespace
