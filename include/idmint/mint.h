@@ -163,7 +163,7 @@ class IDMINT_EXPORT Mint final {
   // The store itself, for what concerns all of it: raise_all(), Store::settle(). kNotFound: it is
   // not there; it is not made.
   [[nodiscard]] Result<std::shared_ptr<Store>> store();
-  // What options.store came to.
+  // What options.store came to, without passwords.
   [[nodiscard]] Result<std::string> store_url() const;
 
  private:

@@ -100,7 +100,7 @@ void print_applied(Output& out, const std::vector<Applied>& all) {
   for (const Applied& applied : all) {
     std::string line(word(applied));
     line.resize(width + 2, ' ');
-    out.write(line + applied.name + (applied.text.empty() ? "" : ": " + applied.text) + "\n");
+    out.write_line(line + applied.name + (applied.text.empty() ? "" : ": " + applied.text));
   }
 }
 

@@ -11,10 +11,12 @@
 #include <string_view>
 #include <utility>
 
+#include "base/url.h"
 #include "cli/commands.h"
 #include "cli/exit_status.h"
 #include "cli/source_options.h"
 #include "idmint/mint.h"
+#include "terminal/credentials.h"
 #include "terminal/help.h"
 #include "terminal/output.h"
 
@@ -884,6 +886,19 @@ Result<void> settle(const CLI::App& sub, Given& given, Arguments& arguments) {
     } else if (given.store.empty()) {
       return usage("--store is empty: give a URL such as sqlite:ids.db, or leave it out");
     }
+    if (has_secret(arguments.name))
+      return usage(
+          "there is a URL where a name is taken: give the store with --store, or in "
+          "IDMINT_STORE");
+    if (!arguments.from.empty()) {
+      Result<std::string> from = url_given("--from", arguments.from);
+      if (!from) return std::unexpected(std::move(from.error()));
+      arguments.from = *std::move(from);
+    }
+    Result<std::string> url =
+        url_given(arguments.store_is_from_environment ? "IDMINT_STORE" : "--store", given.store);
+    if (!url) return std::unexpected(std::move(url.error()));
+    given.store = *std::move(url);
     if (given.store.starts_with("sqlite:~/")) {
       return usage("idmint does not expand ~ in the store " + given.store +
                    (arguments.store_is_from_environment ? " (from IDMINT_STORE)" : "") +
@@ -937,17 +952,6 @@ Result<void> settle(const CLI::App& sub, Given& given, Arguments& arguments) {
 
 }  // namespace
 
-// From the first colon of the user's part to the last @, as one in a password is often written as
-// it is.
-std::string without_password(std::string_view url) {
-  const std::size_t scheme = url.find(':');
-  if (scheme == std::string_view::npos || url.starts_with("sqlite:")) return std::string(url);
-  const std::size_t colon = url.find(':', scheme + 1);
-  const std::size_t at = url.rfind('@');
-  if (at == std::string_view::npos || colon > at) return std::string(url);
-  return std::string(url.substr(0, colon)) + ":***" + std::string(url.substr(at));
-}
-
 Result<Arguments> parse(int argc, const char* const* argv) {
   Arguments arguments;
   Given given;
@@ -985,7 +989,7 @@ Result<Arguments> parse(int argc, const char* const* argv) {
       return usage("\"" + format.name +
                    "\" is a format, not a command: did you mean: idmint next " + format.name);
     }
-    return usage("there is no command \"" + shortened(first) +
+    return usage("there is no command \"" + shortened(redacted(first)) +
                  "\": see idmint --help; for ids: idmint next SOURCE");
   }
   try {
@@ -997,13 +1001,9 @@ Result<Arguments> parse(int argc, const char* const* argv) {
   } catch (const CLI::ParseError& error) {
     const std::span words(argv, static_cast<std::size_t>(argc));
     const CLI::App& taker = known ? *app.get_subcommand(std::string(first)) : app;
-    std::string message = error.what();
-    if (const std::string option = unknown_option(taker, words.subspan(1)); !option.empty()) {
-      message = "there is no option \"" + shortened(option) + "\"";
-      if (first == "create" && (option == "--epoch" || option == "--unit"))
-        message += ", but --layout \"sequence-generator epoch 2025-01-01 unit 1ms\"";
-    }
-    message.erase(message.find_last_not_of(" \n.") + 1);
+    std::string message = wrong_usage(error.what(), taker, words.subspan(1));
+    if (first == "create" && (message.ends_with("\"--epoch\"") || message.ends_with("\"--unit\"")))
+      message += ", but --layout \"sequence-generator epoch 2025-01-01 unit 1ms\"";
     return usage(message + ": see idmint " + (known ? std::string(first) + " " : "") + "--help");
   }
   arguments.command = first;

@@ -135,9 +135,6 @@ struct Arguments {
   RaiseArguments raise;
 };
 
-// "scheme://user:***@host" for a URL with a password.
-[[nodiscard]] std::string without_password(std::string_view url);
-
 // Options win over the environment (IDMINT_STORE; IDMINT_WORKER, read only for snowflake).
 // kInvalidArgument: not a command line of idmint; the message has what to read.
 [[nodiscard]] Result<Arguments> parse(int argc, const char* const* argv);

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,6 +19,7 @@
 #include "terminal/chart.h"
 #include "terminal/progress.h"
 #include "terminal/quantity.h"
+#include "terminal/report_file.h"
 #include "terminal/stop.h"
 
 namespace idmint::cli {
@@ -184,31 +184,17 @@ void print_results(Output& out, const std::vector<Measurement>& results,
   out.write("\nids/s with " + conditions(wanted) + "\n" + text_chart(bars_of(results), has_utf8()));
 }
 
-Result<void> write_svg(std::ofstream& file, const std::string& path,
-                       const std::vector<Measurement>& results, const BenchArguments& wanted) {
-  file << svg_chart("Ids per second", "idmint bench: " + conditions(wanted), bars_of(results));
-  file.close();
-  if (file) return {};
-  return std::unexpected(
-      Error{Code::kResourceExhausted, "cannot write " + path +
-                                          ": is the disk full? The results stand "
-                                          "above"});
-}
-
 }  // namespace
 
 Result<void> run_bench(Context& context) {
   const Arguments& arguments = context.arguments;
   const BenchArguments& wanted = arguments.bench;
   stop_at_signals();
-  std::ofstream svg;
+  std::optional<ReportFile> svg;
   if (!wanted.svg.empty()) {
-    svg.open(wanted.svg);
-    if (!svg) {
-      return std::unexpected(Error{Code::kFailedPrecondition, "cannot write " + wanted.svg +
-                                                                  ": give --svg a file in a "
-                                                                  "folder that is there"});
-    }
+    Result<ReportFile> file = ReportFile::open(wanted.svg);
+    if (!file) return std::unexpected(std::move(file.error()));
+    svg.emplace(*std::move(file));
   }
   Mint mint = open_mint(arguments);
   const std::vector<std::string> names =
@@ -246,8 +232,9 @@ Result<void> run_bench(Context& context) {
       context.status = exit_status(result.error->code);
     }
   }
-  if (!wanted.svg.empty()) return write_svg(svg, wanted.svg, results, wanted);
-  return {};
+  if (!svg) return {};
+  return svg->finish(
+      svg_chart("Ids per second", "idmint bench: " + conditions(wanted), bars_of(results)));
 }
 
 }  // namespace idmint::cli

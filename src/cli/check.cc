@@ -225,9 +225,9 @@ Result<void> run_check(Context& context) {
     if (arguments.json) {
       context.out.write(json_checked(text, verdict.format, verdict.problem) + "\n");
     } else if (verdict.problem.empty()) {
-      context.out.write(std::string(text) + ": valid (" + verdict.format + ")\n");
+      context.out.write_line(std::string(text) + ": valid (" + verdict.format + ")");
     } else {
-      context.out.write(shortened(text) + ": not valid: " + verdict.problem + "\n");
+      context.out.write_line(shortened(text) + ": not valid: " + verdict.problem);
     }
   });
 }

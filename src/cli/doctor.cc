@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/sqlite_url.h"
 #include "base/shell.h"
+#include "base/sqlite_url.h"
 #include "cli/commands.h"
 #include "cli/diagnosis.h"
 #include "cli/exit_status.h"
@@ -215,7 +215,7 @@ Result<void> look_at_store(const Arguments& arguments, const Wanted& wanted, Ins
   Mint mint = open_mint(arguments, Access::kReadOnly);
   const Result<std::string> url = mint.store_url();
   if (!url) return std::unexpected(url.error());
-  const std::string shown = without_password(*url);
+  const std::string shown = *url;
   const Result<std::vector<SequenceStatus>> all = mint.list();
   if (!all) {
     if (all.error().code == Code::kInvalidArgument) return std::unexpected(all.error());
@@ -252,7 +252,7 @@ Result<void> look_at_store(const Arguments& arguments, const Wanted& wanted, Ins
   for (const Place& place : wanted.places) {
     if (Result<void> named = check_named("--used-in", place.sequence); !named) return named;
   }
-  const Evidence evidence(mint, *url, wanted.places);
+  const Evidence evidence(mint, arguments.store, wanted.places);
   for (const SequenceStatus& status : *all) {
     if (status.definition.layout) {
       findings.push_back(evidence.compare(status, look_at_pool(mint, status, wanted.limits, now)));
@@ -376,8 +376,7 @@ Result<void> run_doctor(Context& context) {
     context.out.write(json_findings(worst, findings) + "\n");
     return {};
   }
-  constexpr std::array colours = {"\x1b[32m", "\x1b[33m", "\x1b[31m"};
-  const bool coloured = context.out.coloured();
+  constexpr std::array styles = {"32", "33", "31"};  // green, yellow, red
   std::size_t others = 0;
   for (const Finding& finding : findings) {
     if (!finding.matters && !arguments.doctor.all) {
@@ -386,11 +385,8 @@ Result<void> run_doctor(Context& context) {
     }
     const std::string word(name(finding.health));
     const std::string padding(6 - word.size(), ' ');
-    std::string line =
-        coloured ? colours[static_cast<std::size_t>(finding.health)] + word + "\x1b[0m" : word;
-    line.append(padding).append(finding.kind).append(" ").append(finding.subject);
-    line.append(": ").append(finding.text).append("\n");
-    context.out.write(line);
+    context.out.write_styled(styles[static_cast<std::size_t>(finding.health)], word);
+    context.out.write_line(padding + finding.kind + " " + finding.subject + ": " + finding.text);
   }
   if (others != 0) {
     const std::chrono::duration<double> horizon = wanted->limits.horizon;

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/shell.h"
+#include "base/url.h"
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/lines.h"
@@ -51,7 +52,7 @@ Result<Collection> open_collection(const Arguments& arguments) {
   const std::string& store = arguments.store;
   if (!store.starts_with("mongodb:") && !store.starts_with("mongodb+srv:"))
     return refuse((store.empty() ? "no MongoDB is given"
-                                 : "the store " + without_password(store) + " is no MongoDB") +
+                                 : "the store " + redacted(store) + " is no MongoDB") +
                   ": give its URL with --store or in IDMINT_STORE, such as mongodb://HOST/app");
   return Collection::open(store, arguments.insert.collection, {.deadline = kDeadline});
 }

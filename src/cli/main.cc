@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "base/background.h"
-#include "base/shell.h"
+#include "base/url.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/exit_status.h"
@@ -25,27 +25,14 @@ int fail(const Error& error, bool json) {
   return exit_status(error.code);
 }
 
-// A message that quotes the store's URL: without its password, and with where it came from.
+// Says so where the URL that a message refuses came from the environment.
 Error with_origin(Error error, const Arguments& arguments) {
-  if (arguments.store.empty()) return error;
-  bool quoted = false;
-  const std::string shown = without_password(arguments.store);
-  const auto replace = [&](const std::string& text, const std::string& by) {
-    for (std::size_t at = 0; (at = error.message.find(text, at)) != std::string::npos;
-         at += by.size()) {
-      error.message.replace(at, text.size(), by);
-      quoted = true;
-    }
-  };
-  replace("--store " + shell_word(arguments.store), "--store " + shell_word(shown));
-  replace(arguments.store, shown);
-  // Of a sequence or a pool in the store it is not the URL that is wrong.
-  const bool of_url = error.code == Code::kInvalidArgument &&
-                      !error.message.starts_with("sequence ") &&
-                      !error.message.starts_with("pool ");
-  if (quoted && arguments.store_is_from_environment && of_url) {
+  // If a sequence or a pool in the store is refused, the URL is right.
+  const bool of_url =
+      error.code == Code::kInvalidArgument && error.message.contains(redacted(arguments.store)) &&
+      !error.message.starts_with("sequence ") && !error.message.starts_with("pool ");
+  if (arguments.store_is_from_environment && of_url)
     error.message += " (the value came from IDMINT_STORE)";
-  }
   return error;
 }
 

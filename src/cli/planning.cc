@@ -289,10 +289,10 @@ Result<void> run_plan(Context& context) {
     out.write(json_plan(*needs, plan) + "\n");
     return refused();
   }
-  const std::string_view bold = out.coloured() ? "\x1b[1m" : "";
-  const std::string_view plain = out.coloured() ? "\x1b[0m" : "";
   const auto heading = [&](const std::string& text) {
-    out.write("\n" + std::string(bold) + text + std::string(plain) + "\n");
+    out.write("\n");
+    out.write_styled("1", text);
+    out.write("\n");
   };
   print_fact(out, "needs", told(*needs));
   print_fact(out, "bytes", plan.storage_note);

@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/sqlite_url.h"
+#include "base/url.h"
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/source_options.h"
@@ -62,8 +64,6 @@ Result<RaiseOne> past_collection(const Arguments& arguments, Mint& mint) {
   const RaiseArguments& given = arguments.raise;
   Result<SequenceStatus> status = mint.peek(arguments.name);
   if (!status) return std::unexpected(status.error());
-  const Result<std::string> store = mint.store_url();
-  if (!store) return std::unexpected(store.error());
   const std::string& where = given.from_collection;
   std::string collection = where;
   std::string field = given.from_field;
@@ -77,7 +77,7 @@ Result<RaiseOne> past_collection(const Arguments& arguments, Mint& mint) {
     field = where.substr(colon + 1);
   }
   return [&mint, definition = std::move(status->definition), collection, field,
-          url = given.from.empty() ? *store : given.from](RaiseMode mode) {
+          url = given.from.empty() ? arguments.store : given.from](RaiseMode mode) {
     return raise_past_field(mint, definition, url, collection, field, std::chrono::seconds{5},
                             mode);
   };
@@ -101,18 +101,17 @@ Result<std::vector<std::int64_t>> values_of(std::string_view text) {
 bool is_same_file(std::string_view a, std::string_view b) {
   constexpr std::string_view scheme = "sqlite:";
   if (!a.starts_with(scheme) || !b.starts_with(scheme)) return false;
-  const auto path = [&](std::string_view url) {
-    return url.substr(scheme.size(), url.find('?') - scheme.size());
-  };
+  const Result<SqliteUrl> one = parse_sqlite_url(a);
+  const Result<SqliteUrl> other = parse_sqlite_url(b);
   std::error_code none;
-  return std::filesystem::equivalent(path(a), path(b), none);
+  return one && other && std::filesystem::equivalent(one->path, other->path, none);
 }
 
 Result<std::unique_ptr<Store>> open_newer(const std::string& url, const Mint& mint, bool json) {
   const Result<std::string> own = mint.store_url();
   if (!own) return std::unexpected(own.error());
   if (is_same_file(url, *own))
-    return usage("--past-from " + url +
+    return usage("--past-from " + redacted(url) +
                  " is the store itself: name the newer one, or give --moved where nothing was "
                  "handed out since");
   Result<std::unique_ptr<Store>> from =
@@ -207,7 +206,7 @@ Result<void> raise_one(Context& context, std::string_view way) {
     if (!status) return std::unexpected(status.error());
     const Result<std::string> url = mint.store_url();
     if (!url) return std::unexpected(url.error());
-    context.out.write(json_raised(*status, without_password(*url), raised, arguments.dry_run) +
+    context.out.write(json_raised(*status, *url, raised, arguments.dry_run) +
                       "\n");
   } else if (arguments.dry_run) {
     context.out.write(name + " would pass over " + share(raised) + "\n");

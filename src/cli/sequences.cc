@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/url.h"
 #include "cli/commands.h"
 #include "cli/diagnosis.h"
 #include "cli/json.h"
@@ -79,7 +80,7 @@ Result<void> run_create(Context& context) {
   if (!tell && !arguments.json) return {};
   const Result<std::string> url = mint.store_url();
   if (!url) return std::unexpected(url.error());
-  const std::string store = without_password(*url);
+  const std::string store = *url;
   const std::string hint =
       arguments.definition.layout
           ? ": try idmint next " + arguments.name + " and idmint workers list " + arguments.name
@@ -106,7 +107,7 @@ Result<void> tell(Context& context, Mint& mint, const std::string& what) {
     if (!status) return std::unexpected(status.error());
     const Result<std::string> url = mint.store_url();
     if (!url) return std::unexpected(url.error());
-    context.out.write(json_sequence(*status, without_password(*url)) + "\n");
+    context.out.write(json_sequence(*status, *url) + "\n");
   } else if (::isatty(STDERR_FILENO) == 1) {
     report_notice(what, false);
   }
@@ -170,7 +171,7 @@ Result<void> run_list(Context& context) {
   if (all->empty()) {
     const std::string& store = context.arguments.store;
     report_notice("no sequence yet: make one with idmint create NAME" +
-                      (store.empty() ? "" : " in the same store, " + without_password(store)),
+                      (store.empty() ? "" : " in the same store, " + redacted(store)),
                   false);
     return {};
   }
@@ -209,7 +210,7 @@ Result<void> run_peek(Context& context) {
     from = leased_from(*definition.layout, *workers, system_clock().now());
   }
   if (context.arguments.json) {
-    context.out.write(json_peeked(*status, without_password(*store), from) + "\n");
+    context.out.write(json_peeked(*status, *store, from) + "\n");
     return {};
   }
   std::vector<Row> rows = {{"strategy", std::string(name(definition.strategy))},
@@ -233,7 +234,7 @@ Result<void> run_peek(Context& context) {
   }
   rows.push_back({"state", std::string(state_name(*status))});
   if (definition.adopted) rows.push_back({"adopted", to_text(*definition.adopted)});
-  rows.push_back({"store", without_password(*store)});
+  rows.push_back({"store", *store});
   print_table(context.out, {{definition.layout ? "POOL" : "SEQUENCE"}, {definition.name}}, rows);
   return {};
 }

@@ -67,8 +67,7 @@ Result<void> list(Context& context, Mint& mint, const Definition& pool) {
   if (arguments.json) {
     const Result<std::string> store = mint.store_url();
     if (!store) return std::unexpected(store.error());
-    context.out.write(
-        json_workers(pool, {listed, owned, left_out, from}, without_password(*store)) + "\n");
+    context.out.write(json_workers(pool, {listed, owned, left_out, from}, *store) + "\n");
     return {};
   }
   std::vector<Row> rows;
@@ -109,9 +108,9 @@ Result<void> release(Context& context, Mint& mint, const Definition& pool) {
     context.out.write("nobody owned " + which + "\n");
     return {};
   }
-  context.out.write("released " + which + ", held by " +
-                    (was->holder.empty() ? "somebody without a name" : was->holder) +
-                    " under generation " + std::to_string(was->generation) + "\n");
+  context.out.write_line("released " + which + ", held by " +
+                         (was->holder.empty() ? "somebody without a name" : was->holder) +
+                         " under generation " + std::to_string(was->generation));
   report_notice("its holder may mint on below " + time_text(pool, was->minted_until) +
                     ", which is safe: the next one begins there",
                 false);

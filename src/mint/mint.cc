@@ -7,6 +7,7 @@
 
 #include "base/shell.h"
 #include "base/sqlite_url.h"
+#include "base/url.h"
 #include "idmint/sequence.h"
 #include "mint/data_folder.h"
 #include "mint/formats.h"
@@ -169,7 +170,7 @@ struct Mint::State {
   // Of the hints. Empty for the default store.
   [[nodiscard]] std::string store_option() const {
     if (options.store.empty()) return {};
-    return " --store " + shell_word(options.store);
+    return " --store " + shell_word(redacted(options.store));
   }
 
   template <class Act>
@@ -200,7 +201,7 @@ struct Mint::State {
       // The store's own words, without its advice.
       message += ", and " + opened.error().message.substr(0, opened.error().message.find("; "));
     } else if (where) {
-      message += " in " + *where;
+      message += " in " + redacted(*where);
     }
     const std::string create = "idmint create " + std::string(name) +
                                (in_memory ? " --store sqlite:ids.db" : store_option());
@@ -374,6 +375,10 @@ Result<bool> Mint::has_given(std::string_view name, std::int64_t value) {
 
 Result<std::shared_ptr<Store>> Mint::store() { return state_->open(false); }
 
-Result<std::string> Mint::store_url() const { return state_->url(); }
+Result<std::string> Mint::store_url() const {
+  Result<std::string> url = state_->url();
+  if (url) *url = redacted(*url);
+  return url;
+}
 
 }  // namespace idmint

@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "base/shell.h"
@@ -18,6 +15,7 @@
 #include "terminal/chart.h"
 #include "terminal/progress.h"
 #include "terminal/quantity.h"
+#include "terminal/report_file.h"
 #include "terminal/stop.h"
 
 namespace idmint::restore {
@@ -172,42 +170,6 @@ std::string sparkline(const Buckets& buckets, const Timeline& timeline, bool blo
   return line;
 }
 
-// Takes the place of an older one only when it is whole.
-class Picture {
- public:
-  explicit Picture(const std::string& path) {
-    std::error_code error;
-    const std::filesystem::path real = std::filesystem::weakly_canonical(path, error);
-    path_ = error ? path : real.string();
-    const std::filesystem::file_type type = std::filesystem::status(path_, error).type();
-    // Else it is a pipe or a terminal, in whose place nothing is put.
-    if (type == std::filesystem::file_type::not_found ||
-        type == std::filesystem::file_type::regular)
-      partial_ = path_ + ".partial";
-    file_.open(partial_.empty() ? path_ : partial_);
-  }
-  ~Picture() {
-    std::error_code ignored;
-    if (!partial_.empty()) std::filesystem::remove(partial_, ignored);
-  }
-  Picture(const Picture&) = delete;
-  Picture& operator=(const Picture&) = delete;
-
-  [[nodiscard]] bool opened() const { return file_.is_open(); }
-  [[nodiscard]] bool finish(const std::string& svg) {
-    file_ << svg;
-    file_.close();
-    std::error_code error;
-    if (file_ && !partial_.empty()) std::filesystem::rename(partial_, path_, error);
-    return file_ && !error;
-  }
-
- private:
-  std::string path_;
-  std::string partial_;  // empty: written in its place
-  std::ofstream file_;
-};
-
 // ---- suspects
 
 // Operations that a restore up to it leaves out: its own, and all after it.
@@ -328,8 +290,8 @@ void print_answer(Output& out, const OplogAnswer& answer, const std::string& nam
     out.write(print_count(static_cast<double>(answer.matched)) + " of " +
               print_count(static_cast<double>(answer.changes)) + " operations were looked at\n");
   for (const ListedOperation& row : answer.listed)
-    out.write(print_timestamp(row.at) + "  " + row.text +
-              (row.change.empty() ? "" : ": " + row.change) + "\n");
+    out.write_line(print_timestamp(row.at) + "  " + row.text +
+                   (row.change.empty() ? "" : ": " + row.change));
   if (answer.timeline.used != 0) {
     out.write("\n" + picture_title(answer) + "\n" +
               without_blanks(text_chart(bars_of(answer), has_utf8())));
@@ -376,11 +338,12 @@ Result<FindFilter> filter_of() {
 Result<void> run(Context& context) {
   const Result<FindFilter> filter = filter_of();
   if (!filter) return std::unexpected(filter.error());
-  std::optional<Picture> picture;
-  if (!given.svg.empty() && !picture.emplace(given.svg).opened())
-    return std::unexpected(
-        Error{Code::kFailedPrecondition,
-              "cannot write " + given.svg + ": give --svg a file in a folder that is there"});
+  std::optional<ReportFile> picture;
+  if (!given.svg.empty()) {
+    Result<ReportFile> file = ReportFile::open(given.svg);
+    if (!file) return std::unexpected(std::move(file.error()));
+    picture.emplace(*std::move(file));
+  }
   // All of a dump is read: what numbers were before the span, and what follows it, belongs to the
   // answer. Of a live oplog only the beginning is spared.
   const Result<std::unique_ptr<OplogSource>> oplog =
@@ -426,12 +389,9 @@ Result<void> run(Context& context) {
     print_answer(context.out, answer, (*oplog)->name());
     for (const std::string& notice : answer.notices) report_notice(notice, false);
   }
-  if (picture &&
-      !picture->finish(svg_chart("Operations over time",
-                                 (*oplog)->name() + ": " + picture_title(answer), bars_of(answer))))
-    return std::unexpected(
-        Error{Code::kUnavailable, "cannot write " + given.svg + ": is the disk full?"});
-  return {};
+  if (!picture) return {};
+  return picture->finish(svg_chart(
+      "Operations over time", (*oplog)->name() + ": " + picture_title(answer), bars_of(answer)));
 }
 
 }  // namespace

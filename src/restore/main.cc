@@ -8,13 +8,20 @@
 #include <csignal>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
 
+#include "base/url.h"
 #include "restore/commands.h"
 #include "restore/exit_status.h"
+#include "restore/oplog_source.h"
+#include "terminal/credentials.h"
 #include "terminal/help.h"
 #include "terminal/process.h"
 #include "terminal/stop.h"
@@ -34,6 +41,10 @@ int fail(const Error& error, bool json) {
 
 std::string footer() {
   std::string text =
+      "Credentials:\n"
+      "  Give env:NAME or file:PATH in the place of a URI to have it read from a\n"
+      "  variable, or from a file that no other user may read. Where the URI names a\n"
+      "  user without a password, that is asked for on the terminal.\n\n"
       "Environment:\n  NO_COLOR  when it is not empty: no colour on a terminal\n\n"
       "Exit status:\n   0  done\n";
   for (const ExitStatus& row : kExitStatuses) text += exit_status_row(row.status, row.meaning);
@@ -57,6 +68,34 @@ const Command* command_named(std::string_view name) {
   return row == kCommands.end() ? nullptr : *row;
 }
 
+// Puts what url_given() finds in the place of each URL that was given. An option that takes none is
+// refused where it was given one with a password, before a message quotes it.
+Result<void> read_urls(CLI::App& command) {
+  for (CLI::Option* const option : command.get_options()) {
+    const std::string name = option->get_name();
+    const std::string type = option->get_type_name();
+    for (const std::string& value : std::vector<std::string>(option->results())) {
+      if (type != "URI" && type != "OPLOG") {
+        const bool is_path = type == "BASE" || type == "DIR" || type == "FILE" || type == "PATH";
+        if (!is_path || !has_secret(value)) continue;
+        return std::unexpected(
+            Error{Code::kInvalidArgument, name + " takes a path, and no URL: see idmint-restore " +
+                                              command.get_name() + " --help"});
+      }
+      Result<std::string> url = url_given(name, value);
+      if (!url) return std::unexpected(std::move(url.error()));
+      if (std::error_code ignored; type == "OPLOG" && !is_uri(*url) && redacted(*url) != *url &&
+                                   !std::filesystem::exists(*url, ignored))
+        return std::unexpected(
+            Error{Code::kNotFound, name + ": " + redacted(*url) + " is no file and no URI"});
+      option->clear();
+      option->add_result(*std::move(url));
+      option->run_callback();
+    }
+  }
+  return {};
+}
+
 int run(std::span<const char* const> words) {
   const bool json = std::ranges::find(words, std::string_view("--json")) != words.end();
   const auto usage = [&](const std::string& message) {
@@ -70,7 +109,8 @@ int run(std::span<const char* const> words) {
   }
   const Command* const row = command_named(first);
   if (row == nullptr && !first.starts_with('-'))
-    return usage("there is no command \"" + shortened(first) + "\": see idmint-restore --help");
+    return usage("there is no command \"" + shortened(redacted(first)) +
+                 "\": see idmint-restore --help");
 
   CLI::App app("idmint-restore: MongoDB back to the moment before the mistake.", "idmint-restore");
   app.set_help_flag("-h,--help", "Print this help");
@@ -96,19 +136,18 @@ int run(std::span<const char* const> words) {
     asked = version.what();
   } catch (const CLI::ParseError& error) {
     const CLI::App& taker = row != nullptr ? *app.get_subcommand(first) : app;
-    std::string message = error.what();
-    if (const std::string option = unknown_option(taker, words.subspan(1)); !option.empty())
-      message = "there is no option \"" + shortened(option) + "\"";
-    message.erase(message.find_last_not_of(" \n.") + 1);
-    return usage(message + ": see idmint-restore " + (row != nullptr ? first + " " : "") +
-                 "--help");
+    return usage(wrong_usage(error.what(), taker, words.subspan(1)) + ": see idmint-restore " +
+                 (row != nullptr ? first + " " : "") + "--help");
   }
   Result<void> result;
   if (asked) {
     out.write(*asked);
   } else {
-    stop_at_signals();
-    result = command_named(app.get_subcommands().front()->get_name())->run(context);
+    CLI::App& command = *app.get_subcommands().front();
+    if (result = read_urls(command); result) {
+      stop_at_signals();
+      result = command_named(command.get_name())->run(context);
+    }
   }
   out.close();
   if (out.reader_gone()) return end_by(SIGPIPE);

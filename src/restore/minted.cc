@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/shell.h"
+#include "base/text.h"
 #include "idmint/catalog.h"
 #include "idmint/clock.h"
 #include "idmint/counter_store.h"
@@ -430,8 +431,8 @@ void print_minted(Output& out, const MintedReport& report, const std::string& ve
       "return, with nobody minting, each is brought past what production handed out:\n");
   if (!report.until) {
     for (const Minted& each : report.sources)
-      out.write("  " + each.database + ": " + each.name +
-                (each.strategy.empty() ? "" : ", " + each.strategy) + "\n");
+      out.write_line("  " + each.database + ": " + each.name +
+                     (each.strategy.empty() ? "" : ", " + each.strategy));
     out.write("With the oplog, this prints the commands and their values:\n  " + verify +
               " --oplog OPLOG\n");
     return;
@@ -439,14 +440,14 @@ void print_minted(Output& out, const MintedReport& report, const std::string& ve
   for (const Minted& each : report.sources) {
     const std::string what = "  " + each.database + ": " + each.name + ": ";
     if (is_long(each)) {
-      out.write(what + "its commands are long: " + verify +
-                " --oplog OPLOG --raise FILE writes them, then: sh FILE\n");
+      out.write_line(what + "its commands are long: " + verify +
+                     " --oplog OPLOG --raise FILE writes them, then: sh FILE");
     } else {
-      for (const std::string& command : each.commands) out.write("  " + command + "\n");
+      for (const std::string& command : each.commands) out.write_line("  " + command);
     }
-    if (!each.note.empty()) out.write(what + each.note + "\n");
+    if (!each.note.empty()) out.write_line(what + each.note);
     if (each.commands.empty() && each.note.empty())
-      out.write(what + "nothing came from it after the limit\n");
+      out.write_line(what + "nothing came from it after the limit");
   }
   out.write("That is as of the end of the oplog, " + print_timestamp(*report.until) + " (" +
             print_seconds(*report.until) +
@@ -459,7 +460,7 @@ std::string raise_script(const MintedReport& report) {
   std::string script = "set -e\n";
   for (const Minted& each : report.sources) {
     if (!each.note.empty())
-      script += "# " + each.database + ": " + each.name + ": " + each.note + "\n";
+      script += "# " + escaped(each.database + ": " + each.name + ": " + each.note) + "\n";
     for (const std::string& command : each.commands) script += command + "\n";
   }
   return script;

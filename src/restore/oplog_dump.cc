@@ -38,11 +38,16 @@ OplogDump::~OplogDump() {
 }
 
 Result<OplogDump> OplogDump::open(const std::string& path) {
-  constexpr int flags = O_RDWR | O_CLOEXEC | O_APPEND;
+  constexpr int flags = O_RDWR | O_CLOEXEC | O_APPEND | O_NOFOLLOW | O_NONBLOCK;
   OplogDump dump(path, ::open(path.c_str(), flags | O_CREAT | O_EXCL, 0600));
   dump.made_ = dump.fd_ >= 0;
   if (dump.fd_ < 0 && errno == EEXIST) dump.fd_ = ::open(path.c_str(), flags);
   if (dump.fd_ < 0) return unwritable(path, errno);
+  if (struct stat facts{};
+      ::fstat(dump.fd_, &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_uid != ::geteuid())
+    return std::unexpected(
+        Error{Code::kAlreadyExists,
+              "cannot write " + path + ": it is no file of this user; give another name"});
   if (dump.made_) {
     const std::filesystem::path folder = std::filesystem::path(path).parent_path();
     Result<void> named = sync_folder(folder.empty() ? "." : folder.string());

@@ -54,6 +54,23 @@ TEST_F(OplogDumpTest, IsReadByItsOwnerAlone) {
             fs::perms::none);
 }
 
+TEST_F(OplogDumpTest, IsNoSymbolicLinkAndOfThisUser) {
+  make();
+  const std::string before = bytes();
+  const std::string link = folder_.path("link");
+  for (const std::string target : {path_, folder_.path("absent")}) {
+    std::filesystem::create_symlink(target, link);
+    const Result<OplogDump> dump = OplogDump::open(link);
+    ASSERT_FALSE(dump) << target;
+    EXPECT_EQ(dump.error().code, Code::kAlreadyExists);
+    EXPECT_THAT(dump.error().message, HasSubstr("symbolic link"));
+    std::filesystem::remove(link);
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_.path("absent")));
+  EXPECT_EQ(bytes(), before);
+  EXPECT_EQ(OplogDump::open("/dev/null").error().code, Code::kAlreadyExists);
+}
+
 TEST_F(OplogDumpTest, IsNotThereWhereItGotNoEntry) {
   ASSERT_TRUE(OplogDump::open(path_));
   EXPECT_FALSE(std::filesystem::exists(path_));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/url.h"
 #include "restore/oplog_reader.h"
 #include "restore/server.h"
 
@@ -113,8 +114,7 @@ Result<std::unique_ptr<OplogSource>> open_oplog(const std::string& where, OplogS
              " (" + print_seconds(window->first) + "), after --from: what was before is gone";
   span.from = std::max(span.from, window->first);
   span.to = std::min(span.to, window->last);
-  return std::make_unique<Live>(without_secrets(where),
-                                std::make_unique<Member>(*std::move(member)), span,
+  return std::make_unique<Live>(redacted(where), std::make_unique<Member>(*std::move(member)), span,
                                 std::move(notice));
 }
 

@@ -22,18 +22,20 @@ constexpr std::size_t kBlock = std::size_t{1} << 20;
 struct OutputFile::Stream : z_stream {};
 
 std::unexpected<Error> unwritable(const std::string& path, int error) {
-  const Code code = error == EEXIST || error == ENOTEMPTY ? Code::kAlreadyExists
+  const Code code = error == EEXIST || error == ENOTEMPTY || error == ELOOP ? Code::kAlreadyExists
                     : error == ENOSPC || error == EDQUOT || error == EFBIG
                         ? Code::kResourceExhausted
                     : error == EACCES || error == EPERM || error == EROFS ? Code::kPermissionDenied
                     : error == ENOENT || error == ENOTDIR                 ? Code::kNotFound
                                                                           : Code::kUnavailable;
   return std::unexpected(
-      Error{code, "cannot write " + path + ": " + std::generic_category().message(error)});
+      Error{code, "cannot write " + path + ": " +
+                      (error == ELOOP ? "it is a symbolic link; give the path that it leads to"
+                                      : std::generic_category().message(error))});
 }
 
 Result<std::unique_ptr<OutputFile>> OutputFile::create(const std::string& path, bool gzip) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return unwritable(path, errno);
   std::unique_ptr<OutputFile> file(new OutputFile(path, fd));
   if (!gzip) return file;

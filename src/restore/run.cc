@@ -13,6 +13,7 @@
 
 #include "base/digest.h"
 #include "base/shell.h"
+#include "base/url.h"
 #include "idmint/clock.h"
 #include "restore/base_backup.h"
 #include "restore/commands.h"
@@ -354,7 +355,7 @@ std::string count_of(std::uint64_t count, const std::string& one, const std::str
 
 std::string where_to() {
   if (!given.data_copy.empty()) return "the copy in " + given.data_copy;
-  return given.spare.empty() ? without_secrets(given.target) : "a new mongod on " + given.spare;
+  return given.spare.empty() ? redacted(given.target) : "a new mongod on " + given.spare;
 }
 
 // "; the last entry is 1:2", where there is one.

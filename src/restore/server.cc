@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <utility>
 
+#include "base/url.h"
 #include "idmint/result.h"
 
 namespace idmint::restore {
@@ -61,18 +61,6 @@ constexpr std::array kServerCodes = {
     ServerCode{13436, Code::kUnavailable},    // NotPrimaryOrSecondary
 };
 
-// Options whose values are told nobody, in lower case.
-constexpr std::array<std::string_view, 4> kSecretOptions = {
-    "authmechanismproperties", "proxypassword", "sslclientcertificatekeypassword",
-    "tlscertificatekeyfilepassword"};
-
-bool is_secret(std::string_view option) {
-  return std::ranges::any_of(kSecretOptions, [&](std::string_view secret) {
-    return std::ranges::equal(option, secret, {},
-                              [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  });
-}
-
 std::unexpected<Error> sharded(const std::string& uri, const char* what) {
   return std::unexpected(
       Error{Code::kFailedPrecondition,
@@ -103,37 +91,6 @@ std::string to_relaxed_json(Document document) {
   return taken(bson_as_relaxed_extended_json(&view, nullptr));
 }
 
-std::string without_secrets(const std::string& uri) {
-  const std::size_t scheme = uri.find("://");
-  if (scheme == std::string::npos) return uri;
-  // An @ after a / is of an option, unless a password has that / and no escape of it.
-  const std::size_t hosts = scheme + 3;
-  const std::size_t colon = uri.find(':', hosts);
-  std::size_t options = uri.find("/?", hosts);
-  if (options == std::string::npos) {
-    const std::size_t slash = uri.find('/', hosts);
-    const std::size_t last = uri.rfind('@');
-    options = uri.find('?', slash != std::string::npos  ? slash
-                            : last != std::string::npos ? last
-                                                        : hosts);
-  }
-  const std::size_t at = uri.substr(0, options).rfind('@');
-  std::string shown = uri.substr(0, options);
-  if (at != std::string::npos && colon < at)
-    shown = shown.substr(0, colon) + ":***" + shown.substr(at);
-  while (options != std::string::npos) {
-    const std::size_t end = uri.find('&', options + 1);
-    const std::string option = uri.substr(options, end - options);
-    const std::size_t name = option.find_first_not_of("/?&");
-    const std::size_t equals = option.find('=');
-    const bool secret = name < equals && equals != std::string::npos &&
-                        is_secret(std::string_view(option).substr(name, equals - name));
-    shown += secret ? option.substr(0, equals) + "=***" : option;
-    options = end;
-  }
-  return shown;
-}
-
 Preference read_preference(const mongoc_client_t* client) {
   const mongoc_read_prefs_t* const given = mongoc_client_get_read_prefs(client);
   return Preference(mongoc_read_prefs_get_mode(given) == MONGOC_READ_PRIMARY
@@ -161,8 +118,13 @@ Result<Server> Server::another() const {
   bson_error_t error{};
   const Uri uri(mongoc_uri_new_with_error(uri_.c_str(), &error));
   if (!uri)
+    // The driver's own words may quote a secret.
     return std::unexpected(
-        Error{Code::kInvalidArgument, without_secrets(uri_) + ": " + error.message});
+        Error{Code::kInvalidArgument,
+              shown_ + ": not a connection string of MongoDB" +
+                  (shown_ == uri_ ? ": " + std::string(error.message)
+                                  : "; write what is not a letter or digit in the user and the "
+                                    "password with %, such as %40 for @")});
   mongoc_uri_set_appname(uri.get(), "idmint-restore");
   if (mongoc_uri_get_option_as_int32(uri.get(), MONGOC_URI_SERVERSELECTIONTIMEOUTMS, -1) < 0)
     mongoc_uri_set_option_as_int32(uri.get(), MONGOC_URI_SERVERSELECTIONTIMEOUTMS, 10'000);
@@ -183,9 +145,11 @@ Result<Server> Server::another() const {
 }
 
 Result<Server> Server::connect(const std::string& uri) {
+  if (Result<void> clear = check_mongodb_url(uri); !clear)
+    return std::unexpected(std::move(clear.error()));
   Server blank;
   blank.uri_ = uri;
-  blank.shown_ = without_secrets(uri);
+  blank.shown_ = redacted(uri);
   Result<Server> server = blank.another();
   if (!server) return server;
 

@@ -49,9 +49,6 @@ class OwnDocument {
 // is missing. kUnauthenticated. kFailedPrecondition: any other refusal of a server.
 [[nodiscard]] Error told(const std::string& tried, const bson_error_t& error);
 
-// Without the password and the options that are secret.
-[[nodiscard]] std::string without_secrets(const std::string& uri);
-
 struct PreferenceDeleter {
   void operator()(mongoc_read_prefs_t* preference) const { mongoc_read_prefs_destroy(preference); }
 };
@@ -67,8 +64,9 @@ struct MongocClientDeleter {
 // A connection. For one thread; another takes another().
 class Server {
  public:
-  // Connects, and asks who it is. kInvalidArgument: no such URI. kFailedPrecondition: a sharded
-  // cluster, whose mongos or shard this is; the restore of one is another procedure.
+  // Connects, and asks who it is. kInvalidArgument: no such URI, as check_mongodb_url() says too.
+  // kFailedPrecondition: a sharded cluster, whose mongos or shard this is; the restore of one is
+  // another procedure.
   [[nodiscard]] static Result<Server> connect(const std::string& uri);
   [[nodiscard]] Result<Server> another() const;
 
@@ -81,7 +79,7 @@ class Server {
   // "6.0.5"; of a replica set its name, else empty.
   [[nodiscard]] const std::string& version() const { return version_; }
   [[nodiscard]] const std::string& set_name() const { return set_name_; }
-  // As without_secrets() shows it.
+  // redacted().
   [[nodiscard]] const std::string& shown_uri() const { return shown_; }
 
  private:

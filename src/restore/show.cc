@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/text.h"
 #include "restore/commands.h"
 #include "restore/oplog_source.h"
 #include "restore/server.h"
@@ -21,40 +22,17 @@ struct Given {
   std::string to;
 } given;
 
-// One, of one byte or more.
-bool is_character(std::string_view text) {
-  return bson_utf8_validate(text.data(), text.size(), true) &&
-         (text.size() == 1 || (static_cast<unsigned char>(text.front()) & 0xc0) == 0xc0);
-}
-
-// Bytes that are no UTF-8 as \xNN.
-std::string escaped(std::string_view text) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string all;
-  while (!text.empty()) {
-    std::string_view character = text.substr(0, 4);
-    while (!character.empty() && !is_character(character)) character.remove_suffix(1);
-    if (character.empty()) {
-      const auto byte = static_cast<unsigned char>(text.front());
-      all += {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
-    }
-    all += character;
-    text.remove_prefix(std::max<std::size_t>(1, character.size()));
-  }
-  return all;
-}
-
 // Its own fields and those within, with texts and keys that JSON can have.
 // NOLINTNEXTLINE(misc-no-recursion): it is valid, which is to be no deeper than servers allow
 void append_escaped(bson_t* to, Document from) {
   bson_iter_t at = from.begin();
   while (bson_iter_next(&at)) {
-    const std::string key = escaped(bson_iter_key(&at));
+    const std::string key = as_utf8(bson_iter_key(&at));
     const int size = static_cast<int>(key.size());
     bson_t child;
     switch (bson_iter_type(&at)) {
       case BSON_TYPE_UTF8: {
-        const std::string text = escaped(as_text(at));
+        const std::string text = as_utf8(as_text(at));
         bson_append_utf8(to, key.c_str(), size, text.data(), static_cast<int>(text.size()));
         break;
       }

@@ -26,6 +26,7 @@
 #include <utility>
 
 #include "base/shell.h"
+#include "restore/output_file.h"
 #include "restore/server.h"
 #include "terminal/stop.h"
 
@@ -48,6 +49,12 @@ std::unexpected<Error> cannot(const std::string& what, const std::string& path, 
       Error{code, "cannot " + what + " " + path + ": " + std::generic_category().message(error)});
 }
 
+// A symbolic link with a slash after it is taken for what it leads to.
+std::string without_slashes(const std::string& folder) {
+  const std::size_t last = folder.find_last_not_of('/');
+  return last == std::string::npos ? folder : folder.substr(0, last + 1);
+}
+
 // On disk before it returns, whole or not at all.
 Result<void> write_marker(const std::string& folder, const SpareFolder& state) {
   nlohmann::json json = {{"made_by", "idmint-restore"}, {"port", state.port}};
@@ -55,7 +62,8 @@ Result<void> write_marker(const std::string& folder, const SpareFolder& state) {
   const std::string text = json.dump() + "\n";
   const std::string path = folder + "/" + kMarker;
   const std::string part = path + ".part";
-  const int fd = ::open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (::unlink(part.c_str()) != 0 && errno != ENOENT) return cannot("write", part, errno);
+  const int fd = ::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return cannot("write", part, errno);
   const bool written = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
                        ::fsync(fd) == 0;
@@ -63,11 +71,39 @@ Result<void> write_marker(const std::string& folder, const SpareFolder& state) {
   ::close(fd);
   if (!written) return cannot("write", part, error);
   if (::rename(part.c_str(), path.c_str()) != 0) return cannot("write", path, errno);
-  const int directory = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (directory >= 0) {
-    ::fsync(directory);
-    ::close(directory);
+  return sync_folder(folder);
+}
+
+bool is_link(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_symlink(path, ignored);
+}
+
+// Makes the folder of a spare, or takes the one that is there, so that only this user can read it
+// or put anything into it. kFailedPrecondition: it is a symbolic link, or another user's.
+Result<void> make_own_folder(const std::string& folder) {
+  std::error_code failed;
+  if (const fs::path parent = fs::path(folder).parent_path(); !parent.empty()) {
+    fs::create_directories(parent, failed);
+    if (failed) return cannot("make", parent, failed.value());
   }
+  if (::mkdir(folder.c_str(), S_IRWXU) != 0 && errno != EEXIST)
+    return cannot("make", folder, errno);
+  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return cannot("use", folder, errno);
+  struct stat facts{};
+  const bool known = ::fstat(fd, &facts) == 0;
+  const bool ours = known && facts.st_uid == ::geteuid();
+  const bool closed = ours && ::fchmod(fd, S_IRWXU) == 0;
+  const int error = errno;
+  ::close(fd);
+  if (known && !ours)
+    return std::unexpected(
+        Error{Code::kFailedPrecondition, shell_word(folder) +
+                                             " belongs to another user, who could change what is "
+                                             "restored: give --spare a folder that is not there "
+                                             "yet"});
+  if (!closed) return cannot("close to others", folder, error);
   return {};
 }
 
@@ -99,7 +135,7 @@ bool is_open(int port) {
 
 // By a mongod, which locks that file while it runs.
 bool is_locked(const std::string& folder) {
-  const int fd = ::open((folder + "/mongod.lock").c_str(), O_RDWR | O_CLOEXEC);
+  const int fd = ::open((folder + "/mongod.lock").c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return false;
   const bool locked = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   ::close(fd);
@@ -195,6 +231,11 @@ Result<Spare> start_on(const std::string& folder, const std::string& program,
     if (Result<void> marked = write_marker(spare.folder, state); !marked)
       return std::unexpected(std::move(marked.error()));
     const std::string log = spare.folder + "/" + kLog;
+    if (is_link(log))
+      return std::unexpected(Error{Code::kFailedPrecondition,
+                                   shell_word(log) +
+                                       " is a symbolic link, which mongod would write through: "
+                                       "remove it"});
     const std::uintmax_t before = fs::file_size(log, failed);
     std::vector<std::string> words = {program,
                                       "--fork",
@@ -262,8 +303,13 @@ Result<Timestamp> last_entry(const Spare& spare) {
 
 }  // namespace
 
-Result<SpareFolder> look_at(const std::string& folder) {
+Result<SpareFolder> look_at(const std::string& given) {
+  const std::string folder = without_slashes(given);
   std::error_code failed;
+  if (is_link(folder))
+    return std::unexpected(
+        Error{Code::kFailedPrecondition,
+              shell_word(folder) + " is a symbolic link: give the folder that it leads to"});
   if (!fs::exists(folder, failed)) return SpareFolder{.fresh = true};
   if (!fs::is_directory(folder, failed))
     return std::unexpected(Error{Code::kAlreadyExists, shell_word(folder) + " is no folder"});
@@ -358,10 +404,11 @@ Result<Spare> start_spare(const std::string& folder, const std::string& program,
     return std::unexpected(
         Error{Code::kAlreadyExists,
               shell_word(folder) + " is not empty: give --spare a folder that is not there yet"});
-  std::error_code failed;
-  fs::create_directories(folder, failed);
-  if (failed) return cannot("make", folder, failed.value());
-  if (state->fresh) fs::permissions(folder, fs::perms::owner_all, failed);
+  // A copy of a member's data folder, which a run recovered, may be of that member's user.
+  if (!state->recovered) {
+    if (Result<void> made = make_own_folder(without_slashes(folder)); !made)
+      return std::unexpected(std::move(made.error()));
+  }
   return start_on(folder, program, arguments, *state);
 }
 

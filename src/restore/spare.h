@@ -30,7 +30,7 @@ struct SpareFolder {
   std::optional<Timestamp> recovered{};
   int port = 0;  // that its server had
 };
-// kFailedPrecondition: it is not ours, and a mongod runs on it.
+// kFailedPrecondition: it is a symbolic link; or it is not ours, and a mongod runs on it.
 [[nodiscard]] Result<SpareFolder> look_at(const std::string& folder);
 
 // `program`, or mongod on the PATH. kNotFound: there is none that can be run.
@@ -45,8 +45,9 @@ struct SpareFolder {
 // Starts it as a daemon: it goes on without us, and signals of the terminal do not reach it. One
 // that runs already on that folder since an earlier restore is taken as it is. It deletes nothing
 // by itself: its TTL monitor is off. `arguments`: further ones of mongod, which are not remembered.
-// kAlreadyExists: the folder holds something else. kFailedPrecondition: mongod does not start,
-// with the reason that it logged.
+// The folder is closed to other users. kAlreadyExists: it holds something else.
+// kFailedPrecondition: it is another user's, or mongod does not start, with the reason that it
+// logged.
 [[nodiscard]] Result<Spare> start_spare(const std::string& folder, const std::string& program,
                                         const std::vector<std::string>& arguments = {});
 // Ends it, and waits until it has written everything.

@@ -2,7 +2,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "base/shell.h"
+#include "base/url.h"
 #include "restore/commands.h"
 #include "restore/exit_status.h"
 #include "restore/expectation.h"
@@ -22,8 +22,10 @@
 #include "restore/spare.h"
 #include "restore/state.h"
 #include "restore/timestamp.h"
+#include "terminal/chart.h"
 #include "terminal/progress.h"
 #include "terminal/quantity.h"
+#include "terminal/report_file.h"
 #include "terminal/stop.h"
 
 namespace idmint::restore {
@@ -172,7 +174,7 @@ Result<Report> compare(Server& server, const NamespaceFilter& filter) {
   report.whole = true;
   report.with += (report.with.empty() ? "" : "; ") +
                  std::string("documents, options and indexes of ") +
-                 (given.expected.empty() ? without_secrets(given.against) : given.expected);
+                 (given.expected.empty() ? redacted(given.against) : given.expected);
   for (Difference& difference : differences(report.is, should))
     report.differences.push_back(std::move(difference));
   return report;
@@ -239,8 +241,9 @@ void print_report(Output& out, const Report& report) {
               rows);
   out.write("\n");
   for (const Difference& each : report.differences) {
-    out.write(each.ns + ": " + each.what + "\n  is         " + each.is + "\n  should be  " +
-              each.should_be + "\n");
+    out.write_line(each.ns + ": " + each.what);
+    out.write_line("  is         " + each.is);
+    out.write_line("  should be  " + each.should_be);
   }
   out.write(verdict(report) + "\n");
   print_minted(
@@ -281,33 +284,10 @@ Json json_of(const Report& report) {
   return json;
 }
 
-std::string escaped(std::string_view text) {
-  std::string html;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        html += "&amp;";
-        break;
-      case '<':
-        html += "&lt;";
-        break;
-      case '>':
-        html += "&gt;";
-        break;
-      case '"':
-        html += "&quot;";
-        break;
-      default:
-        html += c;
-    }
-  }
-  return html;
-}
-
 std::string html_row(const std::vector<std::string>& cells, const char* tag) {
   std::string html = "<tr>";
   for (const std::string& cell : cells)
-    html += std::string("<") + tag + ">" + escaped(cell) + "</" + tag + ">";
+    html += std::string("<") + tag + ">" + xml_text(cell) + "</" + tag + ">";
   return html + "</tr>\n";
 }
 
@@ -329,9 +309,10 @@ std::string html_of(const Report& report) {
                                        : "") +
           "\"><strong>" + verdict(report) + "</strong></p>\n";
   html +=
-      "<p>Server " + escaped(report.server) +
-      (report.limit.empty() ? "" : ", limit " + escaped(report.limit)) + ", compared " +
-      (report.with.empty() ? "with nothing" : "with " + escaped(report.with)) + ".</p>\n<table>\n" +
+      "<p>Server " + xml_text(report.server) +
+      (report.limit.empty() ? "" : ", limit " + xml_text(report.limit)) + ", compared " +
+      (report.with.empty() ? "with nothing" : "with " + xml_text(report.with)) +
+      ".</p>\n<table>\n" +
       html_row({"Namespace", "Type", "Documents", "Base + inserts - deletes", "Indexes", "State"},
                "th");
   for (const auto& [ns, each] : report.is)
@@ -362,11 +343,9 @@ std::string html_of(const Report& report) {
 }
 
 Result<void> write_file(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (file) return {};
-  return refuse(Code::kResourceExhausted, "cannot write " + shell_word(path));
+  Result<ReportFile> file = ReportFile::open(path);
+  if (!file) return std::unexpected(std::move(file.error()));
+  return file->finish(text);
 }
 
 Result<void> verify(Server& server, Context& context) {

@@ -4,6 +4,8 @@
 #include <span>
 #include <string>
 
+#include "base/text.h"
+#include "base/url.h"
 #include "idmint/store.h"
 #include "stores/backend.h"
 
@@ -57,7 +59,8 @@ Result<std::unique_ptr<Store>> open_store(std::string_view url, const StoreOptio
     return std::unexpected(Error{
         Code::kUnimplemented, "this build of idmint left out the stores of " + std::string(scheme) +
                                   ":; configure it with " + std::string(left_out->option)});
-  std::string message = "not the URL of a store: " + stores::shown(url) + "; give one such as ";
+  std::string message =
+      "not the URL of a store: " + stores::shown(redacted(url)) + "; give one such as ";
   for (const StoreKind& each : kKinds) {
     if (&each != kKinds.data()) message += " or ";
     message += each.example;
@@ -106,20 +109,10 @@ Uuid draw_store_id(const StoreOptions& options) {
 
 std::string shown(std::string_view name) {
   constexpr std::size_t kMost = 120;
-  constexpr std::string_view kHex = "0123456789abcdef";
-  std::string text = "\"";
-  for (const char c : name.substr(0, kMost)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7f) {
-      text += c;
-    } else {
-      text += "\\x";
-      text += kHex[byte >> 4];
-      text += kHex[byte & 15];
-    }
-  }
-  text += name.size() > kMost ? "...\"" : "\"";
-  return text;
+  if (name.size() <= kMost) return "\"" + escaped(name) + "\"";
+  std::size_t end = kMost;  // no character is cut in two
+  while (end > kMost - 4 && (static_cast<unsigned char>(name[end]) & 0xc0) == 0x80) --end;
+  return "\"" + escaped(name.substr(0, end)) + "...\"";
 }
 
 namespace {
@@ -235,23 +228,6 @@ namespace {
 
 std::unexpected<Error> bad(std::string why) {
   return std::unexpected(Error{Code::kInvalidArgument, std::move(why)});
-}
-
-// Without overlong forms and surrogates.
-bool is_utf8(std::string_view text) {
-  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  for (std::size_t i = 0; i < text.size();) {
-    const unsigned lead = at(i);
-    const std::size_t more = lead < 0x80 ? 0 : lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : 3;
-    if ((lead >= 0x80 && lead < 0xc2) || lead > 0xf4 || more >= text.size() - i) return false;
-    for (std::size_t j = 1; j <= more; ++j)
-      if ((at(i + j) & 0xc0) != 0x80) return false;
-    if ((lead == 0xe0 && at(i + 1) < 0xa0) || (lead == 0xed && at(i + 1) > 0x9f) ||
-        (lead == 0xf0 && at(i + 1) < 0x90) || (lead == 0xf4 && at(i + 1) > 0x8f))
-      return false;
-    i += more + 1;
-  }
-  return true;
 }
 
 }  // namespace

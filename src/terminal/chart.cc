@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstddef>
 
+#include "base/text.h"
+
 namespace idmint {
 
 namespace {
@@ -22,10 +24,17 @@ std::size_t eighths(double value, double largest, std::size_t columns) {
   return std::max<std::size_t>(1, static_cast<std::size_t>(std::llround(value / largest * all)));
 }
 
-// Text of an element or of an attribute in double quotes. What XML 1.0 cannot hold is left out.
-std::string escaped(std::string_view text) {
+// "12.5"
+std::string tenth(double value) {
+  const long long tenths = std::llround(value * 10);
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10);
+}
+
+}  // namespace
+
+std::string xml_text(std::string_view text) {
   std::string safe;
-  for (const char c : text) {
+  for (const char c : escaped(text)) {
     switch (c) {
       case '&':
         safe += "&amp;";
@@ -40,19 +49,11 @@ std::string escaped(std::string_view text) {
         safe += "&quot;";
         break;
       default:
-        if (static_cast<unsigned char>(c) >= ' ') safe += c;
+        safe += c;
     }
   }
   return safe;
 }
-
-// "12.5"
-std::string tenth(double value) {
-  const long long tenths = std::llround(value * 10);
-  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10);
-}
-
-}  // namespace
 
 std::string text_chart(std::span<const Bar> bars, bool blocks) {
   constexpr std::size_t width = 80;
@@ -94,7 +95,7 @@ std::string svg_chart(std::string_view title, std::string_view note, std::span<c
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
       "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"" +
       tenth(width) + "\" height=\"" + tenth(height) + "\" viewBox=\"0 0 " + tenth(width) + " " +
-      tenth(height) + "\">\n<title>" + escaped(title) + "</title>\n<desc>" + escaped(note) +
+      tenth(height) + "\">\n<title>" + xml_text(title) + "</title>\n<desc>" + xml_text(note) +
       "</desc>\n"
       "<style>\n"
       "  text { font: 14px system-ui, sans-serif; fill: #1f2328 }\n"
@@ -112,17 +113,17 @@ std::string svg_chart(std::string_view title, std::string_view note, std::span<c
       "</style>\n"
       "<rect class=\"ground\" width=\"100%\" height=\"100%\"/>\n"
       "<text class=\"title\" x=\"16.0\" y=\"26.0\">" +
-      escaped(title) + "</text>\n<text class=\"note\" x=\"16.0\" y=\"46.0\">" + escaped(note) +
+      xml_text(title) + "</text>\n<text class=\"note\" x=\"16.0\" y=\"46.0\">" + xml_text(note) +
       "</text>\n";
   double y = top;
   for (const Bar& bar : bars) {
     const double length =
         bar.value > 0 && largest > 0 ? std::max(1.0, bar.value / largest * room) : 0;
     svg += "<text class=\"label\" x=\"" + tenth(left - 10) + "\" y=\"" + tenth(y + 15) + "\">" +
-           escaped(bar.label) + "</text>\n<rect class=\"bar\" x=\"" + tenth(left) + "\" y=\"" +
+           xml_text(bar.label) + "</text>\n<rect class=\"bar\" x=\"" + tenth(left) + "\" y=\"" +
            tenth(y) + "\" width=\"" + tenth(length) + "\" height=\"" + tenth(step - 8) +
            "\" rx=\"2\"/>\n<text x=\"" + tenth(left + length + 8) + "\" y=\"" + tenth(y + 15) +
-           "\">" + escaped(bar.text) + "</text>\n";
+           "\">" + xml_text(bar.text) + "</text>\n";
     y += step;
   }
   return svg + "</svg>\n";

@@ -18,6 +18,9 @@ struct Bar {
 // `blocks`, of Unicode block elements in eighths of a column; without, of #.
 [[nodiscard]] std::string text_chart(std::span<const Bar> bars, bool blocks);
 
+// Text of an element, or of an attribute in double quotes, of XML or HTML; escaped() too.
+[[nodiscard]] std::string xml_text(std::string_view text);
+
 // A document of its own, readable on light and on dark ground (prefers-color-scheme).
 [[nodiscard]] std::string svg_chart(std::string_view title, std::string_view note,
                                     std::span<const Bar> bars);

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/url.h"
+#include "terminal/output.h"
+
 namespace idmint {
 namespace {
 
@@ -45,6 +48,9 @@ void fit_help(CLI::App& app) {
   app.get_formatter()->label("SUBCOMMAND", "COMMAND");
 }
 
+namespace {
+
+// The first word that looks like an option and is none of these; empty when there is none.
 std::string unknown_option(const CLI::App& app, std::span<const char* const> words) {
   for (const std::string_view word : words) {
     if (word == "--") break;
@@ -53,6 +59,20 @@ std::string unknown_option(const CLI::App& app, std::span<const char* const> wor
     if (app.get_option_no_throw(option) == nullptr) return option;
   }
   return {};
+}
+
+}  // namespace
+
+std::string wrong_usage(std::string message, const CLI::App& app,
+                        std::span<const char* const> words) {
+  if (const std::string option = unknown_option(app, words); !option.empty())
+    return "there is no option \"" + shortened(option) + "\"";
+  for (const std::string_view word : words) {
+    const std::string_view value = word.substr(word.starts_with('-') ? word.find('=') + 1 : 0);
+    if (has_secret(value) && message.contains(value)) return "there is a URL where none is taken";
+  }
+  message.erase(message.find_last_not_of(" \n.") + 1);
+  return message;
 }
 
 Result<std::string_view> completion_for(std::string_view shell,

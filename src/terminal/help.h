@@ -25,8 +25,11 @@ inline constexpr std::size_t kHelpColumns = 80;
 // To be called before commands are added, which take it over.
 void fit_help(CLI::App& app);
 
-// The first word that looks like an option and is none of these; empty when there is none.
-[[nodiscard]] std::string unknown_option(const CLI::App& app, std::span<const char* const> words);
+// What is wrong with the words, of which the parser says `message`: that, without a full stop; or
+// that an option is unknown, which the parser says less well; or, where the message quotes a URL
+// with a password, only that there is one.
+[[nodiscard]] std::string wrong_usage(std::string message, const CLI::App& app,
+                                      std::span<const char* const> words);
 
 struct CompletionScript {
   std::string_view shell;

@@ -10,7 +10,10 @@
 #include <clocale>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <system_error>
+
+#include "base/text.h"
 
 namespace idmint {
 
@@ -35,24 +38,19 @@ int write_all(int fd, std::string_view text) {
   return 0;
 }
 
-// One line, whatever a name contains: no control character reaches the terminal.
-std::string one_line(std::string_view text) {
-  std::string line(text);
-  std::ranges::replace_if(line, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-  return line;
-}
-
 // What is not UTF-8 in a text is replaced, so that the line stays JSON.
 std::string json_line(const nlohmann::ordered_json& json) {
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 std::string spoken(std::string_view text) {
-  return program_invocation_short_name + (": " + one_line(text));
+  return program_invocation_short_name + (": " + std::string(text));
 }
 
 // There is nowhere to tell that standard error cannot be written.
-void say(const std::string& line) { static_cast<void>(write_all(STDERR_FILENO, line + "\n")); }
+void say(const std::string& line) {
+  static_cast<void>(write_all(STDERR_FILENO, escaped(line) + "\n"));
+}
 
 }  // namespace
 
@@ -62,6 +60,24 @@ Output::Output(int fd) : fd_(fd), block_(std::make_unique_for_overwrite<char[]>(
 }
 
 void Output::write(std::string_view text) {
+  const bool plain = std::ranges::all_of(
+      text, [](unsigned char c) { return (c >= 0x20 && c < 0x7f) || c == '\n'; });
+  plain ? write_as_is(text) : write_as_is(escaped(text, "\n"));
+}
+
+void Output::write_line(std::string_view text) {
+  write_as_is(escaped(text));
+  write_as_is("\n");
+}
+
+void Output::write_styled(std::string_view style, std::string_view text) {
+  if (!coloured()) return write(text);
+  write_as_is("\x1b[" + std::string(style) + "m");
+  write(text);
+  write_as_is("\x1b[0m");
+}
+
+void Output::write_as_is(std::string_view text) {
   while (!text.empty()) {
     const std::size_t part = std::min(text.size(), kBlock);
     char* const room = reserve(part);
@@ -107,14 +123,15 @@ bool has_utf8() {
 }
 
 void print_table(Output& out, const std::vector<Column>& columns, const std::vector<Row>& rows) {
-  std::vector<std::size_t> widths;
-  Row titles;
-  for (const Column& column : columns) {
-    std::size_t width = column.title.size();
-    for (const Row& row : rows) width = std::max(width, row[widths.size()].size());
-    widths.push_back(width);
-    titles.push_back(column.title);
+  std::vector<Row> lines(1);
+  for (const Column& column : columns) lines.front().push_back(escaped(column.title));
+  for (const Row& row : rows) {
+    lines.emplace_back();
+    for (const std::string& cell : row) lines.back().push_back(escaped(cell));
   }
+  std::vector<std::size_t> widths(columns.size());
+  for (const Row& line : lines)
+    for (std::size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
   const auto print = [&](const Row& row) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
@@ -125,12 +142,16 @@ void print_table(Output& out, const std::vector<Column>& columns, const std::vec
     line.erase(line.find_last_not_of(' ') + 1);
     return line;
   };
-  out.write(out.coloured() ? "\x1b[1m" + print(titles) + "\x1b[0m\n" : print(titles) + "\n");
-  for (const Row& row : rows) out.write(print(row) + "\n");
+  out.write_styled("1", print(lines.front()));
+  out.write("\n");
+  for (const Row& line : std::span(lines).subspan(1)) out.write(print(line) + "\n");
 }
 
-void print_wrapped(Output& out, std::string line, std::size_t indent, std::string_view text) {
+void print_wrapped(Output& out, std::string line, std::size_t indent,
+                   std::string_view from_outside) {
   constexpr std::size_t width = 80;
+  const std::string words = escaped(from_outside);
+  std::string_view text = words;
   while (!text.empty()) {
     std::size_t part = text.size();
     const std::size_t room = width - 1 - line.size();

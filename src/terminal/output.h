@@ -27,7 +27,13 @@ class Output {
     return block_.get() + used_;
   }
   void commit(const char* end) noexcept { used_ = static_cast<std::size_t>(end - block_.get()); }
+  // escaped() but for the ends of lines: whatever a name or a message from outside contains, no
+  // control character of it reaches the terminal.
   void write(std::string_view text);
+  // One line, whatever it contains.
+  void write_line(std::string_view text);
+  // In a style of SGR where colours are wanted: "1" is bold, "31" is red.
+  void write_styled(std::string_view style, std::string_view text);
 
   void flush();
   // Flushes and closes: some file systems tell of a failed write only then.
@@ -46,6 +52,8 @@ class Output {
   static constexpr std::size_t kBlock = std::size_t{64} * 1024;
 
  private:
+  void write_as_is(std::string_view text);
+
   const int fd_;
   int error_ = 0;  // errno of the first failure
   std::size_t used_ = 0;
@@ -64,6 +72,7 @@ struct Column {
 
 using Row = std::vector<std::string>;
 
+// Cells are escaped.
 void print_table(Output& out, const std::vector<Column>& columns, const std::vector<Row>& rows);
 
 // The text in lines that end before column 80: the first begins with `line`, the others are
@@ -72,7 +81,7 @@ void print_wrapped(Output& out, std::string line, std::size_t indent, std::strin
 // A label of up to 13 characters, and what is said of it, in such lines.
 void print_fact(Output& out, std::string_view label, std::string_view text);
 
-// One line each on standard error: "idmint: ...", or an object of JSON.
+// One line each on standard error, escaped: "idmint: ...", or an object of JSON.
 void report(const Error& error, bool json);
 void report_notice(std::string_view notice, bool json);
 

@@ -345,9 +345,10 @@ TEST_F(Operating, BenchDrawsAnSvgThatParses) {
 }
 
 TEST_F(Operating, BenchEndsEarlyWithItsResults) {
-  const Ended ended = run(
-      "set -m; idmint bench uuid4 ulid --seconds 600 --svg a.svg >out & until [[ -e a.svg ]]; do "
-      "sleep 0.01; done; kill -INT $!; wait $!; echo $?; grep -c '</svg>' a.svg");
+  const Ended ended =
+      run("set -m; idmint bench uuid4 ulid --seconds 600 --svg a.svg >out & until [[ -e "
+          "a.svg.partial ]]; "
+          "do sleep 0.01; done; kill -INT $!; wait $!; echo $?; grep -c '</svg>' a.svg");
   EXPECT_THAT(ended.out, HasSubstr("130\n1\n"));
   EXPECT_THAT(content(folder_ / "out"), StartsWith("SOURCE"));
 }

@@ -9,7 +9,7 @@ _idmint_restore() {
   else
     case $previous in
       --uri | --target | --against)
-        words="mongodb:// mongodb+srv://"
+        words="mongodb:// mongodb+srv:// env: file:"
         ;;
       --base | --oplog | --out | --data-copy | --spare | --mongod | --expected | --html | --save | --svg)
         COMPREPLY=($(compgen -f -- "$current"))

@@ -79,6 +79,8 @@ namespace idmint::stores::mongodb {
   F(mongoc_client_start_session)                       \
   F(mongoc_init)                                       \
   F(mongoc_log_set_handler)                            \
+  F(mongoc_read_prefs_destroy)                         \
+  F(mongoc_read_prefs_new)                             \
   F(mongoc_server_description_destroy)                 \
   F(mongoc_server_description_id)                      \
   F(mongoc_server_description_type)                    \
@@ -91,10 +93,6 @@ namespace idmint::stores::mongodb {
   F(mongoc_uri_get_srv_hostname)                       \
   F(mongoc_uri_get_tls)                                \
   F(mongoc_uri_new_with_error)                         \
-  F(mongoc_uri_option_is_bool)                         \
-  F(mongoc_uri_option_is_int32)                        \
-  F(mongoc_uri_option_is_int64)                        \
-  F(mongoc_uri_option_is_utf8)                         \
   F(mongoc_uri_set_appname)                            \
   F(mongoc_uri_set_option_as_bool)                     \
   F(mongoc_uri_set_option_as_int32)

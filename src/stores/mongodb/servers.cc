@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/background.h"
+#include "base/url.h"
 #include "stores/backend.h"
 
 namespace idmint::stores::mongodb {
@@ -268,6 +269,23 @@ bool Servers::wait_a_little(Call& call, milliseconds pause) {
   return !call.abandoned && !ending_ && std::chrono::steady_clock::now() < call.until;
 }
 
+// What the configuration of the set says of elections, for advice: asked of a secondary, once,
+// while there is no primary to do what is waited for. A user without the right leaves it at the
+// default.
+void Servers::learn_of_elections(Connection& connection) {
+  if (!heard_->can_be_asked() || asked_of_elections_.exchange(true)) return;
+  const std::unique_ptr<mongoc_read_prefs_t, decltype(mongoc_read_prefs_destroy)> nearest(
+      mongoc_read_prefs_new(MONGOC_READ_NEAREST), mongoc_read_prefs_destroy);
+  bson_t raw;
+  bson_error_t error{};
+  Bson command;
+  command.add("replSetGetConfig", 1);
+  const bool ok = mongoc_client_command_with_opts(connection.client, "admin", command.get(),
+                                                  nearest.get(), nullptr, &raw, &error);
+  const Bson reply = Bson::taken_from(&raw);
+  if (ok) heard_->configured(reply.view());
+}
+
 // The outcome of all attempts together: "not applied" only where none may have been. None: the
 // time is over, and the caller knows what is to be said.
 std::optional<Result<Bson>> Servers::answer(Call& call, Connection& connection) {
@@ -297,6 +315,7 @@ std::optional<Result<Bson>> Servers::answer(Call& call, Connection& connection) 
       call.why = error->message;
     }
     if (meaning.applied && !numbered && call.kind == Kind::kWrite) may_repeat = false;
+    if (meaning.passing) learn_of_elections(connection);
     if (meaning.passing && may_repeat) {
       if (wait_a_little(call, pause_before(attempt))) continue;
       return std::nullopt;
@@ -472,88 +491,6 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-// Those of the driver's that its functions for names do not tell of, and those that other drivers
-// have, and that change nothing of what this one does. (A misspelt tls=true would.)
-constexpr auto kOtherOptions = std::to_array<std::string_view>({
-    "authmechanism",
-    "authmechanismproperties",
-    "authsource",
-    "compressors",
-    "gssapiservicename",
-    "maxconnecting",
-    "readpreferencetags",
-    "servermonitoringmode",
-    "uuidrepresentation",
-});
-
-bool is_known(std::string_view option) {
-  const std::string key = lower(option);
-  const char* const name = key.c_str();
-  return mongoc_uri_option_is_bool(name) || mongoc_uri_option_is_int32(name) ||
-         mongoc_uri_option_is_int64(name) || mongoc_uri_option_is_utf8(name) ||
-         std::ranges::find(kOtherOptions, key) != kOtherOptions.end() ||
-         std::ranges::find(kOptions, key, &Option::name) != kOptions.end();
-}
-
-// Where user and password end, in which a question mark may stand; 0: there are none.
-std::size_t end_of_user(std::string_view url) {
-  const std::size_t hosts = url.find("://");
-  if (hosts == std::string_view::npos) return 0;
-  const std::size_t at = url.substr(0, url.find('/', hosts + 3)).rfind('@');
-  return at != std::string_view::npos ? at : 0;
-}
-
-// Whether the user's part, or what was meant as one, is as it must be: an @ or / in a password that
-// is not written with % ends it, and the rest of it is taken for hosts, which are printed.
-bool has_clear_user(std::string_view url) {
-  const std::size_t hosts = url.find("://");
-  if (hosts == std::string_view::npos) return !url.contains('@');
-  const std::string_view rest = url.substr(hosts + 3);
-  const std::size_t slash = std::min(rest.find('/'), rest.size());
-  const std::string_view path = rest.substr(slash);
-  return std::ranges::count(rest.substr(0, slash), '@') <= 1 &&
-         !path.substr(0, path.find('?')).contains('@');
-}
-
-// Each NAME=VALUE of the URL, with the whole of it.
-void each_option(std::string_view url,
-                 const std::function<void(std::string_view, std::string_view)>& use) {
-  const std::size_t question = url.find('?', end_of_user(url));
-  if (question == std::string_view::npos) return;
-  for (std::string_view rest = url.substr(question + 1); !rest.empty();) {
-    const std::size_t end = std::min(rest.find('&'), rest.size());
-    const std::string_view one = rest.substr(0, end);
-    const std::size_t equals = std::min(one.find('='), one.size());
-    use(one.substr(0, equals), one.substr(std::min(equals + 1, one.size())));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
-}
-
-bool is_secret(std::string_view option) {
-  const std::string key = lower(option);
-  return key.contains("password") || key == "authmechanismproperties";
-}
-
-// The URL without what is secret in it.
-std::string without_secrets(std::string_view url) {
-  const std::size_t hosts = url.find("://") == std::string_view::npos ? 0 : url.find("://") + 3;
-  const std::size_t at = end_of_user(url);
-  const std::size_t question = std::min(url.find('?', at), url.size());
-  const std::size_t colon = url.find(':', hosts);
-  std::string plain(url.substr(0, question));
-  if (colon < at) plain.erase(colon, at - colon);
-  char before = '?';
-  each_option(url, [&](std::string_view name, std::string_view value) {
-    if (is_secret(name)) return;
-    plain += before;
-    plain += name;
-    plain += '=';
-    plain += value;
-    before = '&';
-  });
-  return plain;
-}
-
 struct UriFree {
   void operator()(mongoc_uri_t* uri) const { mongoc_uri_destroy(uri); }
 };
@@ -563,15 +500,13 @@ using Uri = std::unique_ptr<mongoc_uri_t, UriFree>;
 
 Result<Connected> connect(std::string_view url, milliseconds deadline,
                           const ConnectOptions& options) {
-  const std::string plain = without_secrets(url);
+  const std::string plain = redacted(url);
   const auto refuse = [&](const std::string& why) {
     return std::unexpected(Error{Code::kInvalidArgument, shown(plain) + ": " + why});
   };
   if (url.find('\0') != std::string_view::npos) return refuse("a URL has no NUL in it");
-  const auto* const kUnclear =
-      "not a connection string of MongoDB; look at it, and write what is not a letter or digit in "
-      "the user and the password with %, such as %40 for @ and %2F for /";
-  if (!has_clear_user(url)) return std::unexpected(Error{Code::kInvalidArgument, kUnclear});
+  if (Result<void> clear = check_mongodb_url(url); !clear)
+    return std::unexpected(std::move(clear.error()));
   std::optional<std::string> refusal;
   each_option(url, [&](std::string_view name, std::string_view value) {
     const auto* const row = std::ranges::find(kOptions, lower(name), &Option::name);
@@ -581,23 +516,15 @@ Result<Connected> connect(std::string_view url, milliseconds deadline,
   });
   if (refusal) return refuse(*refusal);
   if (Result<void> loaded = load_driver(); !loaded) return std::unexpected(loaded.error());
-  // Part of a password with an & in it, perhaps, or with a ? and an @.
-  bool may_be_secret = url.substr(std::min(url.find('?'), url.size())).contains('@');
-  each_option(url, [&](std::string_view name, std::string_view) {
-    may_be_secret = may_be_secret || is_secret(name);
-    if (!name.empty() && !is_known(name))
-      refusal = "MongoDB's C driver knows no option " + shown(name) + "; look at how it is spelled";
-  });
-  if (refusal && may_be_secret) return std::unexpected(Error{Code::kInvalidArgument, kUnclear});
-  if (refusal) return refuse(*refusal);
 
   bson_error_t error{};
   const Uri uri(mongoc_uri_new_with_error(std::string(url).c_str(), &error));
   if (uri == nullptr)
-    // What is not understood may have a password anywhere, the driver's own words too.
-    return url.contains('@')
-               ? std::unexpected(Error{Code::kInvalidArgument, kUnclear})
-               : refuse("not a connection string of MongoDB: " + std::string(error.message));
+    // The driver's own words may quote a secret.
+    return refuse("not a connection string of MongoDB" +
+                  (plain == url ? ": " + std::string(error.message)
+                                : "; look at it, and write what is not a letter or digit in the "
+                                  "user and the password with %, such as %40 for @"));
   const char* const named = mongoc_uri_get_database(uri.get());
   const std::string database = !options.database.empty() ? std::string(options.database)
                                : named != nullptr        ? named

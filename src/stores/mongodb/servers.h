@@ -150,6 +150,7 @@ class Servers {
   std::optional<Result<Bson>> answer(Call& call, Connection& connection);
   std::optional<Error> send(Call& call, Connection& connection, const Command& wanted, Bson* reply,
                             Meaning* meaning, bool* numbered);
+  void learn_of_elections(Connection& connection);
   bool wait_a_little(Call& call, milliseconds pause);
 
   const OwnedByProcess owner_;
@@ -158,6 +159,7 @@ class Servers {
   const std::string database_;
   const std::string where_;
   const std::size_t most_;
+  std::atomic<bool> asked_of_elections_{false};
   std::atomic<bool> authenticated_{false};  // once, so that user and password are right
 
   std::mutex mutex_;  // guards what follows

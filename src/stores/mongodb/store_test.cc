@@ -580,8 +580,7 @@ TEST_F(MongodbStoreTest, ADeadlineShorterThanAnElectionIsSaidToBe) {
   for (std::size_t i = 0; i < 3; ++i)
     if (i != primary) mongo_set().member(i).signal(SIGCONT);
   // The driver counts in milliseconds, and may give up within the last one.
-  EXPECT_THAT(why(taken),
-              AllOf(HasSubstr("electionTimeoutMillis"), ContainsRegex("waited (2999|3000) ms")));
+  EXPECT_THAT(why(taken), AllOf(HasSubstr("electionTimeoutMillis"), HasSubstr("waited 3 s")));
   mongo_set().primary();
 }
 
@@ -803,7 +802,7 @@ std::unique_ptr<servers::MongoServer> MongodbUsers::server_;
 TEST_F(MongodbUsers, FindInsertAndUpdateAreAllThatIsNeeded) {
   const auto store = open_store(url("minter", "m%3A%2F%40%20m", kIds));
   ASSERT_TRUE(store) << why(store);
-  EXPECT_EQ((*store)->url(), "mongodb://minter@" + server_->host() + "/" + kIds);
+  EXPECT_EQ((*store)->url(), "mongodb://minter:***@" + server_->host() + "/" + kIds);
   CounterStore& counters = *(*store)->counters();
   UniqueIndex& claims = *(*store)->unique_index();
   Catalog& catalog = *(*store)->catalog();

@@ -1,0 +1,310 @@
+#include "base/url.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstddef>
+#include <optional>
+
+namespace idmint {
+namespace {
+
+constexpr std::string_view kHidden = "***";
+
+// The options that MongoDB's C driver has, and those that other drivers have and that change
+// nothing of what it does; in lower case, sorted.
+constexpr auto kOptions = std::to_array<std::string_view>({
+    "appname",
+    "authmechanism",
+    "authmechanismproperties",
+    "authsource",
+    "canonicalizehostname",
+    "compressors",
+    "connecttimeoutms",
+    "directconnection",
+    "gssapiservicename",
+    "heartbeatfrequencyms",
+    "j",
+    "journal",
+    "loadbalanced",
+    "localthresholdms",
+    "maxconnecting",
+    "maxidletimems",
+    "maxpoolsize",
+    "maxstalenessseconds",
+    "minpoolsize",
+    "readconcernlevel",
+    "readpreference",
+    "readpreferencetags",
+    "replicaset",
+    "retryreads",
+    "retrywrites",
+    "safe",
+    "servermonitoringmode",
+    "serverselectiontimeoutms",
+    "serverselectiontryonce",
+    "slaveok",
+    "socketcheckintervalms",
+    "sockettimeoutms",
+    "srvmaxhosts",
+    "srvservicename",
+    "ssl",
+    "sslallowinvalidcertificates",
+    "sslallowinvalidhostnames",
+    "sslcertificateauthorityfile",
+    "sslclientcertificatekeyfile",
+    "sslclientcertificatekeypassword",
+    "tls",
+    "tlsallowinvalidcertificates",
+    "tlsallowinvalidhostnames",
+    "tlscafile",
+    "tlscertificatekeyfile",
+    "tlscertificatekeyfilepassword",
+    "tlsdisablecertificaterevocationcheck",
+    "tlsdisableocspendpointcheck",
+    "tlsinsecure",
+    "uuidrepresentation",
+    "w",
+    "waitqueuemultiple",
+    "waitqueuetimeoutms",
+    "wtimeoutms",
+    "zlibcompressionlevel",
+});
+static_assert(std::ranges::is_sorted(kOptions));
+
+bool is_alphanumeric(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
+
+int hex_digit(char c) {
+  return c >= '0' && c <= '9'   ? c - '0'
+         : c >= 'a' && c <= 'f' ? c - 'a' + 10
+         : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                : -1;
+}
+
+// The name of an option, in lower case and without percent-encoding.
+std::string plain_name(std::string_view name) {
+  std::string plain;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    char c = name[i];
+    if (c == '%' && i + 2 < name.size() && hex_digit(name[i + 1]) >= 0 &&
+        hex_digit(name[i + 2]) >= 0) {
+      c = static_cast<char>(hex_digit(name[i + 1]) * 16 + hex_digit(name[i + 2]));
+      i += 2;
+    }
+    plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return plain;
+}
+
+bool is_known(std::string_view name) {
+  return std::ranges::binary_search(kOptions, std::string_view(plain_name(name)));
+}
+
+bool is_secret(std::string_view name) {
+  const std::string plain = plain_name(name);
+  return plain.contains("password") || plain.contains("authmechanismproperties");
+}
+
+// Whether an @ in the value of an option is plausible; in that of another it ends a password.
+bool may_contain_at(std::string_view name) {
+  const std::string plain = plain_name(name);
+  return is_secret(plain) || plain == "appname" || (is_known(plain) && plain.ends_with("file"));
+}
+
+struct Option {
+  std::string_view whole;
+  std::string_view name;
+  std::string_view value;
+  char before;  // the separator
+};
+
+// `query` begins with its question mark, or is empty.
+void each_option_of(std::string_view query, const std::function<void(const Option&)>& use) {
+  while (!query.empty()) {
+    const char before = query.front();
+    query.remove_prefix(1);
+    const std::string_view whole = query.substr(0, query.find('&'));
+    query.remove_prefix(whole.size());
+    const std::size_t equals = std::min(whole.find('='), whole.size());
+    use({.whole = whole,
+         .name = whole.substr(0, equals),
+         .value = whole.substr(std::min(equals + 1, whole.size())),
+         .before = before});
+  }
+}
+
+struct Parts {
+  std::string_view scheme;  // with its "://"
+  std::string_view user;    // with the password
+  bool has_user = false;    // there was an @
+  std::string_view hosts;
+  std::string_view path;  // from its /
+  std::string_view query;
+};
+
+// As the driver splits a URL: a password may hold a ? and a :.
+std::optional<Parts> split(std::string_view url) {
+  const std::size_t colon = url.find("://");
+  if (colon == std::string_view::npos || colon == 0 ||
+      !std::ranges::all_of(url.substr(0, colon), [](char c) {
+        return is_alphanumeric(c) || c == '+' || c == '-' || c == '.';
+      }))
+    return std::nullopt;
+  Parts parts;
+  parts.scheme = url.substr(0, colon + 3);
+  std::string_view rest = url.substr(colon + 3);
+  if (const std::size_t at = rest.substr(0, rest.find('/')).rfind('@');
+      at != std::string_view::npos) {
+    parts.has_user = true;
+    parts.user = rest.substr(0, at);
+    rest.remove_prefix(at + 1);
+  }
+  parts.hosts = rest.substr(0, rest.find_first_of("/?"));
+  rest.remove_prefix(parts.hosts.size());
+  parts.path = rest.substr(0, rest.find('?'));
+  parts.query = rest.substr(parts.path.size());
+  return parts;
+}
+
+// HOST[:PORT],...; a host may be an IPv6 address in brackets or a percent-encoded socket.
+bool are_hosts(std::string_view hosts) {
+  constexpr std::string_view others = ".-_%[]:,";
+  bool in_port = false;
+  bool in_brackets = false;
+  for (const char c : hosts) {
+    if (c == '[' || c == ']') in_brackets = c == '[';
+    if (c == ',') in_port = false;
+    if (c == ':' && !in_brackets) {
+      if (in_port) return false;
+      in_port = true;
+    } else if (in_port ? c < '0' || c > '9'
+                       : !is_alphanumeric(c) && others.find(c) == std::string_view::npos) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Whether no secret can stand outside the places for secrets.
+bool is_clear(const Parts& parts) {
+  if (!are_hosts(parts.hosts) || parts.path.contains('@')) return false;
+  bool clear = true;
+  each_option_of(parts.query, [&](const Option& option) {
+    clear = clear && (!option.whole.contains('@') ||
+                      (may_contain_at(option.name) && !option.name.contains('@')));
+  });
+  return clear;
+}
+
+std::string shown_query(std::string_view query) {
+  std::string shown;
+  bool after_secret = false;  // as in check_mongodb_url()
+  each_option_of(query, [&](const Option& option) {
+    shown += option.before;
+    const bool known = is_known(option.name);
+    after_secret = after_secret || is_secret(option.name);
+    if (known && !is_secret(option.name)) {
+      shown += option.whole;
+    } else if (!option.whole.empty()) {
+      const bool named = option.name.size() < option.whole.size() &&
+                         (!after_secret || known || is_secret(option.name));
+      shown += named ? std::string(option.name) + "=" + std::string(kHidden) : kHidden;
+    }
+  });
+  return shown;
+}
+
+// Of a URL that cannot be parsed: what stands before the first colon, and the part after the last @
+// where that is plainly the hosts.
+std::string shown_unclear(std::string_view scheme, std::string_view rest) {
+  const bool has_colon = rest.contains(':');
+  const std::string_view user = rest.substr(0, std::min(rest.find_first_of(":/?@"), rest.size()));
+  std::string shown(scheme);
+  if (has_colon && !user.empty()) shown += std::string(user) + ":";
+  shown += kHidden;
+  const std::size_t at = rest.rfind('@');
+  if (at == std::string_view::npos) return shown;
+  const std::string before = plain_name(rest.substr(0, at));
+  const std::string end = "x://" + std::string(rest.substr(at + 1));
+  const std::optional<Parts> parts = split(end);
+  if (!parts || parts->hosts.empty() || !is_clear(*parts) || is_secret(before)) return shown;
+  return shown + "@" + std::string(parts->hosts) + std::string(parts->path) +
+         shown_query(parts->query);
+}
+
+}  // namespace
+
+std::string redacted(std::string_view url) {
+  if (url.starts_with("sqlite:") || url.starts_with("memory:")) return std::string(url);
+  const std::optional<Parts> parts = split(url);
+  if (!parts) {
+    if (url.contains('@')) return shown_unclear({}, url);
+    const std::size_t question = std::min(url.find('?'), url.size());
+    return std::string(url.substr(0, question)) + shown_query(url.substr(question));
+  }
+  if (!is_clear(*parts)) return shown_unclear(parts->scheme, url.substr(parts->scheme.size()));
+  const std::size_t colon = parts->user.find(':');
+  std::string shown = std::string(parts->scheme) + std::string(parts->user.substr(0, colon));
+  if (colon != std::string_view::npos) shown += ":" + std::string(kHidden);
+  if (parts->has_user) shown += "@";
+  return shown + std::string(parts->hosts) + std::string(parts->path) + shown_query(parts->query);
+}
+
+bool has_secret(std::string_view text) { return text.contains("://") && redacted(text) != text; }
+
+Result<void> check_mongodb_url(std::string_view url) {
+  const std::unexpected<Error> unclear(
+      Error{Code::kInvalidArgument,
+            "not a connection string of MongoDB; look at it, and write what is not a letter or "
+            "digit in the user and the password with %, such as %40 for @ and %2F for /"});
+  const std::optional<Parts> parts = split(url);
+  if (!parts) return url.contains('@') ? unclear : Result<void>{};
+  if (parts->user.contains('@') || !is_clear(*parts)) return unclear;
+  std::optional<std::string_view> unknown;
+  bool may_be_secret = false;  // what is unknown may be the rest of a secret with an unescaped &
+  each_option_of(parts->query, [&](const Option& option) {
+    may_be_secret = may_be_secret || is_secret(option.name);
+    if (!option.name.empty() && !is_known(option.name)) unknown = option.name;
+  });
+  if (!unknown) return {};
+  if (may_be_secret) return unclear;
+  return std::unexpected(
+      Error{Code::kInvalidArgument, redacted(url) + ": MongoDB's C driver knows no option \"" +
+                                        std::string(*unknown) + "\"; look at how it is spelled"});
+}
+
+void each_option(std::string_view url,
+                 const std::function<void(std::string_view name, std::string_view value)>& use) {
+  if (const std::optional<Parts> parts = split(url))
+    each_option_of(parts->query, [&](const Option& option) { use(option.name, option.value); });
+}
+
+std::string user_without_password(std::string_view url) {
+  const std::optional<Parts> parts = split(url);
+  if (!parts || !parts->scheme.starts_with("mongodb") || !parts->has_user ||
+      parts->user.contains(':') || !is_clear(*parts))
+    return {};
+  bool password = true;
+  each_option_of(parts->query, [&](const Option& option) {
+    if (plain_name(option.name) == "authmechanism")
+      password = option.value == "PLAIN" || option.value.starts_with("SCRAM-");
+  });
+  return password ? std::string(parts->user) : std::string();
+}
+
+std::string with_password(std::string_view url, std::string_view password) {
+  std::string whole(url.substr(0, url.find('@')));
+  whole += ':';
+  constexpr std::string_view hex = "0123456789ABCDEF";
+  for (const char c : password) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (is_alphanumeric(c)) {
+      whole += c;
+    } else {
+      whole += {'%', hex[byte >> 4], hex[byte & 15]};
+    }
+  }
+  return whole + std::string(url.substr(url.find('@')));
+}
+
+}  // namespace idmint

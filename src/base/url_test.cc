@@ -1,0 +1,121 @@
+#include "base/url.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+
+namespace idmint {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(Redacted, ShowsWhatIsNoSecret) {
+  for (const char* const url :
+       {"sqlite:ids.db", "sqlite:/a:b@c/d?e", "memory:", "mongodb://a,b:1/?replicaSet=r",
+        "mongodb://u@a/d", "mongodb://[::1]:27017/d", "mongodb://%2Ftmp%2Fa.sock/d",
+        "mongodb://a:1/?appName=x@y&w=1", "mongodb://a/?tlsCAFile=/x@y",
+        "mongodb+srv://u@a.b/d?tls=true&authSource=admin", "postgresql://host/d", "ids.db",
+        "mongodb:", "mongodb://", ""})
+    EXPECT_EQ(redacted(url), url);
+}
+
+TEST(Redacted, HidesEachSecret) {
+  for (const auto& [url, shown] : {
+           std::pair("mongodb://u:p@a:1/d?w=1", "mongodb://u:***@a:1/d?w=1"),
+           std::pair("mongodb://u:p@a,b:2,[::1]:3/d", "mongodb://u:***@a,b:2,[::1]:3/d"),
+           std::pair("mongodb://u:p%40q@a/", "mongodb://u:***@a/"),
+           std::pair("mongodb://:p@a/", "mongodb://:***@a/"),
+           std::pair("redis://:p@a/", "redis://:***@a/"),
+           std::pair("mongodb://u:p@a/?appName=x@y", "mongodb://u:***@a/?appName=x@y"),
+           std::pair("mongodb://a?tlsCertificateKeyFilePassword=p",
+                     "mongodb://a?tlsCertificateKeyFilePassword=***"),
+           std::pair("mongodb://a/?tls=true&TLSCertificateKeyFilePASSWORD=p&w=1",
+                     "mongodb://a/?tls=true&TLSCertificateKeyFilePASSWORD=***&w=1"),
+           std::pair("mongodb://u:p@a/?authMechanismProperties=AWS_SESSION_TOKEN:t",
+                     "mongodb://u:***@a/?authMechanismProperties=***"),
+           std::pair("mongodb://a/?proxyPassword=p&proxyUsername=q",
+                     "mongodb://a/?proxyPassword=***&***"),
+           std::pair("mongodb://a/?pass%77ord=p", "mongodb://a/?pass%77ord=***"),
+           std::pair("mongodb://a/?pasword=p", "mongodb://a/?pasword=***"),
+           std::pair("mongodb://a/?p", "mongodb://a/?***"),
+       })
+    EXPECT_EQ(redacted(url), shown);
+}
+
+TEST(Redacted, HidesWhatMayBePartOfASecretThatIsNotEscaped) {
+  for (const auto& [url, shown] : {
+           std::pair("mongodb://u:p@q@a/", "mongodb://u:***@a/"),
+           std::pair("mongodb://u:p?q@a", "mongodb://u:***@a"),
+           std::pair("mongodb://u:p?w=q@a/", "mongodb://u:***@a/"),
+           std::pair("mongodb://u:p?q/r@a/", "mongodb://u:***@a/"),
+           std::pair("mongodb://u:p/q@a:1/d?w=1", "mongodb://u:***@a:1/d?w=1"),
+           std::pair("mongodb://u:1/q@a/", "mongodb://u:***@a/"),
+           std::pair("mongodb://u:p/q?r=s@a/", "mongodb://u:***@a/"),
+           std::pair("mongodb://u:p/?tls=s@a/", "mongodb://u:***@a/"),
+           std::pair("mongodb://u:p@q/r@a/", "mongodb://u:***@a/"),
+           std::pair("mongodb://u:p://q@a/", "mongodb://u:***@a/"),
+           std::pair("mongodb://u:p", "mongodb://u:***"),
+           std::pair("mongodb://u:p/d", "mongodb://u:***"),
+           std::pair("mongodb://a/?tlsCertificateKeyFilePassword=p&q&r=s",
+                     "mongodb://a/?tlsCertificateKeyFilePassword=***&***&***"),
+           std::pair("mongodb://a/?tlsCertificateKeyFilePassword=p@q&r@s", "mongodb://***"),
+           std::pair("mongodb:u:p@a/", "mongodb:***@a/"),
+           std::pair("mongodb:/u:p@a/", "mongodb:***@a/"),
+           std::pair("mongodb//u:p@a/", "mongodb:***@a/"),
+           std::pair("//u:p@a/", "***@a/"),
+           std::pair("u:p@a", "u:***@a"),
+           std::pair("u:p://q@a/d", "u:***@a/d"),
+           std::pair("u:p@a/?password=q", "u:***@a/?password=***"),
+           std::pair("host/?password=q", "host/?password=***"),
+       })
+    EXPECT_EQ(redacted(url), shown);
+}
+
+TEST(CheckMongodbUrl, RefusesOptionsThatDoNotExistAndNamesThem) {
+  for (const char* const url :
+       {"mongodb://a", "mongodb://u:p@a,b/d?replicaSet=r&tls=true", "mongodb+srv://u:p?q@a/?w=1",
+        "mongodb://a/?TLS=true&tlsCAFile=/a@b&&", "mongodb:", "a/b"})
+    EXPECT_TRUE(check_mongodb_url(url).has_value()) << url;
+  for (const char* const url :
+       {"mongodb://a/?tsl=true", "mongodb://a?tsl=true", "mongodb://u:p@a/?tls=true&tsl=true&"}) {
+    const Result<void> refused = check_mongodb_url(url);
+    ASSERT_FALSE(refused.has_value()) << url;
+    EXPECT_EQ(refused.error().code, Code::kInvalidArgument);
+    EXPECT_THAT(refused.error().message, HasSubstr("knows no option \"tsl\"")) << url;
+  }
+}
+
+TEST(CheckMongodbUrl, RefusesAnUnescapedUserAndTellsNoPartOfIt) {
+  for (const char* const url :
+       {"mongodb://u:geheim@p@a/", "mongodb://u:geheim/p@a/", "mongodb://u:p/geheim@a/",
+        "mongodb://u:1/geheim?tls=true@a/", "u:geheim@a", "mongodb:/u:geheim@a/",
+        "mongodb://u:p/?geheim=a@b/", "mongodb://a/?tlsCertificateKeyFilePassword=p&geheim=q"}) {
+    const Result<void> refused = check_mongodb_url(url);
+    ASSERT_FALSE(refused.has_value()) << url;
+    EXPECT_THAT(refused.error().message, Not(HasSubstr("geheim"))) << url;
+  }
+}
+
+TEST(UserWithoutPassword, IsOneWhoLogsInWithAPassword) {
+  for (const auto& [url, user] : {
+           std::pair("mongodb://u@a/d", "u"),
+           std::pair("mongodb+srv://u%40x@a/?authSource=admin&authMechanism=SCRAM-SHA-256",
+                     "u%40x"),
+           std::pair("mongodb://u:p@a/", ""),
+           std::pair("mongodb://u:@a/", ""),
+           std::pair("mongodb://a/?appName=x@y", ""),
+           std::pair("mongodb://CN=u@a/?authmechanism=MONGODB-X509", ""),
+           std::pair("mongodb://u@a/?authMechanism=GSSAPI", ""),
+           std::pair("u@a", ""),
+           std::pair("sqlite://u@a/d", ""),
+       })
+    EXPECT_EQ(user_without_password(url), user) << url;
+  EXPECT_EQ(with_password("mongodb://u@a,b/d?appName=x@y", "p@:/%\xc3\xa9"),
+            "mongodb://u:p%40%3A%2F%25%C3%A9@a,b/d?appName=x@y");
+}
+
+}  // namespace
+}  // namespace idmint
