@@ -101,7 +101,8 @@ int main(int argc, char** argv) {
             std::this_thread::sleep_until(begin + apart * mine / meeting * meeting);
             // One thread at a time has a lease: it comes again a third of the window later.
             Lease& lease = leases[static_cast<std::size_t>(mine % workers)];
-            if (auto extended = table.extend("p", lease, lease.to + 1, terms())) {
+            if (auto extended =
+                    table.extend("p", lease, lease.to + 1, Uuid4Generator().next(), terms())) {
               lease = *extended;
               ++renewed;
             } else {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -66,6 +67,9 @@ struct LeaseState {
   std::int64_t generation = 0;
   std::int64_t minted_until = 0;         // no id with this timestamp or a later one may be there
   std::chrono::milliseconds held_for{};  // by the store's clock; 0 and below: it may be taken
+  // Where the range of the latest acquire, or the latest fence, began. Nothing: it was made by an
+  // older program, which did not say.
+  std::optional<std::int64_t> taken_from{};
 
   friend bool operator==(const LeaseState&, const LeaseState&) = default;
 };
@@ -75,14 +79,17 @@ struct LeaseState {
   return state.token != Uuid{} && state.held_for > std::chrono::milliseconds{};
 }
 
-// Durable pools of worker ids. A row is (worker id, owner's token, generation, minted_until).
-// minted_until never falls and no row is ever removed: only ownership lapses, by the store's clock,
-// on which nothing depends but who may have the worker id next. Each method is one atomic,
-// linearizable step, but for create_pool() and raise_floor(), which are one for each worker id. Any
-// thread may call any method at any time. Besides what each method names:
+// Durable pools of worker ids. A row is (worker id, owner's token, generation, minted_until, nonce
+// of the latest extension). minted_until never falls and no row is ever removed: only ownership
+// lapses, by the store's clock, on which nothing depends but who may have the worker id next. Each
+// method is one atomic, linearizable step, but for create_pool() and raise_floor(), which are one
+// for each worker id. Any thread may call any method at any time. Every method answers within the
+// store's deadline (StoreOptions), and by `until` where it takes one and that is earlier. Besides
+// what each method names:
 //   kUnavailable, kResourceExhausted, kPermissionDenied: was not applied.
 //   kUnknown, kDeadlineExceeded: may have been applied, now or later. Of an acquire: ask again with
-//   the same token, or forget it. Of an extend: the bound has not moved.
+//   the same token, or forget it. Of an extend: the bound has not moved; ask again with the same
+//   nonce.
 //   kNotFound: no such pool. kDataLoss: the store is damaged. kFailedPrecondition: the handle was
 //   inherited through fork().
 // There is no way to lower a bound, and none to remove a worker id.
@@ -102,22 +109,43 @@ class IDMINT_EXPORT LeaseTable {
   // one, under the same generation. kResourceExhausted: all are owned. kUnavailable: of those that
   // are not, each has been minted further ahead than max_drift; the message says by how much.
   // kInvalidArgument: a nil token, units below 1, a range past 2^62.
-  [[nodiscard]] virtual Result<Lease> acquire(std::string_view pool,
-                                              const LeaseRequest& request) = 0;
+  [[nodiscard]] virtual Result<Lease> acquire(std::string_view pool, const LeaseRequest& request,
+                                              SteadyTime until) = 0;
+  [[nodiscard]] Result<Lease> acquire(std::string_view pool, const LeaseRequest& request) {
+    return acquire(pool, request, SteadyTime::max());
+  }
 
   // Moves the end of `lease` to `to`, or leaves it, and begins the owner's time anew. Returns the
-  // lease with its new end: [lease.from, to) is its owner's. kUnavailable: the asker's clock, too.
-  // kFailedPrecondition: the worker id has another owner, another generation, or none; ids below
-  // lease.to may be minted still. kDataLoss: minted_until is below lease.to, which was
-  // acknowledged: the store has gone back; mint nothing more. kInvalidArgument: to < lease.to, or
-  // past 2^62.
+  // lease with its new end: [lease.from, to) is its owner's.
+  //
+  // An extension names the exact bound that it extends: minted_until must be lease.to. Only the
+  // repeat of the latest one is answered again, which its nonce tells. The nonce is drawn for each
+  // extension, so that no copy of the process draws it too; one of unknown outcome is asked for
+  // again with the same nonce and the same `to`.
+  //
+  //   kUnavailable: the asker's clock, too.
+  //   kFailedPrecondition: the worker id has another owner, another generation, or none; or a copy
+  //   of the asker has extended it. Ids below lease.to may be minted still.
+  //   kDataLoss: the row shows what lease.to, which was acknowledged, rules out: the store has gone
+  //   back; mint nothing more.
+  //   kInvalidArgument: to < lease.to, or past 2^62; a nil nonce.
   [[nodiscard]] virtual Result<Lease> extend(std::string_view pool, const Lease& lease,
-                                             std::int64_t to, const LeaseTerms& terms) = 0;
+                                             std::int64_t to, const Uuid& nonce,
+                                             const LeaseTerms& terms, SteadyTime until) = 0;
+  [[nodiscard]] Result<Lease> extend(std::string_view pool, const Lease& lease, std::int64_t to,
+                                     const Uuid& nonce, const LeaseTerms& terms) {
+    return extend(pool, lease, to, nonce, terms, SteadyTime::max());
+  }
 
   // Nobody owns it from now on; minted_until stays. Only with the token and the generation of its
   // owner: otherwise nothing is changed, and it is kFailedPrecondition.
   [[nodiscard]] virtual Result<void> release(std::string_view pool, std::int64_t worker,
-                                             const Uuid& token, std::int64_t generation) = 0;
+                                             const Uuid& token, std::int64_t generation,
+                                             SteadyTime until) = 0;
+  [[nodiscard]] Result<void> release(std::string_view pool, std::int64_t worker, const Uuid& token,
+                                     std::int64_t generation) {
+    return release(pool, worker, token, generation, SteadyTime::max());
+  }
 
   // The fence of a restore, with nobody minting: afterwards nothing below `floor` is leased,
   // nobody owns a worker id, and no generation comes again. In a store that went on from an older

@@ -171,8 +171,10 @@ struct SnowflakeLeaseOptions {
   std::chrono::nanoseconds window = std::chrono::seconds{15};
   // By how much the clocks of this host and of the store may differ, where the store has one.
   std::chrono::milliseconds max_skew = std::chrono::seconds{1};
-  // As in SnowflakeOptions.
+  // As in SnowflakeOptions; open() waits for the store as long, too. 24 h at most.
   std::chrono::nanoseconds deadline = std::chrono::seconds{5};
+  // open() answers by then, too.
+  SteadyTime until = SteadyTime::max();
   // The first lease is of one unit; a whole window follows when more is asked for. For programs
   // that mint a few ids and end. Those ids must be minted in the unit of open().
   bool one_unit = false;
@@ -226,13 +228,15 @@ class IDMINT_EXPORT SnowflakeGenerator final {
   // before its epoch. kDataLoss: the state file was replaced, removed or written by somebody else;
   // the pool shows less than it acknowledged: nothing is minted any more. kFailedPrecondition:
   // inherited through fork(). Of a leased worker id, when the bound is reached: kUnavailable: it
-  // was not renewed; it succeeds again once the store answers. kResourceExhausted: it was lost, and
-  // no other is free.
+  // was not renewed within the deadline; it succeeds again once the store answers.
+  // kResourceExhausted: it was lost, and no other is free.
   [[nodiscard]] Result<Snowflake> next();
   // All of `out`, increasing; on an error its content is of no use. Other threads' ids may lie
   // between. The ids come in runs of up to 4096 of one unit, and the deadline holds for each run: a
   // fill that needs many units takes as long as they last. Errors as next().
   [[nodiscard]] Result<void> fill(std::span<Snowflake> out);
+  // The same, all of it by `until` instead of the deadline.
+  [[nodiscard]] Result<void> fill(std::span<Snowflake> out, SteadyTime until);
 
   // Whether open() made the state file: then nothing before this run is known to it.
   [[nodiscard]] bool made_state_file() const noexcept;

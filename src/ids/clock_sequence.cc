@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,6 +17,12 @@ constexpr std::uint64_t as_unsigned(std::int64_t value) noexcept {
 // Whether `later` is at most `ns` after `now`; unsigned, because the difference may not fit.
 bool within(std::int64_t ns, std::int64_t later, std::int64_t now) noexcept {
   return later <= now || as_unsigned(later) - as_unsigned(now) <= as_unsigned(ns);
+}
+
+std::unexpected<Error> not_entered() {
+  return std::unexpected(Error{Code::kUnavailable,
+                               "no id was minted in time: another caller still waits for the lease "
+                               "to be extended; ask again"});
 }
 
 std::string seconds(std::uint64_t ns) {
@@ -73,10 +80,14 @@ Error ClockSequence::clock_went_back(std::int64_t tick_start, std::int64_t ns) c
 // planned to be slept, as the clock may stand still or be set back again and again.
 class ClockSequence::Wait {
  public:
-  explicit Wait(std::chrono::nanoseconds deadline)
-      : to_sleep_(std::min<std::chrono::nanoseconds>(deadline, kLongest)),
-        until_(std::chrono::steady_clock::now() + to_sleep_) {}
+  // `until`: instead of the deadline, unless it is SteadyTime::max().
+  Wait(std::chrono::nanoseconds deadline, SteadyTime until)
+      : begin_(std::chrono::steady_clock::now()),
+        to_sleep_(std::min<std::chrono::nanoseconds>(
+            until == SteadyTime::max() ? deadline : until - begin_, kLongest)),
+        until_(begin_ + to_sleep_) {}
 
+  [[nodiscard]] SteadyTime until() const noexcept { return until_; }
   [[nodiscard]] bool over() const noexcept { return left() <= std::chrono::nanoseconds{}; }
 
   // What may be slept of `wanted`; it is planned from now on.
@@ -93,23 +104,24 @@ class ClockSequence::Wait {
 
   static constexpr std::chrono::hours kLongest{24};
 
+  const SteadyTime begin_;
   std::chrono::nanoseconds to_sleep_;
-  const std::chrono::steady_clock::time_point until_;
+  const SteadyTime until_;
 };
 
-Result<Stamp> ClockSequence::next(std::uint32_t want) {
+Result<Stamp> ClockSequence::next(std::uint32_t want, SteadyTime until) {
   Shared& shared = *shared_;
   for (std::optional<Wait> wait;;) {
     const std::int64_t start = shared.tick_start.load(std::memory_order_acquire);
     if (as_unsigned(now()) - as_unsigned(start) >= unit_) {
-      if (Result<void> entered = enter_clocks_tick(); !entered) {
+      if (Result<void> entered = enter_clocks_tick(until); !entered) {
         return std::unexpected(std::move(entered.error()));
       }
     }
     Stamp stamp;
     const std::uint64_t exhausted = take(want, stamp);
     if (exhausted == kTaken) return stamp;
-    if (!wait) wait.emplace(options_.deadline);
+    if (!wait) wait.emplace(options_.deadline, until);
     if (wait->over()) break;
     if (Result<void> outlasted = outlast(exhausted, *wait); !outlasted) {
       return std::unexpected(std::move(outlasted.error()));
@@ -125,7 +137,7 @@ Result<Stamp> ClockSequence::next(std::uint32_t want) {
                 "the clock"});
 }
 
-Result<void> ClockSequence::start(std::int64_t from) {
+Result<void> ClockSequence::start(std::int64_t from, SteadyTime until) {
   Shared& shared = *shared_;
   const std::lock_guard lock(shared.entering);
   const std::int64_t ns = now();
@@ -138,7 +150,7 @@ Result<void> ClockSequence::start(std::int64_t from) {
     if (Result<void> apart = set_apart(clock_tick, false); !apart) return apart;
     from = clock_tick;
   }
-  return enter(std::max(from, clock_tick), ns);
+  return enter(std::max(from, clock_tick), ns, until);
 }
 
 Result<void> ClockSequence::format_has(std::int64_t tick) const {
@@ -165,7 +177,7 @@ Result<void> ClockSequence::set_apart(std::int64_t tick, bool first) {
 // Moves the state into an epoch that nobody was in, then says which tick that is, then lets the
 // common path see the tick's beginning. Whoever comes in between waits for the lock and starts
 // over.
-Result<void> ClockSequence::enter(std::int64_t tick, std::int64_t ns) {
+Result<void> ClockSequence::enter(std::int64_t tick, std::int64_t ns, SteadyTime until) {
   Shared& shared = *shared_;
   if (lost_) return std::unexpected(*lost_);
   if (Result<void> has = format_has(tick); !has) return has;
@@ -176,7 +188,7 @@ Result<void> ClockSequence::enter(std::int64_t tick, std::int64_t ns) {
     if (Result<void> apart = set_apart(tick, first); !apart) return apart;
   }
   if (lease_ != nullptr && tick >= bound_) {
-    Result<std::int64_t> extended = lease_->extend(tick);
+    Result<std::int64_t> extended = lease_->extend(tick, until);
     if (!extended) return failed(std::move(extended.error()));
     bound_ = *extended;
   }
@@ -231,7 +243,7 @@ void ClockSequence::revoke(Error why) {
 }
 
 // The clock does not show the current tick: it is later, earlier, or there is no current tick.
-Result<void> ClockSequence::enter_clocks_tick() {
+Result<void> ClockSequence::enter_clocks_tick(SteadyTime until) {
   Shared& shared = *shared_;
   const auto started = [&] { return shared.state.load() >> kCountBits != 0; };
   if (started()) {
@@ -239,20 +251,21 @@ Result<void> ClockSequence::enter_clocks_tick() {
     const std::int64_t ns = now();
     if (ns < start && within_drift(start, ns)) return {};  // keep the old tick and count on
   }
-  const std::lock_guard lock(shared.entering);
+  const std::unique_lock lock(shared.entering, until);
+  if (!lock) return not_entered();
   if (!started() && !options_.self_starting)
     return std::unexpected(Error{Code::kFailedPrecondition,
                                  "this generator was inherited through fork(): open another one in "
                                  "the child"});
   if (lost_) return std::unexpected(*lost_);
   const std::int64_t ns = now();
-  if (!started()) return enter(tick_of(ns), ns);
+  if (!started()) return enter(tick_of(ns), ns, until);
   const std::int64_t start = shared.tick_start.load(std::memory_order_relaxed);
   const std::int64_t tick = tick_of(ns);
   const std::int64_t current = tick_of(start);
-  if (tick > current) return enter(tick, ns);
+  if (tick > current) return enter(tick, ns, until);
   if (tick == current || within_drift(start, ns)) return {};
-  if (options_.start_afresh) return enter(tick, ns);
+  if (options_.start_afresh) return enter(tick, ns, until);
   return std::unexpected(clock_went_back(start, ns));
 }
 
@@ -261,10 +274,13 @@ Result<void> ClockSequence::enter_clocks_tick() {
 // was entered, and the next one is entered ahead of the clock.
 Result<void> ClockSequence::outlast(std::uint64_t epoch, Wait& wait) {
   Shared& shared = *shared_;
+  const SteadyTime until = wait.until();
   const auto over = [&] { return shared.state.load() >> kCountBits != epoch; };
-  if (epoch == 0) return enter_clocks_tick();
+  if (epoch == 0) return enter_clocks_tick(until);
   if (shared.current.epoch.load(std::memory_order_acquire) != epoch) {
-    const std::lock_guard lock(shared.entering);  // until a thread that enters a tick is through
+    // Until a thread that enters a tick is through.
+    const std::unique_lock lock(shared.entering, until);
+    if (!lock) return not_entered();
     if (lost_) return std::unexpected(*lost_);
     if (shared.current.epoch.load(std::memory_order_relaxed) == epoch) return {};
   }
@@ -272,31 +288,32 @@ Result<void> ClockSequence::outlast(std::uint64_t epoch, Wait& wait) {
   if (over()) return {};  // or it is the beginning of this epoch's tick
   const std::int64_t end = start + options_.unit.count();
   std::int64_t ns = now();
-  std::int64_t until = ns;
+  std::int64_t wake = ns;
   if (!within_run_ahead(end, ns)) {
     const bool ahead = ns < start;
     const std::int64_t from =
         ahead ? std::min(shared.entered.load(std::memory_order_relaxed), ns) : start;
-    until = from + options_.unit.count();
-    if (run_ahead_ != 0) until = std::min(until, end - run_ahead_);
-    const std::chrono::nanoseconds wanted{std::max<std::int64_t>(until - ns, 0)};
+    wake = from + options_.unit.count();
+    if (run_ahead_ != 0) wake = std::min(wake, end - run_ahead_);
+    const std::chrono::nanoseconds wanted{std::max<std::int64_t>(wake - ns, 0)};
     const std::chrono::nanoseconds planned = wait.plan(wanted);
     clock_.sleep_until(Instant{std::chrono::nanoseconds{ns} + planned}, planned);
     if (planned < wanted || (!ahead && run_ahead_ == 0)) return {};
   }
 
-  const std::lock_guard lock(shared.entering);
+  const std::unique_lock lock(shared.entering, until);
+  if (!lock) return not_entered();
   if (over()) return {};
   ns = now();
   const std::int64_t current = tick_of(shared.tick_start.load(std::memory_order_relaxed));
   const std::int64_t tick = tick_of(ns);
-  if (tick > current) return enter(tick, ns);
+  if (tick > current) return enter(tick, ns, until);
   const std::int64_t next_start = start_of(current + 1);
-  if (within_run_ahead(next_start, ns)) return enter(current + 1, ns);
+  if (within_run_ahead(next_start, ns)) return enter(current + 1, ns, until);
   // The clock has caught up, or did not come as far as it was waited for.
-  if (tick == current || (run_ahead_ != 0 && ns < until)) return {};
-  if (within_drift(next_start, ns)) return enter(current + 1, ns);
-  if (options_.start_afresh) return enter(tick, ns);
+  if (tick == current || (run_ahead_ != 0 && ns < wake)) return {};
+  if (within_drift(next_start, ns)) return enter(current + 1, ns, until);
+  if (options_.start_afresh) return enter(tick, ns, until);
   return std::unexpected(clock_went_back(next_start, ns));
 }
 

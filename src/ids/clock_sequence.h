@@ -8,11 +8,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string_view>
 #include <utility>
 
 #include "base/biased_counter.h"
+#include "base/bounded_mutex.h"
 #include "base/fork_wiped.h"
 #include "idmint/clock.h"
 #include "idmint/result.h"
@@ -92,13 +92,14 @@ class ClockSequence final {
 
   // Enters the clock's tick, or `from` where that is later; past max_drift it starts afresh, where
   // that is the option. Needed before next() unless self_starting.
-  [[nodiscard]] Result<void> start(std::int64_t from);
+  [[nodiscard]] Result<void> start(std::int64_t from, SteadyTime until = SteadyTime::max());
 
   // Up to `want` counts of one tick; at least one. REQUIRES: 1 <= want <= kMaxRun.
-  // kUnavailable: the clock is further back than max_drift, or no count was free by the deadline.
-  // kOutOfRange: the clock shows a time outside the ticks. kFailedPrecondition: not started, or
+  // kUnavailable: the clock is further back than max_drift; or by `until`, or without it by the
+  // deadline, no count was free, the lease had no answer, or another caller was still waiting for
+  // one. kOutOfRange: the clock shows a time outside the ticks. kFailedPrecondition: not started, or
   // inherited through fork(). The lease's own errors as they are; its kDataLoss is for ever.
-  [[nodiscard]] Result<Stamp> next(std::uint32_t want);
+  [[nodiscard]] Result<Stamp> next(std::uint32_t want, SteadyTime until = SteadyTime::max());
 
   // The common path of next() alone: false, and nothing in `stamp`, where next() must be asked.
   [[nodiscard]] bool try_next(std::uint32_t want, Stamp& stamp) noexcept;
@@ -129,7 +130,7 @@ class ClockSequence final {
     alignas(64) std::atomic<std::int64_t> tick_start;  // of the current tick, ns since 1970
     std::atomic<std::int64_t> entered;                 // what the clock showed then, likewise
     Tick current;
-    std::mutex entering;
+    BoundedMutex entering;
   };
 
   [[nodiscard]] std::int64_t now() const noexcept {
@@ -141,12 +142,13 @@ class ClockSequence final {
   [[nodiscard]] bool read_tick(std::uint64_t epoch, Stamp& stamp) const noexcept;
   [[nodiscard]] bool within_drift(std::int64_t tick_start, std::int64_t ns) const noexcept;
   [[nodiscard]] bool within_run_ahead(std::int64_t tick_start, std::int64_t ns) const noexcept;
-  [[nodiscard]] Result<void> enter(std::int64_t tick, std::int64_t ns);  // under the lock
-  [[nodiscard]] Result<void> set_apart(std::int64_t tick, bool first);   // likewise
+  // Under the lock.
+  [[nodiscard]] Result<void> enter(std::int64_t tick, std::int64_t ns, SteadyTime until);
+  [[nodiscard]] Result<void> set_apart(std::int64_t tick, bool first);  // likewise
   [[nodiscard]] Result<void> format_has(std::int64_t tick) const;
   [[nodiscard]] std::unexpected<Error> failed(Error why);  // likewise
   void lose(Error why);                                    // likewise
-  [[nodiscard]] Result<void> enter_clocks_tick();
+  [[nodiscard]] Result<void> enter_clocks_tick(SteadyTime until);
   class Wait;
   [[nodiscard]] Result<void> outlast(std::uint64_t epoch, Wait& wait);
   [[nodiscard]] Error clock_went_back(std::int64_t tick_start, std::int64_t ns) const;

@@ -1,5 +1,6 @@
 #include "ids/clock_sequence.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -407,8 +408,9 @@ TEST(ClockSequence, WhereATickMayHaveBeenUsedItIsSetApartBeforeItsSeedIsDrawn) {
 
 class ScriptedLease final : public IdTimeLease {
  public:
-  Result<std::int64_t> extend(std::int64_t tick) override {
+  Result<std::int64_t> extend(std::int64_t tick, SteadyTime until) override {
     asked.push_back(tick);
+    if (while_asked) while_asked(until);
     if (failure) return std::unexpected(Error{*failure, "as scripted"});
     return tick + reach;
   }
@@ -416,7 +418,28 @@ class ScriptedLease final : public IdTimeLease {
   std::vector<std::int64_t> asked;
   std::int64_t reach = 10;
   std::optional<Code> failure;
+  std::function<void(SteadyTime)> while_asked;
 };
+
+TEST(ClockSequence, ACallerBehindOneThatAsksForTheLeaseLeavesAtItsOwnTime) {
+  fakes::ManualClock clock(at_tick(kStart));
+  ScriptedLease lease;
+  ClockSequence sequence(kFour, clock, {}, &lease);
+  ASSERT_TRUE(sequence.start(0));
+  clock.advance(milliseconds{10});
+  const SteadyTime until = std::chrono::steady_clock::now() + hours{1};
+  lease.while_asked = [&](SteadyTime told) {
+    EXPECT_EQ(told, until) << "the caller's own";
+    std::jthread([&] {
+      const Result<Stamp> late = sequence.next(1, std::chrono::steady_clock::now());
+      ASSERT_FALSE(late);
+      EXPECT_EQ(late.error().code, Code::kUnavailable);
+      EXPECT_THAT(late.error().message, testing::HasSubstr("another caller still waits"));
+    });
+  };
+  EXPECT_TRUE(sequence.next(1, until));
+  EXPECT_EQ(lease.asked.size(), 2U);
+}
 
 TEST(ClockSequence, NoTickIsEnteredAtOrPastTheBoundOfTheLease) {
   fakes::ManualClock clock(at_tick(kStart));

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "idmint/clock.h"
 #include "idmint/result.h"
 
 namespace idmint {
@@ -15,8 +16,9 @@ class IdTimeLease {
 
   // Ids with timestamps below the result, and not below from(), may be minted once this returns; it
   // is above `tick` and never falls. On an error the bound that was known before still holds, but
-  // for kDataLoss: then no further id may be minted at all.
-  [[nodiscard]] virtual Result<std::int64_t> extend(std::int64_t tick) = 0;
+  // for kDataLoss: then no further id may be minted at all. A lease that asks a store answers by
+  // `until`; a file's write cannot be cut short.
+  [[nodiscard]] virtual Result<std::int64_t> extend(std::int64_t tick, SteadyTime until) = 0;
 
   // Where that range begins: one that was had from somebody else begins past what they minted,
   // which may be above `tick`. It changes in extend() alone.

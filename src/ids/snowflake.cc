@@ -13,6 +13,8 @@
 namespace idmint {
 namespace {
 
+constexpr std::chrono::nanoseconds kLongestDeadline = std::chrono::hours{24};
+
 constexpr std::uint64_t ones(int bits) noexcept { return (std::uint64_t{1} << bits) - 1; }
 
 constexpr std::uint64_t ns_of(Instant at) noexcept {
@@ -403,10 +405,11 @@ Result<SnowflakeLayout> parse_snowflake_layout(std::string_view text) {
 struct SnowflakeGenerator::State {
   // `lease` is one of the two, or null.
   State(const SnowflakeLayout& layout, std::uint32_t given, std::chrono::nanoseconds max_drift,
-        std::chrono::nanoseconds max_run_ahead, std::chrono::nanoseconds deadline, Clock& clock,
+        std::chrono::nanoseconds max_run_ahead, std::chrono::nanoseconds patience, Clock& clock,
         std::unique_ptr<StateFile> state_file, std::unique_ptr<WorkerLease> worker_lease)
       : shifts(shifts_of(layout)),
         worker(given),
+        deadline(patience),
         file(std::move(state_file)),
         leased(std::move(worker_lease)),
         sequence(
@@ -451,15 +454,21 @@ struct SnowflakeGenerator::State {
                      std::uint64_t{stamp.count + index} << shifts.sequence};
   }
 
+  // When a run of ids that begins now must be there: of those that ask a store.
+  [[nodiscard]] SteadyTime until() const noexcept {
+    return leased != nullptr ? std::chrono::steady_clock::now() + deadline : SteadyTime::max();
+  }
+
   // Apart, so that the common path saves no registers for it.
   [[gnu::noinline]] Result<Snowflake> next_slowly() {
-    Result<Stamp> stamp = sequence.next(1);
+    Result<Stamp> stamp = sequence.next(1, until());
     if (!stamp) return std::unexpected(std::move(stamp.error()));
     return id(*stamp, 0);
   }
 
   const Shifts shifts;
   const std::uint32_t worker;
+  const std::chrono::nanoseconds deadline;
   const std::unique_ptr<StateFile> file;
   const std::unique_ptr<WorkerLease> leased;
   ClockSequence sequence;
@@ -543,6 +552,8 @@ Result<std::unique_ptr<SnowflakeGenerator>> SnowflakeGenerator::open(
       !now) {  // before a lease is had
     return std::unexpected(std::move(now.error()));
   }
+  const std::chrono::nanoseconds deadline = std::min(options.deadline, kLongestDeadline);
+  const SteadyTime until = std::min(options.until, std::chrono::steady_clock::now() + deadline);
   const std::chrono::nanoseconds unit = options.layout.unit;
   const std::int64_t window = units_of(options.window, unit);
   const std::chrono::nanoseconds drift = drift_of(options.layout, options);
@@ -558,13 +569,14 @@ Result<std::unique_ptr<SnowflakeGenerator>> SnowflakeGenerator::open(
                             .window = window,
                             .max_drift = drift / unit,
                             .held = std::chrono::ceil<std::chrono::milliseconds>(unit * window),
-                            .max_skew = options.max_skew},
-                           clock, entropy);
+                            .max_skew = options.max_skew,
+                            .deadline = deadline},
+                           clock, entropy, until);
   if (!lease) return std::unexpected(std::move(lease.error()));
   WorkerLease& leased = **lease;
-  auto state = std::make_unique<State>(options.layout, 0, drift, options.max_run_ahead,
-                                       options.deadline, clock, nullptr, *std::move(lease));
-  if (Result<void> started = state->sequence.start(leased.from()); !started) {
+  auto state = std::make_unique<State>(options.layout, 0, drift, options.max_run_ahead, deadline,
+                                       clock, nullptr, *std::move(lease));
+  if (Result<void> started = state->sequence.start(leased.from(), until); !started) {
     return std::unexpected(std::move(started.error()));
   }
   leased.keep_renewed(
@@ -586,9 +598,14 @@ Result<Snowflake> SnowflakeGenerator::next() {
 }
 
 Result<void> SnowflakeGenerator::fill(std::span<Snowflake> out) {
+  return fill(out, SteadyTime::max());
+}
+
+Result<void> SnowflakeGenerator::fill(std::span<Snowflake> out, SteadyTime until) {
   while (!out.empty()) {
     Result<Stamp> stamp = state_->sequence.next(
-        static_cast<std::uint32_t>(std::min<std::size_t>(out.size(), ClockSequence::kMaxRun)));
+        static_cast<std::uint32_t>(std::min<std::size_t>(out.size(), ClockSequence::kMaxRun)),
+        until != SteadyTime::max() ? until : state_->until());
     if (!stamp) return std::unexpected(std::move(stamp.error()));
     for (std::uint32_t i = 0; i < stamp->size; ++i) out[i] = state_->id(*stamp, i);
     out = out.subspan(stamp->size);

@@ -491,7 +491,7 @@ Result<void> StateFile::usable(std::int64_t tick) const {
   return {};
 }
 
-Result<std::int64_t> StateFile::extend(std::int64_t tick) {
+Result<std::int64_t> StateFile::extend(std::int64_t tick, SteadyTime /*until*/) {
   State& state = *state_;
   if (Result<void> may = usable(tick); !may) return std::unexpected(std::move(may.error()));
   if (tick < state.found) {

@@ -84,7 +84,8 @@ class StateFile final : public IdTimeLease {
   // kUnavailable: the bound did not move, asking again is fine. kUnknown: the write or its sync
   // failed; from then on every extend() is kUnavailable, and the file must be opened again.
   // kDataLoss: the file was removed, replaced, damaged or written by somebody else.
-  [[nodiscard]] Result<std::int64_t> extend(std::int64_t tick) override;
+  [[nodiscard]] Result<std::int64_t> extend(std::int64_t tick,
+                                            SteadyTime until = SteadyTime::max()) override;
 
   // Begins a new bound, above `tick`, which may be below the one before: under other words no id is
   // one of those minted so far. Both are durable, together, before it returns. Errors as extend();

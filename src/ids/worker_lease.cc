@@ -7,6 +7,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/unshared.h"
+
 namespace idmint {
 namespace {
 
@@ -28,12 +30,11 @@ std::chrono::nanoseconds meeting_after(std::chrono::nanoseconds pause, Instant n
   return pause - (end - std::chrono::floor<Quarters>(end));
 }
 
-Uuid draw_token(Entropy& entropy) {
-  Uuid::Bytes bytes{};
-  do {
-    entropy.fill(std::as_writable_bytes(std::span(bytes)));
-  } while (Uuid(bytes) == Uuid{});
-  return Uuid(bytes);
+// Never nil.
+Uuid draw_name() {
+  Uuid name;
+  while (name == Uuid{}) name = Uuid(draw_unshared());
+  return name;
 }
 
 // What a generator answers whose lease could not be renewed or taken anew.
@@ -60,12 +61,11 @@ std::unexpected<Error> refused(const std::string& what, const Error& why) {
 
 Result<std::unique_ptr<WorkerLease>> WorkerLease::acquire(LeaseTable& table,
                                                           WorkerLeaseOptions options, Clock& clock,
-                                                          Entropy& entropy) {
+                                                          Entropy& entropy, SteadyTime until) {
   std::unique_ptr<WorkerLease> lease(new WorkerLease(table, std::move(options), clock, entropy));
   const std::lock_guard lock(lease->asking_);
-  const Instant at = clock.now();
-  if (Result<void> taken = lease->take(lease->tick_of(at), at, lease->options_.first_window,
-                                       lease->options_.max_drift);
+  if (Result<void> taken = lease->take(lease->tick_of(clock.now()), lease->options_.first_window,
+                                       lease->options_.max_drift, until);
       !taken)
     return std::unexpected(std::move(taken.error()));
   return lease;
@@ -85,83 +85,111 @@ std::int64_t WorkerLease::tick_of(Instant at) const noexcept {
   return static_cast<std::int64_t>(since / static_cast<std::uint64_t>(options_.unit.count()));
 }
 
-LeaseTerms WorkerLease::terms(Instant at) const noexcept {
-  return {.held = options_.held, .clock = at, .max_skew = options_.max_skew};
+LeaseTerms WorkerLease::terms() const noexcept {
+  return {.held = options_.held, .clock = clock_.now(), .max_skew = options_.max_skew};
 }
 
-Result<std::int64_t> WorkerLease::extend(std::int64_t tick) {
+Result<std::int64_t> WorkerLease::extend(std::int64_t tick, SteadyTime until) {
   if (!owner_)
     return std::unexpected(Error{Code::kFailedPrecondition,
                                  "this generator was inherited through fork(): open another one in "
                                  "the child"});
   if (const std::int64_t to = to_.load(); tick < to) return to;
-  const std::lock_guard lock(asking_);
+  const std::unique_lock lock(asking_, until);
+  if (!lock)
+    return std::unexpected(
+        Error{Code::kUnavailable, "the lease of pool " + options_.pool +
+                                      " was not renewed in time: the store has not answered; ids "
+                                      "are minted again once it does"});
   if (tick < to_.load()) return to_.load();  // another has asked meanwhile
   const Instant now = clock_.now();
   if (failure_ && now >= failed_at_ && now - failed_at_ < kPause) return std::unexpected(*failure_);
-  if (Result<void> asked = ask(tick); !asked) {
-    if (asked.error().code != Code::kDataLoss) {
-      failure_ = asked.error();
-      failed_at_ = clock_.now();
-    }
+  if (Result<void> asked = ask_or_fail(tick, until); !asked)
     return std::unexpected(std::move(asked.error()));
-  }
-  failure_.reset();
   start_thread();
   return to_.load();
 }
 
 Result<void> WorkerLease::renew() {
   const std::lock_guard lock(asking_);
-  Result<void> asked = ask(-1);
-  if (asked) failure_.reset();
+  return ask_or_fail(-1, std::chrono::steady_clock::now() + options_.deadline);
+}
+
+// Those who wait meanwhile are told of a failure too.
+Result<void> WorkerLease::ask_or_fail(std::int64_t tick, SteadyTime until) {
+  Result<void> asked = ask(tick, until);
+  failure_.reset();
+  if (!asked && asked.error().code != Code::kDataLoss) {
+    failure_ = asked.error();
+    failed_at_ = clock_.now();
+  }
   return asked;
 }
 
 // Until the lease covers the tick.
-Result<void> WorkerLease::ask(std::int64_t tick) {
-  const Instant at = clock_.now();
-  // Who is ahead of the clock takes nothing past max_drift: whoever has the worker id next would
-  // have to wait.
-  const std::int64_t clock = tick_of(at);
+Result<void> WorkerLease::ask(std::int64_t tick, SteadyTime until) {
+  // A caller that is ahead of the clock takes nothing past max_drift: the next owner of the worker
+  // id would have to wait.
+  const std::int64_t clock = tick_of(clock_.now());
   const std::int64_t least = std::max(clock, tick);
   const std::int64_t room = std::max<std::int64_t>(clock + options_.max_drift - least, 0);
   const std::int64_t units = std::max<std::int64_t>(std::min(options_.window, room), 1);
   if (held_) {
     const std::int64_t ahead = std::min(least + units, options_.max_tick + 1);
-    Result<Lease> extended =
-        table_.extend(options_.pool, *held_, std::max(ahead, held_->to), terms(at));
-    if (extended) {
-      held_ = *extended;
-      to_.store(held_->to);
-      has_window_ = true;
-      return {};
-    }
+    // One of unknown outcome comes first: it decides which bound the next one extends.
+    bool settled = false;
+    Result<void> extended;
+    do {
+      settled = !pending_;
+      extended = lengthen(ahead, until);
+    } while (extended && !settled);
+    if (extended) return {};
     if (extended.error().code != Code::kFailedPrecondition)
       return refused("the lease on worker id " + std::to_string(held_->worker) + " of pool " +
                          options_.pool + " was not renewed",
                      extended.error());
     held_.reset();
+    pending_.reset();
   }
   if (tick < to_.load()) return {};
-  Result<void> taken = take(least, at, units, room);
+  Result<void> taken = take(least, units, room, until);
   if (taken) return {};
   return refused("a worker id of pool " + options_.pool + " was lost, and none was leased anew",
                  taken.error());
 }
 
+// The pending extension, or one to `to`.
+Result<void> WorkerLease::lengthen(std::int64_t to, SteadyTime until) {
+  const bool repeated = pending_.has_value();
+  if (!repeated) pending_ = {std::max(to, held_->to), draw_name()};
+  const Result<Lease> extended =
+      table_.extend(options_.pool, *held_, pending_->to, pending_->nonce, terms(), until);
+  if (!extended) {
+    // Once its outcome was unknown it stays: the store may have applied it.
+    if (!repeated && !outcome_unknown(extended.error().code)) pending_.reset();
+    return std::unexpected(extended.error());
+  }
+  pending_.reset();
+  held_ = *extended;
+  to_.store(held_->to);
+  has_window_ = true;
+  return {};
+}
+
 // A range for ids from `tick` on, that begins at most `drift` past it.
-Result<void> WorkerLease::take(std::int64_t tick, Instant at, std::int64_t units,
-                               std::int64_t drift) {
+Result<void> WorkerLease::take(std::int64_t tick, std::int64_t units, std::int64_t drift,
+                               SteadyTime until) {
   const bool repeated = token_ != Uuid{};
-  if (!repeated) token_ = draw_token(entropy_);
-  const Result<Lease> lease = table_.acquire(options_.pool, {.token = token_,
-                                                             .repeated = repeated,
-                                                             .holder = options_.holder,
-                                                             .now = tick,
-                                                             .units = units,
-                                                             .max_drift = drift,
-                                                             .terms = terms(at)});
+  if (!repeated) token_ = draw_name();
+  const Result<Lease> lease = table_.acquire(options_.pool,
+                                             {.token = token_,
+                                              .repeated = repeated,
+                                              .holder = options_.holder,
+                                              .now = tick,
+                                              .units = units,
+                                              .max_drift = drift,
+                                              .terms = terms()},
+                                             until);
   if (!lease) {
     // Once its outcome was unknown the token stays: it may own a worker id.
     if (!repeated && !outcome_unknown(lease.error().code)) token_ = {};
@@ -169,7 +197,7 @@ Result<void> WorkerLease::take(std::int64_t tick, Instant at, std::int64_t units
   }
   token_ = {};
   if (lease->worker < 0 || lease->worker > std::int64_t{options_.max_worker}) {
-    hand_over(*lease);
+    hand_over(*lease, until);
     return std::unexpected(Error{Code::kFailedPrecondition,
                                  "pool " + options_.pool + " gave worker id " +
                                      std::to_string(lease->worker) + ", and the layout has " +
@@ -229,6 +257,7 @@ void WorkerLease::end() noexcept {
     [[maybe_unused]] const Renewal* const parents = renewal_.release();
     return;
   }
+  const SteadyTime until = std::chrono::steady_clock::now() + options_.deadline;
   {
     const std::lock_guard lock(renewal_->mutex);
     renewal_->ended = true;
@@ -237,14 +266,14 @@ void WorkerLease::end() noexcept {
   if (renewal_->thread.joinable()) renewal_->thread.join();
   const std::lock_guard lock(asking_);
   if (!held_) return;
-  hand_over(*held_);
+  hand_over(*held_, until);
   held_.reset();
 }
 
 // Nobody is told how it went: where it was not applied, the time that it is held for ends.
-void WorkerLease::hand_over(const Lease& lease) {
+void WorkerLease::hand_over(const Lease& lease, SteadyTime until) {
   [[maybe_unused]] const Result<void> released =
-      table_.release(options_.pool, lease.worker, lease.token, lease.generation);
+      table_.release(options_.pool, lease.worker, lease.token, lease.generation, until);
 }
 
 }  // namespace idmint

@@ -12,6 +12,7 @@
 #include <string>
 #include <thread>
 
+#include "base/bounded_mutex.h"
 #include "base/fork_wiped.h"
 #include "idmint/clock.h"
 #include "idmint/entropy.h"
@@ -36,34 +37,40 @@ struct WorkerLeaseOptions {
   std::int64_t max_drift = 0;
   std::chrono::milliseconds held{};  // by the store's clock, from each acquire and extend
   std::chrono::milliseconds max_skew{};
+  std::chrono::nanoseconds deadline{};  // of renew() and of end()
 };
 
 // What design note 005 proves needs three things of it:
 //   - the bound is that of an acknowledged acquire or extend;
 //   - nothing is minted once release() was sent;
 //   - nothing is minted once the store has shown less than it acknowledged.
-// Beyond that one request is under way at a time, and an acquire has a fresh token, or that of the
-// one before it whose outcome is unknown.
+// Beyond that one request is under way at a time. An acquire has a fresh token and an extension a
+// fresh nonce, which no copy of this process draws too; one whose outcome is unknown is asked for
+// again with the same.
 //
-// Who comes to the bound asks the store, and waits for its answer. So that nobody comes to it, a
-// thread asks every third of the window. A lease that was lost is taken anew, on any worker id, by
-// the next who comes to the bound: until then ids below it are minted under the old one.
+// A caller that comes to the bound asks the store and waits for its answer. A thread asks every
+// third of the window, so that callers rarely come to it. Callers that wait for a request of
+// another share its failure, or leave at their own time. A lease that was lost is taken anew, on
+// any worker id, by the next caller that comes to the bound: until then ids below it are minted
+// under the old one.
 class IDMINT_EXPORT WorkerLease final : public IdTimeLease {
  public:
   // Errors as LeaseTable::acquire. kFailedPrecondition: the worker id is none of the layout.
   [[nodiscard]] static Result<std::unique_ptr<WorkerLease>> acquire(LeaseTable& table,
                                                                     WorkerLeaseOptions options,
-                                                                    Clock& clock, Entropy& entropy);
+                                                                    Clock& clock, Entropy& entropy,
+                                                                    SteadyTime until);
   // As end().
   ~WorkerLease() override;
   WorkerLease(const WorkerLease&) = delete;
   WorkerLease& operator=(const WorkerLease&) = delete;
 
-  // As IdTimeLease. kUnavailable: the store did not answer, or refused; also for a while after
-  // that, without asking. kResourceExhausted: the lease was lost, and the pool has no worker id
-  // free. kFailedPrecondition: inherited through fork(); the pool was retired. kPermissionDenied:
-  // the store lets nobody lease any more. kDataLoss: the store went back, or the pool is gone.
-  [[nodiscard]] Result<std::int64_t> extend(std::int64_t tick) override;
+  // As IdTimeLease. kUnavailable: the store did not answer by `until`, or refused; also for a while
+  // after that, without asking. kResourceExhausted: the lease was lost, and the pool has no worker
+  // id free. kFailedPrecondition: inherited through fork(); the pool was retired.
+  // kPermissionDenied: the store lets nobody lease any more. kDataLoss: the store went back, or the
+  // pool is gone.
+  [[nodiscard]] Result<std::int64_t> extend(std::int64_t tick, SteadyTime until) override;
   [[nodiscard]] std::int64_t from() const noexcept override { return from_; }
   // Of the range that extend() answered last; by the thread that called it.
   [[nodiscard]] std::uint32_t worker() const noexcept { return worker_; }
@@ -76,20 +83,27 @@ class IDMINT_EXPORT WorkerLease final : public IdTimeLease {
   // with the kDataLoss of a store that shows less than it acknowledged: not one more id may be
   // minted.
   void keep_renewed(std::function<void(Error)> revoke);
-  // Ends the thread, and hands the worker id over. Nothing in a child of fork(). REQUIRES: nobody
-  // is minting, and nobody will.
+  // Ends the thread and hands the worker id over, within the deadline. Nothing in a child of
+  // fork(). REQUIRES: nobody is minting, and nobody will.
   void end() noexcept;
 
  private:
   WorkerLease(LeaseTable& table, WorkerLeaseOptions options, Clock& clock, Entropy& entropy);
 
+  struct Extension {
+    std::int64_t to;
+    Uuid nonce;
+  };
+
   [[nodiscard]] std::int64_t tick_of(Instant at) const noexcept;
-  [[nodiscard]] LeaseTerms terms(Instant at) const noexcept;
+  [[nodiscard]] LeaseTerms terms() const noexcept;
   // These with `asking_` locked.
-  [[nodiscard]] Result<void> ask(std::int64_t tick);
-  [[nodiscard]] Result<void> take(std::int64_t tick, Instant at, std::int64_t units,
-                                  std::int64_t drift);
-  void hand_over(const Lease& lease);
+  [[nodiscard]] Result<void> ask_or_fail(std::int64_t tick, SteadyTime until);
+  [[nodiscard]] Result<void> ask(std::int64_t tick, SteadyTime until);
+  [[nodiscard]] Result<void> lengthen(std::int64_t to, SteadyTime until);
+  [[nodiscard]] Result<void> take(std::int64_t tick, std::int64_t units, std::int64_t drift,
+                                  SteadyTime until);
+  void hand_over(const Lease& lease, SteadyTime until);
   void start_thread();
   void run() noexcept;
 
@@ -104,9 +118,10 @@ class IDMINT_EXPORT WorkerLease final : public IdTimeLease {
   std::int64_t from_ = 0;
   std::uint32_t worker_ = 0;
 
-  std::mutex asking_;          // one request at a time
-  std::optional<Lease> held_;  // nothing: lost
-  Uuid token_{};               // of an acquire of unknown outcome; else nil
+  BoundedMutex asking_;               // one request at a time
+  std::optional<Lease> held_;         // nothing: lost
+  Uuid token_{};                      // of an acquire of unknown outcome; else nil
+  std::optional<Extension> pending_;  // of unknown outcome
   std::optional<Error> failure_;
   Instant failed_at_{};
 

@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "idmint/entropy.h"
 #include "idmint/snowflake.h"
 #include "idmint/store.h"
 #include "tests/fakes/scripted.h"
@@ -65,36 +66,68 @@ class FaultyTable final : public LeaseTable {
     const std::lock_guard lock(mutex_);
     return requests_.size() + extends_;
   }
+  struct Extension {
+    Lease lease;
+    std::int64_t to;
+    Uuid nonce;
+    SteadyTime until;
+  };
+  [[nodiscard]] std::vector<Extension> extensions() const {
+    const std::lock_guard lock(mutex_);
+    return extensions_;
+  }
+  // Until told otherwise, a call comes to the table and stays there.
+  void hold(bool held) {
+    const std::lock_guard lock(mutex_);
+    held_ = held;
+    changed_.notify_all();
+  }
+  void wait_until_one_is_held() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return holding_ > 0; });
+  }
   // As restoring an old backup does: from now on every row shows less than was acknowledged.
   void go_back() { gone_back_ = true; }
 
   Result<void> create_pool(std::string_view pool, std::int64_t workers) override {
     return table_.create_pool(pool, workers);
   }
-  Result<Lease> acquire(std::string_view pool, const LeaseRequest& request) override {
+  using LeaseTable::acquire;
+  Result<Lease> acquire(std::string_view pool, const LeaseRequest& request,
+                        SteadyTime until) override {
     const std::optional<Fault> fault = begin();
     {
       const std::lock_guard lock(mutex_);
       requests_.push_back(request);
     }
-    return faulty(fault, [&] { return table_.acquire(pool, request); });
+    return faulty(fault, [&] { return table_.acquire(pool, request, until); });
   }
+  using LeaseTable::extend;
   Result<Lease> extend(std::string_view pool, const Lease& lease, std::int64_t to,
-                       const LeaseTerms& terms) override {
+                       const Uuid& nonce, const LeaseTerms& terms, SteadyTime until) override {
     const std::optional<Fault> fault = begin();
+    {
+      std::unique_lock lock(mutex_);
+      extensions_.push_back({lease, to, nonce, until});
+      ++holding_;
+      changed_.notify_all();
+      changed_.wait(lock, [&] { return !held_; });
+      --holding_;
+    }
     const Result<Lease> done = faulty(fault, [&]() -> Result<Lease> {
       Lease known = lease;
       if (gone_back_) known.to += std::int64_t{1} << 40;
-      return table_.extend(pool, known, std::max(known.to, to), terms);
+      return table_.extend(pool, known, std::max(known.to, to), nonce, terms, until);
     });
     const std::lock_guard lock(mutex_);
     ++extends_;
     changed_.notify_all();
     return done;
   }
+  using LeaseTable::release;
   Result<void> release(std::string_view pool, std::int64_t worker, const Uuid& token,
-                       std::int64_t generation) override {
-    return table_.release(pool, worker, token, generation);
+                       std::int64_t generation, SteadyTime until) override {
+    return table_.release(pool, worker, token, generation, until);
   }
   Result<void> raise_floor(std::string_view pool, std::int64_t floor) override {
     return table_.raise_floor(pool, floor);
@@ -127,7 +160,10 @@ class FaultyTable final : public LeaseTable {
   std::deque<Fault> faults_;
   std::optional<Code> all_;
   std::vector<LeaseRequest> requests_;
-  std::size_t extends_ = 0;
+  std::vector<Extension> extensions_;
+  std::size_t extends_ = 0;  // answered
+  bool held_ = false;
+  int holding_ = 0;
   std::atomic<bool> gone_back_{false};
 };
 
@@ -298,6 +334,128 @@ TEST_F(WorkerLeaseTest, AnExtendOfUnknownOutcomeDoesNotMoveTheBound) {
     clock_.set(at(bound + 500));
     EXPECT_EQ(next(*generator).worker, worker) << "asked for again";
   }
+}
+
+TEST_F(WorkerLeaseTest, AnExtendOfUnknownOutcomeIsAskedForAgainUnderItsNonce) {
+  const auto generator = open();
+  const std::uint32_t worker = next(*generator).worker;
+  clock_.set(at(kStart + kWindow));
+  table_.fail_next(Code::kUnknown, /* applied = */ true);
+  EXPECT_EQ(generator->next().error().code, Code::kUnavailable);
+  clock_.set(at(kStart + kWindow + 300));
+  table_.fail_next(
+      Code::kUnavailable);  // this time it was not applied: the first one may have been
+  EXPECT_EQ(generator->next().error().code, Code::kUnavailable);
+  clock_.set(at(kStart + kWindow + 600));
+  EXPECT_EQ(next(*generator).worker, worker);
+  clock_.set(at(kStart + 2 * kWindow + 600));
+  table_.fail_next(Code::kUnavailable);  // nothing was applied: the next is another one
+  EXPECT_EQ(generator->next().error().code, Code::kUnavailable);
+  clock_.set(at(kStart + 2 * kWindow + 900));
+  EXPECT_EQ(next(*generator).worker, worker);
+  const auto sent = table_.extensions();
+  ASSERT_EQ(sent.size(), 6U);
+  for (const std::size_t again : {1U, 2U}) {
+    EXPECT_EQ(sent[again].nonce, sent[0].nonce);
+    EXPECT_EQ(sent[again].to, sent[0].to);
+    EXPECT_EQ(sent[again].lease, sent[0].lease);
+  }
+  EXPECT_EQ(sent[3].lease.to, sent[0].to) << "then from there a window ahead of the clock";
+  EXPECT_EQ(sent[3].to, kStart + 2 * kWindow + 600);
+  const std::set<Uuid> drawn{sent[2].nonce, sent[3].nonce, sent[4].nonce, sent[5].nonce};
+  EXPECT_EQ(drawn.size(), 4U) << "drawn for each";
+}
+
+// A copy of the process has the same lease and goes on with it.
+TEST_F(WorkerLeaseTest, ACopyThatComesSecondTakesAnotherWorkerId) {
+  const auto generator = open();
+  const std::uint32_t worker = next(*generator).worker;
+  const LeaseState state = row(worker);
+  const Lease copied{worker, state.token, state.generation, kStart, state.minted_until};
+  const auto others =
+      table_.extend(pool_, copied, copied.to + kWindow, Uuid::max(), {.held = hours{1}});
+  ASSERT_TRUE(others) << others.error().message;
+  clock_.set(at(kStart + kWindow - 1));
+  EXPECT_EQ(next(*generator).worker, worker) << "below the bound that both have";
+  clock_.set(at(kStart + kWindow));
+  const SnowflakeParts parts = next(*generator);
+  EXPECT_NE(parts.worker, worker);
+  EXPECT_NE(row(parts.worker).token, state.token);
+  EXPECT_TRUE(
+      table_.extend(pool_, *others, others->to + kWindow, Uuid{Uuid::Bytes{1}}, {.held = hours{1}}))
+      << "the first goes on";
+}
+
+// ---- deadlines
+
+TEST_F(WorkerLeaseTest, ADeadlineTravelsDownAsAPointInTime) {
+  const auto generator = open();
+  clock_.set(at(kStart + kWindow));
+  const SteadyTime until = std::chrono::steady_clock::now() + hours{7};
+  std::array<Snowflake, 1> ids;
+  table_.fail_next(Code::kUnknown);
+  ASSERT_FALSE(generator->fill(ids, until));
+  clock_.set(at(kStart + kWindow + 300));
+  ASSERT_TRUE(generator->fill(ids, until)) << "two requests, the one of before first";
+  clock_.set(at(kStart + 3 * kWindow));
+  const SteadyTime begin = std::chrono::steady_clock::now();
+  ASSERT_TRUE(generator->next());
+  const SteadyTime end = std::chrono::steady_clock::now();
+  const auto sent = table_.extensions();
+  ASSERT_EQ(sent.size(), 4U);
+  for (const std::size_t i : {0U, 1U, 2U}) EXPECT_EQ(sent[i].until, until);
+  EXPECT_GE(sent[3].until, begin + seconds{5});
+  EXPECT_LE(sent[3].until, end + seconds{5});
+}
+
+// The table answers none of them before all but one have gone.
+TEST_F(WorkerLeaseTest, CallersBehindOneThatAsksLeaveAtTheirOwnTime) {
+  const auto generator = open();
+  clock_.set(at(kStart + kWindow));
+  table_.hold(true);
+  std::jthread first([&] { EXPECT_TRUE(generator->next()); });
+  table_.wait_until_one_is_held();
+  {
+    std::vector<std::jthread> callers;
+    for (int i = 0; i < 16; ++i)
+      callers.emplace_back([&] {
+        std::array<Snowflake, 1> ids;
+        const auto late = generator->fill(ids, std::chrono::steady_clock::now() + milliseconds{20});
+        EXPECT_EQ(late.error().code, Code::kUnavailable);
+      });
+  }
+  EXPECT_EQ(table_.extensions().size(), 1U);
+  table_.hold(false);
+}
+
+TEST_F(WorkerLeaseTest, CallersBehindARenewalLeaveAtTheirOwnTimeOrShareItsFailure) {
+  const auto lease = WorkerLease::acquire(table_,
+                                          {.pool = pool_,
+                                           .holder = "me",
+                                           .epoch = layout().epoch,
+                                           .unit = layout().unit,
+                                           .max_tick = layout().max_tick(),
+                                           .max_worker = layout().max_worker(),
+                                           .max_drift = kDrift,
+                                           .held = hours{1},
+                                           .deadline = seconds{5}},
+                                          clock_, system_entropy(), SteadyTime::max());
+  ASSERT_TRUE(lease) << lease.error().message;
+  table_.fail_next(Code::kPermissionDenied);
+  table_.hold(true);
+  std::jthread renewal([&] { EXPECT_FALSE((*lease)->renew()); });
+  table_.wait_until_one_is_held();
+  const auto late =
+      (*lease)->extend(kStart + 1, std::chrono::steady_clock::now() + milliseconds{20});
+  EXPECT_EQ(late.error().code, Code::kUnavailable);
+  EXPECT_THAT(late.error().message, HasSubstr("was not renewed in time"));
+  std::jthread waiting([&] {
+    EXPECT_EQ((*lease)->extend(kStart + 1, SteadyTime::max()).error().code,
+              Code::kPermissionDenied);
+  });
+  table_.hold(false);
+  waiting.join();
+  EXPECT_EQ(table_.extensions().size(), 1U) << "of the renewal alone";
 }
 
 TEST_F(WorkerLeaseTest, ALostLeaseIsUsedToItsBoundThenTakenAnewAboveTheLastId) {
@@ -558,6 +716,7 @@ TEST_F(WorkerLeaseTest, BadOptionsAreRefused) {
   EXPECT_EQ(code({.layout = layout(), .window = seconds{20}}), Code::kInvalidArgument)
       << "no room for max_skew";
   EXPECT_EQ(code({.layout = layout(), .max_run_ahead = seconds{5}}), Code::kInvalidArgument);
+  EXPECT_EQ(code({.layout = layout(), .deadline = milliseconds{-1}}), Code::kInvalidArgument);
   SnowflakeLayout narrow = layout();
   narrow.worker_bits = 1;
   make_pool(10);

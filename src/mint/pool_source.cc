@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "base/bounded_mutex.h"
 #include "base/fork_wiped.h"
 #include "idmint/snowflake.h"
 #include "sequences/held_for.h"
@@ -67,51 +68,59 @@ class PoolSource final : public Source {
 
   const Declaration& declaration() const noexcept override { return declaration_; }
 
-  using Source::next;
-  Result<void> next(std::span<Id> out) override {
+  Result<void> next(std::span<Id> out) override { return next(out, SteadyTime::max()); }
+
+  Result<void> next(std::span<Id> out, SteadyTime by) override {
     if (!owner_)
       return std::unexpected(
           Error{Code::kFailedPrecondition,
                 "pool " + definition_.name + ": opened before fork(); open it again in the child"});
-    if (const SnowflakeGenerator* const open = generator_.load(); open == nullptr)
-      return first_next(out);
-    return fill(out);
+    return generator_.load() == nullptr ? first_next(out, by) : fill(out, by);
   }
 
  private:
   // Short commands have a worker id for moments: if all are owned, it asks again until the
   // deadline, or with wait_on_ until the one that is free first is.
-  Result<void> first_next(std::span<Id> out) {
+  Result<void> first_next(std::span<Id> out, SteadyTime by) {
     const Instant begin = clock_.now();
-    const std::lock_guard lock(opening_);
-    std::chrono::nanoseconds longest = deadline_;
+    const SteadyTime until = std::min(by, std::chrono::steady_clock::now() + deadline_);
+    const std::unique_lock lock(opening_, until);
+    if (!lock && generator_.load() == nullptr)
+      return std::unexpected(
+          Error{Code::kUnavailable, "pool " + definition_.name + ": " + std::string(store_->url()) +
+                                        " did not answer in time whoever asked for a worker id "
+                                        "first; ask again"});
+    std::chrono::nanoseconds longest = until - std::chrono::steady_clock::now();
     std::chrono::nanoseconds waited{};
     for (std::chrono::nanoseconds pause = kFirstPause;; pause = std::min(pause * 2, kLastPause)) {
-      if (generator_.load() != nullptr) return fill(out);
-      Result<void> filled = open_and_fill(out);
+      if (generator_.load() != nullptr) return fill(out, by);
+      // With wait_on_ each attempt has a deadline of its own.
+      Result<void> filled = open_and_fill(
+          out, by, wait_on_ ? std::chrono::steady_clock::now() + deadline_ : until);
       const bool all_owned = !filled && generator_.load() == nullptr &&
                              filled.error().code == Code::kResourceExhausted;
-      if (!all_owned || waited >= longest || clock_.now() - begin >= longest) return filled;
-      if (wait_on_) {
-        if (waited == std::chrono::nanoseconds{}) {
-          const auto held = held_for(*store_->leases(), definition_.name);
-          longest = std::max<std::chrono::nanoseconds>(
-              longest, held.value_or(std::chrono::milliseconds{}) + kLastPause);
-        }
-        using std::chrono::milliseconds;
-        if (!wait_on_(std::chrono::duration_cast<milliseconds>(waited),
-                      std::chrono::duration_cast<milliseconds>(longest)))
-          return filled;
+      if (!all_owned) return filled;
+      if (wait_on_ && waited == std::chrono::nanoseconds{}) {
+        const auto held = held_for(*store_->leases(), definition_.name);
+        longest = std::max<std::chrono::nanoseconds>(
+            longest, held.value_or(std::chrono::milliseconds{}) + kLastPause);
       }
-      pause = std::min(pause, longest - waited);
+      const std::chrono::nanoseconds left = longest - waited;
+      if (left <= std::chrono::nanoseconds{} || clock_.now() - begin >= longest) return filled;
+      using std::chrono::milliseconds;
+      if (wait_on_ && !wait_on_(std::chrono::duration_cast<milliseconds>(waited),
+                                std::chrono::duration_cast<milliseconds>(longest)))
+        return filled;
+      pause = std::min(pause, left);
       clock_.sleep_until(clock_.now() + pause, pause);
       waited += pause;
     }
   }
 
-  Result<void> open_and_fill(std::span<Id> out) {
+  Result<void> open_and_fill(std::span<Id> out, SteadyTime by, SteadyTime until) {
     clock_.stop();
-    SnowflakeLeaseOptions options{.one_unit = true};
+    SnowflakeLeaseOptions options{.until = until, .one_unit = true};
+    options.deadline = deadline_;
     if (window_) {
       options.window = *window_;
       options.max_drift = std::max(options.max_drift, *window_ + options.max_skew);
@@ -121,7 +130,7 @@ class PoolSource final : public Source {
     if (opened) {
       owned_ = *std::move(opened);
       generator_.store(owned_.get());
-      filled = fill(out);
+      filled = fill(out, by);
     } else {
       filled = std::unexpected(std::move(opened.error()));
     }
@@ -129,7 +138,8 @@ class PoolSource final : public Source {
     return filled;
   }
 
-  Result<void> fill(std::span<Id> out) {
+  // Without `by` the deadline holds for each run of ids, as in SnowflakeGenerator::fill().
+  Result<void> fill(std::span<Id> out, SteadyTime by) {
     if (declaration_.largest_count != 0 && std::ssize(out) > declaration_.largest_count)
       return std::unexpected(
           Error{Code::kInvalidArgument, "pool " + definition_.name + ": ask for at most " +
@@ -138,7 +148,7 @@ class PoolSource final : public Source {
     std::array<Snowflake, 256> ids;
     while (!out.empty()) {
       const auto some = std::span(ids).first(std::min(ids.size(), out.size()));
-      if (Result<void> filled = generator_.load()->fill(some); !filled) return filled;
+      if (Result<void> filled = generator_.load()->fill(some, by); !filled) return filled;
       std::ranges::copy(some, out.begin());
       out = out.subspan(some.size());
     }
@@ -149,12 +159,12 @@ class PoolSource final : public Source {
   const std::shared_ptr<Store> store_;  // outlives the generator
   const Definition definition_;
   const std::optional<std::chrono::nanoseconds> window_;
-  const std::chrono::nanoseconds deadline_;
+  const std::chrono::milliseconds deadline_;
   const decltype(MintOptions::wait_on) wait_on_;
   StoppedClock clock_;
   Entropy& entropy_;
   const Declaration declaration_;
-  std::mutex opening_;
+  BoundedMutex opening_;
   std::atomic<SnowflakeGenerator*> generator_{nullptr};
   std::unique_ptr<SnowflakeGenerator> owned_;
 };

@@ -21,6 +21,8 @@
 namespace idmint {
 namespace {
 
+constexpr std::chrono::nanoseconds kLongestDeadline = std::chrono::hours{24};
+
 std::string this_process() {
   std::array<char, 256> host{};
   if (gethostname(host.data(), host.size() - 1) != 0) host = {"?"};
@@ -32,8 +34,9 @@ Definition of_pool(std::string_view name) {
   return {.name = std::string(name), .strategy = Strategy::kPool};
 }
 
-Result<Definition> find_pool(Store& store, std::string_view name) {
-  Result<Definition> found = find_definition(store, name);
+Result<Definition> find_pool(Store& store, std::string_view name,
+                             SteadyTime until = SteadyTime::max()) {
+  Result<Definition> found = find_definition(store, name, until);
   if (!found && found.error().code == Code::kNotFound)
     return std::unexpected(
         error_at(store, Code::kNotFound, of_pool(name),
@@ -94,7 +97,10 @@ std::optional<std::chrono::milliseconds> held_for(LeaseTable& leases, std::strin
 Result<std::unique_ptr<SnowflakeGenerator>> open_pool(Store& store, std::string_view name,
                                                       SnowflakeLeaseOptions options, Clock& clock,
                                                       Entropy& entropy) {
-  const Result<Definition> found = find_pool(store, name);
+  // Its two commands share the deadline.
+  options.until = std::min(options.until, std::chrono::steady_clock::now() +
+                                              std::min(options.deadline, kLongestDeadline));
+  const Result<Definition> found = find_pool(store, name, options.until);
   if (!found) return std::unexpected(found.error());
   return open_pool(store, *found, std::move(options), clock, entropy);
 }

@@ -67,16 +67,19 @@ class CutStore final : public Store, public LeaseTable, public Catalog {
   Result<void> create_pool(std::string_view pool, std::int64_t workers) override {
     return cut([&] { return table().create_pool(pool, workers); });
   }
-  Result<Lease> acquire(std::string_view pool, const LeaseRequest& request) override {
-    return table().acquire(pool, request);
+  using LeaseTable::acquire;
+  Result<Lease> acquire(std::string_view pool, const LeaseRequest& request,
+                        SteadyTime until) override {
+    return table().acquire(pool, request, until);
   }
+  using LeaseTable::extend;
   Result<Lease> extend(std::string_view pool, const Lease& lease, std::int64_t to,
-                       const LeaseTerms& terms) override {
-    return table().extend(pool, lease, to, terms);
+                       const Uuid& nonce, const LeaseTerms& terms, SteadyTime until) override {
+    return table().extend(pool, lease, to, nonce, terms, until);
   }
   Result<void> release(std::string_view pool, std::int64_t worker, const Uuid& token,
-                       std::int64_t generation) override {
-    return cut([&] { return table().release(pool, worker, token, generation); });
+                       std::int64_t generation, SteadyTime until) override {
+    return cut([&] { return table().release(pool, worker, token, generation, until); });
   }
   Result<void> raise_floor(std::string_view pool, std::int64_t floor) override {
     return cut([&] { return table().raise_floor(pool, floor); });
@@ -385,7 +388,7 @@ TEST(Pool, RetiredNobodyGetsAWorkerIdOrKeepsOne) {
   ASSERT_TRUE(retire_sequence(store, "web"));
   EXPECT_TRUE(retire_sequence(store, "web")) << "again";
   EXPECT_TRUE(store.find("web")->retired);
-  EXPECT_EQ(code_of(store.extend("web", lease, lease.to + 1, {.held = 1h})),
+  EXPECT_EQ(code_of(store.extend("web", lease, lease.to + 1, Uuid::max(), {.held = 1h})),
             Code::kFailedPrecondition);
   LeaseRequest request{.token = lease.token, .now = 2000, .terms = {.held = 1h}};
   EXPECT_EQ(code_of(store.acquire("web", request)), Code::kFailedPrecondition);

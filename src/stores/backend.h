@@ -108,7 +108,7 @@ class GaplessTransactions {
 [[nodiscard]] Result<void> check_new_pool(std::string_view pool, std::int64_t workers);
 [[nodiscard]] Result<void> check_request(std::string_view pool, const LeaseRequest& request);
 [[nodiscard]] Result<void> check_extension(std::string_view pool, const Lease& lease,
-                                           std::int64_t to);
+                                           std::int64_t to, const Uuid& nonce);
 [[nodiscard]] Result<void> check_floor(std::string_view pool, std::int64_t floor);
 // Where the range ends that begins at `from`.
 [[nodiscard]] std::int64_t lease_end(const LeaseRequest& request, std::int64_t from) noexcept;
@@ -137,7 +137,16 @@ constexpr std::int64_t kEpoch = std::int64_t{1} << 32;
                                     std::optional<std::int64_t> bound);
 // The clock of a request went far ahead in this boot of the host: it shows `clock` and not `right`.
 [[nodiscard]] Error clock_far_ahead(std::string_view pool, Instant clock, Instant right);
-// Why a lease was neither extended nor released, of what the row says.
+[[nodiscard]] bool is_owned_by(const LeaseState& there, const Lease& lease) noexcept;
+// Whether the row, whose latest extension had the nonce `latest`, lets the lease be extended to
+// `to`.
+[[nodiscard]] bool may_extend(const LeaseState& there, const Uuid& latest, const Lease& lease,
+                              std::int64_t to, const Uuid& nonce) noexcept;
+// Why it does not: kDataLoss where the row shows what a store that knew the lease cannot show.
+[[nodiscard]] Error refused_extension(std::string_view pool, const Lease& lease,
+                                      const LeaseState& there, const Uuid& latest,
+                                      const Uuid& nonce);
+// Why a lease was not released: the row has another owner, or none.
 [[nodiscard]] Error refused_lease(std::string_view pool, const Lease& lease,
                                   const LeaseState& there);
 [[nodiscard]] Error read_only_handle(std::string_view what);

@@ -50,7 +50,9 @@ Result<void> check_request(std::string_view pool, const LeaseRequest& request) {
   return {};
 }
 
-Result<void> check_extension(std::string_view pool, const Lease& lease, std::int64_t to) {
+Result<void> check_extension(std::string_view pool, const Lease& lease, std::int64_t to,
+                             const Uuid& nonce) {
+  if (nonce == Uuid{}) return refuse(of_pool(pool) + "the nonce is nil; draw one");
   if (to >= lease.to && to <= kLastUnit) return {};
   return refuse(of_pool(pool) + "worker id " + std::to_string(lease.worker) + " is leased up to " +
                 std::to_string(lease.to) + " and cannot be extended to " + std::to_string(to) +
@@ -117,16 +119,53 @@ Error clock_far_ahead(std::string_view pool, Instant clock, Instant right) {
               shell_word(pool) + " --past " + now};
 }
 
-Error refused_lease(std::string_view pool, const Lease& lease, const LeaseState& there) {
+bool is_owned_by(const LeaseState& there, const Lease& lease) noexcept {
+  return there.token != Uuid{} && there.token == lease.token &&
+         there.generation == lease.generation;
+}
+
+bool may_extend(const LeaseState& there, const Uuid& latest, const Lease& lease, std::int64_t to,
+                const Uuid& nonce) noexcept {
+  const bool repeated = latest == nonce && there.minted_until >= to;
+  return is_owned_by(there, lease) && (repeated || there.minted_until == lease.to);
+}
+
+Error refused_extension(std::string_view pool, const Lease& lease, const LeaseState& there,
+                        const Uuid& latest, const Uuid& nonce) {
   const std::string which = of_pool(pool) + "worker id " + std::to_string(lease.worker) + ": ";
+  const bool same_generation = there.generation == lease.generation;
+  const bool same_epoch = there.generation / kEpoch == lease.generation / kEpoch;
+  std::string sight;
   if (there.minted_until < lease.to)
-    return {Code::kDataLoss, which + "ids up to " + std::to_string(lease.to) +
-                                 " were leased, and the store says " +
-                                 std::to_string(there.minted_until) +
-                                 ": it has gone back, to a backup perhaps. Stop all who mint, then "
-                                 "raise the pool past every bound that was granted"};
+    sight = "its ids end at " + std::to_string(there.minted_until);
+  else if (there.generation < lease.generation && (same_epoch || there.generation < kEpoch))
+    sight = "generation " + std::to_string(there.generation) + " is its latest";
+  else if (same_generation && there.token != Uuid{} && there.token != lease.token)
+    sight = "another owner has the same generation";
+  else if (!same_generation && there.taken_from && *there.taken_from < lease.to)
+    sight = "a later range begins at " + std::to_string(*there.taken_from);
+  else if (same_generation && there.token == Uuid{} && there.minted_until > lease.to &&
+           latest != nonce)
+    sight = "another owner has the same generation, and released it";
+  if (!sight.empty())
+    return {Code::kDataLoss,
+            which + "ids up to " + std::to_string(lease.to) + " were leased under generation " +
+                std::to_string(lease.generation) + ", and the store says that " + sight +
+                ": it has gone back, to a backup perhaps. Stop all who mint, then raise the pool "
+                "past every bound that was granted"};
+  if (is_owned_by(there, lease))
+    return {Code::kFailedPrecondition,
+            which + "its bound is " + std::to_string(there.minted_until) + " and not " +
+                std::to_string(lease.to) +
+                ", which was to be extended: a copy of this process has extended it, as after a "
+                "snapshot of the machine or a checkpoint of the container; acquire again"};
+  return refused_lease(pool, lease, there);
+}
+
+Error refused_lease(std::string_view pool, const Lease& lease, const LeaseState& there) {
   return {Code::kFailedPrecondition,
-          which + (there.token == Uuid{} ? "nobody owns it" : "it has another owner") + " (" +
+          of_pool(pool) + "worker id " + std::to_string(lease.worker) + ": " +
+              (there.token == Uuid{} ? "nobody owns it" : "it has another owner") + " (" +
               (there.holder.empty() ? "" : shown(there.holder) + ", ") + "generation " +
               std::to_string(there.generation) + "); acquire again"};
 }

@@ -40,6 +40,7 @@ class MemoryStore final : public Store,
   using SteadyClock = std::chrono::steady_clock;
   struct Row {
     LeaseState state;
+    Uuid nonce{};  // of the latest extension
     SteadyClock::time_point held_until{};
 
     [[nodiscard]] bool is_free(SteadyClock::time_point now) const {
@@ -220,7 +221,8 @@ class MemoryStore final : public Store,
     return {};
   }
 
-  Result<Lease> acquire(std::string_view pool, const LeaseRequest& request) override {
+  Result<Lease> acquire(std::string_view pool, const LeaseRequest& request,
+                        SteadyTime /*until*/) override {
     if (!owner_) return inherited();
     if (Result<void> ok = check_request(pool, request); !ok) return std::unexpected(ok.error());
     const std::lock_guard lock(mutex_);
@@ -246,19 +248,24 @@ class MemoryStore final : public Store,
     state.holder = request.holder;
     const std::int64_t from = std::max(state.minted_until, request.now);
     state.minted_until = lease_end(request, from);
+    state.taken_from = from;
     best->held_until = now + request.terms.held;
     return Lease{state.worker, state.token, state.generation, from, state.minted_until};
   }
 
   Result<Lease> extend(std::string_view pool, const Lease& lease, std::int64_t to,
-                       const LeaseTerms& terms) override {
+                       const Uuid& nonce, const LeaseTerms& terms, SteadyTime /*until*/) override {
     if (!owner_) return inherited();
-    if (Result<void> ok = check_extension(pool, lease, to); !ok) return std::unexpected(ok.error());
+    if (Result<void> ok = check_extension(pool, lease, to, nonce); !ok)
+      return std::unexpected(ok.error());
     const std::lock_guard lock(mutex_);
-    const Result<Row*> row = row_of(pool, lease);
+    const Result<Row*> row = row_of(pool, lease.worker);
     if (!row) return std::unexpected(row.error());
     LeaseState& state = (*row)->state;
+    if (!may_extend(state, (*row)->nonce, lease, to, nonce))
+      return std::unexpected(refused_extension(pool, lease, state, (*row)->nonce, nonce));
     state.minted_until = std::max(state.minted_until, to);
+    (*row)->nonce = nonce;
     (*row)->held_until = SteadyClock::now() + terms.held;
     Lease extended = lease;
     extended.to = to;
@@ -266,13 +273,16 @@ class MemoryStore final : public Store,
   }
 
   Result<void> release(std::string_view pool, std::int64_t worker, const Uuid& token,
-                       std::int64_t generation) override {
+                       std::int64_t generation, SteadyTime /*until*/) override {
     if (!owner_) return inherited();
     const std::lock_guard lock(mutex_);
-    const Result<Row*> row = row_of(pool, {worker, token, generation, 0, 0});
+    const Result<Row*> row = row_of(pool, worker);
     if (!row) return std::unexpected(row.error());
-    (*row)->state.token = Uuid{};
-    (*row)->state.holder.clear();
+    LeaseState& state = (*row)->state;
+    const Lease lease{worker, token, generation, 0, 0};
+    if (!is_owned_by(state, lease)) return std::unexpected(refused_lease(pool, lease, state));
+    state.token = Uuid{};
+    state.holder.clear();
     return {};
   }
 
@@ -283,10 +293,13 @@ class MemoryStore final : public Store,
     const auto at = pools_.find(pool);
     if (at == pools_.end()) return std::unexpected(no_pool(pool, kUrl));
     const std::int64_t generation = draw_generation(options_);
-    for (Row& row : at->second)
+    for (Row& row : at->second) {
+      const std::int64_t bound = std::max(row.state.minted_until, floor);
       row.state = {.worker = row.state.worker,
                    .generation = generation,
-                   .minted_until = std::max(row.state.minted_until, floor)};
+                   .minted_until = bound,
+                   .taken_from = bound};
+    }
     return {};
   }
 
@@ -305,18 +318,12 @@ class MemoryStore final : public Store,
     return all;
   }
 
-  // The row, if the lease is its owner's.
-  Result<Row*> row_of(std::string_view pool, const Lease& lease) {
+  Result<Row*> row_of(std::string_view pool, std::int64_t worker) {
     const auto at = pools_.find(pool);
     if (at == pools_.end()) return std::unexpected(no_pool(pool, kUrl));
-    if (lease.worker < 0 || lease.worker >= std::ssize(at->second))
-      return std::unexpected(no_worker(pool, lease.worker));
-    Row& row = at->second[static_cast<std::size_t>(lease.worker)];
-    const LeaseState& state = row.state;
-    if (state.token == Uuid{} || state.token != lease.token ||
-        state.generation != lease.generation || state.minted_until < lease.to)
-      return std::unexpected(refused_lease(pool, lease, state));
-    return &row;
+    if (worker < 0 || worker >= std::ssize(at->second))
+      return std::unexpected(no_worker(pool, worker));
+    return &at->second[static_cast<std::size_t>(worker)];
   }
 
   // The first error of `change`, or of a counter that is not there, when all were tried.

@@ -38,7 +38,6 @@
 #include <cctype>
 #include <cerrno>
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -52,6 +51,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/bounded_mutex.h"
 #include "base/fork_wiped.h"
 #include "base/local_disk.h"
 #include "base/shell.h"
@@ -212,16 +212,19 @@ constexpr std::array<const char*, kQueries> kSql = {
     "SELECT minted_until FROM workers"
     " WHERE pool = ?1 AND (token = ?2 OR token IS NULL OR held_until <= ?3)"
     " ORDER BY token IS ?2 DESC, minted_until LIMIT 1",
-    "UPDATE workers SET minted_until = max(minted_until, ?6), held_until = ?7"
-    " WHERE pool = ?1 AND worker = ?2 AND token = ?3 AND generation = ?4 AND minted_until >= ?5"
+    // ?5 the bound that is named, ?8 the nonce: as may_extend()
+    "UPDATE workers SET minted_until = max(minted_until, ?6), held_until = ?7, nonce = ?8"
+    " WHERE pool = ?1 AND worker = ?2 AND token = ?3 AND generation = ?4"
+    "  AND (minted_until = ?5 OR (nonce = ?8 AND minted_until >= ?6))"
     " RETURNING 1",
     "UPDATE workers SET token = NULL, holder = ''"
     " WHERE pool = ?1 AND worker = ?2 AND token = ?3 AND generation = ?4 RETURNING 1",
     "UPDATE workers SET token = NULL, holder = '', generation = ?3,"
+    " taken_from = max(minted_until, ?2),"
     " minted_until = max(minted_until, ?2) WHERE pool = ?1",
-    "SELECT worker, token, holder, generation, minted_until, held_until FROM workers"
-    " WHERE pool = ?1 AND worker = ?2",
-    "SELECT worker, token, holder, generation, minted_until, held_until FROM workers"
+    "SELECT worker, token, holder, generation, minted_until, held_until, taken_from, nonce"
+    " FROM workers WHERE pool = ?1 AND worker = ?2",
+    "SELECT worker, token, holder, generation, minted_until, held_until, taken_from FROM workers"
     " WHERE pool = ?1 ORDER BY worker",
     "UPDATE store SET changes = changes + 1 RETURNING changes",
     "SELECT inode, born, changes FROM store",
@@ -334,30 +337,6 @@ class Run {
   sqlite3_stmt* statement_;
 };
 
-// A mutex that is waited for until a given time. Not std::timed_mutex: the ThreadSanitizer of GCC
-// 12 does not see that one being locked.
-class BoundedMutex {
- public:
-  bool try_lock_until(SteadyTime until) {
-    std::unique_lock lock(mutex_);
-    if (!free_.wait_until(lock, until, [this] { return !taken_; })) return false;
-    taken_ = true;
-    return true;
-  }
-  void unlock() {
-    {
-      const std::lock_guard lock(mutex_);
-      taken_ = false;
-    }
-    free_.notify_one();
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable free_;
-  bool taken_ = false;
-};
-
 // One connection under one mutex. After an I/O error it is poisoned: an fsync that failed once may
 // report success the next time without having written anything, so that nothing this handle would
 // acknowledge afterwards could be believed.
@@ -428,11 +407,12 @@ class SqliteStore final : public Store,
   Result<bool> contains(std::string_view space, std::int64_t key) override;
   Result<void> close_space(std::string_view space) override;
   Result<void> create_pool(std::string_view pool, std::int64_t workers) override;
-  Result<Lease> acquire(std::string_view pool, const LeaseRequest& request) override;
+  Result<Lease> acquire(std::string_view pool, const LeaseRequest& request,
+                        SteadyTime until) override;
   Result<Lease> extend(std::string_view pool, const Lease& lease, std::int64_t to,
-                       const LeaseTerms& terms) override;
+                       const Uuid& nonce, const LeaseTerms& terms, SteadyTime until) override;
   Result<void> release(std::string_view pool, std::int64_t worker, const Uuid& token,
-                       std::int64_t generation) override;
+                       std::int64_t generation, SteadyTime until) override;
   Result<void> raise_floor(std::string_view pool, std::int64_t floor) override;
   Result<std::vector<LeaseState>> workers(std::string_view pool) override;
 
@@ -468,8 +448,9 @@ class SqliteStore final : public Store,
   // Within the transaction of a lease: refuses a clock that went far ahead in this boot.
   Result<void> check_clock(std::string_view pool, const LeaseTerms& terms);
   Result<void> write_clocks(std::string_view boot, std::int64_t boot_clock, std::int64_t clock);
-  // Why no row of a lease's token and generation was there.
-  std::unexpected<Error> not_of_its_owner(std::string_view pool, const Lease& lease);
+  // Why the row did not let the lease be extended under that nonce, or be released.
+  std::unexpected<Error> refused(std::string_view pool, const Lease& lease,
+                                 const Uuid* nonce = nullptr);
   Result<LeaseState> worker_of(const Run& row, std::int64_t now) const;
   Result<Definition> read_definition(std::string_view name, std::string* json = nullptr);
   static CounterState state_of(const Run& row);
@@ -1717,8 +1698,9 @@ Result<void> SqliteStore::create_pool(std::string_view pool, std::int64_t worker
   });
 }
 
-Result<Lease> SqliteStore::acquire(std::string_view pool, const LeaseRequest& request) {
-  const Result<Lock> lock = enter();
+Result<Lease> SqliteStore::acquire(std::string_view pool, const LeaseRequest& request,
+                                   SteadyTime until) {
+  const Result<Lock> lock = enter(until);
   if (!lock) return std::unexpected(lock.error());
   if (Result<void> ok = check_request(pool, request); !ok) return std::unexpected(ok.error());
   Lease lease;
@@ -1766,7 +1748,8 @@ Result<Lease> SqliteStore::acquire(std::string_view pool, const LeaseRequest& re
   return lease;
 }
 
-std::unexpected<Error> SqliteStore::not_of_its_owner(std::string_view pool, const Lease& lease) {
+std::unexpected<Error> SqliteStore::refused(std::string_view pool, const Lease& lease,
+                                            const Uuid* nonce) {
   const Result<sqlite3_stmt*> statement = prepared(kWorker);
   if (!statement) return std::unexpected(statement.error());
   Run run(*statement);
@@ -1775,7 +1758,11 @@ std::unexpected<Error> SqliteStore::not_of_its_owner(std::string_view pool, cons
   const int result = run.step();
   if (result == SQLITE_ROW) {
     const Result<LeaseState> there = worker_of(run, 0);
-    return std::unexpected(there ? refused_lease(pool, lease, *there) : there.error());
+    if (!there) return std::unexpected(there.error());
+    if (nonce == nullptr) return std::unexpected(refused_lease(pool, lease, *there));
+    Uuid::Bytes latest{};  // zeros: no extension yet
+    std::ranges::copy(run.bytes(7).substr(0, latest.size()), latest.begin());
+    return std::unexpected(refused_extension(pool, lease, *there, Uuid(latest), *nonce));
   }
   if (result != SQLITE_DONE) return std::unexpected(failed(result, "read"));
   const Result<std::int64_t> workers = count_workers(pool);
@@ -1784,10 +1771,11 @@ std::unexpected<Error> SqliteStore::not_of_its_owner(std::string_view pool, cons
 }
 
 Result<Lease> SqliteStore::extend(std::string_view pool, const Lease& lease, std::int64_t to,
-                                  const LeaseTerms& terms) {
-  const Result<Lock> lock = enter();
+                                  const Uuid& nonce, const LeaseTerms& terms, SteadyTime until) {
+  const Result<Lock> lock = enter(until);
   if (!lock) return std::unexpected(lock.error());
-  if (Result<void> ok = check_extension(pool, lease, to); !ok) return std::unexpected(ok.error());
+  if (Result<void> ok = check_extension(pool, lease, to, nonce); !ok)
+    return std::unexpected(ok.error());
   Lease extended = lease;
   extended.to = to;
   const Result<void> done = atomically("extend a lease in", [&]() -> Result<void> {
@@ -1803,21 +1791,22 @@ Result<Lease> SqliteStore::extend(std::string_view pool, const Lease& lease, std
       run.bind(5, lease.to);
       run.bind(6, to);
       run.bind(7, clock_of_the_host() + terms.held.count());
+      run.bind(8, nonce);
       int result = run.step();
       const bool moved = result == SQLITE_ROW;
       if (moved) result = run.step();
       if (result != SQLITE_DONE) return std::unexpected(failed(result, "extend a lease in"));
       if (moved) return {};
     }
-    return not_of_its_owner(pool, lease);
+    return refused(pool, lease, &nonce);
   });
   if (!done) return std::unexpected(done.error());
   return extended;
 }
 
 Result<void> SqliteStore::release(std::string_view pool, std::int64_t worker, const Uuid& token,
-                                  std::int64_t generation) {
-  const Result<Lock> lock = enter();
+                                  std::int64_t generation, SteadyTime until) {
+  const Result<Lock> lock = enter(until);
   if (!lock) return std::unexpected(lock.error());
   const auto release = [&]() -> Result<void> {
     {
@@ -1834,7 +1823,7 @@ Result<void> SqliteStore::release(std::string_view pool, std::int64_t worker, co
       if (result != SQLITE_DONE) return std::unexpected(failed(result, "release a worker id of"));
       if (released) return {};
     }
-    return not_of_its_owner(pool, {worker, token, generation, 0, 0});
+    return refused(pool, {worker, token, generation, 0, 0});
   };
   return atomically("release a worker id of", release, Needs::kNothing);
 }
@@ -1873,6 +1862,7 @@ Result<LeaseState> SqliteStore::worker_of(const Run& row, std::int64_t now) cons
   state.minted_until = row.integer(4);
   if (!token.empty())
     state.held_for = std::chrono::milliseconds{std::max<std::int64_t>(row.integer(5) - now, 0)};
+  state.taken_from = row.integer(6);
   return state;
 }
 

@@ -44,6 +44,15 @@ Uuid token(std::uint8_t number) {
   return Uuid(bytes);
 }
 
+// Another nonce with each call.
+Uuid fresh() {
+  static std::atomic<std::uint32_t> drawn{0};
+  const std::uint32_t number = ++drawn;
+  return Uuid(Uuid::Bytes{1, static_cast<std::uint8_t>(number >> 16),
+                          static_cast<std::uint8_t>(number >> 8),
+                          static_cast<std::uint8_t>(number)});
+}
+
 LeaseTerms terms(milliseconds held = kHeld) {
   return {.held = held, .clock = system_clock().now(), .max_skew = hours{1}};
 }
@@ -76,7 +85,8 @@ class LeaseConformance : public StoreConformance {
 
 TEST_P(LeaseConformance, AMissingPoolIsNotFoundAndNeverMade) {
   EXPECT_EQ(code_of(leases().acquire("p", request(1))), Code::kNotFound);
-  EXPECT_EQ(code_of(leases().extend("p", {0, token(1), 1, 0, 5}, 9, terms())), Code::kNotFound);
+  EXPECT_EQ(code_of(leases().extend("p", {0, token(1), 1, 0, 5}, 9, fresh(), terms())),
+            Code::kNotFound);
   EXPECT_EQ(code_of(leases().release("p", 0, token(1), 1)), Code::kNotFound);
   EXPECT_EQ(code_of(leases().raise_floor("p", 5)), Code::kNotFound);
   EXPECT_EQ(code_of(leases().workers("p")), Code::kNotFound);
@@ -121,11 +131,16 @@ TEST_P(LeaseConformance, BadPoolsAndRequestsAreRefused) {
   EXPECT_EQ(row(0).minted_until, 0);
 
   const Lease lease = acquire(request(1));
+  EXPECT_EQ(code_of(leases().extend("p", lease, lease.to, Uuid{}, terms())),
+            Code::kInvalidArgument);
   for (const std::int64_t to : {lease.to - 1, kLast + 1})
-    EXPECT_EQ(code_of(leases().extend("p", lease, to, terms())), Code::kInvalidArgument) << to;
-  EXPECT_EQ(code_of(leases().extend("p", {1, token(1), 1, 0, 5}, 9, terms())), Code::kNotFound)
+    EXPECT_EQ(code_of(leases().extend("p", lease, to, fresh(), terms())), Code::kInvalidArgument)
+        << to;
+  EXPECT_EQ(code_of(leases().extend("p", {1, token(1), 1, 0, 5}, 9, fresh(), terms())),
+            Code::kNotFound)
       << "a worker id past the end";
-  EXPECT_EQ(code_of(leases().extend("p", {-1, token(1), 1, 0, 5}, 9, terms())), Code::kNotFound);
+  EXPECT_EQ(code_of(leases().extend("p", {-1, token(1), 1, 0, 5}, 9, fresh(), terms())),
+            Code::kNotFound);
   EXPECT_EQ(code_of(leases().release("p", 1, token(1), 1)), Code::kNotFound);
   EXPECT_EQ(code_of(leases().raise_floor("p", kLast + 1)), Code::kInvalidArgument);
 }
@@ -173,7 +188,7 @@ TEST_P(LeaseConformance, TheLargestBoundsDoNotOverflow) {
   of.max_drift = 10;
   const Lease lease = acquire(of);
   EXPECT_EQ(lease.to, kLast - 10);
-  EXPECT_EQ(leases().extend("p", lease, kLast, terms())->to, kLast);
+  EXPECT_EQ(leases().extend("p", lease, kLast, fresh(), terms())->to, kLast);
   EXPECT_EQ(row(0).minted_until, kLast);
 }
 
@@ -241,21 +256,116 @@ TEST_P(LeaseConformance, OneTokenAskingAgainGetsALaterRangeUnderOneGeneration) {
 TEST_P(LeaseConformance, ExtendMovesTheBoundOfItsOwner) {
   ASSERT_TRUE(leases().create_pool("p", 1));
   const Lease lease = acquire(request(1));
-  const auto extended = leases().extend("p", lease, kNow + 50, terms());
+  const auto extended = leases().extend("p", lease, kNow + 50, fresh(), terms());
   ASSERT_TRUE(extended) << extended.error().message;
   EXPECT_EQ(*extended, (Lease{0, token(1), lease.generation, kNow, kNow + 50}));
   EXPECT_EQ(row(0).minted_until, kNow + 50);
-  // Applied again, and an older one applied late, as a network may do.
-  EXPECT_EQ(leases().extend("p", lease, kNow + 50, terms()), extended);
-  EXPECT_EQ(leases().extend("p", lease, kNow + 20, terms())->to, kNow + 20);
-  EXPECT_EQ(leases().extend("p", *extended, kNow + 50, terms()), extended) << "its time only";
-  EXPECT_EQ(row(0).minted_until, kNow + 50) << "a bound never falls";
+  EXPECT_EQ(leases().extend("p", *extended, kNow + 50, fresh(), terms()), extended)
+      << "its time only";
+  EXPECT_EQ(row(0).minted_until, kNow + 50);
+}
+
+TEST_P(LeaseConformance, AnExtensionNamesTheBoundThatItExtends) {
+  ASSERT_TRUE(leases().create_pool("p", 1));
+  const Lease lease = acquire(request(1));
+  const auto extended = leases().extend("p", lease, kNow + 50, fresh(), terms());
+  ASSERT_TRUE(extended) << extended.error().message;
+  for (const std::int64_t to : {lease.to, kNow + 20, kNow + 50, kNow + 80}) {
+    const auto refused = leases().extend("p", lease, to, fresh(), terms());
+    EXPECT_EQ(code_of(refused), Code::kFailedPrecondition) << to;
+    EXPECT_THAT(refused.error().message, HasSubstr("a copy of this process has extended it"));
+  }
+  EXPECT_EQ(row(0).minted_until, kNow + 50) << "nothing was changed";
+  EXPECT_TRUE(leases().extend("p", *extended, kNow + 60, fresh(), terms()));
+}
+
+TEST_P(LeaseConformance, TheLatestExtensionIsAnsweredAgain) {
+  ASSERT_TRUE(leases().create_pool("p", 1));
+  const Lease lease = acquire(request(1));
+  const Uuid nonce = fresh();
+  const auto first = leases().extend("p", lease, kNow + 50, nonce, terms(kLapsed));
+  ASSERT_TRUE(first) << first.error().message;
+  EXPECT_EQ(leases().extend("p", lease, kNow + 50, nonce, terms()), first);
+  EXPECT_GT(row(0).held_for, milliseconds{0}) << "the owner's time begins anew";
+  EXPECT_EQ(row(0).minted_until, kNow + 50);
+  EXPECT_EQ(code_of(leases().extend("p", lease, kNow + 51, nonce, terms())),
+            Code::kFailedPrecondition)
+      << "it was another one, that went less far";
+  // Its first request, for the lease as it was, is applied late: nobody has that range.
+  LeaseRequest again = request(1);
+  again.repeated = true;
+  EXPECT_EQ(acquire(again).from, kNow + 50);
+  EXPECT_EQ(leases().extend("p", lease, kNow + 50, nonce, terms()), first);
+  EXPECT_EQ(row(0).minted_until, kNow + 51) << "a bound never falls";
+  Lease longer = *first;
+  longer.to = kNow + 51;
+  ASSERT_TRUE(leases().extend("p", longer, kNow + 60, fresh(), terms()));
+  EXPECT_EQ(code_of(leases().extend("p", lease, kNow + 50, nonce, terms())),
+            Code::kFailedPrecondition)
+      << "no longer the latest";
+}
+
+TEST_P(LeaseConformance, AnExtensionThatWasAppliedUnknownIsNoAlarmOnceReleased) {
+  ASSERT_TRUE(leases().create_pool("p", 1));
+  const Lease lease = acquire(request(1));
+  const Uuid nonce = fresh();
+  ASSERT_TRUE(leases().extend("p", lease, kNow + 50, nonce, terms()));
+  ASSERT_TRUE(leases().release("p", 0, lease.token, lease.generation)) << "by an operator";
+  EXPECT_EQ(code_of(leases().extend("p", lease, kNow + 50, nonce, terms())),
+            Code::kFailedPrecondition);
+}
+
+// As after a snapshot of a machine: both know the lease, and the extension that was pending.
+TEST_P(LeaseConformance, TwoCopiesOfAnOwnerShareNoFurtherRange) {
+  ASSERT_TRUE(leases().create_pool("p", 2));
+  std::array<Lease, 2> copies;
+  copies.fill(acquire(request(1)));
+  const Uuid pending = fresh();
+  for (Lease& mine : copies) {
+    const auto extended = leases().extend("p", mine, mine.to + 5, pending, terms());
+    ASSERT_TRUE(extended) << extended.error().message;
+    mine = *extended;
+  }
+  EXPECT_EQ(copies[0], copies[1]) << "the pending one is theirs together";
+  std::set<std::pair<std::int64_t, std::int64_t>> units;  // of a worker id
+  std::uint8_t next_token = 2;
+  std::array<int, 2> lost{};
+  for (std::size_t round = 0; round < 10; ++round) {
+    Lease& mine = copies.at(round % 2);
+    std::int64_t from = mine.to;
+    auto extended = leases().extend("p", mine, mine.to + 5, fresh(), terms());
+    if (!extended) {
+      EXPECT_EQ(code_of(extended), Code::kFailedPrecondition) << extended.error().message;
+      ++lost.at(round % 2);
+      extended = acquire(request(next_token++));
+      from = extended->from;
+    }
+    mine = *extended;
+    for (; from < mine.to; ++from)
+      EXPECT_TRUE(units.emplace(mine.worker, from).second) << mine.worker << ", " << from;
+  }
+  EXPECT_EQ(lost, (std::array{0, 1})) << "the second is told so, once";
+}
+
+// A copy that was made while an acquire was pending: both ask again.
+TEST_P(LeaseConformance, TwoCopiesThatAskAgainGetRangesApart) {
+  ASSERT_TRUE(leases().create_pool("p", 2));
+  acquire(request(1));
+  LeaseRequest again = request(1);
+  again.repeated = true;
+  const Lease one = acquire(again);
+  const Lease two = acquire(again);
+  EXPECT_EQ(one.worker, two.worker);
+  EXPECT_EQ(two.from, one.to);
+  EXPECT_EQ(code_of(leases().extend("p", one, one.to + 5, fresh(), terms())),
+            Code::kFailedPrecondition);
+  EXPECT_TRUE(leases().extend("p", two, two.to + 5, fresh(), terms()));
 }
 
 TEST_P(LeaseConformance, ExtendKeepsTheOwnersTime) {
   ASSERT_TRUE(leases().create_pool("p", 1));
   const Lease lease = acquire(request(1, 10, kLapsed));
-  ASSERT_TRUE(leases().extend("p", lease, kNow + 50, terms()))
+  ASSERT_TRUE(leases().extend("p", lease, kNow + 50, fresh(), terms()))
       << "over, but taken by nobody: it goes on";
   EXPECT_EQ(code_of(leases().acquire("p", request(2))), Code::kResourceExhausted);
   EXPECT_GT(row(0).held_for, milliseconds{0});
@@ -266,16 +376,16 @@ TEST_P(LeaseConformance, OnlyTokenAndGenerationTogetherOwn) {
   const Lease lease = acquire(request(1));
   Lease other_token = lease;
   other_token.token = token(2);
-  Lease other_generation = lease;
-  --other_generation.generation;
-  Lease nil = lease;
-  nil.token = Uuid{};
-  for (const Lease& wrong : {other_token, other_generation, nil}) {
-    const auto extended = leases().extend("p", wrong, kNow + 50, terms());
-    EXPECT_EQ(code_of(extended), Code::kFailedPrecondition);
-    EXPECT_THAT(extended.error().message, HasSubstr("another owner"));
-    EXPECT_EQ(code_of(leases().release("p", 0, wrong.token, wrong.generation)),
-              Code::kFailedPrecondition);
+  Lease earlier = lease;
+  --earlier.generation;
+  Lease later = lease;
+  ++later.generation;
+  for (const Lease& wrong : {other_token, earlier, later}) {
+    EXPECT_EQ(code_of(leases().extend("p", wrong, kNow + 50, fresh(), terms())), Code::kDataLoss)
+        << "no such lease is known there";
+    const auto released = leases().release("p", 0, wrong.token, wrong.generation);
+    EXPECT_EQ(code_of(released), Code::kFailedPrecondition);
+    EXPECT_THAT(released.error().message, HasSubstr("another owner"));
   }
   EXPECT_EQ(row(0).token, token(1));
   EXPECT_EQ(row(0).minted_until, lease.to);
@@ -289,7 +399,9 @@ TEST_P(LeaseConformance, ATokenThatComesBackHasAnotherGeneration) {
   EXPECT_EQ(again.worker, first.worker);
   EXPECT_EQ(again.from, between.to);
   EXPECT_NE(again.generation, first.generation);
-  EXPECT_EQ(code_of(leases().extend("p", first, kNow + 50, terms())), Code::kFailedPrecondition);
+  const auto extended = leases().extend("p", first, kNow + 50, fresh(), terms());
+  EXPECT_EQ(code_of(extended), Code::kFailedPrecondition);
+  EXPECT_THAT(extended.error().message, HasSubstr("another owner"));
 }
 
 TEST_P(LeaseConformance, ReleaseKeepsTheBound) {
@@ -300,7 +412,7 @@ TEST_P(LeaseConformance, ReleaseKeepsTheBound) {
   EXPECT_EQ(row(0).holder, "");
   EXPECT_EQ(row(0).held_for, milliseconds{0});
   EXPECT_EQ(row(0).minted_until, lease.to);
-  const auto extended = leases().extend("p", lease, kNow + 50, terms());
+  const auto extended = leases().extend("p", lease, kNow + 50, fresh(), terms());
   EXPECT_EQ(code_of(extended), Code::kFailedPrecondition);
   EXPECT_THAT(extended.error().message, HasSubstr("nobody owns it"));
   EXPECT_EQ(code_of(leases().release("p", 0, lease.token, lease.generation)),
@@ -316,10 +428,68 @@ TEST_P(LeaseConformance, AStoreThatHasGoneBackIsDataLoss) {
   ASSERT_TRUE(leases().create_pool("p", 1));
   Lease lease = acquire(request(1));
   lease.to += 5;  // as it would be, had the store forgotten the last extend
-  const auto extended = leases().extend("p", lease, lease.to + 10, terms());
+  const auto extended = leases().extend("p", lease, lease.to + 10, fresh(), terms());
   EXPECT_EQ(code_of(extended), Code::kDataLoss);
   EXPECT_THAT(extended.error().message, HasSubstr("it has gone back"));
   EXPECT_EQ(row(0).minted_until, lease.to - 5) << "nothing was changed";
+}
+
+// Each lease is as it would be, had the store forgotten it and been leased from anew.
+TEST_P(LeaseConformance, WhatOthersDidInAStoreThatHasGoneBackIsDataLoss) {
+  ASSERT_TRUE(leases().create_pool("p", 1));
+  const Lease first = acquire(request(1, 10, kLapsed));
+  const Lease second = acquire(request(2, 20));
+  const auto why_refused = [&](const Lease& lease) {
+    const auto extended = leases().extend("p", lease, kNow + 90, fresh(), terms());
+    EXPECT_EQ(code_of(extended), Code::kDataLoss);
+    EXPECT_THAT(extended.error().message, HasSubstr("it has gone back"));
+    return extended.error().message;
+  };
+  Lease extended_before = first;
+  extended_before.to = first.to + 1;
+  EXPECT_THAT(why_refused(extended_before), HasSubstr("a later range begins at 1010"));
+  Lease same_generation = second;
+  same_generation.token = token(3);
+  EXPECT_THAT(why_refused(same_generation), HasSubstr("another owner has the same generation"));
+  Lease later = second;
+  later.generation += 2;
+  EXPECT_THAT(why_refused(later), HasSubstr("is its latest"));
+  // What was released since says the same.
+  ASSERT_TRUE(leases().release("p", 0, second.token, second.generation));
+  EXPECT_THAT(why_refused(extended_before), HasSubstr("a later range begins at 1010"));
+  EXPECT_THAT(why_refused(later), HasSubstr("is its latest"));
+  Lease went_on = second;
+  went_on.to = second.to - 1;
+  EXPECT_THAT(why_refused(went_on), HasSubstr("another owner has the same generation, and"));
+  EXPECT_EQ(code_of(leases().extend("p", second, kNow + 90, fresh(), terms())),
+            Code::kFailedPrecondition)
+      << "somebody has released it";
+  EXPECT_EQ(row(0).minted_until, second.to) << "nothing was changed";
+  EXPECT_EQ(code_of(leases().extend("p", first, kNow + 90, fresh(), terms())),
+            Code::kFailedPrecondition)
+      << "whoever lost it to them in one and the same store";
+}
+
+TEST_P(LeaseConformance, AFenceIsNoAlarmToItsOwners) {
+  ASSERT_TRUE(leases().create_pool("p", 1));
+  const auto refused_only = [&](const Lease& lease) {
+    const auto extended = leases().extend("p", lease, kNow + 5000, fresh(), terms());
+    EXPECT_EQ(code_of(extended), Code::kFailedPrecondition) << extended.error().message;
+  };
+  Lease lease = acquire(request(1));
+  for (std::int64_t fence = 1; fence <= 4; ++fence) {
+    ASSERT_TRUE(leases().raise_floor("p", kNow + 50 * fence));
+    refused_only(lease);
+    LeaseRequest next = request(static_cast<std::uint8_t>(1 + fence), 5);
+    next.max_drift = 1000;
+    const Lease others = acquire(next);
+    refused_only(lease);
+    lease = others;
+  }
+  // One that is not past the bound is.
+  lease.to = kNow + 400;
+  ASSERT_TRUE(leases().raise_floor("p", kNow + 399));
+  EXPECT_EQ(code_of(leases().extend("p", lease, kNow + 5000, fresh(), terms())), Code::kDataLoss);
 }
 
 TEST_P(LeaseConformance, RaiseFloorFencesEveryWorkerOff) {
@@ -328,7 +498,8 @@ TEST_P(LeaseConformance, RaiseFloorFencesEveryWorkerOff) {
   const Lease far = acquire(request(2, 90));
   std::set<std::int64_t> generations{lease.generation, far.generation};
   ASSERT_TRUE(leases().raise_floor("p", kNow + 50));
-  EXPECT_EQ(code_of(leases().extend("p", lease, kNow + 99, terms())), Code::kFailedPrecondition);
+  EXPECT_EQ(code_of(leases().extend("p", lease, kNow + 99, fresh(), terms())),
+            Code::kFailedPrecondition);
   const auto all = leases().workers("p");
   ASSERT_TRUE(all);
   for (const LeaseState& state : *all) {
@@ -382,7 +553,7 @@ TEST_P(LeaseConformance, ConcurrentOwnersGetDisjointRanges) {
             EXPECT_EQ(lease.error().code, Code::kResourceExhausted) << lease.error().message;
             continue;
           }
-          const auto extended = leases().extend("p", *lease, lease->to + 7, terms());
+          const auto extended = leases().extend("p", *lease, lease->to + 7, fresh(), terms());
           if (!extended) {
             EXPECT_EQ(extended.error().code, Code::kFailedPrecondition) << extended.error().message;
           }
@@ -527,7 +698,7 @@ class LeaseHistory : public LeaseConformance {
     };
     for (int more = choice % 4; more > 0; --more) {
       begin = instant();
-      const auto extended = table.extend("p", lease, lease.to + 3, of.terms);
+      const auto extended = table.extend("p", lease, lease.to + 3, fresh(), of.terms);
       if (!extended) return refused(extended);
       lease = *extended;
       mine.extended.push_back({begin, instant(), lease});
@@ -612,7 +783,7 @@ TEST_P(LeaseConformance, AChildOfForkIsRefused) {
     };
     const bool all = refused(leases().create_pool("q", 1)) &&
                      refused(leases().acquire("p", request(2))) &&
-                     refused(leases().extend("p", lease, lease.to + 5, terms())) &&
+                     refused(leases().extend("p", lease, lease.to + 5, fresh(), terms())) &&
                      refused(leases().release("p", 0, lease.token, lease.generation)) &&
                      refused(leases().raise_floor("p", 5)) && refused(leases().workers("p"));
     _exit(all ? 0 : 1);
@@ -620,7 +791,7 @@ TEST_P(LeaseConformance, AChildOfForkIsRefused) {
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-  EXPECT_TRUE(leases().extend("p", lease, lease.to + 5, terms()));
+  EXPECT_TRUE(leases().extend("p", lease, lease.to + 5, fresh(), terms()));
 }
 
 TEST_P(LeaseConformance, LeasesPersistIfTheStoreDoes) {
@@ -637,7 +808,7 @@ TEST_P(LeaseConformance, LeasesPersistIfTheStoreDoes) {
   EXPECT_GT(now.held_for, milliseconds{0});
   now.held_for = there.held_for;
   EXPECT_EQ(now, there);
-  EXPECT_TRUE(leases().extend("p", lease, lease.to + 5, terms()));
+  EXPECT_TRUE(leases().extend("p", lease, lease.to + 5, fresh(), terms()));
 }
 
 INSTANTIATE_TEST_SUITE_P(Stores, LeaseConformance, testing::ValuesIn(kStores),

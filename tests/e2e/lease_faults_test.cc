@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "idmint/sequence.h"
+#include "idmint/testing.h"
 #include "idmint/worker_pool.h"
 #include "tests/fakes/temp_folder.h"
 #ifdef IDMINT_LEASES_MONGODB
@@ -765,6 +766,57 @@ TEST_F(LeaseFaults, ThePrimaryIsGoneForLongerThanAWindow) {
 }
 
 #endif
+
+// All members stand still, or another process has the file locked: nobody waits longer than it
+// said, however many there are, and whoever else is asking.
+TEST_F(LeaseFaults, NoCallOutlivesItsDeadlineWhileTheStoreIsGone) {
+  constexpr milliseconds kDeadline = 300ms;
+  constexpr milliseconds kRoom = 1200ms;  // for a busy machine
+  make_pool("p", layout_of(kFewIds), 4);
+  const auto store = store_at(url_, 5s);
+  ManualClock clock(system_clock().now());
+  // Renewals, every 100 ms, are under way when the callers come.
+  auto generator = open_pool(*store, "p", {.window = 300ms, .deadline = kDeadline}, clock);
+  ASSERT_TRUE(generator) << generator.error().message;
+  ASSERT_TRUE((*generator)->next());
+#ifdef IDMINT_LEASES_MONGODB
+  for (std::size_t member = 0; member < 3; ++member) mongo_set().member(member).signal(SIGSTOP);
+#else
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(folder_.path("ids.db").c_str(), &db), SQLITE_OK);
+  sqlite3_busy_timeout(db, 60'000);
+  ASSERT_EQ(sqlite3_exec(db, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
+#endif
+  clock.advance(1s);
+  for (const std::size_t threads : {1U, 4U, 16U}) {
+    std::vector<milliseconds> longest(threads);
+    {
+      std::vector<std::jthread> callers;
+      for (milliseconds& mine : longest)
+        callers.emplace_back([&] {
+          for (int call = 0; call < 2; ++call) {
+            const auto begin = std::chrono::steady_clock::now();
+            std::array<Snowflake, 1> ids;
+            const auto filled = (*generator)->fill(ids);
+            ASSERT_FALSE(filled);
+            EXPECT_TRUE(may_pass(filled.error().code)) << filled.error().message;
+            const auto took = std::chrono::steady_clock::now() - begin;
+            mine = std::max(mine, std::chrono::round<milliseconds>(took));
+          }
+        });
+    }
+    const milliseconds most = std::ranges::max(longest);
+    std::printf("%zu threads: %jd ms at most\n", threads, static_cast<std::intmax_t>(most.count()));
+    EXPECT_LE(most, kDeadline + kRoom) << threads;
+  }
+#ifdef IDMINT_LEASES_MONGODB
+  for (std::size_t member = 0; member < 3; ++member) mongo_set().member(member).signal(SIGCONT);
+  mongo_set().primary();
+#else
+  EXPECT_EQ(sqlite3_exec(db, "ROLLBACK", nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(db);
+#endif
+}
 
 // One worker id, and two that want it: who is stopped for longer than it is held loses it, and
 // mints on below its bound when it goes on. As they run ahead of the clock, that bound is past what

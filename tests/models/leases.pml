@@ -2,7 +2,10 @@
  * this model stands for the code. Spin tries every order of the steps below, for each id in turn.
  *
  * Property: no id is returned twice, and each generator's ids go up. With KEPT: nobody loses a worker
- * id to a request of somebody else's, or to an old one.
+ * id to a request of somebody else's, to an old one, or to one of its own. With COPY a process is
+ * copied once, at any time: the two may return the same ids below the bound of that time, or of the
+ * extension that was pending then, and no others. With ALARM: no answer shows that the store has
+ * gone back.
  *
  * A -D switch removes one rule, or sets a size; `run` has the table of them. More is possible here
  * than in the code, never less:
@@ -13,7 +16,11 @@
  *   - an owner may be cleared at any time: `idmint workers release` reads what it sends.
  * A fence of many rows is one step here, and one for each row in the code. Ids of two worker ids never
  * meet, so it is searched with one row.
- * With KEPT nobody's time is over, and only its owner sends the release of a lease.
+ * With KEPT nobody's time is over, only its owner sends the release of a lease, and no acquire comes
+ * after the answer to its repeat: that one moves the bound as a copy would, so its sender loses.
+ *
+ * The nonce of an extension is its process and the bound that it names: more extensions have one nonce
+ * than in the code, where each has its own.
  */
 #ifndef GENERATORS
 #define GENERATORS 2
@@ -29,12 +36,13 @@
 #endif
 #define FRESH 100 /* the generation of a fence */
 
-typedef Row { byte until, owner, generation, read, from }
+typedef Row { byte until, owner, generation, nonce, taken, read, from }
 typedef Table { Row row[WORKERS] }
 typedef Lease { byte worker, generation, token; bool released }
 typedef Generator {
   byte asked, lease; /* numbers of leases, or 0 */
   byte until, next;  /* the acknowledged bound; the first id that was not minted yet */
+  byte pending, nonce; /* the extension of unknown outcome: to which bound; 0: none */
   byte token;
   bool passed;  /* the watched id is between check and return */
   bool minted;  /* the watched id was this generator's */
@@ -48,6 +56,9 @@ Lease leases[LEASES + 1];
 Generator gen[GENERATORS];
 byte acquires, floor, seen;
 bool raised, copied, restored;
+bool forked;               /* with COPY: there are two of one process */
+byte shared;               /* below this bound they may have the same ids */
+byte shared_worker;
 byte watched, watched_worker; /* one id of one worker id; every one in turn */
 bool returned;
 hidden byte j, k, w, c, x, from, to; /* scratch, inside of one step */
@@ -68,6 +79,10 @@ hidden byte j, k, w, c, x, from, to; /* scratch, inside of one step */
 #define SEND_RELEASE skip
 #endif
 
+#if defined(ALARM) || defined(UNFENCED)
+#define TAKEN /* rows say where the latest owner's range began */
+#endif
+
 #define max(a, b) ((a) > (b) -> (a) : (b))
 #define me gen[i]
 #define mine leases[me.lease]
@@ -77,6 +92,10 @@ inline copy(a, b) {
     b.row[j].until = a.row[j].until;
     b.row[j].owner = a.row[j].owner;
     b.row[j].generation = a.row[j].generation;
+    b.row[j].nonce = a.row[j].nonce;
+#ifdef TAKEN
+    b.row[j].taken = a.row[j].taken;
+#endif
 #ifdef ACQUIRE_READS_FIRST
     b.row[j].read = a.row[j].read;
 #endif
@@ -87,6 +106,12 @@ inline copy(a, b) {
   }
   j = 0
 }
+
+#if defined(COPY) && !defined(UNEXCUSED)
+#define EXCUSED (watched_worker == shared_worker && watched / 2 < shared)
+#else
+#define EXCUSED false
+#endif
 
 /* ---- the store */
 
@@ -110,8 +135,10 @@ inline copy(a, b) {
 
 #ifdef KEPT
 #define FREE (ROW.owner == 0 || ROW.owner == TOKEN(k))
+#define LATE STRAY
 #else
 #define FREE true
+#define LATE true
 #endif
 
 /* Of token k, at clock c: the range [from, to) of worker w, unless the time has run out. */
@@ -134,6 +161,9 @@ inline acquire() {
 #endif
 #ifdef SAME_RANGE
         ROW.from = from;
+#endif
+#ifdef TAKEN
+        ROW.taken = from;
 #endif
 #ifdef ACQUIRE_READS_FIRST
         ROW.read = ROW.until;
@@ -172,12 +202,52 @@ inline acquire() {
 #define RELEASES (SAME_TOKEN && SAME_GENERATION)
 #endif
 
+#ifdef EXTEND_UNNAMED
+#define STRAY true
+#elif GENERATORS == 2
+#define STRAY (gen[0].lease != k && gen[1].lease != k)
+#else
+#define STRAY (gen[0].lease != k && gen[1].lease != k && gen[2].lease != k)
+#endif
+
+/* What generator g sends: the bound that it names, or the nonce of the one before. */
+#ifdef EXTEND_UNNAMED
+#define NAMED(g) true
+#else
+#define NAMED(g) (ITS.until == gen[g].until || ITS.nonce == gen[g].nonce && ITS.until >= gen[g].pending)
+#endif
+
+#ifdef NONCE_COPIED
+#define NONCE (1 + me.until)
+#else
+#define NONCE (1 + me.until + i * TICKS)
+#endif
+
+/* What no row shows that has seen this lease and its bound: less than the bound; an older generation;
+ * another owner under its own; a later owner's range that begins below the bound. */
+#define LESS (ITS.until < me.until)
+#define SAME_EPOCH (ITS.generation / FRESH == mine.generation / FRESH)
+#define OLDER (SAME_EPOCH && ITS.generation < mine.generation)
+#define TWO_OWNERS (ITS.generation == mine.generation && ITS.owner && ITS.owner != TOKEN(me.lease))
+#define BELOW_BOUND (ITS.generation != mine.generation && ITS.taken < me.until)
+#ifdef TAKEN
+#define SHOWN (LESS || OLDER || TWO_OWNERS || BELOW_BOUND)
+#else
+#define SHOWN LESS
+#endif
+
 #if defined(EXTEND_GONE_BACK)
 #define GONE_BACK false
 #elif defined(LOST_BEFORE_GONE_BACK)
-#define GONE_BACK (OWNED && ITS.until < me.until)
+#define GONE_BACK (OWNED && SHOWN)
+#elif defined(GONE_BACK_BY_BOUND)
+#define GONE_BACK LESS
+#elif defined(GONE_BACK_BY_GENERATION)
+#define GONE_BACK (LESS || OLDER || TWO_OWNERS)
+#elif defined(GONE_BACK_BY_RANGE)
+#define GONE_BACK (LESS || BELOW_BOUND)
 #else
-#define GONE_BACK (ITS.until < me.until)
+#define GONE_BACK SHOWN
 #endif
 
 #ifdef EXTEND_LOWERS
@@ -195,6 +265,9 @@ inline acquire() {
 inline raise_floor() {
   for (w : 0 .. WORKERS - 1) {
     ROW.until = max(ROW.until, floor);
+#ifdef TAKEN
+    ROW.taken = ROW.until;
+#endif
 #if !defined(FENCE_KEEPS_OWNER) && !defined(FENCE_KEEPS_BOTH)
     ROW.owner = 0;
 #endif
@@ -242,8 +315,12 @@ inline highest() {
 #define FIRST max(me.next, 2 * from)
 #endif
 
+inline settled() {
+  me.pending = 0; me.nonce = 0
+}
+
 inline forget() {
-  me.lease = 0; me.until = 0
+  me.lease = 0; me.until = 0; settled()
 }
 
 proctype Generate(byte i) {
@@ -268,29 +345,44 @@ proctype Generate(byte i) {
           ACKNOWLEDGE;
           leases[k].worker = w; leases[k].generation = ROW.generation;
           me.lease = k; me.until = to; me.next = FIRST;
-          me.asked = 0
+          me.asked = 0; settled()
        :: else
        fi
      }
-  /* the answer to an extend */
+  /* an extension; once its outcome is unknown it is asked for again until there is an answer */
   :: atomic {
-       me.lease && me.until < TICKS && !me.stopped ->
-       k = me.lease;
+       me.lease && me.until < TICKS && !me.pending && !me.stopped ->
        select(to : me.until + 1 .. TICKS);
 #ifdef BOUND_AT_SENDING
        me.until = to
 #else
-       if :: ITS.until < me.until -> me.shown = true :: else fi;
+       me.pending = to; me.nonce = NONCE
+#endif
+     }
+#if !defined(KEPT) || defined(PENDING_FORGOTTEN)
+  :: atomic { me.pending -> settled() }
+#endif
+  /* its answer */
+  :: atomic {
+       me.pending && !me.stopped ->
+       k = me.lease; to = me.pending;
+#ifdef ALARM
+       assert(!(SHOWN));
+#endif
+       if :: SHOWN -> me.shown = true :: else fi;
        if
-       :: GONE_BACK -> me.stopped = true; STEP(6)
-       :: !GONE_BACK && OWNED ->
+       :: GONE_BACK -> me.stopped = true; settled(); STEP(6)
+       :: !GONE_BACK && OWNED && NAMED(i) ->
           ITS.until = EXTENDED;
+          ITS.nonce = me.nonce;
           ACKNOWLEDGE;
           me.until = to;
+          settled();
           STEP(2)
-       :: else -> STEP(3); LOSE; KEEP /* lost: what is below the bound may still be minted */
+       :: else -> /* lost: what is below the bound may still be minted */
+          settled();
+          STEP(3); STEP((forked -> 7 : 0)); LOSE; KEEP
        fi
-#endif
      }
   /* check: the timestamp of the id itself, once the sequence has carried */
   :: atomic {
@@ -323,7 +415,7 @@ proctype Generate(byte i) {
        me.passed ->
        STEP((me.lost && me.lease != me.lost -> 4 : 0));
 #ifndef UNFENCED
-       assert(!returned);
+       assert(!returned || EXCUSED);
 #endif
        returned = true;
        me.passed = false
@@ -336,6 +428,22 @@ proctype Generate(byte i) {
        me.asked = 0; me.next = 0; me.token = 0; me.lost = 0;
        me.passed = false; me.minted = false; me.shown = false; me.stopped = false
      }
+#ifdef COPY
+  /* all that the other one is, in the place of one that is nothing */
+  :: atomic {
+       !forked && !me.lease && !me.asked && !me.passed && (gen[1 - i].lease || gen[1 - i].asked) ->
+       forked = true;
+       me.asked = gen[1 - i].asked; me.lease = gen[1 - i].lease;
+       me.until = gen[1 - i].until; me.next = gen[1 - i].next;
+       me.pending = gen[1 - i].pending; me.nonce = gen[1 - i].nonce;
+       me.passed = gen[1 - i].passed; me.lost = gen[1 - i].lost;
+       me.shown = gen[1 - i].shown; me.stopped = gen[1 - i].stopped;
+       if
+       :: me.lease -> shared = max(me.until, me.pending); shared_worker = mine.worker
+       :: else
+       fi
+     }
+#endif
 #ifdef FORK_INHERITS
   :: atomic {
        me.lease == 0 && gen[1 - i].lease ->
@@ -349,13 +457,35 @@ proctype Generate(byte i) {
 
 proctype World() {
   do
-  :: atomic { acquires -> select(k : 1 .. acquires); acquire() }
+  :: atomic {
+       acquires ->
+       select(k : 1 .. acquires);
+       if
+       :: LATE -> acquire()
+       :: else
+       fi
+     }
+  /* an extension that is pending */
+  :: atomic {
+       select(x : 0 .. GENERATORS - 1);
+       if
+       :: gen[x].pending ->
+          k = gen[x].lease; to = gen[x].pending;
+          if
+          :: OWNED && NAMED(x) -> ITS.until = EXTENDED; ITS.nonce = gen[x].nonce
+          :: else
+          fi
+       :: else
+       fi
+     }
+  /* one of a generator that crashed, or lost its lease. It may name any bound, so also the right one;
+   * of an older program, which names none, any other too */
   :: atomic {
        acquires ->
        select(k : 1 .. acquires);
        select(to : 1 .. TICKS);
        if
-       :: leases[k].generation && OWNED -> ITS.until = EXTENDED
+       :: leases[k].generation && OWNED && STRAY -> ITS.until = EXTENDED; ITS.nonce = 0
        :: else
        fi
      }

@@ -86,6 +86,10 @@ Bson row_of_token(const Uuid& token) {
   return query;
 }
 
+Bson taken(const Bson& generation, const Bson& from) {
+  return std::move(Bson().add("generation", as_long(generation)).add("from", as_long(from)));
+}
+
 // What an acquire makes of a row. All of it is computed from the row as it was.
 Bson taken_by(const LeaseRequest& request) {
   Bson token;
@@ -100,7 +104,8 @@ Bson taken_by(const LeaseRequest& request) {
       .add("holder", Bson().add("$literal", std::string_view(request.holder)))
       .add("generation", as_long(generation))
       .add("minted_until", as_long(to))
-      .add("held_until", after_now(request.terms.held));
+      .add("held_until", after_now(request.terms.held))
+      .add("taken", taken(generation, apply("$max", "$minted_until", request.now)));
   return std::move(Bson().add("0", Bson().add("$set", set)));
 }
 
@@ -142,16 +147,16 @@ Instant Leases::Span::clock(const LeaseTerms& terms) const {
   return terms.clock + (std::chrono::steady_clock::now() - begin);
 }
 
-Result<Leases::Span> Leases::enter_to_read() const {
+Result<Leases::Span> Leases::enter_to_read(SteadyTime by) const {
   if (!servers_.owned()) return std::unexpected(inherited_handle(place_.url));
   const SteadyTime now = std::chrono::steady_clock::now();
-  return Span{now, now + place_.deadline};
+  return Span{now, std::min(by, now + place_.deadline)};
 }
 
-Result<Leases::Span> Leases::enter() const {
+Result<Leases::Span> Leases::enter(SteadyTime by) const {
   if (place_.options.access == Access::kReadOnly)
     return std::unexpected(read_only_handle(place_.where));
-  return enter_to_read();
+  return enter_to_read(by);
 }
 
 std::unexpected<Error> Leases::damaged(std::string_view pool, std::string_view what) const {
@@ -235,6 +240,8 @@ Bson fields_of_row() {
                        .add("holder", 1)
                        .add("generation", 1)
                        .add("minted_until", 1)
+                       .add("taken", 1)
+                       .add("nonce", 1)
                        .add("held_for", held_for)
                        .add("now", Bson().add("$toLong", "$$NOW")));
 }
@@ -259,6 +266,10 @@ Leases::Row Leases::row_of(const View& document) {
   row.state.generation = *generation;
   row.state.minted_until = *minted_until;
   if (token) row.state.held_for = milliseconds{std::max<std::int64_t>(*held_for, 0)};
+  document.document("taken", [&](const View& taken) {
+    if (taken.integer("generation") == generation) row.state.taken_from = taken.integer("from");
+  });
+  row.nonce = uuid_in(document, "nonce").value_or(Uuid{});
   return row;
 }
 
@@ -301,7 +312,7 @@ Result<std::vector<LeaseState>> Leases::read_rows(std::string_view pool, std::in
     std::int32_t found = 0;
     reply->view().each_found([&](const View& document) {
       ++found;
-      const auto& [state, whole, now] = row_of(document);
+      const auto& [state, nonce, whole, now] = row_of(document);
       if (!whole && !broken) broken = state.worker;
       rows.push_back(state);
     });
@@ -407,7 +418,9 @@ Result<void> Leases::raise_floor(std::string_view pool, std::int64_t floor) {
   Bson set;
   set.add("holder", "")
       .add("generation", generation)
-      .add("minted_until", as_long(apply("$max", "$minted_until", floor)));
+      .add("minted_until", as_long(apply("$max", "$minted_until", floor)))
+      .add("taken",
+           taken(Bson().add("$literal", generation), apply("$max", "$minted_until", floor)));
   Bson changes;
   changes.add("0", Bson().add("$set", set)).add("1", Bson().add("$unset", "token"));
   Bson all;
@@ -449,7 +462,7 @@ Result<bool> Leases::why_none(std::string_view pool, const LeaseRequest& request
     if (!read) return std::unexpected(read.error());
     const std::optional<Row>& found = *read;
     if (!found) continue;
-    const auto& [state, whole, now] = *found;
+    const auto& [state, nonce, whole, now] = *found;
     if (!whole) return damaged(pool, "worker id " + std::to_string(state.worker));
     if (auto error = apart(pool, before, span.clock(request.terms), now, request.terms.max_skew))
       return std::unexpected(*std::move(error));
@@ -467,8 +480,8 @@ Result<bool> Leases::why_none(std::string_view pool, const LeaseRequest& request
   return std::unexpected(refused_acquire(pool, request, std::nullopt));
 }
 
-Result<Lease> Leases::acquire(std::string_view pool, const LeaseRequest& request) {
-  const Result<Span> span = enter();
+Result<Lease> Leases::acquire(std::string_view pool, const LeaseRequest& request, SteadyTime by) {
+  const Result<Span> span = enter(by);
   if (!span) return std::unexpected(span.error());
   if (Result<void> ok = check_request(pool, request); !ok) return std::unexpected(ok.error());
   const Bson changes = taken_by(request);
@@ -506,24 +519,36 @@ Result<Lease> Leases::acquire(std::string_view pool, const LeaseRequest& request
   }
 }
 
-// Changes the row, if the lease is its owner's; else says what it is. `terms`: whose clock must be
-// right, too.
+// As may_extend(), and the caller's clock.
+Bson Leases::to_extend(const Lease& lease, const Extension& extension, const Span& span) {
+  Bson named;
+  named.add("minted_until", lease.to);
+  Bson repeated;
+  add_uuid(repeated, "nonce", extension.nonce);
+  repeated.add("minted_until", Bson().add("$gte", extension.to));
+  Bson query;
+  query.add_array("$or", Bson().add("0", named).add("1", repeated))
+      .add("$expr", clocks_agree(span.clock(extension.terms), extension.terms.max_skew));
+  return query;
+}
+
+// Changes the row, if the lease is its owner's; else says what it is. An extension also needs the
+// bound that it names, and a right clock.
 Result<void> Leases::change_own(std::string_view pool, const Lease& lease, const Bson& changes,
-                                const LeaseTerms* terms, const Span& span, std::string_view doing) {
+                                const Extension* extension, const Span& span,
+                                std::string_view doing) {
   // Another round only if the row or a clock has changed between the two commands.
   for (;;) {
     Bson query;
     query.add("_id", lease.worker);
     query.add_all(*row_of_token(lease.token).get())
-        .add_all(
-            *whole_row(Bson().add("$gte", lease.to), Bson().add("$eq", lease.generation)).get());
-    if (terms != nullptr) query.add("$expr", clocks_agree(span.clock(*terms), terms->max_skew));
-    const bool extends = terms != nullptr;
-    const Result<bool> done = update(pool, query, changes, span.until, doing, extends);
+        .add_all(*whole_row(Bson().add("$gte", 0), Bson().add("$eq", lease.generation)).get());
+    if (extension != nullptr) query.add_all(*to_extend(lease, *extension, span).get());
+    const Result<bool> done = update(pool, query, changes, span.until, doing, extension != nullptr);
     if (!done) return std::unexpected(done.error());
     if (*done) return {};
 
-    const Instant before = terms == nullptr ? Instant{} : span.clock(*terms);
+    const Instant before = extension == nullptr ? Instant{} : span.clock(extension->terms);
     const Result<std::optional<Row>> read =
         find_row(pool, Bson().add("_id", lease.worker), span.until);
     if (!read) return std::unexpected(read.error());
@@ -532,27 +557,35 @@ Result<void> Leases::change_own(std::string_view pool, const Lease& lease, const
       const Result<Pool> there = read_pool(pool, span.until);
       return std::unexpected(there ? no_worker(pool, lease.worker) : there.error());
     }
-    const auto& [state, whole, now] = *found;
+    const auto& [state, nonce, whole, now] = *found;
     if (!whole) return damaged(pool, "worker id " + std::to_string(lease.worker));
-    if (state.token == Uuid{} || state.token != lease.token ||
-        state.generation != lease.generation || state.minted_until < lease.to)
-      return std::unexpected(refused_lease(pool, lease, state));
-    if (terms == nullptr) continue;
-    if (auto error = apart(pool, before, span.clock(*terms), now, terms->max_skew))
+    if (extension == nullptr) {
+      if (!is_owned_by(state, lease)) return std::unexpected(refused_lease(pool, lease, state));
+      continue;
+    }
+    if (!may_extend(state, nonce, lease, extension->to, extension->nonce))
+      return std::unexpected(refused_extension(pool, lease, state, nonce, extension->nonce));
+    if (auto error =
+            apart(pool, before, span.clock(extension->terms), now, extension->terms.max_skew))
       return std::unexpected(*std::move(error));
   }
 }
 
 Result<Lease> Leases::extend(std::string_view pool, const Lease& lease, std::int64_t to,
-                             const LeaseTerms& terms) {
-  const Result<Span> span = enter();
+                             const Uuid& nonce, const LeaseTerms& terms, SteadyTime by) {
+  const Result<Span> span = enter(by);
   if (!span) return std::unexpected(span.error());
-  if (Result<void> ok = check_extension(pool, lease, to); !ok) return std::unexpected(ok.error());
+  if (Result<void> ok = check_extension(pool, lease, to, nonce); !ok)
+    return std::unexpected(ok.error());
+  Bson nonce_of_this;
+  add_uuid(nonce_of_this, "$literal", nonce);
   Bson set;
   set.add("minted_until", as_long(apply("$max", "$minted_until", to)))
-      .add("held_until", after_now(terms.held));
+      .add("held_until", after_now(terms.held))
+      .add("nonce", nonce_of_this);
+  const Extension extension{to, nonce, terms};
   const Result<void> extended = change_own(pool, lease, Bson().add("0", Bson().add("$set", set)),
-                                           &terms, *span, "extend a lease in");
+                                           &extension, *span, "extend a lease in");
   if (!extended) return std::unexpected(extended.error());
   Lease longer = lease;
   longer.to = to;
@@ -560,8 +593,8 @@ Result<Lease> Leases::extend(std::string_view pool, const Lease& lease, std::int
 }
 
 Result<void> Leases::release(std::string_view pool, std::int64_t worker, const Uuid& token,
-                             std::int64_t generation) {
-  const Result<Span> span = enter();
+                             std::int64_t generation, SteadyTime by) {
+  const Result<Span> span = enter(by);
   if (!span) return std::unexpected(span.error());
   Bson changes;
   changes.add("0", Bson().add("$set", Bson().add("holder", "")))

@@ -1,20 +1,23 @@
 // The lease table of a store of MongoDB. A collection for each pool:
 //
 //   idmint.workers.POOL  {_id: WORKER, token: UUID or missing, holder, generation, minted_until,
-//                         held_until: DATE}, and
+//                         held_until: DATE, taken: {generation, from}, nonce: UUID}, and
 //                        {_id: "pool", name: POOL, workers, made, raising}, and
 //                        an index {minted_until: 1}
 //
 // The document "pool" comes first: of two that make a pool of different sizes only one does. `made`
 // says that no row is missing, `raising` that raise_floor() may have been cut. The clock is the
-// primary's ($$NOW).
+// primary's ($$NOW). `taken` is the latest acquire or fence, `nonce` that of the latest extension.
+// Older programs neither write nor read these two: so `taken` counts only where its generation is
+// that of the row, and an extension of theirs names no bound.
 //
 // Every step is one command on one document, whose query holds all that it depends on. Applied late
 // or twice it does no harm:
 //   An acquire whose caller has given it up owns a worker id that nobody uses, until its time is
 //   over. So one token may own two; each of its ranges is still given once, and to nobody else, and
 //   extend and release name the worker id.
-//   An extend needs its owner's token and generation; bounds only go up.
+//   An extend needs its owner's token and generation, and the bound that it names, or its own
+//   nonce; bounds only go up.
 //   A release needs the same. One that is asked for again, after an unknown outcome, is told that
 //   nobody owns it, or that another does: either way it was released.
 #pragma once
@@ -47,11 +50,11 @@ class Leases final : public LeaseTable {
   Leases(Servers& servers, Place place) : servers_(servers), place_(std::move(place)) {}
 
   Result<void> create_pool(std::string_view pool, std::int64_t workers) override;
-  Result<Lease> acquire(std::string_view pool, const LeaseRequest& request) override;
+  Result<Lease> acquire(std::string_view pool, const LeaseRequest& request, SteadyTime by) override;
   Result<Lease> extend(std::string_view pool, const Lease& lease, std::int64_t to,
-                       const LeaseTerms& terms) override;
+                       const Uuid& nonce, const LeaseTerms& terms, SteadyTime by) override;
   Result<void> release(std::string_view pool, std::int64_t worker, const Uuid& token,
-                       std::int64_t generation) override;
+                       std::int64_t generation, SteadyTime by) override;
   Result<void> raise_floor(std::string_view pool, std::int64_t floor) override;
   Result<std::vector<LeaseState>> workers(std::string_view pool) override;
 
@@ -63,8 +66,14 @@ class Leases final : public LeaseTable {
   };
   struct Row {
     LeaseState state{};
+    Uuid nonce{};
     bool whole = false;  // as idmint writes it
     Instant now{};       // of the server
+  };
+  struct Extension {
+    std::int64_t to;
+    const Uuid& nonce;
+    const LeaseTerms& terms;
   };
   // A call: when it began, and when it must have answered.
   struct Span {
@@ -74,11 +83,12 @@ class Leases final : public LeaseTable {
     [[nodiscard]] Instant clock(const LeaseTerms& terms) const;
   };
 
-  [[nodiscard]] Result<Span> enter_to_read() const;
-  [[nodiscard]] Result<Span> enter() const;
+  [[nodiscard]] Result<Span> enter_to_read(SteadyTime by = SteadyTime::max()) const;
+  [[nodiscard]] Result<Span> enter(SteadyTime by = SteadyTime::max()) const;
   [[nodiscard]] std::unexpected<Error> damaged(std::string_view pool, std::string_view what) const;
 
   static Row row_of(const View& document);
+  static Bson to_extend(const Lease& lease, const Extension& extension, const Span& span);
 
   Result<std::optional<Pool>> find_pool(std::string_view pool, SteadyTime until);
   Result<Pool> read_pool(std::string_view pool, SteadyTime until);
@@ -91,7 +101,7 @@ class Leases final : public LeaseTable {
   Result<bool> update(std::string_view pool, const Bson& query, const Bson& changes,
                       SteadyTime until, std::string_view doing, bool idempotent);
   Result<void> change_own(std::string_view pool, const Lease& lease, const Bson& changes,
-                          const LeaseTerms* terms, const Span& span, std::string_view doing);
+                          const Extension* extension, const Span& span, std::string_view doing);
   Result<bool> why_none(std::string_view pool, const LeaseRequest& request, const Span& span);
 
   Servers& servers_;

@@ -53,6 +53,12 @@ Uuid token(std::uint64_t number) {
   return Uuid(bytes);
 }
 
+// Another nonce with each call.
+Uuid fresh() {
+  static std::atomic<std::uint64_t> drawn{std::uint64_t{1} << 40};
+  return token(++drawn);
+}
+
 LeaseTerms terms(milliseconds held = hours{1}) {
   return {.held = held, .clock = system_clock().now(), .max_skew = hours{1}};
 }
@@ -125,13 +131,76 @@ TEST_F(MongodbLeases, TheDocumentsAreAsTheHeaderSays) {
       AllOf(HasSubstr(R"({ "_id" : 0, "holder" : "host", "generation" : 1, "minted_until" : 1010, )"
                       R"("held_until" : { "$date" : )"),
             HasSubstr(R"("token" : { "$binary" : { "base64" : "AQAAAAAAAAAAAAAAAAAAAQ==", )"
-                      R"("subType" : "04" } } }, )"),
+                      R"("subType" : "04" } }, "taken" : { "generation" : 1, "from" : 1000 } }, )"),
             HasSubstr(R"({ "_id" : 1, "holder" : "", "generation" : 0, "minted_until" : 0, )"
                       R"("held_until" : { "$date" : "1970-01-01T00:00:00Z" } }, )"),
             HasSubstr(R"({ "_id" : "pool", "name" : "p", "workers" : 2, "made" : true, )"
                       R"("raising" : false } ])")));
+  ASSERT_TRUE(leases.extend("p", {0, token(1), 1, 1000, 1010}, 1020, token(2), terms()));
+  EXPECT_THAT(rows(), HasSubstr(R"("nonce" : { "$binary" : { "base64" : )"
+                                R"("AQAAAAAAAAAAAAAAAAAAAg==", "subType" : "04" } } }, )"));
   ASSERT_TRUE(leases.release("p", 0, token(1), 1));
   EXPECT_THAT(rows(), Not(HasSubstr("token")));
+}
+
+// A program that knows neither `taken` nor `nonce` takes the worker id, extends it, and fences.
+TEST_F(MongodbLeases, WhatAnOlderProgramDidIsNoAlarm) {
+  const auto store = open();
+  LeaseTable& leases = *store->leases();
+  ASSERT_TRUE(leases.create_pool("p", 1));
+  const Lease mine = acquire(leases, request(1));
+  const std::string older = R"({"$set":{"token":{"$binary":{"base64":"AQAAAAAAAAAAAAAAAAAACQ==",)"
+                            R"("subType":"04"}},"generation":{"$numberLong":"2"},"minted_until":)"
+                            R"({"$numberLong":"1100"}}})";
+  set("0", older);
+  const auto refused = leases.extend("p", mine, mine.to + 5, fresh(), terms());
+  EXPECT_EQ(code_of(refused), Code::kFailedPrecondition) << why(refused);
+  const Lease theirs{0, token(9), 2, 1010, 1100};
+  const auto extended = leases.extend("p", theirs, 1110, fresh(), terms());
+  EXPECT_TRUE(extended) << "a row without a nonce: " << why(extended);
+  set("0", R"({"$set":{"generation":{"$numberLong":"4294967296"},"minted_until":)"
+           R"({"$numberLong":"2000"}},"$unset":{"token":1}})");
+  const auto fenced = leases.extend("p", *extended, 2100, fresh(), terms());
+  EXPECT_EQ(code_of(fenced), Code::kFailedPrecondition) << why(fenced);
+}
+
+// The collection is put back under a running holder: to when it held the worker id, and to before.
+TEST_F(MongodbLeases, AHolderSeesThatTheCollectionWasPutBack) {
+  const auto store = open();
+  LeaseTable& leases = *store->leases();
+  ASSERT_TRUE(leases.create_pool("p", 1));
+  const auto copied = [&](const std::string& from, const std::string& to) {
+    ASSERT_THAT(ask(R"({"aggregate":")" + from + R"(","pipeline":[{"$out":")" + to +
+                    R"("}],"cursor":{},"writeConcern":{"w":"majority"}})"),
+                HasSubstr(R"("ok" : 1.0)"));
+  };
+  copied("idmint.workers.p", "unowned");
+  LeaseRequest lapsing = request(1);
+  lapsing.terms.held = -hours{1};
+  Lease mine = acquire(leases, lapsing);
+  copied("idmint.workers.p", "owned");
+  const auto extended = leases.extend("p", mine, 1050, fresh(), terms());
+  ASSERT_TRUE(extended) << why(extended);
+  mine = *extended;
+  std::uint64_t number = 1;
+  for (const std::string copy : {"unowned", "owned"}) {
+    for (const std::int64_t now : {1000, 1030}) {
+      copied(copy, "idmint.workers.p");
+      auto refused = leases.extend("p", mine, 1060, fresh(), terms());
+      EXPECT_EQ(code_of(refused), Code::kDataLoss) << "nobody was there since: " << why(refused);
+      // Somebody else is there first, and goes past the holder's bound.
+      LeaseRequest others = request(++number, now);
+      others.units = 100;
+      const Lease theirs = acquire(leases, others);
+      EXPECT_LT(theirs.from, mine.to);
+      EXPECT_GT(theirs.to, mine.to);
+      refused = leases.extend("p", mine, 1060, fresh(), terms());
+      EXPECT_EQ(code_of(refused), Code::kDataLoss) << copy << ", " << now << ": " << why(refused);
+      ASSERT_TRUE(leases.release("p", 0, theirs.token, theirs.generation));
+      refused = leases.extend("p", mine, 1060, fresh(), terms());
+      EXPECT_EQ(code_of(refused), Code::kDataLoss) << "released since: " << why(refused);
+    }
+  }
 }
 
 // The profiler notes what each command asked for, and how much it read.
@@ -142,7 +211,7 @@ TEST_F(MongodbLeases, EachStepIsOneCommandThatReadsOneRow) {
   for (std::uint64_t i = 1; i <= 5; ++i) acquire(leases, request(i));
   ASSERT_THAT(ask(R"({"profile":2,"slowms":0})"), HasSubstr(R"("ok" : 1.0)"));
   const Lease lease = acquire(leases, request(6));
-  const auto extended = leases.extend("p", lease, lease.to + 10, terms());
+  const auto extended = leases.extend("p", lease, lease.to + 10, fresh(), terms());
   ASSERT_TRUE(leases.release("p", lease.worker, lease.token, lease.generation));
   ASSERT_THAT(ask(R"({"profile":0})"), HasSubstr(R"("ok" : 1.0)"));
   ASSERT_TRUE(extended) << why(extended);
@@ -152,7 +221,7 @@ TEST_F(MongodbLeases, EachStepIsOneCommandThatReadsOneRow) {
   EXPECT_THAT(count(R"("ns":{"$regex":"workers"})"), HasSubstr(R"("n" : 3)"));
   EXPECT_THAT(count(R"("command.findAndModify":"idmint.workers.p","docsExamined":1,)"
                     R"("command.writeConcern.w":"majority","command.writeConcern.j":true,)"
-                    R"("command.txnNumber":{"$gt":0},"command.maxTimeMS":{"$gt":0})"),
+                    R"("command.txnNumber":{"$gt":1048576},"command.maxTimeMS":{"$gt":0})"),
               HasSubstr(R"("n" : 1)"));
   EXPECT_THAT(count(R"("op":"update","docsExamined":1,"nModified":1,)"
                     R"("planSummary":"IXSCAN { _id: 1 }")"),
@@ -181,7 +250,8 @@ TEST_F(MongodbLeases, ARowThatIsNotAsWeWriteItIsDamagedAndNotMended) {
       const std::string before = rows();
       const bool owned = before.contains("token");
       EXPECT_EQ(code_of(leases.workers("p")), Code::kDataLoss) << change;
-      EXPECT_EQ(code_of(leases.extend("p", lease, 2000, terms())), Code::kDataLoss) << change;
+      EXPECT_EQ(code_of(leases.extend("p", lease, 2000, fresh(), terms())), Code::kDataLoss)
+          << change;
       EXPECT_EQ(code_of(leases.release("p", 0, lease.token, lease.generation)), Code::kDataLoss)
           << change;
       EXPECT_EQ(code_of(leases.raise_floor("p", 5000)), Code::kDataLoss) << change;
@@ -198,11 +268,12 @@ TEST_F(MongodbLeases, ARowThatIsNotAsWeWriteItIsDamagedAndNotMended) {
         R"({"$binary":{"base64":"AQAAAAAAAAAAAAAAAAAAAQ==","subType":"00"}})"}) {
     set("0", R"({"$set":{"token":)" + std::string(other) + "}}");
     EXPECT_EQ(code_of(leases.workers("p")), Code::kDataLoss) << other;
-    EXPECT_EQ(code_of(leases.extend("p", lease, 2000, terms())), Code::kDataLoss) << other;
+    EXPECT_EQ(code_of(leases.extend("p", lease, 2000, fresh(), terms())), Code::kDataLoss) << other;
   }
   set("0", whole);
   EXPECT_TRUE(leases.workers("p"));
-  EXPECT_TRUE(leases.extend("p", lease, 2000, terms()));
+  lease.to = 1010;
+  EXPECT_TRUE(leases.extend("p", lease, 2000, fresh(), terms()));
 
   ASSERT_THAT(ask(R"({"delete":"idmint.workers.p","deletes":[{"q":{"_id":0},"limit":0}]})"),
               HasSubstr(R"("n" : 1)"));
@@ -281,7 +352,8 @@ TEST_F(MongodbLeases, APoolThatWasNotMadeToItsEndIsGoneOnWith) {
   EXPECT_EQ(code_of(leases.create_pool("p", 4)), Code::kAlreadyExists);
   ASSERT_TRUE(leases.create_pool("p", 3));
   EXPECT_EQ(leases.workers("p")->size(), 3U);
-  EXPECT_TRUE(leases.extend("p", lease, lease.to + 5, terms())) << "what was there is left";
+  EXPECT_TRUE(leases.extend("p", lease, lease.to + 5, fresh(), terms()))
+      << "what was there is left";
 
   cut("2");
   ASSERT_TRUE(leases.raise_floor("p", 5000));
@@ -325,7 +397,7 @@ TEST_F(MongodbLeases, AFenceThatIsAppliedLateThrowsNobodyOut) {
   ASSERT_TRUE(leases.raise_floor("p", 5000));
   const Lease lease = acquire(leases, request(1));
   ASSERT_TRUE(leases.raise_floor("p", 5000));
-  EXPECT_TRUE(leases.extend("p", lease, lease.to + 5, terms()));
+  EXPECT_TRUE(leases.extend("p", lease, lease.to + 5, fresh(), terms()));
 }
 
 // ---- clocks
@@ -345,7 +417,7 @@ TEST_F(MongodbLeases, WhoseClockIsWrongIsRefusedWithTheFigures) {
     const auto acquired = leases.acquire("p", wrong);
     EXPECT_EQ(code_of(acquired), Code::kUnavailable);
     EXPECT_THAT(why(acquired), HasSubstr(text));
-    const auto extended = leases.extend("p", lease, lease.to + 5, wrong.terms);
+    const auto extended = leases.extend("p", lease, lease.to + 5, fresh(), wrong.terms);
     EXPECT_EQ(code_of(extended), Code::kUnavailable);
     EXPECT_THAT(why(extended), HasSubstr(text));
     wrong.token = lease.token;
@@ -357,7 +429,7 @@ TEST_F(MongodbLeases, WhoseClockIsWrongIsRefusedWithTheFigures) {
   near.terms.clock += seconds{50};
   near.terms.max_skew = seconds{60};
   EXPECT_TRUE(leases.acquire("p", near));
-  EXPECT_TRUE(leases.extend("p", lease, lease.to + 5, near.terms));
+  EXPECT_TRUE(leases.extend("p", lease, lease.to + 5, fresh(), near.terms));
 }
 
 // A command that took longer than max_skew to get there shows an old time.
@@ -371,7 +443,7 @@ TEST_F(MongodbLeases, WhoHadToWaitForTheNextPrimaryHasNoWrongClock) {
   LeaseRequest of = request(2);
   of.terms.max_skew = milliseconds{500};
   auto acquired = std::async(std::launch::async, [&] { return leases.acquire("p", of); });
-  const auto extended = leases.extend("p", lease, lease.to + 5, of.terms);
+  const auto extended = leases.extend("p", lease, lease.to + 5, fresh(), of.terms);
   const auto second = acquired.get();
   set_->member(primary).signal(SIGCONT);
   EXPECT_TRUE(extended) << why(extended);
@@ -388,7 +460,7 @@ TEST_F(MongodbLeases, ARequestThatAsksAgainLateOwnsOneThatNobodyUses) {
   const Lease first = acquire(leases, request(1));
   const Lease late = acquire(leases, request(1));  // the same one, as the network may deliver it
   EXPECT_NE(late.worker, first.worker);
-  EXPECT_TRUE(leases.extend("p", first, first.to + 10, terms()));
+  EXPECT_TRUE(leases.extend("p", first, first.to + 10, fresh(), terms()));
   LeaseRequest again = request(1);
   again.repeated = true;
   std::vector<Lease> got{first, late};
@@ -424,7 +496,7 @@ TEST_F(MongodbLeases, ARepeatedRequestTakesItsOwnWhoeverElseIsFree) {
   EXPECT_EQ(more.worker, own.worker);
   EXPECT_EQ(more.generation, own.generation);
   EXPECT_EQ(more.from, own.to);
-  const auto extended = leases.extend("p", more, more.to + 10, terms());
+  const auto extended = leases.extend("p", more, more.to + 10, fresh(), terms());
   EXPECT_TRUE(extended) << "what is told is what is kept: " << why(extended);
 }
 
@@ -446,7 +518,7 @@ TEST_F(MongodbLeases, AReplyThatIsLostOrARequestThatComesTwiceIsDoneOnce) {
     ASSERT_TRUE(lease) << why(lease);
     EXPECT_EQ(*lease, (Lease{0, token(1), ++generation, bound, bound + 10}));
     fault("update");
-    const auto extended = leases.extend("p", *lease, lease->to + 10, terms());
+    const auto extended = leases.extend("p", *lease, lease->to + 10, fresh(), terms());
     ASSERT_TRUE(extended) << why(extended);
     EXPECT_EQ(leases.workers("p")->at(0).minted_until, bound + 20);
     fault("update");
@@ -469,7 +541,7 @@ TEST_F(MongodbLeases, ARequestThatIsLostOnItsWayIsSentAgain) {
   ASSERT_TRUE(lease) << why(lease);
   EXPECT_EQ(*lease, (Lease{0, token(1), 1, 1000, 1010}));
   relay.drop_requests(1, "update");
-  const auto extended = leases.extend("p", *lease, lease->to + 10, terms());
+  const auto extended = leases.extend("p", *lease, lease->to + 10, fresh(), terms());
   EXPECT_TRUE(extended) << why(extended);
   relay.drop_requests(1, "update");
   const auto released = leases.release("p", 0, lease->token, lease->generation);
@@ -501,13 +573,14 @@ TEST_F(MongodbLeases, ARequestThatComesAfterATakeOverChangesNothing) {
 
   const Lease first = acquire(leases, request(1));
   Lease second;
-  EXPECT_EQ(late(
-                "update", [&] { return leases.extend("p", first, first.to + 100, terms()); },
-                [&] {
-                  EXPECT_TRUE(leases.release("p", 0, first.token, first.generation));
-                  second = acquire(leases, request(2));
-                }),
-            Code::kFailedPrecondition);
+  EXPECT_EQ(
+      late(
+          "update", [&] { return leases.extend("p", first, first.to + 100, fresh(), terms()); },
+          [&] {
+            EXPECT_TRUE(leases.release("p", 0, first.token, first.generation));
+            second = acquire(leases, request(2));
+          }),
+      Code::kFailedPrecondition);
   EXPECT_EQ(second.from, first.to);
   LeaseState there = leases.workers("p")->at(0);
   EXPECT_EQ(there.token, second.token);
@@ -533,8 +606,22 @@ TEST_F(MongodbLeases, ARequestThatComesAfterATakeOverChangesNothing) {
   there = leases.workers("p")->at(0);
   EXPECT_EQ(there.token, fifth.token) << "an acquire that finds an owner";
   EXPECT_EQ(there.minted_until, fifth.to);
-  EXPECT_TRUE(leases.extend("p", fifth, fifth.to + 10, terms()));
+  EXPECT_TRUE(leases.extend("p", fifth, fifth.to + 10, fresh(), terms()));
   EXPECT_EQ(relay.counts().held - before, 3);
+}
+
+// A copy of this process has its sessions, and is further in one.
+TEST_F(MongodbLeases, ANumberThatACopyHasPassedIsNoUnknownOutcome) {
+  const auto store = open();
+  LeaseTable& leases = *store->leases();
+  ASSERT_TRUE(leases.create_pool("p", 2));
+  ASSERT_THAT(mongo_command(set_->direct(set_->primary()), "admin",
+                            R"({"configureFailPoint":"failCommand","mode":{"times":2},"data":)"
+                            R"({"failCommands":["findAndModify"],"errorCode":225}})"),
+              HasSubstr(R"("ok" : 1.0)"));
+  const auto lease = leases.acquire("p", request(1));
+  ASSERT_TRUE(lease) << why(lease);
+  EXPECT_EQ(*lease, (Lease{0, token(1), 1, 1000, 1010}));
 }
 
 // ---- fail-over and races
@@ -547,7 +634,7 @@ TEST_F(MongodbLeases, ALeaseOutlivesItsPrimary) {
   for (int i = 0; i < 2; ++i) {
     const std::size_t primary = set_->primary();
     mongo_command(set_->direct(primary), "admin", R"({"replSetStepDown":5,"force":true})");
-    const auto extended = leases.extend("p", lease, lease.to + 10, terms());
+    const auto extended = leases.extend("p", lease, lease.to + 10, fresh(), terms());
     ASSERT_TRUE(extended) << why(extended);
     lease = *extended;
     EXPECT_EQ(code_of(leases.acquire("p", request(2))), Code::kResourceExhausted);
@@ -643,10 +730,13 @@ TEST_F(MongodbLeases, WhateverFailsNoTimestampOfAWorkerIdIsGivenTwice) {
             continue;
           }
           bool mine = true;
+          Uuid nonce = fresh();
           for (int i = 0; i < 6 && mine && !ending; ++i) {
-            const auto longer = leases.extend("p", *lease, lease->to + 10, terms(of.terms.held));
+            const auto longer =
+                leases.extend("p", *lease, lease->to + 10, nonce, terms(of.terms.held));
             if (longer) {
               *lease = *longer;
+              nonce = fresh();
               const std::lock_guard lock(mutex);
               ++extends;
               moved.notify_all();

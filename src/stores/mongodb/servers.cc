@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cstdint>
 #include <functional>
 #include <system_error>
 #include <utility>
 
 #include "base/background.h"
+#include "base/unshared.h"
 #include "base/url.h"
 #include "stores/backend.h"
 
@@ -80,6 +83,8 @@ constexpr auto kDocumentErrors = std::to_array<std::int64_t>({
     17280,  // KeyTooLong
     kDuplicateKey,
 });
+
+constexpr std::uint32_t kNumberTooOld = 225;  // TransactionTooOld: the session has a later one
 
 bool is_of_a_document(std::int64_t code) {
   return std::ranges::find(kDocumentErrors, code) != kDocumentErrors.end();
@@ -286,6 +291,29 @@ void Servers::learn_of_elections(Connection& connection) {
   if (ok) heard_->configured(reply.view());
 }
 
+// Far past the one before. A copy of this process (a snapshot of the machine) has the same session,
+// and a server takes a number that it has seen for a repeat: it would answer the copy with the
+// values that it gave to this process.
+std::int64_t Servers::next_number(Connection& connection) {
+  constexpr int kJumpBits = 40;
+  constexpr std::int64_t kLast = std::int64_t{1} << 62;
+  if (connection.number > kLast) renew_session(connection);
+  const auto drawn = std::bit_cast<std::array<std::uint64_t, 2>>(draw_unshared());
+  const auto jump = static_cast<std::int64_t>(drawn[0] >> (64 - kJumpBits));
+  connection.number += 1 + jump;
+  return connection.number;
+}
+
+// The new one comes first, or the driver would give the old one again.
+void Servers::renew_session(Connection& connection) {
+  bson_error_t ignored;  // without a session the next command starts one
+  mongoc_client_session_t* const fresh =
+      mongoc_client_start_session(connection.client, nullptr, &ignored);
+  if (connection.session != nullptr) mongoc_client_session_destroy(connection.session);
+  connection.session = fresh;
+  connection.number = 0;
+}
+
 // The outcome of all attempts together: "not applied" only where none may have been. None: the
 // time is over, and the caller knows what is to be said.
 std::optional<Result<Bson>> Servers::answer(Call& call, Connection& connection) {
@@ -294,8 +322,8 @@ std::optional<Result<Bson>> Servers::answer(Call& call, Connection& connection) 
     return call.job(exchange);
   }
   const Terms& terms = call.terms;
-  const std::int64_t number =
-      call.kind == Kind::kWrite && !terms.idempotent ? ++connection.number : 0;
+  std::int64_t number =
+      call.kind == Kind::kWrite && !terms.idempotent ? next_number(connection) : 0;
   bool applied = false;
   bool may_repeat = true;
   for (int attempt = 0;; ++attempt) {
@@ -308,6 +336,11 @@ std::optional<Result<Bson>> Servers::answer(Call& call, Connection& connection) 
                           .number = number};
     std::optional<Error> error = send(call, connection, command, &reply, &meaning, &numbered);
     if (!error) return reply;
+    const bool renewed = number != 0 && connection.number == 0;
+    if (renewed && !applied) {  // a copy of this process was further: nothing was done
+      number = next_number(connection);
+      meaning = {Code::kUnavailable, false, true};
+    }
     applied = applied || (meaning.applied && call.kind == Kind::kWrite);
     {
       const std::lock_guard lock(mutex_);
@@ -337,6 +370,8 @@ std::optional<Error> Servers::send(Call& call, Connection& connection, const Com
   bson_error_t error{};
   const auto failed = [&] {
     *meaning = meaning_of(error);
+    if (error.domain == MONGOC_ERROR_SERVER && error.code == kNumberTooOld && number != 0)
+      renew_session(connection);
     // So the driver calls it too when a server goes down in the midst of the exchange.
     if (meaning->code == Code::kUnauthenticated && authenticated_.load())
       *meaning = {Code::kUnavailable, false, true};

@@ -142,12 +142,14 @@ class Servers {
   struct Connection {
     mongoc_client_t* client;
     mongoc_client_session_t* session;
-    std::int64_t number;  // of the latest write; the server takes each once
+    std::int64_t number;  // of the latest write; the server takes each once; 0: none yet
   };
 
   Result<Bson> run(const std::shared_ptr<Call>& call, std::string_view doing);
   void work();
   std::optional<Result<Bson>> answer(Call& call, Connection& connection);
+  static std::int64_t next_number(Connection& connection);
+  static void renew_session(Connection& connection);
   std::optional<Error> send(Call& call, Connection& connection, const Command& wanted, Bson* reply,
                             Meaning* meaning, bool* numbered);
   void learn_of_elections(Connection& connection);
@@ -191,7 +193,7 @@ class Exchange {
   // What was sent is known to have changed nothing.
   void taken_back();
   // Of a transaction. Whatever has a smaller one in this session is ended by it.
-  std::int64_t next_number() { return ++connection_.number; }
+  std::int64_t next_number() { return Servers::next_number(connection_); }
   // False: there is no time left, or nobody waits.
   bool wait(milliseconds pause) { return servers_.wait_a_little(call_, pause); }
 

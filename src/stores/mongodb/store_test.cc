@@ -342,7 +342,7 @@ TEST_F(MongodbStoreTest, OfAStandaloneServerABrokenCallOfAPoolIsUnknown) {
   const auto lease = leases.acquire("p", request);
   ASSERT_TRUE(lease) << why(lease);
   ASSERT_THAT(closes("update"), HasSubstr(R"("ok" : 1.0)"));
-  EXPECT_TRUE(leases.extend("p", *lease, lease->to + 10, request.terms))
+  EXPECT_TRUE(leases.extend("p", *lease, lease->to + 10, Uuid::max(), request.terms))
       << "may be applied twice, and is sent again";
   ASSERT_THAT(closes("update"), HasSubstr(R"("ok" : 1.0)"));
   EXPECT_EQ(code_of(leases.release("p", lease->worker, lease->token, lease->generation)),
@@ -925,7 +925,7 @@ TEST_F(MongodbUsers, WhoMakesAPoolMakesAnIndexAndNobodyElseDoes) {
   EXPECT_TRUE(leases.create_pool("web", 2)) << "it is there";
   const auto lease = leases.acquire("web", lease_request());
   ASSERT_TRUE(lease) << why(lease);
-  EXPECT_TRUE(leases.extend("web", *lease, lease->to + 10, lease_request().terms));
+  EXPECT_TRUE(leases.extend("web", *lease, lease->to + 10, Uuid::max(), lease_request().terms));
   EXPECT_TRUE(leases.release("web", lease->worker, lease->token, lease->generation));
   EXPECT_TRUE(leases.raise_floor("web", 1000));
 

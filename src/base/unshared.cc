@@ -1,0 +1,24 @@
+#include "base/unshared.h"
+
+#include <sys/random.h>
+
+#include <bit>
+
+#include "idmint/entropy.h"
+
+namespace idmint {
+
+Unshared unshared(const std::array<std::uint64_t, 2>& words, const Moment& moment) noexcept {
+  const std::array<std::uint64_t, 2> digest = digest_of(moment);
+  return std::bit_cast<Unshared>(std::array{words[0] ^ digest[0], words[1] ^ digest[1]});
+}
+
+Unshared draw_unshared() noexcept {
+  std::array<std::uint64_t, 2> words{};
+  // Where the kernel gives nothing, the process still has what it was started with.
+  if (::getrandom(words.data(), sizeof words, 0) != sizeof words) words = {};
+  for (std::uint64_t& word : words) word ^= system_entropy().draw();
+  return unshared(words, this_moment());
+}
+
+}  // namespace idmint
