@@ -167,9 +167,9 @@ struct SequenceOptions {
   std::size_t max_outstanding = 1'000'000;
   // Cached: how long a range is to last, of which the adaptive step follows.
   std::chrono::milliseconds horizon = std::chrono::seconds{10};
-  // The longest that a call waits for values, whatever it waits for: those that came before it, the
-  // store, its own attempts.
-  std::chrono::milliseconds deadline = std::chrono::seconds{5};
+  // The longest that a call waits for values, whatever it waits for: calls that came before it, the
+  // store, its own attempts. Nothing: as long as a call of the store (StoreOptions::deadline).
+  std::optional<std::chrono::milliseconds> deadline{};
   // Opening ends by then, too, each of its reads within the store's deadline.
   SteadyTime until = SteadyTime::max();
   Clock* clock = nullptr;      // null: system_clock()

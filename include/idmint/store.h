@@ -65,6 +65,10 @@ class IDMINT_EXPORT Store {
   [[nodiscard]] virtual const Uuid& id() const noexcept = 0;
   // As opened, without passwords.
   [[nodiscard]] virtual std::string_view url() const noexcept = 0;
+  // The longest that one of its calls waits: StoreOptions::deadline.
+  [[nodiscard]] virtual std::chrono::milliseconds deadline() const noexcept {
+    return StoreOptions{}.deadline;
+  }
 
   [[nodiscard]] virtual CounterStore* counters() noexcept = 0;
   [[nodiscard]] virtual Catalog* catalog() noexcept = 0;
@@ -74,7 +78,8 @@ class IDMINT_EXPORT Store {
   // Whether a counter and documents can be changed in one transaction, without which there are no
   // gapless numbers (gapless.h). kUnimplemented: no such store can. kFailedPrecondition: this one
   // cannot as it is set up.
-  [[nodiscard]] virtual Result<void> has_transactions();
+  [[nodiscard]] virtual Result<void> has_transactions(SteadyTime until);
+  [[nodiscard]] Result<void> has_transactions() { return has_transactions(SteadyTime::max()); }
 
   // Why the store may hold less than it handed out (it is a copy or an older backup, or its log is
   // missing): kDataLoss, saying what to do. nullopt: no doubt is known. A store in doubt opens, for

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <limits>
 #include <optional>
@@ -19,6 +20,7 @@
 #include "terminal/credentials.h"
 #include "terminal/help.h"
 #include "terminal/output.h"
+#include "terminal/quantity.h"
 
 namespace idmint::cli {
 
@@ -33,6 +35,7 @@ struct Given {
   std::optional<std::string> width;   // of check and convert
   std::string version = "5";
   std::string count = "1";
+  std::optional<std::string> timeout{};
   std::string attempts = "10";
   std::string threads = "1";
   std::string batch = "1";
@@ -56,6 +59,12 @@ void add_store(CLI::App& app, Given& given) {
                  "sqlite:PATH, mongodb://HOST/DATABASE or memory: (default: ids.db in "
                  "~/.local/share/idmint)")
       ->type_name("URL");
+}
+
+// `usual`: what it is where it is not given.
+void add_timeout(CLI::App& app, Given& given, const std::string& usual) {
+  app.add_option("--timeout", given.timeout, "The longest wait for the store (" + usual + ")")
+      ->type_name("DURATION");
 }
 
 void add_form(CLI::App& app, FormTexts& form) {
@@ -115,6 +124,7 @@ void add_next(CLI::App& app, Arguments& arguments, Given& given) {
   app.add_option("--domain", given.format.domain, "uuid2: person, group or org")->type_name("D");
   app.add_option("--local-id", given.format.local_id, "uuid2: of the domain, a user id, say")
       ->type_name("N");
+  add_timeout(app, given, "5s");
   add_store(app, given);
 }
 
@@ -236,6 +246,7 @@ void add_insert(CLI::App& app, Arguments& arguments, Given& given) {
                  "index")
       ->type_name("NAME");
   app.add_flag("--heal", insert.heal, "Raise a sequence that is behind the data past it");
+  add_timeout(app, given, "30s; for ids 5s");
   add_form(app, given.format.form);
   add_snowflake(app, given.format);
 }
@@ -446,9 +457,13 @@ time. What was taken and could not be printed is lost; it never comes again.
 With --json each id is one line {"id":...,"source":...}. Ids are strings, but
 for the integers of a sequence up to 2^53, which are numbers.
 
+Opening the store and taking the first ids end within --timeout together, and
+each further step of 1000000 within as long again. Exit status 7 says that
+nothing was taken; 11, that ids may have been taken, which are lost.
+
 Of a pool, ids are Snowflake ids of a worker id that this process leases. If all
-are owned it waits 5 s for one, and then ends with exit status 8 and says until
-when the first one is held. With --wait it waits that long.
+are owned it waits as long for one, and then ends with exit status 8 and says
+until when the first one is held. With --wait it waits that long.
 
 Examples:
   $ idmint next uuid7
@@ -848,6 +863,15 @@ Result<void> read_numbers(const Given& given, Arguments& arguments) {
     const Result<std::int64_t> value = whole_number(row.option, row.text, row.least, row.most);
     if (!value) return std::unexpected(value.error());
     *row.value = *value;
+  }
+  if (given.timeout) {
+    constexpr std::chrono::hours kMost{24};
+    const auto wait = parse_duration(*given.timeout);
+    if (!wait || *wait < std::chrono::milliseconds{1} || *wait > kMost)
+      return usage("--timeout is \"" + shortened(*given.timeout) +
+                   "\": give how long to wait for the store, such as 500ms, 20s or 2min, 24h at "
+                   "most");
+    arguments.timeout = std::chrono::floor<std::chrono::milliseconds>(*wait);
   }
   arguments.bench.threads = static_cast<int>(threads);
   arguments.bench.batch = static_cast<int>(batch);

@@ -1,6 +1,7 @@
 // The command line, parsed.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -115,9 +116,10 @@ struct Arguments {
   bool store_is_from_environment = false;
   std::string name;  // of a source, a sequence, a shell
   std::int64_t count = 1;
-  bool wait = false;          // of next: for a worker id
-  FormatOptions format;       // of next
-  Definition definition;      // of create
+  std::optional<std::chrono::milliseconds> timeout{};  // of next and insert; nothing: the usual one
+  bool wait = false;                                   // of next: for a worker id
+  FormatOptions format;                                // of next
+  Definition definition;                               // of create
   bool usual_layout = false;  // of create: nobody gave the layout of the pool
   std::int64_t value = 0;     // of alter: --max; of name: --version
   bool layouts = false;       // of formats

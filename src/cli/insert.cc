@@ -54,7 +54,8 @@ Result<Collection> open_collection(const Arguments& arguments) {
     return refuse((store.empty() ? "no MongoDB is given"
                                  : "the store " + redacted(store) + " is no MongoDB") +
                   ": give its URL with --store or in IDMINT_STORE, such as mongodb://HOST/app");
-  return Collection::open(store, arguments.insert.collection, {.deadline = kDeadline});
+  return Collection::open(store, arguments.insert.collection,
+                          {.deadline = arguments.timeout.value_or(kDeadline)});
 }
 
 Result<mongodb::StoredAs> stored_as(const std::string& name) {
@@ -93,8 +94,9 @@ Result<void> heal(Mint& mint, const Arguments& arguments, Reopened& source,
                   const std::string& collection) {
   const Result<SequenceStatus> status = mint.peek(arguments.name);
   if (!status) return std::unexpected(status.error());
-  const Result<Raised> raised = raise_past_field(mint, status->definition, arguments.store,
-                                                 collection, arguments.insert.field, kDeadline);
+  const Result<Raised> raised =
+      raise_past_field(mint, status->definition, arguments.store, collection,
+                       arguments.insert.field, arguments.timeout.value_or(kDeadline));
   // With a proxy the ids may be there alone, of documents that never came.
   if (!raised && raised.error().code == Code::kNotFound) return source.open();
   if (!raised) return std::unexpected(raised.error());
@@ -271,9 +273,9 @@ Result<void> insert_gapless(Context& context, const Collection& collection,
     return refuse(arguments.name +
                   " is gapless: its numbers are taken with the documents, so of the options only "
                   "--field goes with it");
-  const Result<std::unique_ptr<GaplessInserter>> opened =
-      GaplessInserter::open(arguments.store, arguments.name, collection.name(),
-                            arguments.insert.field, {.deadline = kDeadline});
+  const Result<std::unique_ptr<GaplessInserter>> opened = GaplessInserter::open(
+      arguments.store, arguments.name, collection.name(), arguments.insert.field,
+      {.deadline = arguments.timeout.value_or(kDeadline)});
   if (!opened) return std::unexpected(opened.error());
   Inserter inserter{.insert = {},
                     .into = collection.name(),

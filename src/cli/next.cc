@@ -27,7 +27,8 @@ constexpr std::int64_t kBatch = 1024;
 constexpr std::int64_t kLargestTake = 1'000'000;
 
 std::int64_t largest_batch(const Declaration& declaration) {
-  if (declaration.guarantee >= Guarantee::kUnique) return kLargestTake;
+  if (declaration.guarantee >= Guarantee::kUnique && declaration.format != "snowflake")
+    return kLargestTake;
   // There are 64 in 7 minutes, each a durable step of its own: those that there were are printed.
   return declaration.name == "uuid2" ? 1 : kBatch;
 }
@@ -92,6 +93,9 @@ void note_given(Mint& mint, std::string_view source, const Id& last,
 Result<void> run_next(Context& context) {
   const Arguments& arguments = context.arguments;
   Output& out = context.out;
+  // Opening and the first ids share one deadline; each batch after it has as long again.
+  SteadyTime until =
+      std::chrono::steady_clock::now() + arguments.timeout.value_or(StoreOptions{}.deadline);
   MintOptions options = mint_options(arguments);
   std::optional<Progress> waiting;
   if (arguments.wait) {
@@ -118,7 +122,7 @@ Result<void> run_next(Context& context) {
   // holds of them is lost when it ends.
   const bool in_ranges = declaration.order == order(Strategy::kCached);
   if (durable && (arguments.count > kLargestTake || (in_ranges && arguments.count > 1))) {
-    const Result<SequenceStatus> status = mint.peek(arguments.name);
+    const Result<SequenceStatus> status = mint.peek(arguments.name, until);
     if (!status) return std::unexpected(status.error());
     const bool counted = !status->definition.layout;  // of a pool, left are worker ids
     if (counted && status->left < arguments.count && status->left > 0) {
@@ -141,7 +145,7 @@ Result<void> run_next(Context& context) {
     }
     const std::span<Id> ids = std::span(batch).first(static_cast<std::size_t>(
         std::min(arguments.count - done, static_cast<std::int64_t>(batch.size()))));
-    Result<void> filled = (*source)->next(ids);
+    Result<void> filled = (*source)->next(ids, std::exchange(until, SteadyTime::max()));
     waiting.reset();
     if (!filled) {
       if (arguments.wait && stop_signal() != 0) continue;  // it ended the waiting

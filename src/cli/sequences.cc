@@ -26,6 +26,7 @@ MintOptions mint_options(const Arguments& arguments, Access access) {
   MintOptions options;
   options.store = arguments.store;
   options.store_options.access = access;
+  options.store_options.deadline = arguments.timeout.value_or(options.store_options.deadline);
   options.notice = [json = arguments.json](std::string_view text) { report_notice(text, json); };
   return options;
 }

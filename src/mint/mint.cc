@@ -245,10 +245,8 @@ Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const Format
     if (store.error().code == Code::kNotFound) return std::unexpected(state_->unknown(name, true));
     return std::unexpected(std::move(store.error()));
   }
-  const SequenceOptions sequence_options{.deadline = of_store.deadline,
-                                         .until = until,
-                                         .clock = state_->options.clock,
-                                         .entropy = state_->options.entropy};
+  const SequenceOptions sequence_options{
+      .until = until, .clock = state_->options.clock, .entropy = state_->options.entropy};
   Result<Definition> definition = find_definition(**store, name, until);
   const bool pool = definition && definition->strategy == Strategy::kPool;
   if (definition) {

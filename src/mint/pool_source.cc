@@ -84,6 +84,7 @@ class PoolSource final : public Source {
   Result<void> first_next(std::span<Id> out, SteadyTime by) {
     const Instant begin = clock_.now();
     const SteadyTime until = std::min(by, std::chrono::steady_clock::now() + deadline_);
+    if (wait_on_) by = SteadyTime::max();  // the wait has its own end
     const std::unique_lock lock(opening_, until);
     if (!lock && generator_.load() == nullptr)
       return std::unexpected(

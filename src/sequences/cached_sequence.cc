@@ -86,14 +86,14 @@ struct Cursor {
 };
 
 struct CachedSequence::State : std::enable_shared_from_this<State> {
-  State(CounterStore& its_store, Definition its_definition, const SequenceOptions& options)
-      : store(its_store),
+  State(Store& its_store, Definition its_definition, const SequenceOptions& options)
+      : store(*its_store.counters()),
         definition(std::move(its_definition)),
         clock(options.clock != nullptr ? *options.clock : system_clock()),
         coarse(options.clock != nullptr ? *options.clock : coarse_clock()),
         entropy(options.entropy != nullptr ? *options.entropy : system_entropy()),
         horizon(options.horizon),
-        deadline(options.deadline),
+        deadline(deadline_of(its_store, options)),
         known{{definition.first, definition.last}},
         step(definition.step != 0 ? definition.step : kSmallestStep) {}
 
@@ -645,8 +645,7 @@ Result<std::unique_ptr<Sequence>> open_cached(Store& store, Definition definitio
   if (auto counters = read_counters(store, definition, options.until); !counters) {
     return std::unexpected(std::move(counters).error());
   }
-  auto state =
-      std::make_shared<CachedSequence::State>(*store.counters(), std::move(definition), options);
+  auto state = std::make_shared<CachedSequence::State>(store, std::move(definition), options);
   return std::unique_ptr<Sequence>(new CachedSequence(std::move(state)));
 }
 

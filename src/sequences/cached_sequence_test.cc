@@ -450,6 +450,57 @@ TEST(CachedSequence, ACallerWaitsNoLongerThanTheDeadline) {
   }
 }
 
+// The store keeps no deadline, so the caller that asks it cannot leave.
+TEST(CachedSequence, ACallerThatWaitsForTheFetchOfAnotherLeavesAtItsOwnTime) {
+  Fixture f(tickets(10));
+  f.store.shut_gate();
+  std::thread other([&] { EXPECT_EQ(f.sequence->next(), 1); });
+  f.store.wait_for_advances(1);
+  std::vector<std::int64_t> values(3);
+  const SteadyTime until = std::chrono::steady_clock::now() + milliseconds{20};
+  const Result<void> got = f.sequence->next(values, until);
+  EXPECT_GE(std::chrono::steady_clock::now(), until);
+  ASSERT_FALSE(got);
+  EXPECT_EQ(got.error().code, Code::kUnavailable);
+  EXPECT_THAT(got.error().message, HasSubstr("nothing was taken for this call"));
+  EXPECT_EQ(f.sequence->waiting(), 1U);
+  f.store.open_gate();
+  other.join();
+  EXPECT_EQ(f.next(3).value().size(), 3U);
+  EXPECT_THAT(f.counts(), ElementsAre(10)) << "nothing was fetched for the one that left";
+  EXPECT_EQ(f.sequence->statistics().waste, 0);
+}
+
+TEST(CachedSequence, AFetchHasTheTimeOfItsCaller) {
+  Fixture f(tickets(10));
+  const SteadyTime until = std::chrono::steady_clock::now() + seconds{3};
+  std::vector<std::int64_t> values(3);
+  ASSERT_TRUE(f.sequence->next(values, until));
+  EXPECT_THAT(f.store.deadlines(), ElementsAre(until));
+}
+
+// Of two that wait the first, which asks the store, has no more time; the other one has.
+TEST(CachedSequence, AFetchThatRanOutOfTimeIsTriedAgainByACallerThatHasSome) {
+  Fixture f(tickets(10));
+  f.store.shut_gate();
+  f.store.fail_next({{Code::kUnavailable, "busy"}, false});
+  const SteadyTime until = std::chrono::steady_clock::now() + milliseconds{20};
+  std::thread first([&] {
+    std::vector<std::int64_t> values(1);
+    const Result<void> got = f.sequence->next(values, until);
+    ASSERT_FALSE(got);
+    EXPECT_EQ(got.error().message, "busy");
+  });
+  f.store.wait_for_advances(1);
+  std::thread second([&] { EXPECT_EQ(f.sequence->next(), 1); });
+  f.wait_for_waiting(2);
+  while (std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  f.store.open_gate();
+  first.join();
+  second.join();
+  EXPECT_THAT(f.counts(), SizeIs(2));
+}
+
 TEST(CachedSequence, AFetchAheadThatFailsIsNoCallersConcern) {
   Fixture f(tickets(100));
   ASSERT_EQ(f.sequence->next(), 1);

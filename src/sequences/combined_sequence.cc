@@ -9,10 +9,11 @@ namespace idmint {
 
 struct CombinedSequence::State {
   State(Definition its_definition, const SequenceOptions& options,
+        std::chrono::milliseconds deadline,
         const std::function<std::unique_ptr<Rounds>(const Definition&)>& make)
       : definition(std::move(its_definition)),
         rounds(make(definition)),
-        combiner(*rounds, definition.name, options.max_outstanding, options.deadline) {}
+        combiner(*rounds, definition.name, options.max_outstanding, deadline) {}
 
   const Definition definition;
   const std::unique_ptr<Rounds> rounds;
@@ -20,9 +21,9 @@ struct CombinedSequence::State {
 };
 
 CombinedSequence::CombinedSequence(
-    Definition definition, const SequenceOptions& options,
+    Definition definition, const SequenceOptions& options, std::chrono::milliseconds deadline,
     const std::function<std::unique_ptr<Rounds>(const Definition&)>& make)
-    : state_(std::make_unique<State>(std::move(definition), options, make)) {}
+    : state_(std::make_unique<State>(std::move(definition), options, deadline, make)) {}
 
 CombinedSequence::~CombinedSequence() {
   // In a child of fork() the locks may be held: nothing is touched.

@@ -1,6 +1,7 @@
 // CombinedSequence: the sequence over any rounds, for values in no order.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <span>
@@ -14,7 +15,9 @@ namespace idmint {
 class CombinedSequence final : public Sequence {
  public:
   // `make` is given the sequence's own copy of the definition, which lives as long as the rounds.
+  // `deadline`: the longest that a call waits.
   CombinedSequence(Definition definition, const SequenceOptions& options,
+                   std::chrono::milliseconds deadline,
                    const std::function<std::unique_ptr<Rounds>(const Definition&)>& make);
   ~CombinedSequence() override;
   CombinedSequence(const CombinedSequence&) = delete;

@@ -9,11 +9,6 @@ namespace {
 
 constexpr std::uint64_t kTooMany = std::uint64_t{1} << 63;  // more than any counter holds
 
-// States of a waiter.
-constexpr std::uint32_t kWaiting = 0;
-constexpr std::uint32_t kLead = 1;  // its request still waits, and it is to run the round
-constexpr std::uint32_t kAnswered = 2;
-
 // How often a leader lets others run while nobody comes, before it starts a round without them.
 constexpr int kPatience = 64;
 
@@ -22,20 +17,48 @@ Error inherited_through_fork(const std::string& sequence) {
           "sequence " + sequence + ": opened before fork(); open it again in the child"};
 }
 
-void copy(std::span<Range>& values, std::span<std::int64_t> out) {
-  while (!out.empty()) {
-    const Range run = pop(values, static_cast<std::int64_t>(out.size()));
-    for (std::int64_t i = 0; i < run.count; ++i) out[static_cast<std::size_t>(i)] = run.at(i);
-    out = out.subspan(static_cast<std::size_t>(run.count));
+// The next `count` values, to `out` or, where that is null, to nobody.
+void copy(std::span<Range>& values, std::int64_t count, std::int64_t* out) {
+  while (count > 0) {
+    const Range run = pop(values, count);
+    for (std::int64_t i = 0; out != nullptr && i < run.count; ++i) *out++ = run.at(i);
+    count -= run.count;
   }
+}
+
+std::string waited_since(SteadyTime begun) {
+  const auto waited = std::chrono::steady_clock::now() - begun;
+  return std::to_string(std::chrono::round<std::chrono::milliseconds>(waited).count()) + " ms";
 }
 
 }  // namespace
 
 struct Combiner::Waiter {
-  std::atomic<std::uint32_t> state{kWaiting};
+  enum class State : std::uint8_t {
+    kWaiting,
+    kLead,  // its request still waits, and it is to run the round
+    kAnswered,
+    kLeft,  // nobody answers it any more
+  };
+
+  // Makes it `next`, with `change`, unless the caller has left: false.
+  template <class Change>
+  bool tell(State next, const Change& change) {
+    {
+      const std::lock_guard lock(mutex);
+      if (state == State::kLeft) return false;
+      change();
+      state = next;
+    }
+    changed.notify_one();
+    return true;
+  }
+
+  std::mutex mutex;  // guards what follows
+  std::condition_variable changed;
+  State state = State::kWaiting;
   std::int64_t* out = nullptr;  // where the values go; null: the answer is their range
-  Result<Range> answer;         // written before state becomes kAnswered
+  Result<Range> answer;
 };
 
 Combiner::Combiner(Rounds& rounds, std::string sequence, std::size_t max_outstanding,
@@ -47,8 +70,10 @@ Combiner::Combiner(Rounds& rounds, std::string sequence, std::size_t max_outstan
 
 Combiner::~Combiner() { close(); }
 
+// A new one where the round of the thread's latest call, which it left, has not ended yet.
 std::shared_ptr<Combiner::Waiter> Combiner::this_threads_waiter() {
-  thread_local const auto waiter = std::make_shared<Waiter>();
+  thread_local auto waiter = std::make_shared<Waiter>();
+  if (waiter->state == Waiter::State::kLeft) waiter = std::make_shared<Waiter>();
   return waiter;
 }
 
@@ -66,9 +91,10 @@ Result<void> Combiner::fill(std::span<std::int64_t> out, SteadyTime until) {
 
 Result<Range> Combiner::wait_for(std::int64_t count, std::int64_t* out, SteadyTime until) {
   if (inherited()) return std::unexpected(inherited_through_fork(sequence_));
-  until = std::min(until, std::chrono::steady_clock::now() + deadline_);
+  const SteadyTime begun = std::chrono::steady_clock::now();
+  until = std::min(until, begun + deadline_);
   const std::shared_ptr<Waiter> waiter = this_threads_waiter();
-  waiter->state.store(kWaiting, std::memory_order_relaxed);
+  waiter->state = Waiter::State::kWaiting;
   waiter->out = out;
   bool leads = false;
   {
@@ -85,11 +111,42 @@ Result<Range> Combiner::wait_for(std::int64_t count, std::int64_t* out, SteadyTi
     }
   }
   if (!leads) {
-    waiter->state.wait(kWaiting, std::memory_order_acquire);
-    leads = waiter->state.load(std::memory_order_acquire) == kLead;
+    std::unique_lock lock(waiter->mutex);
+    const auto is_told = [&] { return waiter->state != Waiter::State::kWaiting; };
+    if (!waiter->changed.wait_until(lock, until, is_told)) {
+      waiter->state = Waiter::State::kLeft;
+      lock.unlock();
+      return std::unexpected(leave(waiter, begun));
+    }
+    leads = waiter->state == Waiter::State::kLead;
+    lock.unlock();
+    if (leads && std::chrono::steady_clock::now() >= until) {
+      return std::unexpected(leave(waiter, begun));
+    }
   }
-  if (leads) lead();
+  if (leads) lead(until);
   return std::move(waiter->answer);
+}
+
+// What to tell a caller that has no time left, and is not answered any more. Where it was to lead,
+// another one does.
+Error Combiner::leave(const std::shared_ptr<Waiter>& waiter, SteadyTime begun) {
+  std::unique_lock lock(mutex_);
+  const auto removed =  // 0: its round has begun
+      std::erase_if(queue_, [&](const Request& request) { return request.waiter == waiter; });
+  queued_.store(queue_.size(), std::memory_order_relaxed);
+  outstanding_ -= removed;
+  if (waiter->state == Waiter::State::kLead) pass_on(lock);
+  const std::string what = "sequence " + sequence_ + ": waited " + waited_since(begun);
+  if (removed > 0) {
+    return {Code::kUnavailable, what +
+                                    " for the calls before it, which the store has not answered; "
+                                    "nothing was taken for this call; ask again"};
+  }
+  return {Code::kDeadlineExceeded,
+          what +
+              " for the store; the values may have been taken or not, now or later, and are lost; "
+              "ask again"};
 }
 
 void Combiner::submit(std::int64_t count, Done done) {
@@ -121,7 +178,7 @@ void Combiner::close() noexcept {
   std::unique_lock lock(mutex_);
   closed_ = true;
   // A leader that gathers answers the queue itself, now; one in its round comes to it only later.
-  if (phase_ == Phase::kRound) drain(lock);
+  if (phase_ != Phase::kGathering) drain(lock);
   changed_.notify_all();
   changed_.wait(lock, [this] { return phase_ == Phase::kIdle && queue_.empty(); });
   std::thread thread = std::move(thread_);
@@ -163,19 +220,17 @@ void Combiner::run() noexcept {
     if (closed_ && queue_.empty()) return;
     phase_ = Phase::kGathering;
     lock.unlock();
-    lead();
+    lead(SteadyTime::max());
     lock.lock();
   }
 }
 
-// One round, and who leads the next. noexcept: with no memory left it is better to end the process
-// than to leave callers waiting.
-void Combiner::lead() noexcept {
+// One round. `until`: the leader's own deadline. noexcept: with no memory left it is better to end
+// the process than to leave callers waiting.
+void Combiner::lead(SteadyTime until) noexcept {
   gather();
   std::unique_lock lock(mutex_);
-  if (closed_) {
-    drain(lock);
-  } else {
+  if (!closed_) {
     round_.swap(queue_);
     queued_.store(0, std::memory_order_relaxed);
     phase_ = Phase::kRound;
@@ -183,21 +238,27 @@ void Combiner::lead() noexcept {
     const auto blocking = std::ranges::count_if(
         round_, [](const Request& request) { return request.waiter != nullptr; });
     std::uint64_t refused = kTooMany;
-    serve(round_, std::ranges::min_element(round_, {}, &Request::until)->until, refused);
+    if (const std::span<Request> group = in_time(); !group.empty()) {
+      serve(group, end_of_round(group, until), refused);
+    }
     round_.clear();
     lock.lock();
     expected_ = queue_.size() + static_cast<std::size_t>(blocking);
   }
-  if (queue_.empty() || thread_.joinable()) {
-    phase_ = Phase::kIdle;
-    changed_.notify_all();
-    return;
+  pass_on(lock);
+}
+
+// The lead, from whoever has it.
+void Combiner::pass_on(std::unique_lock<std::mutex>& lock) {
+  if (closed_) drain(lock);
+  if (!queue_.empty() && !thread_.joinable()) {
+    phase_ = Phase::kGathering;
+    // No thread: all of them block. If the one with the most time left has left, so do all others.
+    const auto heir = std::ranges::max_element(queue_, {}, &Request::until);
+    if (heir->waiter->tell(Waiter::State::kLead, [] {})) return;
   }
-  phase_ = Phase::kGathering;
-  const std::shared_ptr<Waiter> heir = queue_.front().waiter;  // no thread: all of them block
-  heir->state.store(kLead, std::memory_order_release);
-  lock.unlock();
-  heir->state.notify_one();
+  phase_ = Phase::kIdle;
+  changed_.notify_all();
 }
 
 // Lets those who were just answered queue again, so that this round carries them too.
@@ -209,6 +270,32 @@ void Combiner::gather() const noexcept {
     if (now != seen) idle = 0;
     seen = now;
   }
+}
+
+// The round without the asynchronous requests that have little time left, which are answered.
+std::span<Combiner::Request> Combiner::in_time() {
+  const SteadyTime soon = std::chrono::steady_clock::now() + deadline_ / 4;
+  const auto late = std::ranges::stable_partition(
+      round_, [&](const Request& request) { return request.waiter || request.until > soon; });
+  if (!late.empty()) {
+    fail(late, {Code::kUnavailable,
+                "sequence " + sequence_ +
+                    ": no round had begun in time, as those before it took long; nothing was taken "
+                    "for this request; ask again"});
+  }
+  return std::span(round_).first(round_.size() - late.size());
+}
+
+// The earliest deadline of those who cannot leave; where all can, the latest. `leaders`: that of
+// the one who leads.
+SteadyTime Combiner::end_of_round(std::span<const Request> group, SteadyTime leaders) {
+  SteadyTime earliest = leaders;
+  SteadyTime latest = SteadyTime::min();
+  for (const Request& request : group) {
+    if (!request.waiter) earliest = std::min(earliest, request.until);
+    latest = std::max(latest, request.until);
+  }
+  return std::min(earliest, latest);
 }
 
 // Serves the group as if one by one in its order. `refused`: so many are known not to be left.
@@ -248,14 +335,31 @@ void Combiner::hand_out(std::span<Request> group, std::span<Range> values) {
     values_ += values_in(values);
     outstanding_ -= group.size();
   }
+  std::uint64_t left = 0;
+  std::int64_t waste = 0;
   for (Request& request : group) {
-    if (request.waiter && request.waiter->out != nullptr) {
-      copy(values, {request.waiter->out, static_cast<std::size_t>(request.count)});
-      answer(request, Range{});
-    } else {
-      answer(request, pop(values, request.count));
+    const auto answer = [&] {
+      Waiter& waiter = *request.waiter;
+      if (waiter.out == nullptr) {
+        waiter.answer = pop(values, request.count);
+      } else {
+        copy(values, request.count, waiter.out);
+        waiter.answer = Range{};
+      }
+    };
+    if (!request.waiter) {
+      request.done(pop(values, request.count));
+    } else if (!request.waiter->tell(Waiter::State::kAnswered, answer)) {
+      copy(values, request.count, nullptr);
+      ++left;
+      waste += request.count;
     }
   }
+  if (left == 0) return;
+  rounds_.add_waste(waste);
+  const std::lock_guard lock(mutex_);
+  requests_ -= left;
+  values_ -= waste;
 }
 
 void Combiner::fail(std::span<Request> group, const Error& error) {
@@ -263,17 +367,14 @@ void Combiner::fail(std::span<Request> group, const Error& error) {
     const std::lock_guard lock(mutex_);
     outstanding_ -= group.size();
   }
-  for (Request& request : group) answer(request, std::unexpected(error));
-}
-
-void Combiner::answer(Request& request, Result<Range> result) {
-  if (!request.waiter) {
-    request.done(std::move(result));
-    return;
+  for (Request& request : group) {
+    if (!request.waiter) {
+      request.done(std::unexpected(error));
+    } else {
+      static_cast<void>(request.waiter->tell(
+          Waiter::State::kAnswered, [&] { request.waiter->answer = std::unexpected(error); }));
+    }
   }
-  request.waiter->answer = std::move(result);
-  request.waiter->state.store(kAnswered, std::memory_order_release);
-  request.waiter->state.notify_one();
 }
 
 // Answers the whole queue of a closed combiner, without the lock.

@@ -31,6 +31,13 @@ namespace idmint {
 // next leader gives them a short chance to queue again. Otherwise callers over a remote store split
 // into two halves that each wait for two rounds.
 //
+// Every call has a deadline of its own. A blocking caller leaves at its deadline: before its round
+// began nothing was taken for it (kUnavailable); afterwards its values may have been taken, and are
+// waste (kDeadlineExceeded). The leader and asynchronous requests cannot leave, so the round ends
+// by the earliest of their deadlines, and all others in it share its outcome. Therefore the caller
+// with the most time left leads, and an asynchronous request that has waited three quarters of its
+// time is kUnavailable rather than part of a round that it would cut short.
+//
 // Where the values come from, and what of a store can be believed, is for the Rounds.
 //
 // At the bound nothing is lost: the sum is asked for as a whole, and where it does not fit the
@@ -85,14 +92,17 @@ class Combiner {
   [[nodiscard]] static std::shared_ptr<Waiter> this_threads_waiter();
   [[nodiscard]] std::optional<Error> refusal(std::int64_t count) const;
   [[nodiscard]] Result<Range> wait_for(std::int64_t count, std::int64_t* out, SteadyTime until);
+  [[nodiscard]] Error leave(const std::shared_ptr<Waiter>& waiter, SteadyTime begun);
   void enqueue(Request request);
   void run() noexcept;
-  void lead() noexcept;
+  void lead(SteadyTime until) noexcept;
+  void pass_on(std::unique_lock<std::mutex>& lock);
   void gather() const noexcept;
+  [[nodiscard]] std::span<Request> in_time();
+  [[nodiscard]] static SteadyTime end_of_round(std::span<const Request> group, SteadyTime leaders);
   void serve(std::span<Request> group, SteadyTime until, std::uint64_t& refused);
   void hand_out(std::span<Request> group, std::span<Range> values);
   void fail(std::span<Request> group, const Error& error);
-  static void answer(Request& request, Result<Range> result);
   void drain(std::unique_lock<std::mutex>& lock);
 
   Rounds& rounds_;

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -29,16 +30,20 @@ namespace idmint {
 namespace {
 
 using fakes::GatedStore;
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::steady_clock;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using Advance = GatedStore::Advance;
 
 constexpr std::size_t kMany = 1'000'000;
+constexpr milliseconds kDeadline = std::chrono::hours{1};  // that no test comes to
 
 struct Fixture {
-  explicit Fixture(CounterBounds bounds = {1, kLargestValue}, std::size_t max_outstanding = kMany)
-      : rounds(store, "orders", bounds),
-        combiner(rounds, "orders", max_outstanding, std::chrono::hours{1}) {
+  explicit Fixture(CounterBounds bounds = {1, kLargestValue}, std::size_t max_outstanding = kMany,
+                   milliseconds deadline = kDeadline)
+      : rounds(store, "orders", bounds), combiner(rounds, "orders", max_outstanding, deadline) {
     EXPECT_TRUE(store.create("orders", bounds));
   }
 
@@ -440,6 +445,161 @@ TEST(CombinerFailure, AMissingCounterIsDataLoss) {
   EXPECT_EQ(code(f.combiner.take(1)), Code::kDataLoss);
   ASSERT_TRUE(f.store.create("orders", {1, kLargestValue}));
   EXPECT_EQ(code(f.combiner.take(1)), Code::kDataLoss) << "made anew: it would start over";
+}
+
+// ---- deadlines; the store keeps none
+
+TEST(CombinerDeadline, ACallerThatQueuesLeavesAtItsOwnTimeAndNothingIsTakenForIt) {
+  Fixture f;
+  f.store.shut_gate();
+  std::thread one([&] { EXPECT_EQ(f.combiner.take(1), run(1, 1)); });
+  f.store.wait_for_advances(1);
+  const SteadyTime until = steady_clock::now() + milliseconds{20};
+  const Result<Range> got = f.combiner.take(5, until);
+  ASSERT_EQ(code(got), Code::kUnavailable);
+  EXPECT_GE(steady_clock::now(), until);
+  EXPECT_THAT(got.error().message, HasSubstr("nothing was taken for this call"));
+  EXPECT_EQ(f.combiner.queued(), 0U);
+  f.store.open_gate();
+  one.join();
+  EXPECT_EQ(f.combiner.take(1), run(2, 1));
+  EXPECT_EQ(f.combiner.statistics().waste, 0);
+}
+
+TEST(CombinerDeadline, ACallWaitsNoLongerThanTheDeadlineOfItsSequence) {
+  Fixture f({1, kLargestValue}, kMany, milliseconds{20});
+  f.store.shut_gate();
+  std::thread one([&] { EXPECT_EQ(f.combiner.take(1), run(1, 1)); });
+  f.store.wait_for_advances(1);
+  EXPECT_EQ(code(f.combiner.take(1)), Code::kUnavailable);
+  f.store.open_gate();
+  one.join();
+}
+
+// Of three calls the first has its round under way, and the others wait for the next. One of these
+// leaves when that round is under way: it is given more time until it does.
+TEST(CombinerDeadline, TheValuesOfACallerThatLeftItsRoundAreWasteAndNobodyGetsThem) {
+  for (milliseconds patience{50}; patience < std::chrono::seconds{5}; patience *= 2) {
+    Fixture f;
+    f.store.shut_gate();
+    std::thread one([&] { EXPECT_EQ(f.combiner.take(1), run(1, 1)); });
+    f.store.wait_for_advances(1);
+    std::promise<Result<Range>> left;
+    Result<Range> asked_again;
+    std::thread three([&] {
+      left.set_value(f.combiner.take(3, steady_clock::now() + patience));
+      asked_again = f.combiner.take(4);
+    });
+    f.wait_for_queued(1);
+    Result<Range> stayed;
+    std::thread two([&] { stayed = f.combiner.take(2); });
+    f.wait_for_queued(2);
+    f.store.let_one_pass();
+    const Result<Range> got = left.get_future().get();
+    const bool in_its_round = code(got) == Code::kDeadlineExceeded;
+    if (in_its_round) f.wait_for_queued(1);  // the thread asks again, while that round goes on
+    f.store.open_gate();
+    one.join();
+    two.join();
+    three.join();
+    if (!in_its_round) continue;
+    EXPECT_THAT(got.error().message, HasSubstr("may have been taken or not"));
+    EXPECT_EQ(stayed, run(5, 2));
+    EXPECT_EQ(asked_again, run(7, 4));
+    const SequenceStatistics is = f.combiner.statistics();
+    EXPECT_EQ(is.waste, 3);
+    EXPECT_EQ(is.values, 7);
+    EXPECT_EQ(is.requests, 3U);
+    return;
+  }
+  FAIL() << "it never left in its round";
+}
+
+TEST(CombinerDeadline, TheCallerWithTheMostTimeLeftLeadsAndTheRoundHasItsTime) {
+  Fixture f;
+  const SteadyTime now = steady_clock::now();
+  f.store.shut_gate();
+  std::vector<std::thread> threads;
+  threads.emplace_back([&] { EXPECT_TRUE(f.combiner.take(1, now + minutes{1})); });
+  f.store.wait_for_advances(1);
+  std::size_t queued = 0;
+  for (const minutes patience : {minutes{10}, minutes{30}, minutes{20}}) {
+    threads.emplace_back([&, patience] { EXPECT_TRUE(f.combiner.take(1, now + patience)); });
+    f.wait_for_queued(++queued);
+  }
+  f.store.open_gate();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(f.store.deadlines(), ElementsAre(now + minutes{1}, now + minutes{30}));
+}
+
+TEST(CombinerDeadline, AnAsynchronousRequestCannotLeaveSoItsRoundEndsByItsDeadline) {
+  Fixture f;
+  f.store.shut_gate();
+  Answers answers;
+  const SteadyTime before = steady_clock::now();
+  answers.submit(f.combiner, 1);
+  f.store.wait_for_advances(1);
+  answers.submit(f.combiner, 1);
+  const SteadyTime between = steady_clock::now();
+  answers.submit(f.combiner, 1);
+  f.store.open_gate();
+  EXPECT_TRUE(answers.get(0));
+  EXPECT_TRUE(answers.get(2));
+  const auto deadlines = f.store.deadlines();
+  ASSERT_EQ(deadlines.size(), 2U);
+  EXPECT_LE(before + kDeadline, deadlines[0]);
+  EXPECT_LE(deadlines[0], deadlines[1]);
+  EXPECT_LE(deadlines[1], between + kDeadline);
+  f.combiner.close();
+}
+
+TEST(CombinerDeadline, AnAsynchronousRequestThatCameTooLateForItsRoundIsNotPartOfIt) {
+  constexpr milliseconds kShort{40};
+  Fixture f({1, kLargestValue}, kMany, kShort);
+  f.store.shut_gate();
+  Answers answers;
+  answers.submit(f.combiner, 1);
+  f.store.wait_for_advances(1);
+  answers.submit(f.combiner, 1);
+  const SteadyTime submitted = steady_clock::now();
+  while (steady_clock::now() < submitted + kShort) std::this_thread::yield();
+  f.store.open_gate();
+  const Result<Range> late = answers.get(1);
+  ASSERT_EQ(code(late), Code::kUnavailable);
+  EXPECT_THAT(late.error().message, HasSubstr("nothing was taken for this request"));
+  EXPECT_EQ(f.store.advances().size(), 1U);
+  f.combiner.close();
+}
+
+// Whatever the moment at which callers leave, each value is handed out once or is waste, and nobody
+// waits for ever: neither for a leader that left nor in close().
+TEST(CombinerDeadline, CallersThatLeaveAtAnyMomentLeaveNobodyWaiting) {
+  constexpr std::size_t kThreads = 6;
+  for (int round = 0; round < 20; ++round) {
+    Fixture f;
+    std::vector<std::vector<std::int64_t>> values(kThreads);
+    std::vector<std::thread> threads;
+    for (std::size_t t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&, t] {
+        for (int i = 0; i < 100; ++i) {
+          const std::chrono::microseconds patience{(i * 7 + static_cast<int>(t) * 13) % 60};
+          const Result<Range> got = f.combiner.take(1, steady_clock::now() + patience);
+          if (got) values[t].push_back(got->first);
+        }
+      });
+    }
+    if (round % 2 == 0) f.combiner.close();
+    for (std::thread& thread : threads) thread.join();
+    std::vector<std::int64_t> all;
+    for (const auto& some : values) all.insert(all.end(), some.begin(), some.end());
+    std::ranges::sort(all);
+    EXPECT_EQ(std::ranges::adjacent_find(all), all.end()) << "a repeat";
+    const SequenceStatistics is = f.combiner.statistics();
+    EXPECT_EQ(is.values, std::ssize(all));
+    EXPECT_EQ(is.requests, all.size());
+    EXPECT_EQ(f.store.peek("orders")->next, is.values + is.waste + 1);
+    EXPECT_EQ(f.combiner.queued(), 0U);
+  }
 }
 
 // ---- limits, closing, forking

@@ -9,10 +9,10 @@
 namespace idmint {
 
 struct CounterSequence::State {
-  State(CounterStore& store, Definition its_definition, const SequenceOptions& options)
+  State(Store& store, Definition its_definition, const SequenceOptions& options)
       : definition(std::move(its_definition)),
-        rounds(store, definition.name, counter_of(definition, 0).bounds),
-        combiner(rounds, definition.name, options.max_outstanding, options.deadline) {}
+        rounds(*store.counters(), definition.name, counter_of(definition, 0).bounds),
+        combiner(rounds, definition.name, options.max_outstanding, deadline_of(store, options)) {}
 
   Definition definition;
   CounterRounds rounds;
@@ -78,8 +78,7 @@ SequenceStatistics CounterSequence::statistics() const noexcept {
 Opened open_counter(Store& store, Definition definition, const SequenceOptions& options) {
   if (auto counters = read_counters(store, definition, options.until); !counters)
     return std::unexpected(std::move(counters.error()));
-  auto state =
-      std::make_unique<CounterSequence::State>(*store.counters(), std::move(definition), options);
+  auto state = std::make_unique<CounterSequence::State>(store, std::move(definition), options);
   return std::unique_ptr<Sequence>(new CounterSequence(std::move(state)));
 }
 

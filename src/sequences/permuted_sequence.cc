@@ -13,7 +13,7 @@ namespace {
 // them, in no order.
 class PermutedSequence final : public Sequence {
  public:
-  PermutedSequence(CounterStore& store, Definition definition, const Permutation& permutation,
+  PermutedSequence(Store& store, Definition definition, const Permutation& permutation,
                    const SequenceOptions& options)
       : state_(std::make_unique<State>(store, std::move(definition), permutation, options)) {}
 
@@ -53,12 +53,12 @@ class PermutedSequence final : public Sequence {
   }
 
   struct State {
-    State(CounterStore& store, Definition its_definition, const Permutation& its_permutation,
+    State(Store& store, Definition its_definition, const Permutation& its_permutation,
           const SequenceOptions& options)
         : definition(std::move(its_definition)),
           permutation(its_permutation),
-          rounds(store, definition.name, counter_of(definition, 0).bounds),
-          combiner(rounds, definition.name, options.max_outstanding, options.deadline) {}
+          rounds(*store.counters(), definition.name, counter_of(definition, 0).bounds),
+          combiner(rounds, definition.name, options.max_outstanding, deadline_of(store, options)) {}
 
     const Definition definition;
     const Permutation permutation;
@@ -81,8 +81,7 @@ Opened open_permuted(Store& store, Definition definition, const SequenceOptions&
     return std::unexpected(
         error_at(store, Code::kDataLoss, definition.name, permutation.error().message));
   }
-  return std::make_unique<PermutedSequence>(*store.counters(), std::move(definition), *permutation,
-                                            options);
+  return std::make_unique<PermutedSequence>(store, std::move(definition), *permutation, options);
 }
 
 }  // namespace idmint

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -307,6 +308,15 @@ TEST(Random, NotForEverAndNotPastADeadline) {
   EXPECT_EQ(code(f.next(1)), Code::kDeadlineExceeded);
   EXPECT_THAT(f.store.inserts(), SizeIs(4));
   EXPECT_EQ(f.sequence->statistics().waste, 4);
+}
+
+TEST(Random, EveryAttemptEndsByTheDeadlineOfTheCall) {
+  Fixture f(codes(0, 999));
+  for (int i = 0; i < 2; ++i) f.store.fail_next({{Code::kUnknown, "no reply"}, false});
+  const SteadyTime until = std::chrono::steady_clock::now() + std::chrono::seconds{3};
+  std::vector<std::int64_t> values(1);
+  ASSERT_TRUE(f.sequence->next(values, until));
+  EXPECT_THAT(f.store.deadlines(), testing::ElementsAre(until, until, until));
 }
 
 TEST(Random, WhatWasClaimedForABatchThatFailedGoesOutWithTheNext) {

@@ -55,6 +55,8 @@ class Rounds {
   // What to tell a caller when so many are not left.
   [[nodiscard]] virtual Error refusal(std::uint64_t count) const = 0;
 
+  // Values that were handed over for a caller who has left. For the thread that calls advance().
+  void add_waste(std::int64_t values) noexcept { tally_.add_waste(values); }
   [[nodiscard]] const Tally& tally() const noexcept { return tally_; }
 
  protected:

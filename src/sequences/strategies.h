@@ -2,6 +2,7 @@
 // file of its own; open_sequence() has the table.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -42,6 +43,12 @@ using Opened = Result<std::unique_ptr<Sequence>>;
                                                                     const Definition& definition,
                                                                     SnowflakeLeaseOptions options,
                                                                     Clock& clock, Entropy& entropy);
+
+// The longest that one of its calls waits.
+[[nodiscard]] inline std::chrono::milliseconds deadline_of(const Store& store,
+                                                           const SequenceOptions& options) {
+  return options.deadline.value_or(store.deadline());
+}
 
 // ---- counters of a sequence
 

@@ -33,24 +33,40 @@ StripeRounds::StripeRounds(CounterStore& store, const Definition& definition,
 Result<std::span<Range>> StripeRounds::advance(std::int64_t count, Take take, SteadyTime until) {
   if (lost_) return std::unexpected(*lost_);
   bool all_of_one = take == Take::kAll;
-  int unavailable = 0;
+  const SteadyTime begun = std::chrono::steady_clock::now();
+  int failed = 0;
+  std::optional<Error> unknown;  // of the first attempt that may have been applied
+  const auto in_all = [&](Error why) {
+    if (unknown && why.code == Code::kUnavailable) why = *unknown;
+    if (failed < 2) return why;
+    const auto waited = std::chrono::steady_clock::now() - begun;
+    why.message += " (" + std::to_string(failed) + " of its counters were asked, for " +
+                   std::to_string(std::chrono::round<std::chrono::milliseconds>(waited).count()) +
+                   " ms together)";
+    return why;
+  };
   while (kept_values_ < count && !open_.empty()) {
     const std::int64_t missing = count - kept_values_;
-    const Result<void> asked = ask_one(missing, all_of_one ? Take::kAll : Take::kTail, until);
+    const Result<void> asked =
+        ask_one(missing, all_of_one ? Take::kAll : Take::kTail, share_of(until, failed));
     if (asked) continue;
     const Error& why = asked.error();
     if (why.code == Code::kOutOfRange) {
       if (!all_of_one) continue;
       if (const Result<void> there = must_have(missing, until); !there) {
-        return std::unexpected(there.error());
+        return std::unexpected(in_all(there.error()));
       }
       all_of_one = false;
       continue;
     }
-    if (why.code == Code::kUnavailable && ++unavailable < kMostUnavailable && has_another()) {
+    const bool late = why.code == Code::kDeadlineExceeded;
+    if (late && !unknown) unknown = why;
+    const bool may_go_on = late || why.code == Code::kUnavailable;
+    if (may_go_on && ++failed < kMostUnavailable && has_another() &&
+        std::chrono::steady_clock::now() < until) {
       continue;
     }
-    return std::unexpected(why);
+    return std::unexpected(in_all(why));
   }
   const std::int64_t there = std::min(count, kept_values_);
   if (there == 0 || (there < count && take == Take::kAll)) return std::unexpected(too_few());
@@ -137,6 +153,13 @@ Result<void> StripeRounds::must_have(std::int64_t count, SteadyTime until) {
   std::erase_if(open_, is_used_up);
   if (count > 0) return std::unexpected(too_few());
   return {};
+}
+
+// When the next attempt ends, so that as many as may follow have as much time.
+SteadyTime StripeRounds::share_of(SteadyTime until, int failed) const {
+  const SteadyTime now = std::chrono::steady_clock::now();
+  const auto attempts = std::min<std::int64_t>(kMostUnavailable - failed, std::ssize(open_));
+  return now + std::max(until - now, SteadyTime::duration{}) / attempts;
 }
 
 // The order of the others is of no account.

@@ -23,12 +23,13 @@ namespace idmint {
 // another process was quicker or the store went away, is kept and goes out with the next one.
 //
 // A stripe that is used up is not asked again. One that does not answer is left alone for a while,
-// as long as there are others: stripes may come to live on different stores. One that goes back is
-// kDataLoss for the sequence.
+// as long as there are others: another program may hold its document, and stripes may come to live
+// on different stores. The attempts of a round divide the time that is left among them. A stripe
+// that goes back is kDataLoss for the sequence.
 class StripeRounds final : public Rounds {
  public:
   static constexpr std::chrono::nanoseconds kLeftAlone = std::chrono::seconds{1};
-  // A round tries so many stripes that are unavailable, each with the store's deadline.
+  // A round ends when so many attempts were answered too late or not at all.
   static constexpr int kMostUnavailable = 3;
 
   // `stripes`: the counters of the definition, as they were read. All references must outlive it.
@@ -50,6 +51,7 @@ class StripeRounds final : public Rounds {
   [[nodiscard]] std::size_t pick();
   [[nodiscard]] bool left_alone(const Stripe& stripe) const;
   [[nodiscard]] bool has_another() const;
+  [[nodiscard]] SteadyTime share_of(SteadyTime until, int failed) const;
   [[nodiscard]] Result<void> must_have(std::int64_t count, SteadyTime until);
   void forget(std::size_t place);
   [[nodiscard]] std::span<Range> hand_over(std::int64_t count);

@@ -398,21 +398,63 @@ TEST(Striped, ValuesOfAnUnknownOutcomeAreNeverHandedOut) {
       Fixture f(striped(0, 29, 3));
       f.pick(1, 3);
       f.store.fail_next({{unknown, "no reply"}, applied});
-      EXPECT_EQ(code(f.next(4)), unknown);
-      EXPECT_EQ(f.store.advances().size(), 1U) << "asking again is for the caller to decide";
+      // After an attempt whose time was over the round has time for another.
+      const bool goes_on = unknown == Code::kDeadlineExceeded;
+      const auto got = f.next(4);
+      EXPECT_EQ(got.has_value(), goes_on);
+      if (!goes_on) {
+        EXPECT_EQ(code(got), unknown);
+        EXPECT_EQ(f.store.advances().size(), 1U) << "asking again is for the caller to decide";
+      }
       EXPECT_EQ(f.sequence->statistics().waste, 4);
       f.pick(1, 3);
-      ASSERT_TRUE(f.next(1));
+      const auto other = f.next(1);
+      ASSERT_TRUE(other);
       EXPECT_THAT(f.store.asked().back(), testing::Ne("accounts/1")) << "left alone for a while";
       f.clock.advance(StripeRounds::kLeftAlone);
-      Values rest;
-      while (const auto one = f.next(1)) rest.push_back(one->front());
-      EXPECT_EQ(rest.size(), applied ? 25U : 29U);
+      Values all = got.value_or(Values{});
+      all.push_back(other->front());
+      while (const auto one = f.next(1)) all.push_back(one->front());
+      EXPECT_EQ(all.size(), applied ? 26U : 30U);
       for (std::int64_t lost = 10; lost <= 13; ++lost) {
-        EXPECT_EQ(std::ranges::count(rest, lost), applied ? 0 : 1);
+        EXPECT_EQ(std::ranges::count(all, lost), applied ? 0 : 1);
       }
     }
   }
+}
+
+TEST(Striped, TheAttemptsOfARoundDivideTheTimeThatIsLeft) {
+  using std::chrono::minutes;
+  for (const std::int64_t stripes : {100, 2}) {
+    Fixture f(striped(0, 999, stripes));
+    for (int k = 0; k < stripes; ++k)
+      f.store.fail_counter("accounts/" + std::to_string(k), Error{Code::kUnavailable, "down"});
+    const SteadyTime before = std::chrono::steady_clock::now();
+    const SteadyTime until = before + minutes{60};
+    Values values(1);
+    const auto sequence = open_sequence(f.store, "accounts", {.deadline = minutes{90}}).value();
+    const Result<void> got = sequence->next(values, until);
+    const auto taken = std::chrono::steady_clock::now() - before;
+    ASSERT_FALSE(got);
+    EXPECT_EQ(got.error().code, Code::kUnavailable);
+    const std::vector<SteadyTime> ends = f.store.deadlines();
+    const std::size_t attempts = stripes == 2 ? 2 : 3;
+    ASSERT_EQ(ends.size(), attempts);
+    EXPECT_EQ(ends.back(), until) << "the last has all that is left";
+    const auto share = minutes{60} / static_cast<int>(attempts);
+    EXPECT_LE(before + share, ends[0]);
+    EXPECT_LE(ends[0], before + share + taken);
+    EXPECT_THAT(got.error().message, HasSubstr(std::to_string(attempts) + " of its counters"));
+  }
+}
+
+TEST(Striped, AnAttemptThatMayHaveBeenAppliedIsNeverSaidToBeNotApplied) {
+  Fixture f(striped(0, 29, 3));
+  f.store.fail_next({{Code::kDeadlineExceeded, "no reply"}, true});
+  for (int i = 0; i < 2; ++i) f.store.fail_next({{Code::kUnavailable, "down"}, false});
+  EXPECT_EQ(code(f.next(4)), Code::kDeadlineExceeded);
+  EXPECT_EQ(f.store.advances().size(), 3U);
+  EXPECT_EQ(f.sequence->statistics().waste, 4);
 }
 
 TEST(Striped, OneStripeThatWentBackIsDataLossForAllAndForEver) {

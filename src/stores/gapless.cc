@@ -50,16 +50,18 @@ Result<std::unique_ptr<GaplessInserter>> GaplessInserter::open(std::string_view 
                                                                std::string_view collection,
                                                                std::string_view field,
                                                                const GaplessOptions& options) {
+  const SteadyTime until = std::chrono::steady_clock::now() + options.deadline;
   Result<stores::NumberField> target = stores::number_field(collection, field);
   if (!target) return std::unexpected(std::move(target.error()));
-  Result<std::unique_ptr<Store>> store =
-      open_store(url, {.deadline = options.deadline, .create = false, .access = Access::kReadOnly});
+  Result<std::unique_ptr<Store>> store = open_store(
+      url,
+      {.deadline = options.deadline, .until = until, .create = false, .access = Access::kReadOnly});
   if (!store) return std::unexpected(store.error());
   const std::string where = "sequence " + std::string(name) + " in " + std::string((*store)->url());
   const auto refuse_it = [&](Code code, const std::string& why) {
     return std::unexpected(Error{code, where + ": " + why});
   };
-  const Result<Definition> definition = (*store)->catalog()->find(name);
+  const Result<Definition> definition = (*store)->catalog()->find(name, until);
   if (!definition && definition.error().code == Code::kNotFound)
     return refuse_it(Code::kNotFound, "no such sequence; create it: idmint create " +
                                           shell_word(name) + " --strategy gapless");
@@ -71,7 +73,7 @@ Result<std::unique_ptr<GaplessInserter>> GaplessInserter::open(std::string_view 
                          "idmint create NAME --strategy gapless");
   if (definition->retired)
     return refuse_it(Code::kFailedPrecondition, "it is retired: nothing comes from it any more");
-  if (Result<void> possible = (*store)->has_transactions(); !possible)
+  if (Result<void> possible = (*store)->has_transactions(until); !possible)
     return refuse_it(possible.error().code, possible.error().message);
 #ifdef IDMINT_MONGODB
   auto transactions = stores::open_mongodb_gapless(url, *definition, *std::move(target), options);

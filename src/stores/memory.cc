@@ -27,6 +27,7 @@ class MemoryStore final : public Store,
 
   const Uuid& id() const noexcept override { return id_; }
   std::string_view url() const noexcept override { return kUrl; }
+  std::chrono::milliseconds deadline() const noexcept override { return options_.deadline; }
   CounterStore* counters() noexcept override { return this; }
   Catalog* catalog() noexcept override { return this; }
   UniqueIndex* unique_index() noexcept override { return this; }

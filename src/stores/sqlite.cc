@@ -373,6 +373,7 @@ class SqliteStore final : public Store,
 
   const Uuid& id() const noexcept override { return id_; }
   std::string_view url() const noexcept override { return url_; }
+  std::chrono::milliseconds deadline() const noexcept override { return patience_; }
   CounterStore* counters() noexcept override { return this; }
   Catalog* catalog() noexcept override { return this; }
   UniqueIndex* unique_index() noexcept override { return this; }

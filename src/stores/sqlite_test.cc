@@ -654,6 +654,28 @@ TEST_F(SqliteStoreTest, ALockHeldPastTheDeadlineIsUnavailableAndHarmless) {
   EXPECT_EQ(store->counters()->advance("c", 1, Take::kAll), (Range{10, 1, 1}));
 }
 
+TEST_F(SqliteStoreTest, ACallEndsByTheTimeItIsGivenAndSaysHowLongItWaited) {
+  make();
+  const std::string fresh = folder_.path("fresh.db");
+  const auto store = open({.deadline = std::chrono::minutes{1}});
+  std::vector<sqlite3*> others;
+  for (const auto& [path, begin] :
+       {std::pair{path_, "BEGIN IMMEDIATE"}, std::pair{fresh, "BEGIN EXCLUSIVE"}}) {
+    ASSERT_EQ(sqlite3_open(path.c_str(), &others.emplace_back()), SQLITE_OK);
+    ASSERT_EQ(sqlite3_exec(others.back(), begin, nullptr, nullptr, nullptr), SQLITE_OK);
+  }
+  const auto begun = std::chrono::steady_clock::now();
+  const auto until = begun + std::chrono::milliseconds{30};
+  const auto taken = store->counters()->advance("c", 1, Take::kAll, until);
+  const auto opened =
+      open_store("sqlite:" + fresh, {.deadline = std::chrono::minutes{1}, .until = until});
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds{30});
+  EXPECT_EQ(code_of(taken), Code::kUnavailable);
+  EXPECT_EQ(code_of(opened), Code::kUnavailable);
+  EXPECT_THAT(taken.error().message, testing::ContainsRegex("\\(waited [0-9]{2,5} ms\\)"));
+  for (sqlite3* const other : others) sqlite3_close(other);
+}
+
 TEST_F(SqliteStoreTest, ManyWhoMakeTheFileAtOnceMakeOne) {
   for (int round = 0; round < 5; ++round) {
     const std::string path = folder_.path("new" + std::to_string(round));

@@ -68,7 +68,7 @@ Result<std::unique_ptr<Store>> open_store(std::string_view url, const StoreOptio
   return std::unexpected(Error{Code::kInvalidArgument, std::move(message)});
 }
 
-Result<void> Store::has_transactions() {
+Result<void> Store::has_transactions(SteadyTime /*until*/) {
   return std::unexpected(
       Error{Code::kUnimplemented,
             "a number is gapless where it and the document that bears it are one transaction, and "

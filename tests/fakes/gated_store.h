@@ -123,6 +123,11 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
     const std::lock_guard lock(mutex_);
     return asked_;
   }
+  // When each advance or insert was to answer.
+  [[nodiscard]] std::vector<SteadyTime> deadlines() const {
+    const std::lock_guard lock(mutex_);
+    return deadlines_;
+  }
   // The keys of each insert.
   [[nodiscard]] std::vector<std::vector<std::int64_t>> inserts() const {
     const std::lock_guard lock(mutex_);
@@ -163,8 +168,9 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   }
 
   Result<Range> advance(std::string_view counter, std::int64_t count, Take take,
-                        SteadyTime /*until*/) override {
+                        SteadyTime until) override {
     std::unique_lock lock(mutex_);
+    deadlines_.push_back(until);
     advances_.push_back({count, take});
     asked_.emplace_back(counter);
     pass_gate(lock);
@@ -276,8 +282,9 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
 
   using UniqueIndex::insert;
   Result<std::vector<bool>> insert(std::string_view space, std::span<const std::int64_t> keys,
-                                   SteadyTime /*until*/) override {
+                                   SteadyTime until) override {
     std::unique_lock lock(mutex_);
+    deadlines_.push_back(until);
     inserts_.emplace_back(keys.begin(), keys.end());
     pass_gate(lock);
     return call<std::vector<bool>>(next_fault(), [&]() -> Result<std::vector<bool>> {
@@ -392,6 +399,7 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   std::size_t most_in_flight_ = 0;
   std::vector<Advance> advances_;
   std::vector<std::string> asked_;
+  std::vector<SteadyTime> deadlines_;
   std::map<std::string, Error, std::less<>> broken_;
   std::vector<std::vector<std::int64_t>> inserts_;
   std::deque<Fault> faults_;

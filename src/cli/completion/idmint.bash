@@ -62,7 +62,7 @@ _idmint() {
   elif [[ $current == -* ]]; then
     words="--help --json"
     case $command in
-      next) words+=" -n --count --prefix --encoding --check --digits --no-leading-zeros --worker --layout --epoch --unit --run-ahead --window --wait --node --domain --local-id --store" ;;
+      next) words+=" -n --count --prefix --encoding --check --digits --no-leading-zeros --worker --layout --epoch --unit --run-ahead --window --timeout --wait --node --domain --local-id --store" ;;
       create) words+=" --kind --layout --workers --strategy --start --max --stripes --step --largest-count --prefix --encoding --check --digits --no-leading-zeros --width --adopt --validator --store" ;;
       raise) words+=" --all --past --past-each --past-from --moved --from-collection --field --from --dry-run --yes --store" ;;
       alter) words+=" --max --store" ;;
@@ -81,7 +81,7 @@ _idmint() {
       bench) words+=" --threads --seconds --batch --svg --worker --layout --epoch --unit --run-ahead --store" ;;
       doctor) words+=" --warn-below --horizon --rate --used-in --all --store" ;;
       apply) words+=" --dry-run --store" ;;
-      insert) words+=" --field --from --stored-as --attempts --create-index --proxy --heal --prefix --encoding --check --digits --no-leading-zeros --worker --layout --epoch --unit --run-ahead --store" ;;
+      insert) words+=" --field --from --stored-as --attempts --create-index --proxy --heal --timeout --prefix --encoding --check --digits --no-leading-zeros --worker --layout --epoch --unit --run-ahead --store" ;;
       sweep) words+=" --field --proxy --older-than --store" ;;
     esac
   else

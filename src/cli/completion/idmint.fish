@@ -43,6 +43,7 @@ complete -c idmint -n '__fish_seen_subcommand_from next bench insert' -l unit -x
 complete -c idmint -n '__fish_seen_subcommand_from next bench insert' -l run-ahead -x -d 'How far ahead of the clock'
 complete -c idmint -n '__fish_seen_subcommand_from next' -l window -x -d 'How far ahead the lease of a pool is kept'
 complete -c idmint -n '__fish_seen_subcommand_from next' -l wait -d 'Wait until a worker id of the pool is no longer held'
+complete -c idmint -n '__fish_seen_subcommand_from next insert' -l timeout -x -d 'The longest wait for the store'
 complete -c idmint -n '__fish_seen_subcommand_from next' -l node -x -a 'mac random' -d 'Of uuid1 and uuid2'
 complete -c idmint -n '__fish_seen_subcommand_from next' -l domain -x -a 'person group org' -d 'Of uuid2'
 complete -c idmint -n '__fish_seen_subcommand_from next' -l local-id -x -d 'Of uuid2'

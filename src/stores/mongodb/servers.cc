@@ -183,6 +183,11 @@ Result<Bson> Servers::run(const std::shared_ptr<Call>& call, std::string_view do
   const Kind kind = call->kind;
   const SteadyTime begin = std::chrono::steady_clock::now();
   const SteadyTime until = call->until;
+  std::string what = "could not " + std::string(doing) + " " + where_ + ": ";
+  if (until <= begin)
+    return std::unexpected(
+        Error{Code::kUnavailable,
+              what + "no time was left to ask; nothing was changed; ask again, for longer"});
   std::unique_lock lock(mutex_);
   waiting_.push_back(call);
   if (idle_ < waiting_.size() && threads_.size() < most_) {
@@ -199,7 +204,6 @@ Result<Bson> Servers::run(const std::shared_ptr<Call>& call, std::string_view do
   }
   work_.notify_one();
   call->changed.wait_until(lock, until, [&] { return call->answered; });
-  std::string what = "could not " + std::string(doing) + " " + where_ + ": ";
   if (call->answered) {
     if (!call->answer) call->answer.error().message.insert(0, what);
     return std::move(call->answer);
@@ -207,9 +211,10 @@ Result<Bson> Servers::run(const std::shared_ptr<Call>& call, std::string_view do
   call->abandoned = true;
   call->changed.notify_all();
   std::erase(waiting_, call);
-  what += "no answer in time";
+  const auto waited = std::chrono::ceil<milliseconds>(until - begin);
+  what += "no answer within " + std::to_string(waited.count()) + " ms";
   if (!call->why.empty()) what += " (" + call->why + ")";
-  what += heard_->advice(std::chrono::ceil<milliseconds>(until - begin));
+  what += heard_->advice(waited);
   if (call->sent && kind == Kind::kWrite)
     return std::unexpected(
         Error{Code::kDeadlineExceeded, what + "; it may have been done or not, now or later"});

@@ -156,11 +156,12 @@ class MongodbStore final : public Store,
 
   const Uuid& id() const noexcept override { return id_; }
   std::string_view url() const noexcept override { return url_; }
+  milliseconds deadline() const noexcept override { return deadline_; }
   CounterStore* counters() noexcept override { return this; }
   Catalog* catalog() noexcept override { return this; }
   UniqueIndex* unique_index() noexcept override { return this; }
   LeaseTable* leases() noexcept override { return &leases_; }
-  Result<void> has_transactions() override;
+  Result<void> has_transactions(SteadyTime by) override;
 
   // Called once, before anything else.
   Result<void> open(const StoreOptions& options);
@@ -440,8 +441,8 @@ Result<void> MongodbStore::make_store(const StoreOptions& options, SteadyTime un
   return {};
 }
 
-Result<void> MongodbStore::has_transactions() {
-  const Result<SteadyTime> until = enter_to_read();
+Result<void> MongodbStore::has_transactions(SteadyTime by) {
+  const Result<SteadyTime> until = enter_to_read(by);
   if (!until) return std::unexpected(until.error());
   const Result<Bson> hello =
       servers_->run(std::move(Bson().add("hello", 1)), Kind::kPlain, *until, "ask");
