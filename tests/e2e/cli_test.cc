@@ -400,7 +400,7 @@ TEST_F(Cli, TheStoreByOptionThenByEnvironment) {
   output("IDMINT_STORE=sqlite:b.db idmint create orders --start 100");
   EXPECT_EQ(output("IDMINT_STORE=sqlite:b.db idmint next orders"), "100\n");
   EXPECT_EQ(output("IDMINT_STORE=sqlite:b.db idmint next orders --store sqlite:a.db"), "1\n");
-  EXPECT_FALSE(fs::exists(folder_ / "home/.local"));
+  EXPECT_FALSE(fs::exists(folder_ / "home/.local/share/idmint/ids.db"));
 }
 
 TEST_F(Cli, TheDataFolder) {
