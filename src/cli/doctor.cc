@@ -132,8 +132,8 @@ std::optional<Finding> look_for_doubt(Mint& mint, const std::string& store) {
   return Finding{Health::kFail, "store", store, doubt->message};
 }
 
-// What is known to have been given, by its own word or by that of a collection, and whether the
-// store knows of it too.
+// The values that are known to have been given: those that this host noted, and those that
+// collections hold. Compares the store with them.
 class Evidence {
  public:
   Evidence(Mint& mint, const std::string& url, std::vector<Place> places)
