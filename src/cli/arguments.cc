@@ -191,7 +191,7 @@ void add_raise(CLI::App& app, Arguments& arguments, Given& given) {
                  "striped, interleaved: of each counter the largest, V,V,...; without one it stays")
       ->type_name("V,V");
   app.add_option("--past-from", raise.past_from,
-                 "Past what another store has come to: the file before it was restored, say")
+                 "Past what another store has come to, such as the file that a backup replaced")
       ->type_name("URL");
   app.add_flag("--moved", raise.moved,
                "--all: nothing was handed out since, the store was only moved or copied");
@@ -542,9 +542,9 @@ stopped, or mint from idmint.
 --all is for a store that holds less than it handed out, and so gives no value:
 a copy, a restored backup, a file whose log is gone. With nobody minting,
   --past-from URL  raises all past what the newer store has come to
-  --past N         raises counters past the value N, a permuted sequence past its
-                   first N values and each block of a striped one past its own
-                   first N; what this cannot be right for is named
+  --past N         raises counters past the value N, a permuted sequence past
+                   its first N values and each block of a striped one past its
+                   own first N; what this cannot be right for is named
   --moved          raises nothing: nothing was handed out since
 Pools go past this clock and every bound that is known. Claims of a random
 sequence cannot be raised, nor can a gapless one: what can still repeat is said.

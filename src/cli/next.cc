@@ -113,7 +113,8 @@ Result<void> run_next(Context& context) {
   if (!source) return std::unexpected(source.error());
   const Declaration& declaration = (*source)->declaration();
   const bool durable = declaration.guarantee >= Guarantee::kUnique;
-  if (arguments.wait && declaration.order != order(Strategy::kPool))
+  const bool is_pool = durable && declaration.format == "snowflake";
+  if (arguments.wait && !is_pool)
     return std::unexpected(
         Error{Code::kInvalidArgument, "--wait waits for a worker id of a pool, and " +
                                           arguments.name + " is none: leave it out"});

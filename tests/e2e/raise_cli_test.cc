@@ -28,10 +28,10 @@ TEST_F(RaiseCli, AsksBeforeItPassesOverMoreThanATenth) {
   const Ended refused = run("idmint raise orders --past 60");
   EXPECT_EQ(refused.status, 5);
   EXPECT_THAT(refused.err, AllOf(HasSubstr("nothing was changed"), HasSubstr("add --yes"),
-                                 HasSubstr("50 of the 90 values that are left (56 %)")));
+                                 HasSubstr("50 of the 90 values that are left (55.6 %)")));
   EXPECT_EQ(run("idmint raise orders --past 60 --json").status, 5);
   EXPECT_EQ(output("idmint raise orders --past 60 --dry-run"),
-            "orders would pass over 50 of the 90 values that are left (56 %)\n");
+            "orders would pass over 50 of the 90 values that are left (55.6 %)\n");
   const Ended no = answer("n", "idmint raise orders --past 60");
   EXPECT_EQ(no.status, 5);
   EXPECT_THAT(no.out, HasSubstr("Raise? [y/N]"));
