@@ -914,10 +914,12 @@ Result<void> settle(const CLI::App& sub, Given& given, Arguments& arguments) {
       return usage(
           "there is a URL where a name is taken: give the store with --store, or in "
           "IDMINT_STORE");
-    if (!arguments.from.empty()) {
-      Result<std::string> from = url_given("--from", arguments.from);
-      if (!from) return std::unexpected(std::move(from.error()));
-      arguments.from = *std::move(from);
+    for (const auto& [option, url] : {std::pair{"--from", &arguments.raise.from},
+                                      std::pair{"--past-from", &arguments.raise.past_from}}) {
+      if (url->empty()) continue;
+      Result<std::string> whole = url_given(option, *url);
+      if (!whole) return std::unexpected(std::move(whole.error()));
+      *url = *std::move(whole);
     }
     Result<std::string> url =
         url_given(arguments.store_is_from_environment ? "IDMINT_STORE" : "--store", given.store);
