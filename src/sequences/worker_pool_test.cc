@@ -77,6 +77,7 @@ class CutStore final : public Store, public LeaseTable, public Catalog {
                        const Uuid& nonce, const LeaseTerms& terms, SteadyTime until) override {
     return table().extend(pool, lease, to, nonce, terms, until);
   }
+  using LeaseTable::release;
   Result<void> release(std::string_view pool, std::int64_t worker, const Uuid& token,
                        std::int64_t generation, SteadyTime until) override {
     return cut([&] { return table().release(pool, worker, token, generation, until); });
