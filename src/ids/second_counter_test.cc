@@ -171,6 +171,11 @@ TEST_F(SecondCounterTest, PastTheLapItStaysAheadOfAClockSetBackByAtMost20Seconds
   clock_.advance(-seconds{2});
   EXPECT_EQ(refusal(), Code::kUnavailable);
   EXPECT_THAT(counter_.take(1).error().message, HasSubstr("22 s behind"));
+  EXPECT_THAT(counter_.take(1).error().message,
+              HasSubstr("ask again when it shows " + format_time(at(kStart - 5)) +
+                        "; a restart mints at once"));
+  clock_.set(at(kStart - 5));
+  EXPECT_EQ(take().second, kStart + 16) << "as was said";
   clock_.set(at(kStart + 17));
   EXPECT_EQ(take().second, kStart + 17);
   EXPECT_TRUE(none_twice(spans_));
