@@ -158,7 +158,8 @@ Result<void> StripeRounds::must_have(std::int64_t count, SteadyTime until) {
 // When the next attempt ends, so that as many as may follow have as much time.
 SteadyTime StripeRounds::share_of(SteadyTime until, int failed) const {
   const SteadyTime now = std::chrono::steady_clock::now();
-  const auto attempts = std::min<std::int64_t>(kMostUnavailable - failed, std::ssize(open_));
+  const std::int64_t most = std::min<std::int64_t>(kMostUnavailable, std::ssize(open_));
+  const std::int64_t attempts = std::max<std::int64_t>(most - failed, 1);
   return now + std::max(until - now, SteadyTime::duration{}) / attempts;
 }
 

@@ -11,8 +11,10 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <memory>
@@ -31,8 +33,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/e2e/cli.h"
 #include "tests/fakes/temp_folder.h"
+#ifdef IDMINT_BINARY
+#include "tests/e2e/cli.h"
+#endif
 #endif
 
 namespace idmint {
@@ -120,7 +124,8 @@ void expect_all_in_time(std::vector<Cell>& cells) {
     const milliseconds late = ask_all(cells);
     overdue.clear();
     for (const Cell& cell : cells) {
-      ::testing::Test::RecordProperty(name_of(cell), std::to_string(cell.longest.count()) + " ms");
+      std::printf("%-18s %6lld ms\n", name_of(cell).c_str(),
+                  static_cast<long long>(cell.longest.count()));
       if (cell.longest > deadline() + kSlack + 2 * late)
         overdue += name_of(cell) + ": " + std::to_string(cell.longest.count()) + " ms; ";
     }
@@ -191,39 +196,45 @@ TEST(Deadlines, OfMongodbWithEveryMemberFrozen) {
 
 #else
 
-// Another process with the lock of the file. REQUIRES: this one has no SQLite file open, as a child
-// inherits what SQLite knows of its locks.
+// Another process, which takes the lock of the file when it is told to. REQUIRES: this one has no
+// SQLite file open when it makes one, as a child inherits what SQLite knows of its locks.
 class Holder {
  public:
   explicit Holder(const std::string& path) {
-    std::array<int, 2> ready{};
-    std::array<int, 2> go{};
-    if (::pipe(ready.data()) != 0 || ::pipe(go.data()) != 0) std::abort();
+    std::array<int, 2> held{};
+    std::array<int, 2> orders{};
+    if (::pipe(held.data()) != 0 || ::pipe(orders.data()) != 0) std::abort();
     child_ = ::fork();
     if (child_ == 0) {
-      ::close(go[1]);
+      ::close(orders[1]);
+      char byte = 0;
       sqlite3* db = nullptr;
-      const bool held = sqlite3_open(path.c_str(), &db) == SQLITE_OK &&
-                        sqlite3_exec(db, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr) == SQLITE_OK;
-      char byte = held ? 'h' : 'n';
-      const bool told = ::write(ready[1], &byte, 1) == 1;
-      ::_exit(told && ::read(go[0], &byte, 1) == 0 ? 0 : 1);
+      const bool holds =
+          ::read(orders[0], &byte, 1) == 1 && sqlite3_open(path.c_str(), &db) == SQLITE_OK &&
+          sqlite3_busy_timeout(db, 60'000) == SQLITE_OK &&
+          sqlite3_exec(db, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr) == SQLITE_OK;
+      if (!holds || ::write(held[1], &byte, 1) != 1) ::_exit(1);
+      ::_exit(::read(orders[0], &byte, 1) == 0 ? 0 : 1);
     }
-    ::close(go[0]);
-    ::close(ready[1]);
-    char byte = 0;
-    EXPECT_EQ(::read(ready[0], &byte, 1), 1);
-    EXPECT_EQ(byte, 'h');
-    ::close(ready[0]);
-    go_ = go[1];
+    ::close(orders[0]);
+    ::close(held[1]);
+    held_ = held[0];
+    orders_ = orders[1];
   }
-  ~Holder() { let_go(); }
+  ~Holder() {
+    if (orders_ >= 0) let_go();
+  }
   Holder(const Holder&) = delete;
   Holder& operator=(const Holder&) = delete;
 
+  void hold() {
+    char byte = 'h';
+    EXPECT_EQ(::write(orders_, &byte, 1), 1);
+    EXPECT_EQ(::read(held_, &byte, 1), 1) << "it has the lock";
+  }
   void let_go() {
-    if (go_ < 0) return;
-    ::close(std::exchange(go_, -1));
+    ::close(std::exchange(orders_, -1));
+    ::close(held_);
     int status = -1;
     EXPECT_EQ(::waitpid(child_, &status, 0), child_);
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
@@ -231,7 +242,8 @@ class Holder {
 
  private:
   pid_t child_ = 0;
-  int go_ = -1;
+  int held_ = -1;
+  int orders_ = -1;
 };
 
 TEST(Deadlines, OfSqliteWithTheLockHeldByAnotherProcess) {
@@ -244,8 +256,10 @@ TEST(Deadlines, OfSqliteWithTheLockHeldByAnotherProcess) {
     stores.push_back(open_store(url, {.deadline = deadline()}).value());
     return *stores.back();
   });
+  const auto patient = open_store(url, {.deadline = std::chrono::minutes{1}}).value();
+  holder.hold();
   expect_all_in_time(cells);
-  expect_given_time_is_kept(*open_store(url, {.deadline = std::chrono::minutes{1}}).value());
+  expect_given_time_is_kept(*patient);
   holder.let_go();
   expect_values(cells);
 }
@@ -258,7 +272,8 @@ class DeadlinesOfCommands : public e2e::Cli {};
 TEST_F(DeadlinesOfCommands, NextEndsByItsTimeoutAndSaysHowLongItWaited) {
   const std::string path = folder_ / "ids.db";
   create_all("sqlite:" + path);
-  const Holder holder(path);
+  Holder holder(path);
+  holder.hold();
   const std::string timeout = std::to_string(deadline().count()) + "ms";
   for (const char* const sequence : {"striped", "counter"}) {
     milliseconds waited{};
