@@ -58,7 +58,7 @@ TEST_F(OplogDumpTest, IsNoSymbolicLinkAndOfThisUser) {
   make();
   const std::string before = bytes();
   const std::string link = folder_.path("link");
-  for (const std::string target : {path_, folder_.path("absent")}) {
+  for (const std::string& target : {path_, folder_.path("absent")}) {
     std::filesystem::create_symlink(target, link);
     const Result<OplogDump> dump = OplogDump::open(link);
     ASSERT_FALSE(dump) << target;

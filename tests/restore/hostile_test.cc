@@ -211,10 +211,10 @@ assert b'ended 130' in said and b'geh' not in said, said
 
 TEST_F(Hostile, AnOutputFollowsNoPlantedLink) {
   const std::string oplog = IDMINT_FIXTURES "/s3_mass_delete_exclusive/oplog-dump";
-  for (const std::string command :
-       {"idmint bench uuid4 --seconds 0.01 --svg out",
-        "idmint-restore find --svg out --oplog " + oplog,
-        std::string("idmint-restore oplog --uri mongodb://127.0.0.1:1/ --out out")}) {
+  for (const std::string& command :
+       std::vector<std::string>{"idmint bench uuid4 --seconds 0.01 --svg out",
+                                "idmint-restore find --svg out --oplog " + oplog,
+                                "idmint-restore oplog --uri mongodb://127.0.0.1:1/ --out out"}) {
     for (const std::string target : {"victim", "absent"}) {
       const Ended ended = run("echo precious >victim; ln -s " + target + " out; " + command +
                               "; status=$?; rm out; exit $status");
@@ -238,7 +238,7 @@ TEST_F(Hostile, NamesInAnSqliteFileArePrintedEscaped) {
       "idmint create orders --store sqlite:s.db; idmint create pool --kind pool --store "
       "sqlite:s.db; "
       "idmint next pool --store sqlite:s.db");
-  const Ended planted = python(R"(
+  const Ended planted = python(R"py(
 import json, sqlite3
 evil = 'a\x1b[31m\u009b32m\nb\x7f\u202ec'
 db = sqlite3.connect('s.db')
@@ -248,7 +248,7 @@ db.execute("UPDATE definitions SET json = replace(json, 'orders', ?) WHERE name 
 for table in ('definitions', 'counters'):
     db.execute(f"UPDATE {table} SET name = replace(name, 'orders', ?)", (evil,))
 db.commit()
-)");
+)py");
   EXPECT_EQ(planted.status, 0) << planted.err;
   for (const std::string command :
        {"list", "doctor", "workers list pool", "workers list pool --all",
