@@ -234,15 +234,15 @@ const std::string kEvil = "a\x1b[31m\u009b32m\nb\x7f\u202ec";
 bool is_harmless(const std::string& text) { return escaped(text, "\n") == text; }
 
 TEST_F(Hostile, NamesInAnSqliteFileArePrintedEscaped) {
-  output(
-      "idmint create orders --store sqlite:s.db; idmint create pool --kind pool --store "
-      "sqlite:s.db; "
-      "idmint next pool --store sqlite:s.db");
+  const Ended made = run(
+      "export IDMINT_STORE=sqlite:s.db; idmint create orders && idmint create pool --kind pool && "
+      "idmint next pool");
+  EXPECT_EQ(made.status, 0) << made.err;
   const Ended planted = python(R"py(
 import json, sqlite3
 evil = 'a\x1b[31m\u009b32m\nb\x7f\u202ec'
 db = sqlite3.connect('s.db')
-db.execute("UPDATE workers SET holder = ?", (evil,))
+db.execute("UPDATE workers SET holder = ?, token = randomblob(16)", (evil,))
 db.execute("UPDATE definitions SET json = replace(json, 'orders', ?) WHERE name = 'orders'",
            (json.dumps(evil)[1:-1],))
 for table in ('definitions', 'counters'):
