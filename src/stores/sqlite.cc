@@ -165,6 +165,8 @@ enum Query : std::size_t {
   kPlace,
   kSettle,
   kSnapshot,
+  kBegin,
+  kCommit,
   kReadClocks,
   kWriteClocks,
   kQueries,
@@ -227,10 +229,12 @@ constexpr std::array<const char*, kQueries> kSql = {
     " FROM workers WHERE pool = ?1 AND worker = ?2",
     "SELECT worker, token, holder, generation, minted_until, held_until, taken_from FROM workers"
     " WHERE pool = ?1 ORDER BY worker",
-    "UPDATE store SET changes = changes + 1 RETURNING changes",
+    "UPDATE store SET changes = ?1",  // RETURNING would make a table of its own each time
     "SELECT inode, born, changes FROM store",
     "UPDATE store SET inode = ?1, born = ?2, changes = ?3",
-    "SELECT 1 FROM store",
+    "SELECT changes FROM store",
+    "BEGIN IMMEDIATE",
+    "COMMIT",
     "SELECT boot, boot_clock, clock FROM store",
     "UPDATE store SET boot = ?1, boot_clock = ?2, clock = ?3",
 };
@@ -471,6 +475,7 @@ class SqliteStore final : public Store,
   Result<void> read_id();
   Result<std::int64_t> read_integer(const char* sql);
   Result<void> execute(const char* sql, std::string_view doing);
+  Result<void> execute(Query query, std::string_view doing);
 
   Error failed(int result, std::string_view doing);
   std::string how_to_make() const;
@@ -506,6 +511,7 @@ class SqliteStore final : public Store,
   bool has_places_ = false;  // false: of version 1, opened to read only
   SeenChanges seen_;
   std::int64_t changes_ = 0;  // the count after the latest transaction of this handle
+  std::int64_t counted_ = 0;  // the count that the transaction under way found
   bool doubtful_ = false;     // as it was looked at last
   int log_pages_ = 0;         // after the latest commit
 };
@@ -650,6 +656,15 @@ void SqliteStore::leave_log() noexcept {
 
 Result<void> SqliteStore::execute(const char* sql, std::string_view doing) {
   if (const int result = sqlite3_exec(db_, sql, nullptr, nullptr, nullptr); result != SQLITE_OK)
+    return std::unexpected(failed(result, doing));
+  return {};
+}
+
+Result<void> SqliteStore::execute(Query query, std::string_view doing) {
+  const Result<sqlite3_stmt*> statement = prepared(query);
+  if (!statement) return std::unexpected(statement.error());
+  Run run(*statement);
+  if (const int result = run.step(); result != SQLITE_DONE)
     return std::unexpected(failed(result, doing));
   return {};
 }
@@ -1169,20 +1184,22 @@ Result<void> SqliteStore::transact(std::string_view doing,
                                    const std::function<Result<void>()>& changes) {
   const Result<sqlite3_stmt*> snapshot = prepared(kSnapshot);
   if (!snapshot) return std::unexpected(snapshot.error());
-  if (Result<void> begun = execute("BEGIN IMMEDIATE", doing); !begun) return begun;
+  if (Result<void> begun = execute(kBegin, doing); !begun) return begun;
   bool unmarked = false;  // by somebody's checkpoint during this transaction
   Result<void> done;
   {
     // A read that goes on past the COMMIT: until it ends, no checkpoint moves what is committed
     // here into the file.
     Run reading(*snapshot);
-    if (const int result = reading.step(); result != SQLITE_ROW)
+    if (const int result = reading.step(); result == SQLITE_ROW)
+      counted_ = reading.integer(0);
+    else
       done = std::unexpected(failed(result, doing));
     const Result<bool> marked = is_marked();
     if (done && !marked) done = std::unexpected(marked.error());
     if (done) done = changes();
     if (done && !*marked) done = execute(kUnmark, doing);
-    if (done) done = execute("COMMIT", doing);
+    if (done) done = execute(kCommit, doing);
     if (done && !*marked) done = mark();
     if (done && *marked) {
       const Result<bool> still = is_marked();
@@ -1197,15 +1214,16 @@ Result<void> SqliteStore::transact(std::string_view doing,
   return done;
 }
 
-// One more than after the latest transaction of this handle, or the file was set back.
+// One more than the transaction found, or the file was set back.
+// REQUIRES: within transact().
 Result<std::int64_t> SqliteStore::count_change() {
   const Result<sqlite3_stmt*> statement = prepared(kCountChange);
   if (!statement) return std::unexpected(statement.error());
+  const std::int64_t changes = counted_ + 1;
   Run run(*statement);
-  int result = run.step();
-  const std::int64_t changes = result == SQLITE_ROW ? run.integer(0) : 0;
-  if (result == SQLITE_ROW) result = run.step();
-  if (result != SQLITE_DONE) return std::unexpected(failed(result, "count a change of"));
+  run.bind(1, changes);
+  if (const int result = run.step(); result != SQLITE_DONE)
+    return std::unexpected(failed(result, "count a change of"));
   if (changes > changes_) return changes;
   leave_log();
   lost_ = Error{Code::kDataLoss, path_ + " was set back while it was open: it counts " +
