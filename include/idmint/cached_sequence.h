@@ -33,9 +33,9 @@ namespace idmint {
 // more, at most; then all that wait get the error. After an unknown outcome the range is lost, and
 // the next one is asked for.
 //
-// A copy of the process (a VM snapshot, a container checkpoint) holds the same values and hands them
-// out too. If nobody took from a range for 10 minutes by the wall clock, it is dropped, and counted
-// as waste; what threads have in their slices stays.
+// A copy of the process (a VM snapshot, a container checkpoint) holds the same values and hands
+// them out too. If nobody took from a range for 10 minutes by the wall clock, it is dropped, and
+// counted as waste; what threads have in their slices stays.
 //
 // If the store goes back, or its counter is gone, everything held is void, and every call is
 // kDataLoss for ever.

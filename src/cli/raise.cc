@@ -206,8 +206,7 @@ Result<void> raise_one(Context& context, std::string_view way) {
     if (!status) return std::unexpected(status.error());
     const Result<std::string> url = mint.store_url();
     if (!url) return std::unexpected(url.error());
-    context.out.write(json_raised(*status, *url, raised, arguments.dry_run) +
-                      "\n");
+    context.out.write(json_raised(*status, *url, raised, arguments.dry_run) + "\n");
   } else if (arguments.dry_run) {
     context.out.write(name + " would pass over " + share(raised) + "\n");
   } else if (::isatty(STDERR_FILENO) == 1) {

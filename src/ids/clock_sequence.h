@@ -97,8 +97,8 @@ class ClockSequence final {
   // Up to `want` counts of one tick; at least one. REQUIRES: 1 <= want <= kMaxRun.
   // kUnavailable: the clock is further back than max_drift; or by `until`, or without it by the
   // deadline, no count was free, the lease had no answer, or another caller was still waiting for
-  // one. kOutOfRange: the clock shows a time outside the ticks. kFailedPrecondition: not started, or
-  // inherited through fork(). The lease's own errors as they are; its kDataLoss is for ever.
+  // one. kOutOfRange: the clock shows a time outside the ticks. kFailedPrecondition: not started,
+  // or inherited through fork(). The lease's own errors as they are; its kDataLoss is for ever.
   [[nodiscard]] Result<Stamp> next(std::uint32_t want, SteadyTime until = SteadyTime::max());
 
   // The common path of next() alone: false, and nothing in `stamp`, where next() must be asked.

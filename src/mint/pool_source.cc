@@ -96,8 +96,8 @@ class PoolSource final : public Source {
     for (std::chrono::nanoseconds pause = kFirstPause;; pause = std::min(pause * 2, kLastPause)) {
       if (generator_.load() != nullptr) return fill(out, by);
       // With wait_on_ each attempt has a deadline of its own.
-      Result<void> filled = open_and_fill(
-          out, by, wait_on_ ? std::chrono::steady_clock::now() + deadline_ : until);
+      Result<void> filled =
+          open_and_fill(out, by, wait_on_ ? std::chrono::steady_clock::now() + deadline_ : until);
       const bool all_owned = !filled && generator_.load() == nullptr &&
                              filled.error().code == Code::kResourceExhausted;
       if (!all_owned) return filled;

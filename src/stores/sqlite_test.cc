@@ -419,7 +419,7 @@ TEST_F(SqliteClockTest, NorIsALeaseExtendedByOne) {
   ASSERT_TRUE(leased);
   const auto store = open();
   const auto extended = store->leases()->extend(
-      "web", *leased, leased->to + kMonth / std::chrono::seconds{1},
+      "web", *leased, leased->to + kMonth / std::chrono::seconds{1}, Uuid(Uuid::Bytes{1}),
       {.held = std::chrono::seconds{15}, .clock = system_clock().now() + kMonth});
   EXPECT_EQ(code_of(extended), Code::kUnavailable);
   EXPECT_EQ(store->leases()->workers("web")->at(0).minted_until, leased->to);
