@@ -117,7 +117,7 @@ void add_next(CLI::App& app, Arguments& arguments, Given& given) {
       ->type_name("T");
   app.add_flag("--wait", arguments.wait,
                "a pool: where every worker id is owned, wait until the first one is no longer held "
-               "(15s after its owner was killed), instead of 5s");
+               "(15s after its owner was killed), instead of --timeout");
   app.add_option("--node", given.format.node,
                  "uuid1, uuid2: mac (uuid1: random), random or 12 hexadecimal digits")
       ->type_name("NODE");

@@ -222,19 +222,21 @@ Result<void> look_at_store(const Arguments& arguments, const Wanted& wanted, Ins
     findings.push_back({Health::kFail, "store", shown, all.error().message});
     return {};
   }
-  if (const std::optional<Finding> doubt = look_for_doubt(mint, shown)) findings.push_back(*doubt);
   const bool is_file = url->starts_with("sqlite:");
   const SqliteUrl file = is_file ? *parse_sqlite_url(*url) : SqliteUrl();  // the store opened
   std::error_code ignored;
   const bool made = !is_file || fs::exists(file.path, ignored);
   findings.push_back(
-      {Health::kOk, "store", shown,
-       !made     ? "not made yet: nothing was ever created"
-       : is_file ? "opens; every value is synced before it is handed out (WAL, synchronous=FULL)"
-       : url->starts_with("mongodb")
-           ? "opens; every value is in the journals of a majority, or of the one server where "
-             "there is no set, before it is handed out"
-           : "opens"});
+      look_for_doubt(mint, shown)
+          .value_or(Finding{
+              Health::kOk, "store", shown,
+              !made ? "not made yet: nothing was ever created"
+              : is_file
+                  ? "opens; every value is synced before it is handed out (WAL, synchronous=FULL)"
+              : url->starts_with("mongodb") ? "opens; every value is in the journals of a "
+                                              "majority, or of the one server where "
+                                              "there is no set, before it is handed out"
+                                            : "opens"}));
   if (is_file && made) {
     findings.push_back(on_disk(fs::path(file.path).parent_path(), file.local_file_system));
   }

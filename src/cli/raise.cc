@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/shell.h"
 #include "base/sqlite_url.h"
 #include "base/url.h"
 #include "cli/commands.h"
@@ -157,6 +158,10 @@ Result<std::string_view> way_of(const RaiseArguments& given) {
   return chosen->option;
 }
 
+std::string settle_command(std::string_view url) {
+  return "idmint raise --all --moved --store " + shell_word(url);
+}
+
 Result<void> raise_one(Context& context, std::string_view way) {
   const Arguments& arguments = context.arguments;
   const RaiseArguments& given = arguments.raise;
@@ -218,8 +223,8 @@ Result<void> raise_one(Context& context, std::string_view way) {
   if (const Result<std::shared_ptr<Store>> store = mint.store();
       store && (*store)->doubt() && !arguments.dry_run)
     report_notice(std::string((*store)->url()) +
-                      " gives no value yet: when everything in it is past what it handed out, "
-                      "idmint raise --all --moved",
+                      " gives no value yet: when everything in it is past what it handed out: " +
+                      settle_command((*store)->url()),
                   arguments.json);
   return {};
 }
@@ -251,8 +256,8 @@ void print_sources(Output& out, const std::vector<RaisedSource>& sources, bool d
         {{"NAME"}, {"STRATEGY"}, {"SKIPPED", Align::kRight}, {"OF", Align::kRight}, {"OUTCOME"}},
         rows);
   for (const RaisedSource& each : sources) {
-    if (each.error) out.write(each.error->message + "\n");
-    if (!each.remains.empty()) out.write(each.definition.name + ": " + each.remains + "\n");
+    if (each.error) out.write_line(each.error->message);
+    if (!each.remains.empty()) out.write_line(each.definition.name + ": " + each.remains);
   }
 }
 
@@ -264,8 +269,8 @@ Result<void> raise_all_of(Context& context, std::string_view way) {
   if (!opened) return std::unexpected(opened.error());
   Store& store = **opened;
   const std::string url(store.url());
+  const bool doubtful = store.doubt().has_value();
   if (way == "--moved") {
-    const bool doubtful = store.doubt().has_value();
     if (!arguments.dry_run) {
       if (auto settled = store.settle(); !settled) return settled;
     }
@@ -321,14 +326,15 @@ Result<void> raise_all_of(Context& context, std::string_view way) {
         std::to_string(failed) + " of " + std::to_string(sources->size()) +
             (arguments.dry_run ? " would not be raised" : " were not raised") +
             (store.doubt() ? ", and " + url +
-                                 " gives no value yet: raise each by itself as said, then: idmint "
-                                 "raise --all --moved"
+                                 " gives no value yet: raise each by itself as said, then: " +
+                                 settle_command(url)
                            : ": raise each by itself as said")});
   }
-  if (!arguments.json)
-    report_notice(
-        arguments.dry_run ? "nothing was changed: this was a dry run" : url + " gives values again",
-        false);
+  if (arguments.json) return {};
+  if (arguments.dry_run)
+    report_notice("nothing was changed: this was a dry run", false);
+  else if (doubtful)
+    report_notice(url + " gives values again", false);
   return {};
 }
 

@@ -386,6 +386,14 @@ std::string with_database(std::string_view uri, std::string_view database) {
          std::string(uri.substr(options));
 }
 
+// For commands: idmint asks for the password that redacted() has hidden.
+std::string without_hidden_password(std::string uri) {
+  constexpr std::string_view kHidden = ":***@";
+  if (const std::size_t at = uri.find(kHidden); at != std::string::npos)
+    uri.replace(at, kHidden.size(), "@");
+  return uri;
+}
+
 Result<MintedReport> find_minted(Server& server, const NamespaceFilter& filter,
                                  const std::string& oplog, Timestamp limit) {
   const Result<std::vector<std::string>> databases = list_databases(server);
@@ -407,7 +415,8 @@ Result<MintedReport> find_minted(Server& server, const NamespaceFilter& filter,
     report.until = *last;
   }
   for (const auto& [database, stored] : stores) {
-    const std::string store = shell_word(with_database(server.shown_uri(), database));
+    const std::string store =
+        shell_word(with_database(without_hidden_password(server.shown_uri()), database));
     for (const auto& [name, definition] : stored.definitions) {
       if (definition && definition->retired) continue;
       Minted minted{.database = database, .name = name};
@@ -461,7 +470,10 @@ std::string raise_script(const MintedReport& report) {
   for (const Minted& each : report.sources) {
     if (!each.note.empty())
       script += "# " + escaped(each.database + ": " + each.name + ": " + each.note) + "\n";
-    for (const std::string& command : each.commands) script += command + "\n";
+    for (const std::string& command : each.commands) {
+      const bool asks = command.starts_with("idmint raise ") || command.starts_with("idmint retire ");
+      script += command + (asks ? " --yes\n" : "\n");
+    }
   }
   return script;
 }

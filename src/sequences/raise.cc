@@ -284,7 +284,8 @@ Result<std::int64_t> floor_past(const Store& store, const Definition& definition
     return std::unexpected(error_at(store, code, definition,
                                     why + "; raise it by itself: idmint raise " +
                                         shell_word(definition.name) +
-                                        (is_block ? " --past-each V,V,..." : " --past N")));
+                                        (is_block ? " --past-each V,V,..." : " --past N") +
+                                        " --store " + shell_word(store.url())));
   };
   const std::int64_t room = is_count ? bounds.last - bounds.first + 1 : bounds.last;
   if (past > room)

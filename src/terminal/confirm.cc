@@ -8,10 +8,12 @@
 namespace idmint {
 
 Result<void> confirm(Output& out, bool json, const Question& question) {
-  if (json || ::isatty(STDIN_FILENO) != 1)
+  if (json || ::isatty(STDIN_FILENO) != 1 || ::isatty(STDOUT_FILENO) != 1)
     return std::unexpected(
         Error{Code::kFailedPrecondition,
-              question.undone + ": there is no terminal to ask on; " + question.otherwise});
+              question.undone + ": " +
+                  (json ? "--json asks nothing; " : "there is no terminal to ask on; ") +
+                  question.otherwise});
   out.write(question.text + " [y/N] ");
   out.flush();
   std::string answer;

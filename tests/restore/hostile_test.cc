@@ -113,6 +113,8 @@ TEST_F(Hostile, NoCommandPrintsASecretOfAUrl) {
       IDMINT_STORE=$URL t idmint next a --json
       V=$URL t idmint list --store env:V
       t idmint raise a --from-collection x.y:z --from "$URL" --store "$URL"
+      t idmint raise a --past-from "$URL"
+      t idmint raise --all --past-from "$URL"
       t idmint next "$URL"
       t idmint "$URL"
       t idmint next a --stor="$URL"
@@ -128,6 +130,7 @@ TEST_F(Hostile, NoCommandPrintsASecretOfAUrl) {
       t idmint-restore run --base $F/base-dump --oplog $F/oplog-dump --limit 1795230032:3 \
         --target "$URL" --yes --json
       t idmint-restore verify --target "$URL" --against "$URL"
+      t idmint-restore verify --target mongodb://127.0.0.1:1/ --oplog "$URL"
       t idmint-restore "$URL"
       # What begins as a URL is none of these paths.
       [[ $URL != *://* ]] && return

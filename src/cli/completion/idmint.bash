@@ -21,7 +21,7 @@ _idmint() {
   if [[ $COMP_CWORD -eq 1 ]]; then
     words="next create raise alter retire list peek workers inspect bounds convert check name plan plan-change bench doctor apply insert sweep formats completion version --help --version"
   elif [[ $previous == --store || $command/$previous == raise/--from || $command/$previous == raise/--past-from ]]; then
-    words="sqlite: mongodb: memory:"
+    words="sqlite: mongodb: memory: env: file:"
   elif [[ $previous == -n || $previous == --count || $previous == --start || $previous == --max || $previous == --past || $previous == --workers || $previous == --from-collection ]]; then
     words=""
   elif [[ $previous == --strategy ]]; then
@@ -48,7 +48,7 @@ _idmint() {
     words="canonical decimal hex base32 base32-lower base32hex base36 base58 base62"
   elif [[ $previous == --check ]]; then
     words="luhn damm verhoeff mod11-10 mod97-10 mod37"
-  elif [[ $previous == --at || $previous == --since || $previous == --from-workers || $previous == --to-workers || $previous == --drift || $previous == --clock-error || $previous == --until || $previous == --prefix || $previous == --digits || $previous == --width || $previous == --field || $previous == --proxy || $previous == --attempts || $previous == --older-than ]]; then
+  elif [[ $previous == --at || $previous == --since || $previous == --from-workers || $previous == --to-workers || $previous == --drift || $previous == --clock-error || $previous == --timeout || $previous == --past-each || $previous == --used-in || $previous == --until || $previous == --prefix || $previous == --digits || $previous == --width || $previous == --field || $previous == --proxy || $previous == --attempts || $previous == --older-than ]]; then
     words=""
   elif [[ $previous == --stored-as ]]; then
     words="usual text number"

@@ -59,7 +59,7 @@ complete -c idmint -n '__fish_seen_subcommand_from create' -l validator -d 'Mong
 complete -c idmint -n '__fish_seen_subcommand_from raise' -l past -x -d 'The largest to skip'
 complete -c idmint -n '__fish_seen_subcommand_from raise' -l all -d 'Everything in the store'
 complete -c idmint -n '__fish_seen_subcommand_from raise' -l past-each -x -d 'The largest to skip of each counter'
-complete -c idmint -n '__fish_seen_subcommand_from raise' -l past-from -x -a 'sqlite: mongodb:' -d 'Past what another store has come to'
+complete -c idmint -n '__fish_seen_subcommand_from raise' -l past-from -x -a 'sqlite: mongodb: env: file:' -d 'Past what another store has come to'
 complete -c idmint -n '__fish_seen_subcommand_from raise' -l moved -d 'The store was only moved or copied'
 complete -c idmint -n '__fish_seen_subcommand_from raise' -l dry-run -d 'Change nothing'
 complete -c idmint -n '__fish_seen_subcommand_from raise retire' -l yes -d 'Do not ask'
