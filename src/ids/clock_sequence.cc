@@ -83,9 +83,12 @@ class ClockSequence::Wait {
   // `until`: instead of the deadline, unless it is SteadyTime::max().
   Wait(std::chrono::nanoseconds deadline, SteadyTime until)
       : begin_(std::chrono::steady_clock::now()),
-        to_sleep_(std::min<std::chrono::nanoseconds>(
+        deadline_(std::min<std::chrono::nanoseconds>(
             until == SteadyTime::max() ? deadline : until - begin_, kLongest)),
-        until_(begin_ + to_sleep_) {}
+        to_sleep_(deadline_),
+        until_(begin_ + deadline_) {}
+
+  [[nodiscard]] std::chrono::nanoseconds deadline() const noexcept { return deadline_; }
 
   [[nodiscard]] SteadyTime until() const noexcept { return until_; }
   [[nodiscard]] bool over() const noexcept { return left() <= std::chrono::nanoseconds{}; }
@@ -105,6 +108,7 @@ class ClockSequence::Wait {
   static constexpr std::chrono::hours kLongest{24};
 
   const SteadyTime begin_;
+  const std::chrono::nanoseconds deadline_;
   std::chrono::nanoseconds to_sleep_;
   const SteadyTime until_;
 };
@@ -130,7 +134,7 @@ Result<Stamp> ClockSequence::next(std::uint32_t want, SteadyTime until) {
   return std::unexpected(
       Error{Code::kUnavailable,
             "no sequence number was free within the deadline of " +
-                seconds(as_unsigned(options_.deadline.count())) + ": there are " +
+                seconds(as_unsigned(wait->deadline().count())) + ": there are " +
                 std::to_string(options_.capacity) +
                 " in a time unit, and too many callers share this generator, or the clock stands "
                 "still; ask from fewer threads, use a layout with more sequence bits, or look at "

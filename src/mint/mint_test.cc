@@ -35,8 +35,12 @@ class MintTest : public ::testing::Test {
     std::string pattern = std::filesystem::temp_directory_path() / "idmint-mint-XXXXXX";
     if (::mkdtemp(pattern.data()) == nullptr) std::abort();
     folder_ = pattern;
+    ::setenv("XDG_DATA_HOME", (folder_ / "data").c_str(), 1);
   }
-  ~MintTest() override { std::filesystem::remove_all(folder_); }
+  ~MintTest() override {
+    ::unsetenv("XDG_DATA_HOME");
+    std::filesystem::remove_all(folder_);
+  }
 
   [[nodiscard]] MintOptions options() {
     MintOptions options;
@@ -571,7 +575,8 @@ TEST_F(MintTest, AMissingSequenceIsNotMadeToBeChanged) {
   };
   EXPECT_THAT(messages("orders"), HasSubstr("no store at"));
   EXPECT_THAT(messages("orders"), HasSubstr("with --store"));
-  ASSERT_TRUE(mint.create({.name = "orders"}));
+  const Result<void> created = mint.create({.name = "orders"});
+  ASSERT_TRUE(created) << created.error().message;
   EXPECT_THAT(messages("oders"), HasSubstr("did you mean orders?"));
   EXPECT_THAT(messages("customers"),
               StartsWith("there is no sequence or pool \"customers\" in sqlite:"));

@@ -91,8 +91,10 @@ class PoolSource final : public Source {
           Error{Code::kUnavailable, "pool " + definition_.name + ": " + std::string(store_->url()) +
                                         " did not answer in time whoever asked for a worker id "
                                         "first; ask again"});
-    std::chrono::nanoseconds longest = until - std::chrono::steady_clock::now();
+    std::chrono::nanoseconds longest = deadline_;
+    if (by != SteadyTime::max()) longest = std::min(longest, by - std::chrono::steady_clock::now());
     std::chrono::nanoseconds waited{};
+    std::optional<Error> owned;  // why the attempt before leased none
     for (std::chrono::nanoseconds pause = kFirstPause;; pause = std::min(pause * 2, kLastPause)) {
       if (generator_.load() != nullptr) return fill(out, by);
       // With wait_on_ each attempt has a deadline of its own.
@@ -100,7 +102,11 @@ class PoolSource final : public Source {
           open_and_fill(out, by, wait_on_ ? std::chrono::steady_clock::now() + deadline_ : until);
       const bool all_owned = !filled && generator_.load() == nullptr &&
                              filled.error().code == Code::kResourceExhausted;
+      // An attempt that the deadline cut short says less than the one before.
+      if (owned && !filled && filled.error().code == Code::kUnavailable)
+        return std::unexpected(*std::move(owned));
       if (!all_owned) return filled;
+      owned = filled.error();
       if (wait_on_ && waited == std::chrono::nanoseconds{}) {
         const auto held = held_for(*store_->leases(), definition_.name);
         longest = std::max<std::chrono::nanoseconds>(

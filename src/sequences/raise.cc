@@ -318,11 +318,13 @@ Result<Raised> raise_past_number(Store& store, const Definition& definition, std
   return raise_to(store, *std::move(floors), mode);
 }
 
-// Past the clock and every bound that is known; the first unit that may be leased.
+// Past the clock by a minute, and past every bound that is known; the first unit that may be
+// leased. A bound that is lost with the store's latest state lies ahead of the clock by a window
+// and the allowed drift: well below a minute.
 Result<std::int64_t> raise_pool_past_all(Store& store, const Definition& pool, Store* from,
                                          RaiseMode mode, Clock& clock) {
   const SnowflakeLayout layout = pool.layout.value_or(SnowflakeLayout{});
-  const auto since = clock.now() - layout.epoch;
+  const auto since = clock.now() + std::chrono::minutes{1} - layout.epoch;
   std::int64_t floor = since.count() < 0 ? 0 : since / layout.unit + 1;
   const auto past_bounds = [&floor](const std::vector<LeaseState>& workers) {
     for (const LeaseState& state : workers) floor = std::max(floor, state.minted_until);

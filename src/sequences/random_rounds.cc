@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "base/outcome.h"
 #include "base/uniform.h"
 #include "idmint/form.h"
 #include "idmint/occupancy.h"
@@ -37,6 +38,7 @@ Result<std::span<Range>> RandomRounds::advance(std::int64_t count, Take take, St
   if (lost_) return std::unexpected(*lost_);
   int in_vain = 0;  // attempts in a row
   int unknown = 0;
+  std::optional<Error> first_unknown;
   while (kept() < count) {
     const std::int64_t missing = count - kept();
     const std::int64_t possible = std::min(missing, room());
@@ -48,9 +50,10 @@ Result<std::span<Range>> RandomRounds::advance(std::int64_t count, Take take, St
     const Result<void> claimed = claim(std::min(possible, kAtOnce), until);
     if (!claimed) {
       const Error& why = claimed.error();
+      if (why.code == Code::kUnknown && !first_unknown) first_unknown = why;
       if (why.code == Code::kUnknown && ++unknown < kMostUnknown) continue;
       if (why.code == Code::kDataLoss) lost_ = why;
-      return std::unexpected(why);
+      return std::unexpected(first_unknown && was_not_applied(why.code) ? *first_unknown : why);
     }
     in_vain = kept() == before ? in_vain + 1 : 0;
     if (in_vain < kMostInVain) continue;

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "base/outcome.h"
 #include "base/uniform.h"
 #include "sequences/strategies.h"
 
@@ -37,7 +38,7 @@ Result<std::span<Range>> StripeRounds::advance(std::int64_t count, Take take, St
   int failed = 0;
   std::optional<Error> unknown;  // of the first attempt that may have been applied
   const auto in_all = [&](Error why) {
-    if (unknown && why.code == Code::kUnavailable) why = *unknown;
+    if (unknown && was_not_applied(why.code)) why = *unknown;
     if (failed < 2) return why;
     const auto waited = std::chrono::steady_clock::now() - begun;
     why.message += " (" + std::to_string(failed) + " of its counters were asked, for " +

@@ -62,7 +62,8 @@ std::string in_seconds(std::chrono::milliseconds time) {
 
 // Why no worker id was leased, with the time from which on one can be.
 Error with_time(Error why, LeaseTable& leases, const Definition& definition,
-                std::chrono::nanoseconds max_drift, Clock& clock) {
+                std::chrono::nanoseconds max_drift, Clock& clock, SteadyTime until) {
+  if (std::chrono::steady_clock::now() >= until) return why;  // reading takes time, too
   if (why.code == Code::kResourceExhausted) {
     const auto held = held_for(leases, definition.name);
     if (held && *held > std::chrono::milliseconds{})
@@ -120,7 +121,7 @@ Result<std::unique_ptr<SnowflakeGenerator>> open_pool(Store& store, const Defini
         "past every bound that was granted (idmint workers raise), which makes them anew"));
   if (!opened)
     return std::unexpected(with_time(std::move(opened.error()), *store.leases(), definition,
-                                     drift_of(options.layout, options), clock));
+                                     drift_of(options.layout, options), clock, options.until));
   return opened;
 }
 

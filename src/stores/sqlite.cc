@@ -55,6 +55,7 @@
 #include "base/bounded_mutex.h"
 #include "base/fork_wiped.h"
 #include "base/local_disk.h"
+#include "base/outcome.h"
 #include "base/shell.h"
 #include "base/sqlite_url.h"
 #include "idmint/store.h"
@@ -1093,7 +1094,9 @@ std::optional<Error> SqliteStore::look_for_doubt() {
   const std::int64_t changes = run.integer(2);
   changes_ = std::max(changes_, changes);
   const std::optional<Place> here = place_of(path_);
-  const bool moved = inode && here && (*inode != here->inode || (born && here->born != born));
+  // The birth time decides where both are known: an inode may change with a remount.
+  const bool births = born && here && here->born;
+  const bool moved = inode && here && (births ? *born != *here->born : *inode != here->inode);
 
   std::string why;
   if (log_missing) {
@@ -1178,6 +1181,15 @@ Result<sqlite3_stmt*> SqliteStore::prepared(Query query) {
   return statement;
 }
 
+// What failed after the COMMIT: the changes are durable, whatever kept the call from its answer.
+Error after_commit(Error why) {
+  if (was_not_applied(why.code)) {
+    why.code = Code::kUnknown;
+    why.message += "; the changes were made all the same, and their values are lost";
+  }
+  return why;
+}
+
 // All of the changes in one transaction, or none; durable when it returns without an error, and
 // then the file itself tells if the log that holds them is lost.
 Result<void> SqliteStore::transact(std::string_view doing,
@@ -1185,6 +1197,7 @@ Result<void> SqliteStore::transact(std::string_view doing,
   const Result<sqlite3_stmt*> snapshot = prepared(kSnapshot);
   if (!snapshot) return std::unexpected(snapshot.error());
   if (Result<void> begun = execute(kBegin, doing); !begun) return begun;
+  bool committed = false;
   bool unmarked = false;  // by somebody's checkpoint during this transaction
   Result<void> done;
   {
@@ -1200,6 +1213,7 @@ Result<void> SqliteStore::transact(std::string_view doing,
     if (done) done = changes();
     if (done && !*marked) done = execute(kUnmark, doing);
     if (done) done = execute(kCommit, doing);
+    committed = done.has_value();
     if (done && !*marked) done = mark();
     if (done && *marked) {
       const Result<bool> still = is_marked();
@@ -1210,7 +1224,8 @@ Result<void> SqliteStore::transact(std::string_view doing,
   if (sqlite3_get_autocommit(db_) == 0) sqlite3_exec(db_, "ROLLBACK", nullptr, nullptr, nullptr);
   // What later calls did would be part of that transaction, and never be durable.
   if (sqlite3_get_autocommit(db_) == 0) poison();
-  if (done && unmarked) return transact(doing, [] { return Result<void>(); });
+  if (done && unmarked) done = transact(doing, [] { return Result<void>(); });
+  if (!done && committed) return std::unexpected(after_commit(std::move(done.error())));
   return done;
 }
 
@@ -1256,7 +1271,9 @@ Result<void> SqliteStore::atomically(std::string_view doing,
   if (const auto gone = replaced_file()) return std::unexpected(lose(*gone));
   changes_ = count;
   if (!doubtful_) seen_.write(changes_);
-  return checkpoint();
+  if (Result<void> moved = checkpoint(); !moved)
+    return std::unexpected(after_commit(std::move(moved.error())));
+  return {};
 }
 
 CounterState SqliteStore::state_of(const Run& row) {

@@ -39,9 +39,9 @@ TEST(Chart, NoRoomStillMakesABar) {
 TEST(Chart, SvgIsEscaped) {
   const std::array bars = {Bar{"<a> & \"b\"\x01", 1, "1 < 2"}, Bar{"c", 0, "0"}};
   const std::string svg = svg_chart("T & T", "n\no", bars);
-  EXPECT_THAT(svg, HasSubstr(">&lt;a&gt; &amp; &quot;b&quot;</text>"));
+  EXPECT_THAT(svg, HasSubstr(">&lt;a&gt; &amp; &quot;b&quot;\\u0001</text>"));
   EXPECT_THAT(svg, HasSubstr("<title>T &amp; T</title>"));
-  EXPECT_THAT(svg, HasSubstr("<desc>no</desc>"));
+  EXPECT_THAT(svg, HasSubstr("<desc>n\\u000ao</desc>"));
   EXPECT_THAT(svg, HasSubstr("prefers-color-scheme: dark"));
   EXPECT_THAT(svg, HasSubstr("width=\"400.0\" height=\"22.0\""));
   EXPECT_THAT(svg, HasSubstr("width=\"0.0\" height=\"22.0\""));

@@ -588,7 +588,7 @@ TEST_F(Cli, Tables) {
 
 // As a process that mints from the pool web leaves it in ids.db.
 std::string held(int worker, const std::string& until) {
-  return "sqlite3 ids.db \"UPDATE workers SET token = x'0" + std::to_string(worker) +
+  return "sqlite3 ids.db \"UPDATE workers SET token = x'a" + std::to_string(worker) +
          "000000000000000000000000000000', holder = 'db1, process 7', generation = 5, minted_until "
          "= 347155200000, held_until = " +
          until + " WHERE pool = 'web' AND worker = " + std::to_string(worker) + "\"; ";

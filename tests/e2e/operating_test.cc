@@ -681,7 +681,7 @@ TEST_F(Operating, ApplyOfWhatIsNoFileOfSequences) {
   EXPECT_THAT(run("echo '[sequence.a' | idmint apply -").err,
               HasSubstr("standard input: line 1: "));
   EXPECT_EQ(output("echo '[sequence.a]' | idmint apply - --store sqlite:a.db"), "created    a\n");
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "home/.local"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "home/.local/share/idmint/ids.db"));
 }
 
 }  // namespace

@@ -23,16 +23,16 @@ constexpr auto kVector = "01890a5d-ac96-774b-bcce-b302099a8057";  // a version 7
 
 TEST_F(Cli, InspectTellsEveryReading) {
   EXPECT_THAT(output("idmint inspect 454947766275222906"),
-              StartsWith("454947766275222906\n"
-                         "  snowflake (sequence-generator)\n"
-                         "    time      2018-06-09T10:00:00.000Z\n"
-                         "    worker    786\n"
-                         "    sequence  3450\n"
-                         "  snowflake (twitter)\n"
-                         "    time        2014-04-12T11:42:54.657Z\n"
-                         "    datacenter  24\n"
-                         "    worker      18\n"
-                         "    sequence    3450\n"));
+              AllOf(StartsWith("454947766275222906\n"
+                               "  snowflake (sequence-generator)\n"
+                               "    time      2018-06-09T10:00:00.000Z\n"
+                               "    worker    786\n"
+                               "    sequence  3450\n"),
+                    HasSubstr("  snowflake (twitter)\n"
+                              "    time        2014-04-12T11:42:54.657Z\n"
+                              "    datacenter  24\n"
+                              "    worker      18\n"
+                              "    sequence    3450\n")));
   EXPECT_EQ(output("idmint inspect '{919108F7-52D1-4320-9BAC-F847DB4148A8}'"),
             "{919108F7-52D1-4320-9BAC-F847DB4148A8}\n"
             "  uuid4  919108f7-52d1-4320-9bac-f847db4148a8\n"

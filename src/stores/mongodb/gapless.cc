@@ -308,8 +308,15 @@ Outcome Transaction::commit() {
       exchange_.taken_back();
       return {.what = What::kAgain, .error = *std::move(error)};
     }
+    // The session has a later number, of a copy of this process: it was renewed, and the answer to
+    // a repeat in the new one would say nothing of what an earlier attempt did.
+    const bool renewed = reply.view().number("code") == kTransactionTooOld;
+    if (renewed && !maybe) {
+      exchange_.taken_back();
+      return {.what = What::kAgain, .error = *std::move(error)};
+    }
     maybe = maybe || meaning.applied;
-    if (exchange_.wait(pause(attempts))) continue;
+    if (!renewed && exchange_.wait(pause(attempts))) continue;
     if (!maybe)
       return {.what = What::kFailed,
               .error = {Code::kUnavailable, error->message + "; nothing was inserted; ask again"}};

@@ -84,8 +84,6 @@ constexpr auto kDocumentErrors = std::to_array<std::int64_t>({
     kDuplicateKey,
 });
 
-constexpr std::uint32_t kNumberTooOld = 225;  // TransactionTooOld: the session has a later one
-
 bool is_of_a_document(std::int64_t code) {
   return std::ranges::find(kDocumentErrors, code) != kDocumentErrors.end();
 }
@@ -289,10 +287,11 @@ void Servers::learn_of_elections(Connection& connection) {
   bson_t raw;
   bson_error_t error{};
   Bson command;
-  command.add("replSetGetConfig", 1);
+  command.add("replSetGetConfig", 1).add("maxTimeMS", 200);
   const bool ok = mongoc_client_command_with_opts(connection.client, "admin", command.get(),
                                                   nearest.get(), nullptr, &raw, &error);
   const Bson reply = Bson::taken_from(&raw);
+  asked_of_elections_ = ok;
   if (ok) heard_->configured(reply.view());
 }
 
@@ -375,7 +374,7 @@ std::optional<Error> Servers::send(Call& call, Connection& connection, const Com
   bson_error_t error{};
   const auto failed = [&] {
     *meaning = meaning_of(error);
-    if (error.domain == MONGOC_ERROR_SERVER && error.code == kNumberTooOld && number != 0)
+    if (error.domain == MONGOC_ERROR_SERVER && error.code == kTransactionTooOld && number != 0)
       renew_session(connection);
     // So the driver calls it too when a server goes down in the midst of the exchange.
     if (meaning->code == Code::kUnauthenticated && authenticated_.load())

@@ -74,6 +74,8 @@ inline Error after_a_write(Error error) {
 }
 
 constexpr std::int64_t kDuplicateKey = 11000;
+// TransactionTooOld: the session has a later number.
+constexpr std::int64_t kTransactionTooOld = 225;
 
 // Of a standalone server.
 constexpr std::string_view kNoTransactions =

@@ -1,0 +1,15 @@
+// What an error code says about the call that failed.
+#pragma once
+
+#include "idmint/result.h"
+
+namespace idmint {
+
+// Whether the code promises that nothing was applied. Such an error must not hide an outcome that
+// is unknown: of an earlier attempt, or of a commit.
+[[nodiscard]] constexpr bool was_not_applied(Code code) noexcept {
+  return code == Code::kUnavailable || code == Code::kResourceExhausted ||
+         code == Code::kPermissionDenied;
+}
+
+}  // namespace idmint
