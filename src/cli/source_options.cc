@@ -200,7 +200,7 @@ Result<void> read_uuid(const FormatTexts& given, FormatOptions& options) {
 }
 
 // What was given instead, unless it may be a URL with a secret.
-std::string quoted(std::string_view text) {
+std::string as_given(std::string_view text) {
   return text.find_first_of("@=") == std::string_view::npos ? " is \"" + shortened(text) + "\""
                                                             : " is something else";
 }
@@ -212,7 +212,7 @@ Result<std::int64_t> whole_number(std::string_view option, std::string_view text
   std::int64_t value = 0;
   const auto [end, why] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (why != std::errc{} || end != text.data() + text.size() || value < least || value > most) {
-    return usage(std::string(option) + quoted(text) + ": give a whole number, " +
+    return usage(std::string(option) + as_given(text) + ": give a whole number, " +
                  std::to_string(least) + " to " + std::to_string(most));
   }
   return value;
@@ -227,7 +227,7 @@ Result<SnowflakeLayout> layout_option(std::string_view text) {
 Result<Instant> time_option(std::string_view option, const std::string& text) {
   Result<Instant> time = parse_time(text);
   if (!time) {
-    time.error().message = std::string(option) + quoted(text) + ": " + time.error().message;
+    time.error().message = std::string(option) + as_given(text) + ": " + time.error().message;
   }
   return time;
 }

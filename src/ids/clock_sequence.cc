@@ -115,7 +115,8 @@ class ClockSequence::Wait {
 
 Result<Stamp> ClockSequence::next(std::uint32_t want, SteadyTime until) {
   Shared& shared = *shared_;
-  for (std::optional<Wait> wait;;) {
+  std::optional<Wait> wait;
+  for (;;) {
     const std::int64_t start = shared.tick_start.load(std::memory_order_acquire);
     if (as_unsigned(now()) - as_unsigned(start) >= unit_) {
       if (Result<void> entered = enter_clocks_tick(until); !entered) {
