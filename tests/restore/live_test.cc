@@ -194,7 +194,7 @@ TEST_F(Live, ACopyOfADataFolder) {
   // Of what the oplog does not touch nobody knows how many there should be.
   const Ended counted = restore(with({"verify"}, where));
   EXPECT_EQ(counted.status, 0) << counted.out;
-  EXPECT_THAT(counted.out, HasSubstr("  same\n"));
+  EXPECT_THAT(counted.out, HasSubstr("  same count\n"));
   EXPECT_THAT(counted.out, HasSubstr("  not compared\n"));
   const Ended resumed = restore(words);
   EXPECT_EQ(resumed.status, 0) << resumed.err;
