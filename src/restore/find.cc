@@ -180,8 +180,9 @@ std::uint64_t left_out(const OplogAnswer& answer, const Suspect& suspect) {
 void print_suspect(Output& out, const OplogAnswer& answer, std::size_t place) {
   const Suspect& suspect = answer.suspects[place];
   const std::string limit = print_timestamp(suspect.limit);
-  out.write("\n" + std::to_string(place + 1) + ". " + std::string(text_of(suspect.reason).title) +
-            ": " + suspect.ns + "\n");
+  out.write("\n");
+  out.write_line(std::to_string(place + 1) + ". " + std::string(text_of(suspect.reason).title) +
+                 ": " + suspect.ns);
   print_fact(out, "limit", limit + "   " + print_seconds(suspect.limit));
   print_fact(out, "why", suspect.why);
   print_fact(out, "first of it", suspect.first);
