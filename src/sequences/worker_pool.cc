@@ -63,7 +63,6 @@ std::string in_seconds(std::chrono::milliseconds time) {
 // Why no worker id was leased, with the time from which on one can be.
 Error with_time(Error why, LeaseTable& leases, const Definition& definition,
                 std::chrono::nanoseconds max_drift, Clock& clock, SteadyTime until) {
-  if (std::chrono::steady_clock::now() >= until) return why;  // reading takes time, too
   if (why.code == Code::kResourceExhausted) {
     const auto held = held_for(leases, definition.name);
     if (held && *held > std::chrono::milliseconds{})
@@ -71,7 +70,8 @@ Error with_time(Error why, LeaseTable& leases, const Definition& definition,
                      in_seconds(*held) + " from now), unless its owner renews it";
     return why;
   }
-  if (why.code != Code::kUnavailable) return why;
+  // A store that did not answer in time is not asked for more.
+  if (why.code != Code::kUnavailable || std::chrono::steady_clock::now() >= until) return why;
   const auto workers = leases.workers(definition.name);
   if (!workers) return why;
   std::int64_t nearest = std::numeric_limits<std::int64_t>::max();

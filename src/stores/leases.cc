@@ -145,7 +145,7 @@ Error refused_extension(std::string_view pool, const Lease& lease, const LeaseSt
   else if (!same_generation && there.taken_from && *there.taken_from < lease.to)
     sight = "a later range begins at " + std::to_string(*there.taken_from);
   else if (same_generation && there.token == Uuid{} && there.minted_until > lease.to &&
-           latest != nonce && there.taken_from && *there.taken_from != lease.from)
+           latest != nonce)
     sight = "another owner has the same generation, and released it";
   if (!sight.empty())
     return {Code::kDataLoss,
