@@ -910,7 +910,7 @@ Result<void> settle(const CLI::App& sub, Given& given, Arguments& arguments) {
     } else if (given.store.empty()) {
       return usage("--store is empty: give a URL such as sqlite:ids.db, or leave it out");
     }
-    if (has_secret(arguments.name))
+    if (has_secret(arguments.name) || arguments.name.find('@') != std::string::npos)
       return usage(
           "there is a URL where a name is taken: give the store with --store, or in "
           "IDMINT_STORE");

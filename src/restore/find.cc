@@ -391,6 +391,7 @@ Result<void> run(Context& context) {
     for (const std::string& notice : answer.notices) report_notice(notice, false);
   }
   if (!picture) return {};
+  context.out.flush();  // the picture may be for /dev/stdout, too
   return picture->finish(svg_chart(
       "Operations over time", (*oplog)->name() + ": " + picture_title(answer), bars_of(answer)));
 }
