@@ -162,10 +162,13 @@ class Evidence {
         finding.health = std::max(finding.health, Health::kWarn);
         finding.text +=
             "; it cannot be compared with its values in use (" + largest.error().message + ")";
-      } else if (*largest && !has(definition, **largest)) {
+        continue;
+      }
+      const std::optional<std::int64_t> value = *largest;
+      if (value && !has(definition, *value)) {
         return diagnose_lost(
-            std::move(finding), definition, **largest,
-            place.collection + " has " + std::to_string(**largest) + " in " + place.field,
+            std::move(finding), definition, *value,
+            place.collection + " has " + std::to_string(*value) + " in " + place.field,
             "--from-collection " + shell_word(place.collection) + " --field " +
                 shell_word(place.field));
       }
@@ -215,7 +218,7 @@ Result<void> look_at_store(const Arguments& arguments, const Wanted& wanted, Ins
   Mint mint = open_mint(arguments, Access::kReadOnly);
   const Result<std::string> url = mint.store_url();
   if (!url) return std::unexpected(url.error());
-  const std::string shown = *url;
+  const std::string& shown = *url;
   const Result<std::vector<SequenceStatus>> all = mint.list();
   if (!all) {
     if (all.error().code == Code::kInvalidArgument) return std::unexpected(all.error());

@@ -196,11 +196,11 @@ void print_commands(Output& out, const Choice& choice) {
 }
 
 std::string told_odds(const WorkerTerms& terms) {
-  const std::string least = print_odds(*terms.odds_of_share);
-  return terms.most_odds_of_share > terms.odds_of_share
-             ? least + " (one address each) to " + print_odds(*terms.most_odds_of_share) +
-                   " (several consecutive ones)"
-             : least;
+  const double least = terms.odds_of_share.value_or(0);
+  const double most = terms.most_odds_of_share.value_or(least);
+  return most > least ? print_odds(least) + " (one address each) to " + print_odds(most) +
+                            " (several consecutive ones)"
+                      : print_odds(least);
 }
 
 void print_terms(Output& out, const std::vector<WorkerTerms>& all) {

@@ -25,6 +25,7 @@
 #include "idmint/existing_values.h"
 #include "idmint/sequence.h"
 #include "idmint/store.h"
+#include "mint/data_folder.h"
 #include "terminal/confirm.h"
 #include "terminal/quantity.h"
 
@@ -108,20 +109,29 @@ bool is_same_file(std::string_view a, std::string_view b) {
   return one && other && std::filesystem::equivalent(one->path, other->path, none);
 }
 
-Result<std::unique_ptr<Store>> open_newer(const std::string& url, const Mint& mint, bool json) {
+// With --yes it is taken as it is.
+Result<std::unique_ptr<Store>> open_newer(const std::string& url, Mint& mint, bool yes) {
   const Result<std::string> own = mint.store_url();
   if (!own) return std::unexpected(own.error());
   if (is_same_file(url, *own))
     return usage("--past-from " + redacted(url) +
                  " is the store itself: name the newer one, or give --moved where nothing was "
                  "handed out since");
+  const Result<std::filesystem::path> data = data_folder();
+  const std::string trust_folder = data ? data->string() : "";
   Result<std::unique_ptr<Store>> from =
-      open_store(url, {.create = false, .access = Access::kReadOnly});
-  if (!from) return from;
+      open_store(url, {.create = false, .access = Access::kReadOnly, .trust_folder = trust_folder});
+  if (!from || yes) return from;
+  const auto refuse = [&](Code code, const std::string& why) {
+    return std::unexpected(Error{code, "--past-from " + std::string((*from)->url()) + ": " + why +
+                                           "; add --yes to go past what it has all the same"});
+  };
   if (const std::optional<Error> doubt = (*from)->doubt())
-    report_notice(
-        std::string((*from)->url()) + " may itself hold less than it handed out: " + doubt->message,
-        json);
+    return refuse(doubt->code,
+                  "it may itself hold less than it handed out (" + doubt->message + ")");
+  const Result<std::shared_ptr<Store>> store = mint.store();
+  if (store && (*store)->id() != (*from)->id())
+    return refuse(Code::kFailedPrecondition, "it is another store, and no newer state of this one");
   return from;
 }
 
@@ -180,7 +190,7 @@ Result<void> raise_one(Context& context, std::string_view way) {
       return mint.raise(name, values, mode);
     };
   } else if (way == "--past-from") {
-    Result<std::unique_ptr<Store>> opened = open_newer(given.past_from, mint, arguments.json);
+    Result<std::unique_ptr<Store>> opened = open_newer(given.past_from, mint, arguments.yes);
     if (!opened) return std::unexpected(opened.error());
     from = *std::move(opened);
     raise = [&](RaiseMode mode) { return mint.raise(name, *from, mode); };
@@ -286,7 +296,7 @@ Result<void> raise_all_of(Context& context, std::string_view way) {
   std::unique_ptr<Store> from;
   std::int64_t past = 0;
   if (way == "--past-from") {
-    Result<std::unique_ptr<Store>> newer = open_newer(given.past_from, mint, arguments.json);
+    Result<std::unique_ptr<Store>> newer = open_newer(given.past_from, mint, arguments.yes);
     if (!newer) return std::unexpected(newer.error());
     from = *std::move(newer);
   } else {
@@ -316,19 +326,20 @@ Result<void> raise_all_of(Context& context, std::string_view way) {
   } else {
     print_sources(context.out, *sources, arguments.dry_run);
   }
-  const auto first = std::ranges::find_if(
-      *sources, [](const RaisedSource& each) { return each.error.has_value(); });
-  if (first != sources->end()) {
-    const auto failed = std::ranges::count_if(
-        *sources, [](const RaisedSource& each) { return each.error.has_value(); });
+  std::size_t failed = 0;
+  Code first = Code::kInternal;
+  for (const RaisedSource& each : *sources) {
+    if (each.error && failed++ == 0) first = each.error->code;
+  }
+  if (failed != 0) {
     return std::unexpected(Error{
-        first->error->code,
+        first,
         std::to_string(failed) + " of " + std::to_string(sources->size()) +
             (arguments.dry_run ? " would not be raised" : " were not raised") +
-            (store.doubt() ? ", and " + url +
-                                 " gives no value yet: raise each by itself as said, then: " +
-                                 settle_command(url)
-                           : ": raise each by itself as said")});
+            (store.doubt()
+                 ? ", and " + url + " gives no value yet: raise each by itself as said, then: " +
+                       settle_command(url)
+                 : ": raise each by itself as said")});
   }
   if (arguments.json) return {};
   if (arguments.dry_run)

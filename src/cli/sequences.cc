@@ -81,7 +81,7 @@ Result<void> run_create(Context& context) {
   if (!tell && !arguments.json) return {};
   const Result<std::string> url = mint.store_url();
   if (!url) return std::unexpected(url.error());
-  const std::string store = *url;
+  const std::string& store = *url;
   const std::string hint =
       arguments.definition.layout
           ? ": try idmint next " + arguments.name + " and idmint workers list " + arguments.name

@@ -161,9 +161,11 @@ Result<void> WorkerLease::ask(std::int64_t tick, SteadyTime until) {
 // The pending extension, or one to `to`.
 Result<void> WorkerLease::lengthen(std::int64_t to, SteadyTime until) {
   const bool repeated = pending_.has_value();
-  if (!repeated) pending_ = {std::max(to, held_->to), draw_name()};
+  const Lease held = held_.value_or(Lease{});
+  const Extension extension = pending_ ? *pending_ : Extension{std::max(to, held.to), draw_name()};
+  pending_ = extension;
   const Result<Lease> extended =
-      table_.extend(options_.pool, *held_, pending_->to, pending_->nonce, terms(), until);
+      table_.extend(options_.pool, held, extension.to, extension.nonce, terms(), until);
   if (!extended) {
     // Once its outcome was unknown it stays: the store may have applied it.
     if (!repeated && !outcome_unknown(extended.error().code)) pending_.reset();

@@ -167,7 +167,7 @@ Result<void> read_store(Server& server, const std::string& database, Stored& sto
         return {};
       });
       if (!read) return read;
-      Watched& watched = watch[database + "." + workers];
+      Watched& watched = watch[std::string(database).append(".").append(workers)];
       watched.database = database;
       watched.pool = name;
     } else if (definition->strategy == Strategy::kRandom) {
@@ -352,8 +352,10 @@ void advise(const Stored& stored, const Definition& restored, const std::string&
   if (!all.empty() && changed && later->second.last > restored.last)
     minted.commands.push_back("idmint alter " + name + " --max " +
                               std::to_string(later->second.last) + " --store " + store);
-  for (const std::string& raise : all)
-    minted.commands.push_back("idmint raise " + name + raise + " --store " + store);
+  for (const std::string& raise : all) {
+    std::string command = "idmint raise ";
+    minted.commands.push_back(command.append(name).append(raise).append(" --store ").append(store));
+  }
 }
 
 // Those of a store that were made after the limit.
@@ -447,7 +449,8 @@ void print_minted(Output& out, const MintedReport& report, const std::string& ve
     return;
   }
   for (const Minted& each : report.sources) {
-    const std::string what = "  " + each.database + ": " + each.name + ": ";
+    std::string what = "  ";
+    what.append(each.database).append(": ").append(each.name).append(": ");
     if (is_long(each)) {
       out.write_line(what + "its commands are long: " + verify +
                      " --oplog OPLOG --raise FILE writes them, then: sh FILE");
@@ -471,7 +474,8 @@ std::string raise_script(const MintedReport& report) {
     if (!each.note.empty())
       script += "# " + escaped(each.database + ": " + each.name + ": " + each.note) + "\n";
     for (const std::string& command : each.commands) {
-      const bool asks = command.starts_with("idmint raise ") || command.starts_with("idmint retire ");
+      const bool asks =
+          command.starts_with("idmint raise ") || command.starts_with("idmint retire ");
       script += command + (asks ? " --yes\n" : "\n");
     }
   }

@@ -1084,7 +1084,7 @@ std::optional<Error> SqliteStore::look_for_doubt() {
     if (!version) return version.error();
     log_missing = *version == (kSchemaVersion | kMark);
   }
-  const std::int64_t seen = seen_.read();  // before the count, which grows meanwhile
+  std::int64_t seen = seen_.read();  // before the count, which grows meanwhile
   const Result<sqlite3_stmt*> statement = prepared(kPlace);
   if (!statement) return statement.error();
   Run run(*statement);
@@ -1093,6 +1093,7 @@ std::optional<Error> SqliteStore::look_for_doubt() {
   const std::optional<std::int64_t> born = run.integer_or_null(1);
   const std::int64_t changes = run.integer(2);
   changes_ = std::max(changes_, changes);
+  if (changes < seen) seen = std::min(seen, seen_.read());  // a read may meet a write half-way
   const std::optional<Place> here = place_of(path_);
   // The birth time decides where both are known: an inode may change with a remount.
   const bool births = born && here && here->born;

@@ -105,14 +105,16 @@ std::int64_t SeenChanges::read() const noexcept {
     return 0;
   std::int64_t changes = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + kDigits, changes);
-  return error == std::errc{} && end == text.data() + kDigits && changes > 0 ? changes : 0;
+  constexpr std::int64_t kMost = std::int64_t{1} << 62;  // what nobody counted
+  const bool is_count = error == std::errc{} && end == text.data() + kDigits;
+  return is_count && changes > 0 && changes <= kMost ? changes : 0;
 }
 
 void SeenChanges::write(std::int64_t changes) const noexcept {
   if (fd_ < 0) return;
   std::array<char, kSize + 1> text{};
   std::snprintf(text.data(), text.size(), "%0*lld\n", kDigits, static_cast<long long>(changes));
-  // One write, so that nobody reads half of it. One that fails leaves a lower count.
+  // One that fails leaves a lower count.
   [[maybe_unused]] const ::ssize_t written = ::pwrite(fd_, text.data(), kSize, 0);
 }
 

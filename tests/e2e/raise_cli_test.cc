@@ -79,11 +79,9 @@ TEST_F(RaiseCli, EverythingPastWhatTheNewerFileHas) {
       "export IDMINT_STORE=sqlite:new.db; idmint create orders; idmint create cards --strategy "
       "permuted --digits 12; idmint create accounts --digits 12 --stripes 2; idmint create codes "
       "--strategy random --digits 12; idmint create web --kind pool --workers 2 2>/dev/null; "
+      "sqlite3 new.db '.backup old.db'; "
       "for each in orders cards accounts codes; do idmint next $each -n 40 > /dev/null; done");
-  // A store of the same sequences that was left behind.
-  output(
-      "idmint list --toml --store sqlite:new.db > all.toml; idmint apply all.toml --store "
-      "sqlite:old.db > /dev/null");
+  EXPECT_EQ(run("idmint next orders --store sqlite:old.db").status, 10) << "a backup is in doubt";
   const std::string command = "idmint raise --all --past-from sqlite:new.db --store sqlite:old.db";
   EXPECT_THAT(output(command + " --dry-run --json"),
               AllOf(HasSubstr(R"("dry_run":true)"), HasSubstr(R"("skipped":40)")));
@@ -96,7 +94,16 @@ TEST_F(RaiseCli, EverythingPastWhatTheNewerFileHas) {
         output("idmint peek " + name + " --store sqlite:old.db --json | grep -o '\"left\":[0-9]*'"),
         output("idmint peek " + name + " --store sqlite:new.db --json | grep -o '\"left\":[0-9]*'"))
         << name;
-  EXPECT_THAT(output(command + " --json"), Not(HasSubstr(R"("skipped":40)"))) << "again is fine";
+  EXPECT_EQ(output("idmint next orders --store sqlite:old.db"), "41\n");
+  const Ended older = run(command);
+  EXPECT_EQ(older.status, 10);
+  EXPECT_THAT(older.err, AllOf(HasSubstr("may itself hold less"), HasSubstr("add --yes")))
+      << "the other one went on";
+  EXPECT_THAT(output(command + " --json --yes"), Not(HasSubstr(R"("skipped":40)"))) << "again";
+  output("idmint create orders --store sqlite:other.db");
+  const Ended another = run("idmint raise --all --past-from sqlite:other.db --store sqlite:old.db");
+  EXPECT_EQ(another.status, 5);
+  EXPECT_THAT(another.err, HasSubstr("it is another store"));
   const Ended itself = run("idmint raise --all --past-from sqlite:./old.db --store sqlite:old.db");
   EXPECT_EQ(itself.status, 2);
   EXPECT_THAT(itself.err, HasSubstr("is the store itself"));
