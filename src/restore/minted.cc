@@ -455,7 +455,10 @@ void print_minted(Output& out, const MintedReport& report, const std::string& ve
       out.write_line(what + "its commands are long: " + verify +
                      " --oplog OPLOG --raise FILE writes them, then: sh FILE");
     } else {
-      for (const std::string& command : each.commands) out.write_line("  " + command);
+      for (const std::string& command : each.commands) {
+        out.write("  ");
+        out.write_line(command);
+      }
     }
     if (!each.note.empty()) out.write_line(what + each.note);
     if (each.commands.empty() && each.note.empty())

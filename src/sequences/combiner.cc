@@ -1,6 +1,7 @@
 #include "sequences/combiner.h"
 
 #include <algorithm>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -275,15 +276,23 @@ void Combiner::gather() const noexcept {
 // The round without the asynchronous requests that have little time left, which are answered.
 std::span<Combiner::Request> Combiner::in_time() {
   const SteadyTime soon = std::chrono::steady_clock::now() + deadline_ / 4;
-  const auto late = std::ranges::stable_partition(
-      round_, [&](const Request& request) { return request.waiter || request.until > soon; });
+  std::vector<Request> late;
+  auto kept = round_.begin();
+  for (auto request = round_.begin(); request != round_.end(); ++request) {
+    if (!request->waiter && request->until <= soon) {
+      late.push_back(std::move(*request));
+    } else if (kept++ != request) {
+      *std::prev(kept) = std::move(*request);
+    }
+  }
+  round_.erase(kept, round_.end());
   if (!late.empty()) {
     fail(late, {Code::kUnavailable,
                 "sequence " + sequence_ +
                     ": no round had begun in time, as those before it took long; nothing was taken "
                     "for this request; ask again"});
   }
-  return std::span(round_).first(round_.size() - late.size());
+  return round_;
 }
 
 // The earliest deadline of those who cannot leave; where all can, the latest. `leaders`: that of

@@ -29,7 +29,7 @@ inline constexpr int kAttempts = 100;
 // The result of `act` with `definition`, as it is now: others may extend the sequence after it was
 // read, and its counters then look damaged, as they go beyond it.
 template <class Act>
-auto with_latest(Store& store, Definition definition, Act act)
+auto with_latest(Store& store, Definition definition, const Act& act)
     -> decltype(act(std::as_const(definition))) {
   for (int attempt = 1;; ++attempt) {
     auto done = act(std::as_const(definition));
