@@ -452,8 +452,9 @@ void print_minted(Output& out, const MintedReport& report, const std::string& ve
     std::string what = "  ";
     what.append(each.database).append(": ").append(each.name).append(": ");
     if (is_long(each)) {
-      out.write_line(what + "its commands are long: " + verify +
-                     " --oplog OPLOG --raise FILE writes them, then: sh FILE");
+      std::string line = what;
+      line.append("its commands are long: ").append(verify);
+      out.write_line(line.append(" --oplog OPLOG --raise FILE writes them, then: sh FILE"));
     } else {
       for (const std::string& command : each.commands) {
         out.write("  ");
