@@ -285,7 +285,7 @@ void put_number(Header& header, std::size_t at, std::int64_t number) {
 // SQLite's own handle of the file, without its log.
 sqlite3_file& file_of(sqlite3* db) {
   sqlite3_file* file = nullptr;
-  sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+  sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, static_cast<void*>(&file));
   return *file;
 }
 
@@ -1680,7 +1680,7 @@ Result<void> SqliteStore::write_clocks(std::string_view boot, std::int64_t boot_
 // day, as clocks are set by hours where machines were paused.
 Result<void> SqliteStore::check_clock(std::string_view pool, const LeaseTerms& terms) {
   using std::chrono::milliseconds;
-  constexpr std::int64_t kFarAhead = 24 * 60 * 60 * 1000;
+  constexpr std::int64_t kFarAhead = std::int64_t{24} * 60 * 60 * 1000;
   constexpr std::int64_t kKept = 60'000;  // so seldom they are written, as most agree
   constexpr std::int64_t kAgrees = 1000;
   if (terms.clock == Instant{} || this_boot().size() <= 1) return {};
