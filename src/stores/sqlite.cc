@@ -1330,7 +1330,7 @@ Result<Range> SqliteStore::advance(std::string_view counter, std::int64_t count,
   if (!lock) return std::unexpected(lock.error());
   if (Result<void> ok = check_count(counter, count); !ok) return std::unexpected(ok.error());
   const std::int64_t least = take == Take::kAll ? count : 1;
-  std::optional<Range> taken;
+  Range taken;
   const Result<void> done = atomically("take values from", [&]() -> Result<void> {
     {
       const Result<sqlite3_stmt*> statement = prepared(kAdvance);
@@ -1340,18 +1340,19 @@ Result<Range> SqliteStore::advance(std::string_view counter, std::int64_t count,
       run.bind(2, count);
       run.bind(3, least);
       int result = run.step();
-      if (result == SQLITE_ROW) {
-        taken = Range{run.integer(0), run.integer(1), run.integer(2)};
+      const bool moved = result == SQLITE_ROW;
+      if (moved) {
+        taken = {run.integer(0), run.integer(1), run.integer(2)};
         result = run.step();
       }
       if (result != SQLITE_DONE) return std::unexpected(failed(result, "take values from"));
-      if (taken) return {};
+      if (moved) return {};
     }
     const Result<CounterState> state = read_counter(counter);
     return std::unexpected(state ? refused_advance(*state, count) : state.error());
   });
   if (!done) return std::unexpected(done.error());
-  return *taken;
+  return taken;
 }
 
 // One transaction for all of them. The first that is not there, or that the statement refuses, is
