@@ -99,8 +99,8 @@ struct RaisedSource {
 // Counters go past the value `past`; a permuted sequence past its first `past` values, and each
 // block of a striped one past its own first `past`. What shows by itself that `past` is too small
 // for it is not raised (kInvalidArgument in its row), nor is what ends before it (kOutOfRange).
-// Pools go a minute past the clock, and past every bound that is known. Claims and gapless sequences stay
-// as they are; `remains` says what follows.
+// Pools go a minute past the clock, and past every bound that is known. Claims and gapless
+// sequences stay as they are; `remains` says what follows.
 [[nodiscard]] IDMINT_EXPORT Result<std::vector<RaisedSource>> raise_all(
     Store& store, std::int64_t past, RaiseMode mode = RaiseMode::kCarryOut,
     Clock& clock = system_clock());
