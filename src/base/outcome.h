@@ -12,4 +12,9 @@ namespace idmint {
          code == Code::kPermissionDenied;
 }
 
+// Whether it may have been applied, now or later.
+[[nodiscard]] constexpr bool outcome_unknown(Code code) noexcept {
+  return code == Code::kUnknown || code == Code::kDeadlineExceeded;
+}
+
 }  // namespace idmint

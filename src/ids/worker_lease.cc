@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/outcome.h"
 #include "base/unshared.h"
 
 namespace idmint {
@@ -16,10 +17,6 @@ namespace {
 constexpr std::chrono::milliseconds kPause{200};
 // The thread asks again after so long where it has failed.
 constexpr std::chrono::seconds kLongestPause{1};
-
-bool outcome_unknown(Code code) {
-  return code == Code::kUnknown || code == Code::kDeadlineExceeded;
-}
 
 // How long it is to the last quarter of a second within `pause`: there the renewals of many hosts
 // meet, and a replica set journals and replicates them together, for a third of the processor time.

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/fork_wiped.h"
+#include "base/outcome.h"
 #include "sequences/rounds.h"
 #include "sequences/strategies.h"
 
@@ -49,10 +50,6 @@ constexpr nanoseconds kLongestPause = milliseconds{200};  // close() may have to
 constexpr std::chrono::minutes kHeldThroughPause{10};
 
 constexpr std::int64_t kStopped = std::numeric_limits<std::int64_t>::min();  // below all values
-
-bool outcome_unknown(Code code) {
-  return code == Code::kUnknown || code == Code::kDeadlineExceeded;
-}
 
 Error inherited_through_fork(const std::string& name) {
   return {Code::kFailedPrecondition,
