@@ -19,14 +19,16 @@ esac
 prefix=$work/prefix
 rm -rf "$prefix" "$work/consumer" "$work/ids.db"*
 
-cmake -S "$source" -B "$work/build" -G Ninja -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_BUILD_TYPE=Release \
-  -DCMAKE_CXX_FLAGS_RELEASE=-O1 -DBUILD_SHARED_LIBS=$shared -DIDMINT_TESTS=OFF \
+# With the flags of the dev preset and as deep in the tree, so that ccache has most objects of it.
+export CCACHE_BASEDIR=$source CCACHE_NOHASHDIR=1
+cmake -S "$source" -B "$work" -G Ninja -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+  -DCMAKE_CXX_FLAGS_RELWITHDEBINFO='-O1 -g1' -DBUILD_SHARED_LIBS=$shared -DIDMINT_TESTS=OFF \
   -DIDMINT_CLI=$cli >"$work/configure.log" || {
   cat "$work/configure.log"
   fail "configuring failed"
 }
-cmake --build "$work/build"
-cmake --install "$work/build" --prefix "$prefix" >"$work/install.log"
+cmake --build "$work"
+cmake --install "$work" --prefix "$prefix" >"$work/install.log"
 
 # use WHAT COMMAND...: the consumer must mint, and its sequence must go on where the last one ended.
 next=1000
