@@ -13,8 +13,6 @@
 namespace idmint {
 namespace {
 
-constexpr std::chrono::nanoseconds kLongestDeadline = std::chrono::hours{24};
-
 constexpr std::uint64_t ones(int bits) noexcept { return (std::uint64_t{1} << bits) - 1; }
 
 constexpr std::uint64_t ns_of(Instant at) noexcept {
