@@ -510,6 +510,7 @@ Result<std::unique_ptr<SnowflakeGenerator>> SnowflakeGenerator::open(
         StateFile::open({.path = options.state_file,
                          .id_space = id_space_of(options),
                          .lock_wait = options.lock_wait,
+                         .until = options.until,
                          .window = units_of(options.window, options.layout.unit)},
                         entropy);
     if (!opened) return std::unexpected(std::move(opened.error()));

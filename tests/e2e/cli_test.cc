@@ -940,6 +940,20 @@ TEST_F(Cli, APoolWhoseWorkerIdsAreAllOwned) {
   EXPECT_EQ(run(store + "idmint next web").status, 5);
 }
 
+TEST_F(Cli, TheLockOfAStateFileIsWaitedForAsLongAsTimeoutSays) {
+  // flock(1) holds the file while the command that it starts runs.
+  for (const std::string format : {"snowflake --worker 3", "uuid1 --node 02:00:5e:00:00:01",
+                                   "uuid2 --node 02:00:5e:00:00:01 --domain group --local-id 7"}) {
+    output("idmint next " + format + " 2> /dev/null");
+    const auto start = std::chrono::steady_clock::now();
+    const Ended ended = run("flock $(ls -t ~/.local/share/idmint/*.state | head -1) idmint next " +
+                            format + " --timeout 50ms");
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds{4}) << format;
+    EXPECT_EQ(ended.status, 7) << format;
+    EXPECT_THAT(ended.err, HasSubstr("another generator holds it")) << format;
+  }
+}
+
 TEST_F(Cli, WithWaitAPoolWhoseOnlyOwnerWasKilledIsWaitedFor) {
   const std::string store = "export IDMINT_STORE=sqlite:ids.db; ";
   output(store + "idmint create web --kind pool --layout '" + kPoolLayout + "' --workers 1");
