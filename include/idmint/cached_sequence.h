@@ -53,15 +53,10 @@ class IDMINT_EXPORT CachedSequence final : public Sequence {
 
   // One value, within SequenceOptions::deadline. Errors as next(out).
   [[nodiscard]] Result<std::int64_t> next() {
-    const Holding& holding = holdings_[number_ % kHoldings];
-    if (holding.sequence == number_) [[likely]] {
-      const std::int64_t value = holding.slice->next.load(std::memory_order_relaxed);
-      if (value < holding.slice->end.load(std::memory_order_relaxed)) [[likely]] {
-        holding.slice->next.store(value + 1, std::memory_order_relaxed);
-        return value;
-      }
-    }
-    return next_slice();
+    std::int64_t value = 0;
+    if (take_held(value)) [[likely]]
+      return value;
+    return next_slice(SteadyTime::max());
   }
 
   // Increasing; not consecutive. On an error nothing in `out` is to be used: it comes again, in
@@ -109,7 +104,17 @@ class IDMINT_EXPORT CachedSequence final : public Sequence {
   friend Result<std::unique_ptr<Sequence>> open_cached(Store& store, Definition definition,
                                                        const SequenceOptions& options);
 
-  [[nodiscard]] Result<std::int64_t> next_slice();
+  // The next value that this thread holds. False: it holds none.
+  bool take_held(std::int64_t& value) noexcept {
+    const Holding& holding = holdings_[number_ % kHoldings];
+    if (holding.sequence != number_) return false;
+    const std::int64_t next = holding.slice->next.load(std::memory_order_relaxed);
+    if (next >= holding.slice->end.load(std::memory_order_relaxed)) return false;
+    holding.slice->next.store(next + 1, std::memory_order_relaxed);
+    value = next;
+    return true;
+  }
+  [[nodiscard]] Result<std::int64_t> next_slice(SteadyTime until);
 
   const std::uint64_t number_;
   const std::shared_ptr<State> state_;

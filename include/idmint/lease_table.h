@@ -46,6 +46,7 @@ struct LeaseRequest {
   // unit, so that those who come one after the other do not add up their windows.
   std::int64_t units = 1;
   std::int64_t max_drift = 0;  // units: the range may begin this far past `now` at most
+  std::chrono::nanoseconds unit = std::chrono::milliseconds{1};  // its length, for messages
   LeaseTerms terms{};
 };
 

@@ -92,7 +92,8 @@ struct MintOptions {
   // Empty: sqlite:DATA/ids.db, where DATA is $XDG_DATA_HOME/idmint or ~/.local/share/idmint.
   std::string store{};
   // Its deadline is that of a call for ids of a sequence, too, and of source(): the store is
-  // opened, the definition is found and the sequence is opened by one point in time.
+  // opened, the definition is found and the sequence is opened by one point in time. A format waits
+  // as long for the lock of its state file.
   StoreOptions store_options{};
   // Where state files are kept; empty: DATA.
   std::filesystem::path state_directory{};

@@ -87,9 +87,18 @@ struct RaisedSource {
   Raised raised{};  // of its counters
   // kPool: no id of this unit of its layout's time, or of an earlier one, comes any more.
   std::optional<std::int64_t> past_unit{};
+  // It is retired in the newer store, and was retired here (kPreview: would be) instead of raised.
+  bool retired = false;
   // What can still repeat, and what to do about it; empty: nothing.
   std::string remains{};
   std::optional<Error> error{};  // it was not raised
+};
+
+// A value of a sequence, or an id of a pool, that is known to have been handed out.
+struct GivenValue {
+  std::string source{};
+  std::int64_t value = 0;
+  std::string evidence{};  // "this host was given 1740 at 2026-11-23T03:28:11Z", for messages
 };
 
 // Makes a store usable again that holds less than it handed out (Store::doubt()): raises everything
@@ -98,18 +107,21 @@ struct RaisedSource {
 //
 // Counters go past the value `past`; a permuted sequence past its first `past` values, and each
 // block of a striped one past its own first `past`. What shows by itself that `past` is too small
-// for it is not raised (kInvalidArgument in its row), nor is what ends before it (kOutOfRange).
+// for it is not raised (kInvalidArgument in its row), nor is what ends before it (kOutOfRange), nor
+// what would stay at or below one of the values in `given` (kFailedPrecondition). `given` proves
+// the number wrong for this sequence, so that nothing is guessed from it.
 // Pools go a minute past the clock, and past every bound that is known. Claims and gapless
 // sequences stay as they are; `remains` says what follows.
 [[nodiscard]] IDMINT_EXPORT Result<std::vector<RaisedSource>> raise_all(
     Store& store, std::int64_t past, RaiseMode mode = RaiseMode::kCarryOut,
-    Clock& clock = system_clock());
+    Clock& clock = system_clock(), std::span<const GivenValue> given = {});
 
 // The same past what each has come to in `from`, whose errors are those of raise_sequence(), each
-// in its row. What is in `from` alone has a row too. kInvalidArgument: `from` is `store` itself.
+// in its row. What is retired there is retired here. What is in `from` alone has a row too.
+// kInvalidArgument: `from` is `store` itself.
 [[nodiscard]] IDMINT_EXPORT Result<std::vector<RaisedSource>> raise_all(
-    Store& store, Store& from, RaiseMode mode = RaiseMode::kCarryOut,
-    Clock& clock = system_clock());
+    Store& store, Store& from, RaiseMode mode = RaiseMode::kCarryOut, Clock& clock = system_clock(),
+    std::span<const GivenValue> given = {});
 
 // Moves the last value up; nothing else of a definition ever changes. kFailedPrecondition: smaller
 // than the last value there, retired, or of a strategy whose values depend on it (striped,
@@ -154,8 +166,9 @@ struct SequenceStatus {
 // Whether the store knows that `value` was handed out: by its counters, its claims or, for a pool
 // and one of its ids, its leases. False for a value that was handed out: the store holds less than
 // it did, because an older state of it was restored, and the value can come again. A value that was
-// only passed over counts as handed out. kNotFound: no such sequence. kInvalidArgument: it has no
-// such value.
+// only passed over counts as handed out; one above a last value that can be moved up does not, as
+// the store lacks that extension. kNotFound: no such sequence. kInvalidArgument: it has no such
+// value.
 [[nodiscard]] IDMINT_EXPORT Result<bool> has_given(Store& store, std::string_view name,
                                                    std::int64_t value);
 

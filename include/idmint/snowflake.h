@@ -143,6 +143,8 @@ struct SnowflakeOptions {
 
   // How long open() waits for another process that holds the state file.
   std::chrono::nanoseconds lock_wait = std::chrono::seconds{5};
+  // open() gives up by then, too.
+  SteadyTime until = SteadyTime::max();
   // How far ids may run ahead of a clock that was set back.
   std::chrono::nanoseconds max_drift = std::chrono::seconds{20};
   // What happens when a unit's sequence numbers are used up: the next unit is entered at once as

@@ -57,6 +57,8 @@ struct Uuid1Options {
   std::filesystem::path state_file{};
   // How long open() waits for another process that holds the state file.
   std::chrono::nanoseconds lock_wait = std::chrono::seconds{5};
+  // open() gives up by then, too.
+  SteadyTime until = SteadyTime::max();
   // How far ids may run ahead of a clock that was set back before the clock sequence is changed.
   std::chrono::nanoseconds max_drift = std::chrono::seconds{20};
   // How far ahead of the ids the state file is written; at most max_drift. As SnowflakeOptions.
@@ -136,6 +138,7 @@ struct Uuid2Options {
   // One for each node, domain and local id. Its folder must exist.
   std::filesystem::path state_file{};
   std::chrono::nanoseconds lock_wait = std::chrono::seconds{5};
+  SteadyTime until = SteadyTime::max();
 };
 
 // Version 2: for one node, domain and local id there are 64 ids in each tick of 7 min 9.5 s, and

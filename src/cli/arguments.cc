@@ -459,7 +459,8 @@ for the integers of a sequence up to 2^53, which are numbers.
 
 Opening the store and taking the first ids end within --timeout together, and
 each further step of 1000000 within as long again. Exit status 7 says that
-nothing was taken; 11, that ids may have been taken, which are lost.
+nothing was taken; 11, that ids may have been taken, which are lost. A format
+that keeps a state file waits as long for whoever holds it.
 
 Of a pool, ids are Snowflake ids of a worker id that this process leases. If all
 are owned it waits as long for one, and then ends with exit status 8 and says

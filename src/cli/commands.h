@@ -10,6 +10,7 @@
 #include "idmint/mint.h"
 #include "idmint/result.h"
 #include "idmint/store.h"
+#include "mint/seen.h"
 #include "terminal/output.h"
 
 namespace idmint::cli {
@@ -57,6 +58,8 @@ struct Context {
 // "DATABASE.COLLECTION:FIELD", or empty. A format keeps nothing in a store: nothing is noted.
 void note_given(Mint& mint, std::string_view source, const Id& last,
                 std::string_view used_in = {}) noexcept;
+// "this host was given 1740 at 2026-11-23T03:28:11Z".
+[[nodiscard]] std::string given_here(const Seen& seen);
 // Past those of its values that are in the field, in the MongoDB of `url`.
 [[nodiscard]] Result<Raised> raise_past_field(Mint& mint, const Definition& definition,
                                               std::string_view url, std::string_view collection,

@@ -208,9 +208,10 @@ Finding diagnose_lost(Finding finding, const Definition& definition, std::int64_
           place.empty() ? raise + " --past N, N the largest value in use, " + or_above : by_place;
       break;
     case Strategy::kStriped:
-      finding.text +=
-          "raise each block past the largest value in use in it: " +
-          (place.empty() ? raise + " --from-collection COLLECTION --field FIELD" : by_place);
+      finding.text += "raise each block past the largest value in use in it: " +
+                      (place.empty() ? raise + " --past-each V,V,..., one for each block, with " +
+                                           or_above + " for its own"
+                                     : by_place);
       break;
     case Strategy::kPermuted:
       finding.text += "raise it by index: " + raise +

@@ -47,7 +47,7 @@ TEST(Diagnosis, WhatTheStoreDoesNotKnowOfIsAFailureWithTheWayOutOfItsStrategy) {
         Case{Strategy::kCached, "--from-collection a.b --field f",
              "then idmint raise s --from-collection a.b --field f"},
         Case{Strategy::kInterleaved, "", "--past N"},
-        Case{Strategy::kStriped, "", "--from-collection COLLECTION --field FIELD"},
+        Case{Strategy::kStriped, "", "--past-each V,V,..., one for each block, with 7 or above"},
         Case{Strategy::kPermuted, "", "by index: idmint raise s --past N"},
         Case{Strategy::kRandom, "", "retire this one"},
         Case{Strategy::kGapless, "", "--strategy gapless --start N"},

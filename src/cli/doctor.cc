@@ -151,9 +151,7 @@ class Evidence {
     if (definition.retired || status.error) return finding;
     for (const Seen& seen : seen_) {
       if (seen.source != definition.name || has(definition, seen.value)) continue;
-      return diagnose_lost(
-          std::move(finding), definition, seen.value,
-          "this host was given " + std::to_string(seen.value) + " at " + format_time(seen.at), "");
+      return diagnose_lost(std::move(finding), definition, seen.value, given_here(seen), "");
     }
     for (const Place& place : places_) {
       if (place.sequence != definition.name) continue;
@@ -183,8 +181,7 @@ class Evidence {
           all, [&](const SequenceStatus& status) { return status.definition.name == seen.source; });
       if (there) continue;
       findings.push_back({Health::kFail, "sequence", seen.source,
-                          "this host was given " + std::to_string(seen.value) + " at " +
-                              format_time(seen.at) +
+                          given_here(seen) +
                               ", and the store has nothing of that name: an older state of it was "
                               "restored; create it to begin above every value in use, or give it "
                               "another name"});

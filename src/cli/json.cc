@@ -194,6 +194,7 @@ std::string json_raised_all(std::span<const RaisedSource> sources, std::string_v
                  {"skipped", integer(each.raised.skipped)},
                  {"left_before", integer(each.raised.left)}};
     if (each.past_unit) json["past_units"] = integer(*each.past_unit);
+    json["retired"] = each.retired;
     json["remains"] = each.remains;
     json["error"] = each.error ? Json(each.error->message) : Json(nullptr);
     all.push_back(std::move(json));

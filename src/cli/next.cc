@@ -90,6 +90,10 @@ void note_given(Mint& mint, std::string_view source, const Id& last,
   return;
 }
 
+std::string given_here(const Seen& seen) {
+  return "this host was given " + std::to_string(seen.value) + " at " + format_time(seen.at);
+}
+
 Result<void> run_next(Context& context) {
   const Arguments& arguments = context.arguments;
   Output& out = context.out;

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -19,6 +20,7 @@
 #include "base/sqlite_url.h"
 #include "base/url.h"
 #include "cli/commands.h"
+#include "cli/diagnosis.h"
 #include "cli/json.h"
 #include "cli/source_options.h"
 #include "idmint/clock.h"
@@ -26,6 +28,7 @@
 #include "idmint/sequence.h"
 #include "idmint/store.h"
 #include "mint/data_folder.h"
+#include "mint/seen.h"
 #include "terminal/confirm.h"
 #include "terminal/quantity.h"
 
@@ -53,12 +56,14 @@ std::string share(const Raised& raised) {
 // More than a tenth of what is left is asked about.
 bool is_much(const Raised& raised) { return raised.skipped > raised.left / 10; }
 
-Result<void> confirm_raise(Context& context, const std::string& what) {
-  return confirm(context.out, context.arguments.json,
-                 {.text = what + ". Raise?",
-                  .undone = "nothing was changed",
-                  .otherwise = "it would pass over more than a tenth of what is left (" + what +
-                               "); add --yes to raise it, or --dry-run to look"});
+Result<void> confirm_raise(
+    Context& context, const std::string& what,
+    const std::string& why = "it would pass over more than a tenth of what is left") {
+  return confirm(
+      context.out, context.arguments.json,
+      {.text = what + ". Raise?",
+       .undone = "nothing was changed",
+       .otherwise = why + " (" + what + "); add --yes to raise it, or --dry-run to look"});
 }
 
 // Past what is in a collection.
@@ -242,6 +247,7 @@ Result<void> raise_one(Context& context, std::string_view way) {
 std::string outcome(const RaisedSource& source, bool dry_run) {
   const Definition& definition = source.definition;
   if (source.error) return "not raised";
+  if (source.retired) return dry_run ? "would be retired" : "retired";
   if (source.past_unit) {
     const std::optional<Instant> past =
         time_of(definition.layout.value_or(SnowflakeLayout{}), *source.past_unit);
@@ -271,6 +277,41 @@ void print_sources(Output& out, const std::vector<RaisedSource>& sources, bool d
   }
 }
 
+// What this host was given of the store's sequences and pools last, by its data folder.
+std::vector<GivenValue> all_given_here(const Store& store) {
+  std::vector<GivenValue> given;
+  for (const Seen& seen : read_seen(store.id()))
+    given.push_back({.source = seen.source, .value = seen.value, .evidence = given_here(seen)});
+  return given;
+}
+
+// Refuses to settle a store that lacks what this host was given: it was not only moved.
+Result<void> check_only_moved(Store& store, std::span<const GivenValue> given) {
+  std::string lacking;
+  for (const GivenValue& each : given) {
+    const Result<SequenceStatus> status = sequence_status(store, each.source);
+    const bool is_gone = !status && status.error().code == Code::kNotFound;
+    if (!status && !is_gone) return std::unexpected(status.error());
+    if (is_gone) {
+      lacking += "\n" + each.source + ": " + each.evidence +
+                 ", and the store has nothing of that name: made anew, it is to begin above every "
+                 "value in use";
+      continue;
+    }
+    const Definition& definition = status->definition;
+    if (definition.retired || has_given(store, each.source, each.value).value_or(true)) continue;
+    lacking += "\n" + each.source + ": " +
+               diagnose_lost({}, definition, each.value, each.evidence, "").text;
+  }
+  if (lacking.empty()) return {};
+  return std::unexpected(Error{
+      Code::kFailedPrecondition,
+      std::string(store.url()) +
+          " was not only moved, and gives no value yet; do what follows, and then the same again, "
+          "with --yes where something can only be accepted:" +
+          lacking});
+}
+
 Result<void> raise_all_of(Context& context, std::string_view way) {
   const Arguments& arguments = context.arguments;
   const RaiseArguments& given = arguments.raise;
@@ -280,7 +321,10 @@ Result<void> raise_all_of(Context& context, std::string_view way) {
   Store& store = **opened;
   const std::string url(store.url());
   const bool doubtful = store.doubt().has_value();
+  const std::vector<GivenValue> given_values = all_given_here(store);
   if (way == "--moved") {
+    if (doubtful && !arguments.yes)
+      if (auto moved = check_only_moved(store, given_values); !moved) return moved;
     if (!arguments.dry_run) {
       if (auto settled = store.settle(); !settled) return settled;
     }
@@ -305,18 +349,23 @@ Result<void> raise_all_of(Context& context, std::string_view way) {
     past = *number;
   }
   const auto raise = [&](RaiseMode mode) {
-    return from != nullptr ? raise_all(store, *from, mode) : raise_all(store, past, mode);
+    return from != nullptr ? raise_all(store, *from, mode, system_clock(), given_values)
+                           : raise_all(store, past, mode, system_clock(), given_values);
   };
   Result<std::vector<RaisedSource>> sources = raise(RaiseMode::kPreview);
   if (!sources) return std::unexpected(sources.error());
   if (!arguments.dry_run) {
     std::string much;
     for (const RaisedSource& each : *sources)
-      if (is_much(each.raised))
-        much += (much.empty() ? "" : "; ") + each.definition.name + " passes over " +
-                share(each.raised);
+      if (each.retired || is_much(each.raised))
+        much += (much.empty() ? "" : "; ") + each.definition.name +
+                (each.retired ? " is retired for ever, as it is in the newer store"
+                              : " passes over " + share(each.raised));
     if (!much.empty() && !arguments.yes) {
-      if (auto confirmed = confirm_raise(context, much); !confirmed) return confirmed;
+      auto confirmed = confirm_raise(
+          context, much,
+          "it would pass over more than a tenth of what is left, or retire a sequence");
+      if (!confirmed) return confirmed;
     }
     sources = raise(RaiseMode::kCarryOut);
     if (!sources) return std::unexpected(sources.error());

@@ -13,8 +13,6 @@
 namespace idmint {
 namespace {
 
-constexpr std::chrono::nanoseconds kLongestDeadline = std::chrono::hours{24};
-
 constexpr std::uint64_t ones(int bits) noexcept { return (std::uint64_t{1} << bits) - 1; }
 
 constexpr std::uint64_t ns_of(Instant at) noexcept {
@@ -512,6 +510,7 @@ Result<std::unique_ptr<SnowflakeGenerator>> SnowflakeGenerator::open(
         StateFile::open({.path = options.state_file,
                          .id_space = id_space_of(options),
                          .lock_wait = options.lock_wait,
+                         .until = options.until,
                          .window = units_of(options.window, options.layout.unit)},
                         entropy);
     if (!opened) return std::unexpected(std::move(opened.error()));

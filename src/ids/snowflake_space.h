@@ -11,6 +11,9 @@
 
 namespace idmint {
 
+// The longest that a generator waits, whatever its options say.
+inline constexpr std::chrono::nanoseconds kLongestDeadline = std::chrono::hours{24};
+
 // One layout for all that make the same id of the same time, worker and sequence number: those with
 // one epoch and unit, and with worker and sequence in the same places. The time lies above both, so
 // its width does not part them. Only for comparing and naming: it may not be valid.

@@ -400,9 +400,8 @@ Result<std::unique_ptr<StateFile>> StateFile::open(const StateFileOptions& optio
   entropy.fill(state->token);
   const std::filesystem::path& path = options.path;
   const steady_clock::time_point now = steady_clock::now();
-  const steady_clock::time_point deadline =
-      options.lock_wait < steady_clock::time_point::max() - now ? now + options.lock_wait
-                                                                : steady_clock::time_point::max();
+  const SteadyTime deadline =
+      options.lock_wait < options.until - now ? now + options.lock_wait : options.until;
 
   // Again when the file was made, removed or replaced by somebody else in between.
   constexpr int attempts = 100;

@@ -28,6 +28,7 @@ struct StateFileOptions {
   // otherwise is refused.
   std::string id_space;
   std::chrono::nanoseconds lock_wait{};
+  SteadyTime until = SteadyTime::max();  // the lock is waited for until then at most
   std::int64_t window = 1;  // ticks; the most that one extend() reaches ahead; at least 1
   OwnersWords words{};      // those of a file that was never used; written by the first extend()
   std::string_view owner = "worker id";  // what the file is of, for its errors
@@ -62,9 +63,9 @@ struct StateFileOptions {
 class StateFile final : public IdTimeLease {
  public:
   // Makes the file if it is not there, readable and writable by its owner only; its folder must
-  // exist. Of two that make it at once, one does and both use that one. Waits up to lock_wait for
-  // another holder. Writes nothing to a file that is there. Errors as SnowflakeGenerator::open; on
-  // any of them the file is as it was.
+  // exist. Of two that make it at once, one does and both use that one. Waits up to lock_wait,
+  // and until `until`, for another holder. Writes nothing to a file that is there. Errors as
+  // SnowflakeGenerator::open; on any of them the file is as it was.
   [[nodiscard]] static Result<std::unique_ptr<StateFile>> open(const StateFileOptions& options,
                                                                Entropy& entropy);
   ~StateFile() override;

@@ -309,6 +309,16 @@ TEST_F(StateFileTest, ASecondHolderIsRefused) {
   EXPECT_THAT(second.error().message, HasSubstr(options_.path.string()));
 }
 
+TEST_F(StateFileTest, TheLockIsWaitedForUntilTheCallHasToEnd) {
+  const auto first = open();
+  options_.lock_wait = std::chrono::hours{1};
+  options_.until = std::chrono::steady_clock::now() + std::chrono::milliseconds{20};
+  const auto second = open();
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, Code::kUnavailable);
+  EXPECT_GE(std::chrono::steady_clock::now(), options_.until) << "not before that";
+}
+
 TEST_F(StateFileTest, ASecondHolderGetsItWhenTheFirstLetsGo) {
   auto first = open();
   options_.lock_wait = std::chrono::seconds{60};

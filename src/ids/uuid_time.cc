@@ -235,6 +235,7 @@ Result<std::unique_ptr<Uuid1Generator>> Uuid1Generator::open(const Uuid1Options&
       StateFile::open({.path = options.state_file,
                        .id_space = "uuid version 1, " + text_of(options.node),
                        .lock_wait = options.lock_wait,
+                       .until = options.until,
                        .window = window,
                        .words = draw_identity(options.node, entropy).words(),
                        .owner = "node"},
@@ -369,6 +370,7 @@ Result<std::unique_ptr<Uuid2Generator>> Uuid2Generator::open(const Uuid2Options&
                        .id_space = "uuid version 2, " + std::string(domains[domain]) + " " +
                                    std::to_string(options.local_id) + ", " + text_of(options.node),
                        .lock_wait = options.lock_wait,
+                       .until = options.until,
                        .window = 1,
                        .words = {node, 0},
                        .owner = "local id"},

@@ -187,6 +187,7 @@ Result<void> WorkerLease::take(std::int64_t tick, std::int64_t units, std::int64
                                               .now = tick,
                                               .units = units,
                                               .max_drift = drift,
+                                              .unit = options_.unit,
                                               .terms = terms()},
                                              until);
   if (!lease) {

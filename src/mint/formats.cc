@@ -231,6 +231,13 @@ Result<fs::path> state_folder(const MintOptions& mint) {
   return data;
 }
 
+// The state file is waited for as long as a store is.
+template <class Options>
+void wait_as_for_a_store(Options& options, const MintOptions& mint) {
+  options.lock_wait = mint.store_options.deadline;
+  options.until = mint.store_options.until;
+}
+
 void tell_of(const fs::path& state_file, std::string_view keeps, const MintOptions& mint) {
   if (!mint.notice) return;
   mint.notice("made the state file " + state_file.string() + ": from now on it keeps the ids of " +
@@ -278,6 +285,7 @@ OpenedSource open_uuid1(const Format& format, const FormatOptions& options,
     if (!folder) return std::unexpected(folder.error());
     uuid1.state_file = *folder / ("uuid1-" + hex(*uuid1.node) + ".state");
   }
+  wait_as_for_a_store(uuid1, mint);
   Result<std::unique_ptr<Uuid1Generator>> generator =
       Uuid1Generator::open(uuid1, clock_of(mint, system_clock()), entropy_of(mint));
   if (!generator) return std::unexpected(std::move(generator.error()));
@@ -331,6 +339,7 @@ OpenedSource open_uuid2(const Format& format, const FormatOptions& options,
   uuid2.state_file =
       *folder / ("uuid2-" + hex(*address) + "-" + std::to_string(static_cast<int>(uuid2.domain)) +
                  "-" + std::to_string(uuid2.local_id) + ".state");
+  wait_as_for_a_store(uuid2, mint);
   Result<std::unique_ptr<Uuid2Generator>> generator =
       Uuid2Generator::open(uuid2, clock_of(mint, system_clock()), entropy_of(mint));
   if (!generator) return std::unexpected(std::move(generator.error()));
@@ -387,6 +396,8 @@ OpenedSource open_snowflake(const Format& format, const FormatOptions& options,
     snowflake.state_file = *folder / ("snowflake-" + in_file_names(layout) + "-" +
                                       std::to_string(snowflake.worker) + ".state");
   }
+  wait_as_for_a_store(snowflake, mint);
+  snowflake.deadline = mint.store_options.deadline;
   Result<std::unique_ptr<SnowflakeGenerator>> generator =
       SnowflakeGenerator::open(snowflake, clock_of(mint, system_clock()), entropy_of(mint));
   if (!generator) return std::unexpected(std::move(generator.error()));

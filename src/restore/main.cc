@@ -1,4 +1,5 @@
 // idmint-restore: MongoDB back to the moment before the mistake.
+#include <mongoc/mongoc.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -156,14 +157,20 @@ int run(std::span<const char* const> words) {
   return context.stopped_by != 0 ? end_by(context.stopped_by) : context.status;
 }
 
+// MongoDB's driver starts itself as it is loaded, before main(), and writes to standard error where
+// it meets a file in /dev/shm that a killed process of the same number left. Only what is in this
+// table comes before that.
+void keep_driver_silent() { mongoc_log_set_handler(nullptr, nullptr); }
+[[gnu::section(".preinit_array"),
+  gnu::used]] void (*const silence_before_driver)() = keep_driver_silent;
+
 }  // namespace
 }  // namespace idmint::restore
 
 int main(int argc, char** argv) {
   using namespace idmint;
   std::signal(SIGPIPE, SIG_IGN);  // told by write() instead, when everything is in order
-  // MongoDB's driver has made a file there as it was loaded, which a process that is killed would
-  // leave; one with the same number would be told of it in the midst of its output.
+  // The driver has made a file there as it was loaded, which would stay if this process is killed.
   ::shm_unlink(("/mongoc-" + std::to_string(::getpid())).c_str());
   if (!occupy_standard_descriptors()) {
     return restore::fail({Code::kInvalidArgument,

@@ -475,42 +475,51 @@ Result<std::vector<SequenceStatus>> sequence_statuses(Store& store) {
   return all;
 }
 
-namespace {
-
-Result<bool> has_given_as_read(Store& store, const Definition& definition, std::int64_t value) {
-  const auto refuse = [&] {
-    return std::unexpected(error_at(store, Code::kInvalidArgument, definition,
-                                    "it has no value " + std::to_string(value)));
-  };
+std::optional<std::int64_t> position_of(const Definition& definition, std::int64_t value) {
   if (definition.layout) {
     const SnowflakeLayout& layout = *definition.layout;
     const auto parts = layout.decode(Snowflake(static_cast<std::uint64_t>(value)));
-    if (!parts || parts->worker > definition.last) return refuse();
+    if (!parts || parts->worker > definition.last) return std::nullopt;
+    return (parts->time - layout.epoch) / layout.unit;
+  }
+  if (value < definition.first || (value > definition.last && !has_movable_end(definition)))
+    return std::nullopt;
+  if (definition.strategy != Strategy::kPermuted) return value;
+  const auto permutation = Permutation::make(
+      definition.key, static_cast<std::uint64_t>(definition.last - definition.first) + 1);
+  if (!permutation) return std::nullopt;
+  return static_cast<std::int64_t>(
+      permutation->index_of(static_cast<std::uint64_t>(value - definition.first)));
+}
+
+const CounterState* counter_at(std::span<const CounterState> counters, std::int64_t position) {
+  const auto found = std::ranges::find_if(counters, [&](const CounterState& counter) {
+    const CounterBounds& bounds = counter.bounds;
+    return position >= bounds.first && position <= bounds.last &&
+           (position - bounds.first) % bounds.stride == 0;
+  });
+  return found == counters.end() ? nullptr : &*found;
+}
+
+namespace {
+
+Result<bool> has_given_as_read(Store& store, const Definition& definition, std::int64_t value) {
+  const std::optional<std::int64_t> position = position_of(definition, value);
+  if (!position)
+    return std::unexpected(error_at(store, Code::kInvalidArgument, definition,
+                                    "it has no value " + std::to_string(value)));
+  if (definition.layout) {
+    const auto parts = definition.layout->decode(Snowflake(static_cast<std::uint64_t>(value)));
     const Result<std::vector<LeaseState>> workers = read_workers(store, definition);
     if (!workers) return std::unexpected(workers.error());
-    return (parts->time - layout.epoch) / layout.unit < (*workers)[parts->worker].minted_until;
+    return *position < (*workers)[parts->worker].minted_until;
   }
-  if (definition.strategy == Strategy::kRandom) {
-    if (value < definition.first || value > definition.last) return refuse();
+  if (definition.strategy == Strategy::kRandom)
     return store.unique_index()->contains(definition.name, value);
-  }
-  std::int64_t at = value;
-  if (definition.strategy == Strategy::kPermuted) {
-    if (value < definition.first || value > definition.last) return refuse();
-    const auto permutation = Permutation::make(
-        definition.key, static_cast<std::uint64_t>(counter_of(definition, 0).bounds.last) + 1);
-    if (!permutation) return std::unexpected(permutation.error());
-    at = static_cast<std::int64_t>(
-        permutation->index_of(static_cast<std::uint64_t>(value - definition.first)));
-  }
   const Result<std::vector<CounterState>> counters = read_counters(store, definition);
   if (!counters) return std::unexpected(counters.error());
-  for (const CounterState& counter : *counters) {
-    const CounterBounds& bounds = counter.bounds;
-    if (at < bounds.first || at > bounds.last || (at - bounds.first) % bounds.stride != 0) continue;
-    return at < counter.next;
-  }
-  return refuse();
+  const CounterState* const counter = counter_at(*counters, *position);
+  return counter != nullptr && *position < counter->next;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -53,6 +54,16 @@ static_assert(kAtOnce <= CounterStore::kMaxCounters);
 // that read_counters() returned.
 [[nodiscard]] Result<void> extend_counters(Store& store, const Definition& definition,
                                            std::vector<CounterState>& counters);
+
+// Where a value stands in the order in which its counter hands values out: the value itself, the
+// index of a permuted one, the unit of time of an id of a pool. nullopt: no value of the sequence,
+// nor one that it could have after an extension.
+[[nodiscard]] std::optional<std::int64_t> position_of(const Definition& definition,
+                                                      std::int64_t value);
+
+// The counter that hands out this position; null: none does.
+[[nodiscard]] const CounterState* counter_at(std::span<const CounterState> counters,
+                                             std::int64_t position);
 
 // kFailedPrecondition: "it is retired, SO"; `so` says what follows for the caller.
 [[nodiscard]] Error is_retired(const Store& store, const Definition& retired, std::string_view so);

@@ -3,6 +3,7 @@
 // finishes one that was cut off.
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <span>
@@ -13,6 +14,7 @@
 #include "base/shell.h"
 #include "idmint/form.h"
 #include "idmint/sequence.h"
+#include "idmint/worker_pool.h"
 #include "sequences/life_cycle.h"
 #include "sequences/strategies.h"
 
@@ -208,11 +210,60 @@ Result<Definition> same_in(Store& store, const Definition& definition, Store& fr
   return there;
 }
 
+// What raise_all() was told of one source.
+std::vector<GivenValue> given_of(const Definition& definition, std::span<const GivenValue> given) {
+  std::vector<GivenValue> of_it;
+  std::ranges::copy_if(given, std::back_inserter(of_it), [&](const GivenValue& each) {
+    return each.source == definition.name && position_of(definition, each.value);
+  });
+  return of_it;
+}
+
+// A value that was given would come again. `command` takes the source past it.
+Error not_reached(const Store& store, const Definition& definition, const GivenValue& value,
+                  const std::string& command) {
+  return error_at(store, Code::kFailedPrecondition, definition,
+                  value.evidence +
+                      ", which this raise does not reach, and others may have been given later "
+                      "ones; raise it by itself past all of them: " +
+                      command + " --store " + shell_word(store.url()));
+}
+
+// Refuses floors that leave one of the values to come again.
+Result<void> check_reached(const Store& store, const Definition& definition, const Floors& floors,
+                           std::span<const GivenValue> given) {
+  const std::string name = shell_word(definition.name);
+  for (const GivenValue& each : given_of(definition, given)) {
+    const std::int64_t position = *position_of(definition, each.value);
+    const CounterState* const counter = counter_at(floors.counters, position);
+    if (counter == nullptr)
+      return std::unexpected(not_reached(store, definition, each,
+                                         "idmint alter " + name + " --max " +
+                                             std::to_string(std::max(each.value, definition.last)) +
+                                             ", then idmint raise " + name + " --past " +
+                                             std::to_string(each.value)));
+    const auto k = static_cast<std::size_t>(counter - floors.counters.data());
+    if (position < std::max(counter->next, floors.floors[k])) continue;
+    const bool is_block = definition.strategy == Strategy::kStriped;
+    const bool by_index = definition.strategy == Strategy::kPermuted;
+    return std::unexpected(not_reached(store, definition, each,
+                                       "idmint raise " + name +
+                                           (is_block ? " --past-each " : " --past ") +
+                                           std::to_string(by_index ? position + 1 : each.value)));
+  }
+  return {};
+}
+
 Result<Raised> raise_past_counters(Store& store, const Definition& definition, Store& from,
-                                   RaiseMode mode) {
+                                   RaiseMode mode, std::span<const GivenValue> given = {}) {
   if (auto can = check_raisable(store, definition); !can) return std::unexpected(can.error());
   const Result<Definition> there = same_in(store, definition, from);
   if (!there) return std::unexpected(there.error());
+  if (there->retired)
+    return std::unexpected(error_at(
+        store, Code::kFailedPrecondition, definition,
+        "it is retired in " + std::string(from.url()) + "; retire it here, too: idmint retire " +
+            shell_word(definition.name) + " --store " + shell_word(store.url())));
   const Result<std::vector<CounterState>> source = read_counters(from, *there);
   if (!source) return std::unexpected(source.error());
   Result<Floors> floors = floors_of(store, definition, mode);
@@ -229,6 +280,8 @@ Result<Raised> raise_past_counters(Store& store, const Definition& definition, S
                        definition.name + " --max " + std::to_string(there->last)));
     floors->floors[k] = ahead.next;
   }
+  if (auto reached = check_reached(store, definition, *floors, given); !reached)
+    return std::unexpected(std::move(reached.error()));
   return raise_to(store, *std::move(floors), mode);
 }
 
@@ -306,7 +359,7 @@ Result<std::int64_t> floor_past(const Store& store, const Definition& definition
 }
 
 Result<Raised> raise_past_number(Store& store, const Definition& definition, std::int64_t past,
-                                 RaiseMode mode) {
+                                 RaiseMode mode, std::span<const GivenValue> given) {
   if (auto can = check_raisable(store, definition); !can) return std::unexpected(can.error());
   Result<Floors> floors = floors_of(store, definition, mode);
   if (!floors) return std::unexpected(std::move(floors.error()));
@@ -315,16 +368,25 @@ Result<Raised> raise_past_number(Store& store, const Definition& definition, std
     if (!floor) return std::unexpected(floor.error());
     floors->floors[k] = *floor;
   }
+  if (auto reached = check_reached(store, definition, *floors, given); !reached)
+    return std::unexpected(std::move(reached.error()));
   return raise_to(store, *std::move(floors), mode);
 }
+
+// What raise_all() goes by, besides the store.
+struct Known {
+  Store* newer;  // null: none
+  std::span<const GivenValue> given;
+  Clock& clock;
+};
 
 // Past the clock by a minute, and past every bound that is known; the first unit that may be
 // leased. A bound that is lost with the store's latest state lies ahead of the clock by a window
 // and the allowed drift: well below a minute.
-Result<std::int64_t> raise_pool_past_all(Store& store, const Definition& pool, Store* from,
-                                         RaiseMode mode, Clock& clock) {
+Result<std::int64_t> raise_pool_past_all(Store& store, const Definition& pool, const Known& known,
+                                         RaiseMode mode) {
   const SnowflakeLayout layout = pool.layout.value_or(SnowflakeLayout{});
-  const auto since = clock.now() + std::chrono::minutes{1} - layout.epoch;
+  const auto since = known.clock.now() + std::chrono::minutes{1} - layout.epoch;
   std::int64_t floor = since.count() < 0 ? 0 : since / layout.unit + 1;
   const auto past_bounds = [&floor](const std::vector<LeaseState>& workers) {
     for (const LeaseState& state : workers) floor = std::max(floor, state.minted_until);
@@ -332,12 +394,21 @@ Result<std::int64_t> raise_pool_past_all(Store& store, const Definition& pool, S
   const Result<std::vector<LeaseState>> here = read_workers(store, pool);
   if (!here) return std::unexpected(here.error());
   past_bounds(*here);
-  if (from != nullptr) {
-    const Result<Definition> same = same_in(store, pool, *from);
+  if (known.newer != nullptr) {
+    const Result<Definition> same = same_in(store, pool, *known.newer);
     if (!same) return std::unexpected(same.error());
-    const Result<std::vector<LeaseState>> there = read_workers(*from, *same);
+    const Result<std::vector<LeaseState>> there = read_workers(*known.newer, *same);
     if (!there) return std::unexpected(there.error());
     past_bounds(*there);
+  }
+  for (const GivenValue& each : given_of(pool, known.given)) {
+    const std::int64_t unit = *position_of(pool, each.value);
+    if (unit < floor) continue;
+    const auto time = time_of(layout, unit);
+    return std::unexpected(not_reached(store, pool, each,
+                                       "idmint workers raise " + shell_word(pool.name) +
+                                           " --past " +
+                                           (time ? format_exact_time(*time) : "TIME")));
   }
   if (mode == RaiseMode::kPreview) return floor;
   if (auto raised = store.leases()->raise_floor(pool.name, floor); !raised)
@@ -346,51 +417,83 @@ Result<std::int64_t> raise_pool_past_all(Store& store, const Definition& pool, S
 }
 
 // What is missing of the claims of a random sequence.
-Result<std::string> missing_claims(Store& store, const Definition& definition, Store* from) {
+Result<std::string> missing_claims(Store& store, const Definition& definition, Store* newer) {
   const Result<std::int64_t> here = read_claimed(store, definition);
   if (!here) return std::unexpected(here.error());
   const std::string advice =
       "can come again; where that matters retire it, and go on with another of values that are not "
       "in use";
-  if (from == nullptr)
+  if (newer == nullptr)
     return "its claims cannot be raised: a value that was claimed since, and is not among the " +
            std::to_string(*here) + " here, " + advice;
-  const Result<Definition> same = same_in(store, definition, *from);
+  const Result<Definition> same = same_in(store, definition, *newer);
   if (!same) return std::unexpected(same.error());
-  const Result<std::int64_t> there = read_claimed(*from, *same);
+  const Result<std::int64_t> there = read_claimed(*newer, *same);
   if (!there) return std::unexpected(there.error());
   if (*there <= *here) return std::string();
-  return std::to_string(*there - *here) + " of its claims are in " + std::string(from->url()) +
+  return std::to_string(*there - *here) + " of its claims are in " + std::string(newer->url()) +
          " alone: each of these values " + advice;
 }
 
+std::string joined(std::string text, const std::string& more) {
+  return text.empty() || more.empty() ? text + more : text + "; " + more;
+}
+
+// What the store does not know of, of a sequence that cannot be raised; empty: nothing.
+std::string unknown_given(Store& store, const Definition& definition,
+                          std::span<const GivenValue> given) {
+  std::string unknown;
+  for (const GivenValue& each : given_of(definition, given))
+    if (!has_given(store, definition.name, each.value).value_or(true))
+      unknown = joined(unknown, each.evidence +
+                                    ", and the store does not know of it: retire it, "
+                                    "and go on with another");
+  return unknown;
+}
+
+// Whether the newer store says that it is retired.
+Result<bool> is_retired_in(Store& store, const Definition& definition, Store* newer) {
+  if (newer == nullptr) return false;
+  const Result<Definition> there = same_in(store, definition, *newer);
+  if (!there) return std::unexpected(there.error());
+  return there->retired;
+}
+
 // `raise` is what is done to counters.
-RaisedSource raise_source(Store& store, const Definition& definition, Store* from, RaiseMode mode,
-                          Clock& clock,
+RaisedSource raise_source(Store& store, const Definition& definition, const Known& known,
+                          RaiseMode mode,
                           const std::function<Result<Raised>(const Definition&)>& raise) {
   RaisedSource row{.definition = definition};
   const auto failed = [&row](const Error& error) { row.error = error; };
-  if (auto offered = offers(store, definition.strategy, definition.name); !offered) {
+  const Result<bool> retired = is_retired_in(store, definition, known.newer);
+  if (!retired) {
+    failed(retired.error());
+  } else if (*retired) {
+    row.retired = true;
+    if (mode == RaiseMode::kCarryOut)
+      if (auto done = retire_sequence(store, definition.name); !done) failed(done.error());
+  } else if (auto offered = offers(store, definition.strategy, definition.name); !offered) {
     failed(offered.error());
   } else if (definition.strategy == Strategy::kPool) {
-    const Result<std::int64_t> floor = raise_pool_past_all(store, definition, from, mode, clock);
+    const Result<std::int64_t> floor = raise_pool_past_all(store, definition, known, mode);
     if (!floor) {
       failed(floor.error());
     } else {
       row.past_unit = *floor - 1;
     }
   } else if (definition.strategy == Strategy::kRandom) {
-    Result<std::string> missing = missing_claims(store, definition, from);
+    const Result<std::string> missing = missing_claims(store, definition, known.newer);
     if (!missing) {
       failed(missing.error());
     } else {
-      row.remains = *std::move(missing);
+      row.remains = joined(*missing, unknown_given(store, definition, known.given));
     }
   } else if (definition.strategy == Strategy::kGapless) {
-    row.remains =
+    row.remains = joined(
         "it is gapless and stays where it is, as its counter and the documents with its numbers "
         "are of one moment; where the documents are newer, retire it, and go on with one that is "
-        "made with --start";
+        "made with --start",
+        unknown_given(store, definition, known.given));
   } else {
     const Result<Raised> raised = with_latest(store, definition, raise);
     if (!raised) {
@@ -403,7 +506,7 @@ RaisedSource raise_source(Store& store, const Definition& definition, Store* fro
 }
 
 Result<std::vector<RaisedSource>> raise_store(
-    Store& store, Store* from, RaiseMode mode, Clock& clock,
+    Store& store, const Known& known, RaiseMode mode,
     const std::function<Result<Raised>(const Definition&)>& raise) {
   if (store.catalog() == nullptr)
     return std::unexpected(Error{Code::kUnimplemented, "the store " + std::string(store.url()) +
@@ -415,7 +518,7 @@ Result<std::vector<RaisedSource>> raise_store(
     if (!entry.definition) {
       rows.push_back({.definition = {.name = entry.name}, .error = entry.definition.error()});
     } else if (!entry.definition->retired) {
-      rows.push_back(raise_source(store, *entry.definition, from, mode, clock, raise));
+      rows.push_back(raise_source(store, *entry.definition, known, mode, raise));
     }
   }
   const bool all =
@@ -429,22 +532,24 @@ Result<std::vector<RaisedSource>> raise_store(
 }  // namespace
 
 Result<std::vector<RaisedSource>> raise_all(Store& store, std::int64_t past, RaiseMode mode,
-                                            Clock& clock) {
-  return raise_store(store, nullptr, mode, clock, [&](const Definition& definition) {
-    return raise_past_number(store, definition, past, mode);
+                                            Clock& clock, std::span<const GivenValue> given) {
+  const Known known{.newer = nullptr, .given = given, .clock = clock};
+  return raise_store(store, known, mode, [&](const Definition& definition) {
+    return raise_past_number(store, definition, past, mode, given);
   });
 }
 
-Result<std::vector<RaisedSource>> raise_all(Store& store, Store& from, RaiseMode mode,
-                                            Clock& clock) {
+Result<std::vector<RaisedSource>> raise_all(Store& store, Store& from, RaiseMode mode, Clock& clock,
+                                            std::span<const GivenValue> given) {
   if (store.url() == from.url())
     return std::unexpected(Error{Code::kInvalidArgument,
                                  std::string(from.url()) +
                                      " is the store itself, which knows no more than it knows: "
                                      "name the one that was written to meanwhile"});
+  const Known known{.newer = &from, .given = given, .clock = clock};
   Result<std::vector<RaisedSource>> rows =
-      raise_store(store, &from, mode, clock, [&](const Definition& definition) {
-        return raise_past_counters(store, definition, from, mode);
+      raise_store(store, known, mode, [&](const Definition& definition) {
+        return raise_past_counters(store, definition, from, mode, given);
       });
   if (!rows) return rows;
   const Result<std::vector<CatalogEntry>> theirs = from.catalog()->list();

@@ -14,6 +14,7 @@
 #include "idmint/sequence.h"
 #include "idmint/store.h"
 #include "idmint/testing.h"
+#include "idmint/worker_pool.h"
 
 namespace idmint {
 namespace {
@@ -266,6 +267,97 @@ TEST(RaiseAll, PastAStoreSaysWhatIsMissing) {
   EXPECT_THAT(row_of(*rows, "later").remains, HasSubstr("in newer: alone"));
   EXPECT_EQ(store.leases()->workers("web")->front().minted_until, 900'000)
       << "past every bound that was granted, not only the clock";
+  EXPECT_EQ(store.settled, 1);
+}
+
+// What the store has forgotten and somebody was given is not settled away.
+TEST(RaiseAll, RefusesWhatItWouldNotTakePastAGivenValue) {
+  Doubtful store;
+  for (const Definition& definition :
+       {counter(), counter("tickets"), blocks(), permuted(), random_values(), pool()})
+    ASSERT_TRUE(create_sequence(store, definition));
+  ManualClock clock{kEpoch + 10min};
+  Doubtful other;
+  ASSERT_TRUE(create_sequence(other, permuted()));
+  ASSERT_TRUE(raise_sequence(other, "cards", 20));
+  const std::int64_t card = *sequence_status(other, "cards")->permuted;  // of index 20
+  const auto late = pool().layout->encode({.time = kEpoch + 3h, .worker = 1, .sequence = 0});
+  const std::vector<GivenValue> given = {
+      {"orders", 21, "A"},    {"tickets", 20, "B"},
+      {"accounts", 130, "C"}, {"cards", card, "D"},
+      {"codes", 17, "E"},     {"web", static_cast<std::int64_t>(late->value()), "F"}};
+  const auto rows = raise_all(store, 20, RaiseMode::kCarryOut, clock, given);
+  ASSERT_TRUE(rows) << rows.error().message;
+  const auto refused = [&](std::string_view name) {
+    const RaisedSource& row = row_of(*rows, name);
+    return row.error ? row.error->message : std::string();
+  };
+  EXPECT_THAT(refused("orders"), AllOf(HasSubstr("A, which this raise does not reach"),
+                                       HasSubstr("idmint raise orders --past 21 --store")));
+  EXPECT_EQ(refused("tickets"), "") << "20 is reached";
+  EXPECT_THAT(refused("accounts"), HasSubstr("idmint raise accounts --past-each 130"));
+  EXPECT_THAT(refused("cards"), HasSubstr("idmint raise cards --past 21"));
+  EXPECT_THAT(refused("web"), HasSubstr("idmint workers raise web --past 2025-01-01T03:00:00"));
+  EXPECT_THAT(row_of(*rows, "codes").remains, HasSubstr("E, and the store does not know of it"));
+  EXPECT_EQ(store.next("orders"), 1) << "nothing of it was raised";
+  EXPECT_EQ(store.next("tickets"), 21);
+  EXPECT_EQ(store.settled, 0);
+  EXPECT_TRUE(row_of(*raise_all(store, 20, RaiseMode::kPreview, clock, given), "orders").error);
+
+  ASSERT_TRUE(raise_sequence(store, "orders", 21));
+  const std::vector<std::int64_t> block = {130};
+  ASSERT_TRUE(raise_sequence(store, "accounts", block));
+  ASSERT_TRUE(raise_sequence(store, "cards", 21));
+  ASSERT_TRUE(raise_pool(store, "web", kEpoch + 3h));
+  for (const GivenValue& each : given)
+    if (each.source != "codes") {
+      EXPECT_EQ(has_given(store, each.source, each.value), true) << each.source;
+    }
+}
+
+TEST(RaiseAll, PastAStoreRefusesWhatItWouldNotTakePastAGivenValue) {
+  Doubtful store;
+  Doubtful newer("newer:");
+  for (Doubtful* const each : {&store, &newer}) ASSERT_TRUE(create_sequence(*each, counter()));
+  ASSERT_TRUE(newer.counters()->advance("orders", 40, Take::kAll));
+  std::vector<GivenValue> given = {{"orders", 41, "A"}};
+  const auto rows = raise_all(store, newer, RaiseMode::kCarryOut, system_clock(), given);
+  ASSERT_TRUE(rows) << rows.error().message;
+  ASSERT_TRUE(rows->front().error) << "the other one was set back, too";
+  EXPECT_THAT(rows->front().error->message, HasSubstr("idmint raise orders --past 41"));
+  given = {{"orders", 1500, "A"}};
+  EXPECT_THAT(
+      raise_all(store, newer, RaiseMode::kCarryOut, system_clock(), given)->front().error->message,
+      HasSubstr("idmint alter orders --max 1500, then idmint raise orders --past 1500"))
+      << "it was extended";
+  EXPECT_EQ(store.settled, 0);
+  given = {{"orders", 40, "A"}, {"gone", 7, "B"}};
+  EXPECT_FALSE(raise_all(store, newer, RaiseMode::kCarryOut, system_clock(), given)->front().error);
+  EXPECT_EQ(store.settled, 1);
+}
+
+TEST(RaiseAll, WhatIsRetiredInTheNewerStoreIsRetiredHere) {
+  Doubtful store;
+  Doubtful newer("newer:");
+  for (Doubtful* const each : {&store, &newer})
+    for (const Definition& definition : {counter(), random_values(), pool(), counter("stays")})
+      ASSERT_TRUE(create_sequence(*each, definition));
+  for (const std::string name : {"orders", "codes", "web"})
+    ASSERT_TRUE(retire_sequence(newer, name));
+  const auto alone = raise_sequence(store, "orders", newer);
+  EXPECT_EQ(code_of(alone), Code::kFailedPrecondition);
+  EXPECT_THAT(alone.error().message, HasSubstr("idmint retire orders"));
+
+  ASSERT_TRUE(row_of(*raise_all(store, newer, RaiseMode::kPreview), "orders").retired);
+  EXPECT_FALSE(store.catalog()->find("orders")->retired) << "a preview";
+  const auto rows = raise_all(store, newer);
+  ASSERT_TRUE(rows) << rows.error().message;
+  for (const RaisedSource& row : *rows) {
+    EXPECT_FALSE(row.error) << row.error->message;
+    EXPECT_EQ(row.retired, row.definition.name != "stays") << row.definition.name;
+    EXPECT_EQ(store.catalog()->find(row.definition.name)->retired, row.retired);
+  }
+  EXPECT_FALSE(store.counters()->advance("orders", 1, Take::kAll));
   EXPECT_EQ(store.settled, 1);
 }
 

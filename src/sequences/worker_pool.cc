@@ -21,8 +21,6 @@
 namespace idmint {
 namespace {
 
-constexpr std::chrono::nanoseconds kLongestDeadline = std::chrono::hours{24};
-
 std::string this_process() {
   std::array<char, 256> host{};
   if (gethostname(host.data(), host.size() - 1) != 0) host = {"?"};

@@ -2,11 +2,13 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
 
+#include "base/figures.h"
 #include "base/shell.h"
 #include "idmint/clock.h"
 #include "idmint/entropy.h"
@@ -100,12 +102,16 @@ Error refused_acquire(std::string_view pool, const LeaseRequest& request,
                 "epoch of its own, as one layout in two pools gives ids twice"};
   if (*bound >= kLastUnit)
     return {Code::kFailedPrecondition, of_pool(pool) + "it is retired, and leases nothing more"};
+  const auto duration = [&](std::int64_t units) {
+    const std::chrono::duration<double> unit = request.unit;
+    return print_duration(static_cast<double>(units) * unit);
+  };
+  const std::int64_t ahead = *bound - request.now;
   return {Code::kUnavailable,
           of_pool(pool) + "of the worker ids that nobody owns the nearest begins " +
-              std::to_string(*bound - request.now) + " units ahead of this clock, and " +
-              std::to_string(request.max_drift) + " are allowed (max_drift); ask again " +
-              std::to_string(*bound - request.now - request.max_drift) +
-              " units later, or set the clock if it is behind"};
+              duration(ahead) + " ahead of this clock, and " + duration(request.max_drift) +
+              " are allowed (max_drift); ask again in " + duration(ahead - request.max_drift) +
+              ", or set the clock if it is behind"};
 }
 
 Error clock_far_ahead(std::string_view pool, Instant clock, Instant right) {

@@ -1490,7 +1490,7 @@ Result<Definition> SqliteStore::replace(const Definition& old, const Definition&
   Result<Definition> there = read_definition(old.name, &json);
   if (!there || *there != old) return there;
   const std::string updated_json = to_json(updated);
-  const Result<void> done = atomically("replace a definition in", [&]() -> Result<void> {
+  const auto change = [&]() -> Result<void> {
     const Result<sqlite3_stmt*> statement = prepared(kReplace);
     if (!statement) return std::unexpected(statement.error());
     Run run(*statement);
@@ -1500,7 +1500,8 @@ Result<Definition> SqliteStore::replace(const Definition& old, const Definition&
     if (const int result = run.step(); result != SQLITE_DONE)
       return std::unexpected(failed(result, "replace a definition in"));
     return {};
-  });
+  };
+  const Result<void> done = atomically("replace a definition in", change, Needs::kNothing);
   if (!done) return std::unexpected(done.error());
   return read_definition(old.name);
 }

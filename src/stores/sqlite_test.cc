@@ -20,11 +20,15 @@
 #include <vector>
 
 #include "idmint/store.h"
+#include "tests/fakes/in_child.h"
+#include "tests/fakes/run_sql.h"
 #include "tests/fakes/temp_folder.h"
 
 namespace idmint {
 namespace {
 
+using fakes::in_child;
+using fakes::run_sql;
 using testing::AllOf;
 using testing::HasSubstr;
 
@@ -36,33 +40,6 @@ std::string contents(const std::string& path) {
 }
 void overwrite(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
-}
-
-// Runs statements with SQLite itself, past the store.
-std::string run_sql(const std::string& path, const char* sql) {
-  sqlite3* db = nullptr;
-  EXPECT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
-  std::string last;
-  EXPECT_EQ(sqlite3_exec(
-                db, sql,
-                [](void* to, int, char** values, char**) {
-                  *static_cast<std::string*>(to) = values[0] != nullptr ? values[0] : "";
-                  return 0;
-                },
-                &last, nullptr),
-            SQLITE_OK)
-      << sqlite3_errmsg(db);
-  sqlite3_close(db);
-  return last;
-}
-
-// What `body` answers in a child of its own; 255 when it dies.
-int in_child(const std::function<int()>& body) {
-  const pid_t child = fork();
-  if (child == 0) _exit(body());
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 255;
 }
 
 // As a user who is not root.

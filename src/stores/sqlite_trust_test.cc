@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "idmint/store.h"
+#include "tests/fakes/in_child.h"
+#include "tests/fakes/run_sql.h"
 #include "tests/fakes/temp_folder.h"
 
 namespace idmint {
@@ -22,40 +24,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
+using fakes::in_child;
+using fakes::run_sql;
 using testing::HasSubstr;
 
 Code code_of(const auto& result) { return result ? Code{0} : result.error().code; }
 
-// Runs statements with SQLite itself, as another program would.
-std::string run_sql(const std::string& path, const std::string& sql) {
-  sqlite3* db = nullptr;
-  EXPECT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
-  std::string last;
-  EXPECT_EQ(sqlite3_exec(
-                db, sql.c_str(),
-                [](void* to, int, char** values, char**) {
-                  *static_cast<std::string*>(to) = values[0] != nullptr ? values[0] : "";
-                  return 0;
-                },
-                &last, nullptr),
-            SQLITE_OK)
-      << sqlite3_errmsg(db);
-  sqlite3_close(db);
-  return last;
-}
-
-// In a child of its own: a descriptor that this process closed would drop its locks on the file.
-void in_child(const std::function<void()>& body) {
-  const pid_t child = fork();
-  if (child == 0) {
-    body();
-    _exit(0);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 0) << WEXITSTATUS(status);
-}
-
+// In a child: a descriptor that this process closed would drop its locks on the file.
 void copy(const std::string& from, const std::string& to) {
   in_child([&] { fs::copy_file(from, to, fs::copy_options::overwrite_existing); });
 }

@@ -877,8 +877,8 @@ TEST_F(Cli, TheWindowOfAPoolIsTakenByWhoMintsMore) {
   const Ended ahead = run(store + "idmint next web");
   EXPECT_EQ(ahead.status, 7);
   EXPECT_THAT(ahead.err,
-              MatchesRegex("idmint: pool \"web\": [^\n]+ the nearest begins [0-9]+ units "
-                           "ahead of this clock, and 20000 are allowed [^\n]+\n"));
+              MatchesRegex("idmint: pool \"web\": [^\n]+ the nearest begins (59 min|1 h)[^\n]* "
+                           "ahead of this clock, and 20 s are allowed [^\n]+\n"));
   EXPECT_GE(taken("idmint next web --window 1h").second, 1);
   for (const std::string window : {"-1s", "x", "''"})
     EXPECT_EQ(run(store + "idmint next web --window " + window).status, 2) << window;
@@ -897,8 +897,8 @@ TEST_F(Cli, CommandsOnAPoolOneAfterTheOther) {
   EXPECT_EQ(output(store + "for i in {1..8}; do idmint next few; done | sort -u | wc -l"), "8\n");
   const Ended ended = run(store + "for i in {1..50}; do idmint next few || exit; done");
   EXPECT_EQ(ended.status, 7);
-  EXPECT_THAT(ended.err, HasSubstr("the nearest begins 4 units ahead of this clock, and 3 are "
-                                   "allowed (max_drift); ask again 1 units later"));
+  EXPECT_THAT(ended.err, HasSubstr("the nearest begins 4 h ahead of this clock, and 3 h are "
+                                   "allowed (max_drift); ask again in 1 h, or"));
 }
 
 TEST_F(Cli, CommandsOnAPoolAtTheSameTime) {
@@ -938,6 +938,20 @@ TEST_F(Cli, APoolWhoseWorkerIdsAreAllOwned) {
   EXPECT_THAT(output(store + "idmint next web | idmint inspect -"), ContainsRegex("worker +1\n"));
   output(store + "idmint retire web --yes");
   EXPECT_EQ(run(store + "idmint next web").status, 5);
+}
+
+TEST_F(Cli, TheLockOfAStateFileIsWaitedForAsLongAsTimeoutSays) {
+  // flock(1) holds the file while the command that it starts runs.
+  for (const std::string format : {"snowflake --worker 3", "uuid1 --node 02:00:5e:00:00:01",
+                                   "uuid2 --node 02:00:5e:00:00:01 --domain group --local-id 7"}) {
+    output("idmint next " + format + " 2> /dev/null");
+    const auto start = std::chrono::steady_clock::now();
+    const Ended ended = run("flock $(ls -t ~/.local/share/idmint/*.state | head -1) idmint next " +
+                            format + " --timeout 50ms");
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds{4}) << format;
+    EXPECT_EQ(ended.status, 7) << format;
+    EXPECT_THAT(ended.err, HasSubstr("another generator holds it")) << format;
+  }
 }
 
 TEST_F(Cli, WithWaitAPoolWhoseOnlyOwnerWasKilledIsWaitedFor) {

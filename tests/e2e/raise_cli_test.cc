@@ -109,6 +109,44 @@ TEST_F(RaiseCli, EverythingPastWhatTheNewerFileHas) {
   EXPECT_THAT(itself.err, HasSubstr("is the store itself"));
 }
 
+// The data folder knows what this host was given, and the backup does not.
+TEST_F(RaiseCli, WhatThisHostWasGivenIsNotSettledAway) {
+  output(
+      "export IDMINT_STORE=sqlite:ids.db; idmint create orders; idmint create tickets; idmint "
+      "create old; sqlite3 ids.db '.backup old.db'; for each in orders tickets old; do idmint next "
+      "$each -n 40 > /dev/null; done; rm -f ids.db*; mv old.db ids.db");
+  const std::string store = " --store sqlite:ids.db";
+  EXPECT_EQ(run("idmint raise tickets --past 40" + store).status, 0);
+  EXPECT_EQ(run("idmint retire old --yes" + store).status, 0) << "a store in doubt retires";
+  const Ended moved = run("idmint raise --all --moved" + store);
+  EXPECT_EQ(moved.status, 5);
+  EXPECT_THAT(moved.err, AllOf(HasSubstr("was not only moved"),
+                               HasSubstr("orders: this host was given 40 at "),
+                               HasSubstr("idmint raise orders --past N")));
+  EXPECT_THAT(moved.err, AllOf(Not(HasSubstr("tickets:")), Not(HasSubstr("old:"))));
+  const Ended low = run("idmint raise --all --past 39 --yes" + store);
+  EXPECT_EQ(low.status, 5);
+  EXPECT_THAT(low.out, AllOf(HasSubstr("this host was given 40 at "),
+                             HasSubstr("idmint raise orders --past 40 --store sqlite:")));
+  EXPECT_EQ(run("idmint next orders" + store).status, 10) << "it gives no value yet";
+  EXPECT_EQ(run("idmint raise orders --past 40" + store).status, 0);
+  EXPECT_EQ(run("idmint raise --all --moved" + store).status, 0);
+  EXPECT_EQ(output("idmint next orders" + store), "41\n");
+}
+
+TEST_F(RaiseCli, WhatIsRetiredInTheNewerFileStaysSo) {
+  output(
+      "export IDMINT_STORE=sqlite:new.db; idmint create orders; idmint create codes; sqlite3 "
+      "new.db '.backup old.db'; idmint next codes > /dev/null; idmint retire codes --yes");
+  const std::string command = "idmint raise --all --past-from sqlite:new.db --store sqlite:old.db";
+  const Ended asked = run(command);
+  EXPECT_EQ(asked.status, 5);
+  EXPECT_THAT(asked.err, HasSubstr("codes is retired for ever"));
+  EXPECT_THAT(run(command + " --yes").out, HasSubstr("retired"));
+  EXPECT_EQ(output("idmint next orders --store sqlite:old.db"), "1\n");
+  EXPECT_THAT(run("idmint next codes --store sqlite:old.db").err, HasSubstr("retired"));
+}
+
 TEST_F(RaiseCli, EverythingPastANumberNamesWhatItCannotBeRightFor) {
   output("idmint create orders; idmint create small --max 50; idmint create above --start 90000");
   const Ended raised = run("idmint raise --all --past 5000");

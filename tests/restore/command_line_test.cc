@@ -51,12 +51,16 @@ std::string between(const std::string& text, const std::string& begin, const std
   return text.substr(from, text.find(end, from + begin.size()) - from);
 }
 
-class CommandLine : public e2e::Cli {
- protected:
-  // One that was killed may have left a file in /dev/shm, of which the driver tells the next
-  // process of that number.
-  CommandLine() { ::setenv("MONGOC_DISABLE_SHM", "1", 1); }
-};
+class CommandLine : public e2e::Cli {};
+
+// The driver says so where a process before this one left its shared memory under the same number.
+TEST_F(CommandLine, WhatTheDriverLogsIsNotSeen) {
+  const Ended ended = run(R"(
+      bash -c 'echo /dev/shm/mongoc-$$ >name; touch $(cat name); exec idmint-restore version'
+      rm -f $(cat name))");
+  EXPECT_THAT(ended.out, testing::StartsWith("idmint-restore "));
+  EXPECT_EQ(ended.err, "");
+}
 
 TEST_F(CommandLine, TheHelpFitsEightyColumns) {
   for (std::string command : kCommands) {

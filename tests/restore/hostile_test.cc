@@ -23,10 +23,6 @@ using testing::Not;
 
 class Hostile : public e2e::Cli {
  protected:
-  // One that was killed may have left a file in /dev/shm, of which the driver tells the next
-  // process of that number.
-  Hostile() { ::setenv("MONGOC_DISABLE_SHM", "1", 1); }
-
   Ended python(const std::string& script) {
     std::ofstream(folder_ / "script.py") << script;
     return run("python3 script.py");

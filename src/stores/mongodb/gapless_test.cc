@@ -532,6 +532,30 @@ TEST_F(GaplessFaults, ACommitThatIsUnknownAtTheDeadlineIsSaidToBe) {
   EXPECT_EQ(expect_no_hole(), 2);
 }
 
+// A copy of this process is further in the session, which was renewed: what the commit of the old
+// one did is not known from the new one.
+TEST_F(GaplessFaults, ACommitWhoseSessionWasRenewedIsBegunAgainOnlyIfItWasNotSentBefore) {
+  const auto inserter = open();
+  const std::string renewed = R"("errorCode":225)";
+  fail("commitTransaction", renewed, R"({"times":1})");
+  const auto inserted = inserter->insert(key("a"));
+  EXPECT_EQ(inserted, 1) << why(inserted);
+  EXPECT_EQ(expect_no_hole(), 1) << "the first commit was not done";
+
+  fail("commitTransaction", kDoneUnknown, kAlways);
+  std::jthread later([&] {
+    while (numbers().size() < 2) std::this_thread::yield();
+    fail("commitTransaction", renewed, R"({"times":1})");
+  });
+  const auto unknown = inserter->insert(key("b"));
+  later.join();
+  fail("ping", kCut, kOff);
+  EXPECT_EQ(code_of(unknown), Code::kUnknown) << why(unknown);
+  EXPECT_THAT(why(unknown), HasSubstr("inserted or not"));
+  EXPECT_EQ(open()->insert(key("last")), 3) << "it was not inserted twice";
+  EXPECT_EQ(expect_no_hole(), 3);
+}
+
 TEST_F(GaplessFaults, WhatBreaksBeforeTheCommitIsBegunAgain) {
   const auto inserter = open();
   std::int64_t number = 0;

@@ -624,6 +624,28 @@ TEST_F(MongodbLeases, ANumberThatACopyHasPassedIsNoUnknownOutcome) {
   EXPECT_EQ(*lease, (Lease{0, token(1), 1, 1000, 1010}));
 }
 
+// Its two reads have one deadline: each alone would be in time.
+TEST_F(MongodbLeases, ThePoolAndItsRowsAreReadByOneDeadline) {
+  ASSERT_TRUE(open()->leases()->create_pool("p", 2));
+  constexpr seconds kDeadline{2};
+  auto store = open_store(set_->url(database_), {.deadline = kDeadline});
+  for (int attempt = 0; !store && attempt < 20; ++attempt)  // the opening may miss it
+    store = open_store(set_->url(database_), {.deadline = kDeadline});
+  ASSERT_TRUE(store) << why(store);
+  const auto block_reads = [&](const std::string& mode) {
+    EXPECT_THAT(ask(R"({"configureFailPoint":"failCommand","mode":)" + mode +
+                        R"(,"data":{"failCommands":["find"],"blockConnection":true,)"
+                        R"("blockTimeMS":1200}})",
+                    "admin"),
+                HasSubstr(R"("ok" : 1.0)"));
+  };
+  block_reads(R"({"times":2})");
+  const auto workers = (*store)->leases()->workers("p");
+  block_reads(R"("off")");
+  ASSERT_FALSE(workers) << "the second read had a deadline of its own";
+  EXPECT_EQ(code_of(workers), Code::kUnavailable) << why(workers);
+}
+
 // ---- fail-over and races
 
 TEST_F(MongodbLeases, ALeaseOutlivesItsPrimary) {

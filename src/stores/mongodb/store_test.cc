@@ -15,6 +15,8 @@
 #include <filesystem>
 #include <future>
 #include <semaphore>
+#include <set>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -206,6 +208,39 @@ TEST_F(MongodbStoreTest, ACounterThatIsDeletedUnderWayIsNotMadeAgain) {
   EXPECT_EQ(code_of(store->counters()->advance("orders", 1, Take::kAll)), Code::kNotFound);
   EXPECT_EQ(code_of(store->counters()->raise("orders", 1)), Code::kNotFound);
   EXPECT_THAT(find("idmint.counters"), HasSubstr(R"("firstBatch" : [  ])"));
+}
+
+// As a backup that is restored under a process that goes on.
+TEST_F(MongodbStoreTest, ClaimsThatAreSetBackAreToldAndGiveNoValueTwice) {
+  const auto store = open();
+  ASSERT_TRUE(
+      create_sequence(*store, {.name = "codes", .strategy = Strategy::kRandom, .last = 60}));
+  const auto sequence = open_sequence(*store, "codes");
+  ASSERT_TRUE(sequence) << why(sequence);
+  const auto copy = [&](const std::string& from, const std::string& to) {
+    EXPECT_THAT(ask(R"({"aggregate":")" + from + R"(","pipeline":[{"$out":")" + to +
+                    R"("}],"cursor":{},"writeConcern":{"w":"majority"}})"),
+                HasSubstr(R"("ok" : 1.0)"));
+  };
+  std::set<std::int64_t> seen;
+  const auto take = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      std::int64_t value = 0;
+      const auto filled = (*sequence)->next(std::span(&value, 1));
+      ASSERT_TRUE(filled) << why(filled);
+      EXPECT_TRUE(seen.insert(value).second) << value;
+    }
+  };
+  take(5);
+  copy("idmint.claims.codes", "backup");
+  take(10);
+  copy("backup", "idmint.claims.codes");
+  for (int again = 0; again < 3; ++again) {
+    std::int64_t value = 0;
+    const auto refused = (*sequence)->next(std::span(&value, 1));
+    EXPECT_EQ(code_of(refused), Code::kDataLoss) << "it goes on with " << value;
+    EXPECT_THAT(why(refused), HasSubstr("it has gone back"));
+  }
 }
 
 TEST_F(MongodbStoreTest, ARecordThatIsNotAsWeWriteItIsDamaged) {
