@@ -71,9 +71,12 @@ void make_folders(const std::string& folder) {
 
 }  // namespace
 
-SeenChanges::SeenChanges(std::string_view folder, const Uuid& store, bool writable) {
+SeenChanges::SeenChanges(std::string_view folder, const Uuid& store, const Place& place,
+                         bool writable) {
   if (folder.empty()) return;
-  const std::string path = std::string(folder) + "/changes-" + store.to_string();
+  // An inode may change with a remount.
+  const std::string path = std::string(folder) + "/changes-" + store.to_string() + "-" +
+                           std::to_string(place.born.value_or(place.inode));
   const int flags =
       (writable ? O_RDWR | O_CREAT : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
   fd_ = ::open(path.c_str(), flags, 0600);
