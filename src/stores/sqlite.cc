@@ -973,6 +973,18 @@ Result<void> SqliteStore::check_file() const {
                                   ? " is a folder"
                                   : " is not a plain file") +
                   "; give the path of a file");
+  // SQLite would open these in the same way, beside the file that a symbolic link leads to.
+  const std::string file = std::filesystem::weakly_canonical(path_, unknown).string();
+  for (const char* const suffix : {"-journal", "-wal", "-shm"}) {
+    const std::string beside = file + suffix;
+    const auto found = std::filesystem::symlink_status(beside, unknown).type();
+    if (found != std::filesystem::file_type::regular && !unknown &&
+        found != std::filesystem::file_type::not_found)
+      return std::unexpected(
+          Error{Code::kFailedPrecondition,
+                beside + " is not a plain file, and SQLite would use it as one of the files of " +
+                    path_ + "; find out what it is for, and move it away"});
+  }
   // SQLite keeps the log beside the name that it is given.
   switch (names_of(path_)) {
     case Names::kOne:

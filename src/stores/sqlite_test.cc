@@ -209,6 +209,30 @@ TEST_F(SqliteStoreTest, WhatIsNotAPlainFileIsRefused) {
   EXPECT_EQ(code_of(open_store("sqlite:" + fifo)), Code::kFailedPrecondition);
 }
 
+// SQLite would wait for the other end of a FIFO, and follow a link out of the folder.
+TEST_F(SqliteStoreTest, WhatIsNoPlainFileBesideTheStoreIsRefused) {
+  make();
+  const std::string link = folder_.path("link.db");
+  std::filesystem::create_symlink(path_, link);
+  for (const char* const suffix : {"-journal", "-wal", "-shm"}) {
+    SCOPED_TRACE(suffix);
+    const std::string beside = path_ + suffix;
+    const auto expect_refused = [&] {
+      for (const std::string& path : {path_, link}) {
+        const auto refused = open_store("sqlite:" + path);
+        ASSERT_EQ(code_of(refused), Code::kFailedPrecondition);
+        EXPECT_THAT(refused.error().message, HasSubstr(beside + " is not a plain file"));
+      }
+      std::filesystem::remove(beside);
+    };
+    ASSERT_EQ(::mkfifo(beside.c_str(), 0600), 0);
+    expect_refused();
+    std::filesystem::create_symlink(folder_.path("elsewhere"), beside);
+    expect_refused();
+    EXPECT_TRUE(try_open().has_value());
+  }
+}
+
 // Kept in a static that was there before the library's own: destroyed after all of them.
 TEST_F(SqliteStoreTest, AStoreMayOutliveMain) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
@@ -412,9 +436,10 @@ TEST_F(SqliteClockTest, OneThatGoesFarAheadInThisBootTakesNoWorkerIdWithIt) {
   ASSERT_TRUE(lease({}));
   const Result<Lease> refused = lease(kMonth);
   EXPECT_EQ(code_of(refused), Code::kUnavailable);
-  EXPECT_THAT(refused.error().message,
-              AllOf(HasSubstr("the clock of this host shows "), HasSubstr("nothing was changed"),
-                    HasSubstr("idmint workers raise web --past ")));
+  EXPECT_THAT(
+      refused.error().message,
+      AllOf(HasSubstr("the clock of this host shows "), HasSubstr("machine was paused"),
+            HasSubstr("nothing was changed"), HasSubstr("idmint workers raise web --past ")));
   EXPECT_TRUE(lease({})) << "once it is right";
   EXPECT_TRUE(lease(std::chrono::hours{23})) << "after a pause of the machine";
 }

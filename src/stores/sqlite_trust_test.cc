@@ -89,6 +89,18 @@ void copy(const std::string& from, const std::string& to) {
   in_child([&] { fs::copy_file(from, to, fs::copy_options::overwrite_existing); });
 }
 
+void restore(const std::string& from, const std::string& to) {
+  sqlite3* source = nullptr;
+  sqlite3* target = nullptr;
+  ASSERT_EQ(sqlite3_open(from.c_str(), &source), SQLITE_OK);
+  ASSERT_EQ(sqlite3_open(to.c_str(), &target), SQLITE_OK);
+  sqlite3_backup* const backup = sqlite3_backup_init(target, "main", source, "main");
+  EXPECT_EQ(sqlite3_backup_step(backup, -1), SQLITE_DONE);
+  sqlite3_backup_finish(backup);
+  sqlite3_close(target);
+  sqlite3_close(source);
+}
+
 class SqliteTrust : public testing::Test {
  protected:
   std::unique_ptr<Store> open(const std::string& path, const StoreOptions& options = {}) {
@@ -497,6 +509,21 @@ TEST_F(SqliteTrust, AFileThatWasUsedElsewhereAndMovedBackIsNoticed) {
       fs::rename(away, path_);
     }));
   }
+}
+
+// As the sqlite3 shell's .restore does: with SQLite's locks, through the log.
+TEST_F(SqliteTrust, AnOlderStateThatIsRestoredUnderAnIdleProcessIsNoticed) {
+  make();
+  const std::string backup = folder_.path("backup");
+  const auto take = [](Store& store) {
+    return code_of(store.counters()->advance("c", 1, Take::kAll));
+  };
+  EXPECT_TRUE(idle_one_is_refused(path_, trusting_, take, [&] {
+    EXPECT_EQ(take(*open()), Code{0});
+    run_sql(path_, "VACUUM INTO '" + backup + "'");
+    EXPECT_EQ(take(*open()), Code{0});
+    restore(backup, path_);
+  }));
 }
 
 // One without anything in it: no change of it is older than its log.
