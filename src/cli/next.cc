@@ -81,7 +81,7 @@ void note_given(Mint& mint, std::string_view source, const Id& last,
   if (is_format(source) || (integer == nullptr && snowflake == nullptr)) return;
   const Result<std::shared_ptr<Store>> store = mint.store();
   if (!store) return;
-  note_seen((*store)->id(),
+  note_seen({(*store)->id(), std::string((*store)->url())},
             {.source = std::string(source),
              .at = system_clock().now(),
              .value = integer != nullptr ? *integer : static_cast<std::int64_t>(snowflake->value()),

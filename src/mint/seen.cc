@@ -2,10 +2,12 @@
 #include "mint/seen.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstddef>
 #include <cstdio>
@@ -15,7 +17,9 @@
 #include <string_view>
 #include <utility>
 
+#include "base/sqlite_url.h"
 #include "mint/data_folder.h"
+#include "stores/sqlite_trust.h"
 
 namespace idmint {
 namespace {
@@ -81,28 +85,47 @@ std::vector<Seen> read(const fs::path& path) {
   return all;
 }
 
-bool write(const fs::path& path, std::string_view text) {
-  const Descriptor file{
-      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600)};
-  return file.fd >= 0 &&
-         ::write(file.fd, text.data(), text.size()) == static_cast<::ssize_t>(text.size());
+fs::path file_of(const fs::path& folder, const SeenStore& store) {
+  std::optional<stores::Place> place;
+  if (store.url.starts_with("sqlite:"))
+    if (const Result<SqliteUrl> file = parse_sqlite_url(store.url))
+      place = stores::place_of(file->path);
+  return folder / ("seen-" + (place ? stores::name_of(store.id, *place) : store.id.to_string()));
 }
 
-fs::path file_of(const fs::path& folder, const Uuid& store) {
-  return folder / ("seen-" + store.to_string());
+// Opens the file that is to replace another, empty, and locks it until it is closed. It has one
+// name, so that processes that are killed leave one file. -1: another process has it, or it cannot
+// be made.
+int lock_fresh(const fs::path& fresh) {
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  int fd = ::open(fresh.c_str(), kFlags, 0600);
+  if (fd < 0 && errno == ENOENT && make_folder(fresh.parent_path()))
+    fd = ::open(fresh.c_str(), kFlags, 0600);
+  struct stat opened{};
+  struct stat named{};
+  // The process that had it before may have given it its final name by now.
+  if (fd >= 0 && ::flock(fd, LOCK_EX | LOCK_NB) == 0 && ::fstat(fd, &opened) == 0 &&
+      S_ISREG(opened.st_mode) && ::lstat(fresh.c_str(), &named) == 0 &&
+      named.st_ino == opened.st_ino && ::ftruncate(fd, 0) == 0)
+    return fd;
+  if (fd >= 0) ::close(fd);
+  return -1;
 }
 
 }  // namespace
 
-std::vector<Seen> read_seen(const Uuid& store) {
+std::vector<Seen> read_seen(const SeenStore& store) {
   const Result<fs::path> folder = data_folder();
   return folder ? read(file_of(*folder, store)) : std::vector<Seen>{};
 }
 
-void note_seen(const Uuid& store, Seen seen) noexcept try {
+void note_seen(const SeenStore& store, Seen seen) noexcept try {
   const Result<fs::path> folder = data_folder();
   if (!folder || std::ranges::any_of(seen.used_in, [](unsigned char c) { return c < ' '; })) return;
   const fs::path path = file_of(*folder, store);
+  const std::string fresh = path.string() + ".new";
+  const Descriptor file{lock_fresh(fresh)};
+  if (file.fd < 0) return;
   std::vector<Seen> all = read(path);
   if (const auto old = std::ranges::find(all, seen.source, &Seen::source); old != all.end()) {
     if (seen.used_in.empty()) seen.used_in = std::move(old->used_in);
@@ -115,14 +138,8 @@ void note_seen(const Uuid& store, Seen seen) noexcept try {
     if (text.size() + line.size() > kMostBytes) break;
     text.insert(0, line);
   }
-  const std::string fresh = path.string() + ".new-" + std::to_string(::getpid());
-  bool written = write(fresh, text);
-  if (!written) {
-    // A process that was killed may have left the file, or the folder is not there yet.
-    ::unlink(fresh.c_str());
-    written = make_folder(*folder) && write(fresh, text);
-  }
-  if (!written || ::rename(fresh.c_str(), path.c_str()) != 0) ::unlink(fresh.c_str());
+  if (::write(file.fd, text.data(), text.size()) == static_cast<::ssize_t>(text.size()))
+    ::rename(fresh.c_str(), path.c_str());
 } catch (const std::exception&) {
   return;
 }

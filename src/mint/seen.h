@@ -23,12 +23,20 @@ struct Seen {
   friend bool operator==(const Seen&, const Seen&) = default;
 };
 
-// In DATA/seen-ID, mode 0600: replaces the line of that source in one step, and keeps the place
-// that the line had unless there is another. Beyond 64 KiB the oldest lines go. A symbolic link in
-// place of the file is replaced, not followed. One thread of a process at a time.
-IDMINT_EXPORT void note_seen(const Uuid& store, Seen seen) noexcept;
+// A store by its id and its URL. An SQLite file is known by its place too: a copy of it that is
+// tried out has the same id, and says nothing of the store.
+struct SeenStore {
+  Uuid id;
+  std::string url;
+};
+
+// In DATA/seen-ID (of an SQLite file seen-ID-PLACE), mode 0600: replaces the line of that source in
+// one step, and keeps the collection that the line had unless there is another. Beyond 64 KiB the
+// oldest lines go. A symbolic link in place of the file is replaced, not followed. Notes nothing
+// while another process writes the file.
+IDMINT_EXPORT void note_seen(const SeenStore& store, Seen seen) noexcept;
 
 // The oldest first; empty where nothing was noted or it cannot be read.
-[[nodiscard]] IDMINT_EXPORT std::vector<Seen> read_seen(const Uuid& store);
+[[nodiscard]] IDMINT_EXPORT std::vector<Seen> read_seen(const SeenStore& store);
 
 }  // namespace idmint

@@ -1,6 +1,8 @@
 #include "mint/seen.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "stores/sqlite_trust.h"
 #include "tests/fakes/temp_folder.h"
 
 namespace idmint {
@@ -26,8 +29,8 @@ class SeenTest : public testing::Test {
 
   fakes::TempFolder folder_;
   const std::string home_ = folder_.path("home");
-  const Uuid store_ = *Uuid::parse("01234567-89ab-4cde-8f01-23456789abcd");
-  const fs::path file_ = fs::path(home_) / "idmint" / ("seen-" + store_.to_string());
+  const SeenStore store_{*Uuid::parse("01234567-89ab-4cde-8f01-23456789abcd"), "mongodb://h/ids"};
+  const fs::path file_ = fs::path(home_) / "idmint" / ("seen-" + store_.id.to_string());
 };
 
 TEST_F(SeenTest, TheLastOfEachSourceIsKept) {
@@ -38,7 +41,7 @@ TEST_F(SeenTest, TheLastOfEachSourceIsKept) {
   note_seen(store_, {"docs", at(4), 2});
   const std::vector<Seen> wanted = {{"orders", at(3), 4}, {"docs", at(4), 2, "app.my docs:number"}};
   EXPECT_EQ(read_seen(store_), wanted);
-  EXPECT_TRUE(read_seen(*Uuid::parse("11234567-89ab-4cde-8f01-23456789abcd")).empty());
+  EXPECT_TRUE(read_seen({*Uuid::parse("11234567-89ab-4cde-8f01-23456789abcd"), ""}).empty());
   struct stat made{};
   ASSERT_EQ(::stat(file_.c_str(), &made), 0);
   EXPECT_EQ(made.st_mode & 0777, 0600);
@@ -77,10 +80,57 @@ TEST_F(SeenTest, NeitherALinkNorAPipeIsReadOrWrittenThrough) {
   EXPECT_TRUE(read_seen(store_).empty());
   note_seen(store_, {"docs", at(1), 7});
   EXPECT_EQ(read_seen(store_).size(), 1U);
-  // What a killed process left under the number of this one.
-  std::ofstream(file_.string() + ".new-" + std::to_string(::getpid())) << "docs 1 1\n";
+}
+
+TEST_F(SeenTest, WhatStandsInTheWayIsNotWrittenThrough) {
+  note_seen(store_, {"docs", at(1), 7});
+  const std::string other = folder_.path("other");
+  std::ofstream(other) << "mine";
+  const std::string fresh = file_.string() + ".new";
+  fs::create_symlink(other, fresh);
   note_seen(store_, {"docs", at(1), 8});
+  EXPECT_EQ(fs::file_size(other), 4U);
+  fs::remove(fresh);
+  ASSERT_EQ(::mkfifo(fresh.c_str(), 0600), 0);
+  note_seen(store_, {"docs", at(1), 8});
+  EXPECT_EQ(read_seen(store_).front().value, 7);
+}
+
+TEST_F(SeenTest, KilledProcessesLeaveNoMoreThanOneFile) {
+  note_seen(store_, {"docs", at(1), 7});
+  const std::string fresh = file_.string() + ".new";
+  std::ofstream(fresh) << "docs 1 1\n" << std::string(1000, 'x');
+  note_seen(store_, {"docs", at(1), 8});
+  EXPECT_EQ(read_seen(store_), (std::vector<Seen>{{"docs", at(1), 8}}));
+  EXPECT_FALSE(fs::exists(fresh));
+  // Another process is about to replace the file.
+  const int held = ::open(fresh.c_str(), O_CREAT | O_WRONLY, 0600);
+  ASSERT_EQ(::flock(held, LOCK_EX), 0);
+  note_seen(store_, {"docs", at(1), 9});
   EXPECT_EQ(read_seen(store_).front().value, 8);
+  ::close(held);
+  note_seen(store_, {"docs", at(1), 10});
+  EXPECT_EQ(read_seen(store_).front().value, 10);
+}
+
+TEST_F(SeenTest, ACopyOfAnSqliteFileHasNotesOfItsOwn) {
+  const auto file = [&](const char* name) {
+    return SeenStore{store_.id, "sqlite:" + folder_.path(name)};
+  };
+  std::ofstream(folder_.path("ids.db")) << "a store";
+  do {  // until the clock of the file system gives it another birth time
+    fs::remove(folder_.path("copy.db"));
+    fs::copy_file(folder_.path("ids.db"), folder_.path("copy.db"));
+  } while (stores::place_of(folder_.path("copy.db"))->born ==
+           stores::place_of(folder_.path("ids.db"))->born);
+  note_seen(file("ids.db"), {"orders", at(1), 7});
+  note_seen(file("copy.db"), {"orders", at(2), 1'000'000});
+  EXPECT_EQ(read_seen(file("ids.db")).front().value, 7);
+  fs::copy_file(folder_.path("copy.db"), folder_.path("ids.db"),
+                fs::copy_options::overwrite_existing);
+  EXPECT_EQ(read_seen(file("ids.db")).front().value, 7) << "a backup that is copied over it";
+  fs::rename(folder_.path("ids.db"), folder_.path("renamed.db"));
+  EXPECT_EQ(read_seen(file("renamed.db")).front().value, 7);
 }
 
 TEST_F(SeenTest, WhatCannotBeWrittenIsLeftOut) {

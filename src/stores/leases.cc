@@ -119,9 +119,9 @@ Error clock_far_ahead(std::string_view pool, Instant clock, Instant right) {
   return {Code::kUnavailable,
           of_pool(pool) + "the clock of this host shows " + now + ", and by the latest lease and " +
               "the time since boot it is " + format_time(right) +
-              "; nothing was changed, as nobody could mint before that time; set the clock if it "
-              "is wrong; if it is right, stop all who mint and raise the pool: idmint workers "
-              "raise " +
+              ": the clock is wrong, or it was wrong before, or this machine was paused; nothing "
+              "was changed, as nobody could mint before that time; if the clock is wrong, set it; "
+              "if it is right, stop all who mint and raise the pool: idmint workers raise " +
               shell_word(pool) + " --past " + now};
 }
 

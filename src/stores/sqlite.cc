@@ -4,6 +4,8 @@
 //                id (16 bytes)
 //                inode, born: of the file itself; birth time in ns since 1970; NULL: not known
 //                changes: how many transactions changed the store
+//                unmarked: how many had changed it when the log was begun, while the file may still
+//                lack the mark of that log; NULL: a transaction found it there
 //                boot, boot_clock, clock: the boot id of the host at the latest renewal of a lease,
 //                its time since boot and its clock then, in ms; NULL: no lease was renewed
 //   counters     name, first, last, stride, next, taken_from, closed
@@ -23,9 +25,11 @@
 // of a transaction are on the disk before COMMIT returns, and no value is handed out, and no claim
 // is anybody's, before that.
 //
-// user_version is 2, the version. While the log holds changes that the file does not, the file
-// itself says 2 | kMark and the log says 2 (docs/design/007-sqlite-trust.md): whoever loses the log
-// is left with a marked file, and every checkpoint takes the mark away.
+// user_version holds the version in bits 0 to 7 and the nonce of the latest log in bits 8 to 29.
+// While the log holds changes that the file does not, the file itself has kMark (bit 30) too, and
+// the log has not (docs/design/007-sqlite-trust.md): whoever loses the log is left with a marked
+// file, every checkpoint takes the mark away, and a log whose nonce the file does not have is the
+// log of another file.
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <sys/vfs.h>
@@ -67,7 +71,8 @@ namespace {
 
 constexpr std::int64_t kApplicationId = 0x69646d74;  // "idmt"
 constexpr std::int64_t kSchemaVersion = 2;
-constexpr std::int64_t kMark = 0x10000;
+constexpr std::int64_t kVersionBits = 0xff;
+constexpr std::int64_t kMark = 0x40000000;
 
 // The same numbers as above.
 constexpr const char* kSchema = R"(
@@ -76,6 +81,7 @@ constexpr const char* kSchema = R"(
     inode INTEGER,
     born INTEGER,
     changes INTEGER NOT NULL DEFAULT 0,
+    unmarked INTEGER,
     boot TEXT,
     boot_clock INTEGER,
     clock INTEGER
@@ -121,13 +127,11 @@ constexpr const char* kSchema = R"(
   PRAGMA user_version = 2;
 )";
 
-// Writes the first page to the log, without a mark.
-constexpr const char* kUnmark = "PRAGMA user_version = 2";
-
 constexpr const char* kUpgradeFrom1 = R"(
   ALTER TABLE store ADD COLUMN inode INTEGER;
   ALTER TABLE store ADD COLUMN born INTEGER;
   ALTER TABLE store ADD COLUMN changes INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE store ADD COLUMN unmarked INTEGER;
   ALTER TABLE store ADD COLUMN boot TEXT;
   ALTER TABLE store ADD COLUMN boot_clock INTEGER;
   ALTER TABLE store ADD COLUMN clock INTEGER;
@@ -163,9 +167,11 @@ enum Query : std::size_t {
   kWorker,
   kWorkers,
   kCountChange,
-  kPlace,
+  kState,
+  kUserVersion,
+  kUnmarked,
+  kMarked,
   kSettle,
-  kSnapshot,
   kBegin,
   kCommit,
   kReadClocks,
@@ -231,9 +237,11 @@ constexpr std::array<const char*, kQueries> kSql = {
     "SELECT worker, token, holder, generation, minted_until, held_until, taken_from FROM workers"
     " WHERE pool = ?1 ORDER BY worker",
     "UPDATE store SET changes = ?1",  // RETURNING would make a table of its own each time
-    "SELECT inode, born, changes FROM store",
-    "UPDATE store SET inode = ?1, born = ?2, changes = ?3",
-    "SELECT changes FROM store",
+    "SELECT inode, born, changes, unmarked FROM store",
+    "PRAGMA user_version",
+    "UPDATE store SET unmarked = ?1",
+    "UPDATE store SET unmarked = NULL",
+    "UPDATE store SET inode = ?1, born = ?2, changes = ?3, unmarked = ?3",
     "BEGIN IMMEDIATE",
     "COMMIT",
     "SELECT boot, boot_clock, clock FROM store",
@@ -292,6 +300,21 @@ sqlite3_file& file_of(sqlite3* db) {
 int read_header(sqlite3* db, Header& header) {
   sqlite3_file& file = file_of(db);
   return file.pMethods->xRead(&file, header.data(), static_cast<int>(header.size()), 0);
+}
+
+// Whether the file holds everything that was committed, synced. Then the next commit may begin the
+// log anew, and no checkpoint writes what is in the log now. The log's index has the number of the
+// last frame at 16, and at 96 that of the last frame that is in the file (SQLite's "WAL-mode file
+// format").
+// REQUIRES: a write transaction is open.
+bool file_has_all_of_log(sqlite3* db) {
+  constexpr int kRegion = 32768;
+  sqlite3_file& file = file_of(db);
+  void volatile* index = nullptr;
+  if (file.pMethods->xShmMap(&file, 0, kRegion, 0, &index) != SQLITE_OK || index == nullptr)
+    return false;
+  const auto* const numbers = static_cast<const std::uint32_t volatile*>(index);
+  return numbers[16 / 4] == numbers[96 / 4];
 }
 
 // With the slash; every path here has one.
@@ -368,9 +391,13 @@ class SqliteStore final : public Store,
   // child for the last user of the file and remove the log that the parent still writes to.
   ~SqliteStore() override {
     if (!owner_) return;
+    // The log at its path may be that of other processes by now; or the file is another one, where
+    // the look leaves the log.
+    if (db_ != nullptr && replaced_file())
+      leave_log();
+    else if (db_ != nullptr)
+      look_for_doubt();
     for (sqlite3_stmt* const statement : statements_) sqlite3_finalize(statement);
-    // The log at its path may be that of other processes by now.
-    if (db_ != nullptr && replaced_file()) leave_log();
     sqlite3_close(db_);
     count_handles(-1);
   }
@@ -433,15 +460,26 @@ class SqliteStore final : public Store,
   enum class Needs : std::uint8_t { kTrust, kNothing };
   Result<void> atomically(std::string_view doing, const std::function<Result<void>()>& changes,
                           Needs needs = Needs::kTrust);
-  Result<void> transact(std::string_view doing, const std::function<Result<void>()>& changes);
-  Result<std::int64_t> count_change();
+  enum class Doubt : std::uint8_t { kStays, kEnds };
+  Result<void> transact(std::string_view doing, const std::function<Result<void>()>& changes,
+                        Doubt doubt = Doubt::kStays);
+  Result<void> count_change();
   Result<void> checkpoint();
-  Result<bool> is_marked();
-  Result<void> mark();
+  Result<void> protect();
+  struct State;
+  Result<State> read_state(Run& row);
+  bool has_log_of_another(const State& state, std::int64_t seen) const;
+  Result<std::int64_t> version_in_file();
+  std::int64_t with_new_nonce(std::int64_t version);
+  Result<void> write_unmarked(std::int64_t changes, std::string_view doing);
+  Result<void> mark(std::int64_t version);
+  Result<void> sync_mark(std::int64_t version);
   Error not_marked(int result);
+  std::int64_t changes_seen() const;
   std::optional<Error> look_for_doubt();
   std::optional<std::string> replaced_file() const;
   Error lose(const std::string& file);
+  Error lose_log_of_another();
   // Says what a change did to a counter, of the row that it returned.
   using OnRow = std::function<void(const Run& row)>;
   Result<void> change_each(Query query, std::span<const std::string> counters,
@@ -511,8 +549,9 @@ class SqliteStore final : public Store,
   std::vector<File> files_;  // the file, its log, the index of its log
   bool has_places_ = false;  // false: of version 1, opened to read only
   SeenChanges seen_;
-  std::int64_t changes_ = 0;  // the count after the latest transaction of this handle
-  std::int64_t counted_ = 0;  // the count that the transaction under way found
+  std::int64_t changes_ = 0;  // the largest count that this handle knows to be handed out
+  std::int64_t counted_ = 0;  // the count of the transaction under way
+  std::int64_t synced_ = 0;   // the mark, as user_version, that this handle knows to be on the disk
   bool doubtful_ = false;     // as it was looked at last
   int log_pages_ = 0;         // after the latest commit
 };
@@ -637,9 +676,18 @@ Result<void> SqliteStore::checkpoint() {
       sqlite3_wal_checkpoint_v2(db_, "main", SQLITE_CHECKPOINT_PASSIVE, &in_log, &moved);
   if ((result & 0xff) == SQLITE_IOERR) poison();
   if (result != SQLITE_OK || moved == in_log) return {};
-  const Result<bool> marked = is_marked();
-  if (!marked) return std::unexpected(marked.error());
-  return *marked ? Result<void>() : transact("protect", [] { return Result<void>(); });
+  const Result<std::int64_t> version = version_in_file();
+  if (!version) return std::unexpected(version.error());
+  if ((*version & kMark) != 0) return {};
+  Result<void> marked = protect();
+  if (marked) changes_ = std::max(changes_, counted_);
+  if (marked && !doubtful_) seen_.write(changes_);
+  return marked;
+}
+
+// Marks the file again.
+Result<void> SqliteStore::protect() {
+  return transact("protect", [this] { return doubtful_ ? Result<void>() : count_change(); });
 }
 
 // Nothing more is done with the handle; nor does closing it move the log into the file.
@@ -690,8 +738,8 @@ Result<SqliteStore::Content> SqliteStore::identify() {
   if (!application) return std::unexpected(application.error());
   Result<std::int64_t> version = read_integer("PRAGMA user_version");
   if (!version) return std::unexpected(version.error());
-  if (*version == (kSchemaVersion | kMark)) version = kSchemaVersion;
   if (*application == kApplicationId) {
+    *version &= kVersionBits;
     if (*version == kSchemaVersion) return Content::kOurs;
     if (*version == 1) return Content::kVersion1;
     if (*version > kSchemaVersion)
@@ -925,6 +973,18 @@ Result<void> SqliteStore::check_file() const {
                                   ? " is a folder"
                                   : " is not a plain file") +
                   "; give the path of a file");
+  // SQLite would open these in the same way, beside the file that a symbolic link leads to.
+  const std::string file = std::filesystem::weakly_canonical(path_, unknown).string();
+  for (const char* const suffix : {"-journal", "-wal", "-shm"}) {
+    const std::string beside = file + suffix;
+    const auto found = std::filesystem::symlink_status(beside, unknown).type();
+    if (found != std::filesystem::file_type::regular && !unknown &&
+        found != std::filesystem::file_type::not_found)
+      return std::unexpected(
+          Error{Code::kFailedPrecondition,
+                beside + " is not a plain file, and SQLite would use it as one of the files of " +
+                    path_ + "; find out what it is for, and move it away"});
+  }
   // SQLite keeps the log beside the name that it is given.
   switch (names_of(path_)) {
     case Names::kOne:
@@ -965,7 +1025,8 @@ Result<void> SqliteStore::open(const StoreOptions& options) {
     if (Result<void> ok = read_id(); !ok) return ok;
     if (Result<void> ok = remember_files(); !ok) return ok;
     sqlite3_db_config(db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, nullptr);
-    seen_ = SeenChanges(trust_folder_, id_, false);
+    if (const auto place = place_of(path_)) seen_ = SeenChanges(trust_folder_, id_, *place, false);
+    look_for_doubt();  // a log that is not to be moved into the file when this handle is closed
     opening_ = false;
     return {};
   }
@@ -992,7 +1053,7 @@ Result<void> SqliteStore::open(const StoreOptions& options) {
       },
       this);
   sqlite3_db_config(db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, nullptr);
-  seen_ = SeenChanges(trust_folder_, id_, true);
+  if (const auto place = place_of(path_)) seen_ = SeenChanges(trust_folder_, id_, *place, true);
   doubtful_ = look_for_doubt().has_value();
   opening_ = false;
   return {};
@@ -1046,58 +1107,159 @@ Error SqliteStore::not_marked(int result) {
                               "more: check the disk, then open the store again"};
 }
 
-Result<bool> SqliteStore::is_marked() {
+// The user_version of the file itself, without its log.
+Result<std::int64_t> SqliteStore::version_in_file() {
   Header header{};
-  if (const int result = read_header(db_, header); result != SQLITE_OK)
-    return std::unexpected(not_marked(result));
-  return number_at(header, kUserVersionAt) == (kSchemaVersion | kMark);
+  const int result = read_header(db_, header);
+  if (result != SQLITE_OK && result != SQLITE_IOERR_SHORT_READ)
+    return std::unexpected(Error{Code::kUnavailable, "could not read " + path_ + ": " +
+                                                         sqlite3_errstr(result) +
+                                                         "; check the disk, then ask again"});
+  return number_at(header, kUserVersionAt);
+}
+
+std::int64_t SqliteStore::with_new_nonce(std::int64_t version) {
+  constexpr std::int64_t kNonces = std::int64_t{1} << 22;
+  std::array<std::byte, 3> random{};
+  entropy_.fill(random);
+  std::int64_t nonce = 0;
+  for (const std::byte each : random) nonce = nonce << 8 | std::to_integer<std::int64_t>(each);
+  const std::int64_t drawn = (version & kVersionBits) | nonce % kNonces << 8;
+  constexpr std::int64_t kOther = 1 << 8;
+  return drawn == (version & ~kMark) ? drawn ^ kOther : drawn;
+}
+
+// Keeps how many changes there were before the log was begun.
+Result<void> SqliteStore::write_unmarked(std::int64_t changes, std::string_view doing) {
+  const Result<sqlite3_stmt*> statement = prepared(kUnmarked);
+  if (!statement) return std::unexpected(statement.error());
+  Run run(*statement);
+  run.bind(1, changes);
+  if (const int result = run.step(); result != SQLITE_DONE)
+    return std::unexpected(failed(result, doing));
+  return {};
 }
 
 // Writes the mark into the file itself and syncs it. It lies in the first sector, so that a power
 // cut leaves the old header or the new one.
 // REQUIRES: the log holds the first page, and no checkpoint can move that into the file meanwhile.
-Result<void> SqliteStore::mark() {
+Result<void> SqliteStore::mark(std::int64_t version) {
   Header header{};
   int result = read_header(db_, header);
   if (result == SQLITE_OK) {
-    put_number(header, kUserVersionAt, kSchemaVersion | kMark);
+    put_number(header, kUserVersionAt, version | kMark);
     put_number(header, kApplicationIdAt, kApplicationId);  // a new file may have it in its log only
     sqlite3_file& file = file_of(db_);
     constexpr std::size_t kEnd = kApplicationIdAt + 4;
     result = file.pMethods->xWrite(&file, &header[kUserVersionAt], kEnd - kUserVersionAt,
                                    kUserVersionAt);
-    if (result == SQLITE_OK)
-      result = file.pMethods->xSync(&file, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
   }
   if (result != SQLITE_OK) return std::unexpected(not_marked(result));
+  return sync_mark(version);
+}
+
+Result<void> SqliteStore::sync_mark(std::int64_t version) {
+  sqlite3_file& file = file_of(db_);
+  const int result = file.pMethods->xSync(&file, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
+  if (result != SQLITE_OK) return std::unexpected(not_marked(result));
+  synced_ = version;
   return {};
+}
+
+// The store as one snapshot of the log shows it, and beside it what the file itself says.
+struct SqliteStore::State {
+  std::optional<std::int64_t> inode;
+  std::optional<std::int64_t> born;
+  std::int64_t changes;
+  std::optional<std::int64_t> unmarked;
+  std::int64_t version;          // user_version
+  std::int64_t version_in_file;  // may be later than the snapshot
+
+  [[nodiscard]] bool is_marked() const { return version_in_file == (version | kMark); }
+  // The first page of the log is in the file, or there is no log.
+  [[nodiscard]] bool has_first_page() const { return version_in_file == version; }
+  [[nodiscard]] bool has_nonce() const { return is_marked() || has_first_page(); }
+};
+
+// REQUIRES: `row` runs kState. The snapshot lasts as long as it.
+Result<SqliteStore::State> SqliteStore::read_state(Run& row) {
+  if (const int result = row.step(); result != SQLITE_ROW)
+    return std::unexpected(failed(result, "read"));
+  State state{.inode = row.integer_or_null(0),
+              .born = row.integer_or_null(1),
+              .changes = row.integer(2),
+              .unmarked = row.integer_or_null(3),
+              .version = 0,
+              .version_in_file = 0};
+  const Result<sqlite3_stmt*> statement = prepared(kUserVersion);
+  if (!statement) return std::unexpected(statement.error());
+  Run version(*statement);
+  if (const int result = version.step(); result != SQLITE_ROW)
+    return std::unexpected(failed(result, "read"));
+  state.version = version.integer(0);
+  const Result<std::int64_t> in_file = version_in_file();
+  if (!in_file) return std::unexpected(in_file.error());
+  state.version_in_file = *in_file;
+  return state;
+}
+
+// Whether the log was written for another file than the one that it lies beside, such as a backup
+// that was copied over the file. A file lacks the nonce of its own log only until it is marked, and
+// nothing is handed out before that.
+// REQUIRES: `seen` was read before `state`.
+bool SqliteStore::has_log_of_another(const State& state, std::int64_t seen) const {
+  if (state.has_nonce()) return false;
+  return !state.unmarked || std::max(seen, changes_) > *state.unmarked;
+}
+
+// The log and the file are left as they are: closing would move the one into the other.
+Error SqliteStore::lose_log_of_another() {
+  leave_log();
+  const std::string log = path_ + "-wal";
+  lost_ = Error{Code::kDataLoss,
+                path_ + " is not the file that its log " + log +
+                    " was written for: an older state, such as a backup, was copied over it, and "
+                    "what is read is a mixture of both; end all programs that use it, remove " +
+                    log + " and " + path_ + "-shm, copy the older state again, and raise it past " +
+                    "every value in use: idmint raise --all --store " + shell_word(url_) +
+                    " --past N (or --past-from URL)"};
+  return *lost_;
+}
+
+// The count that stands in the trust folder. A read may meet a write half-way.
+std::int64_t SqliteStore::changes_seen() const {
+  const std::int64_t seen = seen_.read();
+  return seen <= changes_ ? seen : std::min(seen, seen_.read());
 }
 
 // Why the store may hold less than it handed out; or why that cannot be looked at.
 std::optional<Error> SqliteStore::look_for_doubt() {
   if (!has_places_) return std::nullopt;
-  // The log says otherwise before a mark is written. Whoever began to read before the one, and got
-  // to the file after the other, sees the mark; then the next look does not.
-  bool log_missing = true;
-  for (int look = 0; look < 3 && log_missing; ++look) {
-    const Result<std::int64_t> version = read_integer("PRAGMA user_version");
-    if (!version) return version.error();
-    log_missing = *version == (kSchemaVersion | kMark);
-  }
-  std::int64_t seen = seen_.read();  // before the count, which grows meanwhile
-  const Result<sqlite3_stmt*> statement = prepared(kPlace);
+  const Result<sqlite3_stmt*> statement = prepared(kState);
   if (!statement) return statement.error();
-  Run run(*statement);
-  if (const int result = run.step(); result != SQLITE_ROW) return failed(result, "read");
-  const std::optional<std::int64_t> inode = run.integer_or_null(0);
-  const std::optional<std::int64_t> born = run.integer_or_null(1);
-  const std::int64_t changes = run.integer(2);
-  changes_ = std::max(changes_, changes);
-  if (changes < seen) seen = std::min(seen, seen_.read());  // a read may meet a write half-way
+  State state{};
+  std::int64_t seen = 0;
+  bool log_missing = true;
+  bool log_of_another = true;
+  // The log says otherwise before a mark is written. Whoever began to read before the one, and got
+  // to the file after the other, sees another mark; then the next look does not.
+  for (int look = 0; look < 3 && (log_missing || log_of_another); ++look) {
+    seen = changes_seen();
+    Run row(*statement);
+    const Result<State> found = read_state(row);
+    if (!found) return found.error();
+    state = *found;
+    log_missing = (state.version & kMark) != 0;
+    log_of_another = has_log_of_another(state, seen);
+  }
+  if (log_of_another) return lose_log_of_another();
+  // Nothing was handed out of a log whose mark is still missing.
+  changes_ = std::max(changes_, state.has_nonce() ? state.changes : *state.unmarked);
   const std::optional<Place> here = place_of(path_);
   // The birth time decides where both are known: an inode may change with a remount.
-  const bool births = born && here && here->born;
-  const bool moved = inode && here && (births ? *born != *here->born : *inode != here->inode);
+  const bool births = state.born && here && here->born;
+  const bool moved =
+      state.inode && here && (births ? *state.born != *here->born : *state.inode != here->inode);
 
   std::string why;
   if (log_missing) {
@@ -1107,8 +1269,8 @@ std::optional<Error> SqliteStore::look_for_doubt() {
     why =
         "is a copy, or a backup, or was moved to another file system: what was handed out since "
         "is not in it";
-  } else if (changes < seen) {
-    why = "is older than it was: it counts " + std::to_string(changes) + " changes, and " +
+  } else if (state.changes < seen) {
+    why = "is older than it was: it counts " + std::to_string(state.changes) + " changes, and " +
           std::to_string(seen) + " were seen in it (" + trust_folder_ + ")";
   } else {
     return std::nullopt;
@@ -1137,11 +1299,8 @@ Result<void> SqliteStore::settle() {
   if (doubt->code != Code::kDataLoss) return std::unexpected(*std::move(doubt));
   // Past every count that another user, or another copy, may have reached meanwhile.
   constexpr std::int64_t kEpoch = std::int64_t{1} << 40;
-  const std::int64_t changes = std::max(changes_, seen_.read()) + kEpoch;
-  const Result<void> done = transact("settle", [&]() -> Result<void> {
-    if (Result<void> ok = write_place(changes); !ok) return ok;
-    return execute(kUnmark, "settle");
-  });
+  const std::int64_t changes = std::max(changes_, changes_seen()) + kEpoch;
+  const Result<void> done = transact("settle", [&] { return write_place(changes); }, Doubt::kEnds);
   if (!done) return done;
   if (const auto file = replaced_file()) return std::unexpected(lose(*file));
   changes_ = changes;
@@ -1194,9 +1353,11 @@ Error after_commit(Error why) {
 // All of the changes in one transaction, or none; durable when it returns without an error, and
 // then the file itself tells if the log that holds them is lost.
 Result<void> SqliteStore::transact(std::string_view doing,
-                                   const std::function<Result<void>()>& changes) {
-  const Result<sqlite3_stmt*> snapshot = prepared(kSnapshot);
+                                   const std::function<Result<void>()>& changes, Doubt doubt) {
+  const Result<sqlite3_stmt*> snapshot = prepared(kState);
   if (!snapshot) return std::unexpected(snapshot.error());
+  const std::int64_t seen = changes_seen();
+  if (!doubtful_) changes_ = std::max(changes_, seen);
   if (Result<void> begun = execute(kBegin, doing); !begun) return begun;
   bool committed = false;
   bool unmarked = false;  // by somebody's checkpoint during this transaction
@@ -1205,45 +1366,62 @@ Result<void> SqliteStore::transact(std::string_view doing,
     // A read that goes on past the COMMIT: until it ends, no checkpoint moves what is committed
     // here into the file.
     Run reading(*snapshot);
-    if (const int result = reading.step(); result == SQLITE_ROW)
-      counted_ = reading.integer(0);
-    else
-      done = std::unexpected(failed(result, doing));
-    const Result<bool> marked = is_marked();
-    if (done && !marked) done = std::unexpected(marked.error());
-    if (done) done = changes();
-    if (done && !*marked) done = execute(kUnmark, doing);
+    const Result<State> state = read_state(reading);
+    if (!state)
+      done = std::unexpected(state.error());
+    else if (has_log_of_another(*state, seen))
+      done = std::unexpected(lose_log_of_another());
+    const bool marked = done && state->is_marked() && doubt == Doubt::kStays;
+    std::int64_t version = done ? state->version & ~kMark : 0;
+    if (done) {
+      counted_ = state->changes;
+      done = changes();
+    }
+    if (done && !marked) {
+      // Otherwise the nonce stays. Another process may be about to mark the file with it; and a
+      // checkpoint that was killed may be repeated, and write an older first page of this log.
+      if (state->has_first_page() && file_has_all_of_log(db_)) {
+        version = with_new_nonce(version);
+        done = write_unmarked(std::max(state->changes, seen), doing);
+      }
+      const std::string first_page = "PRAGMA user_version = " + std::to_string(version);
+      if (done) done = execute(first_page.c_str(), doing);
+    } else if (done && state->unmarked) {
+      // The process that wrote the mark may still be about to sync it.
+      if (synced_ != version) done = sync_mark(version);
+      if (done) done = execute(kMarked, doing);
+    }
     if (done) done = execute(kCommit, doing);
     committed = done.has_value();
-    if (done && !*marked) done = mark();
-    if (done && *marked) {
-      const Result<bool> still = is_marked();
+    if (done && !marked) done = mark(version);
+    if (done && marked) {
+      const Result<std::int64_t> still = version_in_file();
       if (!still) done = std::unexpected(still.error());
-      unmarked = still && !*still;
+      unmarked = still && *still != (version | kMark);
     }
   }
   if (sqlite3_get_autocommit(db_) == 0) sqlite3_exec(db_, "ROLLBACK", nullptr, nullptr, nullptr);
   // What later calls did would be part of that transaction, and never be durable.
   if (sqlite3_get_autocommit(db_) == 0) poison();
-  if (done && unmarked) done = transact(doing, [] { return Result<void>(); });
+  if (done && unmarked) done = protect();
   if (!done && committed) return std::unexpected(after_commit(std::move(done.error())));
   return done;
 }
 
 // One more than the transaction found, or the file was set back.
 // REQUIRES: within transact().
-Result<std::int64_t> SqliteStore::count_change() {
+Result<void> SqliteStore::count_change() {
   const Result<sqlite3_stmt*> statement = prepared(kCountChange);
   if (!statement) return std::unexpected(statement.error());
-  const std::int64_t changes = counted_ + 1;
+  ++counted_;
   Run run(*statement);
-  run.bind(1, changes);
+  run.bind(1, counted_);
   if (const int result = run.step(); result != SQLITE_DONE)
     return std::unexpected(failed(result, "count a change of"));
-  if (changes > changes_) return changes;
+  if (counted_ > changes_) return {};
   leave_log();
   lost_ = Error{Code::kDataLoss, path_ + " was set back while it was open: it counts " +
-                                     std::to_string(changes - 1) + " changes, and " +
+                                     std::to_string(counted_ - 1) + " changes, and " +
                                      std::to_string(changes_) +
                                      " were made; end all programs that use it, and open it again"};
   return std::unexpected(*lost_);
@@ -1257,20 +1435,16 @@ Result<void> SqliteStore::atomically(std::string_view doing,
     doubtful_ = doubt.has_value();
     if (doubt && needs == Needs::kTrust) return std::unexpected(*std::move(doubt));
   }
-  std::int64_t count = changes_;
   Result<void> done = transact(doing, [&]() -> Result<void> {
     // Not in doubt: the count would reach the one that was seen, and there would be no doubt.
-    if (!doubtful_) {
-      const Result<std::int64_t> counted = count_change();
-      if (!counted) return std::unexpected(counted.error());
-      count = *counted;
-    }
+    if (!doubtful_)
+      if (Result<void> counted = count_change(); !counted) return counted;
     return changes();
   });
   if (!done) return done;
   // Before anything is handed out.
   if (const auto gone = replaced_file()) return std::unexpected(lose(*gone));
-  changes_ = count;
+  changes_ = std::max(changes_, counted_);
   if (!doubtful_) seen_.write(changes_);
   if (Result<void> moved = checkpoint(); !moved)
     return std::unexpected(after_commit(std::move(moved.error())));

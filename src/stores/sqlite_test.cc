@@ -54,6 +54,11 @@ int as_anybody(const std::function<int()>& body) {
 #define CHECK_LINE(condition) \
   if (!(condition)) return __LINE__ % 250 + 1
 
+// The other bits of user_version are of the latest log.
+int schema_version(const std::string& path) {
+  return std::stoi(run_sql(path, "PRAGMA user_version")) & 0xff;
+}
+
 class SqliteStoreTest : public testing::Test {
  protected:
   std::unique_ptr<Store> open(const StoreOptions& options = {}) {
@@ -91,7 +96,7 @@ TEST_F(SqliteStoreTest, TheFileSaysWhatItIs) {
   make();
   EXPECT_EQ(run_sql(path_, "PRAGMA journal_mode"), "wal");
   EXPECT_EQ(run_sql(path_, "PRAGMA application_id"), std::to_string(0x69646d74));
-  EXPECT_EQ(run_sql(path_, "PRAGMA user_version"), "2");
+  EXPECT_EQ(schema_version(path_), 2);
   EXPECT_EQ(run_sql(path_, "SELECT next FROM counters WHERE name = 'c'"), "10");
 }
 
@@ -179,6 +184,30 @@ TEST_F(SqliteStoreTest, WhatIsNotAPlainFileIsRefused) {
   const std::string fifo = folder_.path("fifo");
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   EXPECT_EQ(code_of(open_store("sqlite:" + fifo)), Code::kFailedPrecondition);
+}
+
+// SQLite would wait for the other end of a FIFO, and follow a link out of the folder.
+TEST_F(SqliteStoreTest, WhatIsNoPlainFileBesideTheStoreIsRefused) {
+  make();
+  const std::string link = folder_.path("link.db");
+  std::filesystem::create_symlink(path_, link);
+  for (const char* const suffix : {"-journal", "-wal", "-shm"}) {
+    SCOPED_TRACE(suffix);
+    const std::string beside = path_ + suffix;
+    const auto expect_refused = [&] {
+      for (const std::string& path : {path_, link}) {
+        const auto refused = open_store("sqlite:" + path);
+        ASSERT_EQ(code_of(refused), Code::kFailedPrecondition);
+        EXPECT_THAT(refused.error().message, HasSubstr(beside + " is not a plain file"));
+      }
+      std::filesystem::remove(beside);
+    };
+    ASSERT_EQ(::mkfifo(beside.c_str(), 0600), 0);
+    expect_refused();
+    std::filesystem::create_symlink(folder_.path("elsewhere"), beside);
+    expect_refused();
+    EXPECT_TRUE(try_open().has_value());
+  }
 }
 
 // Kept in a static that was there before the library's own: destroyed after all of them.
@@ -285,7 +314,7 @@ TEST_F(SqliteStoreTest, AFileOfVersion1IsUpgradedWhenItIsOpenedForWriting) {
               (std::vector{false, true}));
     EXPECT_EQ(store->leases()->workers("p")->at(0).generation, 3);
   }
-  EXPECT_EQ(run_sql(path_, "PRAGMA user_version"), "2");
+  EXPECT_EQ(schema_version(path_), 2);
   const std::string made = folder_.path("made.db");
   ASSERT_TRUE(open_store("sqlite:" + made).has_value());
   for (const std::string table : {"store", "workers"}) {
@@ -384,9 +413,10 @@ TEST_F(SqliteClockTest, OneThatGoesFarAheadInThisBootTakesNoWorkerIdWithIt) {
   ASSERT_TRUE(lease({}));
   const Result<Lease> refused = lease(kMonth);
   EXPECT_EQ(code_of(refused), Code::kUnavailable);
-  EXPECT_THAT(refused.error().message,
-              AllOf(HasSubstr("the clock of this host shows "), HasSubstr("nothing was changed"),
-                    HasSubstr("idmint workers raise web --past ")));
+  EXPECT_THAT(
+      refused.error().message,
+      AllOf(HasSubstr("the clock of this host shows "), HasSubstr("machine was paused"),
+            HasSubstr("nothing was changed"), HasSubstr("idmint workers raise web --past ")));
   EXPECT_TRUE(lease({})) << "once it is right";
   EXPECT_TRUE(lease(std::chrono::hours{23})) << "after a pause of the machine";
 }

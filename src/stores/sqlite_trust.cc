@@ -56,6 +56,11 @@ std::optional<Place> place_of(const std::string& path) noexcept {
   return place;
 }
 
+std::string name_of(const Uuid& store, const Place& place) {
+  // An inode may change with a remount.
+  return store.to_string() + "-" + std::to_string(place.born.value_or(place.inode));
+}
+
 namespace {
 
 constexpr int kDigits = 19;  // of the largest count
@@ -71,9 +76,10 @@ void make_folders(const std::string& folder) {
 
 }  // namespace
 
-SeenChanges::SeenChanges(std::string_view folder, const Uuid& store, bool writable) {
+SeenChanges::SeenChanges(std::string_view folder, const Uuid& store, const Place& place,
+                         bool writable) {
   if (folder.empty()) return;
-  const std::string path = std::string(folder) + "/changes-" + store.to_string();
+  const std::string path = std::string(folder) + "/changes-" + name_of(store, place);
   const int flags =
       (writable ? O_RDWR | O_CREAT : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
   fd_ = ::open(path.c_str(), flags, 0600);

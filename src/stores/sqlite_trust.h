@@ -39,14 +39,17 @@ struct Place {
 // Nothing: it cannot be looked at.
 [[nodiscard]] std::optional<Place> place_of(const std::string& path) noexcept;
 
-// The largest count of changes of a store that this user saw, in a file of the trust folder, named
-// by the id of the store. It finds a store that was set back. Nothing of it is synced and no
-// failure is reported: a count that is missing, or lower than the truth, only notices less.
+// Names a store together with its place: a copy, which has the same id, has another name.
+[[nodiscard]] std::string name_of(const Uuid& store, const Place& place);
+
+// The largest count of changes of a store that this user saw, in the file changes-NAME of the trust
+// folder, NAME being that of name_of(). It finds a store that was set back. Nothing of it is synced
+// and no failure is reported: a count that is missing, or lower than the truth, only notices less.
 class SeenChanges {
  public:
   SeenChanges() = default;
   // An empty folder: remembers nothing. `writable`: makes the file.
-  SeenChanges(std::string_view folder, const Uuid& store, bool writable);
+  SeenChanges(std::string_view folder, const Uuid& store, const Place& place, bool writable);
   ~SeenChanges();
   SeenChanges(SeenChanges&& other) noexcept;
   SeenChanges& operator=(SeenChanges&& other) noexcept;

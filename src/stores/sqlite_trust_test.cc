@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -30,9 +31,49 @@ using testing::HasSubstr;
 
 Code code_of(const auto& result) { return result ? Code{0} : result.error().code; }
 
+// Another process opens the store and waits for `meanwhile` to be done here. Whether the call that
+// it makes then is refused with kDataLoss.
+bool idle_one_is_refused(const std::string& path, const StoreOptions& options,
+                         const std::function<Code(Store&)>& call,
+                         const std::function<void()>& meanwhile) {
+  std::array<int, 2> ready{};
+  std::array<int, 2> go{};
+  EXPECT_EQ(::pipe(ready.data()), 0);
+  EXPECT_EQ(::pipe(go.data()), 0);
+  const pid_t child = fork();
+  char byte = 0;
+  if (child == 0) {
+    ::close(go[1]);
+    const auto store = open_store("sqlite:" + path, options);
+    if (!store || !(*store)->counters()->list("")) _exit(2);
+    if (::write(ready[1], &byte, 1) != 1 || ::read(go[0], &byte, 1) != 1) _exit(2);
+    _exit(call(**store) == Code::kDataLoss ? 0 : 1);
+  }
+  ::close(ready[1]);
+  EXPECT_EQ(::read(ready[0], &byte, 1), 1);
+  meanwhile();
+  EXPECT_EQ(::write(go[1], &byte, 1), 1);
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  for (const int fd : {ready[0], go[0], go[1]}) ::close(fd);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
 // In a child: a descriptor that this process closed would drop its locks on the file.
 void copy(const std::string& from, const std::string& to) {
   in_child([&] { fs::copy_file(from, to, fs::copy_options::overwrite_existing); });
+}
+
+void restore(const std::string& from, const std::string& to) {
+  sqlite3* source = nullptr;
+  sqlite3* target = nullptr;
+  ASSERT_EQ(sqlite3_open(from.c_str(), &source), SQLITE_OK);
+  ASSERT_EQ(sqlite3_open(to.c_str(), &target), SQLITE_OK);
+  sqlite3_backup* const backup = sqlite3_backup_init(target, "main", source, "main");
+  EXPECT_EQ(sqlite3_backup_step(backup, -1), SQLITE_DONE);
+  sqlite3_backup_finish(backup);
+  sqlite3_close(target);
+  sqlite3_close(source);
 }
 
 class SqliteTrust : public testing::Test {
@@ -344,10 +385,172 @@ TEST_F(SqliteTrust, AnOlderStateOfOneLongRunIsNoticed) {
   expect_doubt(path_, "older than it was");
 }
 
+// Its log beside it holds the first page, the place and the count of changes.
+TEST_F(SqliteTrust, AnOlderStateBesideTheLogOfTheNewerIsNoticed) {
+  for (const int values : {1, 2, 5}) {
+    SCOPED_TRACE(values);
+    const std::string path = folder_.path("s" + std::to_string(values));
+    const std::string copy_of_log = path + ".log";
+    const auto opened = [&] { return open(path, trusting_); };
+    {
+      const auto store = opened();
+      ASSERT_TRUE(store->counters()->create("a", {1, 1000}));
+      ASSERT_TRUE(store->counters()->create("c", {1, 1000}));
+      // While a log is in use, of which the file has the first page by then.
+      run_sql(path, "PRAGMA wal_checkpoint; VACUUM INTO '" + path + ".backup'");
+      ASSERT_TRUE(store->counters()->advance("a", 7, Take::kAll));
+    }
+    in_child([&] {
+      const auto store = opened();
+      for (int i = 0; i < values; ++i)
+        if (!store->counters()->advance("c", 1, Take::kAll)) _exit(1);
+      ::kill(::getpid(), SIGKILL);
+    });
+    copy(path + ".backup", path);
+    copy(path + "-wal", copy_of_log);
+    for (int time = 0; time < 2; ++time) {
+      // Not even a reader may move the log into the file.
+      const Access access = time == 0 ? Access::kReadOnly : Access::kReadWrite;
+      const auto store = open(path, {.access = access, .trust_folder = trust_folder_});
+      ASSERT_TRUE(store->doubt().has_value());
+      EXPECT_EQ(store->doubt()->code, Code::kDataLoss);
+      EXPECT_THAT(store->doubt()->message, HasSubstr("is not the file that its log"));
+      EXPECT_EQ(code_of(store->counters()->advance("a", 1, Take::kAll)), Code::kDataLoss);
+      EXPECT_EQ(code_of(store->counters()->raise("a", 100)), Code::kDataLoss);
+      EXPECT_EQ(code_of(store->settle()), Code::kDataLoss);
+    }
+    // As the message says.
+    fs::remove(path + "-wal");
+    fs::remove(path + "-shm");
+    copy(path + ".backup", path);
+    const auto store = opened();
+    ASSERT_TRUE(store->doubt().has_value());
+    EXPECT_THAT(store->doubt()->message, HasSubstr("older than it was"));
+    ASSERT_EQ(code_of(store->counters()->raise("a", 100)), Code{0});
+    ASSERT_EQ(code_of(store->settle()), Code{0});
+    EXPECT_EQ(store->counters()->advance("a", 1, Take::kAll), (Range{100, 1, 1}));
+  }
+}
+
+// Without a trust folder too, once the log has two values.
+TEST_F(SqliteTrust, TheLogOfTheNewerStateSaysItselfThatItIsNotOfTheOlder) {
+  make();
+  copy(path_, folder_.path("backup"));
+  expect_no_doubt(10);
+  take_and_die(2);
+  copy(folder_.path("backup"), path_);
+  const auto store = open(path_);
+  ASSERT_TRUE(store->doubt().has_value());
+  EXPECT_THAT(store->doubt()->message, HasSubstr("is not the file that its log"));
+}
+
+TEST_F(SqliteTrust, AnOlderStateThatIsCopiedOverTheOpenFileIsNoticed) {
+  make();
+  copy(path_, folder_.path("backup"));
+  auto store = open(path_);
+  ASSERT_TRUE(store->counters()->advance("c", 1, Take::kAll));
+  copy(folder_.path("backup"), path_);
+  EXPECT_EQ(code_of(store->counters()->advance("c", 1, Take::kAll)), Code::kDataLoss);
+  EXPECT_EQ(code_of(store->counters()->peek("c")), Code::kDataLoss);
+  store.reset();
+  EXPECT_TRUE(fs::exists(log_)) << "so that it is noticed again";
+}
+
+TEST_F(SqliteTrust, AHandleThatIsClosedLeavesTheLogOfAnotherFile) {
+  make();
+  copy(path_, folder_.path("backup"));
+  auto store = open();
+  ASSERT_TRUE(store->counters()->advance("c", 1, Take::kAll));
+  copy(folder_.path("backup"), path_);
+  store.reset();
+  store = open();
+  ASSERT_TRUE(store->doubt().has_value());
+  EXPECT_THAT(store->doubt()->message, HasSubstr("is not the file that its log"));
+}
+
+// The process that has it open has pages of it in memory, and its log at the old path.
+TEST_F(SqliteTrust, AFileThatWasUsedElsewhereAndMovedBackIsNoticed) {
+  make();
+  const std::string away = folder_.path("away.db");
+  for (const bool trusting : {false, true}) {
+    SCOPED_TRACE(trusting);
+    const StoreOptions options = trusting ? trusting_ : StoreOptions{};
+    const auto take = [](Store& store) {
+      return code_of(store.counters()->advance("c", 1, Take::kAll));
+    };
+    EXPECT_TRUE(idle_one_is_refused(path_, options, take, [&] {
+      fs::rename(path_, away);
+      EXPECT_TRUE(open(away, options)->counters()->advance("c", 5, Take::kAll));
+      fs::rename(away, path_);
+    }));
+  }
+}
+
+// As the sqlite3 shell's .restore does: with SQLite's locks, through the log.
+TEST_F(SqliteTrust, AnOlderStateThatIsRestoredUnderAnIdleProcessIsNoticed) {
+  make();
+  const std::string backup = folder_.path("backup");
+  const auto take = [](Store& store) {
+    return code_of(store.counters()->advance("c", 1, Take::kAll));
+  };
+  EXPECT_TRUE(idle_one_is_refused(path_, trusting_, take, [&] {
+    EXPECT_EQ(take(*open()), Code{0});
+    run_sql(path_, "VACUUM INTO '" + backup + "'");
+    EXPECT_EQ(take(*open()), Code{0});
+    restore(backup, path_);
+  }));
+}
+
+// One without anything in it: no change of it is older than its log.
+TEST_F(SqliteTrust, AnEmptyStoreThatWasUsedElsewhereAndMovedBackIsNoticed) {
+  open();
+  const std::string away = folder_.path("away.db");
+  const auto create = [](Store& store) { return code_of(store.counters()->create("c", {1, 10})); };
+  EXPECT_TRUE(idle_one_is_refused(path_, trusting_, create, [&] {
+    fs::rename(path_, away);
+    EXPECT_TRUE(open(away, trusting_)->counters()->create("c", {1, 10}));
+    fs::rename(away, path_);
+  }));
+}
+
+// Another user saw more of it, and is not in doubt once it is settled.
+TEST_F(SqliteTrust, AStoreThatIsSettledIsSettledForAllUsers) {
+  make();
+  const fakes::TempFolder other;
+  const std::string others = other.path("");
+  const StoreOptions seen_by_other{.trust_folder = others};
+  copy(path_, folder_.path("backup"));
+  expect_no_doubt(10);
+  for (int i = 0; i < 20; ++i)
+    ASSERT_TRUE(open(path_, seen_by_other)->counters()->advance("c", 1, Take::kAll));
+  copy(folder_.path("backup"), path_);
+  ASSERT_TRUE(open(path_, seen_by_other)->doubt().has_value());
+  const auto store = open();
+  ASSERT_EQ(code_of(store->counters()->raise("c", 100)), Code{0});
+  ASSERT_EQ(code_of(store->settle()), Code{0});
+  EXPECT_EQ(open(path_, seen_by_other)->counters()->advance("c", 1, Take::kAll),
+            (Range{100, 1, 1}));
+}
+
+// A copy that is tried out by the same user has the id of the store.
+TEST_F(SqliteTrust, ACopyThatIsRaisedSaysNothingOfTheStore) {
+  make();
+  copy(path_, folder_.path("copy.db"));
+  {
+    const auto tried = open(folder_.path("copy.db"), trusting_);
+    ASSERT_EQ(code_of(tried->settle()), Code{0});
+    EXPECT_EQ(tried->counters()->advance("c", 1, Take::kAll), (Range{10, 1, 1}));
+  }
+  expect_no_doubt(10);
+}
+
 // What stands in the trust folder is read, and never trusted more than that.
 TEST_F(SqliteTrust, ATrustFolderThatCannotBeUsedHarmsNothing) {
   make();
-  const std::string seen = folder_.path("changes-" + open(path_)->id().to_string());
+  const std::string name = "changes-" + open(path_)->id().to_string() + "-";
+  std::string seen;
+  for (const auto& each : fs::directory_iterator(trust_folder_))
+    if (each.path().filename().string().starts_with(name)) seen = each.path();
   ASSERT_TRUE(fs::exists(seen));
   EXPECT_EQ(fs::status(seen).permissions(), fs::perms{0600});
   for (const char* const text :

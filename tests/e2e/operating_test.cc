@@ -487,6 +487,24 @@ TEST_F(Operating, DoctorTellsThatTheStoreHoldsLessThanWasGiven) {
   EXPECT_THAT(run("idmint doctor").out, HasSubstr("ok    sequence counter: "));
 }
 
+TEST_F(Operating, DoctorFailsOnAStoreInDoubt) {
+  output("idmint create orders --store sqlite:ids.db; cp ids.db copy.db");
+  const Ended copy = run("idmint doctor --store sqlite:copy.db");
+  EXPECT_EQ(copy.status, 21);
+  EXPECT_THAT(copy.out, AllOf(HasSubstr("fail  store sqlite:"), HasSubstr("is a copy"),
+                              HasSubstr("idmint raise --all --store sqlite:copy.db --past N"),
+                              Not(HasSubstr("ok    store"))));
+  // A reader keeps the log from being moved into the file.
+  const Ended mixture =
+      run("mkfifo commands; sqlite3 ids.db <commands >answers & exec 3>commands; "
+          "echo 'SELECT 1 FROM store;' >&3; until [ -s answers ]; do :; done; "
+          "idmint next orders --store sqlite:ids.db; cp copy.db ids.db; "
+          "idmint doctor --store sqlite:ids.db");
+  EXPECT_EQ(mixture.status, 21);
+  EXPECT_THAT(mixture.out, AllOf(ContainsRegex("fail  store sqlite:.*is not the file that its log"),
+                                 Not(HasSubstr("ok    store"))));
+}
+
 TEST_F(Operating, DoctorIsToldOfCollectionsAsNamesThatAreThere) {
   output("idmint create orders");
   EXPECT_THAT(run("idmint doctor --used-in orders=orders").err,

@@ -95,10 +95,13 @@ TEST_F(RaiseCli, EverythingPastWhatTheNewerFileHas) {
         output("idmint peek " + name + " --store sqlite:new.db --json | grep -o '\"left\":[0-9]*'"))
         << name;
   EXPECT_EQ(output("idmint next orders --store sqlite:old.db"), "41\n");
+  output(
+      "sqlite3 new.db '.backup before.db'; idmint next orders --store sqlite:new.db; "
+      "cp before.db new.db");
   const Ended older = run(command);
   EXPECT_EQ(older.status, 10);
   EXPECT_THAT(older.err, AllOf(HasSubstr("may itself hold less"), HasSubstr("add --yes")))
-      << "the other one went on";
+      << "the newer one was set back";
   EXPECT_THAT(output(command + " --json --yes"), Not(HasSubstr(R"("skipped":40)"))) << "again";
   output("idmint create orders --store sqlite:other.db");
   const Ended another = run("idmint raise --all --past-from sqlite:other.db --store sqlite:old.db");

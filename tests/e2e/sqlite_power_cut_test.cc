@@ -1,7 +1,12 @@
 // What an SQLite store has acknowledged survives a power cut at any moment and a sync that fails.
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <numeric>
 #include <optional>
@@ -168,6 +173,124 @@ TEST(PowerCut, ALogThatIsRemovedAfterwardsIsMissed) {
     SCOPED_TRACE("cut at " + std::to_string(moment) + " of " + std::to_string(disk.now()));
     check_cut(disk, moment, log, random, WriteAheadLog::kRemoved);
   }
+}
+
+// ---- between the COMMIT of the first value of a log and the mark in the file
+
+constexpr std::size_t kMarkAt = 60;
+
+// Another user of the file, through SQLite itself.
+class Other {
+ public:
+  explicit Other(const std::string& path) { sqlite3_open(path.c_str(), &db_); }
+  ~Other() { sqlite3_close(db_); }
+  Other(const Other&) = delete;
+  Other& operator=(const Other&) = delete;
+  void run(const char* sql) { EXPECT_EQ(sqlite3_exec(db_, sql, nullptr, nullptr, nullptr), 0); }
+  int checkpoint() {
+    return sqlite3_wal_checkpoint_v2(db_, nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+  }
+
+ private:
+  sqlite3* db_ = nullptr;
+};
+
+TEST(Mark, ACheckpointBeforeItIsNoReasonForDoubt) {
+  const fakes::TempFolder folder;
+  fakes::RecordedDisk disk(folder.path(""));
+  const std::string path = folder.path("ids.db");
+  ASSERT_TRUE((*open_store("sqlite:" + path))->counters()->create("c", kBounds));
+  Other other(path);
+  other.run("SELECT * FROM counters");
+  int marks = 0;
+  disk.before_write = [&](std::string_view file, std::size_t at, int) {
+    if (file != "ids.db" || at != kMarkAt || ++marks > 1) return;
+    EXPECT_EQ(other.checkpoint(), SQLITE_OK);
+  };
+  EXPECT_TRUE((*open_store("sqlite:" + path))->counters()->advance("c", 1, Take::kAll));
+  EXPECT_EQ(marks, 1);
+  other.run("PRAGMA wal_checkpoint(TRUNCATE)");
+  const auto store = open_store("sqlite:" + path);
+  EXPECT_EQ((*store)->doubt(), std::nullopt);
+  EXPECT_EQ((*store)->counters()->advance("c", 1, Take::kAll), (Range{2, 1, 1}));
+}
+
+TEST(Mark, AKillBeforeItIsNoReasonForDoubt) {
+  const fakes::TempFolder folder;
+  const std::string path = folder.path("ids.db");
+  const std::string trust_folder = folder.path("");
+  const StoreOptions trusting{.trust_folder = trust_folder};
+  const auto take = [&] {
+    return (*open_store("sqlite:" + path, trusting))->counters()->advance("c", 1, Take::kAll);
+  };
+  ASSERT_TRUE((*open_store("sqlite:" + path, trusting))->counters()->create("c", kBounds));
+  for (int time = 0; time < 3; ++time) {
+    const pid_t child = fork();
+    if (child == 0) {
+      fakes::RecordedDisk disk(folder.path(""));
+      disk.before_write = [](std::string_view file, std::size_t at, int) {
+        if (file == "ids.db" && at == kMarkAt) ::kill(::getpid(), SIGKILL);
+      };
+      _exit(take() ? 1 : 2);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status));
+  }
+  EXPECT_EQ((*open_store("sqlite:" + path, trusting))->doubt(), std::nullopt);
+  EXPECT_EQ(take(), (Range{4, 1, 1})) << "three values were committed and not handed out";
+}
+
+// A checkpoint during the transaction took the mark away, and now others hold the file locked.
+TEST(Mark, OneThatCannotBeSetAgainAfterTheCommitLeavesTheOutcomeUnknown) {
+  const fakes::TempFolder folder;
+  fakes::RecordedDisk disk(folder.path(""));
+  const std::string path = folder.path("ids.db");
+  const auto store = open_store("sqlite:" + path, {.deadline = std::chrono::milliseconds{50}});
+  ASSERT_TRUE((*store)->counters()->create("c", kBounds));
+  Other other(path);
+  other.run("SELECT * FROM counters");
+  enum class At : std::uint8_t { kBegin, kWritten, kLocked } at = At::kBegin;
+  disk.before_write = [&](std::string_view file, std::size_t, int) {
+    if (file != "ids.db-wal" || at != At::kBegin) return;
+    at = At::kWritten;
+    EXPECT_EQ(other.checkpoint(), SQLITE_OK);
+  };
+  disk.before_read = [&](std::string_view file, std::size_t from, int size) {
+    if (file != "ids.db" || from != 0 || size != 100 || at != At::kWritten) return;
+    at = At::kLocked;
+    other.run("BEGIN IMMEDIATE");
+  };
+  const auto unknown = (*store)->counters()->advance("c", 1, Take::kAll);
+  ASSERT_EQ(at, At::kLocked);
+  ASSERT_FALSE(unknown.has_value());
+  EXPECT_EQ(unknown.error().code, Code::kUnknown) << unknown.error().message;
+  EXPECT_TRUE(unknown.error().message.contains("the changes were made all the same"));
+  other.run("ROLLBACK");
+  EXPECT_EQ((*store)->counters()->advance("c", 1, Take::kAll), (Range{2, 1, 1}));
+}
+
+// One checkpoint wrote the first page and failed, as one that is killed. The next one is about to
+// write the same page once more, when the mark is set again.
+TEST(Mark, AnOlderFirstPageOfTheLogIsNoReasonForDoubt) {
+  const fakes::TempFolder folder;
+  fakes::RecordedDisk disk(folder.path(""));
+  const std::string path = folder.path("ids.db");
+  const auto store = open_store("sqlite:" + path);
+  ASSERT_TRUE((*store)->counters()->create("c", kBounds));
+  Other other(path);
+  other.run("SELECT * FROM counters");
+  disk.fail_sync(disk.syncs() + 2);  // the first is of the log
+  ASSERT_EQ(other.checkpoint() & 0xff, SQLITE_IOERR);
+  const auto take = [&] { return (*store)->counters()->advance("c", 1, Take::kAll); };
+  int first_pages = 0;
+  disk.before_write = [&](std::string_view file, std::size_t at, int) {
+    if (file != "ids.db" || at != 0 || ++first_pages > 1) return;
+    EXPECT_EQ(take(), (Range{1, 1, 1}));
+  };
+  EXPECT_EQ(other.checkpoint(), SQLITE_OK);
+  EXPECT_EQ(first_pages, 1);
+  EXPECT_EQ(take(), (Range{2, 1, 1}));
 }
 
 TEST(FailedSync, PoisonsTheHandleAndLosesNothingAcknowledged) {

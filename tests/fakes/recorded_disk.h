@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <limits>
 #include <map>
 #include <new>
@@ -67,6 +68,11 @@ class RecordedDisk {
   void fail_sync(int nth) { failing_ = nth; }
   // The moment after that sync; the end of time until it has failed.
   [[nodiscard]] std::size_t failed_at() const { return failed_at_; }
+
+  // Called before a read or a write of a file in the folder; may use SQLite.
+  using Access = std::function<void(std::string_view file, std::size_t at, int size)>;
+  Access before_read;
+  Access before_write;
 
   // Writes the files as a power cut at `moment` may leave them, under their own names, to `to`.
   void cut(std::size_t moment, std::mt19937_64& random, const std::string& to) const {
@@ -173,11 +179,17 @@ class RecordedDisk {
     delete reinterpret_cast<File*>(file)->name;
     return real(file)->pMethods->xClose(real(file));
   }
+  static void tell(const Access& access, const File* shim, sqlite3_int64 at, int size) {
+    if (access && shim->name != nullptr) access(*shim->name, static_cast<std::size_t>(at), size);
+  }
   static int read(sqlite3_file* file, void* to, int size, sqlite3_int64 at) {
+    const File* const shim = reinterpret_cast<File*>(file);
+    tell(shim->disk->before_read, shim, at, size);
     return real(file)->pMethods->xRead(real(file), to, size, at);
   }
   static int write(sqlite3_file* file, const void* from, int size, sqlite3_int64 at) {
     const File* const shim = reinterpret_cast<File*>(file);
+    tell(shim->disk->before_write, shim, at, size);
     if (shim->name != nullptr)
       shim->disk->record(
           What::kWrite, *shim->name, static_cast<std::size_t>(at),
