@@ -280,7 +280,7 @@ void print_sources(Output& out, const std::vector<RaisedSource>& sources, bool d
 // What this host was given of the store's sequences and pools last, by its data folder.
 std::vector<GivenValue> all_given_here(const Store& store) {
   std::vector<GivenValue> given;
-  for (const Seen& seen : read_seen(store.id()))
+  for (const Seen& seen : read_seen_anywhere(store.id()))
     given.push_back({.source = seen.source, .value = seen.value, .evidence = given_here(seen)});
   return given;
 }

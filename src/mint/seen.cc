@@ -13,8 +13,10 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/sqlite_url.h"
@@ -117,6 +119,20 @@ int lock_fresh(const fs::path& fresh) {
 std::vector<Seen> read_seen(const SeenStore& store) {
   const Result<fs::path> folder = data_folder();
   return folder ? read(file_of(*folder, store)) : std::vector<Seen>{};
+}
+
+std::vector<Seen> read_seen_anywhere(const Uuid& store) {
+  std::vector<Seen> all;
+  const Result<fs::path> folder = data_folder();
+  if (!folder) return all;
+  const std::string name = "seen-" + store.to_string();
+  std::error_code unreadable;
+  for (const fs::directory_entry& entry : fs::directory_iterator(*folder, unreadable)) {
+    const std::string file = entry.path().filename().string();
+    if (!file.starts_with(name) || file.ends_with(".new")) continue;
+    std::ranges::move(read(entry.path()), std::back_inserter(all));
+  }
+  return all;
 }
 
 void note_seen(const SeenStore& store, Seen seen) noexcept try {

@@ -38,5 +38,8 @@ IDMINT_EXPORT void note_seen(const SeenStore& store, Seen seen) noexcept;
 
 // The oldest first; empty where nothing was noted or it cannot be read.
 [[nodiscard]] IDMINT_EXPORT std::vector<Seen> read_seen(const SeenStore& store);
+// The same of the store and of all its copies, for one that may itself be a copy: a backup that was
+// put in the place of the store has another place. A source can be there more than once.
+[[nodiscard]] IDMINT_EXPORT std::vector<Seen> read_seen_anywhere(const Uuid& store);
 
 }  // namespace idmint
