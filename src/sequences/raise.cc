@@ -244,7 +244,7 @@ Result<void> check_reached(const Store& store, const Definition& definition, con
     if (counter == nullptr) {
       std::string command = "idmint alter " + name + " --max ";
       command += std::to_string(std::max(each.value, definition.last));
-      command += ", then idmint raise " + name + " --past " + value;
+      command.append(", then idmint raise ").append(name).append(" --past ").append(value);
       return std::unexpected(not_reached(store, definition, each, command));
     }
     const auto k = static_cast<std::size_t>(counter - floors.counters.data());
