@@ -3,7 +3,6 @@
 // finishes one that was cut off.
 #include <algorithm>
 #include <functional>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <span>
@@ -210,12 +209,18 @@ Result<Definition> same_in(Store& store, const Definition& definition, Store& fr
   return there;
 }
 
-// What raise_all() was told of one source.
-std::vector<GivenValue> given_of(const Definition& definition, std::span<const GivenValue> given) {
-  std::vector<GivenValue> of_it;
-  std::ranges::copy_if(given, std::back_inserter(of_it), [&](const GivenValue& each) {
-    return each.source == definition.name && position_of(definition, each.value);
-  });
+// What raise_all() was told of one source, and where each value stands in its order.
+struct Given {
+  GivenValue value;
+  std::int64_t position;
+};
+std::vector<Given> given_of(const Definition& definition, std::span<const GivenValue> given) {
+  std::vector<Given> of_it;
+  for (const GivenValue& each : given) {
+    if (each.source != definition.name) continue;
+    const std::optional<std::int64_t> position = position_of(definition, each.value);
+    if (position) of_it.push_back({each, *position});
+  }
   return of_it;
 }
 
@@ -233,15 +238,15 @@ Error not_reached(const Store& store, const Definition& definition, const GivenV
 Result<void> check_reached(const Store& store, const Definition& definition, const Floors& floors,
                            std::span<const GivenValue> given) {
   const std::string name = shell_word(definition.name);
-  for (const GivenValue& each : given_of(definition, given)) {
-    const std::int64_t position = *position_of(definition, each.value);
+  for (const auto& [each, position] : given_of(definition, given)) {
     const CounterState* const counter = counter_at(floors.counters, position);
-    if (counter == nullptr)
-      return std::unexpected(not_reached(store, definition, each,
-                                         "idmint alter " + name + " --max " +
-                                             std::to_string(std::max(each.value, definition.last)) +
-                                             ", then idmint raise " + name + " --past " +
-                                             std::to_string(each.value)));
+    const std::string value = std::to_string(each.value);
+    if (counter == nullptr) {
+      std::string command = "idmint alter " + name + " --max ";
+      command += std::to_string(std::max(each.value, definition.last));
+      command.append(", then idmint raise ").append(name).append(" --past ").append(value);
+      return std::unexpected(not_reached(store, definition, each, command));
+    }
     const auto k = static_cast<std::size_t>(counter - floors.counters.data());
     if (position < std::max(counter->next, floors.floors[k])) continue;
     const bool is_block = definition.strategy == Strategy::kStriped;
@@ -249,7 +254,7 @@ Result<void> check_reached(const Store& store, const Definition& definition, con
     return std::unexpected(not_reached(store, definition, each,
                                        "idmint raise " + name +
                                            (is_block ? " --past-each " : " --past ") +
-                                           std::to_string(by_index ? position + 1 : each.value)));
+                                           (by_index ? std::to_string(position + 1) : value)));
   }
   return {};
 }
@@ -401,8 +406,7 @@ Result<std::int64_t> raise_pool_past_all(Store& store, const Definition& pool, c
     if (!there) return std::unexpected(there.error());
     past_bounds(*there);
   }
-  for (const GivenValue& each : given_of(pool, known.given)) {
-    const std::int64_t unit = *position_of(pool, each.value);
+  for (const auto& [each, unit] : given_of(pool, known.given)) {
     if (unit < floor) continue;
     const auto time = time_of(layout, unit);
     return std::unexpected(not_reached(store, pool, each,
@@ -435,7 +439,7 @@ Result<std::string> missing_claims(Store& store, const Definition& definition, S
          " alone: each of these values " + advice;
 }
 
-std::string joined(std::string text, const std::string& more) {
+std::string joined(const std::string& text, const std::string& more) {
   return text.empty() || more.empty() ? text + more : text + "; " + more;
 }
 
@@ -443,7 +447,7 @@ std::string joined(std::string text, const std::string& more) {
 std::string unknown_given(Store& store, const Definition& definition,
                           std::span<const GivenValue> given) {
   std::string unknown;
-  for (const GivenValue& each : given_of(definition, given))
+  for (const auto& [each, position] : given_of(definition, given))
     if (!has_given(store, definition.name, each.value).value_or(true))
       unknown = joined(unknown, each.evidence +
                                     ", and the store does not know of it: retire it, "
