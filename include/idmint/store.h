@@ -85,9 +85,9 @@ class IDMINT_EXPORT Store {
   // missing): kDataLoss, saying what to do. nullopt: no doubt is known. A store in doubt opens, for
   // writing too. Reading, raise(), raise_floor(), extend() of counters, close(), release() and
   // replacing a definition (by an extended or a retired one) work; every call that would hand out a
-  // value, a claim or a lease, or create a counter or a definition, fails with this error. An SQLite
-  // file beside the log of a newer state of it is worse: every call fails, and settle() too, until
-  // the log is removed and the file copied again.
+  // value, a claim or a lease, or create a counter or a definition, fails with this error. An
+  // SQLite file beside the log of a newer state of it is worse: every call fails, and settle() too,
+  // until the log is removed and the file copied again.
   [[nodiscard]] virtual std::optional<Error> doubt();
   // Ends the doubt, durably and for all processes. For an operator who raised the store past
   // everything that it handed out, or who knows that the file was only moved. Without a doubt it
