@@ -39,7 +39,7 @@ endfunction()
 # idmint_test(NAME SOURCES file... [LABEL fast|real|slow] [THREADS] [LIBS target...] [TIMEOUT seconds])
 # One GoogleTest program, one CTest test. "fast" needs nothing but the library, "real" starts real
 # processes, servers or installs, "slow" takes minutes and runs only with scripts/test --slow. THREADS: more than one
-# thread runs in the program itself, so that TSan has something to see; it is labelled "threads" too.
+# thread runs in the program, or in a command that it starts, so that TSan has something to see; labelled "threads" too.
 function(idmint_test name)
   cmake_parse_arguments(ARG "THREADS" "LABEL;TIMEOUT" "SOURCES;LIBS" ${ARGN})
   if(NOT ARG_LABEL)

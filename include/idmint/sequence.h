@@ -117,8 +117,8 @@ struct GivenValue {
     Clock& clock = system_clock(), std::span<const GivenValue> given = {});
 
 // The same past what each has come to in `from`, whose errors are those of raise_sequence(), each
-// in its row. What is retired there is retired here. What is in `from` alone has a row too.
-// kInvalidArgument: `from` is `store` itself.
+// in its row. A source that is retired there is retired here. One that is in `from` alone has a row
+// too. kInvalidArgument: `from` is `store` itself.
 [[nodiscard]] IDMINT_EXPORT Result<std::vector<RaisedSource>> raise_all(
     Store& store, Store& from, RaiseMode mode = RaiseMode::kCarryOut, Clock& clock = system_clock(),
     std::span<const GivenValue> given = {});

@@ -182,7 +182,7 @@ void print_results(Output& out, const std::vector<Measurement>& results,
                {"MAX", Align::kRight}},
               rows);
   out.write(
-      "\nOf calls through Source::next(); a generator's own next() takes a few ns less.\n"
+      "\nThese are calls through Source::next(). A generator's own next() takes a few ns less.\n"
       "\nids/s with " +
       conditions(wanted) + "\n" + text_chart(bars_of(results), has_utf8()));
 }

@@ -280,8 +280,14 @@ void print_sources(Output& out, const std::vector<RaisedSource>& sources, bool d
 // What this host was given of the store's sequences and pools last, by its data folder.
 std::vector<GivenValue> all_given_here(const Store& store) {
   std::vector<GivenValue> given;
-  for (const Seen& seen : read_seen_anywhere(store.id()))
-    given.push_back({.source = seen.source, .value = seen.value, .evidence = given_here(seen)});
+  const std::vector<Seen> of_this = read_seen({store.id(), std::string(store.url())});
+  for (const Seen& seen : read_seen_anywhere(store.id())) {
+    const bool is_of_this = std::ranges::find(of_this, seen) != of_this.end();
+    given.push_back(
+        {.source = seen.source,
+         .value = seen.value,
+         .evidence = given_here(seen) + (is_of_this ? "" : " by this store or a copy of it")});
+  }
   return given;
 }
 
@@ -299,7 +305,12 @@ Result<void> check_only_moved(Store& store, std::span<const GivenValue> given) {
       continue;
     }
     const Definition& definition = status->definition;
-    if (definition.retired || has_given(store, each.source, each.value).value_or(true)) continue;
+    if (definition.retired) continue;
+    const Result<bool> known = has_given(store, each.source, each.value);
+    // kInvalidArgument: of another sequence that had the name.
+    if (!known && known.error().code != Code::kInvalidArgument)
+      return std::unexpected(known.error());
+    if (known.value_or(true)) continue;
     lacking += "\n" + each.source + ": " +
                diagnose_lost({}, definition, each.value, each.evidence, "").text;
   }

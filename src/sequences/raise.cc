@@ -244,6 +244,7 @@ Result<void> check_reached(const Store& store, const Definition& definition, con
     if (counter == nullptr) {
       std::string command = "idmint alter " + name + " --max ";
       command += std::to_string(std::max(each.value, definition.last));
+      command.append(" --store ").append(shell_word(store.url()));
       command.append(", then idmint raise ").append(name).append(" --past ").append(value);
       return std::unexpected(not_reached(store, definition, each, command));
     }
@@ -444,14 +445,17 @@ std::string joined(const std::string& text, const std::string& more) {
 }
 
 // What the store does not know of, of a sequence that cannot be raised; empty: nothing.
-std::string unknown_given(Store& store, const Definition& definition,
-                          std::span<const GivenValue> given) {
+Result<std::string> unknown_given(Store& store, const Definition& definition,
+                                  std::span<const GivenValue> given) {
   std::string unknown;
-  for (const auto& [each, position] : given_of(definition, given))
-    if (!has_given(store, definition.name, each.value).value_or(true))
+  for (const auto& [each, position] : given_of(definition, given)) {
+    const Result<bool> known = has_given(store, definition.name, each.value);
+    if (!known) return std::unexpected(known.error());
+    if (!*known)
       unknown = joined(unknown, each.evidence +
                                     ", and the store does not know of it: retire it, "
                                     "and go on with another");
+  }
   return unknown;
 }
 
@@ -475,7 +479,10 @@ RaisedSource raise_source(Store& store, const Definition& definition, const Know
   } else if (*retired) {
     row.retired = true;
     if (mode == RaiseMode::kCarryOut)
-      if (auto done = retire_sequence(store, definition.name); !done) failed(done.error());
+      if (auto done = retire_sequence(store, definition.name); !done) {
+        row.retired = false;
+        failed(done.error());
+      }
   } else if (auto offered = offers(store, definition.strategy, definition.name); !offered) {
     failed(offered.error());
   } else if (definition.strategy == Strategy::kPool) {
@@ -485,19 +492,20 @@ RaisedSource raise_source(Store& store, const Definition& definition, const Know
     } else {
       row.past_unit = *floor - 1;
     }
-  } else if (definition.strategy == Strategy::kRandom) {
-    const Result<std::string> missing = missing_claims(store, definition, known.newer);
-    if (!missing) {
-      failed(missing.error());
+  } else if (definition.strategy == Strategy::kRandom ||
+             definition.strategy == Strategy::kGapless) {
+    const Result<std::string> missing =
+        definition.strategy == Strategy::kRandom
+            ? missing_claims(store, definition, known.newer)
+            : "it is gapless and stays where it is, as its counter and the documents with its "
+              "numbers are of one moment; if the documents are newer, retire it, and go on with "
+              "one that is made with --start";
+    const Result<std::string> unknown = unknown_given(store, definition, known.given);
+    if (!missing || !unknown) {
+      failed(!missing ? missing.error() : unknown.error());
     } else {
-      row.remains = joined(*missing, unknown_given(store, definition, known.given));
+      row.remains = joined(*missing, *unknown);
     }
-  } else if (definition.strategy == Strategy::kGapless) {
-    row.remains = joined(
-        "it is gapless and stays where it is, as its counter and the documents with its numbers "
-        "are of one moment; where the documents are newer, retire it, and go on with one that is "
-        "made with --start",
-        unknown_given(store, definition, known.given));
   } else {
     const Result<Raised> raised = with_latest(store, definition, raise);
     if (!raised) {
@@ -525,6 +533,13 @@ Result<std::vector<RaisedSource>> raise_store(
       rows.push_back(raise_source(store, *entry.definition, known, mode, raise));
     }
   }
+  for (const GivenValue& each : known.given)
+    if (!store.catalog()->find(each.source) &&
+        (known.newer == nullptr || !known.newer->catalog()->find(each.source)))
+      rows.push_back({.definition = {.name = each.source},
+                      .remains = each.evidence +
+                                 ", and the store has nothing of that name: make it anew to begin "
+                                 "above every value in use"});
   const bool all =
       std::ranges::none_of(rows, [](const RaisedSource& row) { return row.error.has_value(); });
   if (all && mode == RaiseMode::kCarryOut) {

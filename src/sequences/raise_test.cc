@@ -328,11 +328,14 @@ TEST(RaiseAll, PastAStoreRefusesWhatItWouldNotTakePastAGivenValue) {
   given = {{"orders", 1500, "A"}};
   EXPECT_THAT(
       raise_all(store, newer, RaiseMode::kCarryOut, system_clock(), given)->front().error->message,
-      HasSubstr("idmint alter orders --max 1500, then idmint raise orders --past 1500"))
+      HasSubstr("idmint alter orders --max 1500 --store doubtful:, then idmint raise orders "
+                "--past 1500 --store"))
       << "it was extended";
   EXPECT_EQ(store.settled, 0);
   given = {{"orders", 40, "A"}, {"gone", 7, "B"}};
-  EXPECT_FALSE(raise_all(store, newer, RaiseMode::kCarryOut, system_clock(), given)->front().error);
+  const auto reached = raise_all(store, newer, RaiseMode::kCarryOut, system_clock(), given);
+  EXPECT_FALSE(row_of(*reached, "orders").error);
+  EXPECT_THAT(row_of(*reached, "gone").remains, HasSubstr("B, and the store has nothing"));
   EXPECT_EQ(store.settled, 1);
 }
 

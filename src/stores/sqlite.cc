@@ -1394,7 +1394,7 @@ Result<void> SqliteStore::transact(std::string_view doing,
     if (done) done = execute(kCommit, doing);
     committed = done.has_value();
     if (done && !marked) done = mark(version);
-    if (done && marked) {
+    if (done) {
       const Result<std::int64_t> still = version_in_file();
       if (!still) done = std::unexpected(still.error());
       unmarked = still && *still != (version | kMark);

@@ -229,7 +229,7 @@ TEST_P(LeaseConformance, NoWaitBeyondMaxDrift) {
   EXPECT_EQ(acquire(request(2, 100)).from, kNow) << "the other one is not ahead";
   const auto three = leases().acquire("p", request(3));
   EXPECT_EQ(code_of(three), Code::kUnavailable);
-  EXPECT_THAT(three.error().message, HasSubstr("101 units ahead"));
+  EXPECT_THAT(three.error().message, HasSubstr("101 ms ahead of this clock"));
   EXPECT_EQ(row(ahead.worker).token, Uuid{}) << "nothing was changed";
   EXPECT_EQ(row(ahead.worker).minted_until, kNow + 101);
   LeaseRequest later = request(3);

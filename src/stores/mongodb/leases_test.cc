@@ -490,7 +490,7 @@ TEST_F(MongodbLeases, ARepeatedRequestTakesItsOwnWhoeverElseIsFree) {
   again.max_drift = 5;
   const auto ahead = leases.acquire("p", again);
   EXPECT_EQ(code_of(ahead), Code::kUnavailable);
-  EXPECT_THAT(why(ahead), HasSubstr("10 units ahead"));
+  EXPECT_THAT(why(ahead), HasSubstr("10 ms ahead of this clock"));
   again.now += 5;
   const Lease more = acquire(leases, again);
   EXPECT_EQ(more.worker, own.worker);
