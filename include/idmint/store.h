@@ -90,9 +90,12 @@ class IDMINT_EXPORT Store {
   // until the log is removed and the file copied again.
   [[nodiscard]] virtual std::optional<Error> doubt();
   // Ends the doubt, durably and for all processes. For an operator who raised the store past
-  // everything that it handed out, or who knows that the file was only moved. Without a doubt it
-  // changes nothing. Errors as CounterStore::raise().
-  [[nodiscard]] virtual Result<void> settle();
+  // everything that it handed out (kRaised), or who knows that the file was only moved: kOnlyMoved
+  // fails with the doubt if something besides the place shows that values are missing. Without a
+  // doubt it changes nothing. Errors as CounterStore::raise().
+  enum class Settle : std::uint8_t { kRaised, kOnlyMoved };
+  [[nodiscard]] virtual Result<void> settle(Settle how);
+  [[nodiscard]] Result<void> settle() { return settle(Settle::kRaised); }
 };
 
 // kInvalidArgument: not a URL of a known kind (the message lists them). kUnimplemented: this build

@@ -299,7 +299,7 @@ Result<void> check_only_moved(Store& store, std::span<const GivenValue> given) {
     const bool is_gone = !status && status.error().code == Code::kNotFound;
     if (!status && !is_gone) return std::unexpected(status.error());
     if (is_gone) {
-      lacking += "\n" + each.source + ": " + each.evidence +
+      lacking += "; " + each.source + ": " + each.evidence +
                  ", and the store has nothing of that name: made anew, it is to begin above every "
                  "value in use";
       continue;
@@ -311,7 +311,7 @@ Result<void> check_only_moved(Store& store, std::span<const GivenValue> given) {
     if (!known && known.error().code != Code::kInvalidArgument)
       return std::unexpected(known.error());
     if (known.value_or(true)) continue;
-    lacking += "\n" + each.source + ": " +
+    lacking += "; " + each.source + ": " +
                diagnose_lost({}, definition, each.value, each.evidence, "").text;
   }
   if (lacking.empty()) return {};
@@ -319,7 +319,7 @@ Result<void> check_only_moved(Store& store, std::span<const GivenValue> given) {
       Code::kFailedPrecondition,
       std::string(store.url()) +
           " was not only moved, and gives no value yet; do what follows, and then the same again, "
-          "with --yes where something can only be accepted:" +
+          "with --yes if something can only be accepted" +
           lacking});
 }
 
@@ -337,7 +337,13 @@ Result<void> raise_all_of(Context& context, std::string_view way) {
     if (doubtful && !arguments.yes)
       if (auto moved = check_only_moved(store, given_values); !moved) return moved;
     if (!arguments.dry_run) {
-      if (auto settled = store.settle(); !settled) return settled;
+      const Result<void> settled =
+          store.settle(arguments.yes ? Store::Settle::kRaised : Store::Settle::kOnlyMoved);
+      if (!settled)
+        return std::unexpected(Error{
+            settled.error().code,
+            settled.error().message +
+                "; if each sequence was raised by itself: " + settle_command(url) + " --yes"});
     }
     if (arguments.json)
       context.out.write(json_raised_all({}, url, !store.doubt(), arguments.dry_run) + "\n");

@@ -388,7 +388,7 @@ struct Known {
 
 // Past the clock by a minute, and past every bound that is known; the first unit that may be
 // leased. A bound that is lost with the store's latest state lies ahead of the clock by a window
-// and the allowed drift: well below a minute.
+// and the allowed drift of 20 s: below a minute with windows up to 40 s. No store knows the others.
 Result<std::int64_t> raise_pool_past_all(Store& store, const Definition& pool, const Known& known,
                                          RaiseMode mode) {
   const SnowflakeLayout layout = pool.layout.value_or(SnowflakeLayout{});
@@ -491,6 +491,9 @@ RaisedSource raise_source(Store& store, const Definition& definition, const Know
       failed(floor.error());
     } else {
       row.past_unit = *floor - 1;
+      row.remains =
+          "if a program leased from it with a window above 40 s (--window), its latest "
+          "bound may lie later: raise it by itself, past that window";
     }
   } else if (definition.strategy == Strategy::kRandom ||
              definition.strategy == Strategy::kGapless) {

@@ -43,7 +43,7 @@ class Doubtful final : public Store {
   std::optional<Error> doubt() override {
     return settled != 0 ? std::nullopt : std::optional(Error{Code::kDataLoss, "a copy"});
   }
-  Result<void> settle() override {
+  Result<void> settle(Settle) override {
     ++settled;
     return {};
   }

@@ -412,7 +412,7 @@ class SqliteStore final : public Store,
   UniqueIndex* unique_index() noexcept override { return this; }
   LeaseTable* leases() noexcept override { return this; }
   std::optional<Error> doubt() override;
-  Result<void> settle() override;
+  Result<void> settle(Settle how) override;
 
   // Called once, before anything else.
   Result<void> open(const StoreOptions& options);
@@ -468,6 +468,8 @@ class SqliteStore final : public Store,
   Result<void> protect();
   struct State;
   Result<State> read_state(Run& row);
+  bool is_elsewhere(const State& state) const;
+  std::int64_t seen_where_it_was(const State& state) const;
   bool has_log_of_another(const State& state, std::int64_t seen) const;
   Result<std::int64_t> version_in_file();
   std::int64_t with_new_nonce(std::int64_t version);
@@ -508,7 +510,7 @@ class SqliteStore final : public Store,
   Result<Content> identify();
   Result<void> make_schema(const StoreOptions& options);
   Result<void> write_id(const Uuid& id);
-  Result<void> write_place(std::int64_t changes);
+  Result<void> write_place(const std::optional<Place>& place, std::int64_t changes);
   Result<void> switch_to_wal();
   Result<void> remember_files();
   Result<void> read_id();
@@ -553,7 +555,9 @@ class SqliteStore final : public Store,
   std::int64_t counted_ = 0;  // the count of the transaction under way
   std::int64_t synced_ = 0;   // the mark, as user_version, that this handle knows to be on the disk
   bool doubtful_ = false;     // as it was looked at last
-  int log_pages_ = 0;         // after the latest commit
+  // In doubt: something shows that it holds less than it handed out, besides its place.
+  bool lacks_values_ = false;
+  int log_pages_ = 0;  // after the latest commit
 };
 
 // ---- errors
@@ -803,10 +807,14 @@ Result<void> SqliteStore::make_schema(const StoreOptions& options) {
     if (*content == Content::kNothing) {
       if (Result<void> ok = execute(kSchema, "make the tables of"); !ok) return ok;
       if (Result<void> ok = write_id(draw_store_id(options)); !ok) return ok;
-    } else if (Result<void> ok = execute(kUpgradeFrom1, "upgrade the tables of"); !ok) {
-      return ok;
+    } else {
+      if (Result<void> ok = execute(kUpgradeFrom1, "upgrade the tables of"); !ok) return ok;
+      if (Result<void> ok = read_id(); !ok) return ok;
+      // This user saw the store upgraded before: this is an older backup of it, of whose place
+      // nothing is known.
+      if (is_counted(trust_folder_, id_)) return write_place(Place{0, std::nullopt}, 0);
     }
-    return write_place(0);
+    return write_place(place_of(path_), 0);
   };
   Result<void> made = make();
   if (made) made = execute("COMMIT", "make the tables of");
@@ -835,11 +843,10 @@ Result<void> SqliteStore::write_id(const Uuid& id) {
   return written;
 }
 
-// Says that the store is where it is now, and how many changes were made.
-Result<void> SqliteStore::write_place(std::int64_t changes) {
+// Says where the store is, and how many changes were made.
+Result<void> SqliteStore::write_place(const std::optional<Place>& place, std::int64_t changes) {
   const Result<sqlite3_stmt*> statement = prepared(kSettle);
   if (!statement) return std::unexpected(statement.error());
-  const std::optional<Place> place = place_of(path_);
   Run run(*statement);
   if (place) run.bind(1, place->inode);
   if (place) run.bind(2, place->born);
@@ -945,8 +952,8 @@ Result<void> SqliteStore::connect_without_writing() {
         std::string(may(folder_of(path_), W_OK)
                         ? " is read-only for this user, in a folder that is not."
                         : " or its folder is read-only for this user, and nobody has it open.") +
-        " Make both writable, or read a copy that its owner makes: sqlite3 " + path_ +
-        " \"VACUUM INTO '" + path_ + ".copy'\"");
+        " Make both writable, or read a copy that its owner makes: sqlite3 " + shell_word(path_) +
+        " \"VACUUM INTO 'copy.db'\"");
   return {};
 }
 
@@ -1203,13 +1210,27 @@ Result<SqliteStore::State> SqliteStore::read_state(Run& row) {
   return state;
 }
 
+// Whether the file is not where it says that it lives.
+bool SqliteStore::is_elsewhere(const State& state) const {
+  const std::optional<Place> here = place_of(path_);
+  if (!state.inode || !here) return false;
+  // The birth time decides where both are known: an inode may change with a remount.
+  return state.born && here->born ? *state.born != *here->born : *state.inode != here->inode;
+}
+
+// The count of changes that was seen in the place that a copy was made from.
+std::int64_t SqliteStore::seen_where_it_was(const State& state) const {
+  if (!is_elsewhere(state)) return 0;
+  return SeenChanges(trust_folder_, id_, Place{*state.inode, state.born}, false).read();
+}
+
 // Whether the log was written for another file than the one that it lies beside, such as a backup
-// that was copied over the file. A file lacks the nonce of its own log only until it is marked, and
-// nothing is handed out before that.
+// that was put in the place of the file. A file lacks the nonce of its own log only until it is
+// marked, and nothing is handed out before that.
 // REQUIRES: `seen` was read before `state`.
 bool SqliteStore::has_log_of_another(const State& state, std::int64_t seen) const {
   if (state.has_nonce()) return false;
-  return !state.unmarked || std::max(seen, changes_) > *state.unmarked;
+  return !state.unmarked || std::max({seen, changes_, seen_where_it_was(state)}) > *state.unmarked;
 }
 
 // The log and the file are left as they are: closing would move the one into the other.
@@ -1255,11 +1276,9 @@ std::optional<Error> SqliteStore::look_for_doubt() {
   if (log_of_another) return lose_log_of_another();
   // Nothing was handed out of a log whose mark is still missing.
   changes_ = std::max(changes_, state.has_nonce() ? state.changes : *state.unmarked);
-  const std::optional<Place> here = place_of(path_);
-  // The birth time decides where both are known: an inode may change with a remount.
-  const bool births = state.born && here && here->born;
-  const bool moved =
-      state.inode && here && (births ? *state.born != *here->born : *state.inode != here->inode);
+  const bool moved = is_elsewhere(state);
+  seen = std::max(seen, seen_where_it_was(state));
+  lacks_values_ = log_missing || state.changes < seen;
 
   std::string why;
   if (log_missing) {
@@ -1280,7 +1299,7 @@ std::optional<Error> SqliteStore::look_for_doubt() {
       "it can be read, and gives no value until it is raised past every value in "
       "use: " +
       raise + " --past N (or --past-from URL)";
-  if (moved && !log_missing)
+  if (!lacks_values_)
     advice += "; if nothing was handed out since it was moved: " + raise + " --moved";
   return Error{Code::kDataLoss, path_ + " " + why + "; " + advice};
 }
@@ -1291,16 +1310,18 @@ std::optional<Error> SqliteStore::doubt() {
   return look_for_doubt();
 }
 
-Result<void> SqliteStore::settle() {
+Result<void> SqliteStore::settle(Settle how) {
   const Result<Lock> lock = enter();
   if (!lock) return std::unexpected(lock.error());
   std::optional<Error> doubt = look_for_doubt();
   if (!doubt) return {};
-  if (doubt->code != Code::kDataLoss) return std::unexpected(*std::move(doubt));
+  if (doubt->code != Code::kDataLoss || (how == Settle::kOnlyMoved && lacks_values_))
+    return std::unexpected(*std::move(doubt));
   // Past every count that another user, or another copy, may have reached meanwhile.
   constexpr std::int64_t kEpoch = std::int64_t{1} << 40;
   const std::int64_t changes = std::max(changes_, changes_seen()) + kEpoch;
-  const Result<void> done = transact("settle", [&] { return write_place(changes); }, Doubt::kEnds);
+  const Result<void> done =
+      transact("settle", [&] { return write_place(place_of(path_), changes); }, Doubt::kEnds);
   if (!done) return done;
   if (const auto file = replaced_file()) return std::unexpected(lose(*file));
   changes_ = changes;

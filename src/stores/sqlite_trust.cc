@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 namespace idmint::stores {
@@ -59,6 +61,14 @@ std::optional<Place> place_of(const std::string& path) noexcept {
 std::string name_of(const Uuid& store, const Place& place) {
   // An inode may change with a remount.
   return store.to_string() + "-" + std::to_string(place.born.value_or(place.inode));
+}
+
+bool is_counted(const std::string& folder, const Uuid& store) {
+  const std::string name = "changes-" + store.to_string() + "-";
+  std::error_code unreadable;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, unreadable))
+    if (entry.path().filename().string().starts_with(name)) return true;
+  return false;
 }
 
 namespace {

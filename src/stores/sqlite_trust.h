@@ -42,6 +42,9 @@ struct Place {
 // Names a store together with its place: a copy, which has the same id, has another name.
 [[nodiscard]] std::string name_of(const Uuid& store, const Place& place);
 
+// Whether the trust folder has a count of the store in any place.
+[[nodiscard]] bool is_counted(const std::string& folder, const Uuid& store);
+
 // The largest count of changes of a store that this user saw, in the file changes-NAME of the trust
 // folder, NAME being that of name_of(). It finds a store that was set back. Nothing of it is synced
 // and no failure is reported: a count that is missing, or lower than the truth, only notices less.

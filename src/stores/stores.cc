@@ -78,7 +78,7 @@ Result<void> Store::has_transactions(SteadyTime /*until*/) {
 
 std::optional<Error> Store::doubt() { return std::nullopt; }
 
-Result<void> Store::settle() { return {}; }
+Result<void> Store::settle(Settle) { return {}; }
 
 Result<std::unique_ptr<ExistingValues>> open_existing_values(std::string_view url,
                                                              std::string_view collection,

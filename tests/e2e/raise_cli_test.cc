@@ -133,8 +133,37 @@ TEST_F(RaiseCli, WhatThisHostWasGivenIsNotSettledAway) {
                              HasSubstr("idmint raise orders --past 40 --store sqlite:")));
   EXPECT_EQ(run("idmint next orders" + store).status, 10) << "it gives no value yet";
   EXPECT_EQ(run("idmint raise orders --past 40" + store).status, 0);
-  EXPECT_EQ(run("idmint raise --all --moved" + store).status, 0);
+  const Ended fewer = run("idmint raise --all --moved" + store);
+  EXPECT_EQ(fewer.status, 10) << "more changes were counted where it was";
+  EXPECT_THAT(fewer.err, HasSubstr("if each sequence was raised by itself: "));
+  EXPECT_EQ(run("idmint raise --all --moved --yes" + store).status, 0);
   EXPECT_EQ(output("idmint next orders" + store), "41\n");
+}
+
+// A program that is killed notes nothing of what it was given, but the file counts it.
+TEST_F(RaiseCli, AnOlderStateIsNotSettledAsOneThatWasOnlyMoved) {
+  output(
+      "export IDMINT_STORE=sqlite:ids.db; idmint create orders; sqlite3 ids.db '.backup b.db'; "
+      "idmint next orders; rm -f $HOME/.local/share/idmint/seen-*; cp b.db ids.db");
+  const std::string store = " --store sqlite:ids.db";
+  EXPECT_EQ(run("idmint raise --all --moved" + store).status, 10);
+  EXPECT_EQ(run("idmint next orders" + store).status, 10);
+  EXPECT_EQ(run("idmint raise --all --past 1" + store).status, 0);
+  EXPECT_EQ(output("idmint next orders" + store), "2\n");
+}
+
+// The upgraded store was seen here, so that a file of version 1 is an older backup of it.
+TEST_F(RaiseCli, ABackupOfTheFirstVersionIsInDoubt) {
+  output(
+      "export IDMINT_STORE=sqlite:ids.db; idmint create orders; idmint next orders; sqlite3 ids.db "
+      "'.backup b.db'; for column in inode born changes unmarked boot boot_clock clock; do sqlite3 "
+      "b.db \"alter table store drop column $column\"; done; sqlite3 b.db 'alter table workers "
+      "drop "
+      "column nonce; pragma user_version = 1'; idmint next orders; rm -f ids.db*; mv b.db ids.db");
+  const std::string store = " --store sqlite:ids.db";
+  EXPECT_EQ(run("idmint next orders" + store).status, 10);
+  EXPECT_EQ(run("idmint raise --all --past 2" + store).status, 0);
+  EXPECT_EQ(output("idmint next orders" + store), "3\n");
 }
 
 TEST_F(RaiseCli, WhatIsRetiredInTheNewerFileStaysSo) {
