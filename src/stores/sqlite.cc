@@ -1220,7 +1220,7 @@ bool SqliteStore::is_elsewhere(const State& state) const {
 
 // The count of changes that was seen in the place that a copy was made from.
 std::int64_t SqliteStore::seen_where_it_was(const State& state) const {
-  if (!is_elsewhere(state)) return 0;
+  if (!state.inode || !is_elsewhere(state)) return 0;
   return SeenChanges(trust_folder_, id_, Place{*state.inode, state.born}, false).read();
 }
 
