@@ -209,6 +209,7 @@ TEST(Mark, ACheckpointBeforeItIsNoReasonForDoubt) {
   };
   EXPECT_TRUE((*open_store("sqlite:" + path))->counters()->advance("c", 1, Take::kAll));
   EXPECT_EQ(marks, 1);
+  disk.before_write = nullptr;  // what it refers to goes before the disk
   other.run("PRAGMA wal_checkpoint(TRUNCATE)");
   const auto store = open_store("sqlite:" + path);
   EXPECT_EQ((*store)->doubt(), std::nullopt);
@@ -266,6 +267,7 @@ TEST(Mark, OneThatCannotBeSetAgainAfterTheCommitLeavesTheOutcomeUnknown) {
   ASSERT_FALSE(unknown.has_value());
   EXPECT_EQ(unknown.error().code, Code::kUnknown) << unknown.error().message;
   EXPECT_TRUE(unknown.error().message.contains("the changes were made all the same"));
+  disk.before_write = disk.before_read = nullptr;  // what they refer to goes before the disk
   other.run("ROLLBACK");
   EXPECT_EQ((*store)->counters()->advance("c", 1, Take::kAll), (Range{2, 1, 1}));
 }
@@ -289,6 +291,7 @@ TEST(Mark, AnOlderFirstPageOfTheLogIsNoReasonForDoubt) {
     EXPECT_EQ(take(), (Range{1, 1, 1}));
   };
   EXPECT_EQ(other.checkpoint(), SQLITE_OK);
+  disk.before_write = nullptr;  // what it refers to goes before the disk
   EXPECT_EQ(first_pages, 1);
   EXPECT_EQ(take(), (Range{2, 1, 1}));
 }
