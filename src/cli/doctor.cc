@@ -139,10 +139,7 @@ class Evidence {
   Evidence(Mint& mint, const std::string& url, std::vector<Place> places)
       : mint_(mint), url_(url), places_(std::move(places)) {
     const Result<std::shared_ptr<Store>> store = mint.store();
-    // A store in doubt may be a backup in the place of the one that gave the values.
-    if (store)
-      seen_ = (*store)->doubt() ? read_seen_anywhere((*store)->id())
-                                : read_seen({(*store)->id(), std::string((*store)->url())});
+    if (store) seen_ = seen_of(**store);
     for (const Seen& seen : seen_) {
       const auto place = place_of(seen.source, seen.used_in);
       if (place && std::ranges::find(places_, *place) == places_.end()) places_.push_back(*place);

@@ -90,6 +90,11 @@ void note_given(Mint& mint, std::string_view source, const Id& last,
   return;
 }
 
+std::vector<Seen> seen_of(Store& store) {
+  return store.doubt() ? read_seen_anywhere(store.id())
+                       : read_seen({store.id(), std::string(store.url())});
+}
+
 std::string given_here(const Seen& seen) {
   return "this host was given " + std::to_string(seen.value) + " at " + format_time(seen.at);
 }

@@ -278,16 +278,13 @@ void print_sources(Output& out, const std::vector<RaisedSource>& sources, bool d
 }
 
 // What this host was given of the store's sequences and pools last, by its data folder.
-std::vector<GivenValue> all_given_here(const Store& store) {
+std::vector<GivenValue> all_given_here(Store& store, bool doubtful) {
   std::vector<GivenValue> given;
-  const std::vector<Seen> of_this = read_seen({store.id(), std::string(store.url())});
-  for (const Seen& seen : read_seen_anywhere(store.id())) {
-    const bool is_of_this = std::ranges::find(of_this, seen) != of_this.end();
+  for (const Seen& seen : seen_of(store))
     given.push_back(
         {.source = seen.source,
          .value = seen.value,
-         .evidence = given_here(seen) + (is_of_this ? "" : " by this store or a copy of it")});
-  }
+         .evidence = given_here(seen) + (doubtful ? " by this store or a copy of it" : "")});
   return given;
 }
 
@@ -332,18 +329,17 @@ Result<void> raise_all_of(Context& context, std::string_view way) {
   Store& store = **opened;
   const std::string url(store.url());
   const bool doubtful = store.doubt().has_value();
-  const std::vector<GivenValue> given_values = all_given_here(store);
+  const std::vector<GivenValue> given_values = all_given_here(store, doubtful);
   if (way == "--moved") {
     if (doubtful && !arguments.yes)
       if (auto moved = check_only_moved(store, given_values); !moved) return moved;
     if (!arguments.dry_run) {
-      const Result<void> settled =
+      Result<void> settled =
           store.settle(arguments.yes ? Store::Settle::kRaised : Store::Settle::kOnlyMoved);
-      if (!settled)
-        return std::unexpected(Error{
-            settled.error().code,
-            settled.error().message +
-                "; if each sequence was raised by itself: " + settle_command(url) + " --yes"});
+      if (!settled && settled.error().code == Code::kDataLoss && !arguments.yes)
+        settled.error().message +=
+            "; if each sequence was raised by itself: " + settle_command(url) + " --yes";
+      if (!settled) return settled;
     }
     if (arguments.json)
       context.out.write(json_raised_all({}, url, !store.doubt(), arguments.dry_run) + "\n");

@@ -127,10 +127,11 @@ std::vector<Seen> read_seen_anywhere(const Uuid& store) {
   if (!folder) return all;
   const std::string name = "seen-" + store.to_string();
   std::error_code unreadable;
-  for (const fs::directory_entry& entry : fs::directory_iterator(*folder, unreadable)) {
-    const std::string file = entry.path().filename().string();
+  for (fs::directory_iterator at(*folder, unreadable), end; !unreadable && at != end;
+       at.increment(unreadable)) {
+    const std::string file = at->path().filename().string();
     if (!file.starts_with(name) || file.ends_with(".new")) continue;
-    std::ranges::move(read(entry.path()), std::back_inserter(all));
+    std::ranges::move(read(at->path()), std::back_inserter(all));
   }
   return all;
 }

@@ -537,7 +537,7 @@ Result<std::vector<RaisedSource>> raise_store(
     }
   }
   for (const GivenValue& each : known.given)
-    if (!store.catalog()->find(each.source) &&
+    if (std::ranges::find(*entries, each.source, &CatalogEntry::name) == entries->end() &&
         (known.newer == nullptr || !known.newer->catalog()->find(each.source)))
       rows.push_back({.definition = {.name = each.source},
                       .remains = each.evidence +

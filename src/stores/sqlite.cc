@@ -170,7 +170,6 @@ enum Query : std::size_t {
   kState,
   kUserVersion,
   kUnmarked,
-  kMarked,
   kSettle,
   kBegin,
   kCommit,
@@ -240,7 +239,6 @@ constexpr std::array<const char*, kQueries> kSql = {
     "SELECT inode, born, changes, unmarked FROM store",
     "PRAGMA user_version",
     "UPDATE store SET unmarked = ?1",
-    "UPDATE store SET unmarked = NULL",
     "UPDATE store SET inode = ?1, born = ?2, changes = ?3, unmarked = ?3",
     "BEGIN IMMEDIATE",
     "COMMIT",
@@ -464,6 +462,7 @@ class SqliteStore final : public Store,
   Result<void> transact(std::string_view doing, const std::function<Result<void>()>& changes,
                         Doubt doubt = Doubt::kStays);
   Result<void> count_change();
+  void remember_count();
   Result<void> checkpoint();
   Result<void> protect();
   struct State;
@@ -473,7 +472,7 @@ class SqliteStore final : public Store,
   bool has_log_of_another(const State& state, std::int64_t seen) const;
   Result<std::int64_t> version_in_file();
   std::int64_t with_new_nonce(std::int64_t version);
-  Result<void> write_unmarked(std::int64_t changes, std::string_view doing);
+  Result<void> write_unmarked(std::optional<std::int64_t> changes, std::string_view doing);
   Result<void> mark(std::int64_t version);
   Result<void> sync_mark(std::int64_t version);
   Error not_marked(int result);
@@ -684,8 +683,7 @@ Result<void> SqliteStore::checkpoint() {
   if (!version) return std::unexpected(version.error());
   if ((*version & kMark) != 0) return {};
   Result<void> marked = protect();
-  if (marked) changes_ = std::max(changes_, counted_);
-  if (marked && !doubtful_) seen_.write(changes_);
+  if (marked) remember_count();
   return marked;
 }
 
@@ -1136,8 +1134,9 @@ std::int64_t SqliteStore::with_new_nonce(std::int64_t version) {
   return drawn == (version & ~kMark) ? drawn ^ kOther : drawn;
 }
 
-// Keeps how many changes there were before the log was begun.
-Result<void> SqliteStore::write_unmarked(std::int64_t changes, std::string_view doing) {
+// Keeps how many changes there were before the log was begun; nullopt: the file has its mark.
+Result<void> SqliteStore::write_unmarked(std::optional<std::int64_t> changes,
+                                         std::string_view doing) {
   const Result<sqlite3_stmt*> statement = prepared(kUnmarked);
   if (!statement) return std::unexpected(statement.error());
   Run run(*statement);
@@ -1410,7 +1409,7 @@ Result<void> SqliteStore::transact(std::string_view doing,
     } else if (done && state->unmarked) {
       // The process that wrote the mark may still be about to sync it.
       if (synced_ != version) done = sync_mark(version);
-      if (done) done = execute(kMarked, doing);
+      if (done) done = write_unmarked(std::nullopt, doing);
     }
     if (done) done = execute(kCommit, doing);
     committed = done.has_value();
@@ -1448,6 +1447,12 @@ Result<void> SqliteStore::count_change() {
   return std::unexpected(*lost_);
 }
 
+// The transaction that counted is durable.
+void SqliteStore::remember_count() {
+  changes_ = std::max(changes_, counted_);
+  if (!doubtful_) seen_.write(changes_);
+}
+
 // A transaction of a call. It is counted, and what needs trust is refused in a store in doubt.
 Result<void> SqliteStore::atomically(std::string_view doing,
                                      const std::function<Result<void>()>& changes, Needs needs) {
@@ -1465,8 +1470,7 @@ Result<void> SqliteStore::atomically(std::string_view doing,
   if (!done) return done;
   // Before anything is handed out.
   if (const auto gone = replaced_file()) return std::unexpected(lose(*gone));
-  changes_ = std::max(changes_, counted_);
-  if (!doubtful_) seen_.write(changes_);
+  remember_count();
   if (Result<void> moved = checkpoint(); !moved)
     return std::unexpected(after_commit(std::move(moved.error())));
   return {};

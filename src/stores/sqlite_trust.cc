@@ -66,8 +66,9 @@ std::string name_of(const Uuid& store, const Place& place) {
 bool is_counted(const std::string& folder, const Uuid& store) {
   const std::string name = "changes-" + store.to_string() + "-";
   std::error_code unreadable;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, unreadable))
-    if (entry.path().filename().string().starts_with(name)) return true;
+  for (std::filesystem::directory_iterator at(folder, unreadable), end; !unreadable && at != end;
+       at.increment(unreadable))
+    if (at->path().filename().string().starts_with(name)) return true;
   return false;
 }
 
