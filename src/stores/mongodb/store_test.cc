@@ -614,8 +614,9 @@ TEST_F(MongodbStoreTest, ADeadlineShorterThanAnElectionIsSaidToBe) {
   const auto taken = store->counters()->advance("c", 5, Take::kAll);
   for (std::size_t i = 0; i < 3; ++i)
     if (i != primary) mongo_set().member(i).signal(SIGCONT);
-  // The driver counts in milliseconds, and may give up within the last one.
-  EXPECT_THAT(why(taken), AllOf(HasSubstr("electionTimeoutMillis"), HasSubstr("waited 3 s")));
+  // The driver may give up a few milliseconds early; it then says "2.97 s".
+  EXPECT_THAT(why(taken),
+              AllOf(HasSubstr("electionTimeoutMillis"), ContainsRegex("waited (2\\.9[0-9]?|3) s")));
   mongo_set().primary();
 }
 
