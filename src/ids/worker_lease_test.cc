@@ -654,7 +654,7 @@ TEST_F(WorkerLeaseTest, ForkWhileThreadsMint) {
         if (id) mine.push_back(*id);
       }
     });
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 8; ++i) {
     const pid_t child = fork();
     if (child == 0) {
       alarm(60);  // ends it, should it hang

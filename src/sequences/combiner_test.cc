@@ -24,11 +24,13 @@
 #include <vector>
 
 #include "sequences/counter_rounds.h"
+#include "tests/fakes/code_of.h"
 #include "tests/fakes/gated_store.h"
 
 namespace idmint {
 namespace {
 
+using fakes::code_of;
 using fakes::GatedStore;
 using std::chrono::milliseconds;
 using std::chrono::minutes;
@@ -94,11 +96,6 @@ bool all_other_threads_sleep() {
     if (name_end == std::string::npos || stat.compare(name_end, 3, ") S") != 0) return false;
   }
   return true;
-}
-
-Code code(const Result<Range>& result) {
-  EXPECT_FALSE(result) << "first " << result->first;
-  return result ? Code::kInternal : result.error().code;
 }
 
 Range run(std::int64_t first, std::int64_t count) { return {first, 1, count}; }
@@ -278,11 +275,11 @@ TEST(CombinerAtTheBound, WhoFitsIsServedInOrderAndSmallerOnesAreStillTried) {
   Fixture f({1, 10});
   const auto got = in_one_round(f, {4, 6, 3, 5, 2, 1});
   EXPECT_EQ(got[1], run(2, 4));
-  EXPECT_EQ(code(got[2]), Code::kOutOfRange);
+  EXPECT_EQ(code_of(got[2]), Code::kOutOfRange);
   EXPECT_EQ(got[3], run(6, 3));
-  EXPECT_EQ(code(got[4]), Code::kOutOfRange);
+  EXPECT_EQ(code_of(got[4]), Code::kOutOfRange);
   EXPECT_EQ(got[5], run(9, 2));
-  ASSERT_EQ(code(got[6]), Code::kOutOfRange);
+  ASSERT_EQ(code_of(got[6]), Code::kOutOfRange);
   EXPECT_THAT(got[6].error().message, HasSubstr("10 is the last"));
 }
 
@@ -290,8 +287,8 @@ TEST(CombinerAtTheBound, CallersOfOneValueAreServedByOneAdvance) {
   Fixture f({1, 4});
   const auto got = in_one_round(f, {1, 1, 1, 1, 1});
   for (std::int64_t i = 0; i < 4; ++i) EXPECT_EQ(got[static_cast<std::size_t>(i)], run(i + 1, 1));
-  EXPECT_EQ(code(got[4]), Code::kOutOfRange);
-  EXPECT_EQ(code(got[5]), Code::kOutOfRange);
+  EXPECT_EQ(code_of(got[4]), Code::kOutOfRange);
+  EXPECT_EQ(code_of(got[5]), Code::kOutOfRange);
   EXPECT_THAT(f.store.advances(), ElementsAre(Advance{1, Take::kAll}, Advance{5, Take::kTail}));
 }
 
@@ -300,7 +297,7 @@ TEST(CombinerAtTheBound, AHugeRequestTakesNothing) {
   Fixture f({1, 1000});
   const auto got = in_one_round(f, {1, 5000, 2});
   EXPECT_EQ(got[1], run(2, 1));
-  EXPECT_EQ(code(got[2]), Code::kOutOfRange);
+  EXPECT_EQ(code_of(got[2]), Code::kOutOfRange);
   EXPECT_EQ(got[3], run(3, 2));
   EXPECT_EQ(f.store.peek("orders")->next, 5);
   EXPECT_EQ(f.combiner.statistics().waste, 0);
@@ -312,23 +309,23 @@ TEST(CombinerAtTheBound, SumsThatOverflowAreNotAskedFor) {
   const auto got =
       in_one_round(f, {kHalf, std::numeric_limits<std::int64_t>::max(), kHalf, kHalf - 2, 1});
   EXPECT_EQ(got[1], run(1, kHalf));
-  EXPECT_EQ(code(got[2]), Code::kOutOfRange);
-  EXPECT_EQ(code(got[3]), Code::kOutOfRange);
+  EXPECT_EQ(code_of(got[2]), Code::kOutOfRange);
+  EXPECT_EQ(code_of(got[3]), Code::kOutOfRange);
   EXPECT_EQ(got[4], run(kHalf + 1, kHalf - 2));
-  EXPECT_EQ(code(got[5]), Code::kOutOfRange);
+  EXPECT_EQ(code_of(got[5]), Code::kOutOfRange);
 }
 
 TEST(CombinerAtTheBound, AllValuesOfTheLargestCounterCanBeTakenAtOnce) {
   Fixture f({0, kLargestValue});
   const std::int64_t all = std::numeric_limits<std::int64_t>::max();
   EXPECT_EQ(f.combiner.take(all), run(0, all));
-  EXPECT_EQ(code(f.combiner.take(1)), Code::kOutOfRange);
+  EXPECT_EQ(code_of(f.combiner.take(1)), Code::kOutOfRange);
 }
 
 TEST(CombinerAtTheBound, AnExhaustedCounterIsAskedFewTimes) {
   Fixture f({1, 1});
   const auto got = in_one_round(f, std::vector<std::int64_t>(1000, 7));
-  for (std::size_t i = 1; i < got.size(); ++i) EXPECT_EQ(code(got[i]), Code::kOutOfRange);
+  for (std::size_t i = 1; i < got.size(); ++i) EXPECT_EQ(code_of(got[i]), Code::kOutOfRange);
   EXPECT_LE(f.store.advances().size(), 13U);  // the first, and 7000, 3500, ..., 7
 }
 
@@ -368,7 +365,7 @@ TEST(CombinerFailure, FailsExactlyTheCallersOfTheRound) {
   f.store.open_gate();
   for (const std::size_t i : {1U, 2U}) {
     const Result<Range> got = answers.get(i);
-    EXPECT_EQ(code(got), Code::kUnavailable);
+    EXPECT_EQ(code_of(got), Code::kUnavailable);
     EXPECT_EQ(got.error().message, "disk away");
   }
   EXPECT_EQ(answers.get(3), run(2, 4)) << "not applied: no gap";
@@ -382,7 +379,7 @@ TEST(CombinerFailure, ValuesOfAnUnknownOutcomeAreNeverHandedOut) {
       Fixture f;
       EXPECT_EQ(f.combiner.take(1), run(1, 1));
       f.store.fail_next({{unknown, "no reply"}, applied});
-      EXPECT_EQ(code(f.combiner.take(10)), unknown);
+      EXPECT_EQ(code_of(f.combiner.take(10)), unknown);
       EXPECT_EQ(f.combiner.take(1), run(applied ? 12 : 2, 1));
       EXPECT_EQ(f.combiner.statistics().waste, 10);
       EXPECT_EQ(f.store.advances().size(), 3U) << "asking again is for the caller to decide";
@@ -394,10 +391,10 @@ TEST(CombinerFailure, AStoreThatWentBackIsDataLossForEver) {
   Fixture f;
   EXPECT_EQ(f.combiner.take(10), run(1, 10));
   f.store.set_next("orders", 10);
-  EXPECT_EQ(code(f.combiner.take(1)), Code::kDataLoss);
+  EXPECT_EQ(code_of(f.combiner.take(1)), Code::kDataLoss);
   f.store.set_next("orders", 1000);
   const Result<Range> later = f.combiner.take(1);
-  ASSERT_EQ(code(later), Code::kDataLoss);
+  ASSERT_EQ(code_of(later), Code::kDataLoss);
   EXPECT_THAT(later.error().message, HasSubstr("gone back"));
   EXPECT_EQ(f.store.advances().size(), 2U) << "it is not asked any more";
 }
@@ -412,10 +409,10 @@ TEST(CombinerFailure, AStoreThatWentBackIsDataLossForThoseWhoQueue) {
   f.store.wait_for_advances(2);
   answers.submit(f.combiner, 20);
   f.store.let_one_pass();
-  EXPECT_EQ(code(answers.get(0)), Code::kDataLoss);
+  EXPECT_EQ(code_of(answers.get(0)), Code::kDataLoss);
   f.store.set_next("orders", 1000);
   f.store.open_gate();
-  EXPECT_EQ(code(answers.get(1)), Code::kDataLoss);
+  EXPECT_EQ(code_of(answers.get(1)), Code::kDataLoss);
   f.combiner.close();
 }
 
@@ -424,7 +421,7 @@ TEST(CombinerFailure, ValuesBelowTheBoundsAreDataLoss) {
   f.store.lose("orders");
   ASSERT_TRUE(f.store.create("orders", {0, 20}));
   f.store.set_next("orders", 4);
-  EXPECT_EQ(code(f.combiner.take(1)), Code::kDataLoss);
+  EXPECT_EQ(code_of(f.combiner.take(1)), Code::kDataLoss);
 }
 
 TEST(CombinerFailure, OfWhatOthersAddedAtTheEndNothingIsHandedOutAndLittleTaken) {
@@ -432,19 +429,19 @@ TEST(CombinerFailure, OfWhatOthersAddedAtTheEndNothingIsHandedOutAndLittleTaken)
   EXPECT_EQ(f.combiner.take(5), (Range{5, 1, 5}));
   ASSERT_TRUE(f.store.extend("orders", 20));
   const auto across = f.combiner.take(2);
-  ASSERT_EQ(code(across), Code::kOutOfRange);
+  ASSERT_EQ(code_of(across), Code::kOutOfRange);
   EXPECT_THAT(across.error().message, testing::HasSubstr("open it again"));
   EXPECT_EQ(f.combiner.statistics().waste, 2);
-  EXPECT_EQ(code(f.combiner.take(1)), Code::kOutOfRange);
+  EXPECT_EQ(code_of(f.combiner.take(1)), Code::kOutOfRange);
   EXPECT_EQ(f.store.peek("orders")->next, 12) << "the rest is for those who know of it";
 }
 
 TEST(CombinerFailure, AMissingCounterIsDataLoss) {
   Fixture f;
   f.store.lose("orders");
-  EXPECT_EQ(code(f.combiner.take(1)), Code::kDataLoss);
+  EXPECT_EQ(code_of(f.combiner.take(1)), Code::kDataLoss);
   ASSERT_TRUE(f.store.create("orders", {1, kLargestValue}));
-  EXPECT_EQ(code(f.combiner.take(1)), Code::kDataLoss) << "made anew: it would start over";
+  EXPECT_EQ(code_of(f.combiner.take(1)), Code::kDataLoss) << "made anew: it would start over";
 }
 
 // ---- deadlines; the store keeps none
@@ -456,7 +453,7 @@ TEST(CombinerDeadline, ACallerThatQueuesLeavesAtItsOwnTimeAndNothingIsTakenForIt
   f.store.wait_for_advances(1);
   const SteadyTime until = steady_clock::now() + milliseconds{20};
   const Result<Range> got = f.combiner.take(5, until);
-  ASSERT_EQ(code(got), Code::kUnavailable);
+  ASSERT_EQ(code_of(got), Code::kUnavailable);
   EXPECT_GE(steady_clock::now(), until);
   EXPECT_THAT(got.error().message, HasSubstr("nothing was taken for this call"));
   EXPECT_EQ(f.combiner.queued(), 0U);
@@ -471,7 +468,7 @@ TEST(CombinerDeadline, ACallWaitsNoLongerThanTheDeadlineOfItsSequence) {
   f.store.shut_gate();
   std::thread one([&] { EXPECT_EQ(f.combiner.take(1), run(1, 1)); });
   f.store.wait_for_advances(1);
-  EXPECT_EQ(code(f.combiner.take(1)), Code::kUnavailable);
+  EXPECT_EQ(code_of(f.combiner.take(1)), Code::kUnavailable);
   f.store.open_gate();
   one.join();
 }
@@ -496,7 +493,7 @@ TEST(CombinerDeadline, TheValuesOfACallerThatLeftItsRoundAreWasteAndNobodyGetsTh
     f.wait_for_queued(2);
     f.store.let_one_pass();
     const Result<Range> got = left.get_future().get();
-    const bool in_its_round = code(got) == Code::kDeadlineExceeded;
+    const bool in_its_round = code_of(got) == Code::kDeadlineExceeded;
     if (in_its_round) f.wait_for_queued(1);  // the thread asks again, while that round goes on
     f.store.open_gate();
     one.join();
@@ -565,7 +562,7 @@ TEST(CombinerDeadline, AnAsynchronousRequestThatCameTooLateForItsRoundIsNotPartO
   while (steady_clock::now() < submitted + kShort) std::this_thread::yield();
   f.store.open_gate();
   const Result<Range> late = answers.get(1);
-  ASSERT_EQ(code(late), Code::kUnavailable);
+  ASSERT_EQ(code_of(late), Code::kUnavailable);
   EXPECT_THAT(late.error().message, HasSubstr("nothing was taken for this request"));
   EXPECT_EQ(f.store.advances().size(), 1U);
   f.combiner.close();
@@ -606,8 +603,8 @@ TEST(CombinerDeadline, CallersThatLeaveAtAnyMomentLeaveNobodyWaiting) {
 
 TEST(Combiner, RefusesACountBelowOneAndGoesOn) {
   Fixture f;
-  EXPECT_EQ(code(f.combiner.take(0)), Code::kInvalidArgument);
-  EXPECT_EQ(code(f.combiner.take(-1)), Code::kInvalidArgument);
+  EXPECT_EQ(code_of(f.combiner.take(0)), Code::kInvalidArgument);
+  EXPECT_EQ(code_of(f.combiner.take(-1)), Code::kInvalidArgument);
   EXPECT_EQ(f.combiner.take(1), run(1, 1));
 }
 
@@ -620,8 +617,8 @@ TEST(Combiner, OutstandingRequestsAreBounded) {
   answers.submit(f.combiner, 1);
   answers.submit(f.combiner, 1);
   answers.submit(f.combiner, 1);
-  EXPECT_EQ(code(answers.get(3)), Code::kResourceExhausted) << "answered at once";
-  EXPECT_EQ(code(f.combiner.take(1)), Code::kResourceExhausted);
+  EXPECT_EQ(code_of(answers.get(3)), Code::kResourceExhausted) << "answered at once";
+  EXPECT_EQ(code_of(f.combiner.take(1)), Code::kResourceExhausted);
   f.store.open_gate();
   EXPECT_EQ(answers.get(2), run(3, 1));
   EXPECT_EQ(f.combiner.take(1), run(4, 1)) << "places are free again";
@@ -639,8 +636,8 @@ TEST(Combiner, CloseAnswersWhoWaitsAtOnceAndTheRoundUnderWayWithItsValues) {
   f.wait_for_queued(1);
   std::thread closer([&] { f.combiner.close(); });
   two.join();  // while the round is still held
-  EXPECT_EQ(code(*second), Code::kUnavailable);
-  EXPECT_EQ(code(f.combiner.take(1)), Code::kUnavailable);
+  EXPECT_EQ(code_of(*second), Code::kUnavailable);
+  EXPECT_EQ(code_of(f.combiner.take(1)), Code::kUnavailable);
   f.store.open_gate();
   one.join();
   closer.join();
@@ -656,9 +653,9 @@ TEST(Combiner, CloseAnswersAsynchronousRequestsAndRefusesLaterOnes) {
   f.store.wait_for_advances(1);
   answers.submit(f.combiner, 1);
   std::thread closer([&] { f.combiner.close(); });
-  EXPECT_EQ(code(answers.get(1)), Code::kUnavailable);
+  EXPECT_EQ(code_of(answers.get(1)), Code::kUnavailable);
   answers.submit(f.combiner, 1);
-  EXPECT_EQ(code(answers.get(2)), Code::kUnavailable);
+  EXPECT_EQ(code_of(answers.get(2)), Code::kUnavailable);
   f.store.open_gate();
   closer.join();
   EXPECT_EQ(answers.get(0), run(1, 1));

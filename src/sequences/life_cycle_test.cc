@@ -15,20 +15,20 @@
 
 #include "idmint/sequence.h"
 #include "sequences/strategies.h"
+#include "tests/fakes/code_of.h"
 #include "tests/fakes/gated_store.h"
 #include "tests/fakes/scripted.h"
 
 namespace idmint {
 namespace {
 
+using fakes::code_of;
 using fakes::GatedStore;
 using fakes::ScriptedEntropy;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
-
-Code code_of(const auto& result) { return result ? Code{0} : result.error().code; }
 
 Definition orders(std::int64_t first, std::int64_t last) {
   return {"orders", Strategy::kCounter, first, last};

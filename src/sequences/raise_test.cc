@@ -15,15 +15,15 @@
 #include "idmint/store.h"
 #include "idmint/testing.h"
 #include "idmint/worker_pool.h"
+#include "tests/fakes/code_of.h"
 
 namespace idmint {
 namespace {
 
 using namespace std::chrono_literals;
+using fakes::code_of;
 using testing::AllOf;
 using testing::HasSubstr;
-
-Code code_of(const auto& result) { return result ? Code{0} : result.error().code; }
 
 constexpr Instant kEpoch{std::chrono::sys_days{std::chrono::year{2025} / 1 / 1}};
 

@@ -24,12 +24,14 @@
 
 #include "idmint/occupancy.h"
 #include "idmint/sequence.h"
+#include "tests/fakes/code_of.h"
 #include "tests/fakes/gated_store.h"
 #include "tests/fakes/scripted.h"
 
 namespace idmint {
 namespace {
 
+using fakes::code_of;
 using fakes::GatedStore;
 using testing::AllOf;
 using testing::Each;
@@ -91,11 +93,6 @@ struct Fixture {
   fakes::ScriptedEntropy entropy;
   std::unique_ptr<Sequence> sequence;
 };
-
-Code code(const Result<Values>& result) {
-  EXPECT_FALSE(result);
-  return result ? Code::kInternal : result.error().code;
-}
 
 // ---- drawing and claiming
 
@@ -209,7 +206,7 @@ TEST(Random, GivesAsManyAsItSaysAndThenSaysHowFullTheSpaceIs) {
     EXPECT_THAT(got, Each(AllOf(Ge(7), Le(7 + size - 1))));
     const auto inserts = f.store.inserts().size();
     const auto refused = f.next(1);
-    ASSERT_EQ(code(refused), Code::kResourceExhausted);
+    ASSERT_EQ(code_of(refused), Code::kResourceExhausted);
     EXPECT_EQ(f.store.inserts().size(), inserts) << "nothing more is claimed";
     if (size == 1000) {
       EXPECT_THAT(refused.error().message,
@@ -238,14 +235,14 @@ TEST(Random, ASpaceThatIsFullAtTheOpeningIsNotDrawnFrom) {
   f.store.put_claims("codes", from_to(0, 90));
   const auto later = f.open();
   const auto refused = Fixture::next(*later, 1);
-  ASSERT_EQ(code(refused), Code::kResourceExhausted);
+  ASSERT_EQ(code_of(refused), Code::kResourceExhausted);
   EXPECT_THAT(refused.error().message, HasSubstr("91 of 100"));
   EXPECT_THAT(f.store.inserts(), IsEmpty());
 }
 
 TEST(Random, ARequestThatWouldGoBeyondIsRefusedBeforeItClaimsAnything) {
   Fixture f(codes(0, 99));
-  EXPECT_EQ(code(f.next(92)), Code::kResourceExhausted);
+  EXPECT_EQ(code_of(f.next(92)), Code::kResourceExhausted);
   EXPECT_THAT(f.store.inserts(), IsEmpty());
   EXPECT_TRUE(f.next(91));
 }
@@ -254,14 +251,14 @@ TEST(Random, ThatOthersFilledTheSpaceIsNoticedByTheCollisions) {
   Fixture f(codes(0, 9'999));
   f.store.put_claims("codes", from_to(0, 9'599));
   const auto refused = f.next(100);
-  ASSERT_EQ(code(refused), Code::kResourceExhausted) << "24 redraws each";
+  ASSERT_EQ(code_of(refused), Code::kResourceExhausted) << "24 redraws each";
   EXPECT_THAT(refused.error().message, HasSubstr("of 10000 values are claimed (96."));
   const auto inserts = f.store.inserts().size();
   EXPECT_LE(inserts, 20U) << "a thousand draws, and what is missing gets less";
   for (std::int64_t kept = f.sequence->statistics().waste; kept > 0; --kept) {
     EXPECT_TRUE(f.next(1)) << "claimed before that";
   }
-  EXPECT_EQ(code(f.next(1)), Code::kResourceExhausted);
+  EXPECT_EQ(code_of(f.next(1)), Code::kResourceExhausted);
   EXPECT_EQ(f.store.inserts().size(), inserts);
 }
 
@@ -269,7 +266,7 @@ TEST(Random, ARoundThatDrawsInVainGivesUp) {
   Fixture f(codes(0, 999'999'999));
   f.store.put_claims("codes", {5});
   for (int i = 0; i < 400; ++i) f.draws({5});
-  EXPECT_EQ(code(f.next(1)), Code::kResourceExhausted);
+  EXPECT_EQ(code_of(f.next(1)), Code::kResourceExhausted);
   EXPECT_THAT(f.store.inserts(), SizeIs(400));
 }
 
@@ -302,10 +299,10 @@ TEST(Random, AfterAnUnknownOutcomeOthersAreDrawn) {
 TEST(Random, NotForEverAndNotPastADeadline) {
   Fixture f(codes(0, 999));
   for (int i = 0; i < 3; ++i) f.store.fail_next({{Code::kUnknown, "no reply"}, true});
-  EXPECT_EQ(code(f.next(1)), Code::kUnknown);
+  EXPECT_EQ(code_of(f.next(1)), Code::kUnknown);
   EXPECT_THAT(f.store.inserts(), SizeIs(3));
   f.store.fail_next({{Code::kDeadlineExceeded, "too slow"}, true});
-  EXPECT_EQ(code(f.next(1)), Code::kDeadlineExceeded);
+  EXPECT_EQ(code_of(f.next(1)), Code::kDeadlineExceeded);
   EXPECT_THAT(f.store.inserts(), SizeIs(4));
   EXPECT_EQ(f.sequence->statistics().waste, 4);
 }
@@ -324,7 +321,7 @@ TEST(Random, WhatWasClaimedForABatchThatFailedGoesOutWithTheNext) {
   f.store.put_claims("codes", {2});
   f.draws({1, 2, 3, 4});
   f.store.fail_call(2, {{Code::kUnavailable, "down"}, false});
-  EXPECT_EQ(code(f.next(3)), Code::kUnavailable);
+  EXPECT_EQ(code_of(f.next(3)), Code::kUnavailable);
   EXPECT_EQ(f.sequence->statistics().waste, 2);
   EXPECT_THAT(f.next(2).value(), testing::UnorderedElementsAre(1, 3));
   EXPECT_EQ(f.sequence->statistics().waste, 0);
@@ -334,9 +331,9 @@ TEST(Random, WhatWasClaimedForABatchThatFailedGoesOutWithTheNext) {
 TEST(Random, ClaimsThatAreGoneAreDataLossForEver) {
   Fixture f(codes(0, 999));
   f.store.lose_claims("codes");
-  EXPECT_EQ(code(f.next(1)), Code::kDataLoss);
+  EXPECT_EQ(code_of(f.next(1)), Code::kDataLoss);
   ASSERT_TRUE(f.store.create_space("codes"));
-  EXPECT_EQ(code(f.next(1)), Code::kDataLoss) << "made anew: it would repeat";
+  EXPECT_EQ(code_of(f.next(1)), Code::kDataLoss) << "made anew: it would repeat";
   f.store.lose_claims("codes");
   const auto opened = open_sequence(f.store, "codes");
   ASSERT_FALSE(opened);
@@ -351,9 +348,9 @@ TEST(Random, AStoreThatLostTheLastClaimHasGoneBackForEver) {
   ASSERT_TRUE(f.next(2));
   f.store.put_claims("codes", {1, 2});
   const auto got = f.next(1);
-  ASSERT_EQ(code(got), Code::kDataLoss);
+  ASSERT_EQ(code_of(got), Code::kDataLoss);
   EXPECT_THAT(got.error().message, AllOf(HasSubstr("the value 3"), HasSubstr("gone back")));
-  EXPECT_EQ(code(f.next(1)), Code::kDataLoss);
+  EXPECT_EQ(code_of(f.next(1)), Code::kDataLoss);
   EXPECT_EQ(f.sequence->statistics().waste, 1);
   EXPECT_THAT(f.store.inserts(), SizeIs(3));
 }
@@ -366,8 +363,8 @@ TEST(Random, AStoreThatWentBackIsNoticedAfterAnUnknownOutcomeToo) {
   ASSERT_TRUE(f.next(1));
   f.store.put_claims("codes", {});
   f.store.fail_next({{Code::kDeadlineExceeded, "too slow"}, true});
-  EXPECT_EQ(code(f.next(1)), Code::kDeadlineExceeded);
-  EXPECT_EQ(code(f.next(1)), Code::kDataLoss);
+  EXPECT_EQ(code_of(f.next(1)), Code::kDeadlineExceeded);
+  EXPECT_EQ(code_of(f.next(1)), Code::kDataLoss);
   EXPECT_THAT(f.store.inserts(), ElementsAre(Values{1}, Values{1, 2}, Values{2, 3}, Values{1, 4}));
 }
 
@@ -378,15 +375,15 @@ TEST(Random, FewerClaimsThanThereWereAreDataLossForEver) {
   f.store.put_claims("codes", {claimed->back(), 5});
   for (int i = 0; i < 400; ++i) f.draws({5});  // so that it looks how many there are
   const auto got = f.next(1);
-  ASSERT_EQ(code(got), Code::kDataLoss);
+  ASSERT_EQ(code_of(got), Code::kDataLoss);
   EXPECT_THAT(got.error().message, HasSubstr("gone back"));
-  EXPECT_EQ(code(f.next(1)), Code::kDataLoss);
+  EXPECT_EQ(code_of(f.next(1)), Code::kDataLoss);
 }
 
 TEST(Random, ARetiredSequenceIsAFailedPrecondition) {
   Fixture f(codes(0, 999));
   ASSERT_TRUE(retire_sequence(f.store, "codes"));
-  EXPECT_EQ(code(f.next(1)), Code::kFailedPrecondition);
+  EXPECT_EQ(code_of(f.next(1)), Code::kFailedPrecondition);
 }
 
 // ---- threads, and fork
@@ -421,7 +418,7 @@ TEST(Random, AChildOfForkIsRefusedAndCanDestroyIt) {
   ASSERT_TRUE(f.next(1));
   const pid_t child = ::fork();
   if (child == 0) {
-    const bool refused = code(f.next(1)) == Code::kFailedPrecondition;
+    const bool refused = code_of(f.next(1)) == Code::kFailedPrecondition;
     f.sequence.reset();
     ::_exit(refused ? 0 : 1);
   }

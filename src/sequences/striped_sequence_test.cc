@@ -22,12 +22,14 @@
 
 #include "idmint/sequence.h"
 #include "sequences/stripe_rounds.h"
+#include "tests/fakes/code_of.h"
 #include "tests/fakes/gated_store.h"
 #include "tests/fakes/scripted.h"
 
 namespace idmint {
 namespace {
 
+using fakes::code_of;
 using fakes::GatedStore;
 using testing::Each;
 using testing::ElementsAre;
@@ -95,11 +97,6 @@ struct Fixture {
   std::unique_ptr<Sequence> sequence;
 };
 
-Code code(const Result<Values>& result) {
-  EXPECT_FALSE(result);
-  return result ? Code::kInternal : result.error().code;
-}
-
 Values from_to(std::int64_t first, std::int64_t last) {
   Values all(static_cast<std::size_t>(last - first + 1));
   std::iota(all.begin(), all.end(), first);
@@ -132,7 +129,7 @@ TEST_P(EveryStrategy, GivesEachValueOnceAndThenSaysThatItIsUsedUp) {
   EXPECT_FALSE(std::ranges::is_sorted(got)) << "stripes are picked at random";
   EXPECT_EQ(sorted(got), from_to(5, 104));
   const auto none = f.next(1);
-  ASSERT_EQ(code(none), Code::kOutOfRange);
+  ASSERT_EQ(code_of(none), Code::kOutOfRange);
   EXPECT_THAT(none.error().message, HasSubstr("accounts: used up; 104 is the last"));
   EXPECT_EQ(f.sequence->statistics().values, 100);
   EXPECT_EQ(f.sequence->statistics().waste, 0);
@@ -224,7 +221,7 @@ TEST(Striped, AStripeThatIsUsedUpIsNotAskedAgain) {
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(f.next(1));
   ASSERT_EQ(f.store.advances().size(), 3U) << "none was asked twice";
   const std::size_t calls = f.store.calls();
-  EXPECT_EQ(code(f.next(1)), Code::kOutOfRange);
+  EXPECT_EQ(code_of(f.next(1)), Code::kOutOfRange);
   EXPECT_EQ(f.store.calls(), calls) << "nor is the store looked at";
 }
 
@@ -246,7 +243,7 @@ TEST(Striped, StripesThatAreUsedUpAtTheOpeningAreNotAsked) {
   const std::size_t before = f.store.calls();
   EXPECT_EQ(Fixture::next(*later, 10), from_to(10, 19));
   EXPECT_EQ(f.store.calls() - before, 1U);
-  EXPECT_EQ(code(Fixture::next(*later, 1)), Code::kOutOfRange);
+  EXPECT_EQ(code_of(Fixture::next(*later, 1)), Code::kOutOfRange);
 }
 
 // ---- batches
@@ -278,7 +275,7 @@ TEST(Striped, ABatchThatIsLargerThanAnyStripeIsTakenFromSeveral) {
 TEST(Striped, ABatchThatNobodyCanServeTakesNothing) {
   Fixture f(striped(0, 99, 10));
   const auto got = f.next(101);
-  ASSERT_EQ(code(got), Code::kOutOfRange);
+  ASSERT_EQ(code_of(got), Code::kOutOfRange);
   EXPECT_THAT(got.error().message, HasSubstr("fewer than 101 are left; 99 is the last"));
   EXPECT_EQ(f.left(), 100);
   EXPECT_EQ(f.sequence->statistics().waste, 0);
@@ -289,7 +286,7 @@ TEST(Striped, WhatWasTakenForABatchThatFailedGoesOutWithTheNext) {
   Fixture f(striped(0, 29, 3));
   // No stripe has 25: a list, an advance of 10, and the next one.
   f.store.fail_call(3, {{Code::kPermissionDenied, "read only"}, false});
-  EXPECT_EQ(code(f.next(25)), Code::kPermissionDenied);
+  EXPECT_EQ(code_of(f.next(25)), Code::kPermissionDenied);
   EXPECT_EQ(f.left(), 20);
   EXPECT_EQ(f.sequence->statistics().waste, 10);
   const std::size_t before = f.store.calls();
@@ -306,7 +303,7 @@ TEST(Striped, ACallMayTakeNoMoreThanTheDefinitionSays) {
   definition.largest_count = 5;
   Fixture f(definition);
   EXPECT_TRUE(f.next(5));
-  EXPECT_EQ(code(f.next(6)), Code::kInvalidArgument);
+  EXPECT_EQ(code_of(f.next(6)), Code::kInvalidArgument);
   EXPECT_EQ(f.left(), 95);
 }
 
@@ -371,7 +368,7 @@ TEST(Striped, WhenAllAreAwayOneRoundTriesOnlyAFew) {
     f.store.fail_counter("accounts/" + std::to_string(k), Error{Code::kUnavailable, "down"});
   }
   const auto got = f.next(1);
-  ASSERT_EQ(code(got), Code::kUnavailable);
+  ASSERT_EQ(code_of(got), Code::kUnavailable);
   EXPECT_THAT(got.error().message, HasSubstr("down"));
   EXPECT_EQ(f.store.advances().size(), 3U);
   EXPECT_EQ(f.sequence->statistics().waste, 0);
@@ -382,9 +379,9 @@ TEST(Striped, WhenAllAreLeftAloneOneIsAskedAllTheSame) {
   for (const char* const stripe : {"accounts/0", "accounts/1"}) {
     f.store.fail_counter(stripe, Error{Code::kUnavailable, "down"});
   }
-  EXPECT_EQ(code(f.next(1)), Code::kUnavailable);
+  EXPECT_EQ(code_of(f.next(1)), Code::kUnavailable);
   EXPECT_EQ(f.store.advances().size(), 2U);
-  EXPECT_EQ(code(f.next(1)), Code::kUnavailable);
+  EXPECT_EQ(code_of(f.next(1)), Code::kUnavailable);
   EXPECT_EQ(f.store.advances().size(), 3U) << "one at a time, while none is there";
   for (const char* const stripe : {"accounts/0", "accounts/1"}) {
     f.store.fail_counter(stripe, std::nullopt);
@@ -403,7 +400,7 @@ TEST(Striped, ValuesOfAnUnknownOutcomeAreNeverHandedOut) {
       const auto got = f.next(4);
       EXPECT_EQ(got.has_value(), goes_on);
       if (!goes_on) {
-        EXPECT_EQ(code(got), unknown);
+        EXPECT_EQ(code_of(got), unknown);
         EXPECT_EQ(f.store.advances().size(), 1U) << "asking again is for the caller to decide";
       }
       EXPECT_EQ(f.sequence->statistics().waste, 4);
@@ -452,7 +449,7 @@ TEST(Striped, AnAttemptThatMayHaveBeenAppliedIsNeverSaidToBeNotApplied) {
   Fixture f(striped(0, 29, 3));
   f.store.fail_next({{Code::kDeadlineExceeded, "no reply"}, true});
   for (int i = 0; i < 2; ++i) f.store.fail_next({{Code::kUnavailable, "down"}, false});
-  EXPECT_EQ(code(f.next(4)), Code::kDeadlineExceeded);
+  EXPECT_EQ(code_of(f.next(4)), Code::kDeadlineExceeded);
   EXPECT_EQ(f.store.advances().size(), 3U);
   EXPECT_EQ(f.sequence->statistics().waste, 4);
 }
@@ -464,11 +461,11 @@ TEST(Striped, OneStripeThatWentBackIsDataLossForAllAndForEver) {
   f.store.set_next("accounts/2", 209);
   f.pick(2, 3);
   const auto back = f.next(1);
-  ASSERT_EQ(code(back), Code::kDataLoss);
+  ASSERT_EQ(code_of(back), Code::kDataLoss);
   EXPECT_THAT(back.error().message, HasSubstr("accounts/2"));
   EXPECT_THAT(back.error().message, HasSubstr("gone back"));
   f.store.set_next("accounts/2", 250);
-  EXPECT_EQ(code(f.next(1)), Code::kDataLoss);
+  EXPECT_EQ(code_of(f.next(1)), Code::kDataLoss);
   EXPECT_EQ(f.store.advances().size(), 2U) << "nothing is asked any more";
 }
 
@@ -476,7 +473,7 @@ TEST(Interleaved, ValuesOffTheLatticeOfTheStripeAreDataLoss) {
   Fixture f(interleaved(0, 299, 3));
   f.store.set_next("accounts/1", 5);
   f.pick(1, 3);
-  EXPECT_EQ(code(f.next(1)), Code::kDataLoss) << "5 is a value of stripe 2";
+  EXPECT_EQ(code_of(f.next(1)), Code::kDataLoss) << "5 is a value of stripe 2";
 }
 
 TEST(Striped, NothingOfAStripesNeighbourIsHandedOut) {
@@ -495,7 +492,7 @@ TEST(Interleaved, WhatAnExtensionAddedIsNotTakenForAProcessThatDoesNotKnowOfIt) 
   ASSERT_TRUE(extend_sequence(f.store, "accounts", 19));
   EXPECT_EQ(sorted(f.next(10).value()), from_to(0, 9));
   const auto more = f.next(1);
-  ASSERT_EQ(code(more), Code::kOutOfRange);
+  ASSERT_EQ(code_of(more), Code::kOutOfRange);
   EXPECT_THAT(more.error().message, HasSubstr("9 is the last"));
   EXPECT_EQ(sorted(Fixture::next(*f.open(), 10).value()), from_to(10, 19));
 }
@@ -505,7 +502,7 @@ TEST(Striped, AStripeThatIsGoneIsDataLoss) {
   f.store.lose("accounts/1");
   f.pick(1, 3);
   const auto gone = f.next(1);
-  ASSERT_EQ(code(gone), Code::kDataLoss);
+  ASSERT_EQ(code_of(gone), Code::kDataLoss);
   EXPECT_THAT(gone.error().message, HasSubstr("accounts/1"));
   const auto opened = open_sequence(f.store, "accounts");
   ASSERT_FALSE(opened);
@@ -517,9 +514,9 @@ TEST(Striped, AClosedStripeIsAFailedPrecondition) {
   Fixture f(striped(0, 29, 3));
   ASSERT_TRUE(f.store.close("accounts/1"));
   f.pick(1, 3);
-  EXPECT_EQ(code(f.next(1)), Code::kFailedPrecondition);
+  EXPECT_EQ(code_of(f.next(1)), Code::kFailedPrecondition);
   ASSERT_TRUE(retire_sequence(f.store, "accounts"));
-  EXPECT_EQ(code(f.next(1)), Code::kFailedPrecondition);
+  EXPECT_EQ(code_of(f.next(1)), Code::kFailedPrecondition);
 }
 
 // ---- opening, and fork
@@ -536,7 +533,7 @@ TEST(Striped, AChildOfForkIsRefusedAndCanDestroyIt) {
   ASSERT_TRUE(f.next(1));
   const pid_t child = ::fork();
   if (child == 0) {
-    const bool refused = code(f.next(1)) == Code::kFailedPrecondition;
+    const bool refused = code_of(f.next(1)) == Code::kFailedPrecondition;
     f.sequence.reset();
     ::_exit(refused ? 0 : 1);
   }

@@ -18,18 +18,18 @@
 #include "idmint/snowflake.h"
 #include "idmint/store.h"
 #include "sequences/life_cycle.h"
+#include "tests/fakes/code_of.h"
 #include "tests/fakes/scripted.h"
 
 namespace idmint {
 namespace {
 
 using namespace std::chrono_literals;
+using fakes::code_of;
 using testing::AllOf;
 using testing::AnyOf;
 using testing::HasSubstr;
 using testing::StartsWith;
-
-Code code_of(const auto& result) { return result ? Code{0} : result.error().code; }
 
 constexpr Instant kEpoch{std::chrono::sys_days{std::chrono::year{2025} / 1 / 1}};
 

@@ -8,11 +8,12 @@
 #include "idmint/catalog.h"
 #include "idmint/lease_table.h"
 #include "idmint/snowflake.h"
+#include "tests/fakes/code_of.h"
 
 namespace idmint {
 namespace {
 
-Code code_of(const auto& result) { return result ? Code{0} : result.error().code; }
+using fakes::code_of;
 
 const Definition kOrders{"orders", Strategy::kCounter, 1000, 9999};
 constexpr const char* kOrdersJson =

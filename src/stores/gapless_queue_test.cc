@@ -9,9 +9,12 @@
 #include <thread>
 #include <vector>
 
+#include "tests/fakes/code_of.h"
+
 namespace idmint::stores {
 namespace {
 
+using fakes::code_of;
 using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
@@ -78,8 +81,6 @@ struct Queue {
     return queue.wait_for(request, lock);
   }
 };
-
-Code code_of(const auto& result) { return result ? Code{0} : result.error().code; }
 
 // It can be woken to lead when its time is over: then it leads still, or the others would sleep on.
 TEST(GaplessQueueTest, WhoIsLateWhenItIsToLeadLeavesNobodyAsleep) {

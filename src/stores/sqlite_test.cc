@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "idmint/store.h"
+#include "tests/fakes/code_of.h"
 #include "tests/fakes/in_child.h"
 #include "tests/fakes/run_sql.h"
 #include "tests/fakes/temp_folder.h"
@@ -27,12 +28,11 @@
 namespace idmint {
 namespace {
 
+using fakes::code_of;
 using fakes::in_child;
 using fakes::run_sql;
 using testing::AllOf;
 using testing::HasSubstr;
-
-Code code_of(const auto& result) { return result ? Code{0} : result.error().code; }
 
 std::string contents(const std::string& path) {
   std::ifstream file(path, std::ios::binary);

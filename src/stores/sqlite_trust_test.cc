@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "idmint/store.h"
+#include "tests/fakes/code_of.h"
 #include "tests/fakes/in_child.h"
 #include "tests/fakes/run_sql.h"
 #include "tests/fakes/temp_folder.h"
@@ -25,11 +26,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
+using fakes::code_of;
 using fakes::in_child;
 using fakes::run_sql;
 using testing::HasSubstr;
-
-Code code_of(const auto& result) { return result ? Code{0} : result.error().code; }
 
 // Another process opens the store and waits for `meanwhile` to be done here. Whether the call that
 // it makes then is refused with kDataLoss.

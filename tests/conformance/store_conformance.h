@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "idmint/store.h"
+#include "tests/fakes/code_of.h"
 #include "tests/fakes/temp_folder.h"
 #ifdef IDMINT_CONFORMANCE_MONGODB
 #include "tests/servers/mongo.h"
@@ -62,7 +63,7 @@ inline const std::array kStores = {
 
 #endif
 
-[[nodiscard]] Code code_of(const auto& result) { return result ? Code{0} : result.error().code; }
+using fakes::code_of;
 
 class StoreConformance : public testing::TestWithParam<StoreUnderTest> {
  protected:

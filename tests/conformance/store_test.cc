@@ -33,7 +33,7 @@ TEST_P(StoreConformance, HasARandomIdAndItsUrl) {
   ASSERT_NE(store_->catalog(), nullptr);
   ASSERT_NE(store_->unique_index(), nullptr);
   const fakes::TempFolder elsewhere;
-  const auto other = open_store(GetParam().url(elsewhere));
+  const auto other = open_store(GetParam().url(elsewhere), {.deadline = std::chrono::minutes{1}});
   ASSERT_TRUE(other.has_value());
   EXPECT_NE((*other)->id(), store_->id());
 }
@@ -808,7 +808,8 @@ TEST_P(StoreConformance, OpenedAgainItIsTheSameStoreIfItPersists) {
 
 TEST_P(StoreConformance, WithoutLeaveNothingIsMade) {
   const fakes::TempFolder elsewhere;
-  const auto store = open_store(GetParam().url(elsewhere), {.create = false});
+  const auto store =
+      open_store(GetParam().url(elsewhere), {.deadline = std::chrono::minutes{1}, .create = false});
   EXPECT_EQ(code_of(store), Code::kNotFound);
   EXPECT_TRUE(std::filesystem::is_empty(elsewhere.path("")));
 }

@@ -17,20 +17,20 @@
 #include "idmint/existing_values.h"
 #include "idmint/sequence.h"
 #include "idmint/store.h"
+#include "tests/fakes/code_of.h"
 #include "tests/servers/mongo.h"
 
 namespace idmint {
 namespace {
 
+using fakes::code_of;
+using fakes::why;
 using servers::mongo_command;
 using servers::mongo_set;
 using std::chrono::seconds;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
-
-Code code_of(const auto& result) { return result ? Code{0} : result.error().code; }
-std::string why(const auto& result) { return result ? "" : result.error().message; }
 
 constexpr std::int64_t kTwoTo53 = std::int64_t{1} << 53;
 

@@ -26,12 +26,15 @@
 
 #include "idmint/sequence.h"
 #include "idmint/store.h"
+#include "tests/fakes/code_of.h"
 #include "tests/fakes/temp_folder.h"
 #include "tests/servers/mongo.h"
 
 namespace idmint {
 namespace {
 
+using fakes::code_of;
+using fakes::why;
 using servers::mongo_command;
 using servers::mongo_set;
 using servers::mongo_standalone;
@@ -39,9 +42,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::AllOf;
 using testing::HasSubstr;
-
-Code code_of(const auto& result) { return result ? Code{0} : result.error().code; }
-std::string why(const auto& result) { return result ? "" : result.error().message; }
 
 using Document = std::vector<std::byte>;
 
@@ -415,7 +415,7 @@ TEST_F(GaplessTest, TheEndADamageAndARetirementAreTold) {
   const auto inserter = open();
   EXPECT_EQ(inserter->insert(one), 2);
   EXPECT_EQ(numbers().size(), 5);
-  const auto store = open_store(url_);
+  const auto store = open_store(url_, {.deadline = seconds{60}});
   ASSERT_TRUE(store && retire_sequence(**store, "invoices"));
   EXPECT_EQ(code_of(inserter->insert(one)), Code::kFailedPrecondition);
   EXPECT_EQ(code_of(GaplessInserter::open(url_, "invoices", "a.b", "n")),
@@ -448,7 +448,7 @@ TEST_F(GaplessTest, AStoreThatIsSetBackIsToldAndGivesNoNumberTwice) {
 }
 
 TEST_F(GaplessTest, AValueAloneIsRefusedAndSoIsARaise) {
-  const auto store = open_store(url_);
+  const auto store = open_store(url_, {.deadline = seconds{60}});
   ASSERT_TRUE(store);
   const auto sequence = open_sequence(**store, "invoices");
   EXPECT_EQ(code_of(sequence), Code::kFailedPrecondition);
@@ -459,7 +459,7 @@ TEST_F(GaplessTest, AValueAloneIsRefusedAndSoIsARaise) {
 
 TEST_F(GaplessTest, AStandaloneIsRefused) {
   const std::string url = mongo_standalone().url(database_);
-  const auto store = open_store(url);
+  const auto store = open_store(url, {.deadline = seconds{60}});
   ASSERT_TRUE(store) << why(store);
   const Definition definition{.name = "invoices", .strategy = Strategy::kGapless};
   const auto refused = create_sequence(**store, definition);

@@ -16,11 +16,14 @@
 #include "idmint/mint.h"
 #include "idmint/mongodb.h"
 #include "idmint/testing.h"
+#include "tests/fakes/code_of.h"
 #include "tests/servers/mongo.h"
 
 namespace idmint::mongodb {
 namespace {
 
+using fakes::code_of;
+using fakes::why;
 using servers::mongo_command;
 using servers::mongo_set;
 using servers::mongo_standalone;
@@ -97,21 +100,6 @@ class Documents {
   std::vector<Bytes> views_;
 };
 
-std::string why(const auto& result) {
-  if constexpr (requires { result.error().error.message; }) {
-    return result ? "" : result.error().error.message;
-  } else {
-    return result ? "" : result.error().message;
-  }
-}
-Code code_of(const auto& result) {
-  if constexpr (requires { result.error().error.code; }) {
-    return result ? Code{0} : result.error().error.code;
-  } else {
-    return result ? Code{0} : result.error().code;
-  }
-}
-
 // Each test has a database of its own.
 class InsertTest : public testing::Test {
  protected:
@@ -121,7 +109,8 @@ class InsertTest : public testing::Test {
   }
 
   Collection open(const std::string& name = "accounts") {
-    Result<Collection> collection = Collection::open(mongo_set().url(database_), name);
+    Result<Collection> collection =
+        Collection::open(mongo_set().url(database_), name, {.deadline = std::chrono::minutes{1}});
     EXPECT_TRUE(collection) << why(collection);
     return *std::move(collection);
   }
@@ -536,7 +525,8 @@ TEST_F(InsertTest, AReplyThatIsLostLeadsToNoSecondDocument) {
 
 // It knows no quorum of members.
 TEST_F(InsertTest, AnIndexIsMadeOnAStandalone) {
-  Result<Collection> accounts = Collection::open(mongo_standalone().url(database_), "accounts");
+  Result<Collection> accounts = Collection::open(mongo_standalone().url(database_), "accounts",
+                                                 {.deadline = std::chrono::minutes{1}});
   ASSERT_TRUE(accounts);
   Script ids = integers({1, 2});
   const auto first = insert_with_id(*accounts, ids, Documents(1).get());
@@ -547,7 +537,8 @@ TEST_F(InsertTest, AnIndexIsMadeOnAStandalone) {
 }
 
 TEST_F(InsertTest, OfAStandaloneABrokenInsertIsUnknownAndItsDocumentsAreNamed) {
-  Result<Collection> accounts = Collection::open(mongo_standalone().url(database_), "accounts");
+  Result<Collection> accounts = Collection::open(mongo_standalone().url(database_), "accounts",
+                                                 {.deadline = std::chrono::minutes{1}});
   ASSERT_TRUE(accounts);
   ASSERT_THAT(mongo_command(mongo_standalone().url(""), "admin",
                             R"({"configureFailPoint":"failCommand","mode":{"skip":1},"data":)"
@@ -851,7 +842,8 @@ class InsertRights : public testing::Test {
                             const std::function<Result<void>(Collection&)>& act) {
     const auto as_ann = [&] {
       Result<Collection> accounts = Collection::open(
-          "mongodb://ann:a@" + set_->hosts() + "/app?authSource=admin&replicaSet=set", "accounts");
+          "mongodb://ann:a@" + set_->hosts() + "/app?authSource=admin&replicaSet=set", "accounts",
+          {.deadline = std::chrono::minutes{1}});
       return accounts ? act(*accounts) : std::unexpected(accounts.error());
     };
     for (std::size_t without = 0; without < rights.size(); ++without) {

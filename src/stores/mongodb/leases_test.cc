@@ -29,11 +29,14 @@
 #include "idmint/clock.h"
 #include "idmint/store.h"
 #include "idmint/testing.h"
+#include "tests/fakes/code_of.h"
 #include "tests/servers/mongo.h"
 
 namespace idmint {
 namespace {
 
+using fakes::code_of;
+using fakes::why;
 using servers::mongo_command;
 using servers::MongoSet;
 using std::chrono::hours;
@@ -42,9 +45,6 @@ using std::chrono::seconds;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
-
-Code code_of(const auto& result) { return result ? Code{0} : result.error().code; }
-std::string why(const auto& result) { return result ? "" : result.error().message; }
 
 Uuid token(std::uint64_t number) {
   Uuid::Bytes bytes{1};

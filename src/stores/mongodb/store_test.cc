@@ -26,11 +26,14 @@
 #include "idmint/lease_table.h"
 #include "idmint/sequence.h"
 #include "stores/mongodb/driver.h"
+#include "tests/fakes/code_of.h"
 #include "tests/servers/mongo.h"
 
 namespace idmint {
 namespace {
 
+using fakes::code_of;
+using fakes::why;
 using servers::mongo_command;
 using servers::mongo_standalone;
 using std::chrono::milliseconds;
@@ -49,9 +52,6 @@ servers::MongoSet& mongo_set() {
 // What takes no longer did not wait for the servers past its deadline of a second or two, though
 // the machine may have stood still meanwhile.
 constexpr seconds kNoHang{8};
-
-Code code_of(const auto& result) { return result ? Code{0} : result.error().code; }
-std::string why(const auto& result) { return result ? "" : result.error().message; }
 
 // ---- URLs
 
@@ -289,12 +289,15 @@ TEST_F(MongodbStoreTest, ADamagedRecordIsNotMendedByWhatIsDoneWithIt) {
 TEST_F(MongodbStoreTest, AStoreWithoutItsIdOrOfANewerIdmintIsLeftAlone) {
   ASSERT_TRUE(open()->counters()->create("c", {}));
   set("idmint.store", "store", R"({"$set":{"schema":2}})");
-  EXPECT_EQ(code_of(open_store(mongo_set().url(database_))), Code::kFailedPrecondition);
+  EXPECT_EQ(code_of(open_store(mongo_set().url(database_), {.deadline = seconds{60}})),
+            Code::kFailedPrecondition);
   set("idmint.store", "store", R"({"$set":{"schema":1,"id":"x"}})");
-  EXPECT_EQ(code_of(open_store(mongo_set().url(database_))), Code::kDataLoss);
+  EXPECT_EQ(code_of(open_store(mongo_set().url(database_), {.deadline = seconds{60}})),
+            Code::kDataLoss);
   ASSERT_THAT(ask(R"({"delete":"idmint.store","deletes":[{"q":{},"limit":0}]})"),
               HasSubstr(R"("n" : 1)"));
-  EXPECT_EQ(code_of(open_store(mongo_set().url(database_))), Code::kDataLoss);
+  EXPECT_EQ(code_of(open_store(mongo_set().url(database_), {.deadline = seconds{60}})),
+            Code::kDataLoss);
   EXPECT_THAT(find("idmint.store"), HasSubstr(R"("firstBatch" : [  ])"));
 }
 
@@ -791,7 +794,7 @@ TEST_F(MongodbStoreTest, AChildOfForkOpensItsOwn) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    const auto own = open_store(mongo_set().url(database_));
+    const auto own = open_store(mongo_set().url(database_), {.deadline = seconds{60}});
     _exit(own && (*own)->counters()->advance("c", 1, Take::kAll) == (Range{1, 1, 1}) ? 0 : 1);
   }
   int status = 0;
@@ -828,6 +831,10 @@ class MongodbUsers : public testing::Test {
                          const std::string& rest) {
     return "mongodb://" + user + ":" + password + "@" + server_->host() + "/" + rest;
   }
+  static Result<std::unique_ptr<Store>> open(const std::string& url,
+                                             Access access = Access::kReadWrite) {
+    return open_store(url, {.deadline = seconds{60}, .access = access});
+  }
   static constexpr const char* kIds = "ids?authSource=admin";
 
   static std::unique_ptr<servers::MongoServer> server_;
@@ -836,7 +843,7 @@ class MongodbUsers : public testing::Test {
 std::unique_ptr<servers::MongoServer> MongodbUsers::server_;
 
 TEST_F(MongodbUsers, FindInsertAndUpdateAreAllThatIsNeeded) {
-  const auto store = open_store(url("minter", "m%3A%2F%40%20m", kIds));
+  const auto store = open(url("minter", "m%3A%2F%40%20m", kIds));
   ASSERT_TRUE(store) << why(store);
   EXPECT_EQ((*store)->url(), "mongodb://minter:***@" + server_->host() + "/" + kIds);
   CounterStore& counters = *(*store)->counters();
@@ -872,7 +879,7 @@ TEST_F(MongodbUsers, FindInsertAndUpdateAreAllThatIsNeeded) {
   EXPECT_TRUE(catalog.list());
 
   // Who may only read can do that, and no more.
-  const auto readable = open_store(url("reader", "r", kIds));
+  const auto readable = open(url("reader", "r", kIds));
   ASSERT_TRUE(readable) << why(readable);
   EXPECT_TRUE((*readable)->counters()->peek("c"));
   const auto refused = (*readable)->counters()->raise("c", 50);
@@ -882,17 +889,17 @@ TEST_F(MongodbUsers, FindInsertAndUpdateAreAllThatIsNeeded) {
 }
 
 TEST_F(MongodbUsers, WrongCredentialsAreRefusedAndNoneMayDoNothing) {
-  const auto wrong = open_store(url("minter", "guess", kIds));
+  const auto wrong = open(url("minter", "guess", kIds));
   EXPECT_EQ(code_of(wrong), Code::kUnauthenticated);
   EXPECT_THAT(why(wrong), AllOf(HasSubstr(server_->host()), Not(HasSubstr("guess"))));
-  EXPECT_EQ(code_of(open_store(server_->url("ids"))), Code::kPermissionDenied);
-  EXPECT_EQ(code_of(open_store(url("minter", "m%3A%2F%40%20m", "other?authSource=admin"))),
+  EXPECT_EQ(code_of(open(server_->url("ids"))), Code::kPermissionDenied);
+  EXPECT_EQ(code_of(open(url("minter", "m%3A%2F%40%20m", "other?authSource=admin"))),
             Code::kPermissionDenied);
 }
 
 TEST_F(MongodbUsers, WhatIsNotAllowedIsNamed) {
   const std::string root = url("root", "r", "?authSource=admin");
-  const auto store = open_store(url("minter", "m%3A%2F%40%20m", kIds));
+  const auto store = open(url("minter", "m%3A%2F%40%20m", kIds));
   ASSERT_TRUE(store) << why(store);
   ASSERT_TRUE((*store)->counters()->create("named", {1, 100}));
   for (const std::string missing : {"find", "insert", "update"}) {
@@ -905,7 +912,7 @@ TEST_F(MongodbUsers, WhatIsNotAllowedIsNamed) {
                   actions + "]}]}");
     ask(root,
         R"({"createUser":"no_)" + missing + R"(","pwd":"n","roles":["no_)" + missing + "\"]}");
-    const auto weak = open_store(url("no_" + missing, "n", kIds));
+    const auto weak = open(url("no_" + missing, "n", kIds));
     std::string refusal = why(weak);
     Code code = code_of(weak);
     if (weak) {
@@ -927,13 +934,12 @@ TEST_F(MongodbUsers, BothMechanismsOfPasswordsWork) {
                   R"("mechanisms":[")" + mechanism + "\"]}");
     for (const std::string& rest :
          {std::string(kIds), std::string(kIds) + "&authMechanism=" + mechanism}) {
-      const auto store = open_store(url(mechanism, "p", rest));
+      const auto store = open(url(mechanism, "p", rest));
       EXPECT_TRUE(store) << rest << why(store);
     }
     const std::string other = mechanism == "SCRAM-SHA-1" ? "SCRAM-SHA-256" : "SCRAM-SHA-1";
-    EXPECT_EQ(
-        code_of(open_store(url(mechanism, "p", std::string(kIds) + "&authMechanism=" + other))),
-        Code::kUnauthenticated);
+    EXPECT_EQ(code_of(open(url(mechanism, "p", std::string(kIds) + "&authMechanism=" + other))),
+              Code::kUnauthenticated);
   }
 }
 
@@ -946,14 +952,14 @@ LeaseRequest lease_request() {
 }
 
 TEST_F(MongodbUsers, WhoMakesAPoolMakesAnIndexAndNobodyElseDoes) {
-  const auto store = open_store(url("minter", "m%3A%2F%40%20m", kIds));
+  const auto store = open(url("minter", "m%3A%2F%40%20m", kIds));
   ASSERT_TRUE(store) << why(store);
   LeaseTable& leases = *(*store)->leases();
   const auto refused = leases.create_pool("web", 2);
   EXPECT_EQ(code_of(refused), Code::kPermissionDenied);
   EXPECT_THAT(why(refused), HasSubstr("the user needs the action createIndex"));
   EXPECT_EQ(code_of(leases.workers("web")), Code::kNotFound);
-  const auto pools = open_store(url("pools", "p", kIds));
+  const auto pools = open(url("pools", "p", kIds));
   ASSERT_TRUE(pools) << why(pools);
   const auto made = (*pools)->leases()->create_pool("web", 2);
   ASSERT_TRUE(made) << why(made);
@@ -965,7 +971,7 @@ TEST_F(MongodbUsers, WhoMakesAPoolMakesAnIndexAndNobodyElseDoes) {
   EXPECT_TRUE(leases.release("web", lease->worker, lease->token, lease->generation));
   EXPECT_TRUE(leases.raise_floor("web", 1000));
 
-  const auto readable = open_store(url("reader", "r", kIds), {.access = Access::kReadOnly});
+  const auto readable = open(url("reader", "r", kIds), Access::kReadOnly);
   ASSERT_TRUE(readable) << why(readable);
   LeaseTable& read = *(*readable)->leases();
   EXPECT_EQ(read.workers("web")->size(), 2U);
@@ -987,7 +993,7 @@ TEST_F(MongodbUsers, WhoMakesAPoolMakesAnIndexAndNobodyElseDoes) {
                   actions + "]}]}");
     ask(root, R"({"createUser":"pools_no_)" + missing + R"(","pwd":"n","roles":["pools_no_)" +
                   missing + "\"]}");
-    const auto weak = open_store(url("pools_no_" + missing, "n", kIds));
+    const auto weak = open(url("pools_no_" + missing, "n", kIds));
     ASSERT_TRUE(weak) << why(weak);
     const auto taken = (*weak)->leases()->acquire("web", [] {
       LeaseRequest of = lease_request();
@@ -1004,7 +1010,7 @@ TEST_F(MongodbUsers, WhoMakesAPoolMakesAnIndexAndNobodyElseDoes) {
 
 // The driver takes a connection that breaks while it says who the user is for a wrong password.
 TEST_F(MongodbUsers, OneThatBreaksInTheMidstOfThePasswordIsAskedAgain) {
-  const auto store = open_store(url("minter", "m%3A%2F%40%20m", kIds));
+  const auto store = open(url("minter", "m%3A%2F%40%20m", kIds));
   ASSERT_TRUE(store) << why(store);
   ASSERT_TRUE((*store)->counters()->create("midst", {1, 100}));
   ask(url("root", "r", "?authSource=admin"),
