@@ -12,6 +12,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <vector>
 
 namespace idmint::e2e {
@@ -45,7 +46,10 @@ class Cli : public ::testing::Test {
     folder_ = pattern;
     fs::create_directories(folder_ / "home");
   }
-  ~Cli() override { fs::remove_all(folder_); }
+  ~Cli() override {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
 
   // Runs a bash script in the folder, with a fresh HOME and idmint on the PATH.
   Ended run(const std::string& script) {

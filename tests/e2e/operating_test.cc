@@ -499,7 +499,7 @@ TEST_F(Operating, DoctorFailsOnAStoreInDoubt) {
       run("mkfifo commands; sqlite3 ids.db <commands >answers & exec 3>commands; "
           "echo 'SELECT 1 FROM store;' >&3; until [ -s answers ]; do :; done; "
           "idmint next orders --store sqlite:ids.db; cp copy.db ids.db; "
-          "idmint doctor --store sqlite:ids.db");
+          "idmint doctor --store sqlite:ids.db; found=$?; exec 3>&-; wait; exit $found");
   EXPECT_EQ(mixture.status, 21);
   EXPECT_THAT(mixture.out, AllOf(ContainsRegex("fail  store sqlite:.*is not the file that its log"),
                                  Not(HasSubstr("ok    store"))));

@@ -14,6 +14,7 @@
 #include <fstream>
 #include <functional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -95,7 +96,10 @@ class SnowflakeFaults : public testing::Test {
     out_ = folder_ / "ids";
     std::ofstream{out_};
   }
-  ~SnowflakeFaults() override { fs::remove_all(folder_); }
+  ~SnowflakeFaults() override {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
 
   // Waits for `count` more entries of the output; false when they do not come.
   bool more(std::uintmax_t count) {

@@ -19,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -46,7 +47,10 @@ class TemporaryFolder {
     std::string pattern = (fs::temp_directory_path() / "idmint-uniqueness-XXXXXX").string();
     path_ = ::mkdtemp(pattern.data());
   }
-  ~TemporaryFolder() { fs::remove_all(path_); }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
   [[nodiscard]] const fs::path& path() const { return path_; }
 
  private:
