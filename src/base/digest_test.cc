@@ -2,12 +2,13 @@
 
 #include <gtest/gtest.h>
 #include <openssl/evp.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <string>
 #include <string_view>
+
+#include "tests/fakes/code_of.h"
+#include "tests/fakes/in_child.h"
 
 namespace idmint {
 namespace {
@@ -47,15 +48,10 @@ TEST(Digest, PiecesCountAsOneText) {
 }
 
 TEST(Digest, WhatOpenSslDoesNotOfferIsSaid) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const bool set = EVP_set_default_properties(nullptr, "fips=yes") == 1;
-    const Result<DigestBytes> md5 = digest_of(Digest::kMd5, {});
-    ::_exit(set && !md5 && md5.error().code == Code::kUnimplemented ? 0 : 1);
-  }
-  int status = -1;
-  ::waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
+  fakes::in_child([] {
+    ASSERT_EQ(EVP_set_default_properties(nullptr, "fips=yes"), 1);
+    EXPECT_EQ(fakes::code_of(digest_of(Digest::kMd5, {})), Code::kUnimplemented);
+  });
 }
 
 }  // namespace

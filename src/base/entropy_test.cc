@@ -23,6 +23,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/fakes/in_child.h"
+
 namespace {
 
 // What the library asks of the kernel, for each thread; and what the kernel is made to answer.
@@ -75,6 +77,8 @@ extern "C" int madvise(void* pages, size_t size, int advice) {
 
 namespace idmint {
 namespace {
+
+using fakes::in_child;
 
 using Block = std::array<std::byte, 16>;
 
@@ -184,26 +188,9 @@ TEST(SystemEntropyDeathTest, EndsTheProcessWithoutRandomness) {
 
 // ---- nobody gets another's bytes
 
-// 64 blocks as a child process draws them.
-std::vector<Block> blocks_of_child(const std::function<pid_t()>& spawn) {
-  int ends[2];
-  if (::pipe(ends) != 0) return {};
-  const pid_t child = spawn();
-  if (child == 0) {
-    for (int i = 0; i < 64; ++i) {
-      const Block block = draw_block();
-      if (::write(ends[1], block.data(), block.size()) != 16) ::_exit(1);
-    }
-    ::_exit(0);
-  }
-  ::close(ends[1]);
-  std::vector<Block> blocks;
-  Block block;
-  while (::read(ends[0], block.data(), block.size()) == 16) blocks.push_back(block);
-  ::close(ends[0]);
-  int status = -1;
-  EXPECT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+std::vector<Block> draw_blocks() {
+  std::vector<Block> blocks(64);
+  for (Block& block : blocks) block = draw_block();
   return blocks;
 }
 
@@ -211,10 +198,10 @@ std::vector<Block> blocks_of_child(const std::function<pid_t()>& spawn) {
 void expect_children_differ(const std::function<pid_t()>& spawn) {
   std::set<Block> seen;
   for (int round = 0; round < 5; ++round) {
-    const std::vector<Block> blocks = blocks_of_child(spawn);
-    ASSERT_EQ(blocks.size(), 64U);
-    for (const Block& block : blocks) EXPECT_TRUE(seen.insert(block).second);
-    for (int i = 0; i < 64; ++i) EXPECT_TRUE(seen.insert(draw_block()).second);
+    const std::vector<Block> of_child = in_child(draw_blocks, spawn);
+    ASSERT_EQ(of_child.size(), 64U);
+    for (const Block& block : of_child) EXPECT_TRUE(seen.insert(block).second);
+    for (const Block& block : draw_blocks()) EXPECT_TRUE(seen.insert(block).second);
   }
 }
 
@@ -259,15 +246,12 @@ TEST(SystemEntropyFork, GrandchildrenDiffer) {
 
 TEST(SystemEntropyFork, AChildIsKeyedByTheKernel) {
   draw_past_the_start();
-  const pid_t child = ::fork();
-  if (child == 0) {
+  in_child([] {
     kernel = {};
     draw(4096);
-    ::_exit(kernel.draws == 1 && kernel.bytes == 32 ? 0 : 1);
-  }
-  int status = -1;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+    EXPECT_EQ(kernel.draws, 1);
+    EXPECT_EQ(kernel.bytes, 32U);
+  });
 }
 
 TEST(SystemEntropy, ThreadsDiffer) {
@@ -290,29 +274,21 @@ TEST(SystemEntropy, ThreadsDiffer) {
 // How many of the blocks that this process draws, after `before`, its copy draws too. Each draw is
 // followed by `pause` ns.
 std::size_t drawn_by_both(std::size_t blocks, std::int64_t pause) {
-  int ends[2];
-  if (::pipe(ends) != 0) return 0;
-  const pid_t copy = ::fork();
-  std::set<Block> drawn;
-  for (std::size_t i = 0; i < blocks; ++i) {
-    const Block block = draw_block();
-    kernel.steady += pause;
-    kernel.wall += pause;
-    if (copy != 0) {
-      drawn.insert(block);
-    } else if (::write(ends[1], block.data(), block.size()) != 16) {
-      ::_exit(1);
+  const auto draw_all = [&] {
+    std::vector<Block> drawn(blocks);
+    for (Block& block : drawn) {
+      block = draw_block();
+      kernel.steady += pause;
+      kernel.wall += pause;
     }
-  }
-  if (copy == 0) ::_exit(0);
-  ::close(ends[1]);
+    return drawn;
+  };
+  const std::vector<Block> of_copy = in_child(draw_all);
+  EXPECT_EQ(of_copy.size(), blocks);
+  const std::vector<Block> own = draw_all();
+  const std::set<Block> drawn(own.begin(), own.end());
   std::size_t both = 0;
-  Block block;
-  while (::read(ends[0], block.data(), block.size()) == 16) both += drawn.count(block);
-  ::close(ends[0]);
-  int status = -1;
-  EXPECT_EQ(::waitpid(copy, &status, 0), copy);
-  EXPECT_EQ(status, 0);
+  for (const Block& block : of_copy) both += drawn.count(block);
   return both;
 }
 

@@ -2,24 +2,17 @@
 
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <csignal>
-#include <functional>
+
+#include "tests/fakes/in_child.h"
 
 namespace idmint {
 namespace {
 
-// The exit status of a child that runs `in_child`.
-int run_in_child(const std::function<int()>& in_child, pid_t (*spawn)() = ::fork) {
-  const pid_t child = spawn();
-  if (child == 0) ::_exit(in_child());
-  int status = -1;
-  if (::waitpid(child, &status, 0) != child || !WIFEXITED(status)) return -1;
-  return WEXITSTATUS(status);
-}
+using fakes::in_child;
 
 // As a runtime without the C library's fork handlers would.
 pid_t bare_clone() { return static_cast<pid_t>(::syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0)); }
@@ -31,14 +24,14 @@ struct Large {
 int nonzero_words(const Large& large) {
   int nonzero = 0;
   for (const std::uint64_t word : large.words) nonzero += word != 0;
-  return nonzero != 0;
+  return nonzero;
 }
 
 TEST(ForkWiped, IsZeroInAChildOnEveryPageAndKeptInTheParent) {
   for (const auto spawn : {+[] { return ::fork(); }, &bare_clone}) {
     ForkWiped<Large> large;
     large->words.fill(7);
-    EXPECT_EQ(run_in_child([&] { return nonzero_words(*large); }, spawn), 0);
+    EXPECT_EQ(in_child([&] { return nonzero_words(*large); }, spawn), 0);
     EXPECT_EQ(large->words.front(), 7U);
     EXPECT_EQ(large->words.back(), 7U);
   }
@@ -53,18 +46,18 @@ TEST(ForkWiped, StartsWithTheInitialValuesOfItsType) {
 
 TEST(ForkWiped, AChildsWritesAreWipedInItsOwnChild) {
   ForkWiped<std::uint64_t> word;
-  const int grandchild = run_in_child([&] {
+  const std::uint64_t grandchilds = in_child([&] {
     *word = 9;
-    return run_in_child([&] { return *word == 0 ? 0 : 1; });
+    return in_child([&] { return *word; });
   });
-  EXPECT_EQ(grandchild, 0);
+  EXPECT_EQ(grandchilds, 0U);
 }
 
 TEST(OwnedByProcess, HoldsOnlyInTheProcessThatMadeIt) {
   OwnedByProcess owned;
   EXPECT_TRUE(owned);
-  EXPECT_EQ(run_in_child([&] { return owned ? 1 : 0; }), 0);
-  EXPECT_EQ(run_in_child([&] { return OwnedByProcess() ? 0 : 1; }), 0);
+  EXPECT_FALSE(in_child([&] { return static_cast<bool>(owned); }));
+  EXPECT_TRUE(in_child([&] { return static_cast<bool>(OwnedByProcess()); }));
   EXPECT_TRUE(owned);
 }
 

@@ -8,7 +8,6 @@
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,6 +24,7 @@
 #include <vector>
 
 #include "base/host_facts.h"
+#include "tests/fakes/in_child.h"
 #include "tests/fakes/scripted.h"
 
 namespace idmint {
@@ -174,16 +174,11 @@ int worker_of_a_host_with_bridges() {
 }
 
 TEST(WorkerFromHardware, CountsTheInterfacesThatHaveAnIpAddress) {
-  const pid_t child = ::fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) ::_exit(worker_of_a_host_with_bridges());
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  ASSERT_TRUE(WIFEXITED(status));
-  if (WEXITSTATUS(status) == kNoNamespace) {
+  const int failed = fakes::in_child(worker_of_a_host_with_bridges);
+  if (failed == kNoNamespace) {
     GTEST_SKIP() << "no network namespace with bridges can be made here";
   }
-  EXPECT_EQ(WEXITSTATUS(status), 0) << "the step of worker_of_a_host_with_bridges() that failed";
+  EXPECT_EQ(failed, 0) << "the step of worker_of_a_host_with_bridges() that failed";
 }
 
 TEST(WorkerFromHardware, IsDrawnWhereThereIsNoAddress) {

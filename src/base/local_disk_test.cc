@@ -3,12 +3,13 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mount.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <string>
 
+#include "tests/fakes/in_child.h"
 #include "tests/fakes/temp_folder.h"
 
 namespace idmint {
@@ -45,27 +46,21 @@ TEST(LocalDisk, AFileThatIsMountedAloneIsTold) {
   std::filesystem::create_directories(folder.path("mounted"));
   std::ofstream(folder.path("a")) << "x";
   std::ofstream(folder.path("data/b"));
-  constexpr int kNoMount = 9;
-  const pid_t child = fork();
-  if (child == 0) {
-    if (getuid() != 0 && unshare(CLONE_NEWUSER) != 0) _exit(kNoMount);
-    if (unshare(CLONE_NEWNS) != 0) _exit(kNoMount);
-    if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) _exit(kNoMount);
-    if (mount(folder.path("a").c_str(), folder.path("data/b").c_str(), nullptr, MS_BIND, nullptr) !=
-        0)
-      _exit(kNoMount);
-    if (mount(folder.path("").c_str(), folder.path("mounted").c_str(), nullptr, MS_BIND, nullptr) !=
-        0)
-      _exit(kNoMount);
-    if (names_of(folder.path("data/b")) != Names::kMountedAlone) _exit(1);
-    if (names_of(folder.path("a")) != Names::kOne) _exit(2);
-    if (names_of(folder.path("mounted/a")) != Names::kOne) _exit(3);  // its folder is mounted
-    _exit(0);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  if (WEXITSTATUS(status) == kNoMount) GTEST_SKIP() << "may not mount here";
-  EXPECT_EQ(status, 0) << WEXITSTATUS(status);
+  const auto mounted = [&](const std::string& what, const std::string& where) {
+    return mount(folder.path(what).c_str(), folder.path(where).c_str(), nullptr, MS_BIND,
+                 nullptr) == 0;
+  };
+  const bool may_mount = fakes::in_child([&] {
+    if (getuid() != 0 && unshare(CLONE_NEWUSER) != 0) return false;
+    if (unshare(CLONE_NEWNS) != 0) return false;
+    if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return false;
+    if (!mounted("a", "data/b") || !mounted("", "mounted")) return false;
+    EXPECT_EQ(names_of(folder.path("data/b")), Names::kMountedAlone);
+    EXPECT_EQ(names_of(folder.path("a")), Names::kOne);
+    EXPECT_EQ(names_of(folder.path("mounted/a")), Names::kOne) << "its folder is mounted";
+    return true;
+  });
+  if (!may_mount) GTEST_SKIP() << "may not mount here";
 }
 
 }  // namespace

@@ -2,8 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -14,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/fakes/code_of.h"
+#include "tests/fakes/in_child.h"
 #include "tests/fakes/scripted.h"
 
 namespace idmint {
@@ -587,17 +587,13 @@ TEST(ClockSequence, AChildOfForkInheritsNothing) {
   ASSERT_TRUE(started.start(0));
   take(starting, 3);
   take(started, 3);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    Result<Stamp> fresh = starting.next(1);
-    const bool afresh = fresh && fresh->count == 0 && fresh->high == 2;
-    Result<Stamp> refused = started.next(1);
-    const bool refuses = !refused && refused.error().code == Code::kFailedPrecondition;
-    ::_exit(afresh && refuses ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+  fakes::in_child([&] {
+    const Result<Stamp> fresh = starting.next(1);
+    ASSERT_TRUE(fresh);
+    EXPECT_EQ(fresh->count, 0U);
+    EXPECT_EQ(fresh->high, 2U);
+    EXPECT_EQ(fakes::code_of(started.next(1)), Code::kFailedPrecondition);
+  });
   EXPECT_EQ(take(starting, 1), (Pairs{{kStart, 3}})) << "the parent goes on";
 }
 

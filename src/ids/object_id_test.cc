@@ -2,14 +2,13 @@
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <set>
 #include <thread>
 #include <vector>
 
+#include "tests/fakes/in_child.h"
 #include "tests/fakes/scripted.h"
 
 namespace idmint {
@@ -144,20 +143,9 @@ TEST(ObjectId, ThreadsOfOneGeneratorNeverRepeat) {
 TEST(ObjectId, AChildOfForkDrawsItsOwnRandomValue) {
   ObjectIdGenerator generator;
   const ObjectId before = *generator.next();
-  int channel[2];
-  ASSERT_EQ(::pipe(channel), 0);
-  const pid_t child = ::fork();
-  const ObjectId mine = *generator.next();
-  if (child == 0) ::_exit(::write(channel[1], &mine, sizeof mine) == sizeof mine ? 0 : 1);
-  ObjectId theirs;
-  ASSERT_EQ(::read(channel[0], &theirs, sizeof theirs), static_cast<ssize_t>(sizeof theirs));
-  int status = 1;
-  ::waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
-  ::close(channel[0]);
-  ::close(channel[1]);
-  EXPECT_EQ(random40(mine), random40(before));
-  EXPECT_NE(random40(theirs), random40(before));
+  const ObjectId childs = fakes::in_child([&] { return generator.next().value(); });
+  EXPECT_EQ(random40(*generator.next()), random40(before));
+  EXPECT_NE(random40(childs), random40(before));
 }
 
 }  // namespace

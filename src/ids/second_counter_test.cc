@@ -2,14 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <barrier>
 #include <thread>
 #include <vector>
 
+#include "tests/fakes/in_child.h"
 #include "tests/fakes/scripted.h"
 
 namespace idmint {
@@ -211,11 +210,7 @@ TEST(SecondCounter, WaitsASecondThoughTheClockIsSetBackAsItBeginsTo) {
 
 TEST_F(SecondCounterTest, AChildOfForkIsRefused) {
   take();
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(refusal() == Code::kFailedPrecondition ? 0 : 1);
-  int status = -1;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+  EXPECT_EQ(fakes::in_child([&] { return refusal(); }), Code::kFailedPrecondition);
   EXPECT_EQ(take().counter(0), 0xffffffU) << "the parent goes on";
 }
 

@@ -3,12 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <limits>
@@ -18,6 +17,8 @@
 #include <vector>
 
 #include "ids/state_file.h"
+#include "tests/fakes/code_of.h"
+#include "tests/fakes/in_child.h"
 #include "tests/fakes/scripted.h"
 
 namespace idmint {
@@ -655,17 +656,12 @@ TEST_F(SnowflakeGeneratorTest, NoIdIsMintedBeyondWhatTheFileHolds) {
 TEST_F(SnowflakeGeneratorTest, AChildOfForkIsRefused) {
   auto generator = open();
   ASSERT_TRUE((*generator)->next());
-  const pid_t child = ::fork();
-  if (child == 0) {
+  fakes::in_child([&] {
     std::array<Snowflake, 2> out;
-    const bool refused = (*generator)->next().error().code == Code::kFailedPrecondition &&
-                         (*generator)->fill(out).error().code == Code::kFailedPrecondition;
+    EXPECT_EQ(fakes::code_of((*generator)->next()), Code::kFailedPrecondition);
+    EXPECT_EQ(fakes::code_of((*generator)->fill(out)), Code::kFailedPrecondition);
     generator->reset();
-    ::_exit(refused ? 0 : 1);
-  }
-  int status = -1;
-  ::waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
+  });
   EXPECT_EQ(open().error().code, Code::kUnavailable) << "the parent's lock was released";
   EXPECT_TRUE((*generator)->next());
 }

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +19,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/fakes/code_of.h"
+#include "tests/fakes/in_child.h"
 #include "tests/fakes/scripted.h"
 
 // What the disk does next. These stand before the C library's own functions in this program.
@@ -63,6 +64,8 @@ namespace idmint {
 namespace {
 
 namespace fs = std::filesystem;
+using fakes::code_of;
+using fakes::in_child;
 using testing::HasSubstr;
 
 constexpr std::size_t kPage = 4096;
@@ -79,16 +82,6 @@ void write_all(const fs::path& path, const std::string& content) {
   std::error_code missing;
   const bool same_size = fs::file_size(path, missing) == content.size();
   std::ofstream(path, std::ios::binary | (same_size ? std::ios::in : std::ios::trunc)) << content;
-}
-
-// Runs in a child of fork(); true when it returned true.
-template <class Function>
-bool in_child(Function function) {
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(function() ? 0 : 1);
-  int status = -1;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 class StateFileTest : public testing::Test {
@@ -263,8 +256,8 @@ TEST_F(StateFileTest, OtherWordsThatFailedLeaveTheOldOnes) {
   EXPECT_EQ((*file)->words(), (OwnersWords{1, 2}));
   write_all(options_.path, whole);
   EXPECT_EQ((*file)->set_apart({1, 3}, 20).error().code, Code::kDataLoss);
-  EXPECT_TRUE(in_child(
-      [&] { return (*file)->set_apart({1, 3}, 20).error().code == Code::kFailedPrecondition; }));
+  EXPECT_EQ(in_child([&] { return code_of((*file)->set_apart({1, 3}, 20)); }),
+            Code::kFailedPrecondition);
 }
 
 // As the one below for a bound that grows, for a bound that falls: what is read is the one or the
@@ -604,29 +597,24 @@ TEST_F(StateFileTest, ShortWritesAreFinished) {
 
 TEST_F(StateFileTest, NoHalfFileIsLeftWhereTheDiskIsFull) {
   std::signal(SIGXFSZ, SIG_IGN);
-  EXPECT_TRUE(in_child([&] {
+  in_child([&] {
     const struct rlimit limit{kPage, kPage};
-    if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) return false;
-    const auto file = open();
-    return !file && file.error().code == Code::kResourceExhausted;
-  }));
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+    EXPECT_EQ(code_of(open()), Code::kResourceExhausted);
+  });
   EXPECT_TRUE(fs::is_empty(folder_));
 }
 
 TEST_F(StateFileTest, AChildOfForkCannotUseIt) {
   const auto file = open();
   ASSERT_TRUE((*file)->extend(1));
-  EXPECT_TRUE(
-      in_child([&] { return (*file)->extend(2).error().code == Code::kFailedPrecondition; }));
+  EXPECT_EQ(in_child([&] { return code_of((*file)->extend(2)); }), Code::kFailedPrecondition);
   EXPECT_EQ((*file)->extend(2), 4);
 }
 
 TEST_F(StateFileTest, DestroyedInAChildItKeepsTheParentsLock) {
   auto file = open();
-  EXPECT_TRUE(in_child([&] {
-    file->reset();
-    return true;
-  }));
+  in_child([&] { file->reset(); });
   EXPECT_EQ(open().error().code, Code::kUnavailable);
 }
 
@@ -634,18 +622,16 @@ TEST_F(StateFileTest, AChildThatLivesOnDoesNotKeepAClosedFileLocked) {
   auto file = open();
   int gate[2];
   ASSERT_EQ(::pipe(gate), 0);
-  const pid_t child = ::fork();
-  if (child == 0) {
+  fakes::Child child([&] {
     ::close(gate[1]);
     char byte;
-    const auto ignored = ::read(gate[0], &byte, 1);  // until the parent closes its end
-    ::_exit(ignored == 0 ? 0 : 1);
-  }
+    EXPECT_EQ(::read(gate[0], &byte, 1), 0);  // until the parent closes its end
+  });
   ::close(gate[0]);
   file->reset();
   EXPECT_TRUE(open());
   ::close(gate[1]);
-  ::waitpid(child, nullptr, 0);
+  child.get();
 }
 
 TEST_F(StateFileTest, OptionsOutOfRangeAreRefused) {

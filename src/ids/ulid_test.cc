@@ -2,13 +2,12 @@
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <thread>
 #include <vector>
 
+#include "tests/fakes/in_child.h"
 #include "tests/fakes/scripted.h"
 
 namespace idmint {
@@ -171,19 +170,8 @@ TEST(Ulid, AChildOfForkNeverCountsOnWhereItsParentDoes) {
   fakes::ManualClock clock(Instant{milliseconds{1469922850259}});
   UlidGenerator generator({}, clock);
   ASSERT_TRUE(generator.next());
-  int channel[2];
-  ASSERT_EQ(::pipe(channel), 0);
-  const pid_t child = ::fork();
-  const Ulid mine = *generator.next();
-  if (child == 0) ::_exit(::write(channel[1], &mine, sizeof mine) == sizeof mine ? 0 : 1);
-  Ulid theirs;
-  ASSERT_EQ(::read(channel[0], &theirs, sizeof theirs), static_cast<ssize_t>(sizeof theirs));
-  int status = 1;
-  ::waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
-  ::close(channel[0]);
-  ::close(channel[1]);
-  EXPECT_NE(mine, theirs);
+  const Ulid childs = fakes::in_child([&] { return generator.next().value(); });
+  EXPECT_NE(generator.next().value(), childs);
 }
 
 }  // namespace

@@ -3,14 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <thread>
 #include <unordered_set>
 #include <vector>
 
+#include "tests/fakes/in_child.h"
 #include "tests/fakes/scripted.h"
 
 namespace idmint {
@@ -310,25 +309,16 @@ TEST(Uuid7, AChildOfForkStartsAfresh) {
   fakes::ManualClock clock(Instant{milliseconds{kVersion7Milliseconds}});
   Uuid7Generator generator({}, clock);
   ASSERT_TRUE(generator.next());
-  int channel[2];
-  ASSERT_EQ(::pipe(channel), 0);
-  const pid_t child = ::fork();
-  std::vector<Uuid> mine(1000);
-  ASSERT_TRUE(generator.fill(mine));
-  if (child == 0) {
-    const ssize_t written = ::write(channel[1], mine.data(), mine.size() * sizeof(Uuid));
-    ::_exit(written == static_cast<ssize_t>(mine.size() * sizeof(Uuid)) ? 0 : 1);
-  }
-  std::vector<Uuid> theirs(1000);
-  ASSERT_EQ(::read(channel[0], theirs.data(), theirs.size() * sizeof(Uuid)),
-            static_cast<ssize_t>(theirs.size() * sizeof(Uuid)));
-  int status = 1;
-  ::waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
-  ::close(channel[0]);
-  ::close(channel[1]);
+  const auto thousand = [&] {
+    std::vector<Uuid> ids(1000);
+    EXPECT_TRUE(generator.fill(ids));
+    return ids;
+  };
+  const std::vector<Uuid> childs = fakes::in_child(thousand);
+  ASSERT_EQ(childs.size(), 1000U);
+  std::vector<Uuid> mine = thousand();
   std::sort(mine.begin(), mine.end());
-  for (const Uuid& id : theirs) EXPECT_FALSE(std::binary_search(mine.begin(), mine.end(), id));
+  for (const Uuid& id : childs) EXPECT_FALSE(std::binary_search(mine.begin(), mine.end(), id));
 }
 
 }  // namespace

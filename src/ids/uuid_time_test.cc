@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -15,6 +13,8 @@
 #include <unordered_set>
 #include <vector>
 
+#include "tests/fakes/code_of.h"
+#include "tests/fakes/in_child.h"
 #include "tests/fakes/scripted.h"
 #include "tests/fakes/temp_folder.h"
 
@@ -23,6 +23,8 @@ namespace {
 
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
+using fakes::code_of;
+using fakes::in_child;
 using std::chrono::nanoseconds;
 using testing::HasSubstr;
 
@@ -37,16 +39,6 @@ Uuid uuid(std::string_view text) { return Uuid::parse(text).value(); }
 
 UuidTimeParts parts1(const Result<Uuid>& id) { return decode_uuid1(id.value()).value(); }
 UuidTimeParts parts6(const Result<Uuid>& id) { return decode_uuid6(id.value()).value(); }
-
-// Runs in a child of fork(); true when it returned true.
-template <class Function>
-bool in_child(Function function) {
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(function() ? 0 : 1);
-  int status = -1;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
 
 template <class Generator>
 void expect_distinct_from_two_threads(Generator& generator) {
@@ -610,8 +602,7 @@ TEST_F(Uuid2Test, OptionsThatAreWrongAreRefused) {
 TEST_F(Uuid2Test, AChildOfForkIsRefused) {
   const auto generator = open();
   ASSERT_TRUE((*generator)->next());
-  EXPECT_TRUE(
-      in_child([&] { return (*generator)->next().error().code == Code::kFailedPrecondition; }));
+  EXPECT_EQ(in_child([&] { return code_of((*generator)->next()); }), Code::kFailedPrecondition);
   EXPECT_TRUE((*generator)->next());
 }
 
@@ -635,10 +626,7 @@ TEST_F(Uuid2Test, AChildOfForkDoesNotWaitForAThreadOfItsParent) {
   ASSERT_TRUE(generator);
   std::jthread minting([&] { EXPECT_TRUE((*generator)->next()); });
   while (!clock.asked) std::this_thread::yield();
-  EXPECT_TRUE(in_child([&] {
-    ::alarm(10);  // ends a child that waits
-    return (*generator)->next().error().code == Code::kFailedPrecondition;
-  }));
+  EXPECT_EQ(in_child([&] { return code_of((*generator)->next()); }), Code::kFailedPrecondition);
   clock.opened = true;
   clock.opened.notify_all();
 }

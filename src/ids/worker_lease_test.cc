@@ -2,8 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -24,11 +22,15 @@
 #include "idmint/entropy.h"
 #include "idmint/snowflake.h"
 #include "idmint/store.h"
+#include "tests/fakes/code_of.h"
+#include "tests/fakes/in_child.h"
 #include "tests/fakes/scripted.h"
 
 namespace idmint {
 namespace {
 
+using fakes::code_of;
+using fakes::in_child;
 using std::chrono::hours;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
@@ -621,19 +623,12 @@ TEST_F(WorkerLeaseTest, TheThreadKeepsTheBoundAheadWithoutAnybodyAsking) {
 }
 
 TEST_F(WorkerLeaseTest, AChildOfForkMintsNothingAndLeavesTheLeaseAlone) {
-  const auto generator = open();
+  auto generator = open();
   const std::uint32_t worker = next(*generator).worker;
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    const auto id = generator->next();
-    const bool refused = !id && id.error().code == Code::kFailedPrecondition;
-    const_cast<std::unique_ptr<SnowflakeGenerator>&>(generator).reset();
-    _exit(refused ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  in_child([&] {
+    EXPECT_EQ(code_of(generator->next()), Code::kFailedPrecondition);
+    generator.reset();
+  });
   EXPECT_EQ(row(worker).holder, "me");
   clock_.set(at(kStart + kWindow));
   EXPECT_EQ(next(*generator).worker, worker);
@@ -655,16 +650,10 @@ TEST_F(WorkerLeaseTest, ForkWhileThreadsMint) {
       }
     });
   for (int i = 0; i < 8; ++i) {
-    const pid_t child = fork();
-    if (child == 0) {
-      alarm(60);  // ends it, should it hang
-      const auto id = (*generator)->next();
+    in_child([&] {
+      EXPECT_EQ(code_of((*generator)->next()), Code::kFailedPrecondition);
       generator->reset();
-      _exit(!id && id.error().code == Code::kFailedPrecondition ? 0 : 1);
-    }
-    int status = 0;
-    EXPECT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    });
   }
   stop = true;
   threads.clear();

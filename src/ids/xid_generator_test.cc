@@ -1,7 +1,5 @@
 // The two formats that are made of a SecondCounter, which has tests of its own.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -11,6 +9,8 @@
 
 #include "idmint/object_id.h"
 #include "idmint/xid.h"
+#include "tests/fakes/code_of.h"
+#include "tests/fakes/in_child.h"
 #include "tests/fakes/scripted.h"
 
 namespace idmint {
@@ -91,16 +91,11 @@ TYPED_TEST(MachineFormats, PastTheCountersOfASecondTheyWaitForTheNext) {
 TYPED_TEST(MachineFormats, AreRefusedInAChildOfFork) {
   typename TestFixture::Generator generator;
   ASSERT_TRUE(generator.next());
-  const pid_t child = ::fork();
-  if (child == 0) {
+  fakes::in_child([&] {
     std::array<typename TestFixture::Id, 2> ids;
-    const bool refused = generator.next().error().code == Code::kFailedPrecondition &&
-                         generator.fill(ids).error().code == Code::kFailedPrecondition;
-    ::_exit(refused ? 0 : 1);
-  }
-  int status = -1;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+    EXPECT_EQ(fakes::code_of(generator.next()), Code::kFailedPrecondition);
+    EXPECT_EQ(fakes::code_of(generator.fill(ids)), Code::kFailedPrecondition);
+  });
   EXPECT_TRUE(generator.next());
 }
 
@@ -131,20 +126,15 @@ TYPED_TEST(MachineFormats, AChildOfForkMakesItsOwn) {
   typename TestFixture::Generator inherited;
   const auto before = inherited.next();
   ASSERT_TRUE(before);
-  const pid_t child = ::fork();
-  if (child == 0) {
+  fakes::in_child([&] {
     typename TestFixture::Generator own;
     typename TestFixture::Generator shares;
     const auto first = own.next();
     const auto second = shares.next();
-    const bool fine = first && second &&
-                      counter_of(*second) == ((counter_of(*first) + 1) & 0xff'ffff) &&
-                      inherited.next().error().code == Code::kFailedPrecondition;
-    ::_exit(fine ? 0 : 1);
-  }
-  int status = -1;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+    ASSERT_TRUE(first && second);
+    EXPECT_EQ(counter_of(*second), (counter_of(*first) + 1) & 0xff'ffff);
+    EXPECT_EQ(fakes::code_of(inherited.next()), Code::kFailedPrecondition);
+  });
   EXPECT_EQ(counter_of(*inherited.next()), (counter_of(*before) + 1) & 0xff'ffff);
 }
 

@@ -2,8 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -17,6 +15,8 @@
 #include <vector>
 
 #include "idmint/worker_pool.h"
+#include "tests/fakes/code_of.h"
+#include "tests/fakes/in_child.h"
 #include "tests/fakes/scripted.h"
 
 namespace idmint {
@@ -497,15 +497,10 @@ TEST_F(MintTest, APoolInAChildOfForkIsRefusedWithoutTouchingALock) {
       {.name = "web", .strategy = Strategy::kPool, .first = 0, .layout = SnowflakeLayout{}}));
   const auto source = mint.source("web");
   ASSERT_TRUE(source) << source.error().message;
-  const pid_t child = ::fork();
-  if (child == 0) {
+  fakes::in_child([&] {
     std::vector<Id> out(1);
-    const auto refused = (*source)->next(out);
-    ::_exit(!refused && refused.error().message.contains("pool web: opened before fork()") ? 0 : 1);
-  }
-  int status = -1;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    EXPECT_THAT(fakes::why((*source)->next(out)), HasSubstr("pool web: opened before fork()"));
+  });
   take(**source, 1);
 }
 

@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -26,6 +24,7 @@
 #include "sequences/counter_rounds.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/gated_store.h"
+#include "tests/fakes/in_child.h"
 
 namespace idmint {
 namespace {
@@ -709,22 +708,15 @@ TEST(Combiner, AChildOfForkIsRefusedWithoutTouchingALock) {
   f.store.shut_gate();
   std::thread waiter([&] { EXPECT_EQ(f.combiner.take(1), run(2, 1)); });
   f.store.wait_for_advances(2);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    bool right = f.combiner.inherited();
-    const Result<Range> taken = f.combiner.take(1);
-    right = right && !taken && taken.error().code == Code::kFailedPrecondition;
-    bool called = false;
-    f.combiner.submit(1, [&](const Result<Range>& result) {
-      called = !result && result.error().code == Code::kFailedPrecondition;
-    });
+  fakes::in_child([&] {
+    EXPECT_TRUE(f.combiner.inherited());
+    EXPECT_EQ(code_of(f.combiner.take(1)), Code::kFailedPrecondition);
+    Code called{};
+    f.combiner.submit(1, [&](const Result<Range>& result) { called = code_of(result); });
     f.combiner.close();
-    right = right && called && f.combiner.statistics().requests == 0;
-    ::_exit(right ? 0 : 1);
-  }
-  int status = -1;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    EXPECT_EQ(called, Code::kFailedPrecondition);
+    EXPECT_EQ(f.combiner.statistics().requests, 0);
+  });
   f.store.open_gate();
   waiter.join();
   f.combiner.close();

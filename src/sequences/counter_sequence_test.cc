@@ -1,7 +1,5 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <array>
 #include <future>
@@ -10,7 +8,9 @@
 #include <utility>
 
 #include "idmint/sequence.h"
+#include "tests/fakes/code_of.h"
 #include "tests/fakes/gated_store.h"
+#include "tests/fakes/in_child.h"
 
 namespace idmint {
 namespace {
@@ -119,15 +119,10 @@ TEST(CounterSequence, CanBeDestroyedInAChildOfForkWhoseThreadsAreGone) {
   std::promise<void> done;
   sequence->submit(1, [&](const Result<Range>&) { done.set_value(); });
   done.get_future().get();
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const bool refused = sequence->take(1).error().code == Code::kFailedPrecondition;
+  fakes::in_child([&] {
+    EXPECT_EQ(fakes::code_of(sequence->take(1)), Code::kFailedPrecondition);
     sequence.reset();
-    ::_exit(refused ? 0 : 1);
-  }
-  int status = -1;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  });
   EXPECT_EQ(sequence->take(1), (Range{2, 1, 1}));
 }
 

@@ -1,7 +1,5 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -13,7 +11,9 @@
 #include <vector>
 
 #include "idmint/sequence.h"
+#include "tests/fakes/code_of.h"
 #include "tests/fakes/gated_store.h"
+#include "tests/fakes/in_child.h"
 #include "tests/fakes/scripted.h"
 
 namespace idmint {
@@ -132,17 +132,11 @@ TEST(PermutedSequence, AStoreThatWentBackIsDataLossForEver) {
 TEST(PermutedSequence, AChildOfForkIsRefusedAndMayDestroyIt) {
   Fixture f(cards(0, 99));
   static_cast<void>(f.next(1));
-  const pid_t child = ::fork();
-  if (child == 0) {
+  fakes::in_child([&] {
     std::int64_t value = 0;
-    const Result<void> got = f.sequence->next(std::span(&value, 1));
-    const bool refused = !got && got.error().code == Code::kFailedPrecondition;
+    EXPECT_EQ(fakes::code_of(f.sequence->next(std::span(&value, 1))), Code::kFailedPrecondition);
     f.sequence.reset();
-    ::_exit(refused ? 0 : 1);
-  }
-  int status = -1;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  });
 }
 
 }  // namespace

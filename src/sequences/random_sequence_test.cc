@@ -2,8 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -26,6 +24,7 @@
 #include "idmint/sequence.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/gated_store.h"
+#include "tests/fakes/in_child.h"
 #include "tests/fakes/scripted.h"
 
 namespace idmint {
@@ -416,15 +415,10 @@ TEST(Random, ManyThreadsOfSeveralProcessesGetEachValueOnce) {
 TEST(Random, AChildOfForkIsRefusedAndCanDestroyIt) {
   Fixture f(codes(0, 999));
   ASSERT_TRUE(f.next(1));
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const bool refused = code_of(f.next(1)) == Code::kFailedPrecondition;
+  fakes::in_child([&] {
+    EXPECT_EQ(code_of(f.next(1)), Code::kFailedPrecondition);
     f.sequence.reset();
-    ::_exit(refused ? 0 : 1);
-  }
-  int status = -1;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  });
   EXPECT_TRUE(f.next(1));
 }
 

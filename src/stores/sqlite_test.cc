@@ -6,11 +6,11 @@
 #include <sqlite3.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <barrier>
 #include <chrono>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -28,6 +28,7 @@
 namespace idmint {
 namespace {
 
+using fakes::Child;
 using fakes::code_of;
 using fakes::in_child;
 using fakes::run_sql;
@@ -45,14 +46,14 @@ void overwrite(const std::string& path, const std::string& bytes) {
 // As a user who is not root.
 int as_anybody(const std::function<int()>& body) {
   return in_child([&] {
-    if (getuid() == 0 && setresuid(65534, 65534, 65534) != 0) return 254;
+    if (getuid() == 0 && setresuid(65534, 65534, 65534) != 0) return -1;
     return body();
   });
 }
 
 // Bodies return 0, or the number of the line that failed.
 #define CHECK_LINE(condition) \
-  if (!(condition)) return __LINE__ % 250 + 1
+  if (!(condition)) return __LINE__
 
 // The other bits of user_version are of the latest log.
 int schema_version(const std::string& path) {
@@ -154,7 +155,7 @@ TEST_F(SqliteStoreTest, AFileThatIsMountedWithoutItsFolderIsRefused) {
   const std::string mounted = folder_.path("data/ids.db");
   ASSERT_TRUE(std::filesystem::create_directory(folder_.path("data")));
   overwrite(mounted, "");
-  constexpr int kNoMount = 251;
+  constexpr int kNoMount = -1;
   const int result = in_child([&]() -> int {
     if (getuid() != 0 && unshare(CLONE_NEWUSER) != 0) return kNoMount;
     if (unshare(CLONE_NEWNS) != 0) return kNoMount;
@@ -167,7 +168,7 @@ TEST_F(SqliteStoreTest, AFileThatIsMountedWithoutItsFolderIsRefused) {
     return 0;
   });
   if (result == kNoMount) GTEST_SKIP() << "may not mount here";
-  EXPECT_EQ(result, 0) << "a line of this test, modulo 250, plus 1";
+  EXPECT_EQ(result, 0) << "the line that failed";
 }
 
 TEST_F(SqliteStoreTest, AMissingFolderIsNamed) {
@@ -518,24 +519,21 @@ TEST_F(SqliteStoreTest, WhoMayOnlyReadReadsWhatAnotherHasOpen) {
   std::array<int, 2> finish{};
   ASSERT_EQ(pipe(opened.data()), 0);
   ASSERT_EQ(pipe(finish.data()), 0);
-  const pid_t writer = fork();
-  if (writer == 0) {
+  Child writer([&]() -> int {
     ::close(finish[1]);
-    const auto body = [&]() -> int {
-      const auto store = open_store("sqlite:" + path_);
-      CHECK_LINE(store.has_value());
-      CounterStore& counters = *(*store)->counters();
-      CHECK_LINE(counters.create("c", {1, 1000}).has_value());
-      CHECK_LINE(counters.advance("c", 9, Take::kAll).has_value());
-      CHECK_LINE(write(opened[1], "x", 1) == 1);
-      char end = 0;
-      CHECK_LINE(read(finish[0], &end, 1) == 0);
-      CHECK_LINE((counters.advance("c", 1, Take::kAll) == Range{10, 1, 1}));
-      return 0;
-    };
-    _exit(body());
-  }
+    const auto store = open_store("sqlite:" + path_);
+    CHECK_LINE(store.has_value());
+    CounterStore& counters = *(*store)->counters();
+    CHECK_LINE(counters.create("c", {1, 1000}).has_value());
+    CHECK_LINE(counters.advance("c", 9, Take::kAll).has_value());
+    CHECK_LINE(write(opened[1], "x", 1) == 1);
+    char end = 0;
+    CHECK_LINE(read(finish[0], &end, 1) == 0);
+    CHECK_LINE((counters.advance("c", 1, Take::kAll) == Range{10, 1, 1}));
+    return 0;
+  });
   char go = 0;
+  ::close(opened[1]);
   ASSERT_EQ(read(opened[0], &go, 1), 1);
   const auto allow = [&](std::filesystem::perms folder, std::filesystem::perms file) {
     for (const char* const part : {"", "-wal", "-shm"}) {
@@ -554,9 +552,7 @@ TEST_F(SqliteStoreTest, WhoMayOnlyReadReadsWhatAnotherHasOpen) {
             0);
   allow(std::filesystem::perms{0755}, std::filesystem::perms{0644});
   ::close(finish[1]);
-  int status = 0;
-  ASSERT_EQ(waitpid(writer, &status, 0), writer);
-  EXPECT_EQ(status, 0) << "the writer goes on";
+  EXPECT_EQ(writer.get(), 0) << "the writer goes on";
 
   // When nobody has it open there is no log to read along with, and none is made.
   EXPECT_FALSE(std::filesystem::exists(path_ + "-wal"));
@@ -611,29 +607,25 @@ TEST_F(SqliteStoreTest, WhoReadsBesidesKeepsItsLocks) {
   std::array<int, 2> go{};
   ASSERT_EQ(pipe(ready.data()), 0);
   ASSERT_EQ(pipe(go.data()), 0);
-  const pid_t holder = fork();
-  if (holder == 0) {
-    const auto body = [&]() -> int {
-      ::close(go[1]);
-      const auto store = open_store("sqlite:" + path_);
-      CHECK_LINE(store.has_value());
-      CHECK_LINE(((*store)->counters()->advance("c", 1, Take::kAll) == Range{10, 1, 1}));
-      for (const char* const part : {"", "-wal", "-shm"})
-        std::filesystem::permissions(path_ + part, std::filesystem::perms{0644});
-      CHECK_LINE(getuid() != 0 || setresuid(65534, 65534, 65534) == 0);
-      {
-        const auto reader = try_open(kReading);
-        CHECK_LINE(reader.has_value());
-        CHECK_LINE((*reader)->counters()->peek("c")->next == 11);
-      }
-      CHECK_LINE(write(ready[1], "x", 1) == 1);
-      char end = 0;
-      CHECK_LINE(read(go[0], &end, 1) == 0);
-      CHECK_LINE(((*store)->counters()->advance("c", 1, Take::kAll) == Range{12, 1, 1}));
-      return 0;
-    };
-    _exit(body());
-  }
+  Child holder([&]() -> int {
+    ::close(go[1]);
+    const auto store = open_store("sqlite:" + path_);
+    CHECK_LINE(store.has_value());
+    CHECK_LINE(((*store)->counters()->advance("c", 1, Take::kAll) == Range{10, 1, 1}));
+    for (const char* const part : {"", "-wal", "-shm"})
+      std::filesystem::permissions(path_ + part, std::filesystem::perms{0644});
+    CHECK_LINE(getuid() != 0 || setresuid(65534, 65534, 65534) == 0);
+    {
+      const auto reader = try_open(kReading);
+      CHECK_LINE(reader.has_value());
+      CHECK_LINE((*reader)->counters()->peek("c")->next == 11);
+    }
+    CHECK_LINE(write(ready[1], "x", 1) == 1);
+    char end = 0;
+    CHECK_LINE(read(go[0], &end, 1) == 0);
+    CHECK_LINE(((*store)->counters()->advance("c", 1, Take::kAll) == Range{12, 1, 1}));
+    return 0;
+  });
   char byte = 0;
   ::close(ready[1]);
   EXPECT_EQ(read(ready[0], &byte, 1), 1);
@@ -641,9 +633,7 @@ TEST_F(SqliteStoreTest, WhoReadsBesidesKeepsItsLocks) {
   EXPECT_TRUE(std::filesystem::exists(path_ + "-wal")) << "it is in use";
   ::close(go[0]);
   ::close(go[1]);
-  int status = 0;
-  ASSERT_EQ(waitpid(holder, &status, 0), holder);
-  EXPECT_EQ(WEXITSTATUS(status), 0) << "a line of this test, modulo 250, plus 1";
+  EXPECT_EQ(holder.get(), 0) << "the line that failed";
   EXPECT_EQ(in_child([&] { return take(13); }), 0);
 }
 
@@ -687,32 +677,22 @@ TEST_F(SqliteStoreTest, ManyWhoMakeTheFileAtOnceMakeOne) {
   for (int round = 0; round < 5; ++round) {
     const std::string path = folder_.path("new" + std::to_string(round));
     const std::string ids = path + ".ids";
-    std::vector<pid_t> children;
+    std::deque<Child<void>> children;
     std::array<int, 2> gate{};
     ASSERT_EQ(pipe(gate.data()), 0);
     for (int i = 0; i < 6; ++i) {
-      const pid_t child = fork();
-      if (child == 0) {
+      children.emplace_back([&] {
         char go = 0;
         ::close(gate[1]);
-        if (read(gate[0], &go, 1) != 0) _exit(2);  // all start when the parent closes its end
+        ASSERT_EQ(read(gate[0], &go, 1), 0);  // all start when the parent closes its end
         const auto store = open_store("sqlite:" + path, {.deadline = std::chrono::seconds{60}});
-        if (!store) {
-          std::fprintf(stderr, "%s\n", store.error().message.c_str());
-          _exit(1);
-        }
+        ASSERT_TRUE(store) << store.error().message;
         std::ofstream(ids, std::ios::app) << ((*store)->id().to_string() + "\n") << std::flush;
-        _exit(0);
-      }
-      children.push_back(child);
+      });
     }
     ::close(gate[0]);
     ::close(gate[1]);
-    for (const pid_t child : children) {
-      int status = 0;
-      ASSERT_EQ(waitpid(child, &status, 0), child);
-      EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    }
+    for (Child<void>& child : children) child.get();
     const std::string all = contents(ids);
     ASSERT_EQ(all.size(), std::size_t{6 * 37});
     for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(all.substr(i * 37, 37), all.substr(0, 37));
@@ -723,16 +703,15 @@ TEST_F(SqliteStoreTest, AChildForkedWhileAStoreWasOpenCannotOpenOne) {
   make();
   {
     const auto store = open();
-    EXPECT_EQ(in_child([&] { return static_cast<int>(code_of(try_open())); }),
-              static_cast<int>(Code::kFailedPrecondition));
+    EXPECT_EQ(in_child([&] { return code_of(try_open()); }), Code::kFailedPrecondition);
   }
-  EXPECT_EQ(in_child([&] { return static_cast<int>(code_of(try_open())); }), 0);
+  EXPECT_EQ(in_child([&] { return code_of(try_open()); }), Code{0});
 }
 
 TEST_F(SqliteStoreTest, AFullDiskRefusesAndGoesOnOnceThereIsSpace) {
   const std::string mount_point = folder_.path("small");
   ASSERT_TRUE(std::filesystem::create_directory(mount_point));
-  constexpr int kNoMount = 251;
+  constexpr int kNoMount = -1;
   const int result = in_child([&]() -> int {
     const unsigned uid = getuid();
     if (uid != 0 && unshare(CLONE_NEWUSER) != 0) return kNoMount;
@@ -769,7 +748,7 @@ TEST_F(SqliteStoreTest, AFullDiskRefusesAndGoesOnOnceThereIsSpace) {
     return 0;
   });
   if (result == kNoMount) GTEST_SKIP() << "may not mount a small disk here";
-  EXPECT_EQ(result, 0) << "a line of this test, modulo 250, plus 1";
+  EXPECT_EQ(result, 0) << "the line that failed";
 }
 
 // ---- a transaction that does not end

@@ -4,11 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
-#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -26,8 +24,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
+using fakes::Child;
 using fakes::code_of;
+using fakes::die;
 using fakes::in_child;
+using fakes::in_dying_child;
 using fakes::run_sql;
 using testing::HasSubstr;
 
@@ -40,23 +41,20 @@ bool idle_one_is_refused(const std::string& path, const StoreOptions& options,
   std::array<int, 2> go{};
   EXPECT_EQ(::pipe(ready.data()), 0);
   EXPECT_EQ(::pipe(go.data()), 0);
-  const pid_t child = fork();
   char byte = 0;
-  if (child == 0) {
+  Child idle([&] {
     ::close(go[1]);
     const auto store = open_store("sqlite:" + path, options);
-    if (!store || !(*store)->counters()->list("")) _exit(2);
-    if (::write(ready[1], &byte, 1) != 1 || ::read(go[0], &byte, 1) != 1) _exit(2);
-    _exit(call(**store) == Code::kDataLoss ? 0 : 1);
-  }
+    char told = 0;
+    return store && (*store)->counters()->list("") && ::write(ready[1], &told, 1) == 1 &&
+           ::read(go[0], &told, 1) == 1 && call(**store) == Code::kDataLoss;
+  });
   ::close(ready[1]);
   EXPECT_EQ(::read(ready[0], &byte, 1), 1);
   meanwhile();
   EXPECT_EQ(::write(go[1], &byte, 1), 1);
-  int status = 0;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
   for (const int fd : {ready[0], go[0], go[1]}) ::close(fd);
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  return idle.get();
 }
 
 // In a child: a descriptor that this process closed would drop its locks on the file.
@@ -93,12 +91,11 @@ class SqliteTrust : public testing::Test {
   }
   // A process takes values of "c" one by one, does `then`, and is killed.
   void take_and_die(int values, const std::function<void()>& then = [] {}) {
-    in_child([&] {
+    in_dying_child([&] {
       const auto store = open();
-      for (int i = 0; i < values; ++i)
-        if (!store->counters()->advance("c", 1, Take::kAll)) _exit(1);
+      for (int i = 0; i < values; ++i) ASSERT_TRUE(store->counters()->advance("c", 1, Take::kAll));
       then();
-      ::kill(::getpid(), SIGKILL);
+      die();
     });
   }
   // Opens the store in doubt, and ends the doubt after a raise past 99.
@@ -168,11 +165,11 @@ TEST_F(SqliteTrust, ALogThatIsEmptiedAfterAKillIsMissed) {
 
 // Also where the whole store was in it.
 TEST_F(SqliteTrust, TheLogOfANewStoreIsMissed) {
-  in_child([&] {
+  in_dying_child([&] {
     make();
     const auto store = open();
-    if (!store->counters()->advance("c", 1, Take::kAll)) _exit(1);
-    ::kill(::getpid(), SIGKILL);
+    EXPECT_TRUE(store->counters()->advance("c", 1, Take::kAll));
+    die();
   });
   fs::remove(log_);
   expect_doubt(path_, "without its log");
@@ -215,7 +212,7 @@ TEST_F(SqliteTrust, ALogIsMissedAfterACheckpointToo) {
   make();
   take_and_die(3, [&] {
     run_sql(path_, "PRAGMA wal_checkpoint(TRUNCATE)");
-    if (!open()->counters()->advance("c", 3, Take::kAll)) _exit(1);
+    EXPECT_TRUE(open()->counters()->advance("c", 3, Take::kAll));
   });
   fs::remove(log_);
   expect_doubt(path_, "without its log");
@@ -228,9 +225,9 @@ TEST_F(SqliteTrust, ALogThatWasMovedIntoTheFileIsMissedAfterTheNextValue) {
   for (int i = 0; i < 1500; ++i) many.push_back({std::string(1000, 'x') + std::to_string(i), {}});
   take_and_die(1, [&] {
     const auto store = open();
-    if (!store->counters()->create(many)) _exit(1);
-    if (fs::file_size(path_) < 1500 * 1000) _exit(2);
-    if (!store->counters()->advance("c", 1, Take::kAll)) _exit(3);
+    EXPECT_TRUE(store->counters()->create(many));
+    EXPECT_GE(fs::file_size(path_), 1500U * 1000);
+    EXPECT_TRUE(store->counters()->advance("c", 1, Take::kAll));
   });
   fs::remove(log_);
   expect_doubt(path_, "without its log");
@@ -400,11 +397,10 @@ TEST_F(SqliteTrust, AnOlderStateBesideTheLogOfTheNewerIsNoticed) {
       run_sql(path, "PRAGMA wal_checkpoint; VACUUM INTO '" + path + ".backup'");
       ASSERT_TRUE(store->counters()->advance("a", 7, Take::kAll));
     }
-    in_child([&] {
+    in_dying_child([&] {
       const auto store = opened();
-      for (int i = 0; i < values; ++i)
-        if (!store->counters()->advance("c", 1, Take::kAll)) _exit(1);
-      ::kill(::getpid(), SIGKILL);
+      for (int i = 0; i < values; ++i) ASSERT_TRUE(store->counters()->advance("c", 1, Take::kAll));
+      die();
     });
     copy(path + ".backup", path);
     copy(path + "-wal", copy_of_log);

@@ -3,8 +3,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -23,6 +21,7 @@
 
 #include "idmint/clock.h"
 #include "tests/conformance/store_conformance.h"
+#include "tests/fakes/in_child.h"
 
 namespace idmint {
 namespace {
@@ -775,22 +774,17 @@ TEST_P(LeaseHistory, WhatBeganAfterAFenceIsAboveItsFloor) {
 TEST_P(LeaseConformance, AChildOfForkIsRefused) {
   ASSERT_TRUE(leases().create_pool("p", 2));
   const Lease lease = acquire(request(1));
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
+  fakes::in_child([&] {
     const auto refused = [](const auto& result) {
       return code_of(result) == Code::kFailedPrecondition;
     };
-    const bool all = refused(leases().create_pool("q", 1)) &&
-                     refused(leases().acquire("p", request(2))) &&
-                     refused(leases().extend("p", lease, lease.to + 5, fresh(), terms())) &&
-                     refused(leases().release("p", 0, lease.token, lease.generation)) &&
-                     refused(leases().raise_floor("p", 5)) && refused(leases().workers("p"));
-    _exit(all ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    EXPECT_TRUE(refused(leases().create_pool("q", 1)));
+    EXPECT_TRUE(refused(leases().acquire("p", request(2))));
+    EXPECT_TRUE(refused(leases().extend("p", lease, lease.to + 5, fresh(), terms())));
+    EXPECT_TRUE(refused(leases().release("p", 0, lease.token, lease.generation)));
+    EXPECT_TRUE(refused(leases().raise_floor("p", 5)));
+    EXPECT_TRUE(refused(leases().workers("p")));
+  });
   EXPECT_TRUE(leases().extend("p", lease, lease.to + 5, fresh(), terms()));
 }
 

@@ -3,8 +3,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -20,6 +18,7 @@
 #include <vector>
 
 #include "tests/conformance/store_conformance.h"
+#include "tests/fakes/in_child.h"
 #include "tests/fakes/temp_folder.h"
 
 namespace idmint {
@@ -747,27 +746,27 @@ TEST_P(StoreConformance, OfManyWhoClaimTheSameKeysEachKeyHasOneOwner) {
 TEST_P(StoreConformance, AChildOfForkIsRefused) {
   ASSERT_TRUE(counters().create("c", {}).has_value());
   ASSERT_TRUE(claims().create_space("s").has_value());
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
+  fakes::in_child([&] {
     const auto refused = [](const auto& result) {
       return code_of(result) == Code::kFailedPrecondition;
     };
-    const bool all = refused(counters().create("d", {})) &&
-                     refused(counters().advance("c", 1, Take::kAll)) &&
-                     refused(counters().raise("c", 9)) && refused(counters().peek("c")) &&
-                     refused(counters().list("")) && refused(counters().close("c")) &&
-                     refused(catalog().define({"orders"})) && refused(catalog().find("orders")) &&
-                     refused(catalog().list()) && refused(catalog().replace({"a"}, {"a"})) &&
-                     refused(counters().extend("c", 9)) && refused(claims().create_space("t")) &&
-                     refused(claims().insert("s", Keys{1})) && refused(claims().claimed("s")) &&
-                     refused(claims().close_space("s"));
+    EXPECT_TRUE(refused(counters().create("d", {})));
+    EXPECT_TRUE(refused(counters().advance("c", 1, Take::kAll)));
+    EXPECT_TRUE(refused(counters().raise("c", 9)));
+    EXPECT_TRUE(refused(counters().peek("c")));
+    EXPECT_TRUE(refused(counters().list("")));
+    EXPECT_TRUE(refused(counters().close("c")));
+    EXPECT_TRUE(refused(counters().extend("c", 9)));
+    EXPECT_TRUE(refused(catalog().define({"orders"})));
+    EXPECT_TRUE(refused(catalog().find("orders")));
+    EXPECT_TRUE(refused(catalog().list()));
+    EXPECT_TRUE(refused(catalog().replace({"a"}, {"a"})));
+    EXPECT_TRUE(refused(claims().create_space("t")));
+    EXPECT_TRUE(refused(claims().insert("s", Keys{1})));
+    EXPECT_TRUE(refused(claims().claimed("s")));
+    EXPECT_TRUE(refused(claims().close_space("s")));
     store_.reset();
-    _exit(all ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  });
   EXPECT_EQ(counters().advance("c", 1, Take::kAll), (Range{0, 1, 1}));
   EXPECT_EQ(claims().insert("s", Keys{1}), Ours{true});
 }

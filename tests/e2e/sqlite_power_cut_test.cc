@@ -2,8 +2,6 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sqlite3.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -15,6 +13,7 @@
 #include <vector>
 
 #include "idmint/store.h"
+#include "tests/fakes/in_child.h"
 #include "tests/fakes/recorded_disk.h"
 #include "tests/fakes/temp_folder.h"
 
@@ -226,17 +225,13 @@ TEST(Mark, AKillBeforeItIsNoReasonForDoubt) {
   };
   ASSERT_TRUE((*open_store("sqlite:" + path, trusting))->counters()->create("c", kBounds));
   for (int time = 0; time < 3; ++time) {
-    const pid_t child = fork();
-    if (child == 0) {
+    fakes::in_dying_child([&] {
       fakes::RecordedDisk disk(folder.path(""));
       disk.before_write = [](std::string_view file, std::size_t at, int) {
-        if (file == "ids.db" && at == kMarkAt) ::kill(::getpid(), SIGKILL);
+        if (file == "ids.db" && at == kMarkAt) fakes::die();
       };
-      _exit(take() ? 1 : 2);
-    }
-    int status = 0;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    ASSERT_TRUE(WIFSIGNALED(status));
+      static_cast<void>(take());
+    });
   }
   EXPECT_EQ((*open_store("sqlite:" + path, trusting))->doubt(), std::nullopt);
   EXPECT_EQ(take(), (Range{4, 1, 1})) << "three values were committed and not handed out";

@@ -5,8 +5,6 @@
 #include <gtest/gtest.h>
 #include <mongoc/mongoc.h>
 #include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -27,6 +25,7 @@
 #include "idmint/sequence.h"
 #include "idmint/store.h"
 #include "tests/fakes/code_of.h"
+#include "tests/fakes/in_child.h"
 #include "tests/fakes/temp_folder.h"
 #include "tests/servers/mongo.h"
 
@@ -34,6 +33,7 @@ namespace idmint {
 namespace {
 
 using fakes::code_of;
+using fakes::in_child;
 using fakes::why;
 using servers::mongo_command;
 using servers::mongo_set;
@@ -683,11 +683,8 @@ TEST_F(GaplessRights, AreEnoughToEndATransactionThatSomebodyLeft) {
 TEST_F(GaplessTest, AChildOfForkGetsNothing) {
   const auto inserter = open();
   ASSERT_EQ(inserter->insert(key("a")), 1);
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(code_of(inserter->insert(key("b"))) == Code::kFailedPrecondition ? 0 : 1);
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+  EXPECT_EQ(in_child([&] { return code_of(inserter->insert(key("b"))); }),
+            Code::kFailedPrecondition);
   EXPECT_EQ(inserter->insert(key("c")), 2);
 }
 

@@ -4,8 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <array>
 #include <barrier>
@@ -27,6 +25,7 @@
 #include "idmint/sequence.h"
 #include "stores/mongodb/driver.h"
 #include "tests/fakes/code_of.h"
+#include "tests/fakes/in_child.h"
 #include "tests/servers/mongo.h"
 
 namespace idmint {
@@ -791,15 +790,11 @@ TEST_F(MongodbStoreTest, WhoClosesAStoreWaitsForTheEndOfItsSessionsAndForNothing
 TEST_F(MongodbStoreTest, AChildOfForkOpensItsOwn) {
   const auto store = open();
   ASSERT_TRUE(store->counters()->create("c", {1, 1000}));
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
+  fakes::in_child([&] {
     const auto own = open_store(mongo_set().url(database_), {.deadline = seconds{60}});
-    _exit(own && (*own)->counters()->advance("c", 1, Take::kAll) == (Range{1, 1, 1}) ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    ASSERT_TRUE(own) << why(own);
+    EXPECT_EQ((*own)->counters()->advance("c", 1, Take::kAll), (Range{1, 1, 1}));
+  });
   EXPECT_EQ(store->counters()->advance("c", 1, Take::kAll), (Range{2, 1, 1}));
 }
 
