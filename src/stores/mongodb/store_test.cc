@@ -17,6 +17,7 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "base/background.h"
@@ -791,9 +792,12 @@ TEST_F(MongodbStoreTest, AChildOfForkOpensItsOwn) {
   const auto store = open();
   ASSERT_TRUE(store->counters()->create("c", {1, 1000}));
   fakes::in_child([&] {
-    const auto own = open_store(mongo_set().url(database_), {.deadline = seconds{60}});
+    auto own = open_store(mongo_set().url(database_), {.deadline = seconds{60}});
     ASSERT_TRUE(own) << why(own);
     EXPECT_EQ((*own)->counters()->advance("c", 1, Take::kAll), (Range{1, 1, 1}));
+    // Not closed: ThreadSanitizer does not see threads of a forked child end, and refuses the next
+    // one that has the address of one before.
+    std::ignore = own->release();
   });
   EXPECT_EQ(store->counters()->advance("c", 1, Take::kAll), (Range{2, 1, 1}));
 }
