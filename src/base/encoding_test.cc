@@ -143,9 +143,8 @@ TEST(Encoding, EveryOneAndTwoBytesAreReadBackAndNothingElseIs) {
     for (const std::size_t size : {std::size_t{1}, std::size_t{2}}) {
       const std::size_t values = std::size_t{1} << (8 * size);
       std::size_t accepted = 0;
-      // All texts of that width in order, up to the second first digit above the largest value's.
+      // All texts of that width, in order.
       const std::string_view digits = alphabet(encoding);
-      const std::size_t last_first = digits.find(encoded(encoding, Bytes(size, 0xff)).front()) + 2;
       std::vector<std::size_t> places(encoded_width(encoding, size));
       std::string text(places.size(), digits[0]);
       Bytes bytes(size);
@@ -161,7 +160,6 @@ TEST(Encoding, EveryOneAndTwoBytesAreReadBackAndNothingElseIs) {
           text[i] = digits[places[i]];
           more = places[i] != 0;
         }
-        more = more && places[0] <= last_first;
       }
       EXPECT_EQ(accepted, values) << name(encoding);
     }

@@ -59,9 +59,9 @@ struct Context {
 // "DATABASE.COLLECTION:FIELD", or empty. A format keeps nothing in a store: nothing is noted.
 void note_given(Mint& mint, std::string_view source, const Id& last,
                 std::string_view used_in = {}) noexcept;
-// What commands of this host saw last of the store; of one in doubt also what they saw of its
-// copies, as it may be a backup in the place of the one that gave the values.
-[[nodiscard]] std::vector<Seen> seen_of(Store& store);
+// What commands of this host saw last of the store. If the store is in doubt, also what they saw of
+// its copies: it may be a backup in the place of the one that gave the values.
+[[nodiscard]] std::vector<Seen> seen_of(const Store& store, bool in_doubt);
 // "this host was given 1740 at 2026-11-23T03:28:11Z".
 [[nodiscard]] std::string given_here(const Seen& seen);
 // Past those of its values that are in the field, in the MongoDB of `url`.

@@ -139,7 +139,7 @@ class Evidence {
   Evidence(Mint& mint, const std::string& url, std::vector<Place> places)
       : mint_(mint), url_(url), places_(std::move(places)) {
     const Result<std::shared_ptr<Store>> store = mint.store();
-    if (store) seen_ = seen_of(**store);
+    if (store) seen_ = seen_of(**store, (*store)->doubt().has_value());
     for (const Seen& seen : seen_) {
       const auto place = place_of(seen.source, seen.used_in);
       if (place && std::ranges::find(places_, *place) == places_.end()) places_.push_back(*place);

@@ -90,9 +90,9 @@ void note_given(Mint& mint, std::string_view source, const Id& last,
   return;
 }
 
-std::vector<Seen> seen_of(Store& store) {
-  return store.doubt() ? read_seen_anywhere(store.id())
-                       : read_seen({store.id(), std::string(store.url())});
+std::vector<Seen> seen_of(const Store& store, bool in_doubt) {
+  return in_doubt ? read_seen_anywhere(store.id())
+                  : read_seen({store.id(), std::string(store.url())});
 }
 
 std::string given_here(const Seen& seen) {

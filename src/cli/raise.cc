@@ -278,9 +278,9 @@ void print_sources(Output& out, const std::vector<RaisedSource>& sources, bool d
 }
 
 // What this host was given of the store's sequences and pools last, by its data folder.
-std::vector<GivenValue> all_given_here(Store& store, bool doubtful) {
+std::vector<GivenValue> all_given_here(const Store& store, bool doubtful) {
   std::vector<GivenValue> given;
-  for (const Seen& seen : seen_of(store))
+  for (const Seen& seen : seen_of(store, doubtful))
     given.push_back(
         {.source = seen.source,
          .value = seen.value,

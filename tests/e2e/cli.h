@@ -12,8 +12,9 @@
 #include <fstream>
 #include <sstream>
 #include <string>
-#include <system_error>
 #include <vector>
+
+#include "tests/fakes/temp_folder.h"
 
 namespace idmint::e2e {
 
@@ -40,16 +41,7 @@ inline std::vector<std::string> lines_of(const std::string& text) {
 
 class Cli : public ::testing::Test {
  protected:
-  Cli() {
-    std::string pattern = fs::temp_directory_path() / "idmint-cli-XXXXXX";
-    if (::mkdtemp(pattern.data()) == nullptr) std::abort();
-    folder_ = pattern;
-    fs::create_directories(folder_ / "home");
-  }
-  ~Cli() override {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
+  Cli() { fs::create_directories(folder_ / "home"); }
 
   // Runs a bash script in the folder, with a fresh HOME and idmint on the PATH.
   Ended run(const std::string& script) {
@@ -99,7 +91,8 @@ class Cli : public ::testing::Test {
 
   bool has(const std::string& program) { return run("command -v " + program).status == 0; }
 
-  fs::path folder_;
+  const fakes::TempFolder temporary_;
+  const fs::path folder_ = temporary_.folder();
 };
 
 }  // namespace idmint::e2e

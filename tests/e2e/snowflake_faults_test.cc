@@ -14,11 +14,11 @@
 #include <fstream>
 #include <functional>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <vector>
 
 #include "idmint/snowflake.h"
+#include "tests/fakes/temp_folder.h"
 
 namespace idmint {
 namespace {
@@ -90,15 +90,9 @@ class Minter {
 class SnowflakeFaults : public testing::Test {
  protected:
   SnowflakeFaults() {
-    std::string pattern = (fs::temp_directory_path() / "idmint-faults-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
     state_ = folder_ / "state";
     out_ = folder_ / "ids";
     std::ofstream{out_};
-  }
-  ~SnowflakeFaults() override {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
   }
 
   // Waits for `count` more entries of the output; false when they do not come.
@@ -128,7 +122,8 @@ class SnowflakeFaults : public testing::Test {
     return ids.size();
   }
 
-  fs::path folder_;
+  const fakes::TempFolder temporary_;
+  const fs::path folder_ = temporary_.folder();
   fs::path state_;
   fs::path out_;
 };

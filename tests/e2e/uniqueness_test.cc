@@ -19,7 +19,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -27,6 +26,7 @@
 #include "idmint/snowflake.h"
 #include "idmint/ulid.h"
 #include "idmint/uuid.h"
+#include "tests/fakes/temp_folder.h"
 
 namespace idmint {
 namespace {
@@ -40,22 +40,6 @@ std::uint64_t setting(const char* name, std::uint64_t otherwise) {
   const char* text = std::getenv(name);
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = (fs::temp_directory_path() / "idmint-uniqueness-XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  [[nodiscard]] const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 // Everything a thread of a child process does; false when an id was refused or out of order.
 template <class T, class Generator>
@@ -179,16 +163,16 @@ Verdict look_for_repeats(const fs::path& folder, std::size_t random_byte) {
 template <class T, class Generator>
 void expect_no_repeat(bool ordered, std::size_t random_byte) {
   const std::uint64_t each = setting("IDMINT_UNIQUENESS_IDS", 1'000'000) / kProcesses / kThreads;
-  const TemporaryFolder folder;
+  const fakes::TempFolder folder;
   ASSERT_TRUE(in_processes([&](int process) {
     Generator generator;
     return in_threads([&](int thread) {
       return mint<T>(
           generator, each, ordered,
-          folder.path() / (std::to_string(process) + "-" + std::to_string(thread) + ".ids"));
+          folder.folder() / (std::to_string(process) + "-" + std::to_string(thread) + ".ids"));
     });
   }));
-  const Verdict verdict = look_for_repeats<T>(folder.path(), random_byte);
+  const Verdict verdict = look_for_repeats<T>(folder.folder(), random_byte);
   EXPECT_EQ(verdict.ids, each * kProcesses * kThreads);
   EXPECT_EQ(verdict.repeats, 0U);
   std::printf("%llu ids, %llu repeats\n", static_cast<unsigned long long>(verdict.ids),
@@ -207,10 +191,10 @@ TEST(Uniqueness, SnowflakeAtItsCap) {
   const SnowflakeLayout layout = *snowflake_layout("sequence-generator");
   const std::uint64_t cap = seconds * 1000 * (layout.max_sequence() + 1) * kProcesses;
   const std::uint64_t enough = cap / 8;
-  const TemporaryFolder folder;
+  const fakes::TempFolder folder;
   ASSERT_TRUE(in_processes([&](int process) {
     SnowflakeOptions options{.layout = layout, .worker = static_cast<std::uint32_t>(process)};
-    options.state_file = folder.path() / ("worker-" + std::to_string(process) + ".state");
+    options.state_file = folder.folder() / ("worker-" + std::to_string(process) + ".state");
     auto generator = SnowflakeGenerator::open(options);
     if (!generator) return false;
     const Instant end = system_clock().now() + std::chrono::seconds{seconds};
@@ -221,7 +205,7 @@ TEST(Uniqueness, SnowflakeAtItsCap) {
     };
     return in_threads([&](int thread) {
       std::ofstream out(
-          folder.path() / (std::to_string(process) + "-" + std::to_string(thread) + ".ids"),
+          folder.folder() / (std::to_string(process) + "-" + std::to_string(thread) + ".ids"),
           std::ios::binary);
       std::vector<Snowflake> ids(256);
       Snowflake previous;
@@ -239,9 +223,9 @@ TEST(Uniqueness, SnowflakeAtItsCap) {
     });
   }));
   for (int p = 0; p < kProcesses; ++p) {
-    fs::remove(folder.path() / ("worker-" + std::to_string(p) + ".state"));
+    fs::remove(folder.folder() / ("worker-" + std::to_string(p) + ".state"));
   }
-  const Verdict verdict = look_for_repeats<Snowflake>(folder.path(), 0);
+  const Verdict verdict = look_for_repeats<Snowflake>(folder.folder(), 0);
   EXPECT_EQ(verdict.repeats, 0U);
   EXPECT_GE(verdict.ids, enough) << "too little load for the result to mean anything";
   EXPECT_LE(verdict.ids, cap + cap / 50 + 100'000) << "more ids than the layout has";

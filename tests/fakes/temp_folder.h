@@ -22,6 +22,7 @@ class TempFolder {
   TempFolder(const TempFolder&) = delete;
   TempFolder& operator=(const TempFolder&) = delete;
 
+  [[nodiscard]] const std::filesystem::path& folder() const { return path_; }
   [[nodiscard]] std::string path(const std::string& file) const { return (path_ / file).string(); }
 
  private:

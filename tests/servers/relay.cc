@@ -244,7 +244,9 @@ void Relay::read(Id id) {
     from += static_cast<std::size_t>(length);
   }
   const auto at = ends_.find(id);
-  if (at != ends_.end()) at->second.in = in.substr(from);
+  if (at == ends_.end()) return;
+  in.erase(0, from);
+  at->second.in = std::move(in);
 }
 
 void Relay::message(Id id, std::string text) {

@@ -127,7 +127,7 @@ class RelayTest : public testing::Test {
 TEST_F(RelayTest, SendsOnBothWaysWhateverTheSize) {
   const Client client(relay_);
   EXPECT_EQ(client.ask("a"), "a 1");
-  const std::string large(std::size_t{4} << 20, 'x');
+  const std::string large(std::size_t{20} << 20, 'x');
   EXPECT_EQ(client.ask(large), large + " 1");
   EXPECT_EQ(relay_.counts().requests, 2);
 }
