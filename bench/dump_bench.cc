@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "bench/restore_work.h"
-#include "restore/dump.h"
+#include "restore/backup/dump.h"
 #include "tests/fakes/temp_folder.h"
 #include "tests/servers/mongo.h"
 
@@ -43,7 +43,7 @@ void fill(Server& server, int collections) {
 void find_all(Server& server, int c) {
   mongoc_collection_t* const collection =
       mongoc_client_get_collection(server.client(), "bench", name_of(c).c_str());
-  const OwnDocument all = own(bson_new());
+  const Bson all;
   mongoc_cursor_t* const cursor =
       mongoc_collection_find_with_opts(collection, all.get(), nullptr, nullptr);
   const bson_t* document = nullptr;

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "bench/restore_work.h"
-#include "restore/oplog_analysis.h"
-#include "restore/oplog_source.h"
+#include "restore/find/analysis.h"
+#include "restore/oplog/source.h"
 #include "restore/server.h"
 
 namespace {
@@ -39,9 +39,9 @@ std::uint64_t stir(std::uint64_t& state) {
   return word ^ (word >> 31);
 }
 
-OwnDocument entry(std::uint64_t number, std::uint64_t& state) {
+Bson entry(std::uint64_t number, std::uint64_t& state) {
   const std::array<std::uint8_t, 32> bytes{};
-  OwnDocument made = own(bson_new());
+  Bson made;
   bson_t* const doc = made.get();
   bson_t lsid;
   BSON_APPEND_DOCUMENT_BEGIN(doc, "lsid", &lsid);
@@ -102,7 +102,7 @@ bool make(const std::string& path, std::uint64_t bytes) {
   std::ofstream file(path, std::ios::binary);
   std::uint64_t state = 1;
   for (std::uint64_t number = 0, written = 0; written < bytes; ++number) {
-    const OwnDocument made = entry(number, state);
+    const Bson made = entry(number, state);
     const auto view = made.view().bytes();
     file.write(reinterpret_cast<const char*>(view.data()),
                static_cast<std::streamsize>(view.size()));

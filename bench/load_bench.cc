@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "bench/restore_work.h"
-#include "restore/backup_writer.h"
-#include "restore/base_backup.h"
-#include "restore/index_catalog.h"
-#include "restore/load.h"
-#include "restore/record.h"
+#include "restore/backup/base.h"
+#include "restore/backup/writer.h"
+#include "restore/replay/index_catalog.h"
+#include "restore/replay/load.h"
+#include "restore/replay/record.h"
 #include "tests/fakes/temp_folder.h"
 #include "tests/servers/mongo.h"
 
@@ -29,10 +29,7 @@ constexpr int kRuns = 3;
 
 std::string name_of(int collection) { return "c" + std::to_string(collection); }
 
-OwnDocument index_on_k() {
-  return own(
-      BCON_NEW("v", BCON_INT32(2), "key", "{", "k", BCON_INT32(1), "}", "name", BCON_UTF8("k_1")));
-}
+Bson index_on_k() { return Bson("v", 2, "key", Bson("k", 1), "name", "k_1"); }
 
 void make_base(const std::string& path, int collections) {
   std::vector<CollectionFacts> all;
@@ -40,10 +37,9 @@ void make_base(const std::string& path, int collections) {
     CollectionFacts facts;
     facts.database = "bench";
     facts.name = name_of(c);
-    facts.options = own(bson_new());
+    facts.options = Bson();
     facts.uuid = std::string(32, static_cast<char>('0' + c));
-    facts.indexes.push_back(own(BCON_NEW("v", BCON_INT32(2), "key", "{", "_id", BCON_INT32(1), "}",
-                                         "name", BCON_UTF8("_id_"))));
+    facts.indexes.push_back(Bson("v", 2, "key", Bson("_id", 1), "name", "_id_"));
     facts.indexes.push_back(index_on_k());
     all.push_back(std::move(facts));
   }
@@ -67,7 +63,7 @@ struct Parts {
 void build(Server& server, const BaseBackup& base) {
   IndexCatalog catalog;
   for (const CollectionFacts& each : base.collections()) {
-    for (const OwnDocument& index : each.indexes)
+    for (const Bson& index : each.indexes)
       catalog.add(each.database + "." + each.name, index.view());
   }
   need(build_indexes(server, catalog, {}));
@@ -76,7 +72,7 @@ void build(Server& server, const BaseBackup& base) {
 Parts ours(const BaseBackup& base, unsigned writers) {
   servers::MongoServer spare;
   Server target = need(Server::connect(spare.url("")));
-  const OwnDocument fingerprint = own(BCON_NEW("of", "bench"));
+  const Bson fingerprint = Bson("of", "bench");
   Record record = need(Record::begin(target, Document::of(fingerprint.get())));
   Parts parts;
   parts.check =
@@ -87,12 +83,11 @@ Parts ours(const BaseBackup& base, unsigned writers) {
   return parts;
 }
 
-void insert_all(Server& server, const std::string& name, const std::vector<OwnDocument>& documents,
+void insert_all(Server& server, const std::string& name, const std::vector<Bson>& documents,
                 std::atomic<std::size_t>& next) {
   mongoc_collection_t* const collection =
       mongoc_client_get_collection(server.client(), "bench", name.c_str());
-  const OwnDocument options =
-      own(BCON_NEW("ordered", BCON_BOOL(false), "validate", BCON_BOOL(false)));
+  const Bson options = Bson("ordered", false, "validate", false);
   for (std::size_t at = next.fetch_add(kBatch); at < documents.size();
        at = next.fetch_add(kBatch)) {
     const bson_t* batch[kBatch];
@@ -105,7 +100,7 @@ void insert_all(Server& server, const std::string& name, const std::vector<OwnDo
 }
 
 Parts bare(const BaseBackup& base, unsigned writers, int collections) {
-  std::vector<OwnDocument> documents;
+  std::vector<Bson> documents;
   for (std::int32_t id = 0; id < kDocuments / collections; ++id)
     documents.push_back(document_of_200_bytes(id));
   servers::MongoServer spare;

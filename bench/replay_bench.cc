@@ -2,6 +2,7 @@
 // 10 % delete documents of 200 bytes, in one collection and in four, on a standalone mongod with a
 // cache of 1 GB. The median of three.
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <random>
@@ -9,8 +10,8 @@
 #include <vector>
 
 #include "bench/restore_work.h"
-#include "restore/oplog_check.h"
-#include "restore/replay.h"
+#include "restore/oplog/check.h"
+#include "restore/replay/replay.h"
 #include "restore/server.h"
 #include "tests/fakes/temp_folder.h"
 #include "tests/servers/mongo.h"
@@ -24,27 +25,20 @@ void write_oplog(const std::string& path, int collections) {
   std::ofstream file(path, std::ios::binary);
   std::mt19937 random(1);
   std::uint32_t ordinal = 0;
-  const auto put = [&](const char* op, const std::string& ns, bson_t* o, bson_t* o2) {
-    const OwnDocument of = own(o);
-    const OwnDocument which = own(o2);
-    const OwnDocument entry = own(BCON_NEW(
-        "op", BCON_UTF8(op), "ns", BCON_UTF8(ns.c_str()), "ui",
-        BCON_BIN(BSON_SUBTYPE_UUID, reinterpret_cast<const std::uint8_t*>("0123456789abcdef"), 16),
-        "o", BCON_DOCUMENT(of.get())));
-    if (o2 != nullptr) BSON_APPEND_DOCUMENT(entry.get(), "o2", which.get());
-    BSON_APPEND_TIMESTAMP(entry.get(), "ts", 1'800'000'000, ++ordinal);
-    BSON_APPEND_INT64(entry.get(), "t", 1);
-    BSON_APPEND_INT64(entry.get(), "v", 2);
-    BSON_APPEND_DATE_TIME(entry.get(), "wall", 1'800'000'000'000);
+  const auto put = [&](const char* op, const std::string& ns, const Bson& o, const Bson& o2) {
+    Bson entry = Bson("op", op, "ns", ns);
+    entry.add_binary("ui", BSON_SUBTYPE_UUID, "0123456789abcdef").append("o", o);
+    if (o2) entry.append("o2", o2);
+    entry.append("ts", BsonTimestamp{1'800'000'000, ++ordinal}, "t", std::int64_t{1}, "v",
+                 std::int64_t{2}, "wall", std::chrono::milliseconds(1'800'000'000'000));
     file.write(reinterpret_cast<const char*>(bson_get_data(entry.get())), entry.get()->len);
   };
   std::vector<std::vector<int>> ids(static_cast<std::size_t>(collections));
   for (std::size_t c = 0; c < ids.size(); ++c)
     put("c", "bench.$cmd",
-        BCON_NEW("create", BCON_UTF8(("c" + std::to_string(c)).c_str()), "idIndex", "{", "v",
-                 BCON_INT32(2), "key", "{", "_id", BCON_INT32(1), "}", "name", BCON_UTF8("_id_"),
-                 "}"),
-        nullptr);
+        Bson("create", "c" + std::to_string(c), "idIndex",
+             Bson("v", 2, "key", Bson("_id", 1), "name", "_id_")),
+        Bson::none());
   const std::string text(160, 'x');
   for (int i = 0; i < kEntries; ++i) {
     const std::size_t c = random() % ids.size();
@@ -53,22 +47,18 @@ void write_oplog(const std::string& path, int collections) {
     const auto pick = random() % 10;
     if (pick < 5 || known.empty()) {
       known.push_back(i);
-      put("i", ns,
-          BCON_NEW("_id", BCON_INT32(i), "k", BCON_INT32(static_cast<int>(random() % 1000)), "text",
-                   BCON_UTF8(text.c_str())),
-          nullptr);
+      put("i", ns, Bson("_id", i, "k", static_cast<int>(random() % 1000), "text", text),
+          Bson::none());
       continue;
     }
     std::swap(known[random() % known.size()], known.back());
     const int id = known.back();
     if (pick < 9) {
-      put("u", ns,
-          BCON_NEW("$v", BCON_INT32(2), "diff", "{", "u", "{", "k",
-                   BCON_INT32(static_cast<int>(random() % 1000)), "}", "}"),
-          BCON_NEW("_id", BCON_INT32(id)));
+      put("u", ns, Bson("$v", 2, "diff", Bson("u", Bson("k", static_cast<int>(random() % 1000)))),
+          Bson("_id", id));
     } else {
       known.pop_back();
-      put("d", ns, BCON_NEW("_id", BCON_INT32(id)), nullptr);
+      put("d", ns, Bson("_id", id), Bson::none());
     }
   }
 }
@@ -82,7 +72,7 @@ void measure(int collections, unsigned workers) {
   for (int round = 0; round < 3; ++round) {
     servers::MongoServer spare;
     Server target = need(Server::connect(spare.url("")));
-    const OwnDocument fingerprint = own(BCON_NEW("of", "bench"));
+    const Bson fingerprint = Bson("of", "bench");
     Record record = need(Record::begin(target, Document::of(fingerprint.get())));
     need(record.reach(RunStage::kOplog));
     Transactions checked;

@@ -26,10 +26,9 @@ T need(Result<T> result) {
 }
 
 // Of 200 bytes: {_id, k: 0 to 999, text}.
-inline OwnDocument document_of_200_bytes(std::int32_t id) {
+inline Bson document_of_200_bytes(std::int32_t id) {
   static const std::string text(165, 'x');
-  return own(BCON_NEW("_id", BCON_INT32(id), "k", BCON_INT32(id * 7 % 1000), "text",
-                      BCON_UTF8(text.c_str())));
+  return Bson("_id", id, "k", id * 7 % 1000, "text", text);
 }
 
 struct Cost {
@@ -45,8 +44,8 @@ inline double our_cpu() {
 }
 
 inline double cpu_of(Server& server) {
-  const OwnDocument ask = own(BCON_NEW("serverStatus", BCON_INT32(1)));
-  const OwnDocument status = need(server.command("admin", ask.get()));
+  const Bson ask = Bson("serverStatus", 1);
+  const Bson status = need(server.command("admin", ask.get()));
   double all = 0;
   for (const char* const name : {"user_time_us", "system_time_us"}) {
     bson_iter_t at;

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "fuzz/input_path.h"
-#include "restore/backup_names.h"
-#include "restore/base_backup.h"
+#include "restore/backup/base.h"
+#include "restore/backup/names.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace idmint;
@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const restore::CollectionFacts& facts : (*base)->collections()) {
     require(!restore::wrong_database_name(facts.database));
     require(!restore::wrong_collection_name(facts.database, facts.name));
-    require(facts.options.get() != nullptr);
+    require(bool(facts.options));
   }
   const Result<void> good = (*base)->check([](std::uint64_t) { return Result<void>{}; });
   require(good || !good.error().message.empty());

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "fuzz/require.h"
-#include "restore/backup_names.h"
+#include "restore/backup/names.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace idmint;

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "fuzz/require.h"
-#include "restore/collection_metadata.h"
+#include "restore/backup/metadata.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace idmint;

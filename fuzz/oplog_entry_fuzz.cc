@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "fuzz/require.h"
-#include "restore/oplog_entry.h"
+#include "restore/oplog/entry.h"
 
 namespace {
 

@@ -117,6 +117,9 @@ struct MintOptions {
 class IDMINT_EXPORT Mint final {
  public:
   explicit Mint(MintOptions options = {});
+  // Over a store that is open already; options.store and options.store_options but for the deadline
+  // are not looked at. The mint and its sources share the store. REQUIRES: store is not null.
+  explicit Mint(std::shared_ptr<Store> store, MintOptions options = {});
   ~Mint();
   Mint(Mint&&) noexcept;
   Mint& operator=(Mint&&) noexcept;
@@ -124,7 +127,7 @@ class IDMINT_EXPORT Mint final {
   // The formats, which every mint has: "uuid4", "uuid7", "ulid", "snowflake", ...
   [[nodiscard]] static std::vector<Declaration> formats();
 
-  // A format or a sequence by its name. kNotFound: neither; the message has the commands that
+  // A format or a sequence by its name. kNotFound: neither; the error has the advice to
   // create it. kInvalidArgument: the options do not go with it; a sequence takes none, as its
   // definition says everything, and a pool the window only. The source of a pool leases a worker id
   // when it is first asked for ids; if all are owned it asks again until

@@ -6,9 +6,11 @@
 #error "idmint needs C++23 (-std=c++23)"
 #endif
 
+#include <cstdint>
 #include <expected>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "idmint/export.h"
 
@@ -38,10 +40,51 @@ enum class Code : int {
 // The google.rpc name, such as "OUT_OF_RANGE".
 [[nodiscard]] IDMINT_EXPORT std::string_view name(Code code) noexcept;
 
+// What to do next about an error, where one call, one option or one command does it. `subject` and
+// `values` of an Advice are its arguments; the functions are those of this library.
+enum class Remedy : std::uint8_t {
+  kNone,
+  kCreateSequence,   // create_sequence(); subject: its name; values: its strategy, if one is needed
+  kCreateAbove,      // create_sequence() that begins above every value in use; values: its strategy
+  kCreatePool,       // create_sequence() with a Definition of a pool; subject: its name
+  kCreateSource,     // either of the two; subject: its name
+  kCreateStore,      // open_store() with StoreOptions::create; subject: its URL
+  kExtendSequence,   // extend_sequence(); subject: its name; values: the new last value, if known
+  kRetireSequence,   // retire_sequence(); subject: its name
+  kRaiseSequence,    // raise_sequence(); subject: its name; values: the value to pass, if known
+  kRaiseEach,        // raise_sequence() past a value in each block; subject: its name; values: them
+  kRaisePastField,   // raise_sequence() past a field; subject: its name; values: collection, field
+  kRaisePool,        // raise_pool(); subject: its name; values: the time to pass, if known
+  kRaiseStore,       // raise_all(); subject: the URL; values: "moved" if settle(kMoved) will do
+  kInsertDocuments,  // GaplessInserter::insert(); subject: the sequence
+  kMendDocument,     // subject: the number of a document among those of the call, from 1
+  kCompare,          // sequence_status() in both stores; subject: the sequence
+  kListWorkers,      // pool_workers(); subject: the pool
+  kPlanPool,         // a pool whose ids never meet those of this one; subject: the pool
+  kListSources,      // Mint::formats() and Catalog::list()
+  kListSequences,    // Catalog::list()
+  kListFormats,      // Mint::formats()
+  kNameUuid,         // Uuid::of_name(); values: the version
+  kMintSnowflake,    // a format; values: its layout
+  kInspect,          // parse_id(); it reads what nothing mints
+  kSetOption,        // values: the members of an options struct, one of which is to be set or left
+};
+
+struct Advice {
+  Remedy remedy = Remedy::kNone;
+  std::string subject{};
+  std::vector<std::string> values{};
+
+  friend bool operator==(const Advice&, const Advice&) = default;
+};
+
+// `message`: what failed, where, and what to do in general words; one line, no trailing full stop
+// or newline. `advice`: the same next step for a front end, which words it as its own call: the
+// command idmint names the command, a service its request. No program needs to read the message.
 struct Error {
   Code code = Code::kUnknown;
-  std::string
-      message;  // What failed, where, and what to do; one line, no trailing full stop or newline.
+  std::string message{};
+  Advice advice{};
 
   friend bool operator==(const Error&, const Error&) = default;
 };

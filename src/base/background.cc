@@ -84,11 +84,11 @@ class Background {
 };
 
 // Never destroyed: what is static may be closed after any destructor of a static here.
-constinit std::atomic<Background*> all{nullptr};
+constinit std::atomic<Background*> shared{nullptr};
 
 // Null: there is no memory for it. Made without a lock, which a child of fork() might find held.
 Background* background() {
-  if (Background* const there = all.load()) return there;
+  if (Background* const there = shared.load()) return there;
   std::unique_ptr<Background> made;
   try {
     made = std::make_unique<Background>();
@@ -96,8 +96,8 @@ Background* background() {
     return nullptr;
   }
   Background* there = nullptr;
-  if (!all.compare_exchange_strong(there, made.get())) return there;
-  std::atexit([] { all.load()->end(); });
+  if (!shared.compare_exchange_strong(there, made.get())) return there;
+  std::atexit([] { shared.load()->end(); });
   return made.release();
 }
 
@@ -109,10 +109,10 @@ void run_in_background(std::move_only_function<void()> work) noexcept {
 }
 
 bool background_is_busy() {
-  Background* const there = all.load();
+  Background* const there = shared.load();
   return there != nullptr && there->busy();
 }
 
-bool background_was_used() noexcept { return all.load() != nullptr; }
+bool background_was_used() noexcept { return shared.load() != nullptr; }
 
 }  // namespace idmint

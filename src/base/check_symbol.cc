@@ -112,7 +112,7 @@ bool in_crockford(std::string_view alphabet) noexcept {
          alphabet == idmint::alphabet(Encoding::kBase32Lower);
 }
 
-struct Row {
+struct CheckRow {
   std::string_view name;
   std::size_t width;
   bool (*fits)(std::string_view alphabet) noexcept;
@@ -120,17 +120,17 @@ struct Row {
 };
 
 constexpr std::array kChecks = {
-    Row{"none", 0, in_any,
-        [](std::string_view, std::string_view, char* out) noexcept { return out; }},
-    Row{"luhn", 1, in_even, luhn},
-    Row{"damm", 1, in_decimal, damm},
-    Row{"verhoeff", 1, in_decimal, verhoeff},
-    Row{"mod11-10", 1, in_decimal, mod11_10},
-    Row{"mod97-10", 2, in_decimal, mod97_10},
-    Row{"mod37", 1, in_crockford, mod37},
+    CheckRow{"none", 0, in_any,
+             [](std::string_view, std::string_view, char* out) noexcept { return out; }},
+    CheckRow{"luhn", 1, in_even, luhn},
+    CheckRow{"damm", 1, in_decimal, damm},
+    CheckRow{"verhoeff", 1, in_decimal, verhoeff},
+    CheckRow{"mod11-10", 1, in_decimal, mod11_10},
+    CheckRow{"mod97-10", 2, in_decimal, mod97_10},
+    CheckRow{"mod37", 1, in_crockford, mod37},
 };
 
-constexpr const Row& row_of(Check check) noexcept {
+constexpr const CheckRow& row_of(Check check) noexcept {
   return kChecks[static_cast<std::size_t>(check)];
 }
 
@@ -139,10 +139,10 @@ constexpr const Row& row_of(Check check) noexcept {
 std::string_view name(Check check) noexcept { return row_of(check).name; }
 
 Result<Check> check_named(std::string_view name) {
-  const auto* const row = std::ranges::find(kChecks, name, &Row::name);
+  const auto* const row = std::ranges::find(kChecks, name, &CheckRow::name);
   if (row != kChecks.end()) return static_cast<Check>(row - kChecks.begin());
   std::string message = "there is no check of that name: take one of";
-  for (const Row& each : kChecks) {
+  for (const CheckRow& each : kChecks) {
     (message += &each == kChecks.data() ? " " : ", ") += each.name;
   }
   return std::unexpected(Error{Code::kInvalidArgument, std::move(message)});
@@ -158,7 +158,7 @@ char* append_check(Check check, std::string_view alphabet, std::string_view text
 }
 
 bool has_valid_check(Check check, std::string_view alphabet, std::string_view text) noexcept {
-  const Row& row = row_of(check);
+  const CheckRow& row = row_of(check);
   if (text.size() <= row.width) return false;
   const std::string_view body = text.substr(0, text.size() - row.width);
   const auto strange = [&](char c) { return value_of(alphabet, c) == alphabet.size(); };

@@ -18,8 +18,9 @@ namespace {
 
 constexpr std::string_view kDecimal = "0123456789";
 
-constexpr std::array kAll = {Check::kNone,     Check::kLuhn,     Check::kDamm, Check::kVerhoeff,
-                             Check::kMod11_10, Check::kMod97_10, Check::kMod37};
+constexpr std::array kAllChecks = {Check::kNone,     Check::kLuhn,     Check::kDamm,
+                                   Check::kVerhoeff, Check::kMod11_10, Check::kMod97_10,
+                                   Check::kMod37};
 
 std::string with_check(Check check, std::string_view alphabet, std::string_view text) {
   std::string out(text);
@@ -33,7 +34,7 @@ std::string check_of(Check check, std::string_view text, std::string_view alphab
 }
 
 TEST(CheckSymbol, NamesAndWidths) {
-  for (const Check check : kAll) EXPECT_EQ(check_named(name(check)), check);
+  for (const Check check : kAllChecks) EXPECT_EQ(check_named(name(check)), check);
   EXPECT_EQ(check_named("mod36").error().message,
             "there is no check of that name: take one of none, luhn, damm, verhoeff, mod11-10, "
             "mod97-10, mod37");
@@ -100,7 +101,7 @@ TEST(CheckSymbol, FitsTheAlphabetsItIsDefinedFor) {
 }
 
 TEST(CheckSymbol, WhatIsTooShortOrOutsideTheAlphabetIsNotValid) {
-  for (const Check check : kAll) {
+  for (const Check check : kAllChecks) {
     const std::string_view digits = check == Check::kMod37 ? alphabet(Encoding::kBase32) : kDecimal;
     EXPECT_FALSE(has_valid_check(check, digits, "")) << name(check);
     std::string text = with_check(check, digits, "12345");

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/posix_clock.h"
 #include "base/tsc.h"
 
 #if defined(__x86_64__)
@@ -14,14 +15,6 @@
 
 namespace idmint {
 namespace {
-
-// The C library's functions and no system calls of our own, so that whoever replaces those
-// (libfaketime) is followed.
-std::int64_t read_ns(clockid_t clock) noexcept {
-  timespec t;
-  ::clock_gettime(clock, &t);
-  return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
-}
 
 constexpr Instant instant(std::int64_t ns) noexcept {
   return Instant{std::chrono::nanoseconds{ns}};

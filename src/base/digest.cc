@@ -7,24 +7,26 @@
 namespace idmint {
 namespace {
 
-struct Row {
+struct DigestRow {
   const EVP_MD* (*algorithm)();
   const char* refusal;
 };
 constexpr std::array kRows = {
-    Row{EVP_md5,
+    DigestRow{
+        EVP_md5,
         "this host's OpenSSL does not offer MD5, which version 3 is made of: use version 5, or "
         "allow MD5 in its configuration"},
-    Row{EVP_sha1,
+    DigestRow{
+        EVP_sha1,
         "this host's OpenSSL does not offer SHA-1, which version 5 is made of: allow it in its "
         "configuration"},
-    Row{EVP_sha256, "this host's OpenSSL does not offer SHA-256: look at its configuration"}};
+    DigestRow{EVP_sha256, "this host's OpenSSL does not offer SHA-256: look at its configuration"}};
 
 }  // namespace
 
 Result<DigestBytes> digest_of(Digest digest,
                               std::initializer_list<std::span<const std::byte>> pieces) {
-  const Row& row = kRows[static_cast<std::size_t>(digest)];
+  const DigestRow& row = kRows[static_cast<std::size_t>(digest)];
   const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(),
                                                                         EVP_MD_CTX_free);
   DigestBytes bytes{};

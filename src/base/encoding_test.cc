@@ -14,7 +14,7 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-constexpr std::array kAll = {
+constexpr std::array kAllEncodings = {
     Encoding::kDecimal,   Encoding::kHex,    Encoding::kBase32, Encoding::kBase32Lower,
     Encoding::kBase32Hex, Encoding::kBase36, Encoding::kBase58, Encoding::kBase62,
 };
@@ -55,7 +55,7 @@ std::string refusal(Encoding encoding, std::string_view text, std::size_t size) 
 }
 
 TEST(Encoding, NamesAreReadBack) {
-  for (const Encoding encoding : kAll) EXPECT_EQ(encoding_named(name(encoding)), encoding);
+  for (const Encoding encoding : kAllEncodings) EXPECT_EQ(encoding_named(name(encoding)), encoding);
   EXPECT_EQ(encoding_named("canonical"), Encoding::kCanonical);
   EXPECT_TRUE(alphabet(Encoding::kCanonical).empty());
   for (const std::string_view none : {"", "Hex", "hex ", "base64"}) {
@@ -67,7 +67,7 @@ TEST(Encoding, NamesAreReadBack) {
 }
 
 TEST(Encoding, AlphabetsAreInTheOrderOfAsciiAndLeaveOutWhatTheySay) {
-  for (const Encoding encoding : kAll) {
+  for (const Encoding encoding : kAllEncodings) {
     const std::string_view digits = alphabet(encoding);
     EXPECT_EQ(std::ranges::adjacent_find(digits, std::ranges::greater_equal{}), digits.end());
   }
@@ -90,7 +90,7 @@ TEST(Encoding, WidthsAreWhatTheLargestValueNeeds) {
   EXPECT_EQ(encoded_width(Encoding::kBase58, 16), 22U);
   EXPECT_EQ(encoded_width(Encoding::kBase62, 16), 22U);
   EXPECT_EQ(encoded_width(Encoding::kBase62, 20), 27U);
-  for (const Encoding encoding : kAll) {
+  for (const Encoding encoding : kAllEncodings) {
     for (std::size_t size = 1; size <= kMaxIdBytes; ++size) {
       // The first digit of the largest value is not zero: one character fewer would not do.
       EXPECT_NE(encoded(encoding, Bytes(size, 0xff)).front(), alphabet(encoding).front());
@@ -126,7 +126,7 @@ RC_GTEST_PROP(Encoding, EveryEncodingAndSizeIsReadBackAndInOrder, (std::uint64_t
   const auto a = *rc::gen::container<Bytes>(size, byte);
   auto b = *rc::gen::oneOf(rc::gen::container<Bytes>(size, byte), rc::gen::just(a));
   b[*rc::gen::inRange<std::size_t>(0, size)] = *byte;
-  for (const Encoding encoding : kAll) {
+  for (const Encoding encoding : kAllEncodings) {
     const std::string text = encoded(encoding, a);
     RC_ASSERT(text == reference(encoding, a));
     RC_ASSERT(text.find_first_not_of(alphabet(encoding)) == std::string::npos);
@@ -139,7 +139,7 @@ RC_GTEST_PROP(Encoding, EveryEncodingAndSizeIsReadBackAndInOrder, (std::uint64_t
 }
 
 TEST(Encoding, EveryOneAndTwoBytesAreReadBackAndNothingElseIs) {
-  for (const Encoding encoding : kAll) {
+  for (const Encoding encoding : kAllEncodings) {
     for (const std::size_t size : {std::size_t{1}, std::size_t{2}}) {
       const std::size_t values = std::size_t{1} << (8 * size);
       std::size_t accepted = 0;
@@ -167,7 +167,7 @@ TEST(Encoding, EveryOneAndTwoBytesAreReadBackAndNothingElseIs) {
 }
 
 TEST(Encoding, RefusesTheValueAfterTheLargest) {
-  for (const Encoding encoding : kAll) {
+  for (const Encoding encoding : kAllEncodings) {
     const std::string_view digits = alphabet(encoding);
     for (std::size_t size = 1; size <= kMaxIdBytes; ++size) {
       std::string text = encoded(encoding, Bytes(size, 0xff));
@@ -187,7 +187,7 @@ TEST(Encoding, RefusesTheValueAfterTheLargest) {
 }
 
 TEST(Encoding, RefusesOtherWidthsAndEveryCharacterOutsideTheAlphabet) {
-  for (const Encoding encoding : kAll) {
+  for (const Encoding encoding : kAllEncodings) {
     const std::string text = encoded(encoding, Bytes(16, 0x5a));
     EXPECT_NE(refusal(encoding, text.substr(1), 16), "accepted");
     EXPECT_NE(refusal(encoding, text + alphabet(encoding).front(), 16), "accepted");

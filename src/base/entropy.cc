@@ -15,6 +15,7 @@
 
 #include "base/fork_wiped.h"
 #include "base/moment.h"
+#include "base/posix_clock.h"
 
 namespace idmint {
 namespace {
@@ -67,22 +68,16 @@ void draw_fresh(std::byte* out, std::size_t size) noexcept {
 
 // Two clocks, a few ns each and at most one kernel tick (4 ms) stale: the wall clock shows pauses
 // that a restored machine's monotonic clock does not.
-struct Reading {
+struct ClockReading {
   std::int64_t steady;
   std::int64_t wall;
 };
 
-std::int64_t read_ns(clockid_t clock) noexcept {
-  timespec t;
-  ::clock_gettime(clock, &t);
-  return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
-}
-
-Reading read_clocks() noexcept {
+ClockReading read_clocks() noexcept {
   return {.steady = read_ns(CLOCK_MONOTONIC_COARSE), .wall = read_ns(CLOCK_REALTIME_COARSE)};
 }
 
-bool is_old(const Reading& then, const Reading& now) noexcept {
+bool is_old(const ClockReading& then, const ClockReading& now) noexcept {
   return std::abs(now.steady - then.steady) > kKeyAge || std::abs(now.wall - then.wall) > kKeyAge;
 }
 
@@ -93,8 +88,8 @@ struct Stream {
   bool begun;               // the first bytes were drawn, which take no key
   bool keyed;
   std::uint64_t key_left;  // bytes this key may still give
-  Reading keyed_at;
-  Reading filled_at;
+  ClockReading keyed_at;
+  ClockReading filled_at;
   std::byte buffer[kPage - 48];
 };
 static_assert(sizeof(Stream) == kPage);
@@ -136,7 +131,7 @@ EVP_CIPHER* aes() noexcept {
   return cipher;
 }
 
-bool key(Stream& stream, const Reading& now) noexcept {
+bool key(Stream& stream, const ClockReading& now) noexcept {
   EVP_CIPHER* cipher = aes();
   if (cipher == nullptr) return false;
   if (thread.cipher == nullptr) thread.cipher = EVP_CIPHER_CTX_new();
@@ -153,7 +148,7 @@ bool key(Stream& stream, const Reading& now) noexcept {
   return true;
 }
 
-void generate(Stream& stream, std::byte* out, std::size_t size, const Reading& now) noexcept {
+void generate(Stream& stream, std::byte* out, std::size_t size, const ClockReading& now) noexcept {
   static constexpr unsigned char kZeros[kPage] = {};
   if (is_old(stream.keyed_at, now)) stream.key_left = 0;
   while (size != 0) {
@@ -180,7 +175,7 @@ void take(Stream& stream, std::byte* out, std::size_t size) noexcept {
 
 // REQUIRES: wanted < kDirect.
 void refill(Stream& stream, std::size_t wanted) noexcept {
-  const Reading now = read_clocks();
+  const ClockReading now = read_clocks();
   if (!stream.begun && wanted <= kFew) {
     // Starting the cipher takes longer than a short-lived process lives: 1 to 2 ms.
     stream.begun = true;

@@ -27,6 +27,12 @@ std::string print_count(double count) {
   return text;
 }
 
+std::string print_count(std::uint64_t count, std::string_view one, std::string_view many) {
+  std::string text = print_count(static_cast<double>(count)) + " ";
+  if (count == 1 || many.empty()) return text.append(one).append(count == 1 ? "" : "s");
+  return text.append(many);
+}
+
 std::string print_duration(double seconds) {
   if (!std::isfinite(seconds)) return "never";
   constexpr double year = 365.25 * 86'400;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace idmint {
 
@@ -10,6 +12,9 @@ namespace idmint {
 [[nodiscard]] std::string rounded(double value, int digits);
 // Whole numbers below 10^15 in full and in threes (1,000,000), others as 1.2e+20.
 [[nodiscard]] std::string print_count(double count);
+// "1 entry", "2,000 entries". `many` is the plural; empty: `one` and an s.
+[[nodiscard]] std::string print_count(std::uint64_t count, std::string_view one,
+                                      std::string_view many = {});
 // Of a second or more in two units, "231 d 11 h"; "never" for what is not finite, and years alone
 // beyond ten of them.
 [[nodiscard]] std::string print_duration(double seconds);

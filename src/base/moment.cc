@@ -1,8 +1,8 @@
 #include "base/moment.h"
 
-#include <time.h>
-
 #include <bit>
+
+#include "base/posix_clock.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -58,20 +58,13 @@ std::uint64_t ticks_now() noexcept { return 0; }
 
 #endif
 
-std::uint64_t nanoseconds_of(clockid_t clock) noexcept {
-  timespec at{};
-  ::clock_gettime(clock, &at);
-  return static_cast<std::uint64_t>(at.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(at.tv_nsec);
-}
-
 }  // namespace
 
 Moment this_moment() noexcept {
   return {.processor = from_processor(),
           .ticks = ticks_now(),
-          .wall = nanoseconds_of(CLOCK_REALTIME),
-          .boot = nanoseconds_of(CLOCK_BOOTTIME)};
+          .wall = static_cast<std::uint64_t>(read_ns(CLOCK_REALTIME)),
+          .boot = static_cast<std::uint64_t>(read_ns(CLOCK_BOOTTIME))};
 }
 
 std::array<std::uint64_t, 2> digest_of(const Moment& moment) noexcept {

@@ -81,4 +81,12 @@ std::string escaped(std::string_view text, std::string_view keep) {
   return all;
 }
 
+std::string shortened(std::string_view text) {
+  constexpr std::size_t longest = 100;
+  if (text.size() <= longest) return std::string(text);
+  std::size_t size = longest;
+  while (size > longest - 4 && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) --size;
+  return std::string(text.substr(0, size)) + "...";
+}
+
 }  // namespace idmint

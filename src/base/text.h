@@ -18,4 +18,7 @@ namespace idmint {
 // direction of text. Those in `keep` stay. JSON stays valid, and means the same.
 [[nodiscard]] std::string escaped(std::string_view text, std::string_view keep = "");
 
+// At most about 100 characters of it, for a message.
+[[nodiscard]] std::string shortened(std::string_view text);
+
 }  // namespace idmint

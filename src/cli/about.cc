@@ -1,4 +1,5 @@
-// formats, completion, version, help: what idmint says of itself.
+// formats, completion, version: what idmint says of itself.
+#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
@@ -10,8 +11,22 @@ namespace idmint::cli {
 
 namespace {
 
+bool list_layouts = false;
+
+void add_formats(CLI::App& command) {
+  command.add_flag("--layouts", list_layouts, "List the layouts of snowflake instead");
+}
+
+std::string shell;
+
+void add_completion(CLI::App& command) {
+  command.add_option("SHELL", shell, "bash, zsh or fish")->required()->type_name("");
+}
+
+void add_nothing(CLI::App&) {}
+
 void print_layouts(Context& context) {
-  if (context.arguments.json) {
+  if (context.json) {
     context.out.write(json_layouts(snowflake_presets()) + "\n");
     return;
   }
@@ -24,15 +39,13 @@ void print_layouts(Context& context) {
               rows);
 }
 
-}  // namespace
-
 Result<void> run_formats(Context& context) {
-  if (context.arguments.layouts) {
+  if (list_layouts) {
     print_layouts(context);
     return {};
   }
   const std::vector<Declaration> formats = Mint::formats();
-  if (context.arguments.json) {
+  if (context.json) {
     context.out.write(json_formats(formats) + "\n");
     return {};
   }
@@ -45,22 +58,36 @@ Result<void> run_formats(Context& context) {
 }
 
 Result<void> run_completion(Context& context) {
-  const Result<std::string_view> script =
-      completion_for(context.arguments.name, kCompletionScripts);
+  const Result<std::string_view> script = completion_for(shell, kCompletionScripts);
   if (!script) return std::unexpected(script.error());
   context.out.write(*script);
   return {};
 }
 
 Result<void> run_version(Context& context) {
-  context.out.write(context.arguments.json ? json_version(IDMINT_VERSION) + "\n"
-                                           : "idmint " IDMINT_VERSION "\n");
+  context.out.write(context.json ? json_version(IDMINT_VERSION) + "\n"
+                                 : "idmint " IDMINT_VERSION "\n");
   return {};
 }
 
-Result<void> run_help(Context& context) {
-  context.out.write(context.arguments.text);
-  return {};
-}
+}  // namespace
+
+const Command kFormats = {"formats", "List the formats and what each guarantees", add_formats,
+                          run_formats,
+                          R"(Examples:
+  $ idmint formats
+  $ idmint formats --layouts
+)"};
+
+const Command kCompletion = {"completion", "Print the completion script of a shell", add_completion,
+                             run_completion,
+                             R"(Examples:
+  $ idmint completion bash
+)"};
+
+const Command kVersion = {"version", "Print the version", add_nothing, run_version,
+                          R"(Examples:
+  $ idmint version
+)"};
 
 }  // namespace idmint::cli

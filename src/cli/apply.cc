@@ -1,4 +1,5 @@
 // apply: makes the sequences of a TOML file, or finds them made.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -10,10 +11,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "cli/applied.h"
 #include "cli/commands.h"
-#include "cli/exit_status.h"
 #include "cli/json.h"
+#include "cli/store_option.h"
 #include "idmint/clock.h"
 #include "idmint/form.h"
 #include "idmint/sequence.h"
@@ -21,10 +23,26 @@
 #include "mint/definitions_toml.h"
 #include "mint/formats.h"
 #include "sequences/life_cycle.h"
+#include "terminal/exit_status.h"
 
 namespace idmint::cli {
 
 namespace {
+
+struct ApplyOptions {
+  std::string file;
+  bool dry_run = false;
+} apply_options;
+
+void add_apply(CLI::App& command) {
+  command
+      .add_option("FILE", apply_options.file,
+                  "A TOML file of sequences and pools; - is standard input")
+      ->required()
+      ->type_name("");
+  command.add_flag("--dry-run", apply_options.dry_run, "Only say what would be done");
+  add_store(command);
+}
 
 Result<std::vector<Definition>> read_file(const std::string& path) {
   struct Closed {
@@ -61,14 +79,14 @@ Applied judge(Mint& mint, const Definition& wanted, const std::vector<SequenceSt
       all, [&](const SequenceStatus& status) { return status.definition.name == wanted.name; });
   if (there == all.end()) {
     if (const Result<void> fit = check_new(wanted, system_clock().now()); !fit) {
-      return refuse(fit.error().message);
+      return refuse(worded(fit.error()).message);
     }
     return applied;
   }
   const std::optional<Error>& error = there->error;
   // An extension that was: extending it again finishes it.
   const bool cut_off = error && error->code == Code::kUnavailable;
-  if (error && !cut_off) return refuse(error->message);
+  if (error && !cut_off) return refuse(worded(*error).message);
   const std::int64_t last = there->definition.last;
   if ((cut_off || wanted.last > last) && can_extend(there->definition, wanted)) {
     applied.outcome = Outcome::kExtended;
@@ -80,7 +98,7 @@ Applied judge(Mint& mint, const Definition& wanted, const std::vector<SequenceSt
   }
   // Of a sequence that is there, creating it again changes nothing: it compares.
   if (Result<void> same = mint.create(wanted); !same)
-    return refuse(std::move(same.error().message));
+    return refuse(worded(std::move(same.error())).message);
   applied.outcome = Outcome::kThere;
   return applied;
 }
@@ -104,22 +122,10 @@ void print_applied(Output& out, const std::vector<Applied>& all) {
   }
 }
 
-}  // namespace
-
-std::string_view name(Outcome outcome, Stage stage) noexcept {
-  using Words = std::array<std::string_view, 3>;
-  constexpr std::array<Words, 5> words = {
-      Words{"would create", "created", "not created"}, Words{"was there", "was there", "was there"},
-      Words{"would extend", "extended", "not extended"}, Words{"refused", "refused", "refused"},
-      Words{"failed", "failed", "failed"}};
-  return words[static_cast<std::size_t>(outcome)][static_cast<std::size_t>(stage)];
-}
-
 Result<void> run_apply(Context& context) {
-  const Arguments& arguments = context.arguments;
-  const Result<std::vector<Definition>> wanted = read_file(arguments.name);
+  const Result<std::vector<Definition>> wanted = read_file(apply_options.file);
   if (!wanted) return std::unexpected(wanted.error());
-  Mint mint = open_mint(arguments, arguments.dry_run ? Access::kReadOnly : Access::kReadWrite);
+  Mint mint = open_mint(context, apply_options.dry_run ? Access::kReadOnly : Access::kReadWrite);
   Result<std::vector<SequenceStatus>> all = mint.list();
   if (!all) {
     if (all.error().code != Code::kNotFound) return std::unexpected(std::move(all.error()));
@@ -128,20 +134,21 @@ Result<void> run_apply(Context& context) {
   std::vector<Applied> judged;
   for (const Definition& definition : *wanted) judged.push_back(judge(mint, definition, *all));
   const auto refused = std::ranges::count(judged, Outcome::kRefused, &Applied::outcome);
-  const bool change = refused == 0 && !arguments.dry_run;
+  const bool change = refused == 0 && !apply_options.dry_run;
   Result<void> done;
   for (std::size_t i = 0; i < judged.size() && change && done; ++i) {
     done = carry_out(mint, (*wanted)[i], judged[i].outcome);
     judged[i].stage = Stage::kDone;
     if (done) continue;
     judged[i].outcome = Outcome::kFailed;
+    done.error() = worded(std::move(done.error()));
     done.error().message += "; " + std::to_string(i) + " of " + std::to_string(judged.size()) +
                             " sequences are as the file has them: apply it again";
   }
-  if (refused == 0 && arguments.dry_run) {
+  if (refused == 0 && apply_options.dry_run) {
     for (Applied& each : judged) each.stage = Stage::kWould;
   }
-  if (arguments.json) {
+  if (context.json) {
     context.out.write(json_applied(judged, change && done) + "\n");
   } else {
     print_applied(context.out, judged);
@@ -161,8 +168,36 @@ Result<void> run_apply(Context& context) {
                                         std::to_string(judged.size()) + " sequences are refused") +
                   ", and nothing was changed: mend the file"});
   }
-  if (arguments.dry_run) report_notice("nothing was changed: this was a dry run", arguments.json);
+  if (apply_options.dry_run) report_notice("nothing was changed: this was a dry run", context.json);
   return {};
 }
+
+}  // namespace
+
+std::string_view name(Outcome outcome, Stage stage) noexcept {
+  using Words = std::array<std::string_view, 3>;
+  constexpr std::array<Words, 5> words = {
+      Words{"would create", "created", "not created"}, Words{"was there", "was there", "was there"},
+      Words{"would extend", "extended", "not extended"}, Words{"refused", "refused", "refused"},
+      Words{"failed", "failed", "failed"}};
+  return words[static_cast<std::size_t>(outcome)][static_cast<std::size_t>(stage)];
+}
+
+const Command kApply = {
+    "apply", "Make the sequences and pools of a TOML file", add_apply, run_apply,
+    R"(Each [sequence.NAME] of the file is created, was there, is extended (its max
+moved up) or is refused, because it is defined otherwise. All are looked at
+first: when one is refused, none is changed, and the exit status is 5. Again is
+fine.
+Keys: strategy, start, max, digits, width, no_leading_zeros, stripes, step,
+prefix, encoding, check, key, largest_count, adopt; with kind = "pool" layout,
+workers, prefix, encoding, check, largest_count.
+
+Examples:
+  $ printf '[sequence.invoices]\nstart = 1000\n' >sources.toml
+  $ idmint apply sources.toml --dry-run
+  $ idmint apply sources.toml
+  $ idmint list --toml
+)"};
 
 }  // namespace idmint::cli

@@ -1,7 +1,9 @@
 // bench: mints for a while, and tells how fast.
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <memory>
@@ -11,20 +13,46 @@
 #include <utility>
 #include <vector>
 
+#include "base/errors.h"
+#include "base/quantity.h"
+#include "base/text.h"
 #include "cli/commands.h"
-#include "cli/exit_status.h"
 #include "cli/histogram.h"
 #include "cli/json.h"
 #include "cli/measurement.h"
+#include "cli/source_options.h"
+#include "cli/store_option.h"
 #include "terminal/chart.h"
+#include "terminal/exit_status.h"
 #include "terminal/progress.h"
-#include "terminal/quantity.h"
 #include "terminal/report_file.h"
 #include "terminal/stop.h"
 
 namespace idmint::cli {
 
 namespace {
+
+struct BenchOptions {
+  std::vector<std::string> sources;
+  FormatTexts format;  // of snowflake
+  std::string threads = "1";
+  std::string batch = "1";
+  std::string seconds = "1";
+  std::string svg;  // a file; empty: none
+} bench_options;
+
+void add_bench(CLI::App& command) {
+  command.add_option("SOURCE", bench_options.sources, "Formats, sequences and pools (the formats)")
+      ->type_name("");
+  command.add_option("--threads", bench_options.threads, "That share each source (1)")
+      ->type_name("N");
+  command.add_option("--seconds", bench_options.seconds, "For each source (1)")->type_name("S");
+  command.add_option("--batch", bench_options.batch, "Ids in one call (1)")->type_name("N");
+  command.add_option("--svg", bench_options.svg, "Also draw the bars into this file")
+      ->type_name("FILE");
+  add_snowflake(command, bench_options.format);
+  add_store(command, Stays::kNo);
+}
 
 using namespace std::chrono_literals;
 using Ticks = std::chrono::steady_clock;
@@ -35,8 +63,28 @@ using Ticks = std::chrono::steady_clock;
 constexpr int kBlock = 1024;
 constexpr auto kSlow = 2us;
 
+// How each source is measured.
+struct Conditions {
+  int threads = 1;
+  int batch = 1;
+  double seconds = 1;
+};
+
+Result<Conditions> conditions_of(const BenchOptions& given) {
+  const Result<std::int64_t> threads = whole_number("--threads", given.threads, 1, 1024);
+  if (!threads) return std::unexpected(threads.error());
+  const Result<std::int64_t> batch = whole_number("--batch", given.batch, 1, 1'000'000);
+  if (!batch) return std::unexpected(batch.error());
+  Conditions wanted{.threads = static_cast<int>(*threads), .batch = static_cast<int>(*batch)};
+  const char* const end = given.seconds.data() + given.seconds.size();
+  const auto [at, why] = std::from_chars(given.seconds.data(), end, wanted.seconds);
+  if (why != std::errc{} || at != end || !(wanted.seconds >= 0.01) || wanted.seconds > 3600)
+    return refuse("--seconds is \"" + shortened(given.seconds) + "\": give 0.01 to 3600");
+  return wanted;
+}
+
 // The results of one thread; on a cache line of its own.
-struct alignas(64) Worker {
+struct alignas(64) BenchThread {
   std::atomic<std::uint64_t> ids = 0;
   Histogram calls;
   Histogram blocks;
@@ -60,7 +108,7 @@ std::uint64_t picoseconds(Ticks::duration time) {
 
 // At least one call, however late the thread gets a processor.
 void mint(Source& source, std::size_t batch, Ticks::duration clock, const std::atomic<bool>& stop,
-          Worker& worker) {
+          BenchThread& worker) {
   std::vector<Id> ids(batch);
   std::uint64_t done = 0;
   bool in_blocks = false;
@@ -89,14 +137,14 @@ void mint(Source& source, std::size_t batch, Ticks::duration clock, const std::a
   } while (!stop.load(std::memory_order_relaxed));
 }
 
-std::uint64_t ids_of(const std::vector<Worker>& workers) {
+std::uint64_t ids_of(const std::vector<BenchThread>& workers) {
   std::uint64_t ids = 0;
-  for (const Worker& worker : workers) ids += worker.ids.load(std::memory_order_relaxed);
+  for (const BenchThread& worker : workers) ids += worker.ids.load(std::memory_order_relaxed);
   return ids;
 }
 
-Measurement measure(Source& source, const BenchArguments& wanted) {
-  std::vector<Worker> workers(static_cast<std::size_t>(wanted.threads));
+Measurement measure(Source& source, const Conditions& wanted) {
+  std::vector<BenchThread> workers(static_cast<std::size_t>(wanted.threads));
   std::atomic<bool> stop = false;
   const std::string counted = "ids of " + source.declaration().name;
   Progress progress(counted);
@@ -106,7 +154,7 @@ Measurement measure(Source& source, const BenchArguments& wanted) {
                                std::chrono::duration<double>(wanted.seconds));
   {
     std::vector<std::jthread> threads;
-    for (Worker& worker : workers) {
+    for (BenchThread& worker : workers) {
       threads.emplace_back(
           [&] { mint(source, static_cast<std::size_t>(wanted.batch), clock, stop, worker); });
     }
@@ -121,7 +169,7 @@ Measurement measure(Source& source, const BenchArguments& wanted) {
                      .batch = wanted.batch,
                      .seconds = std::chrono::duration<double>(Ticks::now() - begin).count(),
                      .ids = ids_of(workers)};
-  for (Worker& worker : workers) {
+  for (BenchThread& worker : workers) {
     result.calls.merge(worker.calls);
     result.blocks.merge(worker.blocks);
     if (worker.error) result.error = std::move(worker.error);
@@ -131,11 +179,11 @@ Measurement measure(Source& source, const BenchArguments& wanted) {
 }
 
 // The formats that need nothing to be given.
-std::vector<std::string> usual_sources(const Arguments& arguments) {
+std::vector<std::string> usual_sources(const FormatOptions& snowflake) {
   std::vector<std::string> names;
   for (const Declaration& format : Mint::formats()) {
     const bool needs_a_worker = format.name == "snowflake";
-    if (format.guarantee == Guarantee::kPractical || (needs_a_worker && arguments.format.worker)) {
+    if (format.guarantee == Guarantee::kPractical || (needs_a_worker && snowflake.worker)) {
       names.push_back(format.name);
     }
   }
@@ -154,14 +202,13 @@ std::vector<Bar> bars_of(const std::vector<Measurement>& results) {
   return bars;
 }
 
-std::string conditions(const BenchArguments& wanted) {
+std::string conditions(const Conditions& wanted) {
   return std::to_string(wanted.threads) + (wanted.threads == 1 ? " thread, " : " threads, ") +
          std::to_string(wanted.batch) + (wanted.batch == 1 ? " id a call, " : " ids a call, ") +
          print_duration(wanted.seconds) + " each";
 }
 
-void print_results(Output& out, const std::vector<Measurement>& results,
-                   const BenchArguments& wanted) {
+void print_results(Output& out, const std::vector<Measurement>& results, const Conditions& wanted) {
   std::vector<Row> rows;
   for (const Measurement& result : results) {
     const auto quantile = [&](double part) {
@@ -187,26 +234,31 @@ void print_results(Output& out, const std::vector<Measurement>& results,
       conditions(wanted) + "\n" + text_chart(bars_of(results), has_utf8()));
 }
 
-}  // namespace
-
 Result<void> run_bench(Context& context) {
-  const Arguments& arguments = context.arguments;
-  const BenchArguments& wanted = arguments.bench;
+  const BenchOptions& given = bench_options;
+  // IDMINT_WORKER is read only where it is used.
+  const bool with_snowflake = std::ranges::find(given.sources, "snowflake") != given.sources.end();
+  const Result<FormatOptions> format =
+      format_options(with_snowflake ? "snowflake" : "", given.format);
+  if (!format) return std::unexpected(format.error());
+  const Result<Conditions> read = conditions_of(given);
+  if (!read) return std::unexpected(read.error());
+  const Conditions& wanted = *read;
   stop_at_signals();
   std::optional<ReportFile> svg;
-  if (!wanted.svg.empty()) {
-    Result<ReportFile> file = ReportFile::open(wanted.svg);
+  if (!given.svg.empty()) {
+    Result<ReportFile> file = ReportFile::open(given.svg);
     if (!file) return std::unexpected(std::move(file.error()));
     svg.emplace(*std::move(file));
   }
-  Mint mint = open_mint(arguments);
+  Mint mint = open_mint(context);
   const std::vector<std::string> names =
-      arguments.texts.empty() ? usual_sources(arguments) : arguments.texts;
+      given.sources.empty() ? usual_sources(*format) : given.sources;
   // All of them before the first is run: a misspelt one is told at once.
   std::vector<std::unique_ptr<Source>> sources;
   for (const std::string& name : names) {
     Result<std::unique_ptr<Source>> source =
-        mint.source(name, name == "snowflake" ? arguments.format : FormatOptions{});
+        mint.source(name, name == "snowflake" ? *format : FormatOptions{});
     if (!source) return std::unexpected(std::move(source.error()));
     sources.push_back(*std::move(source));
   }
@@ -219,7 +271,7 @@ Result<void> run_bench(Context& context) {
   }
   context.stopped_by = stop_signal();
 
-  if (arguments.json) {
+  if (context.json) {
     context.out.write(json_measurements(results) + "\n");
   } else {
     print_results(context.out, results, wanted);
@@ -228,10 +280,10 @@ Result<void> run_bench(Context& context) {
     if (result.durable) {
       report_notice(result.source + ": " + print_count(static_cast<double>(result.ids)) +
                         " of its values are used up, and never come again",
-                    arguments.json);
+                    context.json);
     }
     if (result.error) {
-      report(*result.error, arguments.json);
+      report(*result.error, context.json);
       context.status = exit_status(result.error->code);
     }
   }
@@ -239,5 +291,23 @@ Result<void> run_bench(Context& context) {
   return svg->finish(
       svg_chart("Ids per second", "idmint bench: " + conditions(wanted), bars_of(results)));
 }
+
+}  // namespace
+
+const Command kBench = {
+    "bench", "Mint for a while, and tell how fast", add_bench, run_bench,
+    R"(Without a SOURCE, all formats that need nothing to be given. What a sequence
+mints is used up, so sequences run only when they are named; it says how many
+values they have lost.
+NS/ID is the time that one thread takes for an id: the median of blocks of 1024
+calls, or of the calls where they ask a store. The other times are those of one
+call: of a store, its round trips. The time of reading the clock is subtracted.
+Ctrl-C ends it with the results so far.
+
+Examples:
+  $ idmint bench uuid7 ulid --seconds 0.1
+  $ idmint bench uuid7 --threads 2 --batch 1000 --seconds 0.1 --svg uuid7.svg
+  $ idmint bench uuid4 --seconds 0.1 --json
+)"};
 
 }  // namespace idmint::cli

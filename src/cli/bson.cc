@@ -65,7 +65,7 @@ struct ToBson {
 };
 
 template <class T>
-Result<Id> as_id(const Result<T>& parsed) {
+Result<Id> id_of_bson(const Result<T>& parsed) {
   if (!parsed) return std::unexpected(parsed.error());
   return Id{*parsed};
 }
@@ -77,9 +77,9 @@ std::optional<std::string> bson(const Id& id) { return std::visit(ToBson{}, id);
 Result<Id> id_from_bson(std::string_view text) {
   std::string dense(text);
   std::erase_if(dense, [](char c) { return c == ' ' || c == '\t'; });
-  if (const auto oid = between(dense, kOidStart, kOidEnd)) return as_id(ObjectId::parse(*oid));
+  if (const auto oid = between(dense, kOidStart, kOidEnd)) return id_of_bson(ObjectId::parse(*oid));
   if (const auto number = between(dense, kLongStart, kOidEnd)) {
-    return as_id(Snowflake::parse(*number));
+    return id_of_bson(Snowflake::parse(*number));
   }
   const auto binary = between(dense, kBinaryStart, kBinaryEnd);
   if (!binary || binary->size() != kUuidBase64Chars) {

@@ -1,4 +1,5 @@
 // check: whether texts are valid ids: check symbols, form and canonical spelling.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -7,23 +8,58 @@
 #include <utility>
 #include <vector>
 
+#include "base/errors.h"
+#include "base/text.h"
 #include "cli/commands.h"
-#include "cli/exit_status.h"
 #include "cli/json.h"
 #include "cli/lines.h"
 #include "cli/read_id.h"
+#include "cli/source_options.h"
+#include "cli/store_option.h"
 #include "idmint/clock.h"
 #include "idmint/form.h"
 #include "idmint/id.h"
 #include "idmint/mint.h"
 #include "idmint/type_id.h"
+#include "terminal/exit_status.h"
 
 namespace idmint::cli {
 
 namespace {
 
-std::unexpected<Error> refuse(std::string why) {
-  return std::unexpected(Error{Code::kInvalidArgument, std::move(why)});
+// As given; empty: not given.
+struct CheckOptions {
+  std::vector<std::string> ids;
+  std::string as;
+  std::string check;
+  std::optional<std::string> prefix;
+  std::string encoding;
+  std::optional<std::string> digits;
+  std::optional<std::string> width;
+} check_options;
+
+void add_check(CLI::App& command) {
+  add_texts(command, check_options.ids);
+  command
+      .add_option("--as", check_options.as,
+                  "What they must be: ids of a format, or of a sequence or pool")
+      ->type_name("WHAT");
+  command
+      .add_option("--check", check_options.check,
+                  "Check symbols they must have: luhn, damm, verhoeff, mod11-10, mod97-10, mod37")
+      ->type_name("C");
+  command.add_option("--prefix", check_options.prefix, "What they must begin with")->type_name("P");
+  command.add_option("--encoding", check_options.encoding, "Their encoding, such as base58")
+      ->type_name("E");
+  command
+      .add_option("--digits", check_options.digits,
+                  "How many decimal digits they must have, 1 to 36")
+      ->type_name("N");
+  command
+      .add_option("--width", check_options.width,
+                  "How many characters an integer has in the encoding (as many as 64 bits take)")
+      ->type_name("N");
+  add_store(command, Stays::kNo);
 }
 
 // What a text is measured by.
@@ -40,29 +76,28 @@ constexpr std::array<std::string_view, 9> kFormats = {
     "integer", "snowflake", "uuid", "ulid", "object-id", "ksuid", "xid", "digits", "typeid"};
 
 // The form and the range that were settled when the sequence was created.
-Result<Standard> standard_of_sequence(const Arguments& arguments, const Form& form) {
-  if (form != Form{} || arguments.ids.digits != 0) {
+Result<Standard> standard_of_sequence(const Context& context, const CheckOptions& ids,
+                                      const Form& form) {
+  if (form != Form{} || ids.digits) {
     return refuse(
         "how the ids of a sequence are printed is settled in its definition: leave out "
         "--prefix, --encoding, --check, --digits and --width");
   }
-  Mint mint = open_mint(arguments, Access::kReadOnly);
-  Result<SequenceStatus> status = mint.peek(arguments.ids.as);
+  Mint mint = open_mint(context, Access::kReadOnly);
+  Result<SequenceStatus> status = mint.peek(ids.as);
   if (!status) return std::unexpected(std::move(status.error()));
   return Standard{.format = status->definition.layout ? "snowflake" : "integer",
                   .form = status->definition.form,
                   .sequence = status->definition};
 }
 
-std::size_t digits_in(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(text, [](char c) { return c >= '0' && c <= '9'; }));
-}
-
 // The options that say how ids are printed. --digits is looked at apart: a Form has it for integers
 // only.
-Result<Form> form_of(const IdArguments& ids) {
-  Form form{.prefix = ids.prefix.value_or(""), .width = ids.width};
+Result<Form> form_of(const CheckOptions& ids) {
+  Form form{.prefix = ids.prefix.value_or("")};
+  const Result<int> width = width_of(ids.width);
+  if (!width) return std::unexpected(width.error());
+  form.width = *width;
   if (!ids.check.empty()) {
     const Result<Check> check = check_named(ids.check);
     if (!check) return std::unexpected(check.error());
@@ -76,13 +111,12 @@ Result<Form> form_of(const IdArguments& ids) {
   return form;
 }
 
-Result<Standard> standard_of(const Arguments& arguments) {
-  const IdArguments& ids = arguments.ids;
+Result<Standard> standard_of(const Context& context, const CheckOptions& ids) {
   Result<Form> form = form_of(ids);
   if (!form) return std::unexpected(form.error());
   Standard standard{.form = *std::move(form)};
   if (ids.as.empty()) {
-    if (standard.form == Form{} && ids.digits == 0) return standard;
+    if (standard.form == Form{} && !ids.digits) return standard;
     if (standard.form.width != 0) {  // only integers have one
       standard.format = "integer";
       if (Result<void> valid = validate(standard.form, standard.format); !valid) {
@@ -105,7 +139,7 @@ Result<Standard> standard_of(const Arguments& arguments) {
   } else if (std::ranges::find(kFormats, ids.as) != kFormats.end()) {
     standard.format = ids.as;
   } else {
-    return standard_of_sequence(arguments, standard.form);
+    return standard_of_sequence(context, ids, standard.form);
   }
   if (standard.format == "typeid") return standard;
   if (Result<void> valid = validate(standard.form, standard.format); !valid) {
@@ -212,17 +246,20 @@ class Checker {
   detail::Reader reader_;
 };
 
-}  // namespace
-
 Result<void> run_check(Context& context) {
-  const Arguments& arguments = context.arguments;
-  Result<Standard> standard = standard_of(arguments);
+  std::size_t digits = 0;  // any number of them
+  if (check_options.digits) {
+    const Result<std::int64_t> given = whole_number("--digits", *check_options.digits, 1, 36);
+    if (!given) return std::unexpected(given.error());
+    digits = static_cast<std::size_t>(*given);
+  }
+  Result<Standard> standard = standard_of(context, check_options);
   if (!standard) return std::unexpected(standard.error());
-  Checker checker(*std::move(standard), static_cast<std::size_t>(arguments.ids.digits));
-  return for_each_text(context, [&](std::string_view text, std::size_t) {
+  Checker checker(*std::move(standard), digits);
+  return for_each_text(context, check_options.ids, [&](std::string_view text, std::size_t) {
     const Checker::Verdict verdict = checker(text);
     if (!verdict.problem.empty()) context.status = exit_status(Code::kNotFound);
-    if (arguments.json) {
+    if (context.json) {
       context.out.write(json_checked(text, verdict.format, verdict.problem) + "\n");
     } else if (verdict.problem.empty()) {
       context.out.write_line(std::string(text) + ": valid (" + verdict.format + ")");
@@ -231,5 +268,26 @@ Result<void> run_check(Context& context) {
     }
   });
 }
+
+}  // namespace
+
+const Command kCheck = {
+    "check", "Say whether ids are valid: check symbols, form, spelling", add_check, run_check,
+    R"(Each id gets a line: that it is valid, and of which format, or what is wrong.
+When one is not valid, the exit status is 3. Without options an id is valid if
+it has a reading, and the likeliest one is spelled as its format prints it. With
+--check, --prefix or --digits it must be decimal digits, unless --as says
+otherwise, and may be parted by blanks or dashes, as on a card. As ids of a
+sequence they must have its form, and values of its range; whether they were
+issued is not known; likewise ids of a pool, its layout and its worker ids.
+
+Examples:
+  $ idmint check 79927398713 --check luhn
+  $ idmint check 017f22e2-79b0-7cc3-98c4-dc0c0c07398f --as uuid7
+  $ idmint check user_01h455vb4pex5vsknk084sn02q --as typeid --prefix user
+  $ idmint next uuid4 -n 3 | idmint check -
+  $ idmint create cards --digits 16 --strategy permuted --check luhn
+  $ idmint next cards -n 3 | idmint check - --as cards
+)"};
 
 }  // namespace idmint::cli

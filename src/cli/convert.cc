@@ -1,4 +1,5 @@
 // convert: an id in another spelling, encoding or format of the same bits.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <string>
@@ -6,25 +7,53 @@
 #include <utility>
 #include <variant>
 
+#include "base/errors.h"
+#include "base/text.h"
 #include "cli/bson.h"
 #include "cli/commands.h"
-#include "cli/exit_status.h"
 #include "cli/json.h"
 #include "cli/lines.h"
 #include "cli/read_id.h"
+#include "cli/source_options.h"
 #include "idmint/clock.h"
 #include "idmint/counter_store.h"
 #include "idmint/encoding.h"
 #include "idmint/form.h"
 #include "idmint/id.h"
 #include "idmint/type_id.h"
+#include "terminal/exit_status.h"
 
 namespace idmint::cli {
 
 namespace {
 
-std::unexpected<Error> refuse(std::string why) {
-  return std::unexpected(Error{Code::kInvalidArgument, std::move(why)});
+// As given; empty: not given.
+struct ConvertOptions {
+  std::vector<std::string> ids;
+  std::string to;
+  std::string from;
+  std::optional<std::string> prefix;
+  std::string check;
+  std::optional<std::string> width;
+} convert_options;
+
+void add_convert(CLI::App& command) {
+  add_texts(command, convert_options.ids);
+  command.add_option("--to", convert_options.to, "An encoding, a format or a spelling: see below")
+      ->required()
+      ->type_name("WHAT");
+  command
+      .add_option("--from", convert_options.from,
+                  "What the ids are: FORMAT, ENCODING or FORMAT:ENCODING")
+      ->type_name("WHAT");
+  command.add_option("--prefix", convert_options.prefix, "Of a TypeID, or to print before the id")
+      ->type_name("P");
+  command.add_option("--check", convert_options.check, "Check symbols to print after the id")
+      ->type_name("C");
+  command
+      .add_option("--width", convert_options.width,
+                  "Of an integer in an encoding: N characters (as many as 64 bits take)")
+      ->type_name("N");
 }
 
 // The id in the other format of as many bits.
@@ -133,7 +162,7 @@ Result<std::string> in_width(const Id& id, const Form& form) {
 }
 
 // What --to, --prefix, --check and --width ask for.
-struct Wanted {
+struct Conversion {
   const Target* target = nullptr;  // null: the encoding of the form
   Form form;
   bool keep_prefix = false;  // that of the TypeID which it was
@@ -153,34 +182,36 @@ struct Wanted {
   }
 };
 
-Result<Wanted> wanted(const IdArguments& ids) {
-  Wanted wanted;
-  wanted.form.prefix = ids.prefix.value_or("");
-  wanted.form.width = ids.width;
-  if (!ids.check.empty()) {
-    const Result<Check> check = check_named(ids.check);
+Result<Conversion> wanted(const ConvertOptions& given) {
+  Conversion wanted;
+  wanted.form.prefix = given.prefix.value_or("");
+  const Result<int> width = width_of(given.width);
+  if (!width) return std::unexpected(width.error());
+  wanted.form.width = *width;
+  if (!given.check.empty()) {
+    const Result<Check> check = check_named(given.check);
     if (!check) return std::unexpected(check.error());
     wanted.form.check = *check;
   }
-  const auto* const target = std::ranges::find(kTargets, ids.to, &Target::name);
+  const auto* const target = std::ranges::find(kTargets, given.to, &Target::name);
   if (target != kTargets.end()) {
     wanted.target = target;
-    wanted.keep_prefix = target->print == as_type_id && !ids.prefix;
-    if (ids.width != 0) return refuse("--width is for integers in an encoding: leave it out");
+    wanted.keep_prefix = target->print == as_type_id && !given.prefix;
+    if (given.width) return refuse("--width is for integers in an encoding: leave it out");
     const bool has_check = wanted.form.check != Check::kNone;
     if ((target->takes == Takes::kNothing && !wanted.form.prefix.empty()) ||
         (target->takes != Takes::kForm && has_check)) {
-      return refuse("--to " + ids.to + " takes no " + (has_check ? "--check" : "--prefix") +
+      return refuse("--to " + given.to + " takes no " + (has_check ? "--check" : "--prefix") +
                     ": leave it out, or take an encoding");
     }
     return wanted;
   }
-  const Result<Encoding> encoding = encoding_named(ids.to);
+  const Result<Encoding> encoding = encoding_named(given.to);
   if (!encoding) {
     std::string names;
     for (const Target& row : kTargets) names += std::string(row.name) + ", ";
     return refuse(
-        "--to is \"" + shortened(ids.to) + "\": give one of " + names +
+        "--to is \"" + shortened(given.to) + "\": give one of " + names +
         "or an encoding: canonical, decimal, hex, base32, base32-lower, base32hex, base36, "
         "base58, base62");
   }
@@ -188,19 +219,16 @@ Result<Wanted> wanted(const IdArguments& ids) {
   return wanted;
 }
 
-}  // namespace
-
 Result<void> run_convert(Context& context) {
-  const Arguments& arguments = context.arguments;
-  const Result<Wanted> to = wanted(arguments.ids);
+  const Result<Conversion> to = wanted(convert_options);
   if (!to) return std::unexpected(to.error());
-  const std::string& from = arguments.ids.from;
+  const std::string& from = convert_options.from;
   detail::Reader reader(system_clock().now());
   const auto convert = [&](std::string_view text, std::size_t line) {
     const Result<Id> id = from.empty() ? read_likeliest(text, reader) : read_from(text, from);
     Result<std::string> printed = id ? (*to)(text, *id) : std::unexpected(id.error());
     if (printed) {
-      if (arguments.json) *printed = json_converted(text, *printed);
+      if (context.json) *printed = json_converted(text, *printed);
       context.out.write(*printed + "\n");
       return;
     }
@@ -208,9 +236,33 @@ Result<void> run_convert(Context& context) {
     Error& error = printed.error();
     context.status = exit_status(error.code);
     error.message = place_of(line) + "\"" + shortened(text) + "\": " + error.message;
-    report(error, arguments.json);
+    report(error, context.json);
   };
-  return for_each_text(context, convert);
+  return for_each_text(context, convert_options.ids, convert);
 }
+
+}  // namespace
+
+const Command kConvert = {"convert", "Print ids in another encoding, spelling or format",
+                          add_convert, run_convert,
+                          R"(The bits stay the same. --to takes
+  an encoding   canonical, decimal, hex, base32, base32-lower, base32hex,
+                base36, base58, base62: of fixed width, and in the order of the
+                ids; of an integer --width N says which (as 64 bits take)
+  a format      uuid, ulid, typeid (128 bits); object-id, xid (96 bits);
+                integer (64 bits). A TypeID keeps its prefix, or gets --prefix
+  a spelling    of a UUID: upper, braces, urn, bare (no dashes), microsoft (the
+                first three fields in the other byte order); bson: MongoDB's
+                Extended JSON, of UUIDs in subtype 4
+Without --from the likeliest reading is taken if it is clear, and else the
+readings are named.
+
+Examples:
+  $ idmint convert 01890a5d-ac96-774b-bcce-b302099a8057 --to base58
+  $ idmint convert 01890a5d-ac96-774b-bcce-b302099a8057 --to typeid --prefix user
+  $ idmint convert 02tcRIyrxLXTR81B3dqdOx --from uuid:base62 --to uuid
+  $ idmint convert 01ARZ3NDEKTSV4RRFFQ69G5FAV --to bson
+  $ idmint next uuid7 -n 3 | idmint convert - --to base62
+)"};
 
 }  // namespace idmint::cli

@@ -2,6 +2,7 @@
 #include <sys/statfs.h>
 #include <sys/timex.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -12,23 +13,56 @@
 #include <utility>
 #include <vector>
 
-#include "base/shell.h"
+#include "advice/diagnosis.h"
+#include "base/quantity.h"
 #include "base/sqlite_url.h"
+#include "base/text.h"
+#include "base/url.h"
 #include "cli/commands.h"
-#include "cli/diagnosis.h"
-#include "cli/exit_status.h"
+#include "cli/given.h"
 #include "cli/json.h"
+#include "cli/store_option.h"
 #include "idmint/existing_values.h"
 #include "idmint/ksuid.h"
 #include "idmint/store.h"
 #include "ids/state_file.h"
 #include "mint/formats.h"
 #include "mint/seen.h"
-#include "terminal/quantity.h"
+#include "terminal/advice.h"
+#include "terminal/exit_status.h"
 
 namespace idmint::cli {
 
+using namespace advice;
+
 namespace {
+
+// As given.
+struct DoctorOptions {
+  std::string warn_below = "10%";
+  std::string horizon = "90d";
+  std::vector<std::string> rates;    // NAME=RATE
+  std::vector<std::string> used_in;  // NAME=DATABASE.COLLECTION:FIELD
+  bool all = false;                  // layouts that nothing uses too
+} doctor_options;
+
+void add_doctor(CLI::App& command) {
+  command
+      .add_option("--warn-below", doctor_options.warn_below,
+                  "Least part of a sequence that is left (10%)")
+      ->type_name("P");
+  command.add_option("--horizon", doctor_options.horizon, "What ends sooner is a warning (90d)")
+      ->type_name("T");
+  command.add_flag("--all", doctor_options.all, "List every layout, used here or not");
+  command
+      .add_option("--rate", doctor_options.rates, "Of a sequence: NAME=50k/s; again for another")
+      ->type_name("R");
+  command
+      .add_option("--used-in", doctor_options.used_in,
+                  "Where values are: NAME=DATABASE.COLLECTION:FIELD; again for another")
+      ->type_name("F");
+  add_store(command);
+}
 
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
@@ -54,14 +88,14 @@ struct Wanted {
 };
 
 // "DATABASE.COLLECTION:FIELD".
-std::optional<Place> place_of(std::string sequence, std::string_view text) {
+std::optional<Place> field_of(std::string sequence, std::string_view text) {
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos || sequence.empty()) return std::nullopt;
   return Place{std::move(sequence), std::string(text.substr(0, colon)),
                std::string(text.substr(colon + 1))};
 }
 
-Result<Wanted> read_wanted(const DoctorArguments& given) {
+Result<Wanted> read_wanted(const DoctorOptions& given) {
   Wanted wanted;
   const Result<double> least = parse_percent(given.warn_below);
   if (!least) {
@@ -87,7 +121,7 @@ Result<Wanted> read_wanted(const DoctorArguments& given) {
     const std::size_t equals = text.find('=');
     auto place = equals == std::string::npos
                      ? std::optional<Place>()
-                     : place_of(text.substr(0, equals), std::string_view(text).substr(equals + 1));
+                     : field_of(text.substr(0, equals), std::string_view(text).substr(equals + 1));
     if (!place) {
       return std::unexpected(
           Error{Code::kInvalidArgument,
@@ -123,13 +157,18 @@ Finding look_at_pool(Mint& mint, SequenceStatus status, const Limits& limits, In
   return diagnose_pool(status, workers, limits, now);
 }
 
+// With its advice in words; so whatever adds to the text adds behind them. Again is fine.
+void word(Finding& finding, std::string_view store) {
+  finding.text += in_words(std::exchange(finding.advice, {}), store);
+}
+
 // Whether it may hold less than it handed out.
 std::optional<Finding> look_for_doubt(Mint& mint, const std::string& store) {
   const Result<std::shared_ptr<Store>> opened = mint.store();
   if (!opened) return std::nullopt;  // not made yet; what else is wrong, mint.list() has said
   const std::optional<Error> doubt = (*opened)->doubt();
   if (!doubt) return std::nullopt;
-  return Finding{Health::kFail, "store", store, doubt->message};
+  return Finding{Health::kFail, "store", store, doubt->message, doubt->advice};
 }
 
 // The values that are known to have been given: those that this host noted, and those that
@@ -141,7 +180,7 @@ class Evidence {
     const Result<std::shared_ptr<Store>> store = mint.store();
     if (store) seen_ = seen_of(**store, (*store)->doubt().has_value());
     for (const Seen& seen : seen_) {
-      const auto place = place_of(seen.source, seen.used_in);
+      const auto place = field_of(seen.source, seen.used_in);
       if (place && std::ranges::find(places_, *place) == places_.end()) places_.push_back(*place);
     }
   }
@@ -151,15 +190,16 @@ class Evidence {
     if (definition.retired || status.error) return finding;
     for (const Seen& seen : seen_) {
       if (seen.source != definition.name || has(definition, seen.value)) continue;
-      return diagnose_lost(std::move(finding), definition, seen.value, given_here(seen), "");
+      return diagnose_lost(std::move(finding), definition, seen.value, given_here(seen));
     }
     for (const Place& place : places_) {
       if (place.sequence != definition.name) continue;
       const Result<std::optional<std::int64_t>> largest = largest_in(place, definition);
       if (!largest) {
         finding.health = std::max(finding.health, Health::kWarn);
-        finding.text +=
-            "; it cannot be compared with its values in use (" + largest.error().message + ")";
+        word(finding, redacted(url_));
+        finding.text += "; it cannot be compared with its values in use (" +
+                        idmint::worded(largest.error(), redacted(url_)).message + ")";
         continue;
       }
       const std::optional<std::int64_t> value = *largest;
@@ -167,8 +207,7 @@ class Evidence {
         return diagnose_lost(
             std::move(finding), definition, *value,
             place.collection + " has " + std::to_string(*value) + " in " + place.field,
-            "--from-collection " + shell_word(place.collection) + " --field " +
-                shell_word(place.field));
+            FieldInUse{place.collection, place.field});
       }
     }
     return finding;
@@ -210,16 +249,17 @@ class Evidence {
 };
 
 // The store, and every sequence and pool in it.
-Result<void> look_at_store(const Arguments& arguments, const Wanted& wanted, Instant now,
+Result<void> look_at_store(const Context& context, const Wanted& wanted, Instant now,
                            std::vector<Finding>& findings) {
-  Mint mint = open_mint(arguments, Access::kReadOnly);
+  Mint mint = open_mint(context, Access::kReadOnly);
   const Result<std::string> url = mint.store_url();
   if (!url) return std::unexpected(url.error());
   const std::string& shown = *url;
   const Result<std::vector<SequenceStatus>> all = mint.list();
   if (!all) {
     if (all.error().code == Code::kInvalidArgument) return std::unexpected(all.error());
-    findings.push_back({Health::kFail, "store", shown, all.error().message});
+    const Error& why = all.error();
+    findings.push_back({Health::kFail, "store", shown, why.message, why.advice});
     return {};
   }
   const bool is_file = url->starts_with("sqlite:");
@@ -254,7 +294,7 @@ Result<void> look_at_store(const Arguments& arguments, const Wanted& wanted, Ins
   for (const Place& place : wanted.places) {
     if (Result<void> named = check_named("--used-in", place.sequence); !named) return named;
   }
-  const Evidence evidence(mint, arguments.store, wanted.places);
+  const Evidence evidence(mint, store_given(), wanted.places);
   for (const SequenceStatus& status : *all) {
     if (status.definition.layout) {
       findings.push_back(evidence.compare(status, look_at_pool(mint, status, wanted.limits, now)));
@@ -354,15 +394,12 @@ Finding look_at_clock() {
                         std::chrono::microseconds{state.maxerror});
 }
 
-}  // namespace
-
 Result<void> run_doctor(Context& context) {
-  const Arguments& arguments = context.arguments;
-  const Result<Wanted> wanted = read_wanted(arguments.doctor);
+  const Result<Wanted> wanted = read_wanted(doctor_options);
   if (!wanted) return std::unexpected(wanted.error());
   const Instant now = system_clock().now();
   std::vector<Finding> findings;
-  if (Result<void> looked = look_at_store(arguments, *wanted, now, findings); !looked) {
+  if (Result<void> looked = look_at_store(context, *wanted, now, findings); !looked) {
     return looked;
   }
   std::vector<std::string> used;
@@ -371,17 +408,20 @@ Result<void> run_doctor(Context& context) {
   look_at_layouts(wanted->limits, now, used, findings);
 
   Health worst = Health::kOk;
-  for (const Finding& finding : findings) worst = std::max(worst, finding.health);
+  for (Finding& finding : findings) {
+    word(finding, redacted(store_given()));
+    worst = std::max(worst, finding.health);
+  }
   constexpr std::array statuses = {0, kDoctorWarned, kDoctorFailed};
   context.status = statuses[static_cast<std::size_t>(worst)];
-  if (arguments.json) {
+  if (context.json) {
     context.out.write(json_findings(worst, findings) + "\n");
     return {};
   }
   constexpr std::array styles = {"32", "33", "31"};  // green, yellow, red
   std::size_t others = 0;
   for (const Finding& finding : findings) {
-    if (!finding.matters && !arguments.doctor.all) {
+    if (!finding.matters && !doctor_options.all) {
       ++others;
       continue;
     }
@@ -398,5 +438,26 @@ Result<void> run_doctor(Context& context) {
   }
   return {};
 }
+
+}  // namespace
+
+const Command kDoctor = {
+    "doctor", "Say what runs out when, and what is wrong", add_doctor, run_doctor,
+    R"(One line for the store, its disk, every sequence and pool, every state file,
+the clock, and each layout that a state file is of or whose time ends within
+--horizon; with --all every layout. Each begins with ok, warn or fail.
+Nothing is changed. --json lists everything.
+What next and insert on this host gave last, and the largest value in the
+fields that insert filled and --used-in names, are compared with the store:
+where it does not know of them it was set back, as by a restore, and gives
+values again.
+Exit status: 0 all ok, 20 a warning, 21 a failure; others as of every command.
+
+Examples:
+  $ idmint doctor
+  $ idmint create orders --max 1000000000
+  $ idmint doctor --rate orders=100/s --horizon 30d
+  $ idmint doctor --json --warn-below 5%
+)"};
 
 }  // namespace idmint::cli

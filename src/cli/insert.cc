@@ -1,4 +1,5 @@
 // insert and sweep: documents into MongoDB, each with an id of its own.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -17,22 +18,101 @@
 #include <variant>
 #include <vector>
 
+#include "base/errors.h"
+#include "base/quantity.h"
 #include "base/shell.h"
+#include "base/text.h"
 #include "base/url.h"
 #include "cli/commands.h"
+#include "cli/given.h"
 #include "cli/json.h"
 #include "cli/lines.h"
+#include "cli/source_options.h"
+#include "cli/store_option.h"
 #include "idmint/form.h"
 #include "idmint/gapless.h"
 #include "idmint/mongodb.h"
 #include "idmint/sequence.h"
 #include "terminal/progress.h"
-#include "terminal/quantity.h"
 #include "terminal/stop.h"
 
 namespace idmint::cli {
 
 namespace {
+
+void add_collection(CLI::App& command, std::string& collection, std::string& field) {
+  command
+      .add_option("COLLECTION", collection,
+                  "DATABASE.COLLECTION, or COLLECTION in the database of the store")
+      ->required()
+      ->type_name("");
+  command.add_option("--field", field, "Where the id goes (_id)")->type_name("F");
+  add_store(command);
+}
+
+// As given.
+struct InsertOptions {
+  std::string collection;
+  std::string field = "_id";
+  std::string source;  // empty: not given
+  std::string stored_as = "usual";
+  std::string attempts = "10";
+  std::string proxy;  // a collection; empty: none
+  bool create_index = false;
+  bool heal = false;
+  std::optional<std::string> timeout;
+  FormatTexts format;
+} insert_options;
+
+void add_insert(CLI::App& command) {
+  add_collection(command, insert_options.collection, insert_options.field);
+  command
+      .add_option("--from", insert_options.source,
+                  "A format, a sequence or a pool (with --digits: digits)")
+      ->type_name("SOURCE");
+  command
+      .add_option("--stored-as", insert_options.stored_as,
+                  "usual (UUID and ObjectId as such, plain integers as int64, all else as text), "
+                  "text or number")
+      ->type_name("T");
+  command.add_option("--attempts", insert_options.attempts, "Ids tried for each document (10)")
+      ->type_name("N");
+  command.add_flag(
+      "--create-index", insert_options.create_index,
+      "Make the index if it is missing: a unique one, or with --proxy one to look up by");
+  command
+      .add_option(
+          "--proxy", insert_options.proxy,
+          "Claim the ids first in this collection of the same database, instead of a unique "
+          "index")
+      ->type_name("NAME");
+  command.add_flag("--heal", insert_options.heal,
+                   "Raise a sequence that is behind the data past it");
+  add_timeout(command, insert_options.timeout, "30s; for ids 5s");
+  add_form(command, insert_options.format.form);
+  add_snowflake(command, insert_options.format);
+}
+
+// As given.
+struct SweepOptions {
+  std::string collection;
+  std::string field;
+  std::string proxy;  // empty: that of insert
+  std::string older_than = "1h";
+} sweep_options;
+
+void add_sweep(CLI::App& command) {
+  add_collection(command, sweep_options.collection, sweep_options.field);
+  // By another field no document would be found, and each claim would be abandoned.
+  command.get_option("--field")->required()->description("Where the ids are, as of insert");
+  command
+      .add_option("--proxy", sweep_options.proxy, "The collection of the claims (COLLECTION.ids)")
+      ->type_name("NAME");
+  command
+      .add_option("--older-than", sweep_options.older_than,
+                  "Only claims this old: longer than any insert takes (1h)")
+      ->type_name("T");
+}
 
 using mongodb::Bytes;
 using mongodb::Collection;
@@ -44,18 +124,14 @@ constexpr std::size_t kMostBytes = std::size_t{12} * 1024 * 1024;
 // Longer than an election, as an outcome that is unknown is work for people.
 constexpr std::chrono::seconds kDeadline{30};
 
-std::unexpected<Error> refuse(std::string why) {
-  return std::unexpected(Error{Code::kInvalidArgument, std::move(why)});
-}
-
-Result<Collection> open_collection(const Arguments& arguments) {
-  const std::string& store = arguments.store;
+Result<Collection> open_collection(const std::string& collection,
+                                   std::chrono::milliseconds deadline) {
+  const std::string& store = store_given();
   if (!store.starts_with("mongodb:") && !store.starts_with("mongodb+srv:"))
     return refuse((store.empty() ? "no MongoDB is given"
                                  : "the store " + redacted(store) + " is no MongoDB") +
                   ": give its URL with --store or in IDMINT_STORE, such as mongodb://HOST/app");
-  return Collection::open(store, arguments.insert.collection,
-                          {.deadline = arguments.timeout.value_or(kDeadline)});
+  return Collection::open(store, collection, {.deadline = deadline});
 }
 
 Result<mongodb::StoredAs> stored_as(const std::string& name) {
@@ -71,10 +147,11 @@ Result<mongodb::StoredAs> stored_as(const std::string& name) {
 // before it was raised.
 class Reopened final : public Source {
  public:
-  Reopened(Mint& mint, const Arguments& arguments) : mint_(mint), arguments_(arguments) {}
+  Reopened(Mint& mint, std::string name, FormatOptions format)
+      : mint_(mint), name_(std::move(name)), format_(std::move(format)) {}
 
   Result<void> open() {
-    Result<std::unique_ptr<Source>> opened = mint_.source(arguments_.name, arguments_.format);
+    Result<std::unique_ptr<Source>> opened = mint_.source(name_, format_);
     if (!opened) return std::unexpected(std::move(opened.error()));
     source_ = *std::move(opened);
     return {};
@@ -85,24 +162,24 @@ class Reopened final : public Source {
 
  private:
   Mint& mint_;
-  const Arguments& arguments_;
+  const std::string name_;
+  const FormatOptions format_;
   std::unique_ptr<Source> source_;
 };
 
 // Past those of its values that are in the collection.
-Result<void> heal(Mint& mint, const Arguments& arguments, Reopened& source,
-                  const std::string& collection) {
-  const Result<SequenceStatus> status = mint.peek(arguments.name);
+Result<void> heal(Mint& mint, const std::string& sequence, Reopened& source,
+                  const std::string& collection, std::chrono::milliseconds deadline, bool json) {
+  const Result<SequenceStatus> status = mint.peek(sequence);
   if (!status) return std::unexpected(status.error());
-  const Result<Raised> raised =
-      raise_past_field(mint, status->definition, arguments.store, collection,
-                       arguments.insert.field, arguments.timeout.value_or(kDeadline));
+  const Result<Raised> raised = raise_past_field(mint, status->definition, store_given(),
+                                                 collection, insert_options.field, deadline);
   // With a proxy the ids may be there alone, of documents that never came.
   if (!raised && raised.error().code == Code::kNotFound) return source.open();
   if (!raised) return std::unexpected(raised.error());
-  report_notice(arguments.name + " was behind the data: it was raised, and " +
+  report_notice(sequence + " was behind the data: it was raised, and " +
                     std::to_string(raised->skipped) + " values were passed over",
-                arguments.json);
+                json);
   return source.open();
 }
 
@@ -111,7 +188,8 @@ struct Inserter {
   std::function<std::expected<mongodb::Inserted, mongodb::NotInserted>(
       std::span<const Bytes> documents, std::int64_t number_from)>
       insert;
-  std::string into;                          // "DATABASE.COLLECTION"
+  std::string source{};
+  std::string into{};                        // "DATABASE.COLLECTION"
   Form form{};                               // of the ids
   std::size_t most_lines = kMostLines;       // of one call
   std::function<void(const Id& last)> note;  // told after each call that inserted
@@ -142,15 +220,14 @@ class Import {
   // What is left.
   Result<void> finish() {
     if (result_ && !documents_.empty() && stop_signal() == 0) send(false);
-    if (result_ && context_.arguments.json)
+    if (result_ && context_.json)
       context_.out.write("{\"inserted\":" + std::to_string(inserted_) +
                          ",\"collisions\":" + std::to_string(collisions_) + "}\n");
-    const Arguments& arguments = context_.arguments;
     if (result_ && behind_)
-      report_notice(arguments.name + " is behind the data: idmint raise " + arguments.name +
+      report_notice(inserter_.source + " is behind the data: idmint raise " + inserter_.source +
                         " --from-collection " + shell_word(inserter_.into) + " --field " +
-                        shell_word(arguments.insert.field) + " (or --heal)",
-                    arguments.json);
+                        shell_word(insert_options.field) + " (or --heal)",
+                    context_.json);
     if (result_ && stop_signal() != 0 && !context_.out.failed())
       report_notice(
           "stopped by a signal: " +
@@ -158,7 +235,7 @@ class Import {
                           : "the lines 1 to " + std::to_string(done_) +
                                 " were inserted, and their ids printed; go on with line " +
                                 std::to_string(done_ + 1)),
-          arguments.json);
+          context_.json);
     context_.stopped_by = stop_signal();
     context_.unwritten = (result_ ? so_far() : result_.error().message) +
                          ", but the ids could not all be told: look for them in the collection, "
@@ -186,6 +263,7 @@ class Import {
     } else {
       for (const Outcome& outcome : inserted.error().outcomes) print(outcome);
       Error error = std::move(inserted.error().error);
+      error = worded(std::move(error));
       if (done_ > 0) error.message += "; the lines 1 to " + std::to_string(done_) + " are in";
       if (more)
         error.message += "; nothing from line " +
@@ -205,7 +283,7 @@ class Import {
     if (!absent && !unknown) ++inserted_;
     const bool no_id = absent || (unknown && !inserter_.chooses_ids);
     const std::string text = no_id ? "" : to_string(outcome.id, inserter_.form);
-    if (!context_.arguments.json) {
+    if (!context_.json) {
       context_.out.write((absent ? "-" : unknown ? "?" + text : text) + "\n");
       return;
     }
@@ -245,39 +323,39 @@ Result<void> import_lines(Context& context, Inserter inserter) {
   return std::unexpected(Error{read.error().code, read.error().message + "; " + import.so_far()});
 }
 
-// The message of a call with the lines instead of the documents: "document 3: it has..." is about
-// one, and any other about all.
-std::string in_lines(std::string_view message, std::int64_t number_from, std::int64_t count) {
-  constexpr std::string_view kDocument = "document ";
-  std::int64_t document = 0;
-  if (message.starts_with(kDocument)) {
-    const char* const end = message.data() + message.size();
-    const auto [at, why] = std::from_chars(message.data() + kDocument.size(), end, document);
-    if (why == std::errc{})
-      return "line " + std::to_string(number_from + document - 1) + std::string(at, end) +
-             "; nothing of the lines from " + std::to_string(number_from) + " on was inserted";
-  }
-  return "lines " + std::to_string(number_from) + " to " + std::to_string(number_from + count - 1) +
-         ": " + std::string(message);
+// The error of a call that inserts all of its documents or none, with the lines they stand in.
+Error in_lines(Error error, std::int64_t number_from, std::int64_t count) {
+  const std::string first = std::to_string(number_from);
+  std::string message =
+      (count == 1 ? "line " + first
+                  : "lines " + first + " to " + std::to_string(number_from + count - 1)) +
+      ": " + error.message;
+  std::int64_t number = 0;
+  const std::string& document = error.advice.subject;
+  if (error.advice.remedy == Remedy::kMendDocument &&
+      std::from_chars(document.data(), document.data() + document.size(), number).ec == std::errc{})
+    message += "; mend line " + std::to_string(number_from + number - 1) +
+               "; nothing of the lines from " + first + " on was inserted";
+  error.message = std::move(message);
+  return error;
 }
 
 // All documents of a call or none; what is not known has no number that is known.
 Result<void> insert_gapless(Context& context, const Collection& collection,
-                            const Definition& definition,
+                            const Definition& definition, std::chrono::milliseconds deadline,
                             std::function<void(const Id& last)> note) {
-  const Arguments& arguments = context.arguments;
-  InsertArguments plain;
-  plain.collection = arguments.insert.collection;
-  plain.field = arguments.insert.field;
-  if (arguments.insert != plain)
-    return refuse(arguments.name +
+  const InsertOptions& given = insert_options;
+  const InsertOptions usual;
+  if (given.stored_as != usual.stored_as || given.attempts != usual.attempts ||
+      given.proxy != usual.proxy || given.create_index || given.heal)
+    return refuse(definition.name +
                   " is gapless: its numbers are taken with the documents, so of the options only "
                   "--field goes with it");
   const Result<std::unique_ptr<GaplessInserter>> opened = GaplessInserter::open(
-      arguments.store, arguments.name, collection.name(), arguments.insert.field,
-      {.deadline = arguments.timeout.value_or(kDeadline)});
+      store_given(), definition.name, collection.name(), given.field, {.deadline = deadline});
   if (!opened) return std::unexpected(opened.error());
   Inserter inserter{.insert = {},
+                    .source = definition.name,
                     .into = collection.name(),
                     .form = definition.form,
                     .most_lines = GaplessInserter::kMaxDocuments,
@@ -289,8 +367,7 @@ Result<void> insert_gapless(Context& context, const Collection& collection,
           std::int64_t number_from) -> std::expected<mongodb::Inserted, mongodb::NotInserted> {
     const Result<Range> range = numbers.insert(documents);
     if (!range) {
-      Error error = range.error();
-      error.message = in_lines(error.message, number_from, std::ssize(documents));
+      Error error = worded(in_lines(range.error(), number_from, std::ssize(documents)));
       const bool unknown = error.code == Code::kUnknown || error.code == Code::kDeadlineExceeded;
       return std::unexpected(mongodb::NotInserted{
           std::move(error),
@@ -304,36 +381,48 @@ Result<void> insert_gapless(Context& context, const Collection& collection,
   return import_lines(context, std::move(inserter));
 }
 
-}  // namespace
-
 Result<void> run_insert(Context& context) {
-  const Arguments& arguments = context.arguments;
-  const InsertArguments& wanted = arguments.insert;
+  const InsertOptions& wanted = insert_options;
+  if (wanted.source.empty() && !wanted.format.form.digits)
+    return refuse(
+        "no source of ids is given: name a format or a sequence with --from, or give "
+        "--digits N for random digits");
+  const std::string name = wanted.source.empty() ? "digits" : wanted.source;
+  const Result<FormatOptions> format = format_options(name, wanted.format);
+  if (!format) return std::unexpected(format.error());
+  const Result<std::int64_t> attempts = whole_number("--attempts", wanted.attempts, 1, 1000);
+  if (!attempts) return std::unexpected(attempts.error());
+  const auto timeout = timeout_option(wanted.timeout, kDeadline);
+  if (!timeout) return std::unexpected(timeout.error());
   const Result<mongodb::StoredAs> as = stored_as(wanted.stored_as);
   if (!as) return std::unexpected(as.error());
-  Result<Collection> collection = open_collection(arguments);
+  Result<Collection> collection = open_collection(wanted.collection, *timeout);
   if (!collection) return std::unexpected(collection.error());
-  Mint mint = open_mint(arguments);
+  MintOptions over = mint_options(context);
+  if (wanted.timeout) over.store_options.deadline = *timeout;
+  Mint mint(std::move(over));
   const auto note = [&, used_in = collection->name() + ":" + wanted.field](const Id& last) {
-    note_given(mint, arguments.name, last, used_in);
+    note_given(mint, name, last, used_in);
   };
-  Reopened source(mint, arguments);
+  Reopened source(mint, name, *format);
   if (Result<void> opened = source.open(); !opened) {
     if (opened.error().code != Code::kFailedPrecondition) return opened;
-    const Result<SequenceStatus> status = mint.peek(arguments.name);
+    const Result<SequenceStatus> status = mint.peek(name);
     if (status && status->definition.strategy == Strategy::kGapless)
-      return insert_gapless(context, *collection, status->definition, note);
+      return insert_gapless(context, *collection, status->definition, *timeout, note);
     return opened;
   }
   mongodb::InsertOptions options;
   options.field = wanted.field;
   options.stored_as = *as;
-  options.attempts = wanted.attempts;
+  options.attempts = static_cast<int>(*attempts);
   options.make_index = wanted.create_index;
   options.counted_as = "line";
   if (!wanted.proxy.empty()) options.proxy = wanted.proxy;
   if (wanted.heal) {
-    options.heal = [&] { return heal(mint, arguments, source, collection->name()); };
+    options.heal = [&] {
+      return heal(mint, name, source, collection->name(), *timeout, context.json);
+    };
   }
   // What is wrong is told before lines are read.
   if (const auto ready = mongodb::insert_with_id(*collection, source, {}, options); !ready)
@@ -343,20 +432,20 @@ Result<void> run_insert(Context& context) {
     return mongodb::insert_with_id(*collection, source, documents, options);
   };
   return import_lines(context, {.insert = insert,
+                                .source = name,
                                 .into = collection->name(),
                                 .form = source.declaration().form,
                                 .note = note});
 }
 
 Result<void> run_sweep(Context& context) {
-  const Arguments& arguments = context.arguments;
-  const auto age = parse_duration(arguments.insert.older_than);
+  const auto age = parse_duration(sweep_options.older_than);
   if (!age) return refuse("--older-than: " + age.error().message);
-  Result<Collection> collection = open_collection(arguments);
+  Result<Collection> collection = open_collection(sweep_options.collection, kDeadline);
   if (!collection) return std::unexpected(collection.error());
   mongodb::SweepOptions options;
-  options.field = arguments.insert.field;
-  options.proxy = arguments.insert.proxy;
+  options.field = sweep_options.field;
+  options.proxy = sweep_options.proxy;
   options.older_than = std::chrono::floor<std::chrono::milliseconds>(*age);
   Progress progress("claims");
   options.progress = [&](std::int64_t looked_at) { progress.show(looked_at); };
@@ -364,7 +453,7 @@ Result<void> run_sweep(Context& context) {
   if (!swept) return std::unexpected(swept.error());
   const std::string used = std::to_string(swept->used);
   const std::string abandoned = std::to_string(swept->abandoned);
-  if (arguments.json) {
+  if (context.json) {
     context.out.write("{\"used\":" + used + ",\"abandoned\":" + abandoned + "}\n");
   } else {
     print_table(context.out, {{"CLAIMS"}, {"MARKED NOW", Align::kRight}},
@@ -372,5 +461,42 @@ Result<void> run_sweep(Context& context) {
   }
   return {};
 }
+
+}  // namespace
+
+const Command kInsert = {
+    "insert", "Insert documents into MongoDB, each with a new id", add_insert, run_insert,
+    R"(Reads documents from standard input, one a line, in Extended JSON, and prints
+their ids in the same order. The collection's own unique index on exactly that
+field keeps an id from coming twice, whoever else writes to it: where it refuses
+one, that document alone gets another.
+
+10,000 lines go at a time, and their ids are printed when they are in. When a
+line is no document, nothing of its 10,000 is inserted, and the message has the
+lines that are in. When a document is refused, the others of its 10,000 are
+inserted, and it ends; - stands for its id, and ?ID where it is not known
+whether the document is in. Ctrl-C ends it after the lines that were sent; it
+says how many are in.
+
+A collection that is sharded by another field can have no such index: --proxy.
+
+Examples:
+  $ export IDMINT_STORE='mongodb://db1,db2,db3/app?replicaSet=prod'
+  $ idmint insert accounts --digits 12 --field account <docs.ndjson
+  $ idmint insert app.orders --from orders --create-index --field n <docs.ndjson
+  $ idmint insert events --from uuid7 --json <docs.ndjson
+  $ idmint insert users --from uuid4 --field id --proxy users.ids <docs.ndjson
+)"};
+
+const Command kSweep = {
+    "sweep", "Settle claims that were left in a proxy collection", add_sweep, run_sweep,
+    R"(For collections that documents are inserted into with insert --proxy. A claim
+whose document is there is marked as used, and one whose document is not as
+abandoned. None is ever freed, so an insert that is only slow does no harm.
+
+Examples:
+  $ idmint sweep app.users --field id --proxy users.ids
+  $ idmint sweep app.users --field id --proxy users.ids --older-than 10min
+)"};
 
 }  // namespace idmint::cli

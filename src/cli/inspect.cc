@@ -1,4 +1,5 @@
 // inspect: every reading of every text, straight into the block that is written.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <cstring>
@@ -6,17 +7,31 @@
 #include <string>
 
 #include "base/print.h"
+#include "base/text.h"
 #include "cli/commands.h"
-#include "cli/exit_status.h"
 #include "cli/json.h"
 #include "cli/lines.h"
 #include "cli/source_options.h"
 #include "idmint/clock.h"
 #include "ids/readings.h"
+#include "terminal/exit_status.h"
 
 namespace idmint::cli {
 
 namespace {
+
+struct InspectOptions {
+  std::vector<std::string> ids;
+  std::string layout;  // empty: not given
+} inspect_options;
+
+void add_inspect(CLI::App& command) {
+  add_texts(command, inspect_options.ids);
+  command
+      .add_option("--layout", inspect_options.layout,
+                  "A Snowflake layout to read numbers in, besides those with a name")
+      ->type_name("L");
+}
 
 using detail::FoundField;
 using detail::FoundReading;
@@ -126,7 +141,7 @@ class Inspection {
   void add(std::string_view text, std::size_t line = 0) {
     if (line % 1024 == 0) reader_.set_now(system_clock().now());
     const std::span<const FoundReading> readings = reader_.read(text);
-    const bool json = context_.arguments.json;
+    const bool json = context_.json;
     if (readings.empty()) {
       if (json) context_.out.write(R"({"text":)" + json_text(text) + ",\"readings\":[]}\n");
       refuse(text, line);
@@ -167,7 +182,7 @@ class Inspection {
          place_of(line) + "\"" + shortened(text) +
              "\" is no id of a known format: look for missing or extra characters, or if it is of "
              "a sequence, give its name: idmint check ID --as SEQUENCE"},
-        context_.arguments.json);
+        context_.json);
   }
 
   Context& context_;
@@ -175,17 +190,30 @@ class Inspection {
   detail::Reader reader_;
 };
 
-}  // namespace
-
 Result<void> run_inspect(Context& context) {
   Inspection inspection(context);
-  if (const std::string& text = context.arguments.ids.layout; !text.empty()) {
+  if (const std::string& text = inspect_options.layout; !text.empty()) {
     const Result<SnowflakeLayout> layout = layout_option(text);
     if (!layout) return std::unexpected(layout.error());
     inspection.read_in(text, *layout);
   }
-  return for_each_text(
-      context, [&](std::string_view text, std::size_t line) { inspection.add(text, line); });
+  return for_each_text(context, inspect_options.ids, [&](std::string_view text, std::size_t line) {
+    inspection.add(text, line);
+  });
 }
+
+}  // namespace
+
+const Command kInspect = {
+    "inspect", "Say what ids mean: every reading, likeliest first", add_inspect, run_inspect,
+    R"(A layout is the name of one (idmint formats), or its fields from the top:
+"41t10w12s epoch 2015-01-01T00:00:00Z unit 1ms".
+
+Examples:
+  $ idmint inspect 454947766275222906
+  $ idmint inspect 017f22e2-79b0-7cc3-98c4-dc0c0c07398f --json
+  $ idmint inspect 180363646902239241 --layout "29t21w13s epoch 2016-09-20 unit 1s"
+  $ idmint next ulid -n 2 | idmint inspect -
+)"};
 
 }  // namespace idmint::cli

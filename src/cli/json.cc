@@ -3,9 +3,12 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "cli/plan_words.h"
 #include "cli/sequence_facts.h"
 
 namespace idmint::cli {
+
+using namespace advice;
 
 namespace {
 
@@ -85,14 +88,16 @@ Json origins_json(std::span<const WorkerTerms> all) {
   for (const WorkerTerms& terms : all) {
     origins.push_back({{"worker", terms.origin},
                        {"guarantee", name(terms.guarantee)},
-                       {"condition", terms.condition},
+                       {"condition", condition_of(terms)},
                        {"odds_of_shared_worker", optional(terms.odds_of_share)},
                        {"most_odds_of_shared_worker", optional(terms.most_odds_of_share)}});
   }
   return origins;
 }
 
-Json choice_json(const Choice& choice) {
+Json choice_json(const Needs& needs, const Choice& choice) {
+  const std::string command = command_of(choice.steps);
+  const std::string next_host = command_of(choice.of_next_host);
   Json stored = Json::array();
   for (const Stored& form : choice.stored) {
     stored.push_back(
@@ -103,10 +108,9 @@ Json choice_json(const Choice& choice) {
           {"reason", choice.reason},
           {"guarantee", name(choice.guarantee)},
           {"order", choice.order},
-          {"command", choice.command.empty() ? Json(nullptr) : Json(choice.command)},
-          {"next_host_command",
-           choice.next_host_command.empty() ? Json(nullptr) : Json(choice.next_host_command)},
-          {"command_note", choice.command_note},
+          {"command", command.empty() ? Json(nullptr) : Json(command)},
+          {"next_host_command", next_host.empty() ? Json(nullptr) : Json(next_host)},
+          {"command_note", note_of(needs, choice)},
           {"space", count(choice.space)},
           {"odds_of_a_repeat", optional(choice.odds_of_a_repeat)},
           {"odds_that_the_last_collides", optional(choice.odds_that_the_last_collides)},
@@ -132,9 +136,9 @@ Json choice_json(const Choice& choice) {
           {"store_down", choice.store_down}};
 }
 
-Json choices_json(std::span<const Choice> choices) {
+Json choices_json(const Needs& needs, std::span<const Choice> choices) {
   Json all = Json::array();
-  for (const Choice& choice : choices) all.push_back(choice_json(choice));
+  for (const Choice& choice : choices) all.push_back(choice_json(needs, choice));
   return all;
 }
 
@@ -311,10 +315,10 @@ std::string json_plan(const Needs& needs, const Plan& plan) {
          {"shared_store_url", needs.shared_url.empty() ? Json(nullptr) : Json(needs.shared_url)},
          {"round_trip_seconds", std::chrono::duration<double>(needs.round_trip).count()},
          {"own_round_trip_seconds", std::chrono::duration<double>(needs.own_round_trip).count()}}},
-       {"recommended", fitting.empty() ? Json(nullptr) : choice_json(fitting.front())},
-       {"alternatives", choices_json(fitting.empty() ? fitting : fitting.subspan(1))},
-       {"lacking_store", choices_json(plan.lacking_store)},
-       {"unfitting", choices_json(plan.unfitting)},
+       {"recommended", fitting.empty() ? Json(nullptr) : choice_json(needs, fitting.front())},
+       {"alternatives", choices_json(needs, fitting.empty() ? fitting : fitting.subspan(1))},
+       {"lacking_store", choices_json(needs, plan.lacking_store)},
+       {"unfitting", choices_json(needs, plan.unfitting)},
        {"storage_note", plan.storage_note}});
 }
 

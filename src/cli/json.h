@@ -8,11 +8,11 @@
 #include <string>
 #include <string_view>
 
+#include "advice/diagnosis.h"
+#include "advice/layout_change.h"
+#include "advice/plan.h"
 #include "cli/applied.h"
-#include "cli/diagnosis.h"
-#include "cli/layout_change.h"
 #include "cli/measurement.h"
-#include "cli/plan.h"
 #include "idmint/mint.h"
 #include "idmint/result.h"
 #include "idmint/source.h"
@@ -51,12 +51,13 @@ struct WorkersListed {
 [[nodiscard]] std::string json_pool_raised(const Definition& pool, std::int64_t floor,
                                            Instant past);
 [[nodiscard]] std::string json_measurements(std::span<const Measurement> results);
-[[nodiscard]] std::string json_findings(Health worst, std::span<const Finding> findings);
+[[nodiscard]] std::string json_findings(advice::Health worst,
+                                        std::span<const advice::Finding> findings);
 // `changed`: it was carried out.
 [[nodiscard]] std::string json_applied(std::span<const Applied> applied, bool changed);
-[[nodiscard]] std::string json_plan(const Needs& needs, const Plan& plan);
-[[nodiscard]] std::string json_change(const LayoutChange& change, Instant at,
-                                      const ChangeAnswer& answer, std::string_view proof);
+[[nodiscard]] std::string json_plan(const advice::Needs& needs, const advice::Plan& plan);
+[[nodiscard]] std::string json_change(const advice::LayoutChange& change, Instant at,
+                                      const advice::ChangeAnswer& answer, std::string_view proof);
 [[nodiscard]] std::string json_bounds(std::string_view format, std::string_view smallest,
                                       std::string_view largest);
 [[nodiscard]] std::string json_converted(std::string_view text, std::string_view result);

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -65,12 +66,19 @@ Result<void> read_standard_input(Output& out, const TakeLine& take) {
 
 }  // namespace
 
+void add_texts(CLI::App& command, std::vector<std::string>& ids) {
+  command.add_option("ID", ids, "Ids; - reads them from standard input, one a line")
+      ->required()
+      ->type_name("");
+}
+
 Result<void> while_lines(Output& out, const TakeLine& take) {
   return read_standard_input(out, take);
 }
 
-Result<void> for_each_line(Context& context, const TakeText& take) {
-  for (const std::string& text : context.arguments.texts) {
+Result<void> for_each_line(Context& context, std::span<const std::string> texts,
+                           const TakeText& take) {
+  for (const std::string& text : texts) {
     if (text != "-") {
       take(text, 0);
     } else if (Result<void> read = read_standard_input(context.out,
@@ -85,8 +93,9 @@ Result<void> for_each_line(Context& context, const TakeText& take) {
   return {};
 }
 
-Result<void> for_each_text(Context& context, const TakeText& take) {
-  return for_each_line(context, [&](std::string_view text, std::size_t line) {
+Result<void> for_each_text(Context& context, std::span<const std::string> texts,
+                           const TakeText& take) {
+  return for_each_line(context, texts, [&](std::string_view text, std::size_t line) {
     if (line != 0) text = trimmed(text);
     if (line == 0 || !text.empty()) take(text, line);
   });

@@ -1,7 +1,7 @@
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <memory>
-#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -9,17 +9,59 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/given.h"
 #include "cli/json.h"
-#include "idmint/clock.h"
-#include "idmint/snowflake.h"
-#include "mint/formats.h"
-#include "mint/seen.h"
+#include "cli/source_options.h"
+#include "cli/store_option.h"
 #include "terminal/progress.h"
 #include "terminal/stop.h"
 
 namespace idmint::cli {
 
 namespace {
+
+struct NextOptions {
+  std::string source;
+  std::string count = "1";
+  FormatTexts format;
+  std::optional<std::string> timeout;
+  bool wait = false;  // for a worker id
+} next_options;
+
+void add_next(CLI::App& command) {
+  std::string formats;
+  for (const Declaration& format : Mint::formats()) {
+    formats += (formats.empty() ? "" : ", ") + format.name;
+  }
+  command
+      .add_option("SOURCE", next_options.source, "A format (" + formats + "), a sequence or a pool")
+      ->required()
+      ->type_name("");
+  command.add_option("-n,--count", next_options.count, "How many ids (1)")->type_name("N");
+  add_form(command, next_options.format.form);
+  add_snowflake(command, next_options.format);
+  command
+      .add_option("--window", next_options.format.window,
+                  "a pool: how far ahead its lease is kept, and so how long ids are minted while "
+                  "the store does not answer (15s); two units of its layout at least, 1h at most")
+      ->type_name("T");
+  command.add_flag(
+      "--wait", next_options.wait,
+      "a pool: where every worker id is owned, wait until the first one is no longer held "
+      "(15s after its owner was killed), instead of --timeout");
+  command
+      .add_option("--node", next_options.format.node,
+                  "uuid1, uuid2: mac (uuid1: random), random or 12 hexadecimal digits")
+      ->type_name("NODE");
+  command.add_option("--domain", next_options.format.domain, "uuid2: person, group or org")
+      ->type_name("D");
+  command
+      .add_option("--local-id", next_options.format.local_id,
+                  "uuid2: of the domain, a user id, say")
+      ->type_name("N");
+  add_timeout(command, next_options.timeout, "5s");
+  add_store(command, Stays::kNo);
+}
 
 // Of a local generator: small enough to stay in the processor's cache.
 constexpr std::int64_t kBatch = 1024;
@@ -72,42 +114,24 @@ std::string are_left(std::int64_t values) {
   return std::to_string(values) + (values == 1 ? " is left" : " are left");
 }
 
-}  // namespace
-
-void note_given(Mint& mint, std::string_view source, const Id& last,
-                std::string_view used_in) noexcept try {
-  const auto* const integer = std::get_if<std::int64_t>(&last);
-  const auto* const snowflake = std::get_if<Snowflake>(&last);
-  if (is_format(source) || (integer == nullptr && snowflake == nullptr)) return;
-  const Result<std::shared_ptr<Store>> store = mint.store();
-  if (!store) return;
-  note_seen({(*store)->id(), std::string((*store)->url())},
-            {.source = std::string(source),
-             .at = system_clock().now(),
-             .value = integer != nullptr ? *integer : static_cast<std::int64_t>(snowflake->value()),
-             .used_in = std::string(used_in)});
-} catch (const std::bad_alloc&) {
-  return;
-}
-
-std::vector<Seen> seen_of(const Store& store, bool in_doubt) {
-  return in_doubt ? read_seen_anywhere(store.id())
-                  : read_seen({store.id(), std::string(store.url())});
-}
-
-std::string given_here(const Seen& seen) {
-  return "this host was given " + std::to_string(seen.value) + " at " + format_time(seen.at);
-}
-
 Result<void> run_next(Context& context) {
-  const Arguments& arguments = context.arguments;
+  const NextOptions& wanted = next_options;
+  const Result<FormatOptions> format = format_options(wanted.source, wanted.format);
+  if (!format) return std::unexpected(format.error());
+  const Result<std::int64_t> count_given =
+      whole_number("-n", wanted.count, 1, std::numeric_limits<std::int64_t>::max());
+  if (!count_given) return std::unexpected(count_given.error());
+  const std::int64_t count = *count_given;
+  MintOptions options = mint_options(context);
+  const auto timeout = timeout_option(wanted.timeout, options.store_options.deadline);
+  if (!timeout) return std::unexpected(timeout.error());
+  options.store_options.deadline = *timeout;
+  context.prints_ids = true;
   Output& out = context.out;
   // Opening and the first ids share one deadline; each batch after it has as long again.
-  SteadyTime until =
-      std::chrono::steady_clock::now() + arguments.timeout.value_or(StoreOptions{}.deadline);
-  MintOptions options = mint_options(arguments);
+  SteadyTime until = std::chrono::steady_clock::now() + *timeout;
   std::optional<Progress> waiting;
-  if (arguments.wait) {
+  if (wanted.wait) {
     options.wait_on = [&waiting](std::chrono::milliseconds waited, std::chrono::milliseconds of) {
       using std::chrono::ceil;
       using std::chrono::seconds;
@@ -118,69 +142,102 @@ Result<void> run_next(Context& context) {
     };
   }
   Mint mint(std::move(options));
-  const Result<std::unique_ptr<Source>> source = mint.source(arguments.name, arguments.format);
+  const Result<std::unique_ptr<Source>> source = mint.source(wanted.source, *format);
   if (!source) return std::unexpected(source.error());
   const Declaration& declaration = (*source)->declaration();
   const bool durable = declaration.guarantee >= Guarantee::kUnique;
   const bool is_pool = durable && declaration.format == "snowflake";
-  if (arguments.wait && !is_pool)
-    return std::unexpected(
-        Error{Code::kInvalidArgument, "--wait waits for a worker id of a pool, and " +
-                                          arguments.name + " is none: leave it out"});
+  if (wanted.wait && !is_pool)
+    return std::unexpected(Error{
+        Code::kInvalidArgument,
+        "--wait waits for a worker id of a pool, and " + wanted.source + " is none: leave it out"});
 
   // What is taken in one step is refused whole by the store. Ranges are not, and what this process
   // holds of them is lost when it ends.
   const bool in_ranges = declaration.order == order(Strategy::kCached);
-  if (durable && (arguments.count > kLargestTake || (in_ranges && arguments.count > 1))) {
-    const Result<SequenceStatus> status = mint.peek(arguments.name, until);
+  if (durable && (count > kLargestTake || (in_ranges && count > 1))) {
+    const Result<SequenceStatus> status = mint.peek(wanted.source, until);
     if (!status) return std::unexpected(status.error());
     const bool counted = !status->definition.layout;  // of a pool, left are worker ids
-    if (counted && status->left < arguments.count && status->left > 0) {
-      return std::unexpected(
-          Error{Code::kOutOfRange, std::to_string(arguments.count) + " values of \"" +
-                                       arguments.name + "\" were asked for, " +
-                                       are_left(status->left) + ": none was taken"});
+    if (counted && status->left < count && status->left > 0) {
+      return std::unexpected(Error{Code::kOutOfRange, std::to_string(count) + " values of \"" +
+                                                          wanted.source + "\" were asked for, " +
+                                                          are_left(status->left) +
+                                                          ": none was taken"});
     }
   }
 
-  std::vector<Id> batch(
-      static_cast<std::size_t>(std::min(arguments.count, largest_batch(declaration))));
-  Progress progress("ids", arguments.count);
+  std::vector<Id> batch(static_cast<std::size_t>(std::min(count, largest_batch(declaration))));
+  Progress progress("ids", count);
   stop_at_signals();
   std::int64_t done = 0;
-  while (done < arguments.count && !out.failed()) {
+  while (done < count && !out.failed()) {
     if (const int signal = stop_signal(); signal != 0) {
       context.stopped_by = signal;
       break;
     }
-    const std::span<Id> ids = std::span(batch).first(static_cast<std::size_t>(
-        std::min(arguments.count - done, static_cast<std::int64_t>(batch.size()))));
+    const std::span<Id> ids = std::span(batch).first(
+        static_cast<std::size_t>(std::min(count - done, static_cast<std::int64_t>(batch.size()))));
     Result<void> filled = (*source)->next(ids, std::exchange(until, SteadyTime::max()));
     waiting.reset();
     if (!filled) {
-      if (arguments.wait && stop_signal() != 0) continue;  // it ended the waiting
-      Error error = std::move(filled.error());
-      if (error.code == Code::kOutOfRange && arguments.count > 1 && done == 0) {
-        if (const auto status = mint.peek(arguments.name);
+      if (wanted.wait && stop_signal() != 0) continue;  // it ended the waiting
+      Error error = worded(std::move(filled.error()));
+      if (error.code == Code::kOutOfRange && count > 1 && done == 0) {
+        if (const auto status = mint.peek(wanted.source);
             status && status->left > 0 && !status->definition.layout)
           error.message += "; " + are_left(status->left);
       }
       if (done != 0) error.message += "; " + std::to_string(done) + " ids were printed before";
       return std::unexpected(std::move(error));
     }
-    if (arguments.json) {
-      print_json(out, ids, arguments.name, declaration.form);
+    if (context.json) {
+      print_json(out, ids, wanted.source, declaration.form);
     } else {
       print_text(out, ids, declaration.form);
     }
     if (durable) {
       out.flush();
-      note_given(mint, arguments.name, ids.back());
+      note_given(mint, wanted.source, ids.back());
     }
     done += static_cast<std::int64_t>(ids.size());
     progress.show(done);
   }
   return {};
 }
+
+}  // namespace
+
+const Command kNext = {"next", "Print new ids, one a line", add_next, run_next,
+                       R"(Ids of a sequence are taken from its store before they are printed, up to
+1000000 in one step: all of them, or none and exit status 6. When fewer are left
+than you ask for, nothing is taken unless another process takes at the same
+time. What was taken and could not be printed is lost; it never comes again.
+With --json each id is one line {"id":...,"source":...}. Ids are strings, but
+for the integers of a sequence up to 2^53, which are numbers.
+
+Opening the store and taking the first ids end within --timeout together, and
+each further step of 1000000 within as long again. Exit status 7 says that
+nothing was taken; 11, that ids may have been taken, which are lost. A format
+that keeps a state file waits as long for whoever holds it.
+
+Of a pool, ids are Snowflake ids of a worker id that this process leases. If all
+are owned it waits as long for one, and then ends with exit status 8 and says
+until when the first one is held. With --wait it waits that long.
+
+Examples:
+  $ idmint next uuid7
+  $ idmint next uuid7 -n 3
+  $ idmint create web --kind pool --layout sequence-generator
+  $ idmint next web
+  $ idmint next snowflake --worker 5
+  $ idmint next snowflake --layout twitter --worker mac
+  $ POD=7 idmint next snowflake --worker env:POD
+  $ idmint next typeid --prefix user
+  $ idmint next digits --digits 16 --prefix 4 --check luhn
+  $ idmint next uuid7 --encoding base58
+  $ idmint create orders --start 1000
+  $ idmint next orders -n 5 --json
+)"};
 
 }  // namespace idmint::cli

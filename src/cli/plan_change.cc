@@ -1,23 +1,61 @@
 // plan-change: when generators of one Snowflake layout can take over from those of another.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <string>
 #include <string_view>
 
+#include "advice/layout_change.h"
+#include "base/errors.h"
+#include "base/quantity.h"
 #include "cli/commands.h"
 #include "cli/json.h"
-#include "cli/layout_change.h"
 #include "cli/source_options.h"
 #include "idmint/clock.h"
 #include "ids/snowflake_space.h"
-#include "terminal/quantity.h"
 
 namespace idmint::cli {
 
+using namespace advice;
+
 namespace {
 
-std::unexpected<Error> refused(std::string_view option, const Error& error) {
-  return std::unexpected(Error{Code::kInvalidArgument, std::string(option) + ": " + error.message});
+// As given; empty: not given.
+struct ChangeOptions {
+  std::string from;
+  std::string to;
+  std::string from_workers;
+  std::string to_workers;
+  std::string at;
+  std::string since;
+  std::string drift = "20s";
+  std::string clock_error = "1s";
+} change_options;
+
+void add_plan_change(CLI::App& command) {
+  command.add_option("--from", change_options.from, "The old layout")->required()->type_name("L");
+  command.add_option("--to", change_options.to, "The new layout")->required()->type_name("L");
+  command
+      .add_option("--at", change_options.at, "When the old ones stop and the new ones start (now)")
+      ->type_name("TIME");
+  command
+      .add_option("--from-workers", change_options.from_workers,
+                  "Worker ids of the old ones, as 0-511 (all)")
+      ->type_name("W");
+  command.add_option("--to-workers", change_options.to_workers, "Of the new ones (all)")
+      ->type_name("W");
+  command
+      .add_option("--since", change_options.since,
+                  "No old id has an earlier time (that of their epoch)")
+      ->type_name("TIME");
+  command
+      .add_option("--drift", change_options.drift,
+                  "How far old ids may be ahead of the clock of their host (20s)")
+      ->type_name("T");
+  command
+      .add_option("--clock-error", change_options.clock_error,
+                  "How far the clock of any host may be from UTC (1s)")
+      ->type_name("T");
 }
 
 // "0-511", or one alone; nothing: all.
@@ -44,7 +82,7 @@ Result<LayoutUse> read_use(std::string_view option, const std::string& layout,
   return LayoutUse{*read, *range};
 }
 
-Result<LayoutChange> read_change(const ChangeArguments& given) {
+Result<LayoutChange> read_change(const ChangeOptions& given) {
   const Result<LayoutUse> from = read_use("--from", given.from, given.from_workers);
   if (!from) return std::unexpected(from.error());
   const Result<LayoutUse> to = read_use("--to", given.to, given.to_workers);
@@ -153,10 +191,8 @@ void print_answer(Output& out, const LayoutChange& change, Instant at, const Cha
   }
 }
 
-}  // namespace
-
 Result<void> run_plan_change(Context& context) {
-  const ChangeArguments& given = context.arguments.change;
+  const ChangeOptions& given = change_options;
   const Result<LayoutChange> change = read_change(given);
   if (!change) return std::unexpected(change.error());
   const Result<Instant> at =
@@ -166,7 +202,7 @@ Result<void> run_plan_change(Context& context) {
   if (!at) return std::unexpected(at.error());
   const ChangeAnswer all = answer(*change, *at);
   const std::string proof = proof_of(*change, all);
-  if (context.arguments.json) {
+  if (context.json) {
     context.out.write(json_change(*change, *at, all, proof) + "\n");
   } else {
     print_answer(context.out, *change, *at, all, proof);
@@ -179,5 +215,24 @@ Result<void> run_plan_change(Context& context) {
                                        : "the time of the new layout has ended") +
                 " when the switch is at " + format_exact_time(*at) + ": " + advice(all, *at)});
 }
+
+}  // namespace
+
+const Command kPlanChange = {
+    "plan-change", "Say when one Snowflake layout can follow another", add_plan_change,
+    run_plan_change,
+    R"(Proves that no integer is an id of both when the old generators stop by the time
+of the switch and the new ones start then or later, whatever each mints. Or it
+names an id of both with its two times, the earliest time that is safe, and the
+pause that would do; the exit status is then 5. Nothing is opened.
+All times are UTC; clocks may be wrong by --clock-error (1s), and old ids may be
+ahead of the clock of their host by --drift (20s).
+
+Examples:
+  $ idmint plan-change --from sequence-generator --to instagram
+  $ idmint plan-change --from twitter --to "41t10w12s epoch 2010-01-01" --json
+  $ idmint plan-change --from twitter --since 2020-01-01 --to js-safe
+  $ idmint plan-change --from twitter --from-workers 0-511 --to discord --to-workers 512-1023
+)"};
 
 }  // namespace idmint::cli

@@ -1,6 +1,7 @@
 // raise: no value up to a given one comes any more, of one sequence or of all in a store.
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -16,28 +17,85 @@
 #include <utility>
 #include <vector>
 
+#include "advice/diagnosis.h"
+#include "base/errors.h"
+#include "base/quantity.h"
 #include "base/shell.h"
 #include "base/sqlite_url.h"
+#include "base/text.h"
 #include "base/url.h"
 #include "cli/commands.h"
-#include "cli/diagnosis.h"
+#include "cli/given.h"
 #include "cli/json.h"
 #include "cli/source_options.h"
+#include "cli/store_option.h"
 #include "idmint/clock.h"
 #include "idmint/existing_values.h"
 #include "idmint/sequence.h"
 #include "idmint/store.h"
 #include "mint/data_folder.h"
 #include "mint/seen.h"
+#include "terminal/advice.h"
 #include "terminal/confirm.h"
-#include "terminal/quantity.h"
 
 namespace idmint::cli {
 
+using namespace advice;
+
 namespace {
 
-std::unexpected<Error> usage(std::string why) {
-  return std::unexpected(Error{Code::kInvalidArgument, std::move(why)});
+// As given; empty: not given.
+struct RaiseOptions {
+  std::string name;
+  std::string past;             // a number
+  std::string past_each;        // V,V,...
+  std::string past_from;        // the URL of a store
+  std::string from_collection;  // DATABASE.COLLECTION:FIELD
+  std::string from_field;       // in it; empty: part of from_collection
+  std::string from;             // the URL of its servers; empty: the store's
+  bool all = false;
+  bool moved = false;
+  bool dry_run = false;
+  bool yes = false;  // do not ask
+} raise_options;
+
+void add_raise(CLI::App& command) {
+  command.add_option("NAME", raise_options.name, "A sequence")->type_name("");
+  command.add_flag("--all", raise_options.all,
+                   "Instead: everything in the store, which then gives values again");
+  command
+      .add_option("--past", raise_options.past, "The largest value that is not to come any more")
+      ->type_name("N");
+  command
+      .add_option(
+          "--past-each", raise_options.past_each,
+          "striped, interleaved: of each counter the largest, V,V,...; without one it stays")
+      ->type_name("V,V");
+  command
+      .add_option("--past-from", raise_options.past_from,
+                  "Past what another store has come to, such as the file that a backup replaced")
+      ->type_name("URL");
+  command.add_flag("--moved", raise_options.moved,
+                   "--all: nothing was handed out since, the store was only moved or copied");
+  CLI::Option* const collection =
+      command
+          .add_option("--from-collection", raise_options.from_collection,
+                      "Past the largest that is in this field, DATABASE.COLLECTION:FIELD")
+          ->type_name("C");
+  command
+      .add_option("--field", raise_options.from_field,
+                  "Its field, instead of :FIELD; for names that have a colon")
+      ->needs(collection)
+      ->type_name("F");
+  command
+      .add_option("--from", raise_options.from,
+                  "The collection's servers, mongodb://... (the store's)")
+      ->needs(collection)
+      ->type_name("URL");
+  command.add_flag("--dry-run", raise_options.dry_run,
+                   "Say what would be passed over, and change nothing");
+  command.add_flag("--yes", raise_options.yes, "Do not ask");
+  add_store(command);
 }
 
 // What one kind of raise does to one sequence.
@@ -60,16 +118,16 @@ Result<void> confirm_raise(
     Context& context, const std::string& what,
     const std::string& why = "it would pass over more than a tenth of what is left") {
   return confirm(
-      context.out, context.arguments.json,
+      context.out, context.json,
       {.text = what + ". Raise?",
        .undone = "nothing was changed",
        .otherwise = why + " (" + what + "); add --yes to raise it, or --dry-run to look"});
 }
 
 // Past what is in a collection.
-Result<RaiseOne> past_collection(const Arguments& arguments, Mint& mint) {
-  const RaiseArguments& given = arguments.raise;
-  Result<SequenceStatus> status = mint.peek(arguments.name);
+Result<RaiseOne> past_collection(Mint& mint) {
+  const RaiseOptions& given = raise_options;
+  Result<SequenceStatus> status = mint.peek(given.name);
   if (!status) return std::unexpected(status.error());
   const std::string& where = given.from_collection;
   std::string collection = where;
@@ -77,14 +135,14 @@ Result<RaiseOne> past_collection(const Arguments& arguments, Mint& mint) {
   if (field.empty()) {
     const std::size_t colon = where.find(':');
     if (colon == std::string::npos || colon != where.rfind(':'))
-      return usage("--from-collection is \"" + shortened(where) +
-                   "\": give DATABASE.COLLECTION:FIELD, such as app.orders:number, or, where a "
-                   "name has a colon in it, DATABASE.COLLECTION and the field with --field");
+      return refuse("--from-collection is \"" + shortened(where) +
+                    "\": give DATABASE.COLLECTION:FIELD, such as app.orders:number, or, where a "
+                    "name has a colon in it, DATABASE.COLLECTION and the field with --field");
     collection = where.substr(0, colon);
     field = where.substr(colon + 1);
   }
   return [&mint, definition = std::move(status->definition), collection, field,
-          url = given.from.empty() ? arguments.store : given.from](RaiseMode mode) {
+          url = given.from.empty() ? store_given() : given.from](RaiseMode mode) {
     return raise_past_field(mint, definition, url, collection, field, std::chrono::seconds{5},
                             mode);
   };
@@ -119,9 +177,9 @@ Result<std::unique_ptr<Store>> open_newer(const std::string& url, Mint& mint, bo
   const Result<std::string> own = mint.store_url();
   if (!own) return std::unexpected(own.error());
   if (is_same_file(url, *own))
-    return usage("--past-from " + redacted(url) +
-                 " is the store itself: name the newer one, or give --moved where nothing was "
-                 "handed out since");
+    return refuse("--past-from " + redacted(url) +
+                  " is the store itself: name the newer one, or give --moved where nothing was "
+                  "handed out since");
   const Result<std::filesystem::path> data = data_folder();
   const std::string trust_folder = data ? data->string() : "";
   Result<std::unique_ptr<Store>> from =
@@ -141,7 +199,7 @@ Result<std::unique_ptr<Store>> open_newer(const std::string& url, Mint& mint, bo
 }
 
 // The one of these that is given says what is done.
-Result<std::string_view> way_of(const RaiseArguments& given) {
+Result<std::string_view> way_of(const RaiseOptions& given) {
   struct Way {
     std::string_view option;
     bool is_given;
@@ -157,19 +215,19 @@ Result<std::string_view> way_of(const RaiseArguments& given) {
   for (const Way& way : ways) {
     if (!way.is_given) continue;
     if (chosen != nullptr)
-      return usage("raise takes either " + std::string(chosen->option) + " or " +
-                   std::string(way.option) + ": give one");
+      return refuse("raise takes either " + std::string(chosen->option) + " or " +
+                    std::string(way.option) + ": give one");
     chosen = &way;
   }
   if (chosen == nullptr)
-    return usage(given.all ? "past what? Give --past-from URL of the newer store, --past N, or "
-                             "--moved where nothing was handed out since"
-                           : "past what? Give --past N, --past-each V,V, --past-from URL or "
-                             "--from-collection DATABASE.COLLECTION:FIELD");
+    return refuse(given.all ? "past what? Give --past-from URL of the newer store, --past N, or "
+                              "--moved where nothing was handed out since"
+                            : "past what? Give --past N, --past-each V,V, --past-from URL or "
+                              "--from-collection DATABASE.COLLECTION:FIELD");
   if (given.all && !chosen->all)
-    return usage(std::string(chosen->option) + " is for one sequence: leave --all out");
+    return refuse(std::string(chosen->option) + " is for one sequence: leave --all out");
   if (!given.all && !chosen->one)
-    return usage(std::string(chosen->option) + " is for a whole store: add --all");
+    return refuse(std::string(chosen->option) + " is for a whole store: add --all");
   return chosen->option;
 }
 
@@ -178,56 +236,55 @@ std::string settle_command(std::string_view url) {
 }
 
 Result<void> raise_one(Context& context, std::string_view way) {
-  const Arguments& arguments = context.arguments;
-  const RaiseArguments& given = arguments.raise;
-  const std::string& name = arguments.name;
-  Mint mint = open_mint(arguments);
+  const RaiseOptions& given = raise_options;
+  const std::string& name = given.name;
+  Mint mint = open_mint(context);
   std::unique_ptr<Store> from;
   RaiseOne raise;
   if (way == "--past") {
     const Result<std::int64_t> past = whole_number(way, given.past, 0, kLargestValue);
     if (!past) return std::unexpected(past.error());
-    raise = [&mint, &name, past = *past](RaiseMode mode) { return mint.raise(name, past, mode); };
+    raise = [&mint, past = *past](RaiseMode mode) { return mint.raise(name, past, mode); };
   } else if (way == "--past-each") {
     Result<std::vector<std::int64_t>> values = values_of(given.past_each);
     if (!values) return std::unexpected(values.error());
-    raise = [&mint, &name, values = *std::move(values)](RaiseMode mode) {
+    raise = [&mint, values = *std::move(values)](RaiseMode mode) {
       return mint.raise(name, values, mode);
     };
   } else if (way == "--past-from") {
-    Result<std::unique_ptr<Store>> opened = open_newer(given.past_from, mint, arguments.yes);
+    Result<std::unique_ptr<Store>> opened = open_newer(given.past_from, mint, given.yes);
     if (!opened) return std::unexpected(opened.error());
     from = *std::move(opened);
     raise = [&](RaiseMode mode) { return mint.raise(name, *from, mode); };
   } else {
-    Result<RaiseOne> made = past_collection(arguments, mint);
+    Result<RaiseOne> made = past_collection(mint);
     if (!made) return std::unexpected(made.error());
     raise = *std::move(made);
   }
 
   Raised raised;
-  if (arguments.dry_run || !arguments.yes) {
+  if (given.dry_run || !given.yes) {
     const Result<Raised> preview = raise(RaiseMode::kPreview);
     if (!preview) return std::unexpected(preview.error());
     raised = *preview;
-    if (!arguments.dry_run && is_much(raised)) {
+    if (!given.dry_run && is_much(raised)) {
       if (auto confirmed = confirm_raise(context, name + " passes over " + share(raised));
           !confirmed)
         return confirmed;
     }
   }
-  if (!arguments.dry_run) {
+  if (!given.dry_run) {
     const Result<Raised> done = raise(RaiseMode::kCarryOut);
     if (!done) return std::unexpected(done.error());
     raised = *done;
   }
-  if (arguments.json) {
+  if (context.json) {
     const Result<SequenceStatus> status = mint.peek(name);
     if (!status) return std::unexpected(status.error());
     const Result<std::string> url = mint.store_url();
     if (!url) return std::unexpected(url.error());
-    context.out.write(json_raised(*status, *url, raised, arguments.dry_run) + "\n");
-  } else if (arguments.dry_run) {
+    context.out.write(json_raised(*status, *url, raised, given.dry_run) + "\n");
+  } else if (given.dry_run) {
     context.out.write(name + " would pass over " + share(raised) + "\n");
   } else if (::isatty(STDERR_FILENO) == 1) {
     report_notice(raised.skipped == 0 ? name + " was past it already: no value was passed over"
@@ -236,11 +293,11 @@ Result<void> raise_one(Context& context, std::string_view way) {
                   false);
   }
   if (const Result<std::shared_ptr<Store>> store = mint.store();
-      store && (*store)->doubt() && !arguments.dry_run)
+      store && (*store)->doubt() && !given.dry_run)
     report_notice(std::string((*store)->url()) +
                       " gives no value yet: when everything in it is past what it handed out: " +
                       settle_command((*store)->url()),
-                  arguments.json);
+                  context.json);
   return {};
 }
 
@@ -308,8 +365,8 @@ Result<void> check_only_moved(Store& store, std::span<const GivenValue> given) {
     if (!known && known.error().code != Code::kInvalidArgument)
       return std::unexpected(known.error());
     if (known.value_or(true)) continue;
-    lacking += "; " + each.source + ": " +
-               diagnose_lost({}, definition, each.value, each.evidence, "").text;
+    const Finding lost = diagnose_lost({}, definition, each.value, each.evidence);
+    lacking += "; " + each.source + ": " + lost.text + in_words(lost.advice, store.url());
   }
   if (lacking.empty()) return {};
   return std::unexpected(Error{
@@ -321,9 +378,8 @@ Result<void> check_only_moved(Store& store, std::span<const GivenValue> given) {
 }
 
 Result<void> raise_all_of(Context& context, std::string_view way) {
-  const Arguments& arguments = context.arguments;
-  const RaiseArguments& given = arguments.raise;
-  Mint mint = open_mint(arguments);
+  const RaiseOptions& given = raise_options;
+  Mint mint = open_mint(context);
   const Result<std::shared_ptr<Store>> opened = mint.store();
   if (!opened) return std::unexpected(opened.error());
   Store& store = **opened;
@@ -331,29 +387,31 @@ Result<void> raise_all_of(Context& context, std::string_view way) {
   const bool doubtful = store.doubt().has_value();
   const std::vector<GivenValue> given_values = all_given_here(store, doubtful);
   if (way == "--moved") {
-    if (doubtful && !arguments.yes)
+    if (doubtful && !given.yes)
       if (auto moved = check_only_moved(store, given_values); !moved) return moved;
-    if (!arguments.dry_run) {
+    if (!given.dry_run) {
       Result<void> settled =
-          store.settle(arguments.yes ? Store::Settle::kRaised : Store::Settle::kOnlyMoved);
-      if (!settled && settled.error().code == Code::kDataLoss && !arguments.yes)
+          store.settle(given.yes ? Store::Settle::kRaised : Store::Settle::kOnlyMoved);
+      if (!settled && settled.error().code == Code::kDataLoss && !given.yes) {
+        settled.error() = worded(std::move(settled.error()));
         settled.error().message +=
             "; if each sequence was raised by itself: " + settle_command(url) + " --yes";
+      }
       if (!settled) return settled;
     }
-    if (arguments.json)
-      context.out.write(json_raised_all({}, url, !store.doubt(), arguments.dry_run) + "\n");
+    if (context.json)
+      context.out.write(json_raised_all({}, url, !store.doubt(), given.dry_run) + "\n");
     else
-      report_notice(!doubtful           ? url + " gives values already: nothing was to be settled"
-                    : arguments.dry_run ? url + " would give values again; nothing was changed"
-                                        : url + " gives values again",
+      report_notice(!doubtful       ? url + " gives values already: nothing was to be settled"
+                    : given.dry_run ? url + " would give values again; nothing was changed"
+                                    : url + " gives values again",
                     false);
     return {};
   }
   std::unique_ptr<Store> from;
   std::int64_t past = 0;
   if (way == "--past-from") {
-    Result<std::unique_ptr<Store>> newer = open_newer(given.past_from, mint, arguments.yes);
+    Result<std::unique_ptr<Store>> newer = open_newer(given.past_from, mint, given.yes);
     if (!newer) return std::unexpected(newer.error());
     from = *std::move(newer);
   } else {
@@ -367,14 +425,14 @@ Result<void> raise_all_of(Context& context, std::string_view way) {
   };
   Result<std::vector<RaisedSource>> sources = raise(RaiseMode::kPreview);
   if (!sources) return std::unexpected(sources.error());
-  if (!arguments.dry_run) {
+  if (!given.dry_run) {
     std::string much;
     for (const RaisedSource& each : *sources)
       if (each.retired || is_much(each.raised))
         much += (much.empty() ? "" : "; ") + each.definition.name +
                 (each.retired ? " is retired for ever, as it is in the newer store"
                               : " passes over " + share(each.raised));
-    if (!much.empty() && !arguments.yes) {
+    if (!much.empty() && !given.yes) {
       auto confirmed = confirm_raise(
           context, much,
           "it would pass over more than a tenth of what is left, or retire a sequence");
@@ -383,10 +441,12 @@ Result<void> raise_all_of(Context& context, std::string_view way) {
     sources = raise(RaiseMode::kCarryOut);
     if (!sources) return std::unexpected(sources.error());
   }
-  if (arguments.json) {
-    context.out.write(json_raised_all(*sources, url, !store.doubt(), arguments.dry_run) + "\n");
+  for (RaisedSource& each : *sources)
+    if (each.error) each.error = idmint::worded(*std::move(each.error), url);
+  if (context.json) {
+    context.out.write(json_raised_all(*sources, url, !store.doubt(), given.dry_run) + "\n");
   } else {
-    print_sources(context.out, *sources, arguments.dry_run);
+    print_sources(context.out, *sources, given.dry_run);
   }
   std::size_t failed = 0;
   Code first = Code::kInternal;
@@ -397,40 +457,67 @@ Result<void> raise_all_of(Context& context, std::string_view way) {
     return std::unexpected(Error{
         first,
         std::to_string(failed) + " of " + std::to_string(sources->size()) +
-            (arguments.dry_run ? " would not be raised" : " were not raised") +
+            (given.dry_run ? " would not be raised" : " were not raised") +
             (store.doubt()
                  ? ", and " + url + " gives no value yet: raise each by itself as said, then: " +
                        settle_command(url)
                  : ": raise each by itself as said")});
   }
-  if (arguments.json) return {};
-  if (arguments.dry_run)
+  if (context.json) return {};
+  if (given.dry_run)
     report_notice("nothing was changed: this was a dry run", false);
   else if (doubtful)
     report_notice(url + " gives values again", false);
   return {};
 }
 
+Result<void> run_raise(Context& context) {
+  if (raise_options.all == !raise_options.name.empty())
+    return refuse(raise_options.all
+                      ? "raise takes either a NAME or --all: give one"
+                      : "which one? Give idmint raise NAME, or --all for the whole store");
+  const Result<std::string_view> way = way_of(raise_options);
+  if (!way) return std::unexpected(way.error());
+  return raise_options.all ? raise_all_of(context, *way) : raise_one(context, *way);
+}
+
 }  // namespace
 
-Result<Raised> raise_past_field(Mint& mint, const Definition& definition, std::string_view url,
-                                std::string_view collection, std::string_view field,
-                                std::chrono::milliseconds deadline, RaiseMode mode) {
-  const auto values = open_existing_values(
-      url, collection, field, {definition.form, definition.first, definition.last}, deadline);
-  if (!values) return std::unexpected(values.error());
-  return mint.raise(definition.name, **values, mode);
-}
+const Command kRaise = {
+    "raise", "Skip values of a sequence", add_raise, run_raise,
+    R"(Afterwards no value up to and including N comes from the store: for numbers that
+are in use elsewhere. What processes hold in memory (strategy cached) still
+comes. A permuted sequence is raised by index: past the first N of its values.
+It asks before it passes over more than a tenth of the values that are left.
 
-Result<void> run_raise(Context& context) {
-  const Arguments& arguments = context.arguments;
-  if (arguments.raise.all == !arguments.name.empty())
-    return usage(arguments.raise.all
-                     ? "raise takes either a NAME or --all: give one"
-                     : "which one? Give idmint raise NAME, or --all for the whole store");
-  const Result<std::string_view> way = way_of(arguments.raise);
-  if (!way) return std::unexpected(way.error());
-  return arguments.raise.all ? raise_all_of(context, *way) : raise_one(context, *way);
-}
+--past-each raises each block of a striped sequence past its own value, where
+--past N would use up every block below N.
+
+--from-collection app.orders:number reads what a collection of MongoDB holds:
+integers, and texts as the sequence prints them where all have one width. Each
+block of a striped sequence is raised past the largest value within it. What is
+written meanwhile may be missed: raise when the programs that write there have
+stopped, or mint from idmint.
+
+--all is for a store that holds less than it handed out, and so gives no value:
+a copy, a restored backup, a file whose log is gone. With nobody minting,
+  --past-from URL  raises all past what the newer store has come to
+  --past N         raises counters past the value N, a permuted sequence past
+                   its first N values and each block of a striped one past its
+                   own first N; what this cannot be right for is named
+  --moved          raises nothing: nothing was handed out since
+Pools go past this clock and every bound that is known. Claims of a random
+sequence cannot be raised, nor can a gapless one: what can still repeat is said.
+Again is fine, and finishes what was cut off.
+
+Examples:
+  $ idmint create orders --start 1000
+  $ idmint raise orders --past 81234
+  $ idmint create accounts --digits 12 --stripes 1000
+  $ idmint raise accounts --past-each 17,1000000042
+
+ids.db was replaced by a backup, and the newer file is kept as old.db:
+  $ IDMINT_STORE=sqlite:ids.db idmint raise --all --past-from sqlite:old.db
+)"};
 
 }  // namespace idmint::cli

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/errors.h"
 #include "cli/bson.h"
 #include "idmint/encoding.h"
 #include "idmint/form.h"
@@ -14,10 +15,6 @@
 namespace idmint::cli {
 
 namespace {
-
-std::unexpected<Error> refuse(std::string why) {
-  return std::unexpected(Error{Code::kInvalidArgument, std::move(why)});
-}
 
 template <class T>
 Result<Id> as_id(Result<T> parsed) {
@@ -52,8 +49,8 @@ constexpr std::array kOrigins = {
     Origin{"xid", [](std::string_view t) { return as_id(Xid::parse(t)); }, true},
     Origin{"ksuid", [](std::string_view t) { return as_id(Ksuid::parse(t)); }, true},
     Origin{"snowflake", [](std::string_view t) { return as_id(Snowflake::parse(t)); }, true},
-    Origin{"integer", [](std::string_view t) { return parse(t, "integer"); }, true},
-    Origin{"digits", [](std::string_view t) { return parse(t, "digits"); }, true},
+    Origin{"integer", [](std::string_view t) { return idmint::parse(t, "integer"); }, true},
+    Origin{"digits", [](std::string_view t) { return idmint::parse(t, "digits"); }, true},
     Origin{"microsoft", read_microsoft, false},
     Origin{"bson", id_from_bson, false},
 };

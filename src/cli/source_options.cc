@@ -1,38 +1,92 @@
 #include "cli/source_options.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdlib>
 #include <limits>
 #include <utility>
 
+#include "base/errors.h"
+#include "base/quantity.h"
+#include "base/text.h"
 #include "idmint/check_symbol.h"
 #include "idmint/digits.h"
 #include "idmint/encoding.h"
 #include "idmint/lease_table.h"
 #include "mint/sequence_wish.h"
 #include "terminal/output.h"
-#include "terminal/quantity.h"
 
 namespace idmint::cli {
 
+void add_form(CLI::App& command, FormTexts& form) {
+  command.add_option("--prefix", form.prefix, "Print this before each id; for typeid its type")
+      ->type_name("TEXT");
+  command
+      .add_option("--encoding", form.encoding,
+                  "decimal, hex, base32, base32-lower, base32hex, base36, base58 or base62")
+      ->type_name("E");
+  command
+      .add_option("--check", form.check,
+                  "After each id: luhn; of decimal digits damm, verhoeff, mod11-10 or mod97-10; of "
+                  "base32 mod37")
+      ->type_name("C");
+  command
+      .add_option("--digits", form.digits,
+                  "Exactly N decimal digits, those of the prefix and of the check included")
+      ->type_name("N");
+  command.add_flag("--no-leading-zeros", form.no_leading_zeros, "The first digit is not 0");
+}
+
+void add_snowflake(CLI::App& command, FormatTexts& format) {
+  command
+      .add_option(
+          "--worker", format.worker,
+          "snowflake: a worker id that no other generator uses (0 to 1023 in the usual "
+          "layout); or whence it comes: env:NAME, a variable; ordinal, the N of a host name "
+          "web-N; address, or address:INTERFACE, the low bits of the IP address; mac, a "
+          "hash of the hardware addresses; random")
+      ->type_name("W");
+  command
+      .add_option("--layout", format.layout,
+                  "snowflake: a preset (idmint formats --layouts) or fields such as 41t10w12s")
+      ->type_name("L");
+  command.add_option("--epoch", format.epoch, "snowflake: when its time begins")->type_name("TIME");
+  command.add_option("--unit", format.unit, "snowflake: what its time counts (1ms)")
+      ->type_name("T");
+  command
+      .add_option("--run-ahead", format.run_ahead,
+                  "snowflake: go on ahead of the clock by so much, instead of waiting; 5s at most")
+      ->type_name("T");
+}
+
+void add_timeout(CLI::App& command, std::optional<std::string>& timeout, const std::string& usual) {
+  command.add_option("--timeout", timeout, "The longest wait for the store (" + usual + ")")
+      ->type_name("DURATION");
+}
+
+Result<std::chrono::milliseconds> timeout_option(const std::optional<std::string>& given,
+                                                 std::chrono::milliseconds usual) {
+  if (!given) return usual;
+  constexpr std::chrono::hours kMost{24};
+  const auto wait = parse_duration(*given);
+  if (!wait || *wait < std::chrono::milliseconds{1} || *wait > kMost)
+    return refuse("--timeout is \"" + shortened(*given) +
+                  "\": give how long to wait for the store, such as 500ms, 20s or 2min, 24h at "
+                  "most");
+  return std::chrono::floor<std::chrono::milliseconds>(*wait);
+}
+
+std::size_t digits_in(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(text, [](char c) { return c >= '0' && c <= '9'; }));
+}
+
 namespace {
-
-std::unexpected<Error> usage(std::string message) {
-  return std::unexpected(Error{Code::kInvalidArgument, std::move(message)});
-}
-
-// With the option's name before the reason.
-std::unexpected<Error> refused(std::string_view option, const Error& error) {
-  return usage(std::string(option) + ": " + error.message);
-}
 
 bool is_decimal(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
-}
-
-int digits_in(std::string_view text) {
-  return static_cast<int>(std::ranges::count_if(text, [](char c) { return c >= '0' && c <= '9'; }));
 }
 
 constexpr std::int64_t kMostDigits = Digits::kMaxChars;
@@ -68,7 +122,7 @@ Result<void> read_digits(const FormTexts& given, FormatOptions& options) {
   if (is_decimal(form->prefix)) {
     layout.prefix = std::exchange(form->prefix, {});
   } else {
-    layout.digits -= digits_in(form->prefix);
+    layout.digits -= static_cast<int>(digits_in(form->prefix));
   }
   if (Result<void> valid = layout.validate(); !valid) return refused("--digits", valid.error());
   options.digits = std::move(layout);
@@ -90,9 +144,9 @@ Result<std::chrono::nanoseconds> run_ahead_of(std::string_view text) {
   const auto ahead = parse_duration(text);
   if (!ahead) return refused("--run-ahead", ahead.error());
   if (*ahead > most) {
-    return usage("--run-ahead is " + shortened(text) + ": give " +
-                 std::to_string(std::chrono::floor<std::chrono::seconds>(most).count()) +
-                 "s at most");
+    return refuse("--run-ahead is " + shortened(text) + ": give " +
+                  std::to_string(std::chrono::floor<std::chrono::seconds>(most).count()) +
+                  "s at most");
   }
   return *ahead;
 }
@@ -129,7 +183,7 @@ Result<void> read_snowflake(const FormatTexts& given, FormatOptions& options) {
     options.worker = Worker{.from = Worker::From::kEnvironment, .name = std::string(name)};
   } else if (worker == "random") {
     if (options.run_ahead && *options.run_ahead > std::chrono::nanoseconds{}) {
-      return usage(
+      return refuse(
           "--run-ahead is for a worker id that stays, so that what ran ahead is known after a "
           "restart: give a number or mac with --worker, or leave it out");
     }
@@ -138,8 +192,8 @@ Result<void> read_snowflake(const FormatTexts& given, FormatOptions& options) {
     const Result<std::int64_t> id = whole_number("the worker id (--worker, IDMINT_WORKER)",
                                                  *given.worker, 0, layout->max_worker());
     if (!id) {
-      return usage(id.error().message +
-                   ", or env:NAME, ordinal, address, address:INTERFACE, mac or random");
+      return refuse(id.error().message +
+                    ", or env:NAME, ordinal, address, address:INTERFACE, mac or random");
     }
     options.worker = Worker{.id = static_cast<std::uint32_t>(*id)};
   }
@@ -173,8 +227,8 @@ Result<void> read_uuid(const FormatTexts& given, FormatOptions& options) {
     } else if (const auto address = hardware_address(*given.node)) {
       options.node = UuidNode{.from = UuidNode::From::kGiven, .address = *address};
     } else {
-      return usage("--node is \"" + shortened(*given.node) +
-                   "\": give mac, random or 12 hexadecimal digits");
+      return refuse("--node is \"" + shortened(*given.node) +
+                    "\": give mac, random or 12 hexadecimal digits");
     }
   }
   if (given.domain) {
@@ -186,7 +240,7 @@ Result<void> read_uuid(const FormatTexts& given, FormatOptions& options) {
                                   Name{"group", DceDomain::kGroup}, Name{"org", DceDomain::kOrg}};
     const auto* const row = std::ranges::find(names, *given.domain, &Name::name);
     if (row == names.end()) {
-      return usage("--domain is \"" + shortened(*given.domain) + "\": give person, group or org");
+      return refuse("--domain is \"" + shortened(*given.domain) + "\": give person, group or org");
     }
     options.domain = row->domain;
   }
@@ -212,10 +266,17 @@ Result<std::int64_t> whole_number(std::string_view option, std::string_view text
   std::int64_t value = 0;
   const auto [end, why] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (why != std::errc{} || end != text.data() + text.size() || value < least || value > most) {
-    return usage(std::string(option) + as_given(text) + ": give a whole number, " +
-                 std::to_string(least) + " to " + std::to_string(most));
+    return refuse(std::string(option) + as_given(text) + ": give a whole number, " +
+                  std::to_string(least) + " to " + std::to_string(most));
   }
   return value;
+}
+
+Result<int> width_of(const std::optional<std::string>& given) {
+  if (!given) return 0;
+  const Result<std::int64_t> width = whole_number("--width", *given, 1, kMostWidth);
+  if (!width) return std::unexpected(width.error());
+  return static_cast<int>(*width);
 }
 
 Result<SnowflakeLayout> layout_option(std::string_view text) {
@@ -232,7 +293,11 @@ Result<Instant> time_option(std::string_view option, const std::string& text) {
   return time;
 }
 
-Result<FormatOptions> format_options(std::string_view format, const FormatTexts& given) {
+Result<FormatOptions> format_options(std::string_view format, const FormatTexts& texts) {
+  FormatTexts given = texts;
+  if (const char* const value = std::getenv("IDMINT_WORKER");
+      format == "snowflake" && !given.worker && value != nullptr && *value != '\0')
+    given.worker = value;
   FormatOptions options;
   if (Result<void> read = read_uuid(given, options); !read) return std::unexpected(read.error());
   if (given.worker || given.layout || given.epoch || given.unit || given.run_ahead) {
@@ -244,7 +309,7 @@ Result<FormatOptions> format_options(std::string_view format, const FormatTexts&
     const auto window = parse_duration(*given.window);
     if (!window) return refused("--window", window.error());
     if (*window > std::chrono::hours{1})
-      return usage("--window is " + shortened(*given.window) + ": give 1h at most");
+      return refuse("--window is " + shortened(*given.window) + ": give 1h at most");
     options.window = *window;
   }
   if (format == "digits") {
@@ -254,7 +319,7 @@ Result<FormatOptions> format_options(std::string_view format, const FormatTexts&
     return options;
   }
   if (given.form.digits || given.form.no_leading_zeros) {
-    return usage(
+    return refuse(
         "--digits and --no-leading-zeros are for \"digits\", and for sequences when they "
         "are created: leave them out");
   }

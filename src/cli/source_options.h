@@ -1,6 +1,8 @@
 // What the options of `next` and `create` say of a format or a sequence.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <limits>
 #include <optional>
 #include <string>
@@ -10,6 +12,10 @@
 #include "idmint/clock.h"
 #include "idmint/mint.h"
 #include "idmint/result.h"
+
+namespace CLI {  // NOLINT(readability-identifier-naming): the name of the library
+class App;
+}
 
 namespace idmint::cli {
 
@@ -37,6 +43,9 @@ struct FormatTexts {
   std::optional<std::string> window{};
 };
 
+void add_form(CLI::App& command, FormTexts& form);
+void add_snowflake(CLI::App& command, FormatTexts& format);  // its worker id, layout and time
+
 struct SequenceTexts {
   FormTexts form{};
   std::optional<std::string> kind{};
@@ -58,8 +67,14 @@ struct SequenceTexts {
 // An instant that an option gives, as parse_time().
 [[nodiscard]] Result<Instant> time_option(std::string_view option, const std::string& text);
 
+// --timeout; `usual`: what it is where it is not given, in words and as a value.
+void add_timeout(CLI::App& command, std::optional<std::string>& timeout, const std::string& usual);
+[[nodiscard]] Result<std::chrono::milliseconds> timeout_option(
+    const std::optional<std::string>& given, std::chrono::milliseconds usual);
+
 // Here and below: kInvalidArgument, naming the option and what it takes. Whether the format takes
-// the option at all is for Mint::source() to say.
+// the option at all is for Mint::source() to say. The worker id of a snowflake is IDMINT_WORKER
+// where it is not given.
 [[nodiscard]] Result<FormatOptions> format_options(std::string_view format,
                                                    const FormatTexts& given);
 
@@ -72,5 +87,11 @@ inline constexpr std::int64_t kMostWidth = std::numeric_limits<int>::max();
 // A whole number from `least` to `most`.
 [[nodiscard]] Result<std::int64_t> whole_number(std::string_view option, std::string_view text,
                                                 std::int64_t least, std::int64_t most);
+
+// What --width says: 1 to kMostWidth. 0: it was not given.
+[[nodiscard]] Result<int> width_of(const std::optional<std::string>& given);
+
+// How many of the characters are decimal digits.
+[[nodiscard]] std::size_t digits_in(std::string_view text);
 
 }  // namespace idmint::cli

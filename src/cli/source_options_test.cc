@@ -119,8 +119,8 @@ TEST(SequenceOptions, APoolIsAKind) {
   EXPECT_EQ(defined({.kind = "sequence"}), Definition{.name = "x"});
   EXPECT_THAT(refusal({.kind = "pool", .workers = "0"}), HasSubstr("--workers"));
   EXPECT_THAT(refusal({.kind = "pool", .strategy = "cached"}), HasSubstr("no strategy"));
-  EXPECT_THAT(refusal({.strategy = "pool"}), HasSubstr("--kind pool"));
-  EXPECT_THAT(refusal({.workers = "5"}), HasSubstr("--kind pool"));
+  EXPECT_THAT(refusal({.strategy = "pool"}), HasSubstr("give kind pool"));
+  EXPECT_THAT(refusal({.workers = "5"}), HasSubstr("give kind pool"));
 }
 
 TEST(SequenceOptions, NameTheOptionThatIsWrong) {

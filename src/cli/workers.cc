@@ -1,4 +1,5 @@
 // workers: the worker ids of a pool: who holds which, and taking them from who is gone.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -10,24 +11,50 @@
 #include <utility>
 #include <vector>
 
+#include "advice/diagnosis.h"
+#include "base/errors.h"
+#include "base/quantity.h"
+#include "base/text.h"
 #include "cli/commands.h"
-#include "cli/diagnosis.h"
 #include "cli/json.h"
 #include "cli/source_options.h"
+#include "cli/store_option.h"
 #include "idmint/clock.h"
 #include "idmint/lease_table.h"
 #include "idmint/sequence.h"
-#include "terminal/quantity.h"
 
 namespace idmint::cli {
 
+using namespace advice;
+
 namespace {
 
-using namespace std::chrono_literals;
+// As given; empty: not given.
+struct WorkersOptions {
+  std::string action;
+  std::string pool;
+  std::string worker;
+  std::string past;
+  bool all = false;
+} workers_options;
 
-std::unexpected<Error> usage(std::string why) {
-  return std::unexpected(Error{Code::kInvalidArgument, std::move(why)});
+void add_workers(CLI::App& command) {
+  command.add_option("ACTION", workers_options.action, "list, release or raise")
+      ->required()
+      ->type_name("");
+  command.add_option("POOL", workers_options.pool, "A pool (create --kind pool)")
+      ->required()
+      ->type_name("");
+  command.add_option("WORKER", workers_options.worker, "release: the worker id")->type_name("");
+  command
+      .add_option("--past", workers_options.past,
+                  "raise: no id of this time or before comes any more")
+      ->type_name("TIME");
+  command.add_flag("--all", workers_options.all, "list: those too that nobody has used");
+  add_store(command);
 }
+
+using namespace std::chrono_literals;
 
 std::string time_text(const Definition& pool, std::int64_t units) {
   const std::optional<Instant> at = time_of(pool.layout.value_or(SnowflakeLayout{}), units);
@@ -47,7 +74,6 @@ Row row_of(const Definition& pool, const LeaseState& state) {
 }
 
 Result<void> list(Context& context, Mint& mint, const Definition& pool) {
-  const Arguments& arguments = context.arguments;
   const Result<std::vector<LeaseState>> all = mint.workers(pool.name);
   if (!all) return std::unexpected(all.error());
   const std::int64_t owned = std::ranges::count_if(*all, is_owned);
@@ -59,12 +85,12 @@ Result<void> list(Context& context, Mint& mint, const Definition& pool) {
     return state.token == Uuid{} && state.minted_until == least;
   };
   const std::int64_t unused = std::ranges::count_if(*all, is_unused);
-  const bool brief = !arguments.workers.all && (unused > 1 || least == 0);
+  const bool brief = !workers_options.all && (unused > 1 || least == 0);
   std::vector<LeaseState> listed;
   std::ranges::copy_if(*all, std::back_inserter(listed),
                        [&](const LeaseState& state) { return !brief || !is_unused(state); });
   const std::int64_t left_out = std::ssize(*all) - std::ssize(listed);
-  if (arguments.json) {
+  if (context.json) {
     const Result<std::string> store = mint.store_url();
     if (!store) return std::unexpected(store.error());
     context.out.write(json_workers(pool, {listed, owned, left_out, from}, *store) + "\n");
@@ -93,13 +119,11 @@ Result<void> list(Context& context, Mint& mint, const Definition& pool) {
 }
 
 Result<void> release(Context& context, Mint& mint, const Definition& pool) {
-  const Arguments& arguments = context.arguments;
-  const Result<std::int64_t> worker =
-      whole_number("WORKER", arguments.workers.worker, 0, pool.last);
+  const Result<std::int64_t> worker = whole_number("WORKER", workers_options.worker, 0, pool.last);
   if (!worker) return std::unexpected(worker.error());
   const Result<LeaseState> was = mint.release_worker(pool.name, *worker);
   if (!was) return std::unexpected(was.error());
-  if (arguments.json) {
+  if (context.json) {
     context.out.write(json_released(pool, *was) + "\n");
     return {};
   }
@@ -118,22 +142,22 @@ Result<void> release(Context& context, Mint& mint, const Definition& pool) {
 }
 
 Result<void> raise(Context& context, Mint& mint, const Definition& pool) {
-  const Arguments& arguments = context.arguments;
-  const Result<Instant> past = parse_time(arguments.workers.past);
-  if (!past) return usage("--past: " + past.error().message);
+  const Result<Instant> past = parse_time(workers_options.past);
+  if (!past) return refuse("--past: " + past.error().message);
   if (*past > system_clock().now() + 24h)
-    return usage(
+    return refuse(
         "--past is " + format_exact_time(*past) +
         ", more than a day ahead of this host's clock: nothing could be minted until then, "
         "and there is no way back; a minute past the time when the last one stopped will do");
   const Result<std::int64_t> floor = mint.raise_pool(pool.name, *past);
-  if (!floor && floor.error().code == Code::kOutOfRange) return usage(floor.error().message);
+  if (!floor && floor.error().code == Code::kOutOfRange)
+    return refuse(worded(floor.error()).message);
   if (!floor) return std::unexpected(floor.error());
   report_notice("no process may mint from " + pool.name +
                     " while it is raised: if one did, stop it, raise the pool a minute past that, "
                     "and start it again then",
-                arguments.json);
-  context.out.write(arguments.json
+                context.json);
+  context.out.write(context.json
                         ? json_pool_raised(pool, *floor, *past) + "\n"
                         : "raised " + pool.name + " past " + format_exact_time(*past) +
                               ": nobody owns a worker id of it, and no id of that time or before "
@@ -141,11 +165,8 @@ Result<void> raise(Context& context, Mint& mint, const Definition& pool) {
   return {};
 }
 
-}  // namespace
-
 Result<void> run_workers(Context& context) {
-  const Arguments& arguments = context.arguments;
-  const WorkersArguments& given = arguments.workers;
+  const WorkersOptions& given = workers_options;
   struct Action {
     std::string_view name;
     bool worker;  // what it takes
@@ -161,27 +182,49 @@ Result<void> run_workers(Context& context) {
   };
   const auto* const action = std::ranges::find(actions, given.action, &Action::name);
   if (action == actions.end())
-    return usage("there is no action \"" + shortened(given.action) +
-                 "\": give list, release or raise");
+    return refuse("there is no action \"" + shortened(given.action) +
+                  "\": give list, release or raise");
   const std::string name(action->name);
   if (given.worker.empty() == action->worker)
-    return usage(action->worker ? "which one? Give idmint workers release POOL WORKER"
-                                : "workers " + name + " takes no worker id: leave it out");
+    return refuse(action->worker ? "which one? Give idmint workers release POOL WORKER"
+                                 : "workers " + name + " takes no worker id: leave it out");
   if (given.past.empty() == action->past)
-    return usage(
+    return refuse(
         action->past
             ? "past what? Give --past TIME, a minute after the last one that minted stopped"
             : "--past is for workers raise: leave it out");
-  if (given.all && !action->all) return usage("--all is for workers list: leave it out");
-  Mint mint = open_mint(arguments, action->access);
-  const Result<SequenceStatus> status = mint.peek(arguments.name);
+  if (given.all && !action->all) return refuse("--all is for workers list: leave it out");
+  Mint mint = open_mint(context, action->access);
+  const Result<SequenceStatus> status = mint.peek(given.pool);
   if (!status) return std::unexpected(status.error());
   if (!status->definition.layout)
     return std::unexpected(Error{Code::kFailedPrecondition,
-                                 "\"" + arguments.name +
+                                 "\"" + given.pool +
                                      "\" is no pool: only pools have worker ids (idmint create "
                                      "NAME --kind pool)"});
   return action->run(context, mint, status->definition);
 }
+
+}  // namespace
+
+const Command kWorkers = {
+    "workers", "Show, release and raise the worker ids of a pool", add_workers, run_workers,
+    R"(list     who holds which worker id, until when ids may have been minted under
+         it, and how long it is held without being renewed
+release  takes a worker id from its holder, who may be gone. It may still mint
+         below its bound, which is safe: whoever gets the worker id next begins
+         there.
+raise    takes all worker ids from their holders, and lets none mint an id of
+         TIME or before. For a store that was restored from a backup: with
+         nobody minting, a minute past the time when the last one stopped (ids
+         may be ahead of the clock: add a --window that is longer than 20s).
+         There is no way back, so TIME is at most a day ahead of this clock.
+
+Examples:
+  $ idmint create web --kind pool
+  $ idmint workers list web
+  $ idmint workers release web 3
+  $ idmint workers raise web --past 2026-01-01T12:00:00Z
+)"};
 
 }  // namespace idmint::cli

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/errors.h"
 #include "ids/form_width.h"
 
 namespace idmint {
@@ -66,10 +67,6 @@ struct ToBytes {
   }
 };
 
-std::unexpected<Error> refuse(std::string why) {
-  return std::unexpected(Error{Code::kInvalidArgument, std::move(why)});
-}
-
 Result<Id> integer_from(std::span<const std::uint8_t> bytes) {
   const Uint128 number = number_of(bytes);
   if (number > kLargestInteger) return refuse("it is larger than any value of a sequence");
@@ -123,7 +120,7 @@ struct Format {
 };
 
 // In the order of the alternatives of Id.
-constexpr std::array<Format, std::variant_size_v<Id>> kFormats = {{
+constexpr std::array<Format, std::variant_size_v<Id>> kFormatRows = {{
     {"integer", 8, integer_from, read_integer},
     {"snowflake", 8, snowflake_from, read<Snowflake>},
     {"uuid", 16, id_from<Uuid>, read<Uuid>},
@@ -133,18 +130,18 @@ constexpr std::array<Format, std::variant_size_v<Id>> kFormats = {{
     {"xid", 12, id_from<Xid>, read<Xid>},
     {"digits", kDigitsBytes, digits_from, read<Digits>},
 }};
-constexpr const Format& kInteger = kFormats[0];
-constexpr const Format& kDigits = kFormats[7];
+constexpr const Format& kInteger = kFormatRows[0];
+constexpr const Format& kDigitsRow = kFormatRows[7];
 
 const Format* format_named(std::string_view name) noexcept {
-  const auto* const format = std::ranges::find(kFormats, name, &Format::name);
-  return format == kFormats.end() ? nullptr : format;
+  const auto* const format = std::ranges::find(kFormatRows, name, &Format::name);
+  return format == kFormatRows.end() ? nullptr : format;
 }
 
 // ---- the parts of a form
 
 bool is_decimal_format(const Format& format) noexcept {
-  return &format == &kInteger || &format == &kDigits;
+  return &format == &kInteger || &format == &kDigitsRow;
 }
 
 // Whether ids stand there as their own format prints them.
@@ -196,8 +193,8 @@ Result<void> validate(const Form& form, std::string_view format_name) {
   const Format* const format = format_named(format_name);
   if (format == nullptr) {
     std::string message = "there is no format of that name that has forms: take one of";
-    for (const Format& each : kFormats) {
-      (message += &each == kFormats.data() ? " " : ", ") += each.name;
+    for (const Format& each : kFormatRows) {
+      (message += &each == kFormatRows.data() ? " " : ", ") += each.name;
     }
     return refuse(std::move(message));
   }
@@ -281,7 +278,7 @@ std::string room_of(const Form& form) {
 
 char* to_chars(const Id& id, const Form& form, char* out) noexcept {
   char* const begin = out;
-  const Format& format = kFormats[id.index()];
+  const Format& format = kFormatRows[id.index()];
   out = std::ranges::copy(form.prefix, out).out;
   if (!is_own(form, format)) {
     const IdBytes bytes = std::visit(ToBytes{}, id);

@@ -23,7 +23,7 @@ constexpr std::array kChecks = {Check::kNone,     Check::kLuhn,     Check::kDamm
                                 Check::kMod11_10, Check::kMod97_10, Check::kMod37};
 constexpr std::array<std::string_view, 8> kFormats = {"integer",   "snowflake", "uuid", "ulid",
                                                       "object-id", "ksuid",     "xid",  "digits"};
-constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max() - 1;
+constexpr std::int64_t kLargestNumber = std::numeric_limits<std::int64_t>::max() - 1;
 
 template <class T>
 Id any_of_bytes() {
@@ -31,7 +31,7 @@ Id any_of_bytes() {
 }
 
 Id any_id(std::string_view format) {
-  if (format == "integer") return Id{*rc::gen::inRange<std::int64_t>(0, kLargest)};
+  if (format == "integer") return Id{*rc::gen::inRange<std::int64_t>(0, kLargestNumber)};
   if (format == "snowflake") return Id{Snowflake{*rc::gen::arbitrary<std::uint64_t>()}};
   if (format == "uuid") return any_of_bytes<Uuid>();
   if (format == "ulid") return any_of_bytes<Ulid>();
@@ -119,15 +119,15 @@ TEST(Form, DigitsCountThoseOfThePrefixAndOfTheCheckSymbols) {
   EXPECT_TRUE(text.starts_with("INV-26-000081234")) << text;
   EXPECT_EQ(parse(text, "integer", form), Id{std::int64_t{81234}});
 
-  EXPECT_EQ(largest_integer({}), kLargest);
+  EXPECT_EQ(largest_integer({}), kLargestNumber);
   EXPECT_EQ(largest_integer({.digits = 1}), 9);
   EXPECT_EQ(largest_integer({.digits = 18}), 999'999'999'999'999'999);
-  EXPECT_EQ(largest_integer({.digits = 19}), kLargest);
-  EXPECT_EQ(largest_integer({.digits = 36}), kLargest);
+  EXPECT_EQ(largest_integer({.digits = 19}), kLargestNumber);
+  EXPECT_EQ(largest_integer({.digits = 36}), kLargestNumber);
   EXPECT_EQ(largest_integer({.check = Check::kMod97_10, .digits = 20}), 999'999'999'999'999'999);
   const Form wide{.digits = 36};
-  EXPECT_EQ(to_string(Id{kLargest}, wide), "000000000000000009223372036854775806");
-  EXPECT_EQ(parse("000000000000000009223372036854775806", "integer", wide), Id{kLargest});
+  EXPECT_EQ(to_string(Id{kLargestNumber}, wide), "000000000000000009223372036854775806");
+  EXPECT_EQ(parse("000000000000000009223372036854775806", "integer", wide), Id{kLargestNumber});
   EXPECT_NE(refusal("000000000000000009223372036854775807", "integer", wide), "read");
   EXPECT_NE(refusal("999999999999999999999999999999999999", "integer", wide), "read");
 }
@@ -154,8 +154,8 @@ TEST(Form, AWidthIsOfIntegersInAnEncoding) {
   EXPECT_EQ(to_string(Id{std::int64_t{1}}, six), "000001");
   EXPECT_EQ(largest_integer({.encoding = Encoding::kHex, .width = 15}),
             (std::int64_t{1} << 60) - 1);
-  EXPECT_EQ(largest_integer({.encoding = Encoding::kHex, .width = 16}), kLargest);
-  EXPECT_EQ(largest_integer({.encoding = Encoding::kBase62, .width = 11}), kLargest);
+  EXPECT_EQ(largest_integer({.encoding = Encoding::kHex, .width = 16}), kLargestNumber);
+  EXPECT_EQ(largest_integer({.encoding = Encoding::kBase62, .width = 11}), kLargestNumber);
 
   EXPECT_EQ(refusal("15ftgF", "integer", six), "read");
   EXPECT_EQ(refusal("5ftgF", "integer", six),
@@ -182,7 +182,7 @@ TEST(Form, IsSettledByTheLastValue) {
     EXPECT_EQ(settled(form, base - 1).width, 1);
     EXPECT_EQ(settled(form, base).width, 2);
     EXPECT_EQ(settled(form, base * base - 1).width, 2);
-    EXPECT_EQ(settled(form, kLargest).width, encoded_width(encoding, 8)) << name(encoding);
+    EXPECT_EQ(settled(form, kLargestNumber).width, encoded_width(encoding, 8)) << name(encoding);
     EXPECT_EQ(settled({.encoding = encoding, .width = 5}, 0).width, 5);
   }
 }
@@ -312,7 +312,7 @@ RC_GTEST_PROP(Form, PaddedIntegersAreReadBackAndInOrder, (std::uint64_t)) {
                   .digits = *rc::gen::inRange(1, 37)};
   RC_PRE(validate(form, "integer").has_value());
   const std::int64_t most = largest_integer(form);
-  const std::int64_t a = *rc::gen::arbitrary<std::int64_t>() & kLargest;
+  const std::int64_t a = *rc::gen::arbitrary<std::int64_t>() & kLargestNumber;
   const std::int64_t value = a % (most + 1);
   const std::string text = to_string(Id{value}, form);
   RC_ASSERT(std::ranges::count_if(text, [](char c) { return c >= '0' && c <= '9'; }) ==
@@ -323,7 +323,7 @@ RC_GTEST_PROP(Form, PaddedIntegersAreReadBackAndInOrder, (std::uint64_t)) {
 
 RC_GTEST_PROP(Form, IntegersInAWidthAreReadBackAndInOrder, (std::uint64_t)) {
   const std::int64_t last =
-      (*rc::gen::arbitrary<std::int64_t>() & kLargest) >> *rc::gen::inRange(0, 63);
+      (*rc::gen::arbitrary<std::int64_t>() & kLargestNumber) >> *rc::gen::inRange(0, 63);
   const Form form =
       settled({.prefix = *rc::gen::element<std::string>("", "7", "A1-", "00"),
                .encoding = *rc::gen::element(Encoding::kHex, Encoding::kBase32, Encoding::kBase36,
@@ -337,7 +337,7 @@ RC_GTEST_PROP(Form, IntegersInAWidthAreReadBackAndInOrder, (std::uint64_t)) {
     --narrower.width;
     RC_ASSERT(largest_integer(narrower) < last);
   }
-  const std::int64_t value = (*rc::gen::arbitrary<std::int64_t>() & kLargest) % (last + 1);
+  const std::int64_t value = (*rc::gen::arbitrary<std::int64_t>() & kLargestNumber) % (last + 1);
   const std::string text = to_string(Id{value}, form);
   RC_ASSERT(text.size() ==
             form.prefix.size() + static_cast<std::size_t>(form.width) + check_width(form.check));

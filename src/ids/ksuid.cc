@@ -2,16 +2,16 @@
 
 #include <array>
 #include <cstring>
+#include <ratio>
 
 #include "idmint/encoding.h"
 
 namespace idmint {
 namespace {
 
-constexpr std::uint64_t kSecond = 1'000'000'000;
-constexpr std::uint64_t kEpoch = Ksuid::kEpochSeconds * kSecond;
+constexpr std::uint64_t kEpoch = Ksuid::kEpochSeconds * std::nano::den;
 // ns since kEpoch; as an unsigned number, it is below this in the times of KSUIDs and nowhere else.
-constexpr std::uint64_t kEnd = kSecond << 32;
+constexpr std::uint64_t kEndOfKsuids = std::nano::den << 32;
 
 std::uint64_t since_epoch(Instant at) noexcept {
   return static_cast<std::uint64_t>(at.time_since_epoch().count()) - kEpoch;
@@ -55,7 +55,7 @@ char* Ksuid::to_chars(char* out) const noexcept { return encode(Encoding::kBase6
 
 Result<Bounds<Ksuid>> ksuid_bounds(Instant at) {
   const std::uint64_t ns = since_epoch(at);
-  if (ns >= kEnd) {
+  if (ns >= kEndOfKsuids) {
     return std::unexpected(
         Error{Code::kInvalidArgument,
               "a KSUID has times from 2014-05-13T16:53:20Z to 2150-06-19T23:21:35Z only"});
@@ -63,30 +63,30 @@ Result<Bounds<Ksuid>> ksuid_bounds(Instant at) {
   Ksuid::Bytes smallest{};
   Ksuid::Bytes largest;
   largest.fill(0xff);
-  set_seconds(static_cast<std::uint32_t>(ns / kSecond), smallest);
-  set_seconds(static_cast<std::uint32_t>(ns / kSecond), largest);
+  set_seconds(static_cast<std::uint32_t>(ns / std::nano::den), smallest);
+  set_seconds(static_cast<std::uint32_t>(ns / std::nano::den), largest);
   return Bounds<Ksuid>{Ksuid{smallest}, Ksuid{largest}};
 }
 
 Result<Ksuid> KsuidGenerator::next() {
   const std::uint64_t ns = since_epoch(clock_.now());
-  if (ns >= kEnd) [[unlikely]]
+  if (ns >= kEndOfKsuids) [[unlikely]]
     return outside();
   std::array<std::uint64_t, 2> payload;
   entropy_.fill(std::as_writable_bytes(std::span(payload)));
-  return compose(static_cast<std::uint32_t>(ns / kSecond), payload[0], payload[1]);
+  return compose(static_cast<std::uint32_t>(ns / std::nano::den), payload[0], payload[1]);
 }
 
 Result<void> KsuidGenerator::fill(std::span<Ksuid> out) {
   const std::uint64_t ns = since_epoch(clock_.now());
-  if (ns >= kEnd) [[unlikely]]
+  if (ns >= kEndOfKsuids) [[unlikely]]
     return outside();
   // The time goes over the first of 20 random bytes.
   static_assert(sizeof(Ksuid) == sizeof(Ksuid::Bytes));
   entropy_.fill(std::as_writable_bytes(out));
   for (Ksuid& id : out) {
     Ksuid::Bytes bytes = id.bytes();
-    set_seconds(static_cast<std::uint32_t>(ns / kSecond), bytes);
+    set_seconds(static_cast<std::uint32_t>(ns / std::nano::den), bytes);
     id = Ksuid{bytes};
   }
   return {};

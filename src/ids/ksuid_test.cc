@@ -15,7 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::seconds;
 
-constexpr std::string_view kLargest = "aWgEPTl1tmebfsQzFP4bxwgy80V";
+constexpr std::string_view kLargestKsuid = "aWgEPTl1tmebfsQzFP4bxwgy80V";
 
 std::string hex(const Ksuid& id) {
   std::string text;
@@ -43,8 +43,8 @@ TEST(Ksuid, SmallestAndLargest) {
   EXPECT_EQ(Ksuid{}.to_string(), "000000000000000000000000000");
   Ksuid::Bytes bytes;
   bytes.fill(0xff);
-  EXPECT_EQ(Ksuid{bytes}.to_string(), kLargest);
-  EXPECT_EQ(Ksuid::parse(kLargest), Ksuid{bytes});
+  EXPECT_EQ(Ksuid{bytes}.to_string(), kLargestKsuid);
+  EXPECT_EQ(Ksuid::parse(kLargestKsuid), Ksuid{bytes});
   EXPECT_EQ(Ksuid::parse("000000000000000000000000000"), Ksuid{});
 }
 
@@ -121,7 +121,7 @@ TEST(Ksuid, BoundsHoldEveryIdOfTheirSecond) {
   EXPECT_EQ(ksuid_bounds(Instant{seconds{Ksuid::kEpochSeconds}})->smallest, Ksuid{});
   EXPECT_EQ(ksuid_bounds(Instant{seconds{Ksuid::kEpochSeconds + 0xffffffffLL}} + 999ms)
                 ->largest.to_string(),
-            kLargest);
+            kLargestKsuid);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <ratio>
 
 #include "base/biased_counter.h"
 #include "base/fork_wiped.h"
@@ -13,19 +14,18 @@ namespace {
 
 constexpr int kCounterBits = 24;
 constexpr std::uint64_t kCounterMask = (std::uint64_t{1} << kCounterBits) - 1;
-constexpr std::uint64_t kSecond = 1'000'000'000;
 // ns since 1970; as an unsigned number, it is below this in 1970 to 2106 and nowhere else.
-constexpr std::uint64_t kEnd = kSecond << 32;
+constexpr std::uint64_t kEndOfObjectIds = std::nano::den << 32;
 
 }  // namespace
 
 Result<Bounds<ObjectId>> object_id_bounds(Instant at) {
   const auto ns = static_cast<std::uint64_t>(at.time_since_epoch().count());
-  if (ns >= kEnd) {
+  if (ns >= kEndOfObjectIds) {
     return std::unexpected(Error{Code::kInvalidArgument,
                                  "an ObjectId has times from 1970 to 2106-02-07T06:28:15Z only"});
   }
-  const auto seconds = static_cast<std::uint32_t>(ns / kSecond);
+  const auto seconds = static_cast<std::uint32_t>(ns / std::nano::den);
   return Bounds<ObjectId>{
       ObjectId{twelve_bytes(seconds, 0, 0)},
       ObjectId{twelve_bytes(seconds, ~std::uint64_t{0} >> kCounterBits, kCounterMask)}};
@@ -54,9 +54,9 @@ struct ObjectIdGenerator::State {
   // error.
   Result<std::size_t> take(std::span<ObjectId> out) {
     const auto ns = static_cast<std::uint64_t>(clock.now().time_since_epoch().count());
-    if (ns >= kEnd) [[unlikely]]
+    if (ns >= kEndOfObjectIds) [[unlikely]]
       return outside();
-    const auto seconds = static_cast<std::uint32_t>(ns / kSecond);
+    const auto seconds = static_cast<std::uint32_t>(ns / std::nano::den);
     for (;;) {
       const std::uint64_t first = shared->taken.fetch_add(out.size());
       const std::uint64_t lap = first >> kCounterBits;

@@ -20,7 +20,7 @@ using std::chrono::nanoseconds;
 using std::chrono::seconds;
 using testing::HasSubstr;
 
-constexpr std::uint32_t kStart = 1'700'000'000;  // seconds
+constexpr std::uint32_t kStartOfCounter = 1'700'000'000;  // seconds
 constexpr std::uint32_t kLap = SecondCounter::kCounters;
 
 Instant at(std::uint32_t second) { return Instant{seconds{second}}; }
@@ -73,7 +73,7 @@ class SecondCounterTest : public testing::Test {
 
   Code refusal() { return counter_.take(1).error().code; }
 
-  fakes::ManualClock clock_{at(kStart) + milliseconds{300}};
+  fakes::ManualClock clock_{at(kStartOfCounter) + milliseconds{300}};
   fakes::ScriptedEntropy entropy_{{0xfe, 0xff, 0xff, 0x99, 0, 0, 0, 0}};
   SecondCounter counter_{clock_, entropy_};
   std::vector<Span> spans_;
@@ -81,7 +81,7 @@ class SecondCounterTest : public testing::Test {
 
 TEST_F(SecondCounterTest, CountsUpFromItsRandomStartThroughTheWrap) {
   const SecondCounter::Run run = take(4);
-  EXPECT_EQ(run.second, kStart);
+  EXPECT_EQ(run.second, kStartOfCounter);
   EXPECT_EQ(run.size, 4U);
   EXPECT_EQ(run.counter(0), 0xfffffeU);
   EXPECT_EQ(run.counter(1), 0xffffffU);
@@ -89,7 +89,7 @@ TEST_F(SecondCounterTest, CountsUpFromItsRandomStartThroughTheWrap) {
   EXPECT_EQ(take().counter(0), 2U);
   clock_.advance(seconds{1});
   EXPECT_EQ(take().counter(0), 3U) << "the next second goes on counting";
-  EXPECT_EQ(take().second, kStart + 1);
+  EXPECT_EQ(take().second, kStartOfCounter + 1);
 }
 
 TEST_F(SecondCounterTest, AllCountersOfASecondAreUsedThenTheNextIsWaitedFor) {
@@ -97,12 +97,12 @@ TEST_F(SecondCounterTest, AllCountersOfASecondAreUsedThenTheNextIsWaitedFor) {
   for (int i = 0; i < 3; ++i) take();
   EXPECT_EQ(clock_.sleeps(), 0);
   const SecondCounter::Run next = take();
-  EXPECT_EQ(next.second, kStart + 1);
+  EXPECT_EQ(next.second, kStartOfCounter + 1);
   EXPECT_EQ(next.counter(0), 0xfffffeU) << "no counter was lost";
   EXPECT_EQ(clock_.sleeps(), 1);
-  EXPECT_EQ(clock_.now(), at(kStart + 1));
+  EXPECT_EQ(clock_.now(), at(kStartOfCounter + 1));
   take_all(kLap - 1);
-  EXPECT_EQ(take().second, kStart + 2);
+  EXPECT_EQ(take().second, kStartOfCounter + 2);
   EXPECT_TRUE(none_twice(spans_));
 }
 
@@ -119,7 +119,7 @@ TEST_F(SecondCounterTest, ANumberWhoseLapIsOverIsNotUsed) {
   ASSERT_NE(number, SecondCounter::kTaken);
   take(4095);
   take_all(kLap - 4096);
-  EXPECT_EQ(take().second, kStart + 2) << "the next lap has begun";
+  EXPECT_EQ(take().second, kStartOfCounter + 2) << "the next lap has begun";
   Result<SecondCounter::Run> late = counter_.take_slowly(1, number);
   ASSERT_TRUE(late);
   add(spans_, *late);
@@ -130,7 +130,7 @@ TEST_F(SecondCounterTest, ALapBeginsPastAllSecondsOfTheOneBefore) {
   take_all(kLap / 2);
   clock_.advance(seconds{1});
   take_all(kLap / 2);
-  EXPECT_EQ(take().second, kStart + 2);
+  EXPECT_EQ(take().second, kStartOfCounter + 2);
   EXPECT_EQ(clock_.sleeps(), 1);
 }
 
@@ -147,10 +147,10 @@ TEST_F(SecondCounterTest, CountersThatComeAgainInALaterSecondNeedNoWaiting) {
 TEST_F(SecondCounterTest, AClockSetBackWithinALapTakesTheSecondsBack) {
   take_all(1000);
   clock_.advance(-hours{10});
-  EXPECT_EQ(take().second, kStart - 36'000);
+  EXPECT_EQ(take().second, kStartOfCounter - 36'000);
   take_all(1000);
   clock_.advance(hours{20});
-  EXPECT_EQ(take().second, kStart + 36'000);
+  EXPECT_EQ(take().second, kStartOfCounter + 36'000);
   EXPECT_EQ(clock_.sleeps(), 0);
   EXPECT_TRUE(none_twice(spans_));
 }
@@ -158,25 +158,26 @@ TEST_F(SecondCounterTest, AClockSetBackWithinALapTakesTheSecondsBack) {
 TEST_F(SecondCounterTest, PastTheLapItStaysAheadOfAClockSetBackByAtMost20Seconds) {
   take_all(kLap);
   clock_.advance(-seconds{5});
-  EXPECT_EQ(take().second, kStart + 1) << "ahead of the clock";
+  EXPECT_EQ(take().second, kStartOfCounter + 1) << "ahead of the clock";
   EXPECT_EQ(clock_.sleeps(), 0);
   take_all(15 * std::uint64_t{kLap} - 1);
   // Now 1 s more than 20 s ahead is begun: it is waited for until it is 20 s.
-  EXPECT_EQ(take().second, kStart + 16);
-  EXPECT_EQ(clock_.now(), at(kStart - 4));
+  EXPECT_EQ(take().second, kStartOfCounter + 16);
+  EXPECT_EQ(clock_.now(), at(kStartOfCounter - 4));
   clock_.advance(-nanoseconds{1});
-  EXPECT_EQ(take().second, kStart + 16);
-  EXPECT_EQ(clock_.now(), at(kStart - 4)) << "one nanosecond more than 20 s is waited for too";
+  EXPECT_EQ(take().second, kStartOfCounter + 16);
+  EXPECT_EQ(clock_.now(), at(kStartOfCounter - 4))
+      << "one nanosecond more than 20 s is waited for too";
   clock_.advance(-seconds{2});
   EXPECT_EQ(refusal(), Code::kUnavailable);
   EXPECT_THAT(counter_.take(1).error().message, HasSubstr("22 s behind"));
   EXPECT_THAT(counter_.take(1).error().message,
-              HasSubstr("ask again when it shows " + format_time(at(kStart - 5)) +
+              HasSubstr("ask again when it shows " + format_time(at(kStartOfCounter - 5)) +
                         "; a restart mints at once"));
-  clock_.set(at(kStart - 5));
-  EXPECT_EQ(take().second, kStart + 16) << "as was said";
-  clock_.set(at(kStart + 17));
-  EXPECT_EQ(take().second, kStart + 17);
+  clock_.set(at(kStartOfCounter - 5));
+  EXPECT_EQ(take().second, kStartOfCounter + 16) << "as was said";
+  clock_.set(at(kStartOfCounter + 17));
+  EXPECT_EQ(take().second, kStartOfCounter + 17);
   EXPECT_TRUE(none_twice(spans_));
 }
 
@@ -194,14 +195,14 @@ TEST_F(SecondCounterTest, TimesOutside1970To2106AreRefused) {
 }
 
 TEST(SecondCounter, AClockThatStandsStillEndsTheWaiting) {
-  fakes::StuckClock clock(at(kStart));
+  fakes::StuckClock clock(at(kStartOfCounter));
   SecondCounter counter(clock, system_entropy());
   for (std::uint32_t taken = 0; taken < kLap;) taken += counter.take(4096)->size;
   EXPECT_EQ(counter.take(1).error().code, Code::kUnavailable);
 }
 
 TEST(SecondCounter, WaitsASecondThoughTheClockIsSetBackAsItBeginsTo) {
-  fakes::ClockSetBackBeforeSleep clock(at(kStart));
+  fakes::ClockSetBackBeforeSleep clock(at(kStartOfCounter));
   SecondCounter counter(clock, system_entropy());
   for (std::uint32_t taken = 0; taken < kLap;) taken += counter.take(4096)->size;
   EXPECT_EQ(counter.take(1).error().code, Code::kUnavailable);

@@ -9,7 +9,7 @@
 namespace idmint {
 namespace {
 
-Uuid uuid(std::string_view text) { return Uuid::parse(text).value(); }
+Uuid uuid_of(std::string_view text) { return Uuid::parse(text).value(); }
 
 struct Valid {
   std::string_view text, prefix, uuid;
@@ -31,9 +31,9 @@ TEST(TypeId, VectorsOfTheSpecificationBothWays) {
     const Result<TypeId> id = TypeId::parse(valid.text);
     ASSERT_TRUE(id) << valid.text << ": " << id.error().message;
     EXPECT_EQ(id->prefix(), valid.prefix);
-    EXPECT_EQ(id->uuid(), uuid(valid.uuid));
+    EXPECT_EQ(id->uuid(), uuid_of(valid.uuid));
     EXPECT_EQ(id->to_string(), valid.text);
-    const Result<TypeId> made = TypeId::make(valid.prefix, uuid(valid.uuid));
+    const Result<TypeId> made = TypeId::make(valid.prefix, uuid_of(valid.uuid));
     ASSERT_TRUE(made);
     EXPECT_EQ(*made, *id);
   }

@@ -9,11 +9,11 @@
 namespace idmint {
 namespace {
 
-constexpr std::int64_t kMaxMilliseconds = (std::int64_t{1} << 48) - 1;
+constexpr std::int64_t kMaxTick = (std::int64_t{1} << 48) - 1;
 // Of one millisecond: more than a generator can mint in it, and few enough for the sequence.
-constexpr std::uint32_t kCapacity = 1U << 23;
+constexpr std::uint32_t kMostOfMillisecond = 1U << 23;
 
-Ulid from_halves(std::uint64_t high, std::uint64_t low) noexcept {
+Ulid ulid_of(std::uint64_t high, std::uint64_t low) noexcept {
   static_assert(std::endian::native == std::endian::little);
   // As one vector: whoever copies the 16 bytes at once need not wait for two stores to retire.
   using Halves [[gnu::vector_size(16)]] = std::uint64_t;
@@ -29,15 +29,15 @@ Result<Bounds<Ulid>> ulid_bounds(Instant at) {
   }
   const auto ms = static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::milliseconds>(at.time_since_epoch()).count());
-  return Bounds<Ulid>{from_halves(ms << 16, 0), from_halves(ms << 16 | 0xffff, ~std::uint64_t{0})};
+  return Bounds<Ulid>{ulid_of(ms << 16, 0), ulid_of(ms << 16 | 0xffff, ~std::uint64_t{0})};
 }
 
 struct UlidGenerator::State {
   State(const UlidOptions& options, Clock& clock, Entropy& entropy)
       : sequence({.epoch = Instant{},
                   .unit = std::chrono::milliseconds{1},
-                  .capacity = kCapacity,
-                  .max_tick = kMaxMilliseconds,
+                  .capacity = kMostOfMillisecond,
+                  .max_tick = kMaxTick,
                   .max_drift = options.max_drift,
                   .self_starting = true,
                   .start_afresh = !options.strict,
@@ -69,7 +69,7 @@ struct UlidGenerator::State {
   static Ulid id(const Stamp& stamp, std::uint32_t index) noexcept {
     const std::uint64_t low = stamp.low + stamp.count + index;
     const std::uint64_t carry = low < stamp.low ? 1 : 0;
-    return from_halves((static_cast<std::uint64_t>(stamp.tick) << 16) + stamp.high + carry, low);
+    return ulid_of((static_cast<std::uint64_t>(stamp.tick) << 16) + stamp.high + carry, low);
   }
 
   Result<Stamp> next(std::uint32_t want) {

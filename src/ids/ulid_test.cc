@@ -15,28 +15,28 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::string_view kVector = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+constexpr std::string_view kUlid = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
 constexpr std::string_view kLargest = "7ZZZZZZZZZZZZZZZZZZZZZZZZZ";
 
-static_assert(Ulid::parse(kVector)->milliseconds() == 1469922850259);
+static_assert(Ulid::parse(kUlid)->milliseconds() == 1469922850259);
 static_assert(Ulid::parse(kLargest)->milliseconds() == 281474976710655);
 static_assert([] {
   char text[Ulid::kChars];
-  return Ulid::parse(kVector)->to_chars(text) == text + 26 && std::string_view(text, 26) == kVector;
+  return Ulid::parse(kUlid)->to_chars(text) == text + 26 && std::string_view(text, 26) == kUlid;
 }());
 
 TEST(Ulid, VectorHasTheBytesOfTheSpecification) {
   const Ulid::Bytes bytes{0x01, 0x56, 0x3e, 0x3a, 0xb5, 0xd3, 0xd6, 0x76,
                           0x4c, 0x61, 0xef, 0xb9, 0x93, 0x02, 0xbd, 0x5b};
-  EXPECT_EQ(Ulid::parse(kVector)->bytes(), bytes);
-  EXPECT_EQ(Ulid{bytes}.to_string(), kVector);
+  EXPECT_EQ(Ulid::parse(kUlid)->bytes(), bytes);
+  EXPECT_EQ(Ulid{bytes}.to_string(), kUlid);
   EXPECT_EQ(Ulid::parse(kLargest)->to_string(), kLargest);
 }
 
 TEST(Ulid, ReadsLowerCaseAndTheDigitsThatLookAlike) {
-  EXPECT_EQ(*Ulid::parse("01arz3ndektsv4rrffq69g5fav"), *Ulid::parse(kVector));
-  EXPECT_EQ(*Ulid::parse("OIARZ3NDEKTSV4RRFFQ69G5FAV"), *Ulid::parse(kVector));
-  EXPECT_EQ(*Ulid::parse("oLARZ3NDEKTSV4RRFFQ69G5FAV"), *Ulid::parse(kVector));
+  EXPECT_EQ(*Ulid::parse("01arz3ndektsv4rrffq69g5fav"), *Ulid::parse(kUlid));
+  EXPECT_EQ(*Ulid::parse("OIARZ3NDEKTSV4RRFFQ69G5FAV"), *Ulid::parse(kUlid));
+  EXPECT_EQ(*Ulid::parse("oLARZ3NDEKTSV4RRFFQ69G5FAV"), *Ulid::parse(kUlid));
 }
 
 TEST(Ulid, RefusesWhatIsNotOne) {

@@ -407,36 +407,36 @@ bool Uuid2Generator::made_state_file() const noexcept { return state_->file->mad
 
 namespace {
 
-constexpr int kCounterBits = 6;
-constexpr std::uint32_t kCounterMask = (1U << kCounterBits) - 1;
-constexpr std::uint32_t kCounterSeedMask = kCounterMask >> 1;
-constexpr int kTailBits = 62 - kCounterBits;
-constexpr std::uint64_t kTailMask = (std::uint64_t{1} << kTailBits) - 1;
+constexpr int kStepCountBits = 6;
+constexpr std::uint32_t kStepCountMask = (1U << kStepCountBits) - 1;
+constexpr std::uint32_t kStepSeedMask = kStepCountMask >> 1;
+constexpr int kStepTailBits = 62 - kStepCountBits;
+constexpr std::uint64_t kStepTailMask = (std::uint64_t{1} << kStepTailBits) - 1;
 
 }  // namespace
 
 struct Uuid6Generator::State {
   State(const Uuid6Options& options, Clock& clock, Entropy& source)
       : entropy(source),
-        sequence({.epoch = Instant{},
-                  .unit = milliseconds{1},
-                  .capacity = kStepsInMillisecond << kCounterBits,
-                  .max_tick = kMaxMillisecond,
-                  .max_drift = options.max_drift,
-                  .self_starting = true,
-                  .start_afresh = !options.strict,
-                  .restart = "a restart mints at once, below those ids"},
-                 clock, [&clock, &source] {
-                   return TickSeed{
-                       .count = step_of_millisecond(clock) << kCounterBits |
-                                (static_cast<std::uint32_t>(source.draw()) & kCounterSeedMask)};
-                 }) {}
+        sequence(
+            {.epoch = Instant{},
+             .unit = milliseconds{1},
+             .capacity = kStepsInMillisecond << kStepCountBits,
+             .max_tick = kMaxMillisecond,
+             .max_drift = options.max_drift,
+             .self_starting = true,
+             .start_afresh = !options.strict,
+             .restart = "a restart mints at once, below those ids"},
+            clock, [&clock, &source] {
+              return TickSeed{.count = step_of_millisecond(clock) << kStepCountBits |
+                                       (static_cast<std::uint32_t>(source.draw()) & kStepSeedMask)};
+            }) {}
 
   [[nodiscard]] static Uuid id(std::int64_t tick, std::uint32_t count,
                                std::uint64_t random) noexcept {
-    return from_halves(high_time_first(timestamp_of(tick, count >> kCounterBits)),
-                       kVariant | std::uint64_t{count & kCounterMask} << kTailBits |
-                           (random & kTailMask) | kMulticast);
+    return from_halves(high_time_first(timestamp_of(tick, count >> kStepCountBits)),
+                       kVariant | std::uint64_t{count & kStepCountMask} << kStepTailBits |
+                           (random & kStepTailMask) | kMulticast);
   }
 
   // Apart, so that the common path saves no registers for it.

@@ -16,7 +16,7 @@ namespace {
 // Those who come to the bound after one who failed are told the same for so long.
 constexpr std::chrono::milliseconds kPause{200};
 // The thread asks again after so long where it has failed.
-constexpr std::chrono::seconds kLongestPause{1};
+constexpr std::chrono::seconds kLongestRetryPause{1};
 
 // How long it is to the last quarter of a second within `pause`: there the renewals of many hosts
 // meet, and a replica set journals and replicates them together, for a third of the processor time.
@@ -35,13 +35,13 @@ Uuid draw_name() {
 }
 
 // What a generator answers whose lease could not be renewed or taken anew.
-std::unexpected<Error> refused(const std::string& what, const Error& why) {
+std::unexpected<Error> not_leased(const std::string& what, const Error& why) {
   switch (why.code) {
     case Code::kDataLoss:
     case Code::kPermissionDenied:
     case Code::kResourceExhausted:
     case Code::kFailedPrecondition:
-      return std::unexpected(Error{why.code, what + ": " + why.message});
+      return std::unexpected(Error{why.code, what + ": " + why.message, why.advice});
     case Code::kNotFound:  // less than what was acknowledged
       return std::unexpected(Error{
           Code::kDataLoss, what + ", and nothing more is minted: " + why.message +
@@ -142,17 +142,17 @@ Result<void> WorkerLease::ask(std::int64_t tick, SteadyTime until) {
     } while (extended && !settled);
     if (extended) return {};
     if (extended.error().code != Code::kFailedPrecondition)
-      return refused("the lease on worker id " + std::to_string(held_->worker) + " of pool " +
-                         options_.pool + " was not renewed",
-                     extended.error());
+      return not_leased("the lease on worker id " + std::to_string(held_->worker) + " of pool " +
+                            options_.pool + " was not renewed",
+                        extended.error());
     held_.reset();
     pending_.reset();
   }
   if (tick < to_.load()) return {};
   Result<void> taken = take(least, units, room, until);
   if (taken) return {};
-  return refused("a worker id of pool " + options_.pool + " was lost, and none was leased anew",
-                 taken.error());
+  return not_leased("a worker id of pool " + options_.pool + " was lost, and none was leased anew",
+                    taken.error());
 }
 
 // The pending extension, or one to `to`.
@@ -243,7 +243,7 @@ void WorkerLease::run() noexcept {
     pause = meeting_after(third, clock_.now());
     if (!renewed) {
       // Between a half and the whole of it, so that those who failed together do not ask together.
-      pause = std::min<std::chrono::nanoseconds>(third, kLongestPause);
+      pause = std::min<std::chrono::nanoseconds>(third, kLongestRetryPause);
       pause -= std::chrono::nanoseconds{static_cast<std::int64_t>(
           entropy_.draw() % static_cast<std::uint64_t>(pause.count()) / 2)};
     }

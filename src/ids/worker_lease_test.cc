@@ -23,6 +23,7 @@
 #include "idmint/snowflake.h"
 #include "idmint/store.h"
 #include "tests/fakes/code_of.h"
+#include "tests/fakes/faulty_table.h"
 #include "tests/fakes/in_child.h"
 #include "tests/fakes/scripted.h"
 
@@ -30,146 +31,14 @@ namespace idmint {
 namespace {
 
 using fakes::code_of;
+using fakes::FaultyTable;
 using fakes::in_child;
 using std::chrono::hours;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::HasSubstr;
 
-// The memory store's table, whose calls fail as a test tells them to.
-class FaultyTable final : public LeaseTable {
- public:
-  struct Fault {
-    Error error;
-    bool applied = false;
-  };
-
-  FaultyTable() : store_(open_store("memory:").value()), table_(*store_->leases()) {}
-
-  // The next acquires and extends, one each.
-  void fail_next(Code code, bool applied = false) {
-    const std::lock_guard lock(mutex_);
-    faults_.push_back({{code, "as the test says"}, applied});
-  }
-  void fail_all(std::optional<Code> code) {
-    const std::lock_guard lock(mutex_);
-    all_ = code;
-  }
-  // Returns when so many extends were answered.
-  void wait_for_extends(std::size_t n) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return extends_ >= n; });
-  }
-  [[nodiscard]] std::vector<LeaseRequest> requests() const {
-    const std::lock_guard lock(mutex_);
-    return requests_;
-  }
-  [[nodiscard]] std::size_t calls() const {
-    const std::lock_guard lock(mutex_);
-    return requests_.size() + extends_;
-  }
-  struct Extension {
-    Lease lease;
-    std::int64_t to;
-    Uuid nonce;
-    SteadyTime until;
-  };
-  [[nodiscard]] std::vector<Extension> extensions() const {
-    const std::lock_guard lock(mutex_);
-    return extensions_;
-  }
-  // Until told otherwise, a call comes to the table and stays there.
-  void hold(bool held) {
-    const std::lock_guard lock(mutex_);
-    held_ = held;
-    changed_.notify_all();
-  }
-  void wait_until_one_is_held() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return holding_ > 0; });
-  }
-  // As restoring an old backup does: from now on every row shows less than was acknowledged.
-  void go_back() { gone_back_ = true; }
-
-  Result<void> create_pool(std::string_view pool, std::int64_t workers) override {
-    return table_.create_pool(pool, workers);
-  }
-  using LeaseTable::acquire;
-  Result<Lease> acquire(std::string_view pool, const LeaseRequest& request,
-                        SteadyTime until) override {
-    const std::optional<Fault> fault = begin();
-    {
-      const std::lock_guard lock(mutex_);
-      requests_.push_back(request);
-    }
-    return faulty(fault, [&] { return table_.acquire(pool, request, until); });
-  }
-  using LeaseTable::extend;
-  Result<Lease> extend(std::string_view pool, const Lease& lease, std::int64_t to,
-                       const Uuid& nonce, const LeaseTerms& terms, SteadyTime until) override {
-    const std::optional<Fault> fault = begin();
-    {
-      std::unique_lock lock(mutex_);
-      extensions_.push_back({lease, to, nonce, until});
-      ++holding_;
-      changed_.notify_all();
-      changed_.wait(lock, [&] { return !held_; });
-      --holding_;
-    }
-    const Result<Lease> done = faulty(fault, [&]() -> Result<Lease> {
-      Lease known = lease;
-      if (gone_back_) known.to += std::int64_t{1} << 40;
-      return table_.extend(pool, known, std::max(known.to, to), nonce, terms, until);
-    });
-    const std::lock_guard lock(mutex_);
-    ++extends_;
-    changed_.notify_all();
-    return done;
-  }
-  using LeaseTable::release;
-  Result<void> release(std::string_view pool, std::int64_t worker, const Uuid& token,
-                       std::int64_t generation, SteadyTime until) override {
-    return table_.release(pool, worker, token, generation, until);
-  }
-  Result<void> raise_floor(std::string_view pool, std::int64_t floor) override {
-    return table_.raise_floor(pool, floor);
-  }
-  Result<std::vector<LeaseState>> workers(std::string_view pool) override {
-    return table_.workers(pool);
-  }
-
- private:
-  std::optional<Fault> begin() {
-    const std::lock_guard lock(mutex_);
-    if (all_) return Fault{{*all_, "as the test says"}};
-    if (faults_.empty()) return std::nullopt;
-    Fault fault = std::move(faults_.front());
-    faults_.pop_front();
-    return fault;
-  }
-  static Result<Lease> faulty(const std::optional<Fault>& fault,
-                              const std::function<Result<Lease>()>& call) {
-    if (fault && !fault->applied) return std::unexpected(fault->error);
-    Result<Lease> done = call();
-    if (fault) return std::unexpected(fault->error);
-    return done;
-  }
-
-  std::unique_ptr<Store> store_;
-  LeaseTable& table_;
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Fault> faults_;
-  std::optional<Code> all_;
-  std::vector<LeaseRequest> requests_;
-  std::vector<Extension> extensions_;
-  std::size_t extends_ = 0;  // answered
-  bool held_ = false;
-  int holding_ = 0;
-  std::atomic<bool> gone_back_{false};
-};
-
-constexpr std::int64_t kStart = 1'000'000;  // ms after the epoch of the layout
+constexpr std::int64_t kStartOfLease = 1'000'000;  // ms after the epoch of the layout
 // So long that no thread renews while a test runs, on a machine that stands still for minutes too.
 constexpr std::int64_t kWindow = milliseconds{hours{1}}.count();
 constexpr std::int64_t kDrift = kWindow + 5'000;
@@ -227,7 +96,7 @@ class WorkerLeaseTest : public testing::Test {
     return lease.value();
   }
 
-  ManualClock clock_{at(kStart)};
+  ManualClock clock_{at(kStartOfLease)};
   FaultyTable table_;
   std::string pool_;
   std::set<std::uint64_t> seen_;
@@ -239,9 +108,9 @@ TEST_F(WorkerLeaseTest, TakesAWindowAndMintsBelowIt) {
       SnowflakeGenerator::open(table_, pool_, {.layout = layout(), .holder = "me"}, clock_);
   ASSERT_TRUE(generator) << generator.error().message;
   const SnowflakeParts parts = next(**generator);
-  EXPECT_EQ(parts.time, at(kStart));
+  EXPECT_EQ(parts.time, at(kStartOfLease));
   const LeaseState state = row(parts.worker);
-  EXPECT_EQ(state.minted_until, kStart + 15'000);
+  EXPECT_EQ(state.minted_until, kStartOfLease + 15'000);
   EXPECT_EQ(state.holder, "me");
   EXPECT_LE(state.held_for, seconds{15});
   EXPECT_GT(state.held_for + (std::chrono::steady_clock::now() - begin),
@@ -257,7 +126,7 @@ TEST_F(WorkerLeaseTest, OneUnitIsAllAShortRunTakes) {
     for (const Snowflake id : ids) EXPECT_TRUE(seen_.insert(id.value()).second);
     const SnowflakeParts parts = layout().decode(ids.back()).value();
     workers.insert(parts.worker);
-    EXPECT_EQ(row(parts.worker).minted_until, kStart + 1 + run / 3);
+    EXPECT_EQ(row(parts.worker).minted_until, kStartOfLease + 1 + run / 3);
   }
   EXPECT_EQ(workers.size(), 3U) << "those whose bound is in the past come first";
   EXPECT_EQ(table_.calls(), 5U) << "one command each";
@@ -266,9 +135,9 @@ TEST_F(WorkerLeaseTest, OneUnitIsAllAShortRunTakes) {
 TEST_F(WorkerLeaseTest, AWindowFollowsTheFirstUnit) {
   const auto generator = open(true);
   const SnowflakeParts first = next(*generator);
-  clock_.set(at(kStart + 1));
+  clock_.set(at(kStartOfLease + 1));
   EXPECT_EQ(next(*generator).worker, first.worker);
-  EXPECT_EQ(row(first.worker).minted_until, kStart + 1 + kWindow);
+  EXPECT_EQ(row(first.worker).minted_until, kStartOfLease + 1 + kWindow);
 }
 
 TEST_F(WorkerLeaseTest, TwoInOneProcessHaveTwoWorkerIds) {
@@ -281,7 +150,7 @@ TEST_F(WorkerLeaseTest, ReleaseHandsOverAtOnceAndTheBoundStays) {
   make_pool(1);
   for (int run = 0; run < 3; ++run) {
     const auto generator = open(true);
-    EXPECT_EQ(next(*generator).time, at(kStart + run)) << "each above the one before";
+    EXPECT_EQ(next(*generator).time, at(kStartOfLease + run)) << "each above the one before";
     EXPECT_EQ(try_open(true).error().code, Code::kResourceExhausted);
   }
 }
@@ -299,9 +168,10 @@ TEST_F(WorkerLeaseTest, StopsAtTheBoundWhileTheStoreDoesNotAnswerAndGoesOn) {
   const auto generator = open();
   const std::uint32_t worker = next(*generator).worker;
   table_.fail_all(Code::kUnavailable);
-  clock_.set(at(kStart + kWindow - 1));
-  EXPECT_EQ(next(*generator).time, at(kStart + kWindow - 1)) << "below the bound it needs no store";
-  clock_.set(at(kStart + kWindow));
+  clock_.set(at(kStartOfLease + kWindow - 1));
+  EXPECT_EQ(next(*generator).time, at(kStartOfLease + kWindow - 1))
+      << "below the bound it needs no store";
+  clock_.set(at(kStartOfLease + kWindow));
   const auto refused = generator->next();
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kUnavailable);
@@ -310,18 +180,18 @@ TEST_F(WorkerLeaseTest, StopsAtTheBoundWhileTheStoreDoesNotAnswerAndGoesOn) {
   EXPECT_EQ(generator->next().error().code, Code::kUnavailable);
   EXPECT_EQ(table_.calls(), calls) << "not asked again at once";
   table_.fail_all(std::nullopt);
-  clock_.set(at(kStart + kWindow + 200));
+  clock_.set(at(kStartOfLease + kWindow + 200));
   EXPECT_EQ(next(*generator).worker, worker);
 }
 
 TEST_F(WorkerLeaseTest, AClockThatIsSetBackDoesNotKeepItFromAskingAgain) {
   const auto generator = open();
   static_cast<void>(next(*generator));
-  clock_.set(at(kStart + kWindow + 1'000));
+  clock_.set(at(kStartOfLease + kWindow + 1'000));
   table_.fail_next(Code::kUnavailable);
   EXPECT_EQ(generator->next().error().code, Code::kUnavailable);
-  clock_.set(at(kStart + kWindow));
-  EXPECT_EQ(next(*generator).time, at(kStart + kWindow));
+  clock_.set(at(kStartOfLease + kWindow));
+  EXPECT_EQ(next(*generator).time, at(kStartOfLease + kWindow));
 }
 
 TEST_F(WorkerLeaseTest, AnExtendOfUnknownOutcomeDoesNotMoveTheBound) {
@@ -341,19 +211,19 @@ TEST_F(WorkerLeaseTest, AnExtendOfUnknownOutcomeDoesNotMoveTheBound) {
 TEST_F(WorkerLeaseTest, AnExtendOfUnknownOutcomeIsAskedForAgainUnderItsNonce) {
   const auto generator = open();
   const std::uint32_t worker = next(*generator).worker;
-  clock_.set(at(kStart + kWindow));
+  clock_.set(at(kStartOfLease + kWindow));
   table_.fail_next(Code::kUnknown, /* applied = */ true);
   EXPECT_EQ(generator->next().error().code, Code::kUnavailable);
-  clock_.set(at(kStart + kWindow + 300));
+  clock_.set(at(kStartOfLease + kWindow + 300));
   table_.fail_next(
       Code::kUnavailable);  // this time it was not applied: the first one may have been
   EXPECT_EQ(generator->next().error().code, Code::kUnavailable);
-  clock_.set(at(kStart + kWindow + 600));
+  clock_.set(at(kStartOfLease + kWindow + 600));
   EXPECT_EQ(next(*generator).worker, worker);
-  clock_.set(at(kStart + 2 * kWindow + 600));
+  clock_.set(at(kStartOfLease + 2 * kWindow + 600));
   table_.fail_next(Code::kUnavailable);  // nothing was applied: the next is another one
   EXPECT_EQ(generator->next().error().code, Code::kUnavailable);
-  clock_.set(at(kStart + 2 * kWindow + 900));
+  clock_.set(at(kStartOfLease + 2 * kWindow + 900));
   EXPECT_EQ(next(*generator).worker, worker);
   const auto sent = table_.extensions();
   ASSERT_EQ(sent.size(), 6U);
@@ -363,7 +233,7 @@ TEST_F(WorkerLeaseTest, AnExtendOfUnknownOutcomeIsAskedForAgainUnderItsNonce) {
     EXPECT_EQ(sent[again].lease, sent[0].lease);
   }
   EXPECT_EQ(sent[3].lease.to, sent[0].to) << "then from there a window ahead of the clock";
-  EXPECT_EQ(sent[3].to, kStart + 2 * kWindow + 600);
+  EXPECT_EQ(sent[3].to, kStartOfLease + 2 * kWindow + 600);
   const std::set<Uuid> drawn{sent[2].nonce, sent[3].nonce, sent[4].nonce, sent[5].nonce};
   EXPECT_EQ(drawn.size(), 4U) << "drawn for each";
 }
@@ -373,13 +243,13 @@ TEST_F(WorkerLeaseTest, ACopyThatComesSecondTakesAnotherWorkerId) {
   const auto generator = open();
   const std::uint32_t worker = next(*generator).worker;
   const LeaseState state = row(worker);
-  const Lease copied{worker, state.token, state.generation, kStart, state.minted_until};
+  const Lease copied{worker, state.token, state.generation, kStartOfLease, state.minted_until};
   const auto others =
       table_.extend(pool_, copied, copied.to + kWindow, Uuid::max(), {.held = hours{1}});
   ASSERT_TRUE(others) << others.error().message;
-  clock_.set(at(kStart + kWindow - 1));
+  clock_.set(at(kStartOfLease + kWindow - 1));
   EXPECT_EQ(next(*generator).worker, worker) << "below the bound that both have";
-  clock_.set(at(kStart + kWindow));
+  clock_.set(at(kStartOfLease + kWindow));
   const SnowflakeParts parts = next(*generator);
   EXPECT_NE(parts.worker, worker);
   EXPECT_NE(row(parts.worker).token, state.token);
@@ -392,14 +262,14 @@ TEST_F(WorkerLeaseTest, ACopyThatComesSecondTakesAnotherWorkerId) {
 
 TEST_F(WorkerLeaseTest, ADeadlineTravelsDownAsAPointInTime) {
   const auto generator = open();
-  clock_.set(at(kStart + kWindow));
+  clock_.set(at(kStartOfLease + kWindow));
   const SteadyTime until = std::chrono::steady_clock::now() + hours{7};
   std::array<Snowflake, 1> ids;
   table_.fail_next(Code::kUnknown);
   ASSERT_FALSE(generator->fill(ids, until));
-  clock_.set(at(kStart + kWindow + 300));
+  clock_.set(at(kStartOfLease + kWindow + 300));
   ASSERT_TRUE(generator->fill(ids, until)) << "two requests, the one of before first";
-  clock_.set(at(kStart + 3 * kWindow));
+  clock_.set(at(kStartOfLease + 3 * kWindow));
   const SteadyTime begin = std::chrono::steady_clock::now();
   ASSERT_TRUE(generator->next());
   const SteadyTime end = std::chrono::steady_clock::now();
@@ -413,7 +283,7 @@ TEST_F(WorkerLeaseTest, ADeadlineTravelsDownAsAPointInTime) {
 // The table answers none of them before all but one have gone.
 TEST_F(WorkerLeaseTest, CallersBehindOneThatAsksLeaveAtTheirOwnTime) {
   const auto generator = open();
-  clock_.set(at(kStart + kWindow));
+  clock_.set(at(kStartOfLease + kWindow));
   table_.hold(true);
   std::jthread first([&] { EXPECT_TRUE(generator->next()); });
   table_.wait_until_one_is_held();
@@ -448,11 +318,11 @@ TEST_F(WorkerLeaseTest, CallersBehindARenewalLeaveAtTheirOwnTimeOrShareItsFailur
   std::jthread renewal([&] { EXPECT_FALSE((*lease)->renew()); });
   table_.wait_until_one_is_held();
   const auto late =
-      (*lease)->extend(kStart + 1, std::chrono::steady_clock::now() + milliseconds{20});
+      (*lease)->extend(kStartOfLease + 1, std::chrono::steady_clock::now() + milliseconds{20});
   EXPECT_EQ(late.error().code, Code::kUnavailable);
   EXPECT_THAT(late.error().message, HasSubstr("was not renewed in time"));
   std::jthread waiting([&] {
-    EXPECT_EQ((*lease)->extend(kStart + 1, SteadyTime::max()).error().code,
+    EXPECT_EQ((*lease)->extend(kStartOfLease + 1, SteadyTime::max()).error().code,
               Code::kPermissionDenied);
   });
   table_.hold(false);
@@ -467,11 +337,11 @@ TEST_F(WorkerLeaseTest, ALostLeaseIsUsedToItsBoundThenTakenAnewAboveTheLastId) {
   EXPECT_EQ(others.worker, worker + 1) << "of the smallest bound";
   const Uuid stolen = row(worker).token;
   EXPECT_EQ(stolen, Uuid{});
-  clock_.set(at(kStart + kWindow - 1'000));
+  clock_.set(at(kStartOfLease + kWindow - 1'000));
   EXPECT_EQ(next(*generator).worker, worker);
-  clock_.set(at(kStart + kWindow));
+  clock_.set(at(kStartOfLease + kWindow));
   const SnowflakeParts parts = next(*generator);
-  EXPECT_GE(parts.time, at(kStart + kWindow));
+  EXPECT_GE(parts.time, at(kStartOfLease + kWindow));
   EXPECT_NE(parts.worker, others.worker);
   EXPECT_EQ(row(parts.worker).holder, "me");
 }
@@ -483,60 +353,60 @@ TEST_F(WorkerLeaseTest, TakenAnewPastWhatOthersMintedItBeginsThere) {
   const LeaseState mine = row(0);
   ASSERT_TRUE(table_.release(pool_, 0, mine.token, mine.generation));
   const auto other = table_.acquire(pool_, {.token = Uuid(Uuid::Bytes{1}),
-                                            .now = kStart,
+                                            .now = kStartOfLease,
                                             .units = 4'000,
                                             .max_drift = kDrift,
                                             .terms = {.held = milliseconds{0}}});
   ASSERT_TRUE(other);
-  EXPECT_EQ(other->from, kStart + kWindow);
-  clock_.set(at(kStart + kWindow));
+  EXPECT_EQ(other->from, kStartOfLease + kWindow);
+  clock_.set(at(kStartOfLease + kWindow));
   const SnowflakeParts parts = next(*generator);
   EXPECT_EQ(parts.time, at(other->to)) << "ahead of the clock, within max_drift";
   // The next is not below it, whatever was had before.
-  clock_.set(at(kStart + kWindow + 1));
+  clock_.set(at(kStartOfLease + kWindow + 1));
   EXPECT_EQ(next(*generator).time, at(other->to));
 }
 
 TEST_F(WorkerLeaseTest, WhoIsAheadOfTheClockLeavesTheNextWithinMaxDrift) {
   make_pool(1);
-  ASSERT_TRUE(table_.raise_floor(pool_, kStart + kDrift - 5));
+  ASSERT_TRUE(table_.raise_floor(pool_, kStartOfLease + kDrift - 5));
   const auto generator = open();
-  EXPECT_EQ(next(*generator).time, at(kStart + kDrift - 5));
+  EXPECT_EQ(next(*generator).time, at(kStartOfLease + kDrift - 5));
   std::vector<Snowflake> ids(3 * 4096);
   ASSERT_TRUE(generator->fill(ids));
-  EXPECT_EQ(layout().decode(ids.back())->time, at(kStart + kDrift - 2));
-  EXPECT_LE(row(0).minted_until, kStart + kDrift + 3) << "and not a window past the last id";
+  EXPECT_EQ(layout().decode(ids.back())->time, at(kStartOfLease + kDrift - 2));
+  EXPECT_LE(row(0).minted_until, kStartOfLease + kDrift + 3) << "and not a window past the last id";
 }
 
 // kDrift past the clock, not past the id that it is ahead with.
 TEST_F(WorkerLeaseTest, TakenAnewAheadOfTheClockItStaysWithinMaxDrift) {
   make_pool(1);
-  ASSERT_TRUE(table_.raise_floor(pool_, kStart + kDrift - 5));
+  ASSERT_TRUE(table_.raise_floor(pool_, kStartOfLease + kDrift - 5));
   const auto generator = open();
   static_cast<void>(next(*generator));
   const LeaseState mine = row(0);
   ASSERT_TRUE(table_.release(pool_, 0, mine.token, mine.generation));
-  ASSERT_TRUE(table_.raise_floor(pool_, kStart + kDrift + 100));
+  ASSERT_TRUE(table_.raise_floor(pool_, kStartOfLease + kDrift + 100));
   std::vector<Snowflake> ids(4096);
   const auto refused = generator->fill(ids);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kUnavailable);
   EXPECT_EQ(row(0).token, Uuid{}) << "nobody has it for nothing";
   ASSERT_TRUE(table_.raise_floor(pool_, 0));
-  clock_.set(at(kStart + 1'000));
-  EXPECT_EQ(next(*generator).time, at(kStart + kDrift + 100));
-  EXPECT_LE(row(0).minted_until, kStart + 1'000 + kDrift);
+  clock_.set(at(kStartOfLease + 1'000));
+  EXPECT_EQ(next(*generator).time, at(kStartOfLease + kDrift + 100));
+  EXPECT_LE(row(0).minted_until, kStartOfLease + 1'000 + kDrift);
 }
 
 TEST_F(WorkerLeaseTest, NoWaitBeyondMaxDrift) {
   make_pool(1);
-  ASSERT_TRUE(table_.raise_floor(pool_, kStart + kDrift + 1));
+  ASSERT_TRUE(table_.raise_floor(pool_, kStartOfLease + kDrift + 1));
   const auto refused = try_open();
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kUnavailable);
   ASSERT_TRUE(table_.raise_floor(pool_, 0));
-  clock_.set(at(kStart + 1));
-  EXPECT_EQ(next(*open()).time, at(kStart + kDrift + 1));
+  clock_.set(at(kStartOfLease + 1));
+  EXPECT_EQ(next(*open()).time, at(kStartOfLease + kDrift + 1));
 }
 
 TEST_F(WorkerLeaseTest, AnAcquireOfUnknownOutcomeIsAskedForAgainUnderItsToken) {
@@ -544,11 +414,11 @@ TEST_F(WorkerLeaseTest, AnAcquireOfUnknownOutcomeIsAskedForAgainUnderItsToken) {
   const std::uint32_t worker = next(*generator).worker;
   const LeaseState mine = row(worker);
   ASSERT_TRUE(table_.release(pool_, worker, mine.token, mine.generation));
-  clock_.set(at(kStart + kWindow));
+  clock_.set(at(kStartOfLease + kWindow));
   table_.fail_next(Code::kFailedPrecondition);             // the extend
   table_.fail_next(Code::kUnknown, /* applied = */ true);  // the acquire
   EXPECT_EQ(generator->next().error().code, Code::kUnavailable);
-  clock_.set(at(kStart + kWindow + 300));
+  clock_.set(at(kStartOfLease + kWindow + 300));
   static_cast<void>(next(*generator));
   const std::vector<LeaseRequest> requests = table_.requests();
   ASSERT_EQ(requests.size(), 3U);
@@ -565,9 +435,9 @@ TEST_F(WorkerLeaseTest, AStoreThatHasGoneBackStopsItAtOnce) {
   const auto generator = open();
   static_cast<void>(next(*generator));
   table_.go_back();
-  clock_.set(at(kStart + kWindow));
+  clock_.set(at(kStartOfLease + kWindow));
   EXPECT_EQ(generator->next().error().code, Code::kDataLoss);
-  clock_.set(at(kStart + kWindow + 1'000));
+  clock_.set(at(kStartOfLease + kWindow + 1'000));
   EXPECT_EQ(generator->next().error().code, Code::kDataLoss) << "for ever";
 }
 
@@ -575,9 +445,9 @@ TEST_F(WorkerLeaseTest, APoolThatIsGoneStopsIt) {
   const auto generator = open();
   static_cast<void>(next(*generator));
   table_.fail_next(Code::kNotFound);
-  clock_.set(at(kStart + kWindow));
+  clock_.set(at(kStartOfLease + kWindow));
   EXPECT_EQ(generator->next().error().code, Code::kDataLoss);
-  clock_.set(at(kStart));
+  clock_.set(at(kStartOfLease));
   EXPECT_EQ(generator->next().error().code, Code::kDataLoss) << "for ever, below its bound too";
 }
 
@@ -598,7 +468,7 @@ TEST_F(WorkerLeaseTest, TheThreadStopsItAtOnce) {
       EXPECT_EQ(id.error().code, Code::kDataLoss) << id.error().message;
       break;
     }
-    ASSERT_LT(many.decode(*id)->time, at(kStart + 29)) << "nobody stops it below its bound";
+    ASSERT_LT(many.decode(*id)->time, at(kStartOfLease + 29)) << "nobody stops it below its bound";
     std::this_thread::yield();
   }
   EXPECT_EQ((*generator)->next().error().code, Code::kDataLoss) << "for ever";
@@ -609,17 +479,17 @@ TEST_F(WorkerLeaseTest, TheThreadKeepsTheBoundAheadWithoutAnybodyAsking) {
   const auto generator = SnowflakeGenerator::open(table_, pool_, options, clock_);
   ASSERT_TRUE(generator);
   const std::uint32_t worker = next(**generator).worker;
-  clock_.set(at(kStart + 20));
+  clock_.set(at(kStartOfLease + 20));
   table_.wait_for_extends(table_.calls() + 2);
-  EXPECT_EQ(row(worker).minted_until, kStart + 50);
+  EXPECT_EQ(row(worker).minted_until, kStartOfLease + 50);
   table_.wait_for_extends(table_.calls() + 2);
-  EXPECT_EQ(row(worker).minted_until, kStart + 50) << "no further than a window ahead";
+  EXPECT_EQ(row(worker).minted_until, kStartOfLease + 50) << "no further than a window ahead";
   // Failures do not end it.
   table_.fail_next(Code::kUnavailable);
   table_.wait_for_extends(table_.calls() + 1);
-  clock_.set(at(kStart + 45));
+  clock_.set(at(kStartOfLease + 45));
   table_.wait_for_extends(table_.calls() + 2);
-  EXPECT_EQ(row(worker).minted_until, kStart + 75);
+  EXPECT_EQ(row(worker).minted_until, kStartOfLease + 75);
 }
 
 TEST_F(WorkerLeaseTest, AChildOfForkMintsNothingAndLeavesTheLeaseAlone) {
@@ -630,7 +500,7 @@ TEST_F(WorkerLeaseTest, AChildOfForkMintsNothingAndLeavesTheLeaseAlone) {
     generator.reset();
   });
   EXPECT_EQ(row(worker).holder, "me");
-  clock_.set(at(kStart + kWindow));
+  clock_.set(at(kStartOfLease + kWindow));
   EXPECT_EQ(next(*generator).worker, worker);
 }
 

@@ -8,10 +8,10 @@
 namespace idmint {
 namespace {
 
-constexpr std::string_view kVector = "9m4e2mr0ui3e8a215n4g";
+constexpr std::string_view kXid = "9m4e2mr0ui3e8a215n4g";
 
 TEST(Xid, TheVectorOfRsXid) {
-  const Result<Xid> id = Xid::parse(kVector);
+  const Result<Xid> id = Xid::parse(kXid);
   ASSERT_TRUE(id);
   const Xid::Bytes bytes{0x4d, 0x88, 0xe1, 0x5b, 0x60, 0xf4, 0x86, 0xe4, 0x28, 0x41, 0x2d, 0xc9};
   EXPECT_EQ(id->bytes(), bytes);
@@ -19,7 +19,7 @@ TEST(Xid, TheVectorOfRsXid) {
   EXPECT_EQ(id->machine(), 0x60f486U);
   EXPECT_EQ(id->process(), 0xe428U);
   EXPECT_EQ(id->counter(), 4271561U);
-  EXPECT_EQ(Xid{bytes}.to_string(), kVector);
+  EXPECT_EQ(Xid{bytes}.to_string(), kXid);
 }
 
 TEST(Xid, SmallestAndLargest) {
@@ -32,7 +32,7 @@ TEST(Xid, SmallestAndLargest) {
 
 TEST(Xid, TheLastCharacterHoldsOneBit) {
   for (int c = 0; c < 256; ++c) {
-    std::string text(kVector);
+    std::string text(kXid);
     text.back() = static_cast<char>(c);
     EXPECT_EQ(Xid::parse(text).has_value(), c == '0' || c == 'g') << c;
   }
@@ -41,7 +41,7 @@ TEST(Xid, TheLastCharacterHoldsOneBit) {
 TEST(Xid, EveryOtherCharacterIsOneOfTheAlphabet) {
   for (std::size_t at = 0; at + 1 < Xid::kChars; ++at) {
     for (int c = 0; c < 256; ++c) {
-      std::string text(kVector);
+      std::string text(kXid);
       text[at] = static_cast<char>(c);
       const bool known = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'v');
       const Result<Xid> id = Xid::parse(text);

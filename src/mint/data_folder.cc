@@ -8,19 +8,12 @@
 #include <system_error>
 #include <utility>
 
+#include "base/errors.h"
 #include "base/local_disk.h"
 
 namespace idmint {
 
 namespace fs = std::filesystem;
-
-namespace {
-
-std::unexpected<Error> fail(Code code, std::string message) {
-  return std::unexpected(Error{code, std::move(message)});
-}
-
-}  // namespace
 
 Result<fs::path> data_folder() {
   // A relative path in XDG_DATA_HOME is to be ignored, says its specification.
@@ -32,7 +25,8 @@ Result<fs::path> data_folder() {
   }
   return fail(Code::kFailedPrecondition,
               "there is no data folder, because neither XDG_DATA_HOME nor HOME holds an absolute "
-              "path: set one, or name the store with --store or IDMINT_STORE");
+              "path: set one, or name the store",
+              {.remedy = Remedy::kSetOption, .values = {"store"}});
 }
 
 Result<void> make_folder(const fs::path& folder) {
@@ -50,7 +44,8 @@ Result<void> make_folder(const fs::path& folder) {
                                                               : Code::kFailedPrecondition,
                 "cannot make the data folder " + made.string() + " (" +
                     std::generic_category().message(why) +
-                    "): mend that, or choose another place with --store or XDG_DATA_HOME");
+                    "): mend that, choose another place with XDG_DATA_HOME, or name the store",
+                {.remedy = Remedy::kSetOption, .values = {"store"}});
   }
   return {};
 }

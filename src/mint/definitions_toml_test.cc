@@ -108,7 +108,7 @@ TEST(DefinitionsToml, APoolIsOfItsKind) {
   EXPECT_THAT(refusal("[sequence.a]\nkind = 'pool'\nworkers = 65537\n"), HasSubstr("1 to 65536"));
   EXPECT_THAT(refusal("[sequence.a]\nkind = 'pool'\nlayout = 'x'\n"), HasSubstr("layout: "));
   EXPECT_THAT(refusal("[sequence.a]\nkind = 'pond'\n"), HasSubstr("give sequence or pool"));
-  EXPECT_THAT(refusal("[sequence.a]\nstrategy = 'pool'\n"), HasSubstr("kind pool (--kind pool)"));
+  EXPECT_THAT(refusal("[sequence.a]\nstrategy = 'pool'\n"), HasSubstr("give kind pool"));
   EXPECT_THAT(refusal("[sequence.a]\nlayout = 'twitter'\n"), HasSubstr("kind pool"));
   EXPECT_THAT(refusal("[sequence.a]\nworkers = 5\n"), HasSubstr("kind pool"));
 }

@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/errors.h"
 #include "idmint/digits.h"
 #include "idmint/host.h"
 #include "idmint/ksuid.h"
@@ -28,10 +29,6 @@ namespace idmint {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::unexpected<Error> fail(Code code, std::string message) {
-  return std::unexpected(Error{code, std::move(message)});
-}
 
 // A generator with a bulk fill() of its own kind of id.
 template <class Value, class Generator>
@@ -92,25 +89,29 @@ enum Option : unsigned {
 
 struct OptionName {
   Option option;
-  std::string_view name;  // of the command line
+  std::string_view what;
+  std::string_view member;  // of FormatOptions
   bool (*given)(const FormatOptions& options);
 };
 
 constexpr std::array kOptions = {
-    OptionName{kForm, "a form (--prefix, --encoding, --check)",
-               [](const FormatOptions& o) { return o.form.has_value(); }},
-    OptionName{kWorker, "--worker", [](const FormatOptions& o) { return o.worker.has_value(); }},
-    OptionName{kLayout, "--layout", [](const FormatOptions& o) { return o.layout.has_value(); }},
-    OptionName{kRunAhead, "--run-ahead",
+    OptionName{kForm, "a form", "form", [](const FormatOptions& o) { return o.form.has_value(); }},
+    OptionName{kWorker, "a worker id", "worker",
+               [](const FormatOptions& o) { return o.worker.has_value(); }},
+    OptionName{kLayout, "a layout", "layout",
+               [](const FormatOptions& o) { return o.layout.has_value(); }},
+    OptionName{kRunAhead, "a time to run ahead", "run_ahead",
                [](const FormatOptions& o) { return o.run_ahead.has_value(); }},
-    OptionName{kNode, "--node", [](const FormatOptions& o) { return o.node.has_value(); }},
-    OptionName{kDomain, "--domain", [](const FormatOptions& o) { return o.domain.has_value(); }},
-    OptionName{kLocalId, "--local-id",
+    OptionName{kNode, "a node", "node", [](const FormatOptions& o) { return o.node.has_value(); }},
+    OptionName{kDomain, "a domain", "domain",
+               [](const FormatOptions& o) { return o.domain.has_value(); }},
+    OptionName{kLocalId, "a local id", "local_id",
                [](const FormatOptions& o) { return o.local_id.has_value(); }},
-    OptionName{kDigits, "--digits", [](const FormatOptions& o) { return o.digits.has_value(); }},
-    OptionName{kType, "a type (--prefix)",
-               [](const FormatOptions& o) { return o.type.has_value(); }},
-    OptionName{kWindow, "--window", [](const FormatOptions& o) { return o.window.has_value(); }},
+    OptionName{kDigits, "digits", "digits",
+               [](const FormatOptions& o) { return o.digits.has_value(); }},
+    OptionName{kType, "a type", "type", [](const FormatOptions& o) { return o.type.has_value(); }},
+    OptionName{kWindow, "a window", "window",
+               [](const FormatOptions& o) { return o.window.has_value(); }},
 };
 
 // A format and how its source is opened.
@@ -133,8 +134,10 @@ struct Format {
 Result<void> check_options(const Format& format, const FormatOptions& options) {
   for (const OptionName& row : kOptions) {
     if (!row.given(options) || (format.options & row.option) != 0) continue;
-    return fail(Code::kInvalidArgument, "\"" + std::string(format.name) + "\" does not take " +
-                                            std::string(row.name) + ": leave it out");
+    return fail(Code::kInvalidArgument,
+                "\"" + std::string(format.name) + "\" does not take " + std::string(row.what) +
+                    ": leave it out",
+                {.remedy = Remedy::kSetOption, .values = {std::string(row.member)}});
   }
   if (!options.form) return {};
   return validate(*options.form, format.ids);
@@ -265,7 +268,8 @@ Result<std::optional<HardwareAddress>> node_of(const UuidNode& node) {
       const std::optional<HardwareAddress> address = host_address();
       if (address) return address;
       return fail(Code::kFailedPrecondition,
-                  "this host has no hardware address: give --node random, or one of your own");
+                  "this host has no hardware address: give a node of your own, or a random one",
+                  {.remedy = Remedy::kSetOption, .values = {"node"}});
     }
   }
   return std::nullopt;
@@ -322,8 +326,9 @@ OpenedSource open_uuid2(const Format& format, const FormatOptions& options,
                         const MintOptions& mint) {
   if (!options.domain || !options.local_id) {
     return fail(Code::kInvalidArgument,
-                "uuid2 is an id of a person, group or organization of this host: give --domain "
-                "and --local-id");
+                "uuid2 is an id of a person, group or organization of this host: give its domain "
+                "and its local id",
+                {.remedy = Remedy::kSetOption, .values = {"domain", "local_id"}});
   }
   Uuid2Options uuid2{.domain = *options.domain, .local_id = *options.local_id};
   const auto node = node_of(options.node.value_or(UuidNode{.from = UuidNode::From::kHardware}));
@@ -331,7 +336,9 @@ OpenedSource open_uuid2(const Format& format, const FormatOptions& options,
   const auto& address = *node;
   if (!address) {
     return fail(Code::kInvalidArgument,
-                "uuid2 tells hosts apart by their nodes only: give --node mac or an address");
+                "uuid2 tells hosts apart by their nodes only: give that of the hardware, or an "
+                "address",
+                {.remedy = Remedy::kSetOption, .values = {"node"}});
   }
   uuid2.node = address;
   const Result<fs::path> folder = state_folder(mint);
@@ -378,8 +385,9 @@ OpenedSource open_snowflake(const Format& format, const FormatOptions& options,
   if (!options.worker) {
     return fail(Code::kInvalidArgument,
                 "snowflake needs a worker id that no other generator uses: have one leased, from a "
-                "pool (idmint create web --kind pool, then idmint next web), or give one, " +
-                    range + ", with --worker or IDMINT_WORKER");
+                "pool, or give one, " +
+                    range,
+                {.remedy = Remedy::kSetOption, .values = {"worker"}});
   }
   const Result<ChosenWorker> worker = choose_worker(*options.worker, layout, entropy_of(mint));
   if (!worker) return std::unexpected(worker.error());
@@ -410,7 +418,7 @@ OpenedSource open_snowflake(const Format& format, const FormatOptions& options,
 constexpr std::array kFormats = {
     Format{"uuid1", "uuid", Guarantee::kPractical, "none",
            "100 ns since 1582, a clock sequence, a node: random (practical: odds of n^2 / 2^48 "
-           "among n runs), or with --node mac unique if configured so",
+           "among n runs), or with the node of the hardware unique if configured so",
            kForm | kNode, open_uuid1},
     Format{"uuid2", "uuid", Guarantee::kUniqueIfConfigured, "none",
            "DCE: a user, group or organization id of this host; 64 ids in 7 minutes, each a "
@@ -434,10 +442,9 @@ constexpr std::array kFormats = {
            "seconds, 128 random bits; among n ids of a second the odds of one repeat are about "
            "n^2 / 2^129",
            kForm, open_by_second<Ksuid, KsuidGenerator>},
-    Format{
-        "typeid", "uuid", Guarantee::kPractical, "per process",
-        "a uuid7 with its type before it: give --prefix user for user_01h455vb4pex5vsknk084sn02q",
-        kType, open_type_id},
+    Format{"typeid", "uuid", Guarantee::kPractical, "per process",
+           "a uuid7 with its type before it: the prefix user gives user_01h455vb4pex5vsknk084sn02q",
+           kType, open_type_id},
     Format{"object-id", "object-id", Guarantee::kPractical, "by second",
            "seconds, 40 random bits for each process, a counter; a repeat takes the same second, "
            "bits and count",
@@ -465,29 +472,32 @@ struct Reserved {
   std::string_view name;
   std::string_view what;
   std::string_view instead;
+  Remedy remedy = Remedy::kNone;
+  std::string_view subject{};  // of the advice
+  std::string_view value{};    // of the advice
 };
 constexpr std::string_view kSayWhich = "say which: uuid4 (random) or uuid7 (in order of time)";
 constexpr std::string_view kOneValue = "it is one value, and not minted: take uuid4 or uuid7";
-constexpr std::string_view kOfTime = "idmint inspect reads it, and nothing mints it";
+constexpr std::string_view kOfTime = "it can be read, and nothing mints it";
 constexpr std::array kReserved = {
     Reserved{"uuid", "of UUIDs of all versions", kSayWhich},
     Reserved{"guid", "of UUIDs of all versions", kSayWhich},
-    Reserved{"uuid3", "of a version of UUID",
-             "it is the UUID of a name: idmint name NAMESPACE TEXT --version 3"},
-    Reserved{"uuid5", "of a version of UUID",
-             "it is the UUID of a name: idmint name NAMESPACE TEXT --version 5"},
+    Reserved{"uuid3", "of a version of UUID", "it is the UUID of a name", Remedy::kNameUuid, "",
+             "3"},
+    Reserved{"uuid5", "of a version of UUID", "it is the UUID of a name", Remedy::kNameUuid, "",
+             "5"},
     Reserved{"uuid8", "of a version of UUID",
              "its bits are up to who makes it, and not minted: take uuid4 or uuid7"},
     Reserved{"nil", "of a UUID", kOneValue},
     Reserved{"max", "of a UUID", kOneValue},
     Reserved{"uuid-nil", "of a UUID", kOneValue},
     Reserved{"uuid-max", "of a UUID", kOneValue},
-    Reserved{"integer", "of the values of all sequences",
-             "make a sequence: idmint create orders, then idmint next orders"},
-    Reserved{"unix-seconds", "of a time", kOfTime},
-    Reserved{"unix-milliseconds", "of a time", kOfTime},
-    Reserved{"unix-microseconds", "of a time", kOfTime},
-    Reserved{"unix-nanoseconds", "of a time", kOfTime},
+    Reserved{"integer", "of the values of all sequences", "make a sequence, and ask it for values",
+             Remedy::kCreateSequence, "orders"},
+    Reserved{"unix-seconds", "of a time", kOfTime, Remedy::kInspect},
+    Reserved{"unix-milliseconds", "of a time", kOfTime, Remedy::kInspect},
+    Reserved{"unix-microseconds", "of a time", kOfTime, Remedy::kInspect},
+    Reserved{"unix-nanoseconds", "of a time", kOfTime, Remedy::kInspect},
 };
 
 bool is_preset(std::string_view name) {
@@ -546,8 +556,7 @@ Result<void> check_new(const Definition& definition, Instant now) {
   if (Result<void> free = check_sequence_name(definition.name); !free) return free;
   if (!definition.layout) return {};
   if (Result<void> has = has_time(*definition.layout, now, "give"); !has)
-    return fail(Code::kInvalidArgument,
-                "pool " + definition.name + " would mint nothing: " + has.error().message);
+    return refused("pool " + definition.name + " would mint nothing", has.error());
   return {};
 }
 
@@ -560,18 +569,22 @@ Result<void> check_made(const Definition& made, const FormatOptions& options) {
         "\"" + made.name + "\" is no format, and what a " +
             (is_pool ? "pool prints is settled when it is created, its worker ids are leased"
                      : "sequence prints is settled when it is created") +
-            ": leave out " + std::string(row.name));
+            ": leave out " + std::string(row.what),
+        {.remedy = Remedy::kSetOption, .values = {std::string(row.member)}});
   }
   return {};
 }
 
-std::string hint_for(std::string_view name) {
+std::optional<Hint> hint_for(std::string_view name) {
   const std::string lower = lower_case(name);
-  if (is_preset(lower)) {
-    return "it is a layout of snowflake: idmint next snowflake --layout " + lower + " --worker W";
-  }
-  const auto* const reserved = std::ranges::find(kReserved, lower, &Reserved::name);
-  return reserved == kReserved.end() ? std::string() : std::string(reserved->instead);
+  if (is_preset(lower))
+    return Hint{"it is a layout of snowflake",
+                {.remedy = Remedy::kMintSnowflake, .values = {lower}}};
+  const auto* const row = std::ranges::find(kReserved, lower, &Reserved::name);
+  if (row == kReserved.end()) return std::nullopt;
+  Advice advice{row->remedy, std::string(row->subject)};
+  if (!row->value.empty()) advice.values.emplace_back(row->value);
+  return Hint{std::string(row->instead), std::move(advice)};
 }
 
 Result<std::unique_ptr<Source>> open_format(std::string_view name, const FormatOptions& options,

@@ -33,9 +33,14 @@ namespace idmint {
 // kInvalidArgument: what is to be made has such a name, or is a pool of a layout that has no ids of
 // the time `now`.
 [[nodiscard]] IDMINT_EXPORT Result<void> check_new(const Definition& definition, Instant now);
-// What to do for who asks for a source of a name that is neither a format's nor a sequence's, but
-// stands for something else; empty where it does not.
-[[nodiscard]] std::string hint_for(std::string_view name);
+// What a name stands for that is neither a format's nor a sequence's, and what to do instead of
+// asking for a source of it.
+struct Hint {
+  std::string text;
+  Advice advice;
+};
+// Nothing for a name that stands for nothing.
+[[nodiscard]] std::optional<Hint> hint_for(std::string_view name);
 
 // kInvalidArgument, naming the first of the options that are for formats, and not for a sequence
 // or, but for the window, a pool.

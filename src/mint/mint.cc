@@ -5,7 +5,7 @@
 #include <mutex>
 #include <utility>
 
-#include "base/shell.h"
+#include "base/errors.h"
 #include "base/sqlite_url.h"
 #include "base/url.h"
 #include "idmint/sequence.h"
@@ -17,10 +17,6 @@
 namespace idmint {
 
 namespace {
-
-std::unexpected<Error> fail(Code code, std::string message) {
-  return std::unexpected(Error{code, std::move(message)});
-}
 
 // ---- sequences
 
@@ -123,6 +119,8 @@ std::string_view name(Guarantee guarantee) noexcept {
 }
 
 struct Mint::State {
+  explicit State(MintOptions its_options) : options(std::move(its_options)) {}
+
   const MintOptions options;
   std::mutex mutex;
   std::shared_ptr<Store> store;  // guarded by mutex; null until it was opened
@@ -158,19 +156,17 @@ struct Mint::State {
       }
     }
     Result<std::unique_ptr<Store>> opened = open_store(*where, store_options);
-    if (!opened) return std::unexpected(std::move(opened.error()));
+    if (!opened) {
+      if (opened.error().code == Code::kInvalidArgument)
+        opened.error().advice = {.remedy = Remedy::kSetOption, .values = {"store"}};
+      return std::unexpected(std::move(opened.error()));
+    }
     store = *std::move(opened);
     return store;
   }
 
   [[nodiscard]] bool nothing_created(const Error& opening) const {
     return opening.code == Code::kNotFound && options.store.empty();
-  }
-
-  // Of the hints. Empty for the default store.
-  [[nodiscard]] std::string store_option() const {
-    if (options.store.empty()) return {};
-    return " --store " + shell_word(redacted(options.store));
   }
 
   template <class Act>
@@ -198,34 +194,40 @@ struct Mint::State {
     if (in_memory) {
       message += " in memory:, which is empty at first and gone with the process";
     } else if (no_store && !options.store.empty()) {
-      // The store's own words, without its advice.
-      message += ", and " + opened.error().message.substr(0, opened.error().message.find("; "));
+      message += ", and there is no store " + redacted(*where);
     } else if (where) {
       message += " in " + redacted(*where);
     }
-    const std::string create = "idmint create " + std::string(name) +
-                               (in_memory ? " --store sqlite:ids.db" : store_option());
-    if (const std::string hint = minting ? hint_for(name) : ""; !hint.empty()) {
-      message += ": " + hint;
+    Advice advice;
+    if (std::optional<Hint> hint = minting ? hint_for(name) : std::nullopt) {
+      message += ": " + hint->text;
+      advice = std::move(hint->advice);
     } else if (const std::string meant = close_matches(name, known); !meant.empty()) {
       message += ": did you mean " + meant + "?";
     } else if (minting && validate(Definition{.name = std::string(name)})) {
-      message += ": to make the sequence" + std::string(in_memory ? " in a store that stays" : "") +
-                 ": " + create +
-                 "; or, for Snowflake ids under worker ids that are leased: " + create +
-                 " --kind pool";
+      message += in_memory ? ": create it in a store that stays" : ": create it";
+      advice = {Remedy::kCreateSource, std::string(name)};
     } else if (in_memory || (no_store && !options.store.empty())) {
-      message += minting ? ": to see the formats: idmint formats"
-                         : ": give the store that has it with --store";
+      message += minting ? ": list the formats" : ": give the store that has it";
+      if (minting) {
+        advice.remedy = Remedy::kListFormats;
+      } else {
+        advice = {.remedy = Remedy::kSetOption, .values = {"store"}};
+      }
     } else {
-      message += ": to see what there is: " + std::string(minting ? "idmint formats, " : "") +
-                 "idmint list" + store_option();
+      message += ": list what there is";
+      advice.remedy = minting ? Remedy::kListSources : Remedy::kListSequences;
     }
-    return {Code::kNotFound, std::move(message)};
+    return {Code::kNotFound, std::move(message), std::move(advice)};
   }
 };
 
 Mint::Mint(MintOptions options) : state_(std::make_shared<State>(std::move(options))) {}
+Mint::Mint(std::shared_ptr<Store> store, MintOptions options) {
+  options.store = store->url();
+  state_ = std::make_shared<State>(std::move(options));
+  state_->store = std::move(store);
+}
 Mint::~Mint() = default;
 Mint::Mint(Mint&&) noexcept = default;
 Mint& Mint::operator=(Mint&&) noexcept = default;
@@ -294,9 +296,11 @@ template <class Act>
 auto Mint::State::on_sequence(std::string_view name, Act act, SteadyTime until)
     -> decltype(act(std::declval<Store&>())) {
   if (is_format(name)) {
-    return fail(Code::kInvalidArgument, "\"" + std::string(name) +
-                                            "\" is a format, which keeps nothing in a store: see "
-                                            "what it promises with idmint formats");
+    return fail(Code::kInvalidArgument,
+                "\"" + std::string(name) +
+                    "\" is a format, which keeps nothing in a store: its "
+                    "declaration says what it promises",
+                {.remedy = Remedy::kListFormats});
   }
   const Result<std::shared_ptr<Store>> opened = open(false, name, until);
   if (!opened) {

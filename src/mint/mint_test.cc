@@ -8,20 +8,24 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <set>
 #include <string>
 #include <thread>
 #include <variant>
 #include <vector>
 
+#include "idmint/store.h"
 #include "idmint/worker_pool.h"
 #include "tests/fakes/code_of.h"
+#include "tests/fakes/faulty_table.h"
 #include "tests/fakes/in_child.h"
 #include "tests/fakes/scripted.h"
 
 namespace idmint {
 namespace {
 
+using fakes::code_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -75,6 +79,26 @@ FormatOptions needed(std::string_view format) {
     options.local_id = 1000;
   }
   return options;
+}
+
+TEST_F(MintTest, MayBeGivenAStoreThatIsOpen) {
+  Result<std::unique_ptr<Store>> opened = open_store("memory:");
+  ASSERT_TRUE(opened) << opened.error().message;
+  const std::shared_ptr<Store> store = *std::move(opened);
+  MintOptions other_store = options();
+  other_store.store = "sqlite:" + (folder_ / "not_looked_at.db").string();
+  std::unique_ptr<Source> source;
+  {
+    Mint mint(store, other_store);
+    ASSERT_TRUE(mint.create({.name = "orders"}));
+    EXPECT_EQ(mint.store().value(), store);
+    EXPECT_EQ(mint.store_url().value(), "memory:");
+    source = mint.source("orders").value();
+  }
+  Mint second(store, other_store);
+  EXPECT_THAT(take(*source, 2), ElementsAre(Id{std::int64_t{1}}, Id{std::int64_t{2}}));
+  EXPECT_THAT(take(*second.source("orders").value(), 1), ElementsAre(Id{std::int64_t{3}}));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "not_looked_at.db"));
 }
 
 TEST_F(MintTest, EveryFormatDeclaresItselfAndOpensByItsName) {
@@ -185,12 +209,12 @@ TEST_F(MintTest, SnowflakeNeedsAWorkerAndTellsOfItsStateFile) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kInvalidArgument);
   EXPECT_THAT(refused.error().message, HasSubstr("0 to 1023"));
-  EXPECT_THAT(refused.error().message, HasSubstr("--worker"));
-  EXPECT_THAT(refused.error().message, HasSubstr("IDMINT_WORKER"));
+  const Advice give_a_worker{.remedy = Remedy::kSetOption, .values = {"worker"}};
+  EXPECT_EQ(refused.error().advice, give_a_worker);
 
   const auto outside = mint.source("snowflake", {.worker = Worker{.id = 1024}});
   EXPECT_EQ(outside.error().code, Code::kInvalidArgument);
-  EXPECT_THAT(outside.error().message, HasSubstr("--worker"));
+  EXPECT_EQ(outside.error().advice, give_a_worker);
   EXPECT_TRUE(notices_.empty());
 
   const FormatOptions largest{.worker = Worker{.id = 1023}};
@@ -419,6 +443,33 @@ TEST_F(MintTest, WhereAllWorkerIdsAreOwnedOneIsWaitedFor) {
   EXPECT_EQ(waited_for.slept(), std::chrono::seconds{5}) << "the store's deadline";
 }
 
+TEST_F(MintTest, AnAttemptThatTheDeadlineCutsShortDoesNotHideThatAllAreOwned) {
+  for (const Code cut_short : {Code::kUnavailable, Code::kDeadlineExceeded, Code::kUnknown}) {
+    WaitedForClock waited_for;
+    MintOptions with = options();
+    with.clock = &waited_for;
+    const auto store = std::make_shared<fakes::FaultyLeases>();
+    Mint mint(store, with);
+    ASSERT_TRUE(mint.create({.name = "web",
+                             .strategy = Strategy::kPool,
+                             .first = 0,
+                             .last = 0,
+                             .layout = SnowflakeLayout{}}));
+    const auto first = *mint.source("web");
+    take(*first, 1);
+    const auto second = *mint.source("web");
+    std::vector<Id> none(1);
+    store->table().fail_next(Code::kResourceExhausted);
+    store->table().fail_next(cut_short);
+    const Result<void> refused = second->next(none);
+    ASSERT_EQ(code_of(refused), Code::kResourceExhausted);
+    EXPECT_EQ(waited_for.slept(), std::chrono::milliseconds{50});
+    // Where none was refused before, the first one says it.
+    store->table().fail_next(cut_short);
+    EXPECT_EQ(code_of(second->next(none)), cut_short);
+  }
+}
+
 TEST_F(MintTest, WithWaitOnItIsWaitedForUntilItIsNoLongerHeld) {
   WaitedForClock waited_for;
   MintOptions with = options();
@@ -548,11 +599,11 @@ TEST_F(MintTest, UnknownNamesAreToldWithWhatIsNear) {
               HasSubstr("did you mean uuid1 or uuid2 or uuid4 or uuid6 or uuid7?"));
   EXPECT_THAT(message("customers"), Not(HasSubstr("did you mean")));
   EXPECT_THAT(message("customers"), HasSubstr("gone with the process"));
-  EXPECT_THAT(message("customers"), HasSubstr("idmint create customers --store sqlite:ids.db; or"));
-  EXPECT_THAT(message("customers"),
-              testing::EndsWith("idmint create customers --store sqlite:ids.db --kind pool"));
-  EXPECT_THAT(message("no name"), Not(HasSubstr("idmint create")));
-  EXPECT_THAT(message(std::string(100'000, 'x')), HasSubstr("idmint formats"));
+  const auto advice = [&](std::string_view name) { return mint.source(name).error().advice; };
+  EXPECT_EQ(advice("customers"), (Advice{Remedy::kCreateSource, "customers"}));
+  EXPECT_EQ(advice("invocies"), Advice{});
+  EXPECT_EQ(advice("no name"), Advice{Remedy::kListFormats});
+  EXPECT_EQ(advice(std::string(100'000, 'x')), Advice{Remedy::kListFormats});
 }
 
 TEST_F(MintTest, AMissingSequenceIsNotMadeToBeChanged) {
@@ -568,15 +619,14 @@ TEST_F(MintTest, AMissingSequenceIsNotMadeToBeChanged) {
     }
     return errors[0].message;
   };
-  EXPECT_THAT(messages("orders"), HasSubstr("no store at"));
-  EXPECT_THAT(messages("orders"), HasSubstr("with --store"));
+  EXPECT_THAT(messages("orders"), HasSubstr("there is no store sqlite:"));
+  EXPECT_EQ(mint.peek("orders").error().advice, (Advice{Remedy::kSetOption, "", {"store"}}));
   const Result<void> created = mint.create({.name = "orders"});
   ASSERT_TRUE(created) << created.error().message;
   EXPECT_THAT(messages("oders"), HasSubstr("did you mean orders?"));
   EXPECT_THAT(messages("customers"),
               StartsWith("there is no sequence or pool \"customers\" in sqlite:"));
-  EXPECT_THAT(messages("customers"), HasSubstr("idmint list --store sqlite:"));
-  EXPECT_THAT(messages("customers"), Not(HasSubstr("create")));
+  EXPECT_EQ(mint.peek("customers").error().advice, Advice{Remedy::kListSequences});
   EXPECT_THAT(messages("uuid9"), Not(HasSubstr("did you mean"))) << "none of them is a sequence";
 }
 
@@ -585,11 +635,13 @@ TEST_F(MintTest, NamesThatStandForSomethingElseAreExplained) {
   const auto message = [&](std::string_view name) { return mint.source(name).error().message; };
   EXPECT_THAT(message("guid"), HasSubstr("uuid4 (random) or uuid7 (in order of time)"));
   EXPECT_THAT(message("uuid"), HasSubstr("uuid4 (random) or uuid7 (in order of time)"));
-  EXPECT_THAT(message("uuid3"), HasSubstr("idmint name NAMESPACE TEXT --version 3"));
-  EXPECT_THAT(message("uuid5"), HasSubstr("idmint name NAMESPACE TEXT --version 5"));
+  const auto advice = [&](std::string_view name) { return mint.source(name).error().advice; };
+  EXPECT_EQ(advice("uuid3"), (Advice{Remedy::kNameUuid, "", {"3"}}));
+  EXPECT_EQ(advice("uuid5"), (Advice{Remedy::kNameUuid, "", {"5"}}));
   EXPECT_THAT(message("nil"), HasSubstr("not minted"));
-  EXPECT_THAT(message("integer"), HasSubstr("idmint create orders"));
-  EXPECT_THAT(message("twitter"), HasSubstr("idmint next snowflake --layout twitter"));
+  EXPECT_EQ(advice("integer"), (Advice{Remedy::kCreateSequence, "orders"}));
+  EXPECT_EQ(advice("unix-seconds"), Advice{Remedy::kInspect});
+  EXPECT_EQ(advice("twitter"), (Advice{Remedy::kMintSnowflake, "", {"twitter"}}));
 }
 
 TEST_F(MintTest, OnlyCreateMakesAStore) {

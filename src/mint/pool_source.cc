@@ -11,6 +11,7 @@
 
 #include "base/bounded_mutex.h"
 #include "base/fork_wiped.h"
+#include "base/outcome.h"
 #include "idmint/snowflake.h"
 #include "sequences/held_for.h"
 #include "sequences/strategies.h"
@@ -102,8 +103,10 @@ class PoolSource final : public Source {
           open_and_fill(out, by, wait_on_ ? std::chrono::steady_clock::now() + deadline_ : until);
       const bool all_owned = !filled && generator_.load() == nullptr &&
                              filled.error().code == Code::kResourceExhausted;
-      // An attempt that the deadline cut short says less than the one before.
-      if (owned && !filled && filled.error().code == Code::kUnavailable)
+      // An attempt that the deadline cut short says less than the one before. It minted nothing; a
+      // worker id that it leased all the same is another's when its time is over.
+      if (owned && !filled && generator_.load() == nullptr &&
+          (filled.error().code == Code::kUnavailable || outcome_unknown(filled.error().code)))
         return std::unexpected(*std::move(owned));
       if (!all_owned) return filled;
       owned = filled.error();

@@ -21,7 +21,7 @@
 
 #include "base/sqlite_url.h"
 #include "mint/data_folder.h"
-#include "stores/sqlite_trust.h"
+#include "stores/sqlite/trust.h"
 
 namespace idmint {
 namespace {
@@ -88,11 +88,12 @@ std::vector<Seen> read(const fs::path& path) {
 }
 
 fs::path file_of(const fs::path& folder, const SeenStore& store) {
-  std::optional<stores::Place> place;
+  std::optional<stores::sqlite::Place> place;
   if (store.url.starts_with("sqlite:"))
     if (const Result<SqliteUrl> file = parse_sqlite_url(store.url))
-      place = stores::place_of(file->path);
-  return folder / ("seen-" + (place ? stores::name_of(store.id, *place) : store.id.to_string()));
+      place = stores::sqlite::place_of(file->path);
+  return folder /
+         ("seen-" + (place ? stores::sqlite::name_of(store.id, *place) : store.id.to_string()));
 }
 
 // Opens the file that is to replace another, empty, and locks it until it is closed. It has one

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "stores/sqlite_trust.h"
+#include "stores/sqlite/trust.h"
 #include "tests/fakes/temp_folder.h"
 
 namespace idmint {
@@ -121,8 +121,8 @@ TEST_F(SeenTest, ACopyOfAnSqliteFileHasNotesOfItsOwn) {
   do {  // until the clock of the file system gives it another birth time
     fs::remove(folder_.path("copy.db"));
     fs::copy_file(folder_.path("ids.db"), folder_.path("copy.db"));
-  } while (stores::place_of(folder_.path("copy.db"))->born ==
-           stores::place_of(folder_.path("ids.db"))->born);
+  } while (stores::sqlite::place_of(folder_.path("copy.db"))->born ==
+           stores::sqlite::place_of(folder_.path("ids.db"))->born);
   note_seen(file("ids.db"), {"orders", at(1), 7});
   note_seen(file("copy.db"), {"orders", at(2), 1'000'000});
   EXPECT_EQ(read_seen(file("ids.db")).front().value, 7);

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/errors.h"
 #include "idmint/check_symbol.h"
 #include "idmint/digits.h"
 #include "idmint/encoding.h"
@@ -16,8 +17,8 @@ namespace idmint {
 
 namespace {
 
-std::unexpected<Error> refuse(std::string why) {
-  return std::unexpected(Error{Code::kInvalidArgument, std::move(why)});
+Advice option(std::string member) {
+  return {.remedy = Remedy::kSetOption, .values = {std::move(member)}};
 }
 
 bool has_digit(const std::string& text) {
@@ -159,12 +160,13 @@ Result<Definition> pool_of(const SequenceWish& wish) {
 Result<Definition> definition_of(const SequenceWish& wanted) {
   if (wanted.kind == "pool") return pool_of(wanted);
   if (wanted.kind && *wanted.kind != "sequence")
-    return refuse("kind is \"" + *wanted.kind + "\": give sequence or pool");
+    return refuse("kind is \"" + *wanted.kind + "\": give sequence or pool", option("kind"));
   if (wanted.layout || wanted.workers)
     return refuse(std::string(wanted.layout ? "a layout is" : "workers are") +
-                  " for a pool of worker ids: give kind pool (--kind pool), or leave it out");
+                      " for a pool of worker ids: give kind pool, or leave it out",
+                  option("kind"));
   if (wanted.strategy == name(Strategy::kPool))
-    return refuse("a pool is of a kind of its own: give kind pool (--kind pool) and no strategy");
+    return refuse("a pool is of a kind of its own: give kind pool and no strategy", option("kind"));
   Definition definition{.name = wanted.name};
   const Result<SequenceWish> completed = with_recipe(wanted, definition.adopted);
   if (!completed) return std::unexpected(completed.error());

@@ -85,10 +85,11 @@ Result<ChosenWorker> choose_worker(const Worker& worker, const SnowflakeLayout& 
   switch (worker.from) {
     case From::kGiven:
       if (worker.id > layout.max_worker()) {
-        return std::unexpected(Error{
-            Code::kInvalidArgument,
-            "worker id " + std::to_string(worker.id) + " is not in the layout's range: give 0 to " +
-                std::to_string(layout.max_worker()) + " with --worker or IDMINT_WORKER"});
+        return std::unexpected(Error{Code::kInvalidArgument,
+                                     "worker id " + std::to_string(worker.id) +
+                                         " is not in the layout's range: give 0 to " +
+                                         std::to_string(layout.max_worker()),
+                                     {.remedy = Remedy::kSetOption, .values = {"worker"}}});
       }
       id = worker.id;
       break;

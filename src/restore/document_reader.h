@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "idmint/result.h"
-#include "restore/document.h"
+#include "mongo/document.h"
 #include "restore/input_file.h"
 
 namespace idmint::restore {

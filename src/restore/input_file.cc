@@ -14,7 +14,7 @@
 namespace idmint::restore {
 namespace {
 
-constexpr std::uint64_t kBlock = std::uint64_t{1} << 20;
+constexpr std::uint64_t kReadBlock = std::uint64_t{1} << 20;
 
 }  // namespace
 
@@ -59,7 +59,7 @@ int InputFile::begin() {
   auto stream = std::make_unique<Stream>();
   if (inflateInit2(stream.get(), 15 + 16) != Z_OK) return ENOMEM;
   stream_ = std::move(stream);
-  input_.resize(std::min(size_, kBlock));
+  input_.resize(std::min(size_, kReadBlock));
   return 0;
 }
 

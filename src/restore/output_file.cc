@@ -15,7 +15,7 @@
 namespace idmint::restore {
 namespace {
 
-constexpr std::size_t kBlock = std::size_t{1} << 20;
+constexpr std::size_t kWriteBlock = std::size_t{1} << 20;
 
 }  // namespace
 
@@ -43,12 +43,12 @@ Result<std::unique_ptr<OutputFile>> OutputFile::create(const std::string& path, 
   if (deflateInit2(stream.get(), Z_BEST_SPEED, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
     return unwritable(path, ENOMEM);
   file->stream_ = std::move(stream);
-  file->compressed_.resize(kBlock);
+  file->compressed_.resize(kWriteBlock);
   return file;
 }
 
 OutputFile::OutputFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {
-  block_.reserve(kBlock);
+  block_.reserve(kWriteBlock);
 }
 
 OutputFile::~OutputFile() {
@@ -58,10 +58,10 @@ OutputFile::~OutputFile() {
 
 Result<void> OutputFile::write(std::span<const std::uint8_t> bytes) {
   while (!bytes.empty()) {
-    const std::size_t size = std::min(bytes.size(), kBlock - block_.size());
+    const std::size_t size = std::min(bytes.size(), kWriteBlock - block_.size());
     block_.insert(block_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
     bytes = bytes.subspan(size);
-    if (block_.size() < kBlock) break;
+    if (block_.size() < kWriteBlock) break;
     if (Result<void> done = flush(false); !done) return done;
   }
   return {};

@@ -51,11 +51,6 @@ constexpr std::chrono::minutes kHeldThroughPause{10};
 
 constexpr std::int64_t kStopped = std::numeric_limits<std::int64_t>::min();  // below all values
 
-Error inherited_through_fork(const std::string& name) {
-  return {Code::kFailedPrecondition,
-          "sequence " + name + ": opened before fork(); open it again in the child"};
-}
-
 void relax() noexcept {
 #if defined(__x86_64__)
   __builtin_ia32_pause();

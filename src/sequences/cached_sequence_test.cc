@@ -74,9 +74,9 @@ Definition tickets(std::int64_t step, std::int64_t last = kLargestValue) {
 }
 
 // The manual clock stands still, so the store seems to be quick: callers ask it themselves.
-struct Fixture {
-  explicit Fixture(const Definition& definition) : Fixture(definition, nullptr) {}
-  Fixture(const Definition& definition, Clock* clock) : used_clock(clock) {
+struct CachedFixture {
+  explicit CachedFixture(const Definition& definition) : CachedFixture(definition, nullptr) {}
+  CachedFixture(const Definition& definition, Clock* clock) : used_clock(clock) {
     EXPECT_TRUE(create_sequence(store, definition));
     sequence = open();
   }
@@ -111,14 +111,14 @@ struct Fixture {
 // ---- ranges
 
 TEST(CachedSequence, OneThreadGetsAllValuesInOrder) {
-  Fixture f(tickets(10));
+  CachedFixture f(tickets(10));
   for (std::int64_t value = 1; value <= 1000; ++value) ASSERT_EQ(f.sequence->next(), value);
   EXPECT_THAT(f.counts(), Each(10)) << "as the definition says";
   EXPECT_THAT(f.store.advances(), Each(testing::Field(&GatedStore::Advance::take, Take::kTail)));
 }
 
 TEST(CachedSequence, OpeningTakesNothingAndOneValueLittle) {
-  Fixture f(tickets(0));
+  CachedFixture f(tickets(0));
   EXPECT_TRUE(f.store.advances().empty());
   EXPECT_EQ(f.sequence->next(), 1);
   EXPECT_THAT(f.counts(), ElementsAre(16));
@@ -132,7 +132,7 @@ TEST(CachedSequence, OpeningTakesNothingAndOneValueLittle) {
 // A copy of the process may have been made meanwhile, which holds the same.
 TEST(CachedSequence, WhatNoThreadHasIsDroppedAfterAPauseOfTenMinutes) {
   for (const auto jump : {std::chrono::minutes{10}, std::chrono::minutes{-10}}) {
-    Fixture f(tickets(100));
+    CachedFixture f(tickets(100));
     ASSERT_EQ(f.next(25)->back(), 25) << "a thread has 25 at a time";
     f.manual.advance(jump);
     ASSERT_EQ(f.next(25)->back(), 50) << "so long they are kept";
@@ -147,7 +147,7 @@ TEST(CachedSequence, WhatNoThreadHasIsDroppedAfterAPauseOfTenMinutes) {
 }
 
 TEST(CachedSequence, TheNextRangeIsFetchedWhenHalfOfOneIsLeft) {
-  Fixture f(tickets(100));
+  CachedFixture f(tickets(100));
   ASSERT_TRUE(f.next(49));
   EXPECT_THAT(f.counts(), SizeIs(1));
   ASSERT_TRUE(f.next(40));
@@ -157,7 +157,7 @@ TEST(CachedSequence, TheNextRangeIsFetchedWhenHalfOfOneIsLeft) {
 }
 
 TEST(CachedSequence, ARangeThatIsUsedUpTooSoonIsFollowedByALargerOne) {
-  Fixture f(tickets(0));
+  CachedFixture f(tickets(0));
   const int before_the_last = 16 + 16 + 128 + 1024 + 8192 + 65536 + 524288 + 4194304;
   for (int i = 0; i <= before_the_last; ++i)
     if (!f.sequence->next()) FAIL() << i;
@@ -166,7 +166,7 @@ TEST(CachedSequence, ARangeThatIsUsedUpTooSoonIsFollowedByALargerOne) {
 }
 
 TEST(CachedSequence, AStepFollowsTheRateUpAndDown) {
-  Fixture f(tickets(0));
+  CachedFixture f(tickets(0));
   const auto one_each = [&](nanoseconds time, std::size_t fetches) {
     while (f.counts().size() < fetches) {
       ASSERT_TRUE(f.sequence->next());
@@ -183,13 +183,13 @@ TEST(CachedSequence, AStepFollowsTheRateUpAndDown) {
 }
 
 TEST(CachedSequence, AStepIsASmallPartOfWhatIsLeft) {
-  Fixture f(tickets(0, 25'600));
+  CachedFixture f(tickets(0, 25'600));
   for (int i = 0; i < 25'000; ++i) ASSERT_TRUE(f.sequence->next());
   EXPECT_THAT(f.counts(), Each(testing::Le(100)));
 }
 
 TEST(CachedSequence, AClockThatGoesBackMakesTheStepLargerAndNothingElse) {
-  Fixture f(tickets(0));
+  CachedFixture f(tickets(0));
   for (std::int64_t value = 1; value < 1000; ++value) {
     ASSERT_EQ(f.sequence->next(), value);
     f.manual.advance(-seconds{1});
@@ -197,7 +197,7 @@ TEST(CachedSequence, AClockThatGoesBackMakesTheStepLargerAndNothingElse) {
 }
 
 TEST(CachedSequence, EverythingIsHandedOutBeforeItIsUsedUp) {
-  Fixture f(tickets(10, 25));
+  CachedFixture f(tickets(10, 25));
   for (std::int64_t value = 1; value <= 25; ++value) ASSERT_EQ(f.sequence->next(), value);
   for (int i = 0; i < 3; ++i) {
     const Result<std::int64_t> more = f.sequence->next();
@@ -213,7 +213,7 @@ TEST(CachedSequence, EverythingIsHandedOutBeforeItIsUsedUp) {
 TEST(CachedSequence, TheLargestValuesDoNotOverflow) {
   Definition definition = tickets(kLargestValue);
   definition.first = kLargestValue - 5;
-  Fixture f(definition);
+  CachedFixture f(definition);
   for (int i = 5; i >= 0; --i) ASSERT_EQ(f.sequence->next(), kLargestValue - i);
   EXPECT_EQ(code_of(f.sequence->next()), Code::kOutOfRange);
 }
@@ -221,7 +221,7 @@ TEST(CachedSequence, TheLargestValuesDoNotOverflow) {
 TEST(CachedSequence, AFetchThatFailsAtTheLargestValueDoesNotOverflow) {
   Definition definition = tickets(10);
   definition.first = kLargestValue - 9;
-  Fixture f(definition);
+  CachedFixture f(definition);
   ASSERT_TRUE(f.next(1));
   f.store.fail_next({{Code::kPermissionDenied, "read only"}, false});
   ASSERT_TRUE(f.next(9));  // with the fetch ahead, which fails
@@ -232,7 +232,7 @@ TEST(CachedSequence, AFetchThatFailsAtTheLargestValueDoesNotOverflow) {
 // ---- several values in one call
 
 TEST(CachedSequence, ACallForMoreThanARangeAsksForWhatIsMissing) {
-  Fixture f(tickets(10));
+  CachedFixture f(tickets(10));
   ASSERT_EQ(f.sequence->next(), 1);
   const auto values = f.next(1000).value();
   EXPECT_TRUE(std::ranges::is_sorted(values));
@@ -242,7 +242,7 @@ TEST(CachedSequence, ACallForMoreThanARangeAsksForWhatIsMissing) {
 }
 
 TEST(CachedSequence, SmallCallsShareASlice) {
-  Fixture f(tickets(1000));
+  CachedFixture f(tickets(1000));
   EXPECT_THAT(f.next(3).value(), ElementsAre(1, 2, 3));
   EXPECT_THAT(f.next(2).value(), ElementsAre(4, 5));
   EXPECT_EQ(f.sequence->next(), 6);
@@ -255,7 +255,7 @@ TEST(CachedSequence, SmallCallsShareASlice) {
 }
 
 TEST(CachedSequence, ACallThatFailsLosesNothing) {
-  Fixture f(tickets(10, 25));
+  CachedFixture f(tickets(10, 25));
   ASSERT_TRUE(f.next(20));
   const auto refused = f.next(6);
   EXPECT_EQ(refused.error().code, Code::kOutOfRange);
@@ -275,7 +275,7 @@ TEST(CachedSequence, ACallThatFailsLosesNothing) {
 // And not to another, which may have larger ones; in order, though they do not follow on each
 // other.
 TEST(CachedSequence, WhatACallThatFailedHadComesToItsThread) {
-  Fixture f(tickets(10, 45));
+  CachedFixture f(tickets(10, 45));
   ASSERT_THAT(f.next(8).value().back(), 8);
   EXPECT_EQ(f.sequence->held(), 12);
   ASSERT_TRUE(f.store.advance("tickets", 5, Take::kAll));  // another process: 21 to 25
@@ -291,7 +291,7 @@ TEST(CachedSequence, WhatACallThatFailedHadComesToItsThread) {
 }
 
 TEST(CachedSequence, AFailureInTheMidstOfACallLosesNothing) {
-  Fixture f(tickets(10));
+  CachedFixture f(tickets(10));
   ASSERT_THAT(f.next(3).value().back(), 3);
   for (int i = 0; i < 2; ++i) f.store.fail_next({{Code::kPermissionDenied, "read only"}, false});
   EXPECT_EQ(f.next(30).error().code, Code::kPermissionDenied);
@@ -303,7 +303,7 @@ TEST(CachedSequence, AFailureInTheMidstOfACallLosesNothing) {
 TEST(CachedSequence, WantsNoMoreThanItsLargestCount) {
   Definition definition = tickets(10);
   definition.largest_count = 3;
-  Fixture f(definition);
+  CachedFixture f(definition);
   EXPECT_EQ(f.next(4).error().code, Code::kInvalidArgument);
   EXPECT_THAT(f.next(3).value(), ElementsAre(1, 2, 3));
 }
@@ -312,7 +312,7 @@ TEST(CachedSequence, WantsNoMoreThanItsLargestCount) {
 
 TEST(CachedSequence, NobodyWaitsForAFetchAsLongAsThereAreValues) {
   TickingClock clock;
-  Fixture f(tickets(1000), &clock);
+  CachedFixture f(tickets(1000), &clock);
   ASSERT_EQ(f.sequence->next(), 1);
   f.store.shut_gate();
   for (std::int64_t value = 2; value <= 600; ++value) ASSERT_EQ(f.sequence->next(), value);
@@ -324,7 +324,7 @@ TEST(CachedSequence, NobodyWaitsForAFetchAsLongAsThereAreValues) {
 }
 
 TEST(CachedSequence, ItIsFetchedSoonerWhereTheStoreTakesLonger) {
-  Fixture f(tickets(1000));
+  CachedFixture f(tickets(1000));
   ASSERT_EQ(f.sequence->next(), 1);
   f.store.shut_gate();
   std::thread other([&] {
@@ -343,7 +343,7 @@ TEST(CachedSequence, ItIsFetchedSoonerWhereTheStoreTakesLonger) {
 }
 
 TEST(CachedSequence, NoMoreThanTwoRangesAreHeld) {
-  Fixture f(tickets(1000));
+  CachedFixture f(tickets(1000));
   ASSERT_EQ(f.sequence->next(), 1);
   f.store.shut_gate();
   std::thread other([&] {
@@ -364,7 +364,7 @@ TEST(CachedSequence, NoMoreThanTwoRangesAreHeld) {
 
 TEST(CachedSequence, WaitersShareOneFetchAndTheNextBringsWhatTheyWant) {
   TickingClock clock;
-  Fixture f(tickets(1), &clock);
+  CachedFixture f(tickets(1), &clock);
   f.store.shut_gate();
   std::vector<std::thread> threads;
   std::array<Result<std::int64_t>, 8> got;
@@ -387,7 +387,7 @@ TEST(CachedSequence, WaitersShareOneFetchAndTheNextBringsWhatTheyWant) {
 
 TEST(CachedSequence, AnErrorReachesEveryWaiterAndTheNextCallTriesAfresh) {
   TickingClock clock;
-  Fixture f(tickets(10), &clock);
+  CachedFixture f(tickets(10), &clock);
   f.store.shut_gate();
   f.store.fail_next({{Code::kPermissionDenied, "read only"}, false});
   std::vector<std::thread> threads;
@@ -408,7 +408,7 @@ TEST(CachedSequence, AnErrorReachesEveryWaiterAndTheNextCallTriesAfresh) {
 
 TEST(CachedSequence, WhatMaySucceedLaterIsTriedAgainAfterLongerAndLongerPauses) {
   TickingClock clock;
-  Fixture f(tickets(10), &clock);
+  CachedFixture f(tickets(10), &clock);
   f.entropy.push(std::array<std::uint8_t, 16>{});  // no chance in the first two
   for (int i = 0; i < 9; ++i) f.store.fail_next({{Code::kUnavailable, "busy"}, false});
   EXPECT_EQ(f.sequence->next(), 1);
@@ -428,7 +428,7 @@ TEST(CachedSequence, WhatMaySucceedLaterIsTriedAgainAfterLongerAndLongerPauses) 
 TEST(CachedSequence, ACallerWaitsNoLongerThanTheDeadline) {
   for (const bool stands_still : {false, true}) {
     TickingClock clock(stands_still);
-    Fixture f(tickets(10), &clock);
+    CachedFixture f(tickets(10), &clock);
     for (int i = 0; i < 1000; ++i) f.store.fail_next({{Code::kUnavailable, "busy"}, false});
     const Result<std::int64_t> got = f.sequence->next();
     EXPECT_EQ(code_of(got), Code::kUnavailable);
@@ -442,7 +442,7 @@ TEST(CachedSequence, ACallerWaitsNoLongerThanTheDeadline) {
 
 // The store keeps no deadline, so the caller that asks it cannot leave.
 TEST(CachedSequence, ACallerThatWaitsForTheFetchOfAnotherLeavesAtItsOwnTime) {
-  Fixture f(tickets(10));
+  CachedFixture f(tickets(10));
   f.store.shut_gate();
   std::thread other([&] { EXPECT_EQ(f.sequence->next(), 1); });
   f.store.wait_for_advances(1);
@@ -462,7 +462,7 @@ TEST(CachedSequence, ACallerThatWaitsForTheFetchOfAnotherLeavesAtItsOwnTime) {
 }
 
 TEST(CachedSequence, AFetchHasTheTimeOfItsCaller) {
-  Fixture f(tickets(10));
+  CachedFixture f(tickets(10));
   const SteadyTime until = std::chrono::steady_clock::now() + seconds{3};
   std::vector<std::int64_t> values(3);
   ASSERT_TRUE(f.sequence->next(values, until));
@@ -471,7 +471,7 @@ TEST(CachedSequence, AFetchHasTheTimeOfItsCaller) {
 
 // Of two that wait the first, which asks the store, has no more time; the other one has.
 TEST(CachedSequence, AFetchThatRanOutOfTimeIsTriedAgainByACallerThatHasSome) {
-  Fixture f(tickets(10));
+  CachedFixture f(tickets(10));
   f.store.shut_gate();
   f.store.fail_next({{Code::kUnavailable, "busy"}, false});
   const SteadyTime until = std::chrono::steady_clock::now() + milliseconds{500};
@@ -492,7 +492,7 @@ TEST(CachedSequence, AFetchThatRanOutOfTimeIsTriedAgainByACallerThatHasSome) {
 }
 
 TEST(CachedSequence, AFetchAheadThatFailsIsNoCallersConcern) {
-  Fixture f(tickets(100));
+  CachedFixture f(tickets(100));
   ASSERT_EQ(f.sequence->next(), 1);
   for (int i = 0; i < 3; ++i) f.store.fail_next({{Code::kUnavailable, "busy"}, false});
   for (std::int64_t value = 2; value <= 300; ++value) ASSERT_EQ(f.sequence->next(), value);
@@ -502,7 +502,7 @@ TEST(CachedSequence, AFetchAheadThatFailsIsNoCallersConcern) {
 TEST(CachedSequence, ARangeOfUnknownOutcomeIsLost) {
   for (const Code unknown : {Code::kUnknown, Code::kDeadlineExceeded}) {
     for (const bool applied : {false, true}) {
-      Fixture f(tickets(10));
+      CachedFixture f(tickets(10));
       f.store.fail_next({{unknown, "no reply"}, applied});
       EXPECT_EQ(f.sequence->next(), applied ? 11 : 1);
       EXPECT_EQ(f.sequence->statistics().waste, 10);
@@ -512,7 +512,7 @@ TEST(CachedSequence, ARangeOfUnknownOutcomeIsLost) {
 }
 
 TEST(CachedSequence, ManyUnknownOutcomesCostNoMoreThanTwo) {
-  Fixture f(tickets(0));
+  CachedFixture f(tickets(0));
   while (f.counts().size() < 5) ASSERT_TRUE(f.sequence->next());  // 8192 by now
   const std::int64_t held = f.sequence->held();
   for (int i = 0; i < 20; ++i) f.store.fail_next({{Code::kUnknown, "no reply"}, true});
@@ -523,7 +523,7 @@ TEST(CachedSequence, ManyUnknownOutcomesCostNoMoreThanTwo) {
 }
 
 TEST(CachedSequence, AStoreThatWentBackMakesEverythingHeldVoid) {
-  Fixture f(tickets(100));
+  CachedFixture f(tickets(100));
   ASSERT_TRUE(f.next(10));
   std::thread([&] { ASSERT_TRUE(f.sequence->next()); }).join();
   f.store.set_next("tickets", 50);
@@ -539,7 +539,7 @@ TEST(CachedSequence, AStoreThatWentBackMakesEverythingHeldVoid) {
 }
 
 TEST(CachedSequence, AnotherThreadsSliceIsVoidToo) {
-  Fixture f(tickets(100));
+  CachedFixture f(tickets(100));
   ASSERT_TRUE(f.sequence->next());
   ASSERT_TRUE(f.sequence->next());  // has a slice now
   f.store.lose("tickets");
@@ -551,7 +551,7 @@ TEST(CachedSequence, AnotherThreadsSliceIsVoidToo) {
 }
 
 TEST(CachedSequence, ValuesBeyondTheLastOneThatIsKnownAreNotHandedOut) {
-  Fixture f(tickets(10, 25));
+  CachedFixture f(tickets(10, 25));
   ASSERT_TRUE(extend_sequence(f.store, "tickets", 1000));
   Result<std::int64_t> got = 0;
   while (got) {
@@ -563,7 +563,7 @@ TEST(CachedSequence, ValuesBeyondTheLastOneThatIsKnownAreNotHandedOut) {
 }
 
 TEST(CachedSequence, RetiringAndRaisingDoNotRecallWhatIsHeld) {
-  Fixture f(tickets(100));
+  CachedFixture f(tickets(100));
   ASSERT_EQ(f.sequence->next(), 1);
   ASSERT_TRUE(raise_sequence(f.store, "tickets", 5000));
   EXPECT_EQ(f.sequence->held(), 99);
@@ -575,7 +575,7 @@ TEST(CachedSequence, RetiringAndRaisingDoNotRecallWhatIsHeld) {
 }
 
 TEST(CachedSequence, IsOpenedUnderItsOwnStrategyOnly) {
-  Fixture f(tickets(10));
+  CachedFixture f(tickets(10));
   ASSERT_TRUE(create_sequence(f.store, {.name = "orders"}));
   EXPECT_EQ(CachedSequence::open(f.store, "orders").error().code, Code::kFailedPrecondition);
   EXPECT_EQ(CachedSequence::open(f.store, "none").error().code, Code::kNotFound);
@@ -586,7 +586,7 @@ TEST(CachedSequence, IsOpenedUnderItsOwnStrategyOnly) {
 // ---- closing
 
 TEST(CachedSequence, CloseEndsEveryThreadsSlice) {
-  Fixture f(tickets(1000));
+  CachedFixture f(tickets(1000));
   ASSERT_TRUE(f.next(2));
   std::atomic<int> step{0};
   std::thread other([&] {
@@ -609,7 +609,7 @@ TEST(CachedSequence, CloseEndsEveryThreadsSlice) {
 
 TEST(CachedSequence, CloseAnswersAllThatWaitAndWaitsForTheFetch) {
   TickingClock clock;
-  Fixture f(tickets(10), &clock);
+  CachedFixture f(tickets(10), &clock);
   f.store.shut_gate();
   std::thread leader([&] { EXPECT_EQ(code_of(f.sequence->next()), Code::kUnavailable); });
   f.wait_for_waiting(1);
@@ -631,7 +631,7 @@ TEST(CachedSequence, CloseAnswersAllThatWaitAndWaitsForTheFetch) {
 
 TEST(CachedSequence, CloseEndsAFetchAheadThatIsUnderWay) {
   TickingClock clock;
-  Fixture f(tickets(100), &clock);
+  CachedFixture f(tickets(100), &clock);
   ASSERT_TRUE(f.next(2));
   f.store.shut_gate();
   ASSERT_TRUE(f.next(70));
@@ -648,7 +648,7 @@ TEST(CachedSequence, CloseEndsAFetchAheadThatIsUnderWay) {
 // ---- threads
 
 TEST(CachedSequence, ThreadsThatComeAndGoWasteNothing) {
-  Fixture f(tickets(1000));
+  CachedFixture f(tickets(1000));
   std::set<std::int64_t> seen;
   for (int i = 0; i < 300; ++i) {
     std::thread([&] { seen.insert(f.sequence->next().value()); }).join();
@@ -669,7 +669,7 @@ TEST(CachedSequence, AThreadMayAskWhileItEnds) {
       into->insert(into->end(), more.begin(), more.end());
     }
   };
-  Fixture f(tickets(1000));
+  CachedFixture f(tickets(1000));
   std::vector<std::int64_t> values;
   std::thread([&] {
     thread_local AsksAtTheEnd last;  // begun before the slice is, so it ends after
@@ -813,7 +813,7 @@ TEST(CachedSequenceUnderThreads, NoValueTwiceWhereTheyMeetWithinACut) {
 
 TEST(CachedSequenceUnderThreads, CloseAmongCallsEndsThemAndTheBooksBalance) {
   for (int i = 0; i < 30; ++i) {
-    Fixture f(tickets(200));
+    CachedFixture f(tickets(200));
     std::atomic<std::int64_t> got{0};
     std::atomic<bool> closed{false};
     std::vector<std::thread> threads;
@@ -876,7 +876,7 @@ RC_GTEST_PROP(CachedSequenceProperty, NoValueTwiceUnderAnyFaults, ()) {
 
 TEST(CachedSequence, AChildOfForkHoldsNothing) {
   TickingClock clock;
-  Fixture f(tickets(1000), &clock);
+  CachedFixture f(tickets(1000), &clock);
   ASSERT_TRUE(f.next(600));  // with a slice, a range, and the thread
   ASSERT_TRUE(f.sequence->next());
   ASSERT_TRUE(f.sequence->next());
@@ -894,7 +894,7 @@ TEST(CachedSequence, AChildOfForkHoldsNothing) {
 
 TEST(CachedSequence, AChildForkedInTheMidstOfAFetchIsNotStuck) {
   TickingClock clock;
-  Fixture f(tickets(10), &clock);
+  CachedFixture f(tickets(10), &clock);
   f.store.shut_gate();
   std::thread waits([&] { EXPECT_TRUE(f.sequence->next()); });
   f.wait_for_waiting(1);

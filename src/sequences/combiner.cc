@@ -5,6 +5,8 @@
 #include <system_error>
 #include <utility>
 
+#include "sequences/strategies.h"
+
 namespace idmint {
 namespace {
 
@@ -12,11 +14,6 @@ constexpr std::uint64_t kTooMany = std::uint64_t{1} << 63;  // more than any cou
 
 // How often a leader lets others run while nobody comes, before it starts a round without them.
 constexpr int kPatience = 64;
-
-Error inherited_through_fork(const std::string& sequence) {
-  return {Code::kFailedPrecondition,
-          "sequence " + sequence + ": opened before fork(); open it again in the child"};
-}
 
 // The next `count` values, to `out` or, where that is null, to nobody.
 void copy(std::span<Range>& values, std::int64_t count, std::int64_t* out) {

@@ -41,9 +41,9 @@ using Advance = GatedStore::Advance;
 constexpr std::size_t kMany = 1'000'000;
 constexpr milliseconds kDeadline = std::chrono::hours{1};  // that no test comes to
 
-struct Fixture {
-  explicit Fixture(CounterBounds bounds = {1, kLargestValue}, std::size_t max_outstanding = kMany,
-                   milliseconds deadline = kDeadline)
+struct CombinerFixture {
+  explicit CombinerFixture(CounterBounds bounds = {1, kLargestValue},
+                           std::size_t max_outstanding = kMany, milliseconds deadline = kDeadline)
       : rounds(store, "orders", bounds), combiner(rounds, "orders", max_outstanding, deadline) {
     EXPECT_TRUE(store.create("orders", bounds));
   }
@@ -102,7 +102,7 @@ Range run(std::int64_t first, std::int64_t count) { return {first, 1, count}; }
 // ---- combining
 
 TEST(Combiner, OneCallIsOneAdvanceOfExactlyItsCount) {
-  Fixture f;
+  CombinerFixture f;
   EXPECT_EQ(f.combiner.take(1), run(1, 1));
   EXPECT_EQ(f.combiner.take(5), run(2, 5));
   EXPECT_THAT(f.store.advances(), ElementsAre(Advance{1, Take::kAll}, Advance{5, Take::kAll}));
@@ -110,7 +110,7 @@ TEST(Combiner, OneCallIsOneAdvanceOfExactlyItsCount) {
 
 TEST(Combiner, AllBlockingCallersThatWaitShareTheNextAdvance) {
   constexpr int kCallers = 16;
-  Fixture f;
+  CombinerFixture f;
   f.store.shut_gate();
   std::vector<std::thread> threads;
   std::vector<Result<Range>> got(kCallers + 1);
@@ -130,7 +130,7 @@ TEST(Combiner, AllBlockingCallersThatWaitShareTheNextAdvance) {
 }
 
 TEST(Combiner, AsynchronousCallersAreServedInArrivalOrderByOneAdvance) {
-  Fixture f;
+  CombinerFixture f;
   f.store.shut_gate();
   Answers answers;
   answers.submit(f.combiner, 1);
@@ -146,7 +146,7 @@ TEST(Combiner, AsynchronousCallersAreServedInArrivalOrderByOneAdvance) {
 }
 
 TEST(Combiner, BlockingAndAsynchronousCallersShareARound) {
-  Fixture f;
+  CombinerFixture f;
   f.store.shut_gate();
   std::optional<Result<Range>> first;
   std::optional<Result<Range>> last;
@@ -166,7 +166,7 @@ TEST(Combiner, BlockingAndAsynchronousCallersShareARound) {
 }
 
 TEST(Combiner, ACallBackMaySubmitAndItsRequestGoesWithTheNextRound) {
-  Fixture f;
+  CombinerFixture f;
   std::promise<Result<Range>> second;
   f.combiner.submit(1, [&](const Result<Range>& first) {
     EXPECT_EQ(first, run(1, 1));
@@ -177,7 +177,7 @@ TEST(Combiner, ACallBackMaySubmitAndItsRequestGoesWithTheNextRound) {
 }
 
 TEST(Combiner, AThreadThatIsBornDuringARoundWaitsForItsEnd) {
-  Fixture f;
+  CombinerFixture f;
   f.store.shut_gate();
   std::thread one([&] { EXPECT_EQ(f.combiner.take(1), run(1, 1)); });
   f.store.wait_for_advances(1);
@@ -193,7 +193,7 @@ TEST(Combiner, AThreadThatIsBornDuringARoundWaitsForItsEnd) {
 
 TEST(Combiner, NeverTwoAdvancesInFlight) {
   constexpr std::uint64_t kRequests = 8 * 500;
-  Fixture f;
+  CombinerFixture f;
   std::atomic<std::uint64_t> answered{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < 8; ++t) {
@@ -223,7 +223,7 @@ TEST(Combiner, IsLinearizableAndLeavesNoGap) {
   };
   constexpr std::size_t kThreads = 8;
   constexpr std::size_t kCalls = 2000;
-  Fixture f;
+  CombinerFixture f;
   std::atomic<std::uint64_t> time{0};
   std::vector<std::vector<Call>> calls(kThreads);
   std::vector<std::thread> threads;
@@ -257,7 +257,8 @@ TEST(Combiner, IsLinearizableAndLeavesNoGap) {
 // ---- at the bound
 
 // Submits `counts` while a first request of 1 is held, so that one round carries them all.
-std::vector<Result<Range>> in_one_round(Fixture& f, const std::vector<std::int64_t>& counts) {
+std::vector<Result<Range>> in_one_round(CombinerFixture& f,
+                                        const std::vector<std::int64_t>& counts) {
   f.store.shut_gate();
   Answers answers;
   answers.submit(f.combiner, 1);
@@ -271,7 +272,7 @@ std::vector<Result<Range>> in_one_round(Fixture& f, const std::vector<std::int64
 }
 
 TEST(CombinerAtTheBound, WhoFitsIsServedInOrderAndSmallerOnesAreStillTried) {
-  Fixture f({1, 10});
+  CombinerFixture f({1, 10});
   const auto got = in_one_round(f, {4, 6, 3, 5, 2, 1});
   EXPECT_EQ(got[1], run(2, 4));
   EXPECT_EQ(code_of(got[2]), Code::kOutOfRange);
@@ -283,7 +284,7 @@ TEST(CombinerAtTheBound, WhoFitsIsServedInOrderAndSmallerOnesAreStillTried) {
 }
 
 TEST(CombinerAtTheBound, CallersOfOneValueAreServedByOneAdvance) {
-  Fixture f({1, 4});
+  CombinerFixture f({1, 4});
   const auto got = in_one_round(f, {1, 1, 1, 1, 1});
   for (std::int64_t i = 0; i < 4; ++i) EXPECT_EQ(got[static_cast<std::size_t>(i)], run(i + 1, 1));
   EXPECT_EQ(code_of(got[4]), Code::kOutOfRange);
@@ -293,7 +294,7 @@ TEST(CombinerAtTheBound, CallersOfOneValueAreServedByOneAdvance) {
 
 // A request that nobody could serve must not take what is left from everybody else.
 TEST(CombinerAtTheBound, AHugeRequestTakesNothing) {
-  Fixture f({1, 1000});
+  CombinerFixture f({1, 1000});
   const auto got = in_one_round(f, {1, 5000, 2});
   EXPECT_EQ(got[1], run(2, 1));
   EXPECT_EQ(code_of(got[2]), Code::kOutOfRange);
@@ -304,7 +305,7 @@ TEST(CombinerAtTheBound, AHugeRequestTakesNothing) {
 
 TEST(CombinerAtTheBound, SumsThatOverflowAreNotAskedFor) {
   constexpr std::int64_t kHalf = std::int64_t{1} << 62;
-  Fixture f({0, kLargestValue});
+  CombinerFixture f({0, kLargestValue});
   const auto got =
       in_one_round(f, {kHalf, std::numeric_limits<std::int64_t>::max(), kHalf, kHalf - 2, 1});
   EXPECT_EQ(got[1], run(1, kHalf));
@@ -315,14 +316,14 @@ TEST(CombinerAtTheBound, SumsThatOverflowAreNotAskedFor) {
 }
 
 TEST(CombinerAtTheBound, AllValuesOfTheLargestCounterCanBeTakenAtOnce) {
-  Fixture f({0, kLargestValue});
+  CombinerFixture f({0, kLargestValue});
   const std::int64_t all = std::numeric_limits<std::int64_t>::max();
   EXPECT_EQ(f.combiner.take(all), run(0, all));
   EXPECT_EQ(code_of(f.combiner.take(1)), Code::kOutOfRange);
 }
 
 TEST(CombinerAtTheBound, AnExhaustedCounterIsAskedFewTimes) {
-  Fixture f({1, 1});
+  CombinerFixture f({1, 1});
   const auto got = in_one_round(f, std::vector<std::int64_t>(1000, 7));
   for (std::size_t i = 1; i < got.size(); ++i) EXPECT_EQ(code_of(got[i]), Code::kOutOfRange);
   EXPECT_LE(f.store.advances().size(), 13U);  // the first, and 7000, 3500, ..., 7
@@ -332,7 +333,7 @@ RC_GTEST_PROP(CombinerAtTheBound, IsAsIfServedOneByOne, ()) {
   const auto last = *rc::gen::inRange<std::int64_t>(1, 60);
   const auto counts = *rc::gen::container<std::vector<std::int64_t>>(
       rc::gen::oneOf(rc::gen::just<std::int64_t>(1), rc::gen::inRange<std::int64_t>(1, 20)));
-  Fixture f({1, last});
+  CombinerFixture f({1, last});
   const auto got = in_one_round(f, counts);
   std::int64_t next = 2;
   for (std::size_t i = 0; i < counts.size(); ++i) {
@@ -349,7 +350,7 @@ RC_GTEST_PROP(CombinerAtTheBound, IsAsIfServedOneByOne, ()) {
 // ---- failures of the store
 
 TEST(CombinerFailure, FailsExactlyTheCallersOfTheRound) {
-  Fixture f;
+  CombinerFixture f;
   f.store.shut_gate();
   Answers answers;
   answers.submit(f.combiner, 1);
@@ -375,7 +376,7 @@ TEST(CombinerFailure, FailsExactlyTheCallersOfTheRound) {
 TEST(CombinerFailure, ValuesOfAnUnknownOutcomeAreNeverHandedOut) {
   for (const Code unknown : {Code::kUnknown, Code::kDeadlineExceeded}) {
     for (const bool applied : {false, true}) {
-      Fixture f;
+      CombinerFixture f;
       EXPECT_EQ(f.combiner.take(1), run(1, 1));
       f.store.fail_next({{unknown, "no reply"}, applied});
       EXPECT_EQ(code_of(f.combiner.take(10)), unknown);
@@ -387,7 +388,7 @@ TEST(CombinerFailure, ValuesOfAnUnknownOutcomeAreNeverHandedOut) {
 }
 
 TEST(CombinerFailure, AStoreThatWentBackIsDataLossForEver) {
-  Fixture f;
+  CombinerFixture f;
   EXPECT_EQ(f.combiner.take(10), run(1, 10));
   f.store.set_next("orders", 10);
   EXPECT_EQ(code_of(f.combiner.take(1)), Code::kDataLoss);
@@ -399,7 +400,7 @@ TEST(CombinerFailure, AStoreThatWentBackIsDataLossForEver) {
 }
 
 TEST(CombinerFailure, AStoreThatWentBackIsDataLossForThoseWhoQueue) {
-  Fixture f;
+  CombinerFixture f;
   EXPECT_EQ(f.combiner.take(10), run(1, 10));
   f.store.set_next("orders", 5);
   f.store.shut_gate();
@@ -416,7 +417,7 @@ TEST(CombinerFailure, AStoreThatWentBackIsDataLossForThoseWhoQueue) {
 }
 
 TEST(CombinerFailure, ValuesBelowTheBoundsAreDataLoss) {
-  Fixture f({5, 10});
+  CombinerFixture f({5, 10});
   f.store.lose("orders");
   ASSERT_TRUE(f.store.create("orders", {0, 20}));
   f.store.set_next("orders", 4);
@@ -424,7 +425,7 @@ TEST(CombinerFailure, ValuesBelowTheBoundsAreDataLoss) {
 }
 
 TEST(CombinerFailure, OfWhatOthersAddedAtTheEndNothingIsHandedOutAndLittleTaken) {
-  Fixture f({5, 10});
+  CombinerFixture f({5, 10});
   EXPECT_EQ(f.combiner.take(5), (Range{5, 1, 5}));
   ASSERT_TRUE(f.store.extend("orders", 20));
   const auto across = f.combiner.take(2);
@@ -436,7 +437,7 @@ TEST(CombinerFailure, OfWhatOthersAddedAtTheEndNothingIsHandedOutAndLittleTaken)
 }
 
 TEST(CombinerFailure, AMissingCounterIsDataLoss) {
-  Fixture f;
+  CombinerFixture f;
   f.store.lose("orders");
   EXPECT_EQ(code_of(f.combiner.take(1)), Code::kDataLoss);
   ASSERT_TRUE(f.store.create("orders", {1, kLargestValue}));
@@ -446,7 +447,7 @@ TEST(CombinerFailure, AMissingCounterIsDataLoss) {
 // ---- deadlines; the store keeps none
 
 TEST(CombinerDeadline, ACallerThatQueuesLeavesAtItsOwnTimeAndNothingIsTakenForIt) {
-  Fixture f;
+  CombinerFixture f;
   f.store.shut_gate();
   std::thread one([&] { EXPECT_EQ(f.combiner.take(1), run(1, 1)); });
   f.store.wait_for_advances(1);
@@ -463,7 +464,7 @@ TEST(CombinerDeadline, ACallerThatQueuesLeavesAtItsOwnTimeAndNothingIsTakenForIt
 }
 
 TEST(CombinerDeadline, ACallWaitsNoLongerThanTheDeadlineOfItsSequence) {
-  Fixture f({1, kLargestValue}, kMany, milliseconds{20});
+  CombinerFixture f({1, kLargestValue}, kMany, milliseconds{20});
   f.store.shut_gate();
   std::thread one([&] { EXPECT_EQ(f.combiner.take(1), run(1, 1)); });
   f.store.wait_for_advances(1);
@@ -476,7 +477,7 @@ TEST(CombinerDeadline, ACallWaitsNoLongerThanTheDeadlineOfItsSequence) {
 // leaves when that round is under way: it is given more time until it does.
 TEST(CombinerDeadline, TheValuesOfACallerThatLeftItsRoundAreWasteAndNobodyGetsThem) {
   for (milliseconds patience{50}; patience < std::chrono::seconds{5}; patience *= 2) {
-    Fixture f;
+    CombinerFixture f;
     f.store.shut_gate();
     std::thread one([&] { EXPECT_EQ(f.combiner.take(1), run(1, 1)); });
     f.store.wait_for_advances(1);
@@ -512,7 +513,7 @@ TEST(CombinerDeadline, TheValuesOfACallerThatLeftItsRoundAreWasteAndNobodyGetsTh
 }
 
 TEST(CombinerDeadline, TheCallerWithTheMostTimeLeftLeadsAndTheRoundHasItsTime) {
-  Fixture f;
+  CombinerFixture f;
   const SteadyTime now = steady_clock::now();
   f.store.shut_gate();
   std::vector<std::thread> threads;
@@ -529,7 +530,7 @@ TEST(CombinerDeadline, TheCallerWithTheMostTimeLeftLeadsAndTheRoundHasItsTime) {
 }
 
 TEST(CombinerDeadline, AnAsynchronousRequestCannotLeaveSoItsRoundEndsByItsDeadline) {
-  Fixture f;
+  CombinerFixture f;
   f.store.shut_gate();
   Answers answers;
   const SteadyTime before = steady_clock::now();
@@ -551,7 +552,7 @@ TEST(CombinerDeadline, AnAsynchronousRequestCannotLeaveSoItsRoundEndsByItsDeadli
 
 TEST(CombinerDeadline, AnAsynchronousRequestThatCameTooLateForItsRoundIsNotPartOfIt) {
   constexpr milliseconds kShort{1000};
-  Fixture f({1, kLargestValue}, kMany, kShort);
+  CombinerFixture f({1, kLargestValue}, kMany, kShort);
   f.store.shut_gate();
   Answers answers;
   answers.submit(f.combiner, 1);
@@ -572,7 +573,7 @@ TEST(CombinerDeadline, AnAsynchronousRequestThatCameTooLateForItsRoundIsNotPartO
 TEST(CombinerDeadline, CallersThatLeaveAtAnyMomentLeaveNobodyWaiting) {
   constexpr std::size_t kThreads = 6;
   for (int round = 0; round < 20; ++round) {
-    Fixture f;
+    CombinerFixture f;
     std::vector<std::vector<std::int64_t>> values(kThreads);
     std::vector<std::thread> threads;
     for (std::size_t t = 0; t < kThreads; ++t) {
@@ -601,14 +602,14 @@ TEST(CombinerDeadline, CallersThatLeaveAtAnyMomentLeaveNobodyWaiting) {
 // ---- limits, closing, forking
 
 TEST(Combiner, RefusesACountBelowOneAndGoesOn) {
-  Fixture f;
+  CombinerFixture f;
   EXPECT_EQ(code_of(f.combiner.take(0)), Code::kInvalidArgument);
   EXPECT_EQ(code_of(f.combiner.take(-1)), Code::kInvalidArgument);
   EXPECT_EQ(f.combiner.take(1), run(1, 1));
 }
 
 TEST(Combiner, OutstandingRequestsAreBounded) {
-  Fixture f({1, kLargestValue}, 3);
+  CombinerFixture f({1, kLargestValue}, 3);
   f.store.shut_gate();
   Answers answers;
   answers.submit(f.combiner, 1);
@@ -625,7 +626,7 @@ TEST(Combiner, OutstandingRequestsAreBounded) {
 }
 
 TEST(Combiner, CloseAnswersWhoWaitsAtOnceAndTheRoundUnderWayWithItsValues) {
-  Fixture f;
+  CombinerFixture f;
   f.store.shut_gate();
   std::optional<Result<Range>> first;
   std::optional<Result<Range>> second;
@@ -645,7 +646,7 @@ TEST(Combiner, CloseAnswersWhoWaitsAtOnceAndTheRoundUnderWayWithItsValues) {
 }
 
 TEST(Combiner, CloseAnswersAsynchronousRequestsAndRefusesLaterOnes) {
-  Fixture f;
+  CombinerFixture f;
   f.store.shut_gate();
   Answers answers;
   answers.submit(f.combiner, 1);
@@ -663,7 +664,7 @@ TEST(Combiner, CloseAnswersAsynchronousRequestsAndRefusesLaterOnes) {
 // Whatever the moment of close(), every request is answered exactly once and nothing hangs.
 TEST(Combiner, CloseAmongBusyCallersLeavesNobodyWaiting) {
   for (int round = 0; round < 50; ++round) {
-    Fixture f;
+    CombinerFixture f;
     std::atomic<std::int64_t> values{0};
     std::atomic<int> submitted{0};
     std::atomic<int> answered{0};
@@ -701,7 +702,7 @@ TEST(Combiner, CloseAmongBusyCallersLeavesNobodyWaiting) {
 }
 
 TEST(Combiner, AChildOfForkIsRefusedWithoutTouchingALock) {
-  Fixture f;
+  CombinerFixture f;
   Answers answers;
   answers.submit(f.combiner, 1);  // the thread runs
   ASSERT_EQ(answers.get(0), run(1, 1));
@@ -723,7 +724,7 @@ TEST(Combiner, AChildOfForkIsRefusedWithoutTouchingALock) {
 }
 
 TEST(Combiner, CountsWhatItDid) {
-  Fixture f({1, 20});
+  CombinerFixture f({1, 20});
   EXPECT_TRUE(f.combiner.take(4));
   f.store.fail_next({{Code::kUnknown, "no reply"}, true});
   EXPECT_FALSE(f.combiner.take(6));

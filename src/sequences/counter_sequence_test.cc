@@ -22,12 +22,12 @@ Definition orders(std::int64_t first, std::int64_t last) {
   return {"orders", Strategy::kCounter, first, last};
 }
 
-TEST(CounterSequence, AnUnknownNameComesWithTheCommandThatCreatesIt) {
+TEST(CounterSequence, AnUnknownNameComesWithTheAdviceToCreateIt) {
   GatedStore store;
   const auto opened = CounterSequence::open(store, "orders");
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().code, Code::kNotFound);
-  EXPECT_THAT(opened.error().message, HasSubstr("idmint create orders"));
+  EXPECT_EQ(opened.error().advice, (Advice{Remedy::kCreateSequence, "orders"}));
 }
 
 TEST(CounterSequence, ALostCounterIsDataLoss) {

@@ -108,14 +108,16 @@ Definition completed(const Definition& there, Definition here) {
   return here;
 }
 
-// For who would have it otherwise.
-std::string advice(const Definition& there, const Definition& here) {
-  if (can_extend(there, here)) {
-    return "move its end up: idmint alter " + here.name + " --max " + std::to_string(here.last);
-  }
+// What is there differs from what is wanted.
+Error defined_otherwise(const Store& store, const Definition& there, const Definition& wanted) {
+  const std::string what = "defined otherwise already: " + differences(there, wanted) + "; ";
+  if (can_extend(there, wanted))
+    return error_at(store, Code::kFailedPrecondition, there, what + "move its end up",
+                    {Remedy::kExtendSequence, wanted.name, {std::to_string(wanted.last)}});
   const std::string room =
-      here.last > largest_integer(there.form) ? "its " + room_of(there.form) + "; " : "";
-  return room + "use it as it is, or choose another name";
+      wanted.last > largest_integer(there.form) ? "its " + room_of(there.form) + "; " : "";
+  return error_at(store, Code::kFailedPrecondition, there,
+                  what + room + "use it as it is, or choose another name");
 }
 
 Result<void> must_agree(const Store& store, const Definition& there, Definition here) {
@@ -125,9 +127,7 @@ Result<void> must_agree(const Store& store, const Definition& there, Definition 
   }
   here = completed(there, std::move(here));
   if (there == here) return {};
-  return std::unexpected(error_at(
-      store, Code::kFailedPrecondition, there,
-      "defined otherwise already: " + differences(there, here) + "; " + advice(there, here)));
+  return std::unexpected(defined_otherwise(store, there, here));
 }
 
 std::string draw_key(Entropy& entropy) {
@@ -175,15 +175,15 @@ Result<void> must_be_there(Store& store, const Definition& definition) {
 Result<void> create_sequence(Store& store, const Definition& definition, Entropy& entropy,
                              const std::function<void(std::int64_t, std::int64_t)>& progress) {
   if (auto valid = validate(definition); !valid) return valid;
-  const auto refuse = [&](Code code, const std::string& what) {
-    return std::unexpected(error_at(store, code, definition, what));
+  const auto refuse = [&](Code code, const std::string& what, Advice advice = {}) {
+    return std::unexpected(error_at(store, code, definition, what, std::move(advice)));
   };
   if (definition.retired)
     return refuse(Code::kInvalidArgument, "it cannot be made retired: create it, then retire it");
   if (auto offered = offers(store, definition.strategy, definition.name); !offered) return offered;
   if (definition.strategy == Strategy::kGapless) {
     if (auto possible = store.has_transactions(); !possible)
-      return refuse(possible.error().code, possible.error().message);
+      return refuse(possible.error().code, possible.error().message, possible.error().advice);
   }
   const Result<Definition> found = store.catalog()->find(definition.name);
   if (found) {
@@ -249,9 +249,8 @@ Result<Definition> extend_sequence(Store& store, std::string_view name, std::int
     if (found->strategy == Strategy::kPool)
       return refuse(Code::kInvalidArgument,
                     "it is a pool, whose worker ids are as many as it was created with; a pool "
-                    "with more has another name and a layout or epoch of its own (idmint create "
-                    "NAME --kind pool --layout LAYOUT --workers N), as one layout in two pools "
-                    "gives ids twice");
+                    "with more has another name and a layout or epoch of its own, as one layout "
+                    "in two pools gives ids twice");
     if (!has_movable_end(*found))
       return refuse(Code::kFailedPrecondition,
                     "all of its values depend on the last one (it is " +
@@ -415,8 +414,8 @@ Result<SequenceStatus> status_as_read(Store& store, Definition definition, Stead
       status.error =
           error_at(store, Code::kUnavailable, its.name,
                    "counter " + counter.name + " ends at " + std::to_string(counter.bounds.last) +
-                       " yet: an extension was cut off; finish it: idmint alter " + its.name +
-                       " --max " + std::to_string(its.last));
+                       " yet: an extension was cut off; finish it",
+                   {Remedy::kExtendSequence, its.name, {std::to_string(its.last)}});
     if (counter.closed && !status.error)
       status.error = error_at(store, Code::kFailedPrecondition, its.name,
                               "counter " + counter.name +

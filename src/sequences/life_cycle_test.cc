@@ -30,7 +30,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-Definition orders(std::int64_t first, std::int64_t last) {
+Definition definition_of_orders(std::int64_t first, std::int64_t last) {
   return {"orders", Strategy::kCounter, first, last};
 }
 Definition of(Strategy strategy) {
@@ -121,53 +121,53 @@ TEST(Counters, AreReadByNumberWhateverElseIsThere) {
 
 TEST(CreateSequence, MakesTheCounterAndTheDefinition) {
   GatedStore store;
-  ASSERT_TRUE(create_sequence(store, orders(5, 10)));
-  EXPECT_EQ(store.find("orders"), orders(5, 10));
+  ASSERT_TRUE(create_sequence(store, definition_of_orders(5, 10)));
+  EXPECT_EQ(store.find("orders"), definition_of_orders(5, 10));
   EXPECT_EQ(store.peek("orders"), (CounterState{"orders", {5, 10}, 5, false}));
 }
 
 TEST(CreateSequence, AgainIsFineAndLeavesTheValueAlone) {
   GatedStore store;
-  ASSERT_TRUE(create_sequence(store, orders(5, 10)));
+  ASSERT_TRUE(create_sequence(store, definition_of_orders(5, 10)));
   ASSERT_TRUE(store.advance("orders", 3, Take::kAll));
-  EXPECT_TRUE(create_sequence(store, orders(5, 10)));
+  EXPECT_TRUE(create_sequence(store, definition_of_orders(5, 10)));
   EXPECT_EQ(store.peek("orders")->next, 8);
 }
 
 TEST(CreateSequence, ACallThatWasCutOffIsFinished) {
   GatedStore store;
   store.fail_next({{Code::kUnavailable, "cut off"}, false});
-  const Result<void> cut = create_sequence(store, orders(5, 10));
+  const Result<void> cut = create_sequence(store, definition_of_orders(5, 10));
   ASSERT_FALSE(cut);
   EXPECT_EQ(cut.error().message, "cut off");
   EXPECT_TRUE(store.peek("orders")) << "the counter is made first";
   EXPECT_FALSE(store.find("orders")) << "the definition last";
-  EXPECT_TRUE(create_sequence(store, orders(5, 10)));
+  EXPECT_TRUE(create_sequence(store, definition_of_orders(5, 10)));
   EXPECT_TRUE(CounterSequence::open(store, "orders"));
 }
 
 TEST(CreateSequence, AnotherDefinitionIsRefusedNamingEachDifference) {
   GatedStore store;
-  ASSERT_TRUE(create_sequence(store, orders(1, 10)));
-  const Result<void> last = create_sequence(store, orders(1, 20));
+  ASSERT_TRUE(create_sequence(store, definition_of_orders(1, 10)));
+  const Result<void> last = create_sequence(store, definition_of_orders(1, 20));
   ASSERT_FALSE(last);
   EXPECT_EQ(last.error().code, Code::kFailedPrecondition);
   EXPECT_THAT(last.error().message, HasSubstr("last: 10 there, 20 here"));
   EXPECT_THAT(last.error().message, Not(HasSubstr("first:")));
-  const Result<void> both = create_sequence(store, orders(2, 20));
+  const Result<void> both = create_sequence(store, definition_of_orders(2, 20));
   ASSERT_FALSE(both);
   EXPECT_THAT(both.error().message, HasSubstr("first: 1 there, 2 here; last: 10 there, 20 here"));
-  EXPECT_EQ(store.find("orders"), orders(1, 10));
+  EXPECT_EQ(store.find("orders"), definition_of_orders(1, 10));
 }
 
 TEST(CreateSequence, AdvisesToMoveTheEndOnlyWhereThatCanBe) {
   GatedStore store;
-  Definition codes = orders(1, 10);
+  Definition codes = definition_of_orders(1, 10);
   codes.form.encoding = Encoding::kHex;
   ASSERT_TRUE(create_sequence(store, codes));
   codes.last = 15;
-  EXPECT_THAT(create_sequence(store, codes).error().message,
-              HasSubstr("move its end up: idmint alter orders --max 15"));
+  EXPECT_EQ(create_sequence(store, codes).error().advice,
+            (Advice{Remedy::kExtendSequence, "orders", {"15"}}));
   codes.last = 16;
   EXPECT_THAT(create_sequence(store, codes).error().message,
               AllOf(HasSubstr("; its width 1 in hex has room for values up to 15; use it as it is"),
@@ -177,7 +177,7 @@ TEST(CreateSequence, AdvisesToMoveTheEndOnlyWhereThatCanBe) {
 TEST(CreateSequence, ACounterWithOtherBoundsIsNotTakenOver) {
   GatedStore store;
   ASSERT_TRUE(store.create("orders", {1, 10}));
-  const Result<void> made = create_sequence(store, orders(1, 20));
+  const Result<void> made = create_sequence(store, definition_of_orders(1, 20));
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().code, Code::kFailedPrecondition);
   EXPECT_FALSE(store.find("orders"));
@@ -186,9 +186,9 @@ TEST(CreateSequence, ACounterWithOtherBoundsIsNotTakenOver) {
 
 TEST(CreateSequence, ALostCounterIsNotMadeAgain) {
   GatedStore store;
-  ASSERT_TRUE(create_sequence(store, orders(1, 10)));
+  ASSERT_TRUE(create_sequence(store, definition_of_orders(1, 10)));
   store.lose("orders");
-  const Result<void> made = create_sequence(store, orders(1, 10));
+  const Result<void> made = create_sequence(store, definition_of_orders(1, 10));
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().code, Code::kDataLoss);
   EXPECT_FALSE(store.peek("orders")) << "it would start over";
@@ -196,9 +196,10 @@ TEST(CreateSequence, ALostCounterIsNotMadeAgain) {
 
 TEST(CreateSequence, WantsAStoreWithSequencesAndAValidDefinition) {
   GatedStore store;
-  EXPECT_EQ(create_sequence(store, orders(10, 1)).error().code, Code::kInvalidArgument);
+  EXPECT_EQ(create_sequence(store, definition_of_orders(10, 1)).error().code,
+            Code::kInvalidArgument);
   store.offer_nothing();
-  EXPECT_EQ(create_sequence(store, orders(1, 10)).error().code, Code::kUnimplemented);
+  EXPECT_EQ(create_sequence(store, definition_of_orders(1, 10)).error().code, Code::kUnimplemented);
   EXPECT_EQ(open_sequence(store, "orders").error().code, Code::kUnimplemented);
 }
 
@@ -269,7 +270,7 @@ TEST(CreateSequence, NamesEveryFieldThatDiffers) {
 
 TEST(CreateSequence, GivesAnEncodingTheWidthOfTheLastValue) {
   GatedStore store;
-  Definition codes = orders(1, 999'999'999);
+  Definition codes = definition_of_orders(1, 999'999'999);
   codes.form.encoding = Encoding::kBase62;
   ASSERT_TRUE(create_sequence(store, codes));
   EXPECT_EQ(store.find("orders")->form.width, 6);
@@ -378,7 +379,7 @@ TEST(RaiseSequence, SaysWhyItCannot) {
   EXPECT_EQ(code_of(raise_sequence(store, "s", 12)), Code::kNotFound);
   ASSERT_TRUE(create_sequence(store, of(Strategy::kRandom)));
   EXPECT_EQ(code_of(raise_sequence(store, "s", 12)), Code::kInvalidArgument);
-  ASSERT_TRUE(create_sequence(store, orders(1, 10)));
+  ASSERT_TRUE(create_sequence(store, definition_of_orders(1, 10)));
   for (const std::int64_t past : {std::int64_t{11}, std::numeric_limits<std::int64_t>::max()})
     EXPECT_EQ(code_of(raise_sequence(store, "orders", past)), Code::kOutOfRange);
   EXPECT_EQ(store.peek("orders")->next, 1);
@@ -459,14 +460,15 @@ TEST(CreateSequence, GaplessNeedsTransactions) {
   GatedStore store;
   const auto refused = create_sequence(store, of(Strategy::kGapless));
   EXPECT_EQ(code_of(refused), Code::kUnimplemented);
-  EXPECT_THAT(refused.error().message, HasSubstr("mongodb://"));
+  EXPECT_THAT(refused.error().message, HasSubstr("MongoDB replica set"));
+  EXPECT_EQ(refused.error().advice, (Advice{.remedy = Remedy::kSetOption, .values = {"store"}}));
   EXPECT_EQ(code_of(store.find("s")), Code::kNotFound);
 }
 
 TEST(RaiseSequence, HoldsForAnExtensionThatWasCutOffBefore) {
   GatedStore store;
-  ASSERT_TRUE(create_sequence(store, orders(1, 10)));
-  store.put(orders(1, 30));  // the definition was extended, the counter not yet
+  ASSERT_TRUE(create_sequence(store, definition_of_orders(1, 10)));
+  store.put(definition_of_orders(1, 30));  // the definition was extended, the counter not yet
   ASSERT_TRUE(raise_sequence(store, "orders", 20));
   ASSERT_TRUE(extend_sequence(store, "orders", 30));
   EXPECT_EQ(store.advance("orders", 1, Take::kAll), (Range{21, 1, 1}));
@@ -509,12 +511,12 @@ TEST(ExtendSequence, OfRandomValuesNeedsNoCounter) {
 TEST(ExtendSequence, SaysWhyItCannot) {
   GatedStore store;
   EXPECT_EQ(code_of(extend_sequence(store, "orders", 12)), Code::kNotFound);
-  ASSERT_TRUE(create_sequence(store, orders(1, 10)));
+  ASSERT_TRUE(create_sequence(store, definition_of_orders(1, 10)));
   const auto down = extend_sequence(store, "orders", 9);
   ASSERT_EQ(code_of(down), Code::kFailedPrecondition);
   EXPECT_THAT(down.error().message, HasSubstr("10"));
   EXPECT_EQ(code_of(extend_sequence(store, "orders", kLargestValue + 1)), Code::kInvalidArgument);
-  EXPECT_EQ(store.find("orders"), orders(1, 10));
+  EXPECT_EQ(store.find("orders"), definition_of_orders(1, 10));
   for (const Strategy strategy : {Strategy::kStriped, Strategy::kPermuted}) {
     GatedStore other;
     ASSERT_TRUE(create_sequence(other, of(strategy)));
@@ -527,7 +529,7 @@ TEST(ExtendSequence, SaysWhyItCannot) {
 
 TEST(ExtendSequence, NotBeyondTheDigitsThatArePrinted) {
   GatedStore store;
-  Definition two_digits = orders(1, 50);
+  Definition two_digits = definition_of_orders(1, 50);
   two_digits.form.digits = 2;
   ASSERT_TRUE(create_sequence(store, two_digits));
   const auto far = extend_sequence(store, "orders", 100);
@@ -544,7 +546,7 @@ TEST(ExtendSequence, NotBeyondTheDigitsThatArePrinted) {
 
 TEST(ExtendSequence, NotBeyondTheWidthThatIsPrinted) {
   GatedStore store;
-  Definition hex = orders(1, 50);
+  Definition hex = definition_of_orders(1, 50);
   hex.form.encoding = Encoding::kHex;
   ASSERT_TRUE(create_sequence(store, hex));
   EXPECT_EQ(code_of(extend_sequence(store, "orders", 256)), Code::kInvalidArgument)
@@ -620,20 +622,21 @@ TEST(LifeCycle, AThousandStripesTakeAFewCalls) {
 }
 
 TEST(ExtendSequence, WhetherItCanBeIsToldBefore) {
-  EXPECT_TRUE(can_extend(orders(1, 10), orders(1, 20)));
-  EXPECT_TRUE(can_extend(orders(1, 10), orders(1, 10))) << "which finishes one that was cut off";
-  EXPECT_FALSE(can_extend(orders(1, 10), orders(1, 9)));
-  EXPECT_FALSE(can_extend(orders(1, 10), orders(2, 20)));
-  Definition there = orders(1, 10);
+  EXPECT_TRUE(can_extend(definition_of_orders(1, 10), definition_of_orders(1, 20)));
+  EXPECT_TRUE(can_extend(definition_of_orders(1, 10), definition_of_orders(1, 10)))
+      << "which finishes one that was cut off";
+  EXPECT_FALSE(can_extend(definition_of_orders(1, 10), definition_of_orders(1, 9)));
+  EXPECT_FALSE(can_extend(definition_of_orders(1, 10), definition_of_orders(2, 20)));
+  Definition there = definition_of_orders(1, 10);
   there.form = {.encoding = Encoding::kHex, .width = 2};
-  Definition wanted = orders(1, 255);
+  Definition wanted = definition_of_orders(1, 255);
   wanted.form.encoding = Encoding::kHex;
   EXPECT_TRUE(can_extend(there, wanted)) << "its width is left open";
   wanted.last = 256;
   EXPECT_FALSE(can_extend(there, wanted));
-  Definition retired = orders(1, 10);
+  Definition retired = definition_of_orders(1, 10);
   retired.retired = true;
-  EXPECT_FALSE(can_extend(retired, orders(1, 20)));
+  EXPECT_FALSE(can_extend(retired, definition_of_orders(1, 20)));
   for (const Strategy fixed : {Strategy::kStriped, Strategy::kPermuted}) {
     Definition longer = of(fixed);
     ++longer.last;
@@ -743,9 +746,9 @@ TEST(LifeCycle, OthersMayChangeTheDefinitionMeanwhile) {
   // Between the find and the replace of an extend, or of a retire, another extends.
   for (const bool retire : {false, true}) {
     GatedStore store;
-    ASSERT_TRUE(create_sequence(store, orders(1, 10)));
+    ASSERT_TRUE(create_sequence(store, definition_of_orders(1, 10)));
     store.meanwhile(retire ? 3 : 2,
-                    [](auto& definitions) { definitions["orders"] = orders(1, 20); });
+                    [](auto& definitions) { definitions["orders"] = definition_of_orders(1, 20); });
     if (retire) {
       EXPECT_TRUE(retire_sequence(store, "orders"));
       EXPECT_TRUE(store.find("orders")->retired);
@@ -761,9 +764,10 @@ TEST(LifeCycle, OthersMayChangeTheDefinitionMeanwhile) {
 TEST(LifeCycle, AnExtensionBetweenDefinitionAndCounterIsNoDamage) {
   // What another process did between the two reads: both of its steps.
   const auto extended_meanwhile = [](GatedStore& store, std::size_t call) {
-    ASSERT_TRUE(create_sequence(store, orders(1, 10)));
+    ASSERT_TRUE(create_sequence(store, definition_of_orders(1, 10)));
     ASSERT_TRUE(store.extend("orders", 20));
-    store.meanwhile(call, [](auto& definitions) { definitions["orders"] = orders(1, 20); });
+    store.meanwhile(call,
+                    [](auto& definitions) { definitions["orders"] = definition_of_orders(1, 20); });
   };
   {
     GatedStore store;
@@ -782,7 +786,8 @@ TEST(LifeCycle, AnExtensionBetweenDefinitionAndCounterIsNoDamage) {
   {
     GatedStore store;  // one that was there a moment before
     extended_meanwhile(store, 2);
-    EXPECT_EQ(code_of(create_sequence(store, orders(1, 10))), Code::kFailedPrecondition);
+    EXPECT_EQ(code_of(create_sequence(store, definition_of_orders(1, 10))),
+              Code::kFailedPrecondition);
   }
   {
     GatedStore store;
@@ -803,11 +808,11 @@ TEST(LifeCycle, AnExtensionBetweenDefinitionAndCounterIsNoDamage) {
     EXPECT_EQ(all->front().left, 20);
   }
   GatedStore changed;  // by hand: it stays as it is
-  ASSERT_TRUE(create_sequence(changed, orders(1, 10)));
+  ASSERT_TRUE(create_sequence(changed, definition_of_orders(1, 10)));
   ASSERT_TRUE(changed.extend("orders", 20));
   EXPECT_EQ(code_of(raise_sequence(changed, "orders", 5)), Code::kDataLoss);
   EXPECT_EQ(code_of(extend_sequence(changed, "orders", 10)), Code::kDataLoss);
-  EXPECT_EQ(code_of(create_sequence(changed, orders(1, 10))), Code::kDataLoss);
+  EXPECT_EQ(code_of(create_sequence(changed, definition_of_orders(1, 10))), Code::kDataLoss);
   const auto status = sequence_status(changed, "orders");
   ASSERT_TRUE(status && status->error);
   EXPECT_EQ(status->error->code, Code::kDataLoss);
@@ -817,11 +822,11 @@ TEST(LifeCycle, AnExtensionBetweenDefinitionAndCounterIsNoDamage) {
 
 TEST(SequenceStatus, CountsWhatIsLeft) {
   GatedStore store;
-  ASSERT_TRUE(create_sequence(store, orders(5, 10)));
+  ASSERT_TRUE(create_sequence(store, definition_of_orders(5, 10)));
   ASSERT_TRUE(store.advance("orders", 2, Take::kAll));
   auto status = sequence_status(store, "orders");
   ASSERT_TRUE(status);
-  EXPECT_EQ(status->definition, orders(5, 10));
+  EXPECT_EQ(status->definition, definition_of_orders(5, 10));
   EXPECT_EQ(status->next, 7);
   EXPECT_EQ(status->left, 4);
   EXPECT_EQ(status->error, std::nullopt);
@@ -849,12 +854,12 @@ TEST(SequenceStatus, CountsWhatIsLeft) {
 
 TEST(SequenceStatus, TellsWhatWasCutOff) {
   GatedStore store;
-  ASSERT_TRUE(create_sequence(store, orders(1, 10)));
-  store.put(orders(1, 20));
+  ASSERT_TRUE(create_sequence(store, definition_of_orders(1, 10)));
+  store.put(definition_of_orders(1, 20));
   auto status = sequence_status(store, "orders");
   ASSERT_TRUE(status && status->error);
   EXPECT_EQ(status->error->code, Code::kUnavailable);
-  EXPECT_THAT(status->error->message, HasSubstr("idmint alter orders --max 20"));
+  EXPECT_EQ(status->error->advice, (Advice{Remedy::kExtendSequence, "orders", {"20"}}));
   EXPECT_EQ(status->left, 10);
 
   ASSERT_TRUE(extend_sequence(store, "orders", 20));
@@ -867,7 +872,7 @@ TEST(SequenceStatus, TellsWhatWasCutOff) {
 
 TEST(SequenceStatuses, HaveTheirErrorsInTheirRows) {
   GatedStore store;
-  ASSERT_TRUE(create_sequence(store, orders(1, 10)));
+  ASSERT_TRUE(create_sequence(store, definition_of_orders(1, 10)));
   Definition lost = of(Strategy::kStriped);
   store.put(lost);
   Definition claims = of(Strategy::kRandom);
@@ -887,7 +892,7 @@ TEST(SequenceStatuses, HaveTheirErrorsInTheirRows) {
 
 TEST(SequenceStatuses, AStoreThatDoesNotAnswerIsNotTheSequencesFault) {
   GatedStore store;
-  ASSERT_TRUE(create_sequence(store, orders(1, 10)));
+  ASSERT_TRUE(create_sequence(store, definition_of_orders(1, 10)));
   store.fail_call(2, {{Code::kUnavailable, "away"}, false});
   EXPECT_EQ(code_of(sequence_statuses(store)), Code::kUnavailable);
 }
@@ -953,9 +958,10 @@ TEST(HasGiven, IdsOfAPoolBelowTheBoundOfTheirWorker) {
 
 TEST(OpenSequence, AnExtensionBetweenDefinitionAndCounterIsNoDamage) {
   GatedStore store;
-  ASSERT_TRUE(create_sequence(store, orders(1, 10)));
+  ASSERT_TRUE(create_sequence(store, definition_of_orders(1, 10)));
   ASSERT_TRUE(store.extend("orders", 20));
-  store.meanwhile(2, [](auto& definitions) { definitions["orders"] = orders(1, 20); });
+  store.meanwhile(2,
+                  [](auto& definitions) { definitions["orders"] = definition_of_orders(1, 20); });
   const auto opened = open_sequence(store, "orders");
   ASSERT_TRUE(opened) << opened.error().message;
   EXPECT_EQ((*opened)->definition().last, 20);
@@ -963,8 +969,8 @@ TEST(OpenSequence, AnExtensionBetweenDefinitionAndCounterIsNoDamage) {
 
 TEST(OpenSequence, AnEndBelowTheDefinitionsIsNoDamageEither) {
   GatedStore store;
-  ASSERT_TRUE(create_sequence(store, orders(1, 3)));
-  store.put(orders(1, 20));
+  ASSERT_TRUE(create_sequence(store, definition_of_orders(1, 3)));
+  store.put(definition_of_orders(1, 20));
   const auto opened = CounterSequence::open(store, "orders");
   ASSERT_TRUE(opened) << opened.error().message;
   EXPECT_EQ((*opened)->take(3), (Range{1, 1, 3}));

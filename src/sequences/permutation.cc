@@ -102,23 +102,23 @@ IDMINT_INLINE void encipher(std::uint64_t low, std::uint64_t high, std::uint64_t
 }
 
 // The halves of kLanes numbers, enciphered.
-struct Halves {
+struct NumberHalves {
   Lanes left;
   Lanes right;
 };
 
 using Encipher = void (*)(std::uint64_t low, std::uint64_t high, std::uint64_t a, std::uint64_t b,
-                          Halves& halves);
+                          NumberHalves& halves);
 
 void encipher_lanes(std::uint64_t low, std::uint64_t high, std::uint64_t a, std::uint64_t b,
-                    Halves& halves) {
+                    NumberHalves& halves) {
   encipher(low, high, a, b, halves.left, halves.right);
 }
 
 #ifdef __x86_64__
 __attribute__((target("avx2"))) void encipher_lanes_avx2(std::uint64_t low, std::uint64_t high,
                                                          std::uint64_t a, std::uint64_t b,
-                                                         Halves& halves) {
+                                                         NumberHalves& halves) {
   encipher(low, high, a, b, halves.left, halves.right);
 }
 
@@ -197,7 +197,7 @@ std::uint64_t Permutation::index_of(std::uint64_t permuted) const noexcept {
 void Permutation::permute(std::span<std::int64_t> indices) const noexcept {
   static const Encipher encipher_all = fastest();
   for (; indices.size() >= kLanes; indices = indices.subspan(kLanes)) {
-    Halves halves;
+    NumberHalves halves;
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       const auto index = static_cast<std::uint64_t>(indices[lane]);
       halves.left[lane] = index % a_;

@@ -31,8 +31,8 @@ Definition cards(std::int64_t first, std::int64_t last) {
           .key = "000102030405060708090a0b0c0d0e0f"};
 }
 
-struct Fixture {
-  explicit Fixture(const Definition& definition) {
+struct PermutedFixture {
+  explicit PermutedFixture(const Definition& definition) {
     EXPECT_TRUE(create_sequence(store, definition));
     sequence = open_sequence(store, "cards").value();
   }
@@ -47,13 +47,13 @@ struct Fixture {
 };
 
 TEST(PermutedSequence, HandsOutTheNumbersThatAreWrittenDown) {
-  Fixture f(cards(0, 9));
+  PermutedFixture f(cards(0, 9));
   EXPECT_THAT(f.next(1), ElementsAre(7));
   EXPECT_THAT(f.next(9), ElementsAre(2, 5, 9, 6, 4, 8, 0, 1, 3));
 }
 
 TEST(PermutedSequence, EachValueOnceAndThenNoMore) {
-  Fixture f(cards(100, 1099));
+  PermutedFixture f(cards(100, 1099));
   std::set<std::int64_t> seen;
   std::vector<std::thread> threads;
   std::array<std::vector<std::int64_t>, 4> got;
@@ -78,7 +78,7 @@ TEST(PermutedSequence, EachValueOnceAndThenNoMore) {
 }
 
 TEST(PermutedSequence, ABatchThatDoesNotFitTakesNothing) {
-  Fixture f(cards(0, 9));
+  PermutedFixture f(cards(0, 9));
   static_cast<void>(f.next(8));
   std::array<std::int64_t, 3> three{};
   const Result<void> batch = f.sequence->next(three);
@@ -89,17 +89,17 @@ TEST(PermutedSequence, ABatchThatDoesNotFitTakesNothing) {
 }
 
 TEST(PermutedSequence, ItsCounterHoldsIndicesAndRaisesByIndex) {
-  Fixture f(cards(100, 199));
+  PermutedFixture f(cards(100, 199));
   EXPECT_EQ(f.store.peek("cards")->bounds, (CounterBounds{0, 99}));
   ASSERT_TRUE(f.store.raise("cards", 7));
   std::vector<std::int64_t> rest = f.next(93);
-  Fixture all(cards(100, 199));
+  PermutedFixture all(cards(100, 199));
   const std::vector<std::int64_t> values = all.next(100);
   EXPECT_TRUE(std::ranges::equal(rest, std::span(values).subspan(7)));
 }
 
 TEST(PermutedSequence, AnotherProcessGoesOnWithTheSameKey) {
-  Fixture f({.name = "cards", .strategy = Strategy::kPermuted, .first = 0, .last = 9});
+  PermutedFixture f({.name = "cards", .strategy = Strategy::kPermuted, .first = 0, .last = 9});
   const std::string key = f.store.find("cards")->key;
   EXPECT_EQ(key.size(), 32U) << "drawn when it was created";
   std::vector<std::int64_t> values = f.next(5);
@@ -112,7 +112,7 @@ TEST(PermutedSequence, AnotherProcessGoesOnWithTheSameKey) {
 TEST(PermutedSequence, WantsNoMoreThanItsLargestCount) {
   Definition definition = cards(0, 99);
   definition.largest_count = 3;
-  Fixture f(definition);
+  PermutedFixture f(definition);
   std::array<std::int64_t, 4> four{};
   EXPECT_EQ(f.sequence->next(four).error().code, Code::kInvalidArgument);
   EXPECT_TRUE(f.sequence->next({}));
@@ -120,7 +120,7 @@ TEST(PermutedSequence, WantsNoMoreThanItsLargestCount) {
 }
 
 TEST(PermutedSequence, AStoreThatWentBackIsDataLossForEver) {
-  Fixture f(cards(0, 99));
+  PermutedFixture f(cards(0, 99));
   static_cast<void>(f.next(10));
   f.store.set_next("cards", 5);
   std::int64_t value = 0;
@@ -130,7 +130,7 @@ TEST(PermutedSequence, AStoreThatWentBackIsDataLossForEver) {
 }
 
 TEST(PermutedSequence, AChildOfForkIsRefusedAndMayDestroyIt) {
-  Fixture f(cards(0, 99));
+  PermutedFixture f(cards(0, 99));
   static_cast<void>(f.next(1));
   fakes::in_child([&] {
     std::int64_t value = 0;

@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/shell.h"
 #include "idmint/form.h"
 #include "idmint/sequence.h"
 #include "idmint/worker_pool.h"
@@ -83,8 +82,8 @@ Result<Raised> raise_to(Store& store, Floors floors, RaiseMode mode) {
 // Whether it has counters that may pass over values.
 Result<void> check_raisable(const Store& store, const Definition& definition) {
   const std::string& name = definition.name;
-  const auto refuse = [&](Code code, const std::string& what) {
-    return std::unexpected(error_at(store, code, definition, what));
+  const auto refuse = [&](Code code, const std::string& what, Advice advice = {}) {
+    return std::unexpected(error_at(store, code, definition, what, std::move(advice)));
   };
   if (definition.retired) {
     return std::unexpected(is_retired(
@@ -98,11 +97,10 @@ Result<void> check_raisable(const Store& store, const Definition& definition) {
     return refuse(
         Code::kFailedPrecondition,
         "it is gapless, and what a raise passes over would be missing; numbers that go on "
-        "after others are those of a sequence that is made with --start");
+        "after others are those of a new sequence that begins there");
   if (definition.strategy == Strategy::kPool)
-    return refuse(Code::kInvalidArgument,
-                  "it is a pool of worker ids, which is raised past a time: idmint workers raise " +
-                      name + " --past TIME");
+    return refuse(Code::kInvalidArgument, "it is a pool of worker ids, which is raised past a time",
+                  {Remedy::kRaisePool, name});
   return {};
 }
 
@@ -111,15 +109,18 @@ Result<Raised> raise_defined(Store& store, const Definition& definition, std::in
   if (auto can = check_raisable(store, definition); !can) return std::unexpected(can.error());
   const bool by_index = definition.strategy == Strategy::kPermuted;
   const std::int64_t most = by_index ? definition.last - definition.first + 1 : definition.last;
-  if (past > most)
+  if (past > most) {
+    const bool can_end_later =
+        has_movable_end(definition) && most < largest_integer(definition.form);
     return std::unexpected(
         error_at(store, Code::kOutOfRange, definition,
                  "it cannot be raised past " + std::to_string(past) +
                      (by_index ? " values: it has " : ": it ends at ") + std::to_string(most) +
-                     "; raise it past that" +
-                     (has_movable_end(definition) && most < largest_integer(definition.form)
-                          ? ", or first move its end up (idmint alter)"
-                          : ", and go on with a new sequence that begins above")));
+                     "; raise it past that, " +
+                     (can_end_later ? "or first move its end up"
+                                    : "and go on with a new sequence that begins above"),
+                 can_end_later ? Advice{Remedy::kExtendSequence, definition.name} : Advice{}));
+  }
   Result<Floors> floors = floors_of(store, definition, mode);
   if (!floors) return std::unexpected(std::move(floors.error()));
   // The indices of the first `past` values are 0 to past - 1.
@@ -141,12 +142,13 @@ std::size_t counter_with(const Definition& definition, const std::vector<Counter
 Result<Raised> raise_each(Store& store, const Definition& definition,
                           std::span<const std::int64_t> past, RaiseMode mode) {
   if (auto can = check_raisable(store, definition); !can) return std::unexpected(can.error());
-  const auto refuse = [&](const std::string& what) {
-    return std::unexpected(error_at(store, Code::kInvalidArgument, definition, what));
+  const auto refuse = [&](const std::string& what, Advice advice = {}) {
+    return std::unexpected(
+        error_at(store, Code::kInvalidArgument, definition, what, std::move(advice)));
   };
   if (definition.strategy != Strategy::kStriped && definition.strategy != Strategy::kInterleaved)
-    return refuse("it has one counter, which is raised past one value: idmint raise " +
-                  definition.name + " --past N");
+    return refuse("it has one counter, which is raised past one value",
+                  {Remedy::kRaiseSequence, definition.name});
   Result<Floors> floors = floors_of(store, definition, mode);
   if (!floors) return std::unexpected(std::move(floors.error()));
   for (const std::int64_t value : past) {
@@ -193,8 +195,9 @@ Result<Raised> raise_past(Store& store, const Definition& definition, ExistingVa
 
 // Its definition in `from`. The two may differ in their ends alone.
 Result<Definition> same_in(Store& store, const Definition& definition, Store& from) {
-  const auto refuse = [&](const std::string& what) {
-    return std::unexpected(error_at(store, Code::kFailedPrecondition, definition, what));
+  const auto refuse = [&](const std::string& what, Advice advice = {}) {
+    return std::unexpected(
+        error_at(store, Code::kFailedPrecondition, definition, what, std::move(advice)));
   };
   const std::string where(from.url());
   if (from.catalog() == nullptr) return refuse(where + " keeps no sequences");
@@ -205,7 +208,8 @@ Result<Definition> same_in(Store& store, const Definition& definition, Store& fr
   compared.last = definition.last;
   compared.retired = definition.retired;
   if (compared != definition || (!has_movable_end(definition) && there->last != definition.last))
-    return refuse("it is defined otherwise in " + where + ": compare idmint peek of both");
+    return refuse("it is defined otherwise in " + where + "; compare the two",
+                  {Remedy::kCompare, definition.name});
   return there;
 }
 
@@ -224,38 +228,37 @@ std::vector<Given> given_of(const Definition& definition, std::span<const GivenV
   return of_it;
 }
 
-// A value that was given would come again. `command` takes the source past it.
+// A value that was given would come again. `first` is done before the advice is followed.
 Error not_reached(const Store& store, const Definition& definition, const GivenValue& value,
-                  const std::string& command) {
+                  Advice advice, const std::string& first = "") {
   return error_at(store, Code::kFailedPrecondition, definition,
                   value.evidence +
                       ", which this raise does not reach, and others may have been given later "
-                      "ones; raise it by itself past all of them: " +
-                      command + " --store " + shell_word(store.url()));
+                      "ones; " +
+                      first + "raise it by itself past all of them",
+                  std::move(advice));
 }
 
 // Refuses floors that leave one of the values to come again.
 Result<void> check_reached(const Store& store, const Definition& definition, const Floors& floors,
                            std::span<const GivenValue> given) {
-  const std::string name = shell_word(definition.name);
   for (const auto& [each, position] : given_of(definition, given)) {
     const CounterState* const counter = counter_at(floors.counters, position);
     const std::string value = std::to_string(each.value);
     if (counter == nullptr) {
-      std::string command = "idmint alter " + name + " --max ";
-      command += std::to_string(std::max(each.value, definition.last));
-      command.append(" --store ").append(shell_word(store.url()));
-      command.append(", then idmint raise ").append(name).append(" --past ").append(value);
-      return std::unexpected(not_reached(store, definition, each, command));
+      const std::string last = std::to_string(std::max(each.value, definition.last));
+      return std::unexpected(not_reached(store, definition, each,
+                                         {Remedy::kRaiseSequence, definition.name, {value}},
+                                         "move its end up to " + last + ", then "));
     }
     const auto k = static_cast<std::size_t>(counter - floors.counters.data());
     if (position < std::max(counter->next, floors.floors[k])) continue;
     const bool is_block = definition.strategy == Strategy::kStriped;
     const bool by_index = definition.strategy == Strategy::kPermuted;
     return std::unexpected(not_reached(store, definition, each,
-                                       "idmint raise " + name +
-                                           (is_block ? " --past-each " : " --past ") +
-                                           (by_index ? std::to_string(position + 1) : value)));
+                                       {is_block ? Remedy::kRaiseEach : Remedy::kRaiseSequence,
+                                        definition.name,
+                                        {by_index ? std::to_string(position + 1) : value}}));
   }
   return {};
 }
@@ -266,10 +269,10 @@ Result<Raised> raise_past_counters(Store& store, const Definition& definition, S
   const Result<Definition> there = same_in(store, definition, from);
   if (!there) return std::unexpected(there.error());
   if (there->retired)
-    return std::unexpected(error_at(
-        store, Code::kFailedPrecondition, definition,
-        "it is retired in " + std::string(from.url()) + "; retire it here, too: idmint retire " +
-            shell_word(definition.name) + " --store " + shell_word(store.url())));
+    return std::unexpected(
+        error_at(store, Code::kFailedPrecondition, definition,
+                 "it is retired in " + std::string(from.url()) + "; retire it here, too",
+                 {Remedy::kRetireSequence, definition.name}));
   const Result<std::vector<CounterState>> source = read_counters(from, *there);
   if (!source) return std::unexpected(source.error());
   Result<Floors> floors = floors_of(store, definition, mode);
@@ -282,8 +285,8 @@ Result<Raised> raise_past_counters(Store& store, const Definition& definition, S
           error_at(store, Code::kFailedPrecondition, definition,
                    "it ends at " + std::to_string(definition.last) + ", and has gone on to " +
                        std::to_string(ahead.next - ahead.bounds.stride) + " in " +
-                       std::string(from.url()) + "; first move its end up: idmint alter " +
-                       definition.name + " --max " + std::to_string(there->last)));
+                       std::string(from.url()) + "; first move its end up",
+                   {Remedy::kExtendSequence, definition.name, {std::to_string(there->last)}}));
     floors->floors[k] = ahead.next;
   }
   if (auto reached = check_reached(store, definition, *floors, given); !reached)
@@ -340,11 +343,9 @@ Result<std::int64_t> floor_past(const Store& store, const Definition& definition
   const bool is_block = definition.strategy == Strategy::kStriped;
   const bool is_count = is_block || definition.strategy == Strategy::kPermuted;  // not a value
   const auto refuse = [&](Code code, const std::string& why) {
-    return std::unexpected(error_at(store, code, definition,
-                                    why + "; raise it by itself: idmint raise " +
-                                        shell_word(definition.name) +
-                                        (is_block ? " --past-each V,V,..." : " --past N") +
-                                        " --store " + shell_word(store.url())));
+    return std::unexpected(
+        error_at(store, code, definition, why + "; raise it by itself",
+                 {is_block ? Remedy::kRaiseEach : Remedy::kRaiseSequence, definition.name}));
   };
   const std::int64_t room = is_count ? bounds.last - bounds.first + 1 : bounds.last;
   if (past > room)
@@ -410,10 +411,9 @@ Result<std::int64_t> raise_pool_past_all(Store& store, const Definition& pool, c
   for (const auto& [each, unit] : given_of(pool, known.given)) {
     if (unit < floor) continue;
     const auto time = time_of(layout, unit);
-    return std::unexpected(not_reached(store, pool, each,
-                                       "idmint workers raise " + shell_word(pool.name) +
-                                           " --past " +
-                                           (time ? format_exact_time(*time) : "TIME")));
+    Advice advice{Remedy::kRaisePool, pool.name};
+    if (time) advice.values.push_back(format_exact_time(*time));
+    return std::unexpected(not_reached(store, pool, each, std::move(advice)));
   }
   if (mode == RaiseMode::kPreview) return floor;
   if (auto raised = store.leases()->raise_floor(pool.name, floor); !raised)
@@ -492,7 +492,7 @@ RaisedSource raise_source(Store& store, const Definition& definition, const Know
     } else {
       row.past_unit = *floor - 1;
       row.remains =
-          "if a program leased from it with a window above 40 s (--window), its latest "
+          "if a program leased from it with a window above 40 s, its latest "
           "bound may lie later: raise it by itself, past that window";
     }
   } else if (definition.strategy == Strategy::kRandom ||
@@ -502,7 +502,7 @@ RaisedSource raise_source(Store& store, const Definition& definition, const Know
             ? missing_claims(store, definition, known.newer)
             : "it is gapless and stays where it is, as its counter and the documents with its "
               "numbers are of one moment; if the documents are newer, retire it, and go on with "
-              "one that is made with --start";
+              "a new one that begins above them";
     const Result<std::string> unknown = unknown_given(store, definition, known.given);
     if (!missing || !unknown) {
       failed(!missing ? missing.error() : unknown.error());

@@ -23,7 +23,9 @@ namespace {
 using namespace std::chrono_literals;
 using fakes::code_of;
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 constexpr Instant kEpoch{std::chrono::sys_days{std::chrono::year{2025} / 1 / 1}};
 
@@ -175,7 +177,7 @@ TEST(RaisePastAStore, ThatWasExtendedSinceSaysWhichCommandIsFirst) {
   ASSERT_TRUE(newer.counters()->advance("orders", 1500, Take::kAll));
   const auto beyond = raise_sequence(store, "orders", newer);
   EXPECT_EQ(code_of(beyond), Code::kFailedPrecondition);
-  EXPECT_THAT(beyond.error().message, HasSubstr("idmint alter orders --max 2000"));
+  EXPECT_EQ(beyond.error().advice, (Advice{Remedy::kExtendSequence, "orders", {"2000"}}));
   ASSERT_TRUE(extend_sequence(store, "orders", 2000));
   ASSERT_TRUE(raise_sequence(store, "orders", newer));
   EXPECT_EQ(store.next("orders"), 1501);
@@ -228,8 +230,8 @@ TEST(RaiseAll, LeavesTheDoubtWhereTheNumberIsTooSmall) {
   ASSERT_TRUE(rows) << rows.error().message;
   ASSERT_TRUE(row_of(*rows, "tickets").error);
   EXPECT_EQ(row_of(*rows, "tickets").error->code, Code::kInvalidArgument);
-  EXPECT_THAT(row_of(*rows, "tickets").error->message,
-              AllOf(HasSubstr("has come to 50"), HasSubstr("idmint raise tickets --past N")));
+  EXPECT_THAT(row_of(*rows, "tickets").error->message, HasSubstr("has come to 50"));
+  EXPECT_EQ(row_of(*rows, "tickets").error->advice, (Advice{Remedy::kRaiseSequence, "tickets"}));
   EXPECT_EQ(store.next("orders"), 21) << "the others are raised";
   EXPECT_EQ(store.settled, 0);
 }
@@ -288,16 +290,18 @@ TEST(RaiseAll, RefusesWhatItWouldNotTakePastAGivenValue) {
       {"codes", 17, "E"},     {"web", static_cast<std::int64_t>(late->value()), "F"}};
   const auto rows = raise_all(store, 20, RaiseMode::kCarryOut, clock, given);
   ASSERT_TRUE(rows) << rows.error().message;
-  const auto refused = [&](std::string_view name) {
+  const auto advice = [&](std::string_view name) {
     const RaisedSource& row = row_of(*rows, name);
-    return row.error ? row.error->message : std::string();
+    return row.error ? row.error->advice : Advice{};
   };
-  EXPECT_THAT(refused("orders"), AllOf(HasSubstr("A, which this raise does not reach"),
-                                       HasSubstr("idmint raise orders --past 21 --store")));
-  EXPECT_EQ(refused("tickets"), "") << "20 is reached";
-  EXPECT_THAT(refused("accounts"), HasSubstr("idmint raise accounts --past-each 130"));
-  EXPECT_THAT(refused("cards"), HasSubstr("idmint raise cards --past 21"));
-  EXPECT_THAT(refused("web"), HasSubstr("idmint workers raise web --past 2025-01-01T03:00:00"));
+  EXPECT_THAT(row_of(*rows, "orders").error.value().message,
+              HasSubstr("A, which this raise does not reach"));
+  EXPECT_EQ(advice("orders"), (Advice{Remedy::kRaiseSequence, "orders", {"21"}}));
+  EXPECT_FALSE(row_of(*rows, "tickets").error) << "20 is reached";
+  EXPECT_EQ(advice("accounts"), (Advice{Remedy::kRaiseEach, "accounts", {"130"}}));
+  EXPECT_EQ(advice("cards"), (Advice{Remedy::kRaiseSequence, "cards", {"21"}}));
+  EXPECT_EQ(advice("web").remedy, Remedy::kRaisePool);
+  EXPECT_THAT(advice("web").values, ElementsAre(StartsWith("2025-01-01T03:00:00")));
   EXPECT_THAT(row_of(*rows, "codes").remains, HasSubstr("E, and the store does not know of it"));
   EXPECT_EQ(store.next("orders"), 1) << "nothing of it was raised";
   EXPECT_EQ(store.next("tickets"), 21);
@@ -324,13 +328,12 @@ TEST(RaiseAll, PastAStoreRefusesWhatItWouldNotTakePastAGivenValue) {
   const auto rows = raise_all(store, newer, RaiseMode::kCarryOut, system_clock(), given);
   ASSERT_TRUE(rows) << rows.error().message;
   ASSERT_TRUE(rows->front().error) << "the other one was set back, too";
-  EXPECT_THAT(rows->front().error->message, HasSubstr("idmint raise orders --past 41"));
+  EXPECT_EQ(rows->front().error->advice, (Advice{Remedy::kRaiseSequence, "orders", {"41"}}));
   given = {{"orders", 1500, "A"}};
-  EXPECT_THAT(
-      raise_all(store, newer, RaiseMode::kCarryOut, system_clock(), given)->front().error->message,
-      HasSubstr("idmint alter orders --max 1500 --store doubtful:, then idmint raise orders "
-                "--past 1500 --store"))
+  const auto extended = raise_all(store, newer, RaiseMode::kCarryOut, system_clock(), given);
+  EXPECT_THAT(extended->front().error->message, HasSubstr("move its end up to 1500, then raise it"))
       << "it was extended";
+  EXPECT_EQ(extended->front().error->advice, (Advice{Remedy::kRaiseSequence, "orders", {"1500"}}));
   EXPECT_EQ(store.settled, 0);
   given = {{"orders", 40, "A"}, {"gone", 7, "B"}};
   const auto reached = raise_all(store, newer, RaiseMode::kCarryOut, system_clock(), given);
@@ -349,7 +352,7 @@ TEST(RaiseAll, WhatIsRetiredInTheNewerStoreIsRetiredHere) {
     ASSERT_TRUE(retire_sequence(newer, name));
   const auto alone = raise_sequence(store, "orders", newer);
   EXPECT_EQ(code_of(alone), Code::kFailedPrecondition);
-  EXPECT_THAT(alone.error().message, HasSubstr("idmint retire orders"));
+  EXPECT_EQ(alone.error().advice, (Advice{Remedy::kRetireSequence, "orders"}));
 
   ASSERT_TRUE(row_of(*raise_all(store, newer, RaiseMode::kPreview), "orders").retired);
   EXPECT_FALSE(store.catalog()->find("orders")->retired) << "a preview";

@@ -15,7 +15,7 @@
 namespace idmint {
 namespace {
 
-constexpr std::int64_t kAtOnce = UniqueIndex::kMaxKeys - 1;  // and a witness
+constexpr std::int64_t kClaimsAtOnce = UniqueIndex::kMaxKeys - 1;  // and a witness
 constexpr std::int64_t kWindow = 1000;  // draws from which something is concluded
 
 Error claims_gone(const Store& store, const Definition& definition) {
@@ -47,7 +47,7 @@ Result<std::span<Range>> RandomRounds::advance(std::int64_t count, Take take, St
     }
     if (possible == 0) break;
     const std::int64_t before = kept();
-    const Result<void> claimed = claim(std::min(possible, kAtOnce), until);
+    const Result<void> claimed = claim(std::min(possible, kClaimsAtOnce), until);
     if (!claimed) {
       const Error& why = claimed.error();
       if (why.code == Code::kUnknown && !first_unknown) first_unknown = why;
@@ -74,15 +74,15 @@ Error RandomRounds::refusal(std::uint64_t count) const {
   }
   const bool has_room =
       definition_.last < std::min(kLargestValue, largest_integer(definition_.form));
-  const std::string more = has_room ? "move its end up (idmint alter " + definition_.name +
-                                          " --max N), or go on with another sequence"
+  const std::string more = has_room ? "go on with another sequence, or move its end up"
                            : definition_.form.digits != 0 ? "go on with a sequence of more digits"
                                                           : "go on with a sequence of more values";
   return {Code::kResourceExhausted,
           "sequence " + definition_.name + ": " + std::to_string(claimed_) + " of " +
               std::to_string(size_) + " values are claimed" + redraws.data() + ", and " +
               std::to_string(std::max<std::int64_t>(room(), 0)) + " more are given, fewer than " +
-              std::to_string(count) + "; " + more};
+              std::to_string(count) + "; " + more,
+          has_room ? Advice{Remedy::kExtendSequence, definition_.name} : Advice{}};
 }
 
 std::int64_t RandomRounds::kept() const noexcept { return static_cast<std::int64_t>(kept_.size()); }

@@ -4,8 +4,6 @@
 #include <array>
 #include <utility>
 
-#include "base/shell.h"
-
 namespace idmint {
 namespace {
 
@@ -14,8 +12,8 @@ Opened open_gapless(Store& store, Definition definition, const SequenceOptions&)
   return std::unexpected(error_at(
       store, Code::kFailedPrecondition, definition.name,
       "it is gapless: a number comes only in the transaction that inserts the document that bears "
-      "it; insert documents with idmint insert COLLECTION --from " +
-          definition.name + ", or in a program with a GaplessInserter (idmint/gapless.h)"));
+      "it; insert documents with a GaplessInserter (idmint/gapless.h)",
+      {Remedy::kInsertDocuments, definition.name}));
 }
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): as the others of the table.
@@ -92,15 +90,23 @@ Result<void> must_match(const Store& store, const Definition& definition,
 
 }  // namespace
 
-Error error_at(const Store& store, Code code, std::string_view name, const std::string& what) {
-  return error_at(store, code, Definition{.name = std::string(name)}, what);
+Error inherited_through_fork(std::string_view name) {
+  return {Code::kFailedPrecondition,
+          "sequence " + std::string(name) + ": opened before fork(); open it again in the child"};
 }
 
-Error error_at(const Store& store, Code code, const Definition& definition,
-               const std::string& what) {
+Error error_at(const Store& store, Code code, std::string_view name, const std::string& what,
+               Advice advice) {
+  return error_at(store, code, Definition{.name = std::string(name)}, what, std::move(advice));
+}
+
+Error error_at(const Store& store, Code code, const Definition& definition, const std::string& what,
+               Advice advice) {
   const bool is_pool = definition.strategy == Strategy::kPool;
-  return {code, (is_pool ? "pool " : "sequence ") + definition.name + " in " +
-                    std::string(store.url()) + ": " + what};
+  return {code,
+          (is_pool ? "pool " : "sequence ") + definition.name + " in " + std::string(store.url()) +
+              ": " + what,
+          std::move(advice)};
 }
 
 Result<void> offers(Store& store, Strategy strategy, std::string_view name) {
@@ -122,9 +128,8 @@ Result<Definition> find_definition(Store& store, std::string_view name, SteadyTi
         error_at(store, Code::kUnimplemented, name, "this store keeps no sequences; use another"));
   Result<Definition> found = store.catalog()->find(name, until);
   if (!found && found.error().code == Code::kNotFound)
-    return std::unexpected(
-        error_at(store, Code::kNotFound, name,
-                 "no such sequence; create it: idmint create " + shell_word(name)));
+    return std::unexpected(error_at(store, Code::kNotFound, name, "no such sequence; create it",
+                                    {Remedy::kCreateSequence, std::string(name)}));
   return found;
 }
 
@@ -227,7 +232,8 @@ Result<std::vector<LeaseState>> read_workers(Store& store, const Definition& def
                  "it is defined with " + std::to_string(definition.last + 1) + " worker ids, and " +
                      std::to_string(gone ? 0 : std::ssize(*workers)) +
                      " are there; restore the store, then raise the pool past every bound that "
-                     "was granted (idmint workers raise)"));
+                     "was granted",
+                 {Remedy::kRaisePool, definition.name}));
   return workers;
 }
 

@@ -81,14 +81,17 @@ using Opened = Result<std::unique_ptr<Sequence>>;
 
 // "sequence NAME in URL: what"; of a definition of a pool "pool NAME in URL: what".
 [[nodiscard]] Error error_at(const Store& store, Code code, std::string_view name,
-                             const std::string& what);
+                             const std::string& what, Advice advice = {});
 [[nodiscard]] Error error_at(const Store& store, Code code, const Definition& definition,
-                             const std::string& what);
+                             const std::string& what, Advice advice = {});
+
+// What every call of a sequence is in a child of fork().
+[[nodiscard]] Error inherited_through_fork(std::string_view name);
 
 // kUnimplemented: the store lacks what the strategy needs.
 [[nodiscard]] Result<void> offers(Store& store, Strategy strategy, std::string_view name);
 
-// The definition, retired or not. kNotFound with the command that creates it.
+// The definition, retired or not.
 [[nodiscard]] Result<Definition> find_definition(Store& store, std::string_view name,
                                                  SteadyTime until = SteadyTime::max());
 

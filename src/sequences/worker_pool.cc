@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/shell.h"
 #include "ids/snowflake_space.h"
 #include "sequences/held_for.h"
 #include "sequences/strategies.h"
@@ -36,9 +35,9 @@ Result<Definition> find_pool(Store& store, std::string_view name,
                              SteadyTime until = SteadyTime::max()) {
   Result<Definition> found = find_definition(store, name, until);
   if (!found && found.error().code == Code::kNotFound)
-    return std::unexpected(
-        error_at(store, Code::kNotFound, of_pool(name),
-                 "no such pool; create it: idmint create " + shell_word(name) + " --kind pool"));
+    return std::unexpected(error_at(store, Code::kNotFound, of_pool(name),
+                                    "no such pool; create it",
+                                    {Remedy::kCreatePool, std::string(name)}));
   if (!found) return found;
   const auto refuse = [&](const std::string& what) {
     return std::unexpected(error_at(store, Code::kFailedPrecondition, *found, what));
@@ -76,11 +75,13 @@ Error with_time(Error why, LeaseTable& leases, const Definition& definition,
   for (const LeaseState& state : *workers)
     if (!is_owned(state)) nearest = std::min(nearest, state.minted_until);
   const auto begins = time_of(definition.layout.value_or(SnowflakeLayout{}), nearest);
-  if (begins && *begins - max_drift > clock.now())
+  if (begins && *begins - max_drift > clock.now()) {
     why.message += "; it is leased again from " + format_time(*begins - max_drift) +
                    " on: a clock that was that far ahead for a moment is enough, and a bound is "
-                   "never lowered. To mint before that, make another pool, of a layout that never "
-                   "meets this one (idmint plan-change)";
+                   "never lowered; to mint before that, make another pool, of a layout that never "
+                   "meets this one";
+    why.advice = {Remedy::kPlanPool, definition.name};
+  }
   return why;
 }
 
@@ -116,7 +117,8 @@ Result<std::unique_ptr<SnowflakeGenerator>> open_pool(Store& store, const Defini
     return std::unexpected(error_at(
         store, Code::kDataLoss, definition,
         "it is defined, but its worker ids are gone; stop all who mint, then raise the pool "
-        "past every bound that was granted (idmint workers raise), which makes them anew"));
+        "past every bound that was granted, which makes them anew",
+        {Remedy::kRaisePool, definition.name}));
   if (!opened)
     return std::unexpected(with_time(std::move(opened.error()), *store.leases(), definition,
                                      drift_of(options.layout, options), clock, options.until));

@@ -31,14 +31,14 @@ using testing::AnyOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr Instant kEpoch{std::chrono::sys_days{std::chrono::year{2025} / 1 / 1}};
+constexpr Instant kEpochOfPool{std::chrono::sys_days{std::chrono::year{2025} / 1 / 1}};
 
 Definition web(std::int64_t workers = 4) {
   return {.name = "web",
           .strategy = Strategy::kPool,
           .first = 0,
           .last = workers - 1,
-          .layout = SnowflakeLayout{.epoch = kEpoch}};
+          .layout = SnowflakeLayout{.epoch = kEpochOfPool}};
 }
 Definition open_ended() {
   Definition pool = web();
@@ -156,14 +156,14 @@ TEST(Pool, WhereAllAreOwnedTheRefusalSaysUntilWhen) {
 TEST(Pool, WhereAllAreAheadTheRefusalSaysFromWhenOn) {
   const auto store = *open_store("memory:");
   ASSERT_TRUE(create_sequence(*store, web(2)));
-  ASSERT_TRUE(raise_pool(*store, "web", kEpoch + 30 * 24h));
-  fakes::ManualClock clock(kEpoch + 1h);
+  ASSERT_TRUE(raise_pool(*store, "web", kEpochOfPool + 30 * 24h));
+  fakes::ManualClock clock(kEpochOfPool + 1h);
   const auto refused = open_pool(*store, "web", {}, clock);
   ASSERT_EQ(code_of(refused), Code::kUnavailable);
   EXPECT_THAT(refused.error().message,
-              AllOf(HasSubstr("it is leased again from 2025-01-30T23:59:40.001Z on"),
-                    HasSubstr("idmint plan-change")));
-  clock.set(kEpoch + 30 * 24h - 19s);
+              HasSubstr("it is leased again from 2025-01-30T23:59:40.001Z on"));
+  EXPECT_EQ(refused.error().advice, (Advice{Remedy::kPlanPool, "web"}));
+  clock.set(kEpochOfPool + 30 * 24h - 19s);
   EXPECT_TRUE(open_pool(*store, "web", {}, clock));
 }
 
@@ -247,7 +247,7 @@ TEST(Pool, LostWorkerIdsAreNotMadeAgain) {
 TEST(Pool, LostWorkerIdsAreMadeAgainByAFenceAndBeginThere) {
   CutStore store;
   ASSERT_TRUE(store.define(web()));
-  ASSERT_EQ(raise_pool(store, "web", kEpoch + 41ms), 42);
+  ASSERT_EQ(raise_pool(store, "web", kEpochOfPool + 41ms), 42);
   const auto workers = pool_workers(store, "web");
   ASSERT_TRUE(workers);
   ASSERT_EQ(workers->size(), 4U);
@@ -261,7 +261,7 @@ TEST(Pool, AFenceMayBeFurtherFromTheEpochThanAnInstantReaches) {
   old.layout = SnowflakeLayout{.epoch = old_epoch, .time_bits = 45, .worker_bits = 4};
   const auto made = create_sequence(store, old);
   ASSERT_TRUE(made) << made.error().message;
-  const auto floor = raise_pool(store, "web", kEpoch);
+  const auto floor = raise_pool(store, "web", kEpochOfPool);
   ASSERT_TRUE(floor) << floor.error().message;
   const std::chrono::milliseconds since =
       std::chrono::sys_days{std::chrono::year{2025} / 1 / 1} - old_epoch;
@@ -297,20 +297,20 @@ TEST(Pool, SaysWhatToDoInstead) {
   EXPECT_THAT(opened.error().message, HasSubstr("open_pool()"));
   const auto raised = raise_sequence(store, "web", 5);
   ASSERT_EQ(code_of(raised), Code::kInvalidArgument);
-  EXPECT_THAT(raised.error().message, HasSubstr("idmint workers raise web --past TIME"));
+  EXPECT_EQ(raised.error().advice, (Advice{Remedy::kRaisePool, "web"}));
   struct None final : ExistingValues {
     Result<std::optional<std::int64_t>> largest(std::int64_t, std::int64_t) override { return 2; }
   } values;
   EXPECT_EQ(code_of(raise_sequence(store, "web", values)), Code::kInvalidArgument);
   const auto extended = extend_sequence(store, "web", 9);
   ASSERT_EQ(code_of(extended), Code::kInvalidArgument);
-  EXPECT_THAT(extended.error().message, HasSubstr("--kind pool"));
+  EXPECT_THAT(extended.error().message, HasSubstr("a pool with more has another name"));
   EXPECT_FALSE(can_extend(web(), web(5)));
   EXPECT_EQ(store.find("web"), web());
   const auto missing = open_pool(store, "jobs");
   ASSERT_EQ(code_of(missing), Code::kNotFound);
-  EXPECT_THAT(missing.error().message,
-              HasSubstr("no such pool; create it: idmint create jobs --kind pool"));
+  EXPECT_THAT(missing.error().message, HasSubstr("no such pool; create it"));
+  EXPECT_EQ(missing.error().advice, (Advice{Remedy::kCreatePool, "jobs"}));
   const auto no_worker = release_worker(store, "web", 99);
   ASSERT_EQ(code_of(no_worker), Code::kInvalidArgument);
   ASSERT_TRUE(retire_sequence(store, "web"));
@@ -328,7 +328,7 @@ TEST(Pool, OnlyPoolsHaveWorkerIds) {
   ASSERT_TRUE(create_sequence(store, {.name = "orders"}));
   EXPECT_EQ(code_of(pool_workers(store, "orders")), Code::kFailedPrecondition);
   EXPECT_EQ(code_of(release_worker(store, "orders", 0)), Code::kFailedPrecondition);
-  EXPECT_EQ(code_of(raise_pool(store, "orders", kEpoch)), Code::kFailedPrecondition);
+  EXPECT_EQ(code_of(raise_pool(store, "orders", kEpochOfPool)), Code::kFailedPrecondition);
   EXPECT_EQ(code_of(pool_workers(store, "shop")), Code::kNotFound);
 }
 
@@ -359,24 +359,25 @@ TEST(Pool, IsRaisedPastTheUnitOfATime) {
   CutStore store;
   ASSERT_TRUE(create_sequence(store, web()));
   const Lease lease = acquired(store, 1);
-  EXPECT_EQ(raise_pool(store, "web", kEpoch + 5s), 5001);
-  EXPECT_EQ(raise_pool(store, "web", kEpoch + 5s + 999us), 5001) << "of the unit it lies in";
+  EXPECT_EQ(raise_pool(store, "web", kEpochOfPool + 5s), 5001);
+  EXPECT_EQ(raise_pool(store, "web", kEpochOfPool + 5s + 999us), 5001) << "of the unit it lies in";
   const auto workers = store.workers("web");
   for (const LeaseState& state : *workers) {
     EXPECT_EQ(state.minted_until, 5001);
     EXPECT_EQ(state.token, Uuid{});
     EXPECT_NE(state.generation, lease.generation);
   }
-  EXPECT_EQ(raise_pool(store, "web", kEpoch), 1) << "below what there is: it only takes the owners";
+  EXPECT_EQ(raise_pool(store, "web", kEpochOfPool), 1)
+      << "below what there is: it only takes the owners";
   EXPECT_EQ(store.workers("web")->at(0).minted_until, 5001);
-  EXPECT_EQ(code_of(raise_pool(store, "web", kEpoch - 1ns)), Code::kOutOfRange);
+  EXPECT_EQ(code_of(raise_pool(store, "web", kEpochOfPool - 1ns)), Code::kOutOfRange);
   EXPECT_EQ(code_of(raise_pool(store, "web", Instant::max())), Code::kOutOfRange);
 }
 
 TEST(Pool, UnitsAreATimeOfTheLayout) {
-  const SnowflakeLayout layout{.epoch = kEpoch, .unit = 10ms};
-  EXPECT_EQ(time_of(layout, 0), kEpoch);
-  EXPECT_EQ(time_of(layout, 250), kEpoch + 2500ms);
+  const SnowflakeLayout layout{.epoch = kEpochOfPool, .unit = 10ms};
+  EXPECT_EQ(time_of(layout, 0), kEpochOfPool);
+  EXPECT_EQ(time_of(layout, 250), kEpochOfPool + 2500ms);
   EXPECT_EQ(time_of(layout, std::int64_t{1} << 62), std::nullopt);
 }
 
@@ -396,7 +397,7 @@ TEST(Pool, RetiredNobodyGetsAWorkerIdOrKeepsOne) {
   request.max_drift = (std::int64_t{1} << 62) - 2001;  // the most that is allowed
   EXPECT_EQ(code_of(store.acquire("web", request)), Code::kFailedPrecondition);
   EXPECT_EQ(code_of(pool_workers(store, "web")), Code::kFailedPrecondition);
-  EXPECT_EQ(code_of(raise_pool(store, "web", kEpoch)), Code::kFailedPrecondition);
+  EXPECT_EQ(code_of(raise_pool(store, "web", kEpochOfPool)), Code::kFailedPrecondition);
   const Result<void> again = create_sequence(store, web());
   ASSERT_EQ(code_of(again), Code::kFailedPrecondition);
   EXPECT_THAT(again.error().message, HasSubstr("not given again"));

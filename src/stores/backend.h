@@ -57,6 +57,8 @@ class GaplessTransactions {
     bool retry_others;                // those of other calls may be possible
     std::optional<std::size_t> call;  // the one that is to blame, where that is known
   };
+  // What is wrong with the document at a position among those of a call.
+  [[nodiscard]] static Error of_document(std::size_t position, const Error& why);
   struct First {
     std::int64_t first;  // number, of the first document of the first call
   };

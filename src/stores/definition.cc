@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 
+#include "base/errors.h"
 #include "idmint/catalog.h"
 #include "idmint/check_symbol.h"
 #include "idmint/encoding.h"
@@ -88,10 +89,6 @@ bool read(const Json& object, std::string_view field, bool& out) {
   return true;
 }
 
-std::unexpected<Error> refuse(std::string why) {
-  return std::unexpected(Error{Code::kInvalidArgument, std::move(why)});
-}
-
 Result<void> validate_name(const std::string& name) {
   constexpr std::size_t kLongest = 120;
   const auto alphanumeric = [](char c) {
@@ -149,8 +146,9 @@ Result<void> validate_strategy(const Definition& definition) {
   if (!stripes && definition.stripes != 1) return unused("stripes");
   if (stripes && definition.stripes == 1)
     return refuse(sequence + " is " + std::string(row->name) +
-                  ": give the number of its stripes (--stripes), 2 to " +
-                  std::to_string(Definition::kMaxStripes));
+                      ": give the number of its stripes, 2 to " +
+                      std::to_string(Definition::kMaxStripes),
+                  {.remedy = Remedy::kSetOption, .values = {"stripes"}});
   if (stripes && (definition.stripes < 2 || definition.stripes > Definition::kMaxStripes))
     return refuse(sequence + " would have " + std::to_string(definition.stripes) +
                   " stripes: give 2 to " + std::to_string(Definition::kMaxStripes));
@@ -178,8 +176,7 @@ Result<void> validate_pool(const Definition& definition) {
   const std::string pool = titled(definition);
   if (!definition.layout)
     return refuse(pool + " has no layout: give it one, such as sequence-generator");
-  if (Result<void> ok = definition.layout->validate(); !ok)
-    return refuse(pool + ": " + ok.error().message);
+  if (Result<void> ok = definition.layout->validate(); !ok) return refused(pool, ok.error());
   if (definition.first != 0)
     return refuse(pool + " would begin at worker id " + std::to_string(definition.first) +
                   ": worker ids begin at 0");
@@ -250,8 +247,7 @@ Result<void> validate_adopted(const Definition& definition) {
   if (const std::size_t at = longest.id.find(kStripeNumber);
       at != std::string::npos && definition.stripes > 1000)
     longest.id.replace(at, kStripeNumber.size(), std::to_string(definition.stripes - 1));
-  if (Result<void> ok = validate_record(longest); !ok)
-    return refuse(sequence + ": " + ok.error().message);
+  if (Result<void> ok = validate_record(longest); !ok) return refused(sequence, ok.error());
   if (adopted.id.contains(kStripeNumber) != striped)
     return refuse(sequence + (striped ? " has stripes, each in a document of its own: write {k} in "
                                         "the _id for the number of the stripe"
@@ -267,7 +263,7 @@ Result<void> validate_form(const Definition& definition) {
   const std::string sequence = titled(definition);
   const bool is_pool = definition.strategy == Strategy::kPool;
   if (Result<void> ok = idmint::validate(definition.form, is_pool ? "snowflake" : "integer"); !ok)
-    return refuse(sequence + ": " + ok.error().message);
+    return refused(sequence, ok.error());
   if (is_pool) return {};
   if (definition.last > largest_integer(definition.form)) {
     return refuse(sequence + " would end at " + std::to_string(definition.last) + ", and its " +

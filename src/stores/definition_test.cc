@@ -279,8 +279,7 @@ TEST(DefinitionTest, ValidateKnowsWhatEachStrategyUses) {
     };
     EXPECT_TRUE(validate(of(5, 6, 2)));
     EXPECT_TRUE(validate(of(0, 99'999, 100'000)));
-    EXPECT_THAT(refusal(of(0, 99, 1)),
-                HasSubstr("give the number of its stripes (--stripes), 2 to 100000"));
+    EXPECT_THAT(refusal(of(0, 99, 1)), HasSubstr("give the number of its stripes, 2 to 100000"));
     EXPECT_THAT(refusal(of(0, 99, 0)), HasSubstr("2 to 100000"));
     EXPECT_THAT(refusal(of(0, 99, -5)), HasSubstr("2 to 100000"));
     EXPECT_THAT(refusal(of(0, 999'999, 100'001)), HasSubstr("2 to 100000"));

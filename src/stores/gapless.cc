@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "base/background.h"
+#include "base/errors.h"
 #include "base/fork_wiped.h"
-#include "base/shell.h"
 #include "idmint/store.h"
 #include "stores/backend.h"
 #include "stores/gapless_queue.h"
@@ -14,10 +14,6 @@ namespace idmint {
 namespace {
 
 using stores::GaplessTransactions;
-
-std::unexpected<Error> refuse(std::string why) {
-  return std::unexpected(Error{Code::kInvalidArgument, std::move(why)});
-}
 
 }  // namespace
 
@@ -58,23 +54,23 @@ Result<std::unique_ptr<GaplessInserter>> GaplessInserter::open(std::string_view 
       {.deadline = options.deadline, .until = until, .create = false, .access = Access::kReadOnly});
   if (!store) return std::unexpected(store.error());
   const std::string where = "sequence " + std::string(name) + " in " + std::string((*store)->url());
-  const auto refuse_it = [&](Code code, const std::string& why) {
-    return std::unexpected(Error{code, where + ": " + why});
+  const auto refuse_it = [&](Code code, const std::string& why, Advice advice = {}) {
+    return std::unexpected(Error{code, where + ": " + why, std::move(advice)});
   };
   const Result<Definition> definition = (*store)->catalog()->find(name, until);
   if (!definition && definition.error().code == Code::kNotFound)
-    return refuse_it(Code::kNotFound, "no such sequence; create it: idmint create " +
-                                          shell_word(name) + " --strategy gapless");
+    return refuse_it(Code::kNotFound, "no such sequence; create it",
+                     {Remedy::kCreateSequence, std::string(name), {"gapless"}});
   if (!definition) return std::unexpected(definition.error());
   if (definition->strategy != Strategy::kGapless)
     return refuse_it(Code::kFailedPrecondition,
                      "it is " + std::string(idmint::name(definition->strategy)) +
-                         ", and only the numbers of a gapless one come with documents; create one: "
-                         "idmint create NAME --strategy gapless");
+                         ", and only the numbers of a gapless one come with documents; create one",
+                     {Remedy::kCreateSequence, "", {"gapless"}});
   if (definition->retired)
     return refuse_it(Code::kFailedPrecondition, "it is retired: nothing comes from it any more");
   if (Result<void> possible = (*store)->has_transactions(until); !possible)
-    return refuse_it(possible.error().code, possible.error().message);
+    return refuse_it(possible.error().code, possible.error().message, possible.error().advice);
 #ifdef IDMINT_MONGODB
   auto transactions = stores::open_mongodb_gapless(url, *definition, *std::move(target), options);
   if (!transactions) return std::unexpected(std::move(transactions.error()));
@@ -106,10 +102,8 @@ Result<Range> GaplessInserter::insert(std::span<const std::span<const std::byte>
     if (bytes > kMaxBytes)
       return refuse("cannot insert documents of more than " + std::to_string(kMaxBytes) +
                     " bytes at once: give fewer");
-    if (Result<void> ok = state.queue.transactions->check(document); !ok) {
-      const auto number = copies.size() + 1;
-      return refuse("document " + std::to_string(number) + ": " + ok.error().message);
-    }
+    if (Result<void> ok = state.queue.transactions->check(document); !ok)
+      return std::unexpected(GaplessTransactions::of_document(copies.size(), ok.error()));
     copies.emplace_back(document.begin(), document.end());
   }
   return state.queue.insert(std::move(copies));

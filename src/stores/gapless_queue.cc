@@ -3,6 +3,12 @@
 #include <algorithm>
 
 namespace idmint::stores {
+
+Error GaplessTransactions::of_document(std::size_t position, const Error& why) {
+  const std::string number = std::to_string(position + 1);
+  return {why.code, "document " + number + ": " + why.message, {Remedy::kMendDocument, number}};
+}
+
 namespace {
 
 // Of one transaction, if it is of several calls: what takes longer keeps others waiting.

@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "base/errors.h"
 #include "base/figures.h"
-#include "base/shell.h"
 #include "idmint/clock.h"
 #include "idmint/entropy.h"
 #include "stores/backend.h"
@@ -18,10 +18,6 @@ namespace idmint::stores {
 namespace {
 
 constexpr std::int64_t kLastUnit = std::int64_t{1} << 62;
-
-std::unexpected<Error> refuse(std::string why) {
-  return std::unexpected(Error{Code::kInvalidArgument, std::move(why)});
-}
 
 std::string of_pool(std::string_view pool) { return "pool " + shown(pool) + ": "; }
 
@@ -98,8 +94,9 @@ Error refused_acquire(std::string_view pool, const LeaseRequest& request,
     return {Code::kResourceExhausted,
             of_pool(pool) +
                 "every worker id has an owner; ask again when one was released or its owner's "
-                "time is over (idmint workers list), or make a pool with more that has a layout or "
-                "epoch of its own, as one layout in two pools gives ids twice"};
+                "time is over, or make a pool with more that has a layout or epoch of its own, as "
+                "one layout in two pools gives ids twice",
+            {Remedy::kListWorkers, std::string(pool)}};
   if (*bound >= kLastUnit)
     return {Code::kFailedPrecondition, of_pool(pool) + "it is retired, and leases nothing more"};
   const auto duration = [&](std::int64_t units) {
@@ -121,8 +118,9 @@ Error clock_far_ahead(std::string_view pool, Instant clock, Instant right) {
               "the time since boot it is " + format_time(right) +
               ": the clock is wrong, or it was wrong before, or this machine was paused; nothing "
               "was changed, as nobody could mint before that time; if the clock is wrong, set it; "
-              "if it is right, stop all who mint and raise the pool: idmint workers raise " +
-              shell_word(pool) + " --past " + now};
+              "if it is right, stop all who mint and raise the pool past " +
+              now,
+          {Remedy::kRaisePool, std::string(pool), {now}}};
 }
 
 bool is_owned_by(const LeaseState& there, const Lease& lease) noexcept {

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 
+#include "base/errors.h"
 #include "base/text.h"
 #include "base/url.h"
 #include "idmint/store.h"
@@ -15,8 +16,8 @@ namespace {
 // Each reads its own URL.
 using Open = Result<std::unique_ptr<Store>> (*)(std::string_view url, const StoreOptions& options);
 
-// One row for each backend; kKinds and kOpeners run in parallel.
-constexpr std::array kKinds = {
+// One row for each backend; kStoreKinds and kStoreOpeners run in parallel.
+constexpr std::array kStoreKinds = {
     StoreKind{"sqlite", "sqlite:ids.db",
               "one file, no server, any number of processes of one host; durable", false},
     StoreKind{"memory", "memory:", "this process only, gone with it; for tests", false},
@@ -26,7 +27,7 @@ constexpr std::array kKinds = {
               true},
 #endif
 };
-constexpr std::array<Open, kKinds.size()> kOpeners = {
+constexpr std::array<Open, kStoreKinds.size()> kStoreOpeners = {
     stores::open_sqlite,
     stores::open_memory,
 #ifdef IDMINT_MONGODB
@@ -43,16 +44,16 @@ constexpr std::array kOptional = {Optional{"mongodb", "-DIDMINT_MONGODB=ON"}};
 
 }  // namespace
 
-std::span<const StoreKind> store_kinds() noexcept { return kKinds; }
+std::span<const StoreKind> store_kinds() noexcept { return kStoreKinds; }
 
 Result<std::unique_ptr<Store>> open_store(std::string_view url, const StoreOptions& options) {
   const std::size_t colon = url.find(':');
   std::string_view scheme = url.substr(0, colon);
   if (scheme == "mongodb+srv") scheme = "mongodb";  // the hosts come from DNS
-  const auto* const kind = std::ranges::find(kKinds, scheme, &StoreKind::scheme);
-  if (colon != std::string_view::npos && kind != kKinds.end()) {
-    const auto row = static_cast<std::size_t>(kind - kKinds.begin());
-    return kOpeners[row](url, options);
+  const auto* const kind = std::ranges::find(kStoreKinds, scheme, &StoreKind::scheme);
+  if (colon != std::string_view::npos && kind != kStoreKinds.end()) {
+    const auto row = static_cast<std::size_t>(kind - kStoreKinds.begin());
+    return kStoreOpeners[row](url, options);
   }
   if (const auto* const left_out = std::ranges::find(kOptional, scheme, &Optional::scheme);
       colon != std::string_view::npos && left_out != kOptional.end())
@@ -61,8 +62,8 @@ Result<std::unique_ptr<Store>> open_store(std::string_view url, const StoreOptio
                                   ":; configure it with " + std::string(left_out->option)});
   std::string message =
       "not the URL of a store: " + stores::shown(redacted(url)) + "; give one such as ";
-  for (const StoreKind& each : kKinds) {
-    if (&each != kKinds.data()) message += " or ";
+  for (const StoreKind& each : kStoreKinds) {
+    if (&each != kStoreKinds.data()) message += " or ";
     message += each.example;
   }
   return std::unexpected(Error{Code::kInvalidArgument, std::move(message)});
@@ -73,7 +74,8 @@ Result<void> Store::has_transactions(SteadyTime /*until*/) {
       Error{Code::kUnimplemented,
             "a number is gapless where it and the document that bears it are one transaction, and "
             "such a store holds no documents; keep the sequence in the MongoDB replica set that "
-            "holds them (--store mongodb://...)"});
+            "holds them",
+            {.remedy = Remedy::kSetOption, .values = {"store"}}});
 }
 
 std::optional<Error> Store::doubt() { return std::nullopt; }
@@ -90,7 +92,8 @@ Result<std::unique_ptr<ExistingValues>> open_existing_values(std::string_view ur
   if (!url.starts_with("mongodb:") && !url.starts_with("mongodb+srv:"))
     return std::unexpected(Error{Code::kInvalidArgument,
                                  "a collection is in MongoDB, and this is the URL of another kind "
-                                 "of store; say where the collection is (--from mongodb://...)"});
+                                 "of store; say where the collection is",
+                                 {.remedy = Remedy::kSetOption, .values = {"from"}}});
 #ifdef IDMINT_MONGODB
   return stores::open_mongodb_values(url, *std::move(where), form, deadline);
 #else
@@ -117,16 +120,16 @@ std::string shown(std::string_view name) {
 
 namespace {
 
-std::unexpected<Error> refuse(std::string what, const std::string& why) {
+std::unexpected<Error> refuse_to(std::string what, const std::string& why) {
   return std::unexpected(Error{Code::kInvalidArgument, std::move(what) + ": " + why});
 }
 
 Result<void> check_name(const std::string& making, std::string_view name) {
   constexpr std::size_t kLongest = 1024;
-  if (name.empty()) return refuse(making, "the name is empty");
+  if (name.empty()) return refuse_to(making, "the name is empty");
   if (name.size() > kLongest)
-    return refuse(making,
-                  "the name has " + std::to_string(name.size()) + " bytes, 1024 are allowed");
+    return refuse_to(making,
+                     "the name has " + std::to_string(name.size()) + " bytes, 1024 are allowed");
   return {};
 }
 
@@ -134,18 +137,18 @@ Result<void> check_new_counter(std::string_view name, const CounterBounds& bound
   const std::string making = "cannot make counter " + shown(name);
   if (Result<void> ok = check_name(making, name); !ok) return ok;
   if (bounds.first < 0)
-    return refuse(making,
-                  "the first value is " + std::to_string(bounds.first) + ", it must be 0 or more");
+    return refuse_to(
+        making, "the first value is " + std::to_string(bounds.first) + ", it must be 0 or more");
   if (bounds.stride < 1)
-    return refuse(making,
-                  "the stride is " + std::to_string(bounds.stride) + ", it must be 1 or more");
+    return refuse_to(making,
+                     "the stride is " + std::to_string(bounds.stride) + ", it must be 1 or more");
   if (bounds.last > largest_last(bounds.stride))
-    return refuse(making, "the last value is " + std::to_string(bounds.last) +
-                              ", the largest possible is " +
-                              std::to_string(largest_last(bounds.stride)));
+    return refuse_to(making, "the last value is " + std::to_string(bounds.last) +
+                                 ", the largest possible is " +
+                                 std::to_string(largest_last(bounds.stride)));
   if (bounds.first > bounds.last)
-    return refuse(making, "the first value, " + std::to_string(bounds.first) +
-                              ", is above the last, " + std::to_string(bounds.last));
+    return refuse_to(making, "the first value, " + std::to_string(bounds.first) +
+                                 ", is above the last, " + std::to_string(bounds.last));
   return {};
 }
 
@@ -154,13 +157,13 @@ Result<void> check_adopted(std::string_view name, const CounterBounds& bounds,
                            const AdoptedRecord& adopted) {
   const std::string making = "cannot make counter " + shown(name);
   const Result<AdoptedRecord> read = adopted_from_text(to_text(adopted));
-  if (!read) return refuse(making, read.error().message);
+  if (!read) return refuse_to(making, read.error().message);
   if (*read != adopted)
-    return refuse(making, "no document is adopted as " + shown(to_text(adopted)) +
-                              ": a collection has no /, a field only A-Z a-z 0-9 _ -");
+    return refuse_to(making, "no document is adopted as " + shown(to_text(adopted)) +
+                                 ": a collection has no /, a field only A-Z a-z 0-9 _ -");
   if (adopted.holds_last && bounds.first == 0)
-    return refuse(making, "it would begin at 0, and " + adopted.field +
-                              " holds the value before the next: begin at 1 or above");
+    return refuse_to(making, "it would begin at 0, and " + adopted.field +
+                                 " holds the value before the next: begin at 1 or above");
   return {};
 }
 
@@ -168,8 +171,8 @@ Result<void> check_adopted(std::string_view name, const CounterBounds& bounds,
 
 Result<void> check_new_counters(std::span<const NewCounter> counters, bool may_adopt) {
   if (counters.size() > CounterStore::kMaxCounters)
-    return refuse("cannot make " + std::to_string(counters.size()) + " counters at once",
-                  std::to_string(CounterStore::kMaxCounters) + " are allowed");
+    return refuse_to("cannot make " + std::to_string(counters.size()) + " counters at once",
+                     std::to_string(CounterStore::kMaxCounters) + " are allowed");
   for (const auto& [name, bounds, adopted] : counters) {
     if (Result<void> ok = check_new_counter(name, bounds); !ok) return ok;
     if (!adopted) continue;
@@ -187,8 +190,8 @@ Result<void> check_new_counters(std::span<const NewCounter> counters, bool may_a
 
 Result<void> check_counters(std::size_t count) {
   if (count <= CounterStore::kMaxCounters) return {};
-  return refuse("cannot change " + std::to_string(count) + " counters at once",
-                std::to_string(CounterStore::kMaxCounters) + " are allowed");
+  return refuse_to("cannot change " + std::to_string(count) + " counters at once",
+                   std::to_string(CounterStore::kMaxCounters) + " are allowed");
 }
 
 Result<void> check_new_space(std::string_view space) {
@@ -197,23 +200,23 @@ Result<void> check_new_space(std::string_view space) {
 
 Result<void> check_keys(std::string_view space, std::size_t count) {
   if (count >= 1 && count <= UniqueIndex::kMaxKeys) return {};
-  return refuse("cannot claim " + std::to_string(count) + " numbers of " + shown(space),
-                "ask for 1 to " + std::to_string(UniqueIndex::kMaxKeys));
+  return refuse_to("cannot claim " + std::to_string(count) + " numbers of " + shown(space),
+                   "ask for 1 to " + std::to_string(UniqueIndex::kMaxKeys));
 }
 
 Result<void> check_stored(const Definition& definition) {
   if (Result<void> ok = validate(definition); !ok) return ok;
   if (definition.strategy == Strategy::kPermuted && definition.key.empty())
-    return refuse("cannot store sequence " + definition.name, "its key is missing");
+    return refuse_to("cannot store sequence " + definition.name, "its key is missing");
   if (definition.strategy == Strategy::kPool && definition.last == kLargestValue)
-    return refuse("cannot store pool " + definition.name, "its number of worker ids is missing");
+    return refuse_to("cannot store pool " + definition.name, "its number of worker ids is missing");
   return {};
 }
 
 Result<void> check_replacement(const Definition& old, const Definition& updated) {
   if (old.name != updated.name)
-    return refuse("cannot replace the definition of " + shown(old.name),
-                  "the new one is of " + shown(updated.name));
+    return refuse_to("cannot replace the definition of " + shown(old.name),
+                     "the new one is of " + shown(updated.name));
   return check_stored(updated);
 }
 
@@ -224,26 +227,18 @@ Result<void> check_count(std::string_view counter, std::int64_t count) {
                                                            shown(counter) + ": ask for 1 or more"});
 }
 
-namespace {
-
-std::unexpected<Error> bad(std::string why) {
-  return std::unexpected(Error{Code::kInvalidArgument, std::move(why)});
-}
-
-}  // namespace
-
 Result<void> check_field(std::string_view field) {
   const std::string the = "the field " + shown(field) + " ";
-  if (field.empty()) return bad("the field has no name: give one, such as _id");
-  if (field.size() > 255) return bad(the + "has a name of more than 255 bytes");
-  if (field.find('\0') != std::string_view::npos) return bad(the + "has a NUL in its name");
+  if (field.empty()) return refuse("the field has no name: give one, such as _id");
+  if (field.size() > 255) return refuse(the + "has a name of more than 255 bytes");
+  if (field.find('\0') != std::string_view::npos) return refuse(the + "has a NUL in its name");
   if (field.contains('.'))
-    return bad(the +
-               "has a dot in its name, which means a field of a field: give one at the "
-               "top of the document");
+    return refuse(the +
+                  "has a dot in its name, which means a field of a field: give one at the "
+                  "top of the document");
   if (field.starts_with('$'))
-    return bad(the + "begins with a dollar sign, which MongoDB keeps for its operators");
-  if (!is_utf8(field)) return bad(the + "is not UTF-8");
+    return refuse(the + "begins with a dollar sign, which MongoDB keeps for its operators");
+  if (!is_utf8(field)) return refuse(the + "is not UTF-8");
   return {};
 }
 
@@ -256,16 +251,16 @@ bool is_database_name(std::string_view name) {
 Result<void> check_collection(std::string_view name) {
   const std::string the = "the collection " + shown(name) + " ";
   if (name.empty())
-    return bad("the collection has no name: give DATABASE.COLLECTION, such as app.accounts");
-  if (name.find('\0') != std::string_view::npos) return bad(the + "has a NUL in its name");
-  if (name.contains('$')) return bad(the + "has a dollar sign in its name");
+    return refuse("the collection has no name: give DATABASE.COLLECTION, such as app.accounts");
+  if (name.find('\0') != std::string_view::npos) return refuse(the + "has a NUL in its name");
+  if (name.contains('$')) return refuse(the + "has a dollar sign in its name");
   if (name.starts_with('.') || name.ends_with('.') || name.contains(".."))
-    return bad(the + "has an empty part in its name");
-  if (name.starts_with("system.")) return bad(the + "is one of MongoDB's own");
+    return refuse(the + "has an empty part in its name");
+  if (name.starts_with("system.")) return refuse(the + "is one of MongoDB's own");
   if (name.starts_with("idmint."))
-    return bad(the + "is one of idmint's own, where no documents of others belong");
-  if (name.size() > 200) return bad(the + "has a name of more than 200 bytes");
-  if (!is_utf8(name)) return bad(the + "is not UTF-8");
+    return refuse(the + "is one of idmint's own, where no documents of others belong");
+  if (name.size() > 200) return refuse(the + "has a name of more than 200 bytes");
+  if (!is_utf8(name)) return refuse(the + "is not UTF-8");
   return {};
 }
 
@@ -275,12 +270,12 @@ Result<NumberField> number_field(std::string_view collection, std::string_view f
   const std::string_view rest =
       dot == std::string_view::npos ? std::string_view() : collection.substr(dot + 1);
   if (database.empty() || rest.empty())
-    return bad("not a collection: " + shown(collection) +
-               "; give DATABASE.COLLECTION, such as app.invoices");
+    return refuse("not a collection: " + shown(collection) +
+                  "; give DATABASE.COLLECTION, such as app.invoices");
   if (database == "admin" || database == "config" || database == "local" ||
       !is_database_name(database))
-    return bad("MongoDB allows no documents in a database of that name: " + shown(database) +
-               "; give another");
+    return refuse("MongoDB allows no documents in a database of that name: " + shown(database) +
+                  "; give another");
   if (Result<void> ok = check_collection(rest); !ok) return std::unexpected(std::move(ok.error()));
   if (Result<void> ok = check_field(field); !ok) return std::unexpected(std::move(ok.error()));
   return NumberField{std::string(database), std::string(rest), std::string(field)};

@@ -5,6 +5,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -68,7 +69,7 @@ Result<std::string> from_file(const std::string& where, const std::string& path)
 std::atomic<int> came = 0;                             // the signal that came during the question
 static_assert(std::atomic<int>::is_always_lock_free);  // so that a handler may store to it
 
-void note_signal(int signal) { came.store(signal); }
+void note_coming(int signal) { came.store(signal); }
 
 // A line from the terminal, without echo. A signal that comes meanwhile is raised again when the
 // terminal is as it was.
@@ -80,7 +81,7 @@ Result<std::string> ask(const std::string& prompt, const Error& no_terminal) {
   constexpr std::array signals = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};
   std::array<struct sigaction, signals.size()> actions{};
   struct sigaction note{};
-  note.sa_handler = note_signal;
+  note.sa_handler = note_coming;
   came = 0;
   for (std::size_t i = 0; i < signals.size(); ++i) ::sigaction(signals[i], &note, &actions[i]);
 
@@ -138,6 +139,16 @@ Result<std::string> url_given(std::string_view option, const std::string& given)
                           "as env:NAME, in a variable, or as file:PATH"});
   if (!password) return password;
   return with_password(*url, *password);
+}
+
+Result<void> read_url(CLI::Option& option) {
+  if (option.empty()) return {};
+  Result<std::string> url = url_given(option.get_name(), option.results().front());
+  if (!url) return std::unexpected(std::move(url.error()));
+  option.clear();
+  option.add_result(*std::move(url));
+  option.run_callback();
+  return {};
 }
 
 }  // namespace idmint

@@ -6,6 +6,10 @@
 
 #include "idmint/result.h"
 
+namespace CLI {  // NOLINT(readability-identifier-naming): the name of the library
+class Option;
+}
+
 namespace idmint {
 
 // What an option that takes a URL was given: the URL itself, env:NAME for the value of a variable,
@@ -15,5 +19,8 @@ namespace idmint {
 // is none. kPermissionDenied: other users can read the file. kUnauthenticated: there is no terminal
 // to ask on. kUnavailable: a signal came instead of the password.
 [[nodiscard]] Result<std::string> url_given(std::string_view option, const std::string& given);
+
+// Puts that in the place of the URL that an option was given, if it was. Errors likewise.
+[[nodiscard]] Result<void> read_url(CLI::Option& option);
 
 }  // namespace idmint

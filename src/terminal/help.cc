@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/text.h"
 #include "base/url.h"
 #include "terminal/output.h"
 

@@ -177,14 +177,6 @@ void report(const Error& error, bool json) {
            : spoken(error.message));
 }
 
-std::string shortened(std::string_view text) {
-  constexpr std::size_t longest = 100;
-  if (text.size() <= longest) return std::string(text);
-  std::size_t size = longest;
-  while (size > longest - 4 && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) --size;
-  return std::string(text.substr(0, size)) + "...";
-}
-
 void report_notice(std::string_view notice, bool json) {
   say(json ? json_line({{"notice", notice}}) : spoken(notice));
 }

@@ -85,7 +85,4 @@ void print_fact(Output& out, std::string_view label, std::string_view text);
 void report(const Error& error, bool json);
 void report_notice(std::string_view notice, bool json);
 
-// At most about 100 characters of it, for a message.
-[[nodiscard]] std::string shortened(std::string_view text);
-
 }  // namespace idmint

@@ -4,16 +4,51 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstddef>
 #include <cstdlib>
+#include <exception>
+#include <string>
+
+#include "base/background.h"
+#include "terminal/exit_status.h"
+#include "terminal/output.h"
 
 namespace idmint {
+namespace {
 
+// Whether standard output was open.
 bool occupy_standard_descriptors() {
   const bool open = ::fcntl(STDOUT_FILENO, F_GETFD) != -1;
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
     if (::fcntl(fd, F_GETFD) == -1 && ::open("/dev/null", O_RDWR) != fd) std::abort();
   }
   return open;
+}
+
+}  // namespace
+
+int run_program(int argc, const char* const* argv, int (*run)(std::span<const char* const> words)) {
+  std::signal(SIGPIPE, SIG_IGN);
+  // MongoDB's driver makes a file in /dev/shm for each process, which one that is killed leaves,
+  // and says so in the midst of the output where it meets one.
+  ::setenv("MONGOC_DISABLE_SHM", "1", 0);
+  if (!occupy_standard_descriptors())
+    return fail_with({Code::kInvalidArgument,
+                      "standard output is closed: redirect it to a file, a pipe or /dev/null"},
+                     false);
+  try {
+    const int status = run({argv, static_cast<std::size_t>(argc)});
+    // The connections of stores that were closed, which the end of the process closes as well.
+    if (background_was_used()) std::_Exit(status);
+    return status;
+  } catch (const std::exception& error) {
+    return fail_with({Code::kInternal, std::string(error.what()) + ": please report it"}, false);
+  }
+}
+
+int fail_with(const Error& error, bool json) {
+  report(error, json);
+  return exit_status(error.code);
 }
 
 int end_by(int signal) {

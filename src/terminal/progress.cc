@@ -5,13 +5,13 @@
 #include <cerrno>
 #include <string>
 
-#include "terminal/quantity.h"
+#include "base/quantity.h"
 
 namespace idmint {
 
 namespace {
 
-void say(std::string_view text) {
+void draw(std::string_view text) {
   if (::write(STDERR_FILENO, text.data(), text.size()) < 0) return;  // decoration only
 }
 
@@ -26,7 +26,7 @@ Progress::Progress(std::string_view what, std::optional<std::int64_t> total, Res
       next_(begin_ + std::chrono::seconds{1}) {}
 
 Progress::~Progress() {
-  if (shown_) say("\r\x1b[K");
+  if (shown_) draw("\r\x1b[K");
 }
 
 void Progress::show(std::int64_t done) {
@@ -47,7 +47,7 @@ void Progress::show(std::int64_t done) {
                            static_cast<double>(done)) +
             " left";
   }
-  say(line);
+  draw(line);
 }
 
 }  // namespace idmint

@@ -176,9 +176,11 @@ TEST_F(Cli, UnknownNames) {
   for (const std::string near : {"uuidv7", "UUID7"}) {
     EXPECT_THAT(run("idmint next " + near).err, EndsWith("did you mean uuid7?\n")) << near;
   }
-  EXPECT_THAT(run("idmint next orders --store sqlite:none.db").err,
-              ContainsRegex("no store at .*none.db.*idmint create orders --store sqlite:none.db; "
-                            "or, .*--store sqlite:none.db --kind pool\n"));
+  EXPECT_THAT(
+      run("idmint next orders --store sqlite:none.db").err,
+      ContainsRegex(
+          "there is no store sqlite:none.db: .*idmint create orders --store sqlite:none.db; "
+          "or, .*--kind pool --store sqlite:none.db\n"));
   EXPECT_LT(run("idmint next $(head -c 5000 /dev/zero | tr '\\0' x)").err.size(), 400u);
   output("idmint create invoices");
   EXPECT_THAT(run("idmint next invocies").err, HasSubstr("did you mean invoices?"));
@@ -218,8 +220,8 @@ TEST_F(Cli, AdviceThatWorks) {
   }
   EXPECT_THAT(run("idmint next nosuch --store memory:").err,
               EndsWith("idmint create nosuch --store sqlite:ids.db; or, for Snowflake ids under "
-                       "worker ids that are leased: idmint create nosuch --store sqlite:ids.db "
-                       "--kind pool\n"));
+                       "worker ids that are leased: idmint create nosuch --kind pool --store "
+                       "sqlite:ids.db\n"));
   EXPECT_THAT(run("idmint create x --encoding base58 --digits 12").err,
               HasSubstr("digits counts decimal digits, and base58 has others: leave out the "
                         "encoding; or give width"));

@@ -89,7 +89,7 @@ TEST_F(Cli, APoolWorksOverAReplicaSet) {
       mkfifo p; idmint next one -n 200000 --window 10min >p & exec 3<p; read -r first <&3
       idmint workers list one --json | python3 -c 'import json, sys; used = json.load(sys.stdin)["used"]
 print([(w["worker"], w["owned"], "process" in w["held_by"], w["held_for_seconds"] > 0) for w in used])'
-      idmint next one; echo $?
+      idmint next one --timeout 20s; echo $?
       idmint doctor | grep 'pool one'
       idmint workers release one 0; idmint workers list one | tail -n 1
       cat <&3 | wc -l; wait $!; echo $?)");
@@ -290,8 +290,8 @@ TEST_F(InsertCli, GaplessNumbersAreTakenWithTheDocuments) {
           R"("partialFilterExpression":{"k":{"$exists":true}}}]})");
   const Ended refused = run("printf '{\"k\":1}\\n{\"k\":1}\\n' >same\n" + insert + " <same");
   EXPECT_EQ(refused.status, 4) << refused.err;
-  EXPECT_THAT(refused.err, HasSubstr("idmint: line 2: "));
-  EXPECT_THAT(refused.err, HasSubstr("nothing of the lines from 1 on was inserted"));
+  EXPECT_THAT(refused.err, HasSubstr("idmint: lines 1 to 2: document 2: "));
+  EXPECT_THAT(refused.err, HasSubstr("; mend line 2; nothing of the lines from 1 on was inserted"));
   EXPECT_EQ(refused.out, "-\n-\n");
   EXPECT_EQ(output(insert + " --json <three"),
             "{\"line\":1,\"outcome\":\"inserted\",\"id\":4}\n"
@@ -366,7 +366,8 @@ TEST_F(InsertCli, WhoIsStoppedSaysHowFarItCame) {
   const Ended refused = run(store_ + R"((yes '{"a":1}' | head -n 10000; echo '{"number":1}') |
       idmint insert bills --from invoices --field number)");
   EXPECT_EQ(refused.status, 2);
-  EXPECT_THAT(refused.err, HasSubstr("idmint: line 10001: it has the field \"number\" already"));
+  EXPECT_THAT(refused.err,
+              HasSubstr("idmint: line 10001: document 1: it has the field \"number\" already"));
   EXPECT_THAT(refused.err, HasSubstr("the lines 1 to 10000 are in"));
 }
 
@@ -465,7 +466,8 @@ TEST_F(Cli, AGaplessSequenceHasNoNext) {
   EXPECT_THAT(output(store + "idmint peek invoices"), HasSubstr("gapless"));
   const Ended local = run("idmint create invoices --strategy gapless --store sqlite:a.db");
   EXPECT_EQ(local.status, 12);
-  EXPECT_THAT(local.err, HasSubstr("--store mongodb://..."));
+  EXPECT_THAT(local.err,
+              HasSubstr("MongoDB replica set that holds them (--store or IDMINT_STORE)"));
 }
 
 TEST_F(Cli, RaisesPastWhatOnlyThePrimaryHas) {

@@ -106,7 +106,7 @@ TEST_F(Operating, PlanCountsInIntegers) {
 TEST_F(Operating, PlanNamesAStoreOfAllHostsWhereThereIsOne) {
   const std::string plan = "idmint plan --digits 12 --hosts 40";
   EXPECT_THAT(output(plan), HasSubstr("RECOMMENDED: counter for each host"));
-  EXPECT_THAT(output(plan), HasSubstr("say --shared-store"));
+  EXPECT_THAT(output(plan), HasSubstr("say so (shared-store)"));
   for (const std::string there : {" --shared-store", " --database mongodb"}) {
     EXPECT_THAT(
         output(plan + there),
@@ -451,7 +451,9 @@ TEST_F(Operating, ARandomSequenceThatRefusesIsUsedUp) {
   EXPECT_THAT(output("idmint list"), HasSubstr("used up"));
   const Ended ended = run("idmint doctor");
   EXPECT_EQ(ended.status, 21);
-  EXPECT_THAT(ended.out, HasSubstr("fail  sequence r: used up: move its last value up"));
+  EXPECT_THAT(ended.out,
+              HasSubstr("fail  sequence r: used up: go on with another, or move its last "
+                        "value up: idmint alter r --max N\n"));
 }
 
 // As a restored backup does.

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "restore/exit_status.h"
+#include "terminal/exit_status.h"
 #include "tests/e2e/cli.h"
 
 namespace idmint::restore {
@@ -93,8 +93,8 @@ TEST_F(CommandLine, WhatIsWrongIsNamed) {
 TEST_F(CommandLine, TheManPageHasEveryOptionAndExitStatus) {
   const std::string page = content(IDMINT_RESTORE_MAN_PAGE);
   for (const ExitStatus& row : kExitStatuses)
-    EXPECT_THAT(page,
-                HasSubstr("\n" + std::to_string(row.status) + "|T{\n" + row.meaning + "\nT}\n"));
+    EXPECT_THAT(page, HasSubstr("\n" + std::to_string(row.status) + "|T{\n" +
+                                std::string(row.of_restore) + "\nT}\n"));
   const std::set<std::string> of_all = {"--help", "--json"};
   for (const std::string& command : kCommands) {
     std::string section = between(page, ".SS " + command + "\n", "\n.S");

@@ -1,4 +1,4 @@
-// dump as its users run it; what is in a backup is tested beside src/restore/dump.cc.
+// dump as its users run it; what is in a backup is tested beside src/restore/backup/dump.cc.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

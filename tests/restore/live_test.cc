@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "idmint/catalog.h"
-#include "restore/state.h"
+#include "restore/replay/state.h"
 #include "restore/timestamp.h"
 #include "tests/fakes/temp_folder.h"
 #include "tests/restore/production.h"
@@ -98,8 +98,7 @@ TEST_F(Live, EveryKindOfCollectionAndEntryFromEveryFormOfBase) {
                   .last = 1023,
                   .layout = SnowflakeLayout{}};
   const auto define = [&](const Definition& definition) {
-    const OwnDocument document = own(BCON_NEW("_id", BCON_UTF8(definition.name.c_str()), "json",
-                                              BCON_UTF8(to_json(definition).c_str())));
+    const Bson document = Bson("_id", definition.name, "json", to_json(definition));
     production_.insert("shop.idmint.definitions", to_canonical_json(document.view()));
   };
   define(orders);

@@ -26,7 +26,7 @@ class OplogBuilder {
                    R"(,"wall":{"$date":"2026-01-01T00:00:00Z"},)" + fields + "}");
   }
   OplogBuilder& add_raw(const std::string& entry) {
-    const Result<OwnDocument> document = from_json(entry);
+    const Result<Bson> document = from_json(entry);
     EXPECT_TRUE(document) << entry << ": " << document.error().message;
     const auto bytes = document->view().bytes();
     offsets_.push_back(bytes_.size());

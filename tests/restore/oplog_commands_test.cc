@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "restore/live_oplog.h"
+#include "restore/oplog/live.h"
 #include "tests/e2e/cli.h"
 #include "tests/restore/production.h"
 #include "tests/servers/mongo.h"

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "restore/replay/state.h"
 #include "restore/server.h"
-#include "restore/state.h"
 #include "restore/timestamp.h"
 
 namespace idmint::restore {
@@ -23,12 +23,12 @@ class Production {
   [[nodiscard]] Server& server() { return server_; }
 
   // The reply. A refusal fails the test.
-  OwnDocument run(const std::string& database, const std::string& json,
-                  mongoc_client_session_t* session = nullptr) {
-    Result<OwnDocument> command = from_json(json);
+  Bson run(const std::string& database, const std::string& json,
+           mongoc_client_session_t* session = nullptr) {
+    Result<Bson> command = from_json(json);
     EXPECT_TRUE(command) << json;
-    if (!command) return own(bson_new());
-    OwnDocument options = own(bson_new());
+    if (!command) return Bson();
+    Bson options;
     bson_error_t error{};
     if (session != nullptr && !mongoc_client_session_append(session, options.get(), &error))
       ADD_FAILURE() << error.message;
@@ -36,8 +36,7 @@ class Production {
     const bool ok = mongoc_client_command_with_opts(
         server_.client(), database.c_str(), command->get(), nullptr, options.get(), &reply, &error);
     EXPECT_TRUE(ok) << json << ": " << error.message;
-    OwnDocument copy = own(bson_copy(&reply));
-    bson_destroy(&reply);
+    Bson copy = Bson::taken_from(&reply);
     bson_iter_t at;
     EXPECT_FALSE(copy.view().find("writeErrors", &at))
         << json << ": " << to_relaxed_json(copy.view());
@@ -104,12 +103,9 @@ class Production {
   void for_each_entry(Timestamp from, bool last, const Take& take) {
     mongoc_collection_t* const oplog =
         mongoc_client_get_collection(server_.client(), "local", "oplog.rs");
-    const OwnDocument filter = own(BCON_NEW(
-        "ts", "{", "$gte",
-        BCON_TIMESTAMP(static_cast<int>(from.seconds), static_cast<int>(from.ordinal)), "}"));
-    const OwnDocument options =
-        own(last ? BCON_NEW("sort", "{", "$natural", BCON_INT32(-1), "}", "limit", BCON_INT64(1))
-                 : bson_new());
+    const Bson filter = Bson("ts", Bson("$gte", BsonTimestamp{from.seconds, from.ordinal}));
+    const Bson options =
+        last ? Bson("sort", Bson("$natural", -1), "limit", std::int64_t{1}) : Bson();
     mongoc_cursor_t* const cursor =
         mongoc_collection_find_with_opts(oplog, filter.get(), options.get(), nullptr);
     const bson_t* each = nullptr;

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "restore/state.h"
+#include "restore/replay/state.h"
 #include "restore/timestamp.h"
 #include "tests/fakes/temp_folder.h"
 #include "tests/restore/production.h"
@@ -31,9 +31,8 @@ std::string in_order(Server& server, const State& state) {
     if (facts.options.find("capped") == std::string::npos) continue;
     const std::size_t dot = ns.find('.');
     text += ns + ":";
-    const OwnDocument find = own(
-        BCON_NEW("find", BCON_UTF8(ns.substr(dot + 1).c_str()), "batchSize", BCON_INT32(100'000)));
-    const Result<OwnDocument> found = server.command(ns.substr(0, dot).c_str(), find.get());
+    const Bson find = Bson("find", ns.substr(dot + 1), "batchSize", 100'000);
+    const Result<Bson> found = server.command(ns.substr(0, dot).c_str(), find.get());
     EXPECT_TRUE(found) << found.error().message;
     bson_iter_t at;
     if (found && found->view().find("cursor", &at) && as_document(at).find("firstBatch", &at))

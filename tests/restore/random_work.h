@@ -29,7 +29,7 @@ inline void empty_server(Server& server) {
   std::vector<std::string> all = *databases;
   all.emplace_back("idmint_restore");
   for (const std::string& name : all) {
-    const OwnDocument drop = own(BCON_NEW("dropDatabase", BCON_INT32(1)));
+    const Bson drop = Bson("dropDatabase", 1);
     if (name == "admin" || name == "config" || name == "local") continue;
     ASSERT_TRUE(server.command(name.c_str(), drop.get())) << name;
   }
@@ -123,16 +123,16 @@ class RandomWork {
   // Whether it was done. It waits for a moment, not for a transaction that this thread is to end;
   // but for time-series collections, in which there is none, and of which half may be made.
   bool run(const std::string& database, std::string json,
-           mongoc_client_session_t* session = nullptr, OwnDocument* answer = nullptr) {
+           mongoc_client_session_t* session = nullptr, Bson* answer = nullptr) {
     if (json.find("series") == std::string::npos) {
       json.back() = ',';
       json += json.find("createIndexes") == std::string::npos ? R"("maxTimeMS":20})"
                                                               : R"("maxTimeMS":200})";
     }
-    const Result<OwnDocument> command = from_json(json);
+    const Result<Bson> command = from_json(json);
     EXPECT_TRUE(command) << json;
     if (!command) return false;
-    const OwnDocument options = own(bson_new());
+    const Bson options;
     bson_error_t error{};
     if (session != nullptr) mongoc_client_session_append(session, options.get(), &error);
     bson_t reply;
@@ -140,7 +140,7 @@ class RandomWork {
         mongoc_client_command_with_opts(production_.server().client(), database.c_str(),
                                         command->get(), nullptr, options.get(), &reply, &error);
     EXPECT_NE(error.domain, static_cast<unsigned>(MONGOC_ERROR_STREAM)) << error.message;
-    if (answer != nullptr) *answer = own(bson_copy(&reply));
+    if (answer != nullptr) *answer = Bson(bson_copy(&reply));
     bson_destroy(&reply);
     done_ += ok ? 1 : 0;
     return ok;
@@ -220,7 +220,7 @@ class RandomWork {
     write(transaction.session);
   }
   void prepare(Transaction& transaction) {
-    OwnDocument answer;
+    Bson answer = Bson::none();
     if (!run("admin", R"({"prepareTransaction":1})", transaction.session, &answer)) return;
     bson_iter_t at;
     Timestamp when{};

@@ -1,4 +1,4 @@
-#include "restore/replay.h"
+#include "restore/replay/replay.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,10 +14,11 @@
 #include <thread>
 #include <vector>
 
-#include "restore/commands_of_oplog.h"
-#include "restore/oplog_check.h"
-#include "restore/oplog_reader.h"
-#include "restore/state.h"
+#include "restore/backup/base.h"
+#include "restore/oplog/check.h"
+#include "restore/oplog/command.h"
+#include "restore/oplog/reader.h"
+#include "restore/replay/state.h"
 #include "tests/fakes/temp_folder.h"
 #include "tests/restore/oplog_builder.h"
 #include "tests/restore/production.h"
@@ -48,29 +49,28 @@ MongoSet& production_set() {
 
 // Another server's collections, as a base. Indexes go to `catalog`, or are built at once.
 void copy(Server& from, Server& to, IndexCatalog* catalog = nullptr) {
-  Result<std::vector<Listed>> all = list_collections(from);
+  Result<std::vector<CollectionFacts>> all = list_collections(from);
   ASSERT_TRUE(all) << all.error().message;
-  for (const Listed& each : *all) {
+  for (const CollectionFacts& each : *all) {
     if (each.name.starts_with("system.buckets.")) continue;
-    const OwnDocument create = own(BCON_NEW("create", BCON_UTF8(each.name.c_str())));
+    const Bson create = Bson("create", each.name);
     bson_concat(create.get(), each.options.get());
-    const Result<OwnDocument> made = to.command(each.database.c_str(), create.get());
+    const Result<Bson> made = to.command(each.database.c_str(), create.get());
     ASSERT_TRUE(made) << made.error().message;
-    const std::string data = each.type == "timeseries" ? "system.buckets." + each.name : each.name;
-    if (each.type == "view") continue;
+    const std::string data = data_name(each);
+    if (each.kind == CollectionKind::kView) continue;
     const Result<void> copied =
         for_each_document(from, each.database, data, [&](Document document) -> Result<void> {
           const bson_t view = document.view();
-          const OwnDocument insert =
-              own(BCON_NEW("insert", BCON_UTF8(data.c_str()), "documents", "[",
-                           BCON_DOCUMENT(&view), "]", "bypassDocumentValidation", BCON_BOOL(true)));
-          const Result<OwnDocument> reply = to.command(each.database.c_str(), insert.get());
+          const Bson insert = Bson("insert", data, "documents", array(Document::of(&view)),
+                                   "bypassDocumentValidation", true);
+          const Result<Bson> reply = to.command(each.database.c_str(), insert.get());
           if (!reply) return std::unexpected(reply.error());
           return {};
         });
     ASSERT_TRUE(copied) << copied.error().message;
     std::vector<Document> specs;
-    for (const OwnDocument& index : each.indexes) {
+    for (const Bson& index : each.indexes) {
       bson_iter_t at;
       if (index.view().find("name", &at) && as_text(at) != "_id_") specs.push_back(index.view());
     }
@@ -83,7 +83,7 @@ void copy(Server& from, Server& to, IndexCatalog* catalog = nullptr) {
   }
 }
 
-OwnDocument fingerprint() { return own(BCON_NEW("of", "a test")); }
+Bson fingerprint() { return Bson("of", "a test"); }
 
 Result<ReplayCounts> replay(Server& target, const std::string& path, const ReplayOptions& options) {
   Result<Record> record = Record::begin(target, fingerprint().view());
@@ -189,7 +189,7 @@ TEST(FuzzyBase, IsMadeConsistentByItsSlice) {
   const Timestamp begin = production.now();
   auto* const open = production.begin();
   production.insert("f_agreed.c", R"({"_id":"prepared"})", open);
-  const OwnDocument prepared = production.run("admin", R"({"prepareTransaction":1})", open);
+  const Bson prepared = production.run("admin", R"({"prepareTransaction":1})", open);
 
   MongoServer spare;
   Server target = connected(spare.url(""));
@@ -273,7 +273,7 @@ class ReplayTest : public testing::Test {
     const Result<std::vector<std::string>> databases = list_databases(target_);
     EXPECT_TRUE(databases);
     for (const std::string& name : *databases) {
-      const OwnDocument drop = own(BCON_NEW("dropDatabase", BCON_INT32(1)));
+      const Bson drop = Bson("dropDatabase", 1);
       if (name == "admin" || name == "config" || name == "local") continue;
       EXPECT_TRUE(target_.command(name.c_str(), drop.get()));
     }
@@ -301,9 +301,9 @@ class ReplayTest : public testing::Test {
     return all;
   }
   void command(const std::string& database, const std::string& json) {
-    const Result<OwnDocument> parsed = from_json(json);
+    const Result<Bson> parsed = from_json(json);
     ASSERT_TRUE(parsed) << json;
-    const Result<OwnDocument> reply = target_.command(database.c_str(), parsed->get());
+    const Result<Bson> reply = target_.command(database.c_str(), parsed->get());
     ASSERT_TRUE(reply) << reply.error().message;
   }
 
@@ -346,7 +346,7 @@ TEST_F(ReplayTest, TheEntryThatIsRefusedIsNamed) {
   oplog.command("d", R"({"createIndexes":"c","v":2,"key":{"k":1},"name":"k","unique":true})");
   oplog.insert("d.c", R"({"_id":6,"k":6})").insert("d.c", R"({"_id":7,"k":3})").noop();
   const Error error = refusal(oplog);
-  EXPECT_EQ(error.code, Code::kFailedPrecondition);
+  EXPECT_EQ(error.code, Code::kAlreadyExists);
   EXPECT_THAT(error.message, AllOf(HasSubstr("i on d.c, _id 7, at 100:9"), HasSubstr("E11000")));
   // None of that batch.
   EXPECT_THAT(documents("d.c"), SizeIs(5));
@@ -489,16 +489,16 @@ TEST_F(ReplayTest, ARenameThatWasDoneIsNotDoneAgain) {
   const auto markers = (*record)->get_all("replay:oplog:commands:");
   ASSERT_TRUE(markers);
   ASSERT_THAT(*markers, SizeIs(1));
-  const Result<std::vector<Listed>> listed = list_collections(target_);
+  const Result<std::vector<CollectionFacts>> listed = list_collections(target_);
   ASSERT_TRUE(listed);
   ASSERT_EQ(listed->front().ns(), "d.c");
   std::string uuid;
   for (std::size_t i = 0; i < 32; i += 2)
     uuid += static_cast<char>(std::stoi(listed->front().uuid.substr(i, 2), nullptr, 16));
-  const OwnDocument doing = own(BCON_NEW(
-      "ts", BCON_TIMESTAMP(static_cast<int>(rename.seconds), static_cast<int>(rename.ordinal)),
-      "index", BCON_INT64(0), "commands", BCON_INT64(2), "doing", "{", "source",
-      BCON_BIN(BSON_SUBTYPE_UUID, reinterpret_cast<const std::uint8_t*>(uuid.data()), 16), "}"));
+  Bson source;
+  source.add_binary("source", BSON_SUBTYPE_UUID, uuid);
+  const Bson doing = Bson("ts", BsonTimestamp{rename.seconds, rename.ordinal}, "index",
+                          std::int64_t{0}, "commands", std::int64_t{2}, "doing", source);
   ASSERT_TRUE((*record)->put(markers->begin()->first, doing.get()));
   command("admin", R"({"renameCollection":"d.c","to":"d.target","dropTarget":true})");
   const Result<ReplayCounts> counts = run(oplog);
@@ -518,12 +518,12 @@ TEST_F(ReplayTest, ABatchIsNotAppliedWithoutTheOneBefore) {
   int told = 0;
   const Result<ReplayCounts> counts =
       replay_oplog(oplog.write(folder_.path("oplog.bson")), target_, *record, transactions,
-                   {.workers = 1}, [&](std::uint64_t) {
+                   {.workers = 1}, [&](std::uint64_t) -> Result<void> {
                      // As if the server had lost what it last did.
                      if (++told == 2)
                        command("idmint_restore", R"({"delete":"progress","deletes":[
                            {"q":{"_id":{"$regex":"^replay:oplog:0:"}},"limit":0}]})");
-                     return true;
+                     return {};
                    });
   ASSERT_FALSE(counts);
   EXPECT_EQ(counts.error().code, Code::kUnavailable);
@@ -547,11 +547,11 @@ TEST_F(ReplayTest, ABatchThatIsTooLargeIsSplit) {
     EXPECT_TRUE(record->reach(RunStage::kOplog));
     Transactions transactions;
     int told = 0;
-    Result<ReplayCounts> counts =
-        replay_oplog(path, target_, *record, transactions, {.workers = 1}, [&](std::uint64_t) {
-          if (++told == 2) refuse(mode);
-          return true;
-        });
+    Result<ReplayCounts> counts = replay_oplog(path, target_, *record, transactions, {.workers = 1},
+                                               [&](std::uint64_t) -> Result<void> {
+                                                 if (++told == 2) refuse(mode);
+                                                 return {};
+                                               });
     refuse(R"("off")");
     return counts;
   };
@@ -584,12 +584,12 @@ TEST_F(ReplayTest, AViewIsNotWrittenWithoutWhatWasBefore) {
   int told = 0;
   const Result<ReplayCounts> counts =
       replay_oplog(oplog.write(folder_.path("oplog.bson")), target_, *record, transactions,
-                   {.workers = 1}, [&](std::uint64_t) {
+                   {.workers = 1}, [&](std::uint64_t) -> Result<void> {
                      // As if the server had lost what it last did: all is applied up to here.
                      if (++told == 2)
                        command("idmint_restore", R"({"delete":"progress","deletes":[
                            {"q":{"_id":{"$regex":"^replay:oplog:0:"}},"limit":0}]})");
-                     return true;
+                     return {};
                    });
   ASSERT_FALSE(counts);
   EXPECT_EQ(counts.error().code, Code::kUnavailable);
@@ -669,7 +669,7 @@ TEST_F(ReplayTest, InASliceWhatMissesIsNormal) {
 
 TEST_F(ReplayTest, AnotherRunOnTheTargetIsRefused) {
   ASSERT_TRUE(run(five_documents()));
-  const OwnDocument other = own(BCON_NEW("of", "another"));
+  const Bson other = Bson("of", "another");
   const Result<Record> record = Record::begin(target_, other.view());
   ASSERT_FALSE(record);
   EXPECT_EQ(record.error().code, Code::kAlreadyExists);
@@ -680,7 +680,7 @@ TEST_F(ReplayTest, AnotherRunOnTheTargetIsRefused) {
 TEST_F(ReplayTest, ARunBesideAnotherRecordsNothingMore) {
   Result<Record> first = Record::begin(target_, fingerprint().view());
   ASSERT_TRUE(first) << first.error().message;
-  const OwnDocument fields = own(BCON_NEW("n", BCON_INT32(1)));
+  const Bson fields = Bson("n", 1);
   ASSERT_TRUE(first->put("base:d.c", fields.get()));
   Result<Record> second = Record::begin(target_, fingerprint().view());
   ASSERT_TRUE(second);
@@ -777,9 +777,11 @@ class ReplayProcess {
     if (Result<void> reached = record->reach(RunStage::kOplog); !reached)
       return static_cast<int>(reached.error().code);
     Transactions transactions;
-    const Result<ReplayCounts> counts =
-        replay_oplog(path, *target, *record, transactions, {.workers = 3},
-                     [&](std::uint64_t) { return ::write(progress, "x", 1) == 1; });
+    const Result<ReplayCounts> counts = replay_oplog(
+        path, *target, *record, transactions, {.workers = 3}, [&](std::uint64_t) -> Result<void> {
+          if (::write(progress, "x", 1) == 1) return {};
+          return std::unexpected(Error{Code::kUnavailable, "nobody reads"});
+        });
     if (!counts && counts.error().code != Code::kUnavailable)
       std::fprintf(stderr, "%s\n", counts.error().message.c_str());
     return counts ? 0 : static_cast<int>(counts.error().code);

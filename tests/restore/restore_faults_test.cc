@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "restore/record.h"
-#include "restore/state.h"
+#include "restore/replay/record.h"
+#include "restore/replay/state.h"
 #include "tests/fakes/temp_folder.h"
 #include "tests/restore/production.h"
 #include "tests/restore/program.h"

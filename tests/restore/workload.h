@@ -167,7 +167,7 @@ inline void work_of_every_kind(Production& production, const std::string& tag = 
   p.run("made", R"({"create":"agreed"})");
   session = p.begin();
   p.insert("made.agreed", R"({"_id":"prepared"})", session);
-  const OwnDocument prepared = p.run("admin", R"({"prepareTransaction":1})", session);
+  const Bson prepared = p.run("admin", R"({"prepareTransaction":1})", session);
   p.insert("made.agreed", R"({"_id":"between"})");
   bson_iter_t at;
   EXPECT_TRUE(prepared.view().find("prepareTimestamp", &at));

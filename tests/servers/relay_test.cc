@@ -21,7 +21,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-sockaddr_in loopback(int port) {
+sockaddr_in loopback_at(int port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -57,7 +57,7 @@ std::string get(int fd) {
 class Server {
  public:
   Server() {
-    sockaddr_in address = loopback(0);
+    sockaddr_in address = loopback_at(0);
     socklen_t size = sizeof address;
     auto* const any = reinterpret_cast<sockaddr*>(&address);
     fd_ = socket(AF_INET, SOCK_STREAM, 0);
@@ -108,7 +108,7 @@ class RelayTest : public testing::Test {
  protected:
   struct Client {
     explicit Client(const Relay& relay) : fd(socket(AF_INET, SOCK_STREAM, 0)) {
-      const sockaddr_in address = loopback(relay.port());
+      const sockaddr_in address = loopback_at(relay.port());
       EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
     }
     ~Client() { close(fd); }

@@ -40,7 +40,7 @@ struct Whole {
 };
 
 // A number that is counted in: one at a time, exactly.
-Whole whole_number(const View& document, const std::string& field) {
+Whole whole_number(const Document& document, const std::string& field) {
   const char* const key = field.c_str();
   if (const auto integer = document.integer(key)) return {*integer};
   const auto real = document.real(key);
@@ -151,23 +151,23 @@ Bson record_for(const Adopted& adopted) {
                        .add("adopted", place));
 }
 
-std::shared_ptr<const Adopted> adopted_in(const View& record) {
+std::shared_ptr<const Adopted> adopted_in(const Document& record) {
   Adopted adopted{.name = std::string(record.bytes("_id").value_or(""))};
-  bool whole = false;
-  record.document("adopted", [&](const View& place) {
-    const auto collection = place.bytes("collection");
-    const auto id = place.bytes("id");
-    const auto field = place.bytes("field");
-    const auto holds_last = place.boolean("holds_last");
-    const auto max = place.bytes("max");
-    if (!collection || !id || !field || !holds_last || !max) return;
+  const Document place = record.document("adopted");
+  const auto collection = place.bytes("collection");
+  const auto id = place.bytes("id");
+  const auto field = place.bytes("field");
+  const auto holds_last = place.boolean("holds_last");
+  const auto max = place.bytes("max");
+  bool whole = collection && id && field && holds_last && max;
+  if (whole) {
     adopted.record = {.collection = std::string(*collection),
                       .id = std::string(*id),
                       .field = std::string(*field),
                       .holds_last = *holds_last,
                       .max = std::string(*max)};
     whole = adopted_from_text(to_text(adopted.record)).has_value();
-  });
+  }
   const auto first = record.integer("first");
   const auto last = record.integer("last");
   whole = whole && first && last && record.integer("stride") == 1 &&
@@ -188,7 +188,7 @@ Bson new_document(const Adopted& adopted) {
   return document;
 }
 
-Reading read_adopted(const Adopted& adopted, const View& document) {
+Reading read_adopted(const Adopted& adopted, const Document& document) {
   const AdoptedRecord& record = adopted.record;
   Reading reading{.state = {adopted.name, adopted.bounds, adopted.bounds.first, false}};
   const Whole now = whole_number(document, record.field);

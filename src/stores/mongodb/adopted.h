@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "idmint/counter_store.h"
-#include "stores/mongodb/bson.h"
+#include "mongo/bson.h"
 
 namespace idmint::stores::mongodb {
 
@@ -33,7 +33,7 @@ inline constexpr std::int64_t kLargestInDouble = (std::int64_t{1} << 53) - 2;
 // The document in idmint.counters; and back: null where it is of a counter of idmint's own, or not
 // as idmint writes it.
 [[nodiscard]] Bson record_for(const Adopted& adopted);
-[[nodiscard]] std::shared_ptr<const Adopted> adopted_in(const View& record);
+[[nodiscard]] std::shared_ptr<const Adopted> adopted_in(const Document& record);
 
 // The document as the classic set-up scripts make it, before any value was taken.
 [[nodiscard]] Bson new_document(const Adopted& adopted);
@@ -45,7 +45,7 @@ struct Reading {
   bool is_double = false;
   std::int64_t max = kLargestValue;  // in MAX, where there is one
 };
-[[nodiscard]] Reading read_adopted(const Adopted& adopted, const View& document);
+[[nodiscard]] Reading read_adopted(const Adopted& adopted, const Document& document);
 
 // Finds the document where it is as read_adopted() wants it.
 [[nodiscard]] Bson whole_document(const Adopted& adopted);

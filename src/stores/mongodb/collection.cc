@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/errors.h"
 #include "stores/backend.h"
 
 namespace idmint::stores::mongodb {
@@ -11,10 +12,6 @@ namespace {
 
 // What is looked at before documents are sent loses nothing when it is given up.
 constexpr milliseconds kLongestLook = std::chrono::seconds{5};
-
-std::unexpected<Error> refuse(std::string why) {
-  return std::unexpected(Error{Code::kInvalidArgument, std::move(why)});
-}
 
 // As a mongosh reads it.
 std::string mongosh_text(std::string_view text) {
@@ -51,7 +48,7 @@ std::string repeated_key(std::string_view message) {
 // The parser takes an array for a document, and reads no further than one of several: in an array
 // of our own there is one, or it is not what we want.
 Result<std::vector<std::byte>> from_json(std::string_view json) {
-  if (Result<void> loaded = load_driver(); !loaded) return std::unexpected(loaded.error());
+  if (Result<void> loaded = mongo::load_driver(); !loaded) return std::unexpected(loaded.error());
   bson_error_t error{};
   bson_t array;
   const std::string wrapped = "[" + std::string(json) + "]";
@@ -171,7 +168,7 @@ Result<void> Target::make_index(const std::string& field, bool unique) {
     command.add("commitQuorum", "majority");
   Result<Bson> made = write(std::move(command), "make the index of", {.idempotent = true});
   if (made) return {};
-  auto& [code, message] = made.error();
+  auto& [code, message, advice] = made.error();
   if (code == Code::kAlreadyExists) {
     const std::string key = repeated_key(message);
     message = name_ + " has documents that are alike in " + shown(field) + ", " + key +
@@ -200,17 +197,18 @@ Result<void> Target::need_unique(const std::string& field, bool make) {
   const Result<Judgement> found = judge_index(collection_, field);
   if (!found) return std::unexpected(found.error());
   if (found->guard == Guard::kProxy)
-    return std::unexpected(
-        Error{Code::kFailedPrecondition,
-              name_ + " can have no unique index on " + shown(field) + " alone: " + found->why +
-                  "; claim the ids in a proxy collection first (option proxy, --proxy)"});
+    return std::unexpected(Error{Code::kFailedPrecondition,
+                                 name_ + " can have no unique index on " + shown(field) +
+                                     " alone: " + found->why +
+                                     "; claim the ids in a proxy collection first",
+                                 {.remedy = Remedy::kSetOption, .values = {"proxy"}}});
   if (found->guard == Guard::kMissing && !make)
     return std::unexpected(
         Error{Code::kFailedPrecondition,
               name_ + " has no unique index on exactly " + shown(field) + ": " + found->why +
-                  "; without one the same id can be there twice. Make it (option make_index, "
-                  "--create-index, or in mongosh: " +
-                  make_index_command(collection_, field, true) + ")"});
+                  "; without one the same id can be there twice; make it in mongosh: " +
+                  make_index_command(collection_, field, true) + ", or let the insert make it",
+              {.remedy = Remedy::kSetOption, .values = {"make_index"}}});
   if (found->guard == Guard::kMissing)
     if (Result<void> made = make_index(field, true); !made) return made;
   const std::lock_guard lock(mutex_);
@@ -229,9 +227,10 @@ Result<void> Target::need_look_up(const std::string& field, bool make) {
       return std::unexpected(
           Error{Code::kFailedPrecondition,
                 name_ + " has no index that begins with " + shown(field) +
-                    ", so that a sweep would read all of it for each claim. Make one, unique or "
-                    "not (option make_index or --create-index of an insert, or in mongosh: " +
-                    make_index_command(collection_, field, false) + ")"});
+                    ", so that a sweep would read all of it for each claim; make one, unique or "
+                    "not, in mongosh: " +
+                    make_index_command(collection_, field, false) + ", or let an insert make it",
+                {.remedy = Remedy::kSetOption, .values = {"make_index"}}});
     if (Result<void> made = make_index(field, false); !made) return made;
   }
   const std::lock_guard lock(mutex_);
@@ -282,7 +281,7 @@ Result<Collection> Collection::open(std::string_view url, std::string_view name,
   const std::size_t dot = name.find('.');
   const std::string_view database = dot == std::string_view::npos ? "" : name.substr(0, dot);
   const std::string_view collection = dot == std::string_view::npos ? name : name.substr(dot + 1);
-  if (Result<void> loaded = at::load_driver(); !loaded) return std::unexpected(loaded.error());
+  if (Result<void> loaded = mongo::load_driver(); !loaded) return std::unexpected(loaded.error());
   if (dot == 0 || collection.empty())
     return std::unexpected(Error{
         Code::kInvalidArgument, stores::shown(name) + " is not the name of a collection: give "

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "idmint/mongodb.h"
-#include "stores/mongodb/bson.h"
+#include "mongo/bson.h"
 #include "stores/mongodb/guard.h"
 #include "stores/mongodb/servers.h"
 

@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "idmint/form.h"
+#include "mongo/bson.h"
 #include "stores/backend.h"
-#include "stores/mongodb/bson.h"
 
 namespace idmint::stores::mongodb {
 namespace {
@@ -53,7 +53,7 @@ std::optional<std::string> fault_of(std::span<const std::byte> bytes, const std:
       static_cast<bson_validate_flags_t>(BSON_VALIDATE_UTF8 | BSON_VALIDATE_UTF8_ALLOW_NULL);
   if (!bson_validate_with_error(&document, kUtf8, &error))
     return "is not BSON: " + std::string(error.message);
-  if (View(&document).has(field.c_str()))
+  if (Document::of(&document).has(field.c_str()))
     return "has the field " + shown(field) +
            " already, which is for its new id: take it out, or name another field";
   if (size_with_id(bytes.size(), field) > kLargestDocument)

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "stores/mongodb/driver.h"
+#include "mongo/driver.h"
 
 namespace idmint::stores::mongodb {
 

@@ -11,8 +11,8 @@
 #include <utility>
 #include <variant>
 
+#include "mongo/bson.h"
 #include "stores/backend.h"
-#include "stores/mongodb/bson.h"
 #include "stores/mongodb/servers.h"
 
 namespace idmint::stores {
@@ -91,7 +91,7 @@ Result<Bson> MongodbValues::ask(Bson command, SteadyTime until) {
 // The reply's cursor has something in it.
 bool has_some(const Bson& reply) {
   bool some = false;
-  reply.view().each_found([&](const View&) { some = true; });
+  reply.view().each_found([&](const Document&) { some = true; });
   return some;
 }
 
@@ -141,7 +141,7 @@ Result<std::optional<std::int64_t>> MongodbValues::largest_number(std::int64_t f
   if (!reply) return std::unexpected(reply.error());
   std::optional<std::int64_t> found;
   bool array = false;
-  reply->view().each_found([&](const View& document) {
+  reply->view().each_found([&](const Document& document) {
     // A double may have a fraction, which is cut off: what is below it is passed, too.
     found = document.number(where_.field.c_str());
     array = document.is_array(where_.field.c_str());
@@ -159,11 +159,11 @@ Result<void> MongodbValues::no_text(SteadyTime until) {
   if (!reply) return std::unexpected(reply.error());
   std::optional<std::string> text;
   reply->view().each_found(
-      [&](const View& document) { text = document.bytes(where_.field.c_str()).value_or(""); });
+      [&](const Document& document) { text = document.bytes(where_.field.c_str()).value_or(""); });
   if (!text) return {};
   return refuse("the text " + shown(*text),
                 ", and the sequence prints its values in different widths, so that the largest "
-                "text is not the largest value; find it yourself, and give it (--past)");
+                "text is not the largest value; find it yourself, and raise the sequence past it");
 }
 
 Result<std::optional<std::int64_t>> MongodbValues::largest_text(std::int64_t from, std::int64_t to,
@@ -181,7 +181,7 @@ Result<std::optional<std::int64_t>> MongodbValues::largest_text(std::int64_t fro
     std::optional<std::int64_t> found;
     std::int32_t seen = 0;
     bool array = false;
-    reply->view().each_found([&](const View& document) {
+    reply->view().each_found([&](const Document& document) {
       ++seen;
       array = array || document.is_array(where_.field.c_str());
       below = document.bytes(where_.field.c_str()).value_or("");

@@ -26,8 +26,8 @@
 
 #include "base/uniform.h"
 #include "idmint/form.h"
+#include "mongo/bson.h"
 #include "stores/backend.h"
-#include "stores/mongodb/bson.h"
 #include "stores/mongodb/document.h"
 #include "stores/mongodb/servers.h"
 
@@ -48,7 +48,7 @@ struct Plan {
 };
 
 // What came of one attempt.
-struct Outcome {
+struct Attempt {
   enum class What : std::uint8_t { kDone, kRefused, kAgain, kFailed, kUnknown } what;
   Error error{};
   std::int64_t first = 0;                 // kDone
@@ -57,8 +57,8 @@ struct Outcome {
 };
 
 // The answer of a job, which is a document: what it inserted or which document was refused.
-Result<Bson> answer_of(const Outcome& outcome) {
-  using enum Outcome::What;
+Result<Bson> answer_of(const Attempt& outcome) {
+  using enum Attempt::What;
   if (outcome.what == kDone) return std::move(Bson().add("first", outcome.first));
   if (outcome.what != kRefused) return std::unexpected(outcome.error);
   Bson refused;
@@ -81,17 +81,17 @@ class Transaction {
   Result<Bson> run();
 
  private:
-  using What = Outcome::What;
+  using What = Attempt::What;
 
-  Outcome attempt();
-  Outcome take(std::int64_t* first);
-  Outcome insert(std::int64_t first);
-  Outcome commit();
+  Attempt attempt();
+  Attempt take(std::int64_t* first);
+  Attempt insert(std::int64_t first);
+  Attempt commit();
   void abort();
   void end_abandoned();
   milliseconds pause(int attempt);
   // Of a command before the commit.
-  std::optional<Outcome> step(Bson command, std::string_view database, Bson* reply);
+  std::optional<Attempt> step(Bson command, std::string_view database, Bson* reply);
 
   const Plan& plan_;
   const std::int64_t floor_;
@@ -106,7 +106,7 @@ Result<Bson> Transaction::run() {
   for (int attempts = 0;; ++attempts) {
     number_ = exchange_.next_number();
     begun_ = false;
-    Outcome outcome = attempt();
+    Attempt outcome = attempt();
     if (outcome.what != What::kAgain) return answer_of(outcome);
     if (!outcome.held) look.reset();
     const SteadyTime now = std::chrono::steady_clock::now();
@@ -122,9 +122,9 @@ Result<Bson> Transaction::run() {
   }
 }
 
-Outcome Transaction::attempt() {
+Attempt Transaction::attempt() {
   std::int64_t first = 0;
-  Outcome outcome = take(&first);
+  Attempt outcome = take(&first);
   if (outcome.what == What::kDone) outcome = insert(first);
   if (outcome.what == What::kDone) outcome = commit();
   if (outcome.what == What::kDone) outcome.first = first;
@@ -138,7 +138,7 @@ milliseconds Transaction::pause(int attempt) {
   return milliseconds{1 + static_cast<std::int64_t>(uniform_below(plan_.entropy, most))};
 }
 
-std::optional<Outcome> Transaction::step(Bson command, std::string_view database, Bson* reply) {
+std::optional<Attempt> Transaction::step(Bson command, std::string_view database, Bson* reply) {
   if (!begun_) command.add("startTransaction", true);
   begun_ = true;
   command.add("autocommit", false);
@@ -151,7 +151,7 @@ std::optional<Outcome> Transaction::step(Bson command, std::string_view database
   const std::int64_t code = reply->view().number("code");
   if (meaning.passing || code == kInterrupted ||
       reply->view().lists("errorLabels", "TransientTransactionError"))
-    return Outcome{
+    return Attempt{
         .what = What::kAgain, .error = *std::move(error), .held = code == kWriteConflict};
   // Nothing is applied before the commit. What took too long may be asked for again; anything else
   // the server does not want.
@@ -160,12 +160,12 @@ std::optional<Outcome> Transaction::step(Bson command, std::string_view database
     error->code = slow ? Code::kUnavailable : Code::kFailedPrecondition;
     error->message += slow ? "; nothing was inserted; ask again" : "; nothing was inserted";
   }
-  return Outcome{.what = What::kFailed, .error = *std::move(error)};
+  return Attempt{.what = What::kFailed, .error = *std::move(error)};
 }
 
 // As nothing counts before the commit, what is wrong with the counter is looked at when it has
 // moved.
-Outcome Transaction::take(std::int64_t* first) {
+Attempt Transaction::take(std::int64_t* first) {
   const Definition& definition = plan_.definition;
   const auto count = static_cast<std::int64_t>(documents_.size());
   Bson sum;
@@ -184,7 +184,7 @@ Outcome Transaction::take(std::int64_t* first) {
       .add_array("update", update);
   Bson reply;
   const auto damaged = [&](const std::string& what) {
-    return Outcome{.what = What::kFailed,
+    return Attempt{.what = What::kFailed,
                    .error = {Code::kDataLoss,
                              "counter " + shown(definition.name) + " in " + kCounters + " " + what +
                                  "; nothing was inserted; look at it before you restore anything, "
@@ -197,40 +197,35 @@ Outcome Transaction::take(std::int64_t* first) {
       return damaged("is not as idmint writes it");
     return *std::move(failed);
   }
-  Outcome outcome{.what = What::kDone};
-  const bool there = reply.view().document("value", [&](const View& before) {
-    const auto next = before.integer("next");
-    const auto last = before.integer("last");
-    const auto closed = before.boolean("closed");
-    if (before.integer("first") != definition.first || before.integer("stride") != 1 || !next ||
-        !last || !closed || *next < definition.first || *last < definition.first ||
-        *last > kLargestValue || *next > *last + 1) {
-      outcome = damaged("is not as idmint writes it");
-      return;
-    }
-    if (*next < floor_) {
-      outcome =
-          damaged("gives " + std::to_string(*next) + " next, and " + std::to_string(floor_ - 1) +
-                  " was given already: the store has gone back, or was changed by hand");
-      return;
-    }
-    const CounterState state{definition.name, {definition.first, *last, 1}, *next, *closed};
-    if (const auto bound = before.bytes("numbers"); bound && *bound != place) {
-      outcome = {.what = What::kFailed,
-                 .error = {Code::kFailedPrecondition,
-                           "sequence " + definition.name + " numbers " + shown(*bound) +
-                               ", and has a number for each document there; for " + shown(place) +
-                               " create a gapless sequence of its own"}};
-      return;
-    }
-    if (*closed || state.left() < count)
-      outcome = {.what = What::kRefused, .error = refused_advance(state, count)};
-    *first = *next;
-  });
-  return there ? outcome : damaged("is gone");
+  const Document before = reply.view().document("value");
+  if (!before) return damaged("is gone");
+  const auto next = before.integer("next");
+  const auto last = before.integer("last");
+  const auto closed = before.boolean("closed");
+  if (before.integer("first") != definition.first || before.integer("stride") != 1 || !next ||
+      !last || !closed || *next < definition.first || *last < definition.first ||
+      *last > kLargestValue || *next > *last + 1) {
+    return damaged("is not as idmint writes it");
+  }
+  if (*next < floor_) {
+    return damaged("gives " + std::to_string(*next) + " next, and " + std::to_string(floor_ - 1) +
+                   " was given already: the store has gone back, or was changed by hand");
+  }
+  const CounterState state{definition.name, {definition.first, *last, 1}, *next, *closed};
+  if (const auto bound = before.bytes("numbers"); bound && *bound != place) {
+    return {.what = What::kFailed,
+            .error = {Code::kFailedPrecondition,
+                      "sequence " + definition.name + " numbers " + shown(*bound) +
+                          ", and has a number for each document there; for " + shown(place) +
+                          " create a gapless sequence of its own"}};
+  }
+  *first = *next;
+  if (*closed || state.left() < count)
+    return {.what = What::kRefused, .error = refused_advance(state, count)};
+  return {.what = What::kDone};
 }
 
-Outcome Transaction::insert(std::int64_t first) {
+Attempt Transaction::insert(std::int64_t first) {
   const NumberField& target = plan_.target;
   const bool plain = plan_.definition.form == Form{};
   for (std::size_t at = 0; at < documents_.size();) {
@@ -256,10 +251,10 @@ Outcome Transaction::insert(std::int64_t first) {
         .add_array("documents", documents)
         .add("ordered", true);
     Bson reply;
-    std::optional<Outcome> failed = step(std::move(command), target.database, &reply);
+    std::optional<Attempt> failed = step(std::move(command), target.database, &reply);
     // One that is refused is told in a reply that begins with "ok".
-    std::optional<Outcome> refused;
-    reply.view().each("writeErrors", [&](const View& error) {
+    std::optional<Attempt> refused;
+    reply.view().each("writeErrors", [&](const Document& error) {
       if (refused) return;
       const std::size_t document = begin + static_cast<std::size_t>(error.number("index"));
       const bool taken = error.number("code") == kDuplicateKey;
@@ -269,9 +264,7 @@ Outcome Transaction::insert(std::int64_t first) {
                                std::string(error.bytes("errmsg").value_or("no message")) +
                                "; it was not inserted, and no number was used"},
                  .document = document};
-      bool ours = false;
-      error.document("keyPattern",
-                     [&](const View& key) { ours = key.is_only(target.field.c_str()); });
+      const bool ours = error.document("keyPattern").is_only(target.field.c_str());
       if (taken && ours) {
         refused->document.reset();
         refused->what = What::kFailed;
@@ -282,7 +275,8 @@ Outcome Transaction::insert(std::int64_t first) {
                 target.field + " already, and it did not come from sequence " +
                 plan_.definition.name +
                 "; nothing was inserted; find out who wrote it, and go on with a gapless sequence "
-                "that begins above (idmint create NAME --strategy gapless --start N)"};
+                "that begins above",
+            {Remedy::kCreateAbove, "", {"gapless"}}};
       }
     });
     if (refused) return *std::move(refused);
@@ -293,7 +287,7 @@ Outcome Transaction::insert(std::int64_t first) {
   return {.what = What::kDone};
 }
 
-Outcome Transaction::commit() {
+Attempt Transaction::commit() {
   const Bson command = std::move(Bson().add("commitTransaction", 1).add("autocommit", false));
   bool maybe = false;
   for (int attempts = 0;; ++attempts) {
@@ -359,12 +353,10 @@ void Transaction::end_abandoned() {
   if (exchange_.send({command, Kind::kPlain, "admin"}, &reply, &meaning)) return;
   Bson sessions;
   int count = 0;
-  reply.view().each_found([&](const View& operation) {
-    operation.document("lsid", [&](const View& session) {
-      if (const auto id = session.bytes("id"))
-        sessions.add(std::to_string(count++).c_str(),
-                     Bson().add_binary("id", BSON_SUBTYPE_UUID, *id));
-    });
+  reply.view().each_found([&](const Document& operation) {
+    if (const auto id = operation.document("lsid").bytes("id"))
+      sessions.add(std::to_string(count++).c_str(),
+                   Bson().add_binary("id", BSON_SUBTYPE_UUID, *id));
   });
   if (count == 0) return;
   const Bson kill = std::move(Bson().add_array("killSessions", sessions));
@@ -399,7 +391,7 @@ std::expected<GaplessTransactions::First, GaplessTransactions::Refused> MongodbG
   };
   const Result<Bson> reply = servers_->run(job, until, "insert gapless documents into");
   if (!reply) return std::unexpected(Refused{reply.error(), false, std::nullopt});
-  const View answer = reply->view();
+  const Document answer = reply->view();
   if (const auto first = answer.integer("first")) return First{*first};
   Refused refused{
       {static_cast<Code>(answer.number("code")), std::string(answer.bytes("why").value_or(""))},
@@ -410,7 +402,7 @@ std::expected<GaplessTransactions::First, GaplessTransactions::Refused> MongodbG
     std::size_t call = 0;
     while (left >= calls[call]->size()) left -= calls[call++]->size();
     refused.call = call;
-    refused.error.message = "document " + std::to_string(left + 1) + ": " + refused.error.message;
+    refused.error = of_document(left, refused.error);
   }
   return std::unexpected(std::move(refused));
 }

@@ -17,7 +17,7 @@ struct Pattern {
   std::string text = "{";
 };
 
-Pattern pattern_of(const View& key) {
+Pattern pattern_of(const Document& key) {
   Pattern pattern;
   key.each_field([&](const char* name, bson_iter_t* at) {
     if (pattern.fields++ == 0) pattern.first = name;
@@ -34,21 +34,19 @@ Pattern pattern_of(const View& key) {
 }
 
 struct Index {
-  const View& spec;
+  const Document& spec;
   const Pattern& key;
   bool built;  // until then it takes what repeats, and vanishes at the end
 };
 
 void each_index(const Bson& reply, const std::function<void(const Index&)>& use) {
-  const auto read = [&](const View& spec, bool built) {
-    spec.document("key", [&](const View& key) {
-      const Pattern pattern = pattern_of(key);
-      use({spec, pattern, built});
-    });
-  };
-  reply.view().each_found([&](const View& index) {
-    if (!index.has("spec")) return read(index, true);
-    index.document("spec", [&](const View& spec) { read(spec, false); });
+  reply.view().each_found([&](const Document& index) {
+    const bool built = !index.has("spec");
+    const Document spec = built ? index : index.document("spec");
+    const Document key = spec.document("key");
+    if (!key) return;
+    const Pattern pattern = pattern_of(key);
+    use({spec, pattern, built});
   });
 }
 
@@ -92,11 +90,11 @@ Judgement judge(std::string_view field, const Bson& indexes, const Bson* shardin
   const bool is_id = field == "_id";
   std::optional<Pattern> shard_key;
   if (sharding != nullptr) {
-    sharding->view().each_found([&](const View& entry) {
+    sharding->view().each_found([&](const Document& entry) {
       // Of a collection that was dropped, until 4.4; or that is only tracked, from 8.0.
       if (entry.boolean("dropped").value_or(false) || entry.boolean("unsplittable").value_or(false))
         return;
-      entry.document("key", [&](const View& key) { shard_key = pattern_of(key); });
+      if (const Document key = entry.document("key")) shard_key = pattern_of(key);
     });
   }
   // Equal values of the only field of the shard key, hashed or not, are on one shard.
@@ -127,7 +125,7 @@ bool is_there(const Bson& indexes) { return indexes.view().has("cursor"); }
 bool can_look_up(const char* field, const Bson& indexes) {
   bool found = false;
   each_index(indexes, [&](const Index& index) {
-    const View& spec = index.spec;
+    const Document& spec = index.spec;
     found =
         found || (index.built && index.key.first == field && !spec.has("partialFilterExpression") &&
                   !spec.has("collation") && !spec.boolean("sparse").value_or(false));

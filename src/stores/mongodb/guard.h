@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "stores/mongodb/bson.h"
+#include "mongo/bson.h"
 
 namespace idmint::stores::mongodb {
 

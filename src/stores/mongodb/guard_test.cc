@@ -35,7 +35,7 @@ Bson sharded_by(const std::string& key, const std::string& more = "") {
 
 class GuardTest : public testing::Test {
  protected:
-  GuardTest() { EXPECT_TRUE(load_driver()); }
+  GuardTest() { EXPECT_TRUE(mongo::load_driver()); }
 
   static Judgement of_index(const std::string& index) {
     const Bson list = indexes(index);

@@ -42,7 +42,7 @@ void Heard::listen(mongoc_client_pool_t* pool) {
       callbacks.get(), [](const mongoc_apm_server_heartbeat_succeeded_t* event) noexcept {
         static_cast<Heard*>(mongoc_apm_server_heartbeat_succeeded_get_context(event))
             ->said(mongoc_apm_server_heartbeat_succeeded_get_host(event)->host_and_port,
-                   View(mongoc_apm_server_heartbeat_succeeded_get_reply(event)));
+                   Document::of(mongoc_apm_server_heartbeat_succeeded_get_reply(event)));
       });
   mongoc_apm_set_server_heartbeat_failed_cb(
       callbacks.get(), [](const mongoc_apm_server_heartbeat_failed_t* event) noexcept {
@@ -65,14 +65,11 @@ void Heard::listen(mongoc_client_pool_t* pool) {
   mongoc_client_pool_set_apm_callbacks(pool, callbacks.get(), this);
 }
 
-void Heard::configured(const View& reply) {
+void Heard::configured(const Document& reply) {
   const std::lock_guard lock(mutex_);
-  reply.document("config", [&](const View& config) {
-    config.document("settings", [&](const View& settings) {
-      if (const std::int64_t timeout = settings.number("electionTimeoutMillis"); timeout > 0)
-        election_timeout_ = std::chrono::milliseconds{timeout};
-    });
-  });
+  const Document settings = reply.document("config").document("settings");
+  if (const std::int64_t timeout = settings.number("electionTimeoutMillis"); timeout > 0)
+    election_timeout_ = std::chrono::milliseconds{timeout};
 }
 
 bool Heard::can_be_asked() const {
@@ -87,11 +84,11 @@ Heard::Server& Heard::of(std::string_view host) {
   return found != servers_.end() ? *found : servers_.emplace_back(Server{std::string(host)});
 }
 
-void Heard::said(std::string_view host, const View& hello) noexcept {
+void Heard::said(std::string_view host, const Document& hello) noexcept {
   report([&] { hear(Server{std::string(host)}, hello); });
 }
 
-void Heard::hear(Server now, const View& hello) {
+void Heard::hear(Server now, const Document& hello) {
   now.set = hello.bytes("setName").value_or("");
   hello.each_text("hosts", [&](std::string_view member) {
     now.members += (now.members.empty() ? "" : ",") + std::string(member);

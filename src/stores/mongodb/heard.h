@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "stores/mongodb/bson.h"
-#include "stores/mongodb/driver.h"
+#include "mongo/bson.h"
+#include "mongo/driver.h"
 
 namespace idmint::stores::mongodb {
 
@@ -33,10 +33,10 @@ class Heard {
   void listen(mongoc_client_pool_t* pool);
   // The driver calls these from C, which no exception may cross: a report for which there is no
   // memory is dropped. The next heartbeat brings another.
-  void said(std::string_view host, const View& hello) noexcept;
+  void said(std::string_view host, const Document& hello) noexcept;
   void failed(std::string_view host, std::string_view why) noexcept;
   // The reply of a member to replSetGetConfig, of which electionTimeoutMillis counts.
-  void configured(const View& reply);
+  void configured(const Document& reply);
   // Whether a secondary answered lately.
   [[nodiscard]] bool can_be_asked() const;
 
@@ -66,7 +66,7 @@ class Heard {
     std::string members{};
     std::string failure{};  // empty: the latest was an answer
   };
-  void hear(Server now, const View& hello);
+  void hear(Server now, const Document& hello);
   Server& of(std::string_view host);
 
   const Wanted wanted_;

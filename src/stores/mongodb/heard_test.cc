@@ -36,7 +36,7 @@ constexpr seconds kWaited{5};
 
 class HeardTest : public testing::Test {
  protected:
-  HeardTest() { EXPECT_TRUE(load_driver()); }
+  HeardTest() { EXPECT_TRUE(mongo::load_driver()); }
 
   void says(const std::string& host, const std::string& hello) {
     const Bson reply(hello);

@@ -12,7 +12,7 @@
 #include <utility>
 #include <variant>
 
-#include "base/shell.h"
+#include "base/errors.h"
 #include "idmint/form.h"
 #include "stores/backend.h"
 #include "stores/mongodb/collection.h"
@@ -32,10 +32,6 @@ using idmint::mongodb::StoredAs;
 
 constexpr std::size_t kMostDocuments = 10'000;        // of each error the reply has a line
 constexpr std::size_t kMostBytes = kLargestDocument;  // of a command, which takes 16 KB more
-
-std::unexpected<Error> refuse(std::string why) {
-  return std::unexpected(Error{Code::kInvalidArgument, std::move(why)});
-}
 
 // ---- ids in BSON
 
@@ -132,9 +128,9 @@ class Insertion {
   Result<std::vector<std::optional<Refused>>> send(const std::string& collection,
                                                    std::span<const Pending> batch,
                                                    std::string_view doing, const Write& write);
-  Refused refused(const View& error) const;
+  Refused refused(const Document& error) const;
 
-  void fail(std::size_t document, Code code, std::string why);
+  void fail(std::size_t document, Code code, std::string why, Advice advice = {});
   std::string numbered(std::size_t document) const {
     return options_.counted_as + " " +
            std::to_string(options_.number_from + static_cast<std::int64_t>(document));
@@ -179,29 +175,28 @@ Result<void> Insertion::prepare() {
   return target_.need_look_up(options_.field, options_.make_index);
 }
 
-void Insertion::fail(std::size_t document, Code code, std::string why) {
+void Insertion::fail(std::size_t document, Code code, std::string why, Advice advice) {
   if (failure_ && failure_->document <= document) return;
   failure_ = Failure{document,
-                     {code, numbered(document) + " of " + target_.name() + ": " + std::move(why)}};
+                     {code, numbered(document) + " of " + target_.name() + ": " + std::move(why),
+                      std::move(advice)}};
 }
 
 // Reads an error of the reply to an insert.
-Refused Insertion::refused(const View& error) const {
+Refused Insertion::refused(const Document& error) const {
   const std::string_view text = error.bytes("errmsg").value_or("");
   if (error.number("code") != kDuplicateKey) {
     std::string why = "the server refused it: " + std::string(text);
     const std::int64_t code = error.number("code");
-    return {false, code == 13 ? Code::kPermissionDenied : Code::kInvalidArgument,
+    return {false, code == kUnauthorized ? Code::kPermissionDenied : Code::kInvalidArgument,
             why + " (error " + std::to_string(code) + ")"};
   }
   int fields = 0;
   bool of_the_id = false;
   std::string pattern;
-  error.document("keyPattern", [&](const View& key) {
-    key.each_field([&](const char* name, const bson_iter_t*) {
-      of_the_id = of_the_id || name == options_.field;
-      pattern += (fields++ > 0 ? ", " : "") + std::string(name);
-    });
+  error.document("keyPattern").each_field([&](const char* name, const bson_iter_t*) {
+    of_the_id = of_the_id || name == options_.field;
+    pattern += (fields++ > 0 ? ", " : "") + std::string(name);
   });
   // Of an index on more fields too: its key has the id in it, and another id is another key.
   if (of_the_id) return {.taken = true, .code = Code::kAlreadyExists};
@@ -237,7 +232,7 @@ Result<std::vector<std::optional<Refused>>> Insertion::send(const std::string& c
   if (!reply) return std::unexpected(reply.error());
   std::vector<std::optional<Refused>> refusals(batch.size());
   std::int64_t errors = 0;
-  reply->view().each("writeErrors", [&](const View& error) {
+  reply->view().each("writeErrors", [&](const Document& error) {
     const auto i = static_cast<std::size_t>(error.number("index"));
     if (i < refusals.size() && !refusals[i]) ++errors;
     if (i < refusals.size()) refusals[i] = refused(error);
@@ -330,10 +325,10 @@ void Insertion::mark_used(std::span<const Pending> batch) {
 
 Result<void> Insertion::batch(std::span<Pending> batch, std::vector<std::size_t>& again) {
   if (Result<void> minted = mint(batch); !minted) {
-    auto& [code, message] = minted.error();
-    if (code == Code::kUnknown || code == Code::kDeadlineExceeded) {
-      code = Code::kUnavailable;
-      message += "; if so these values are lost, and no document was sent with them";
+    Error& error = minted.error();
+    if (error.code == Code::kUnknown || error.code == Code::kDeadlineExceeded) {
+      error.code = Code::kUnavailable;
+      error.message += "; if so these values are lost, and no document was sent with them";
     }
     return minted;
   }
@@ -415,9 +410,9 @@ Result<void> Insertion::all() {
       std::to_string(collisions_) + " of " + std::to_string(tried_) + " in all";
   if (behind_)
     fail(left.front(), Code::kFailedPrecondition,
-         "sequence " + name + " is behind the data: it gave " + taken + "; so: idmint raise " +
-             shell_word(name) + " --from-collection " + shell_word(target_.name()) + " --field " +
-             shell_word(options_.field));
+         "sequence " + name + " is behind the data: it gave " + taken +
+             "; raise it past the values that are there",
+         {Remedy::kRaisePastField, name, {std::string(target_.name()), options_.field}});
   else
     fail(left.front(), Code::kResourceExhausted,
          "the source " + name + " gave " + taken +
@@ -427,11 +422,11 @@ Result<void> Insertion::all() {
 
 std::expected<Inserted, NotInserted> Insertion::run() {
   if (Result<void> ready = prepare(); !ready) {
-    auto& [code, message] = ready.error();
+    Error& error = ready.error();
     // What may have been done is no insert: an index that was made, say.
-    if (code == Code::kUnknown || code == Code::kDeadlineExceeded) {
-      code = Code::kUnavailable;
-      message += "; no document was sent";
+    if (error.code == Code::kUnknown || error.code == Code::kDeadlineExceeded) {
+      error.code = Code::kUnavailable;
+      error.message += "; no document was sent";
     }
     return std::unexpected(NotInserted{std::move(ready.error())});
   }

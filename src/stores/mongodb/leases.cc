@@ -109,7 +109,7 @@ Bson taken_by(const LeaseRequest& request) {
   return std::move(Bson().add("0", Bson().add("$set", set)));
 }
 
-std::optional<Uuid> uuid_in(const View& document, const char* key) {
+std::optional<Uuid> uuid_in(const Document& document, const char* key) {
   std::optional<Uuid> id;
   document.each_field([&](const char* name, const bson_iter_t* at) {
     if (std::string_view(name) != key || bson_iter_type(at) != BSON_TYPE_BINARY) return;
@@ -179,7 +179,7 @@ Result<std::optional<Leases::Pool>> Leases::find_pool(std::string_view pool, Ste
   if (!reply) return std::unexpected(reply.error());
   bool found = false;
   std::optional<Pool> there;
-  reply->view().each_found([&](const View& document) {
+  reply->view().each_found([&](const Document& document) {
     found = true;
     const auto workers = document.integer("workers");
     const auto made = document.boolean("made");
@@ -248,7 +248,7 @@ Bson fields_of_row() {
 
 }  // namespace
 
-Leases::Row Leases::row_of(const View& document) {
+Leases::Row Leases::row_of(const Document& document) {
   const auto worker = document.integer("_id");
   const auto token = uuid_in(document, "token");
   const auto holder = document.bytes("holder");
@@ -266,9 +266,8 @@ Leases::Row Leases::row_of(const View& document) {
   row.state.generation = *generation;
   row.state.minted_until = *minted_until;
   if (token) row.state.held_for = milliseconds{std::max<std::int64_t>(*held_for, 0)};
-  document.document("taken", [&](const View& taken) {
-    if (taken.integer("generation") == generation) row.state.taken_from = taken.integer("from");
-  });
+  const Document taken = document.document("taken");
+  if (taken.integer("generation") == generation) row.state.taken_from = taken.integer("from");
   row.nonce = uuid_in(document, "nonce").value_or(Uuid{});
   return row;
 }
@@ -286,7 +285,7 @@ Result<std::optional<Leases::Row>> Leases::find_row(std::string_view pool, const
   const Result<Bson> reply = servers_.run(std::move(command), Kind::kReadOne, until, "read");
   if (!reply) return std::unexpected(reply.error());
   std::optional<Row> row;
-  reply->view().each_found([&](const View& document) { row = row_of(document); });
+  reply->view().each_found([&](const Document& document) { row = row_of(document); });
   return row;
 }
 
@@ -310,7 +309,7 @@ Result<std::vector<LeaseState>> Leases::read_rows(std::string_view pool, std::in
     const Result<Bson> reply = servers_.run(std::move(command), Kind::kReadOne, until, "read");
     if (!reply) return std::unexpected(reply.error());
     std::int32_t found = 0;
-    reply->view().each_found([&](const View& document) {
+    reply->view().each_found([&](const Document& document) {
       ++found;
       const auto& [state, nonce, whole, now] = row_of(document);
       if (!whole && !broken) broken = state.worker;
@@ -500,19 +499,16 @@ Result<Lease> Leases::acquire(std::string_view pool, const LeaseRequest& request
     const Result<Bson> reply =
         servers_.run(std::move(command), Kind::kWrite, span->until, "lease a worker id from");
     if (!reply) return std::unexpected(reply.error());
-    std::optional<Lease> lease;
-    const bool taken = reply->view().document("value", [&](const View& row) {
+    if (const Document row = reply->view().document("value")) {
       const auto worker = row.integer("_id");
       const auto generation = row.integer("generation");
       const auto minted_until = row.integer("minted_until");
-      if (!worker || !generation || !minted_until) return;
+      if (!worker || !generation || !minted_until) return damaged(pool, "a worker id");
       const bool was_own = uuid_in(row, "token") == request.token;
       const std::int64_t from = std::max(*minted_until, request.now);
-      lease = Lease{*worker, request.token, *generation + (was_own ? 0 : 1), from,
-                    lease_end(request, from)};
-    });
-    if (lease) return *lease;
-    if (taken) return damaged(pool, "a worker id");
+      return Lease{*worker, request.token, *generation + (was_own ? 0 : 1), from,
+                   lease_end(request, from)};
+    }
     const Result<bool> owns = why_none(pool, request, *span);
     if (!owns) return std::unexpected(owns.error());
     own = *owns;

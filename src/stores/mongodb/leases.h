@@ -32,7 +32,7 @@
 
 #include "idmint/lease_table.h"
 #include "idmint/store.h"
-#include "stores/mongodb/bson.h"
+#include "mongo/bson.h"
 #include "stores/mongodb/servers.h"
 
 namespace idmint::stores::mongodb {
@@ -87,7 +87,7 @@ class Leases final : public LeaseTable {
   [[nodiscard]] Result<Span> enter(SteadyTime by = SteadyTime::max()) const;
   [[nodiscard]] std::unexpected<Error> damaged(std::string_view pool, std::string_view what) const;
 
-  static Row row_of(const View& document);
+  static Row row_of(const Document& document);
   static Bson to_extend(const Lease& lease, const Extension& extension, const Span& span);
 
   Result<std::optional<Pool>> find_pool(std::string_view pool, SteadyTime until);

@@ -17,50 +17,6 @@ namespace idmint::stores::mongodb {
 
 namespace {
 
-struct ServerError {
-  std::int64_t number;
-  Meaning meaning;
-};
-
-// Numbers of the server, where a command failed as a whole. Any other is kUnknown, and not asked
-// again: Interrupted (11601), say, is the word of an operator.
-constexpr std::array kServerErrors = {
-    ServerError{6, {Code::kUnknown, true, true}},                // HostUnreachable
-    ServerError{7, {Code::kUnknown, true, true}},                // HostNotFound
-    ServerError{13, {Code::kPermissionDenied, false, false}},    // Unauthorized
-    ServerError{18, {Code::kUnauthenticated, false, false}},     // AuthenticationFailed
-    ServerError{20, {Code::kFailedPrecondition, false, false}},  // IllegalOperation
-    ServerError{24, {Code::kUnknown, true, true}},               // LockTimeout
-    ServerError{26, {Code::kNotFound, false, false}},            // NamespaceNotFound
-    ServerError{50, {Code::kDeadlineExceeded, true, false}},     // MaxTimeMSExpired
-    ServerError{59, {Code::kUnimplemented, false, false}},       // CommandNotFound
-    ServerError{64, {Code::kDeadlineExceeded, true, false}},     // WriteConcernFailed
-    ServerError{67, {Code::kFailedPrecondition, false, false}},  // CannotCreateIndex
-    ServerError{73, {Code::kInvalidArgument, false, false}},     // InvalidNamespace
-    ServerError{85, {Code::kFailedPrecondition, false, false}},  // IndexOptionsConflict
-    ServerError{86, {Code::kFailedPrecondition, false, false}},  // IndexKeySpecsConflict
-    ServerError{89, {Code::kUnknown, true, true}},               // NetworkTimeout
-    ServerError{91, {Code::kUnknown, true, true}},               // ShutdownInProgress
-    ServerError{112, {Code::kUnknown, true, true}},              // WriteConflict
-    ServerError{133, {Code::kUnknown, true, true}},              // FailedToSatisfyReadPreference
-    ServerError{134, {Code::kUnknown, true, true}},  // ReadConcernMajorityNotAvailableYet
-    ServerError{148, {Code::kFailedPrecondition, false, false}},  // ReadConcernMajorityNotEnabled
-    ServerError{166, {Code::kFailedPrecondition, false, false}},  // CommandNotSupportedOnView
-    ServerError{189, {Code::kUnknown, true, true}},               // PrimarySteppedDown
-    ServerError{202, {Code::kUnknown, true, true}},            // NetworkInterfaceExceededTimeLimit
-    ServerError{241, {Code::kOutOfRange, false, false}},       // ConversionFailure
-    ServerError{262, {Code::kDeadlineExceeded, true, true}},   // ExceededTimeLimit
-    ServerError{365, {Code::kUnknown, true, true}},            // TemporarilyUnavailable
-    ServerError{384, {Code::kUnknown, true, true}},            // ConnectionError
-    ServerError{9001, {Code::kUnknown, true, true}},           // SocketException
-    ServerError{10107, {Code::kUnavailable, false, true}},     // NotWritablePrimary
-    ServerError{11000, {Code::kAlreadyExists, false, false}},  // DuplicateKey
-    ServerError{11600, {Code::kUnknown, true, true}},          // InterruptedAtShutdown
-    ServerError{11602, {Code::kUnknown, true, true}},          // InterruptedDueToReplStateChange
-    ServerError{13435, {Code::kUnavailable, false, true}},     // NotPrimaryNoSecondaryOk
-    ServerError{13436, {Code::kUnavailable, false, true}},     // NotPrimaryOrSecondary
-};
-
 // What a single document of an insert may be refused for, which is then not in. Of any other error
 // nobody knows what became of it.
 constexpr auto kDocumentErrors = std::to_array<std::int64_t>({
@@ -88,40 +44,6 @@ bool is_of_a_document(std::int64_t code) {
   return std::ranges::find(kDocumentErrors, code) != kDocumentErrors.end();
 }
 
-struct DriverError {
-  std::uint32_t domain;
-  std::uint32_t code;  // 0: any
-  Meaning meaning;
-};
-
-// The driver's own; the first row that fits. Any other is kUnknown, and may pass.
-constexpr std::array kDriverErrors = {
-    DriverError{MONGOC_ERROR_SERVER_SELECTION, 0, {Code::kUnavailable, false, true}},
-    DriverError{
-        MONGOC_ERROR_STREAM, MONGOC_ERROR_STREAM_CONNECT, {Code::kUnavailable, false, true}},
-    DriverError{MONGOC_ERROR_STREAM,
-                MONGOC_ERROR_STREAM_NAME_RESOLUTION,
-                {Code::kUnavailable, false, true}},
-    // The server was chosen, and is not there any more.
-    DriverError{MONGOC_ERROR_STREAM,
-                MONGOC_ERROR_STREAM_NOT_ESTABLISHED,
-                {Code::kUnavailable, false, true}},
-    DriverError{MONGOC_ERROR_CLIENT,
-                MONGOC_ERROR_CLIENT_AUTHENTICATE,
-                {Code::kUnauthenticated, false, false}},
-    DriverError{MONGOC_ERROR_CLIENT,
-                MONGOC_ERROR_CLIENT_SESSION_FAILURE,
-                {Code::kUnavailable, false, true}},
-    DriverError{MONGOC_ERROR_SASL, 0, {Code::kUnauthenticated, false, false}},
-    DriverError{MONGOC_ERROR_SCRAM, 0, {Code::kUnauthenticated, false, false}},
-    DriverError{MONGOC_ERROR_PROTOCOL,
-                MONGOC_ERROR_PROTOCOL_BAD_WIRE_VERSION,
-                {Code::kFailedPrecondition, false, false}},
-    DriverError{MONGOC_ERROR_BSON, 0, {Code::kInternal, false, false}},
-    DriverError{
-        MONGOC_ERROR_COMMAND, MONGOC_ERROR_COMMAND_INVALID_ARG, {Code::kInternal, false, false}},
-};
-
 // What a user must be allowed to do, for each command.
 constexpr std::array kActions = {
     std::pair{"find", "the action find"},
@@ -135,18 +57,6 @@ constexpr std::array kActions = {
     std::pair{"listCollections", "the action listCollections"},
     std::pair{"collMod", "the action collMod"},
 };
-
-Meaning meaning_of(std::int64_t number) {
-  const auto* const row = std::ranges::find(kServerErrors, number, &ServerError::number);
-  return row != kServerErrors.end() ? row->meaning : Meaning{Code::kUnknown, true, false};
-}
-
-Meaning meaning_of(const bson_error_t& error) {
-  if (error.domain == MONGOC_ERROR_SERVER) return meaning_of(std::int64_t{error.code});
-  for (const DriverError& row : kDriverErrors)
-    if (row.domain == error.domain && (row.code == 0 || row.code == error.code)) return row.meaning;
-  return {Code::kUnknown, true, true};
-}
 
 }  // namespace
 
@@ -227,7 +137,7 @@ Result<std::vector<std::size_t>> Servers::insert_new(std::string_view collection
   const Result<Bson> reply = run(std::move(command), Kind::kWrite, until, doing);
   if (!reply) return std::unexpected(reply.error());
   std::vector<std::size_t> taken;
-  reply->view().each("writeErrors", [&](const View& error) {
+  reply->view().each("writeErrors", [&](const Document& error) {
     taken.push_back(static_cast<std::size_t>(error.number("index")));
   });
   // One that was sent again counts what the first one did.
@@ -389,7 +299,7 @@ std::optional<Error> Servers::send(Call& call, Connection& connection, const Com
       text += "; give a user and a password in the URL";
     } else if (meaning->code == Code::kPermissionDenied) {
       for (const auto& [command, actions] : kActions)
-        if (asked.view().begins_with(command))
+        if (asked.view().first_key() == command)
           text += std::string("; the user needs ") + actions + " in the database " +
                   std::string(database);
     }
@@ -461,14 +371,14 @@ std::optional<Error> Servers::send(Call& call, Connection& connection, const Com
   // A reply that begins with "ok" may still say that it is not.
   std::optional<std::int64_t> wrong;
   std::string text;
-  const auto look = [&](const View& what) {
+  const auto look = [&](const Document& what) {
     if (wrong) return;
     wrong = what.number("code");
     text = what.bytes("errmsg").value_or("no message");
   };
   if (reply->view().number("ok") != 1) look(reply->view());
-  reply->view().document("writeConcernError", look);
-  reply->view().each("writeErrors", [&](const View& what) {
+  if (const Document concern = reply->view().document("writeConcernError")) look(concern);
+  reply->view().each("writeErrors", [&](const Document& what) {
     const std::int64_t code = what.number("code");
     if (code == kDuplicateKey || (call.terms.errors_in_reply && is_of_a_document(code))) return;
     look(what);
@@ -554,7 +464,7 @@ Result<Connected> connect(std::string_view url, milliseconds deadline,
                 " cannot be had: " + std::string(row->why) + "; leave it out";
   });
   if (refusal) return refuse(*refusal);
-  if (Result<void> loaded = load_driver(); !loaded) return std::unexpected(loaded.error());
+  if (Result<void> loaded = mongo::load_driver(); !loaded) return std::unexpected(loaded.error());
 
   bson_error_t error{};
   const Uri uri(mongoc_uri_new_with_error(std::string(url).c_str(), &error));

@@ -23,8 +23,9 @@
 #include "base/fork_wiped.h"
 #include "idmint/clock.h"
 #include "idmint/result.h"
-#include "stores/mongodb/bson.h"
-#include "stores/mongodb/driver.h"
+#include "mongo/bson.h"
+#include "mongo/driver.h"
+#include "mongo/errors.h"
 #include "stores/mongodb/heard.h"
 
 namespace idmint::stores::mongodb {
@@ -32,13 +33,6 @@ namespace idmint::stores::mongodb {
 using std::chrono::milliseconds;
 
 constexpr const char* kCounters = "idmint.counters";  // the collection of a store's counters
-
-// What an error means.
-struct Meaning {
-  Code code;
-  bool applied;  // whether it may have been: false only where it certainly was not
-  bool passing;  // asking again may help
-};
 
 enum class Kind : std::uint8_t {
   kWrite,     // write concern majority, journal
@@ -72,10 +66,6 @@ inline Error after_a_write(Error error) {
   if (error.code == Code::kUnavailable) error.code = Code::kUnknown;
   return error;
 }
-
-constexpr std::int64_t kDuplicateKey = 11000;
-// TransactionTooOld: the session has a later number.
-constexpr std::int64_t kTransactionTooOld = 225;
 
 // Of a standalone server.
 constexpr std::string_view kNoTransactions =

@@ -31,10 +31,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/shell.h"
+#include "mongo/bson.h"
 #include "stores/backend.h"
 #include "stores/mongodb/adopted.h"
-#include "stores/mongodb/bson.h"
 #include "stores/mongodb/leases.h"
 #include "stores/mongodb/names.h"
 #include "stores/mongodb/servers.h"
@@ -98,7 +97,7 @@ struct Record {
   Reading reading{};                         // of the adopted document
 };
 
-Record record_of(const View& document) {
+Record record_of(const Document& document) {
   if (auto adopted = adopted_in(document)) return {.adopted = std::move(adopted)};
   const auto first = document.integer("first");
   const auto last = document.integer("last");
@@ -114,7 +113,7 @@ Record record_of(const View& document) {
 }
 
 // With what its adopted document says.
-Record filled(Record record, const View& document) {
+Record filled(Record record, const Document& document) {
   record.gone = false;
   record.reading = read_adopted(*record.adopted, document);
   record.state = record.reading.state;
@@ -198,7 +197,7 @@ class MongodbStore final : public Store,
   Result<bool> contains(std::string_view space, std::int64_t key) override;
   Result<void> close_space(std::string_view space) override;
 
-  using Use = std::function<void(const View&)>;
+  using Use = std::function<void(const Document&)>;
 
   Result<bool> change(std::string_view collection, Bson query, const Bson& update, SteadyTime until,
                       std::string_view doing, const Use& before);
@@ -210,7 +209,7 @@ class MongodbStore final : public Store,
   Result<bool> read_with_definition(std::string_view name, SteadyTime until, const Use& use);
   std::optional<std::pair<std::string, std::string>> take_first_definition();
   Result<void> read_all(std::string_view collection, std::string_view from, SteadyTime until,
-                        const std::function<bool(const View&)>& use);
+                        const std::function<bool(const Document&)>& use);
   Result<CounterState> read_counter(std::string_view counter, SteadyTime until);
   using Records = std::map<std::string, Record>;
   Result<Records> read_counters(std::span<const std::string> counters, SteadyTime until);
@@ -274,7 +273,9 @@ Result<bool> MongodbStore::change(std::string_view collection, Bson query, const
   command.add("findAndModify", collection).add("query", query).add_array("update", update);
   const Result<Bson> reply = servers_->run(std::move(command), Kind::kWrite, until, doing);
   if (!reply) return std::unexpected(reply.error());
-  return reply->view().document("value", before);
+  const Document value = reply->view().document("value");
+  if (value) before(value);
+  return bool(value);
 }
 
 // The one document with that _id.
@@ -285,7 +286,7 @@ Result<bool> MongodbStore::read(std::string_view collection, const Bson& id, Ste
   const Result<Bson> reply = servers_->run(std::move(command), Kind::kReadOne, until, "read");
   if (!reply) return std::unexpected(reply.error());
   bool found = false;
-  reply->view().each_found([&](const View& document) {
+  reply->view().each_found([&](const Document& document) {
     found = true;
     use(document);
   });
@@ -310,10 +311,10 @@ Result<bool> MongodbStore::read_with_definition(std::string_view name, SteadyTim
   const Result<Bson> reply = servers_->run(std::move(command), Kind::kReadOne, until, "read");
   if (!reply) return std::unexpected(reply.error());
   bool found = false;
-  reply->view().each_found([&](const View& document) {
+  reply->view().each_found([&](const Document& document) {
     found = true;
     use(document);
-    document.each("definition", [&](const View& json) {
+    document.each("definition", [&](const Document& json) {
       const std::lock_guard lock(first_mutex_);
       first_definition_.emplace(std::string(name), json.bytes("json").value_or(""));
     });
@@ -330,7 +331,8 @@ std::optional<std::pair<std::string, std::string>> MongodbStore::take_first_defi
 // All documents from the name `from` on, in the order of their names, those whose names are strings
 // first; a page at a time, since no cursor outlives its primary. Stops where `use` says false.
 Result<void> MongodbStore::read_all(std::string_view collection, std::string_view from,
-                                    SteadyTime until, const std::function<bool(const View&)>& use) {
+                                    SteadyTime until,
+                                    const std::function<bool(const Document&)>& use) {
   constexpr std::int32_t kPage = 5000;
   // MongoDB compares only what has one type.
   for (const bool strings : {true, false}) {
@@ -350,7 +352,7 @@ Result<void> MongodbStore::read_all(std::string_view collection, std::string_vie
       std::int32_t found = 0;
       bool more = true;
       std::string last;
-      reply->view().each_found([&](const View& document) {
+      reply->view().each_found([&](const Document& document) {
         ++found;
         last = document.bytes("_id").value_or("");
         more = more && use(document);
@@ -376,7 +378,7 @@ Result<void> MongodbStore::open(const StoreOptions& options) {
   std::optional<std::int64_t> schema;
   std::optional<Uuid> id;
   const auto read_store = [&] {
-    return read_with_definition(options.first_definition, until, [&](const View& document) {
+    return read_with_definition(options.first_definition, until, [&](const Document& document) {
       schema = document.integer("schema").value_or(-1);
       const auto bytes = document.bytes("id");
       Uuid::Bytes raw{};
@@ -389,7 +391,7 @@ Result<void> MongodbStore::open(const StoreOptions& options) {
   if (!there) return std::unexpected(there.error());
   if (!*there) {
     bool counters = false;
-    const Result<void> looked = read_all(kCounters, "", until, [&](const View&) {
+    const Result<void> looked = read_all(kCounters, "", until, [&](const Document&) {
       counters = true;
       return false;
     });
@@ -407,9 +409,8 @@ Result<void> MongodbStore::open(const StoreOptions& options) {
     if (!options.create || options.access == Access::kReadOnly)
       return std::unexpected(
           Error{Code::kNotFound,
-                "no store in " + where_ + "; make a store with: idmint create NAME --store " +
-                    shell_word(url_) +
-                    " (in a program: StoreOptions::create), or name the database of one"});
+                "no store in " + where_ + "; name the database of one, or make one",
+                {Remedy::kCreateStore, url_}});
     if (Result<void> made = make_store(options, until); !made) return made;
     there = read_store();
     if (!there) return std::unexpected(there.error());
@@ -467,7 +468,7 @@ Result<CounterState> MongodbStore::checked(const Record& record, std::string_vie
 Result<CounterState> MongodbStore::read_counter(std::string_view counter, SteadyTime until) {
   Record record;
   const Result<bool> there =
-      read(kCounters, counter, until, [&](const View& found) { record = record_of(found); });
+      read(kCounters, counter, until, [&](const Document& found) { record = record_of(found); });
   if (!there) return std::unexpected(there.error());
   if (!*there) return std::unexpected(no_counter(counter, url_));
   if (record.adopted) {
@@ -475,7 +476,7 @@ Result<CounterState> MongodbStore::read_counter(std::string_view counter, Steady
     record.gone = true;
     const Result<bool> read_too =
         read(adopted->record.collection, adopted->record.id, until,
-             [&](const View& document) { record = filled(std::move(record), document); });
+             [&](const Document& document) { record = filled(std::move(record), document); });
     if (!read_too) return std::unexpected(read_too.error());
     remember({{std::string(counter), record}});
   }
@@ -490,7 +491,7 @@ Result<MongodbStore::Records> MongodbStore::read_counters(std::span<const std::s
   // What a majority has may be behind what it acknowledged, on a new primary: this read is not.
   for (const std::string& counter : counters) {
     if (found->contains(counter)) continue;
-    const Result<bool> there = read(kCounters, counter, until, [&](const View& document) {
+    const Result<bool> there = read(kCounters, counter, until, [&](const Document& document) {
       found->insert_or_assign(counter, record_of(document));
     });
     if (!there) return std::unexpected(there.error());
@@ -521,7 +522,7 @@ Result<void> MongodbStore::read_adopted_of(Records& records, SteadyTime until) {
         .add("singleBatch", true);
     const Result<Bson> reply = servers_->run(std::move(command), Kind::kReadMany, until, "read");
     if (!reply) return std::unexpected(reply.error());
-    const auto use = [&](const View& document) {
+    const auto use = [&](const Document& document) {
       const auto [first, end] = by_id.equal_range(std::string(document.bytes("_id").value_or("")));
       for (auto at = first; at != end; ++at) *at->second = filled(*at->second, document);
     };
@@ -550,7 +551,7 @@ Result<MongodbStore::Records> MongodbStore::find_counters(std::span<const std::s
   const Result<Bson> reply = servers_->run(std::move(command), kind, until, "read");
   if (!reply) return std::unexpected(reply.error());
   Records found;
-  reply->view().each_found([&](const View& document) {
+  reply->view().each_found([&](const Document& document) {
     found.insert_or_assign(std::string(document.bytes("_id").value_or("")), record_of(document));
   });
   return found;
@@ -658,7 +659,7 @@ Result<void> MongodbStore::agrees_with_others(std::span<const std::shared_ptr<co
     if (!reply) return std::unexpected(reply.error());
     std::optional<AdoptedRecord> record;
     std::string other;
-    reply->view().each_found([&](const View& found) {
+    reply->view().each_found([&](const Document& found) {
       const auto adopted = adopted_in(found);
       if (!adopted) return;
       other = adopted->name;
@@ -776,13 +777,10 @@ Result<void> MongodbStore::guard(const AdoptedRecord& record, SteadyTime until) 
   if (!reply) return std::unexpected(after_a_write(reply.error()));
   bool has_one = false;
   bool same = false;
-  reply->view().each_found([&](const View& collection) {
-    collection.document("options", [&](const View& options) {
-      options.document("validator", [&](const View& there) {
-        has_one = !there.empty();
-        same = there == validator.view();
-      });
-    });
+  reply->view().each_found([&](const Document& collection) {
+    const Document there = collection.document("options").document("validator");
+    has_one = there && !there.empty();
+    same = there == validator.view();
   });
   if (same) return {};
   if (has_one)
@@ -826,7 +824,7 @@ Result<Range> MongodbStore::advance_adopted(std::string_view counter, std::int64
     const Result<bool> moved =
         change(adopted->record.collection, document_with(*adopted, least),
                take_up_to(*adopted, count), until, "take values from",
-               [&](const View& before) { record = filled(std::move(record), before); });
+               [&](const Document& before) { record = filled(std::move(record), before); });
     if (!moved) return std::unexpected(moved.error());
     if (*moved) {
       const Result<CounterState> before = checked(record, counter);
@@ -856,7 +854,7 @@ Result<Range> MongodbStore::advance(std::string_view counter, std::int64_t count
     Record record;
     const Result<bool> moved =
         change(kCounters, std::move(query), update, *until, "take values from",
-               [&](const View& before) { record = record_of(before); });
+               [&](const Document& before) { record = record_of(before); });
     if (!moved) return std::unexpected(moved.error());
     if (*moved) {
       const Result<CounterState> before = checked(record, counter);
@@ -1011,7 +1009,7 @@ Result<std::vector<CounterState>> MongodbStore::list(std::string_view prefix, St
   std::string_view from = prefix;
   while (!Bson::is_utf8(from)) from.remove_suffix(1);
   Records found;
-  const Result<void> read = read_all(kCounters, from, *until, [&](const View& document) {
+  const Result<void> read = read_all(kCounters, from, *until, [&](const Document& document) {
     const auto name = document.bytes("_id");
     if (!name) return true;
     if (name->starts_with(prefix)) found.insert_or_assign(std::string(*name), record_of(document));
@@ -1057,7 +1055,7 @@ Result<Definition> MongodbStore::definition_of(std::string_view name, std::strin
 Result<Definition> MongodbStore::read_definition(std::string_view name, SteadyTime until,
                                                  std::string* json) {
   std::string text;
-  const Result<bool> there = read(kDefinitions, name, until, [&](const View& found) {
+  const Result<bool> there = read(kDefinitions, name, until, [&](const Document& found) {
     text = found.bytes("json").value_or("");
   });
   if (!there) return std::unexpected(there.error());
@@ -1098,7 +1096,7 @@ Result<Definition> MongodbStore::replace(const Definition& old, const Definition
       "0", Bson().add("$set", Bson().add("json", Bson().add("$literal",
                                                             std::string_view(to_json(updated))))));
   const Result<bool> done = change(kDefinitions, std::move(query), update, *until,
-                                   "replace a definition in", [](const View&) {});
+                                   "replace a definition in", [](const Document&) {});
   if (!done) return std::unexpected(done.error());
   there = read_definition(old.name, *until);
   if (!there) return std::unexpected(after_a_write(there.error()));
@@ -1118,7 +1116,7 @@ Result<std::vector<CatalogEntry>> MongodbStore::list() {
   if (!until) return std::unexpected(until.error());
   static_cast<void>(take_first_definition());
   std::vector<CatalogEntry> all;
-  const Result<void> read = read_all(kDefinitions, "", *until, [&](const View& document) {
+  const Result<void> read = read_all(kDefinitions, "", *until, [&](const Document& document) {
     const std::string name(document.bytes("_id").value_or(""));
     all.push_back({name, definition_of(name, document.bytes("json").value_or(""))});
     return true;
@@ -1135,7 +1133,7 @@ std::string claims_of(std::string_view space) { return collection_of("idmint.cla
 // Whether it is closed.
 Result<bool> MongodbStore::read_space(std::string_view space, SteadyTime until) {
   std::optional<bool> closed;
-  const Result<bool> there = read(claims_of(space), kSpace, until, [&](const View& document) {
+  const Result<bool> there = read(claims_of(space), kSpace, until, [&](const Document& document) {
     closed = document.boolean("closed");
   });
   if (!there) return std::unexpected(there.error());
@@ -1200,7 +1198,7 @@ Result<bool> MongodbStore::contains(std::string_view space, std::int64_t key) {
   if (!until) return std::unexpected(until.error());
   const Result<bool> closed = read_space(space, *until);
   if (!closed) return std::unexpected(closed.error());
-  return read(claims_of(space), Bson().add("_id", key), *until, [](const View&) {});
+  return read(claims_of(space), Bson().add("_id", key), *until, [](const Document&) {});
 }
 
 Result<void> MongodbStore::close_space(std::string_view space) {
@@ -1208,7 +1206,7 @@ Result<void> MongodbStore::close_space(std::string_view space) {
   if (!until) return std::unexpected(until.error());
   const Result<bool> there =
       change(claims_of(space), std::move(Bson().add("_id", kSpace)), Bson(kClose), *until,
-             "close a space of claims in", [](const View&) {});
+             "close a space of claims in", [](const Document&) {});
   if (!there) return std::unexpected(there.error());
   if (!*there) return std::unexpected(no_space(space, url_));
   return {};

@@ -24,7 +24,7 @@
 #include "idmint/clock.h"
 #include "idmint/lease_table.h"
 #include "idmint/sequence.h"
-#include "stores/mongodb/driver.h"
+#include "mongo/driver.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/in_child.h"
 #include "tests/servers/mongo.h"

@@ -35,7 +35,7 @@ Result<Bson> open_claims(Target& target, const std::string& proxy, milliseconds 
 // The values of a field in a reply to find, as an array.
 Bson values_in(const Bson& reply, const char* field, std::int32_t* count, Bson* last) {
   Bson values;
-  reply.view().each_found([&](const View& document) {
+  reply.view().each_found([&](const Document& document) {
     document.each_field([&](const char* name, bson_iter_t* at) {
       if (std::string_view(name) != field) return;
       values.add(std::to_string((*count)++).c_str(), at);
@@ -68,11 +68,11 @@ Result<Swept> sweep(Target& target, const SweepOptions& options) {
   const Result<Bson> of_proxy = target.indexes(proxy);
   if (!of_proxy) return std::unexpected(of_proxy.error());
   if (!is_there(*of_proxy))
-    return std::unexpected(
-        Error{Code::kNotFound, "there is no proxy collection " + shown(proxy) + " beside " +
-                                   target.name() +
-                                   ": nothing was claimed there yet, or it has another name "
-                                   "(option proxy, --proxy)"});
+    return std::unexpected(Error{Code::kNotFound,
+                                 "there is no proxy collection " + shown(proxy) + " beside " +
+                                     target.name() +
+                                     ": nothing was claimed there yet, or it has another name",
+                                 {.remedy = Remedy::kSetOption, .values = {"proxy"}}});
   Clock& clock = options.clock != nullptr ? *options.clock : system_clock();
   const auto before =
       std::chrono::floor<milliseconds>(clock.now().time_since_epoch()) - options.older_than;

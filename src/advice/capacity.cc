@@ -1,0 +1,247 @@
+#include "advice/capacity.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "advice/odds.h"
+#include "base/quantity.h"
+#include "idmint/counter_store.h"
+#include "idmint/sequence.h"
+
+namespace idmint::advice {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// A caller that is combined with others waits for the rest of the round under way, half of it on
+// average, and for its own.
+constexpr double kRounds = 1.5;
+constexpr double kHorizon = 10;  // seconds that a cached range lasts, if it can
+constexpr double kRenewal = 5;   // seconds between those of a lease, a third of its window
+// One id in a call: what 256 callers get of one sequence in a SQLite file, measured (README). The
+// same is taken for other stores.
+constexpr double kCombined = 224e3;
+// Documents that take a number each: what 64 callers get who share transactions, measured
+// (docs/stores.md). Of all hosts together: the transactions wait for each other.
+constexpr double kGaplessCombined = 6100;
+
+double seconds_in(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+std::chrono::nanoseconds round_trip(IdKind id, const Needs& needs) {
+  return is_per_host(id) ? std::min(needs.round_trip, needs.own_round_trip) : needs.round_trip;
+}
+
+constexpr std::array kLayouts = {WorkerLayout{"sequence-generator", 63, 1024, 4096},
+                                 WorkerLayout{"js-safe", 53, 64, 64}};
+
+// 2015-01-01 and 2^41 - 1 ms.
+constexpr std::chrono::sys_seconds kSnowflakeEnds{1420070400s + 2199023255s};
+constexpr std::chrono::sys_seconds kUnsignedSecondsEnd{4294967295s};  // ObjectId, xid
+constexpr std::chrono::sys_seconds kKsuidEnds{1400000000s + 4294967295s};
+constexpr std::chrono::sys_seconds kMillisecondsEnd{281474976710s};  // 2^48 - 1 ms
+
+}  // namespace
+
+bool is_per_host(IdKind id) { return id == IdKind::kPerHost || id == IdKind::kRandomPerHost; }
+
+bool shares_a_store(const Candidate& source, const Needs& needs) {
+  const bool in_store = source.kind == Kind::kSequence || source.id == IdKind::kPool;
+  return in_store && !is_per_host(source.id) && (needs.hosts > 1 || source.id == IdKind::kGapless);
+}
+
+double callers_at_once(IdKind id, const Needs& needs) {
+  return std::ceil(needs.rate * kRounds * seconds_in(round_trip(id, needs)));
+}
+
+bool wants_number(const Needs& needs) { return needs.digits || (needs.bits && *needs.bits < 96); }
+
+std::int64_t largest_number(IdKind id, const Needs& needs) {
+  // The value after the last one of a stripe must be one that can be written.
+  std::int64_t largest = kLargestValue - (id == IdKind::kInterleaved ? kInterleavedStripes - 1 : 0);
+  if (needs.digits && *needs.digits <= kMostDigits) {
+    largest = 1;
+    for (int i = 0; i < *needs.digits; ++i) largest *= 10;
+    --largest;
+  }
+  if (needs.bits && *needs.bits < 63) largest = (std::int64_t{1} << *needs.bits) - 1;
+  return largest;
+}
+
+const WorkerLayout& layout_for(const Needs& needs) {
+  return needs.bits && *needs.bits < 63 ? kLayouts[1] : kLayouts[0];
+}
+
+std::optional<std::chrono::sys_seconds> time_ends(IdKind id) {
+  switch (id) {
+    case IdKind::kUuid7:
+    case IdKind::kUlid:
+      return kMillisecondsEnd;
+    case IdKind::kSnowflake:
+    case IdKind::kPool:
+      return kSnowflakeEnds;
+    case IdKind::kObjectId:
+    case IdKind::kXid:
+      return kUnsignedSecondsEnd;
+    case IdKind::kKsuid:
+      return kKsuidEnds;
+    default:
+      return std::nullopt;
+  }
+}
+
+double parts_of(IdKind id, const Needs& needs) {
+  if (is_per_host(id)) return needs.hosts;
+  if (id == IdKind::kStriped) return double{kStripes};
+  return id == IdKind::kInterleaved ? double{kInterleavedStripes} : 1;
+}
+
+std::int64_t block_of(IdKind id, const Needs& needs) {
+  const auto hosts = static_cast<std::int64_t>(std::min(needs.hosts, 0x1p62));
+  return (largest_number(id, needs) + 1) / hosts;
+}
+
+double space_of(IdKind id, const Needs& needs) {
+  switch (id) {
+    case IdKind::kUuid7:
+    case IdKind::kUuid4:
+      return std::exp2(122);
+    case IdKind::kUlid:
+      return std::exp2(128);
+    case IdKind::kObjectId:
+    case IdKind::kXid:
+      return std::exp2(96);
+    case IdKind::kKsuid:
+      return std::exp2(160);
+    case IdKind::kSnowflake:
+    case IdKind::kPool:
+      return std::exp2(layout_for(needs).bits);
+    case IdKind::kDigits:
+      return std::pow(10.0, needs.digits.value_or(0));
+    case IdKind::kPerHost:
+    case IdKind::kRandomPerHost:
+      return needs.hosts * static_cast<double>(block_of(id, needs));
+    case IdKind::kStriped:
+    case IdKind::kInterleaved:
+    case IdKind::kPermuted:
+    case IdKind::kRandom:  // with digits, what has no order begins at 0
+      return static_cast<double>(largest_number(id, needs)) + (needs.digits ? 1 : 0);
+    default:
+      return static_cast<double>(largest_number(id, needs));
+  }
+}
+
+std::optional<double> odds_of(IdKind id, const Needs& needs) {
+  // Pairs of one unit of time. Those of one process do not meet, but a host may have many, one
+  // after the other: each command is one.
+  const auto at_most = [&](double unit, double bits) {
+    const double pairs = needs.count * std::min(needs.count - 1, needs.rate * unit) / 2;
+    return std::min(1.0, pairs * std::exp2(-bits));
+  };
+  switch (id) {
+    case IdKind::kUuid4:
+    case IdKind::kDigits:
+      return odds_of_a_repeat(needs.count, space_of(id, needs));
+    case IdKind::kUuid7:
+      return at_most(1e-3, 22 + 51);
+    case IdKind::kUlid:
+      return at_most(1e-3, 80);
+    case IdKind::kKsuid:
+      return at_most(1, 128);
+    case IdKind::kObjectId:
+      return odds_of_a_repeat(needs.hosts, std::exp2(40));
+    case IdKind::kXid:
+      return odds_of_a_repeat(needs.hosts, std::exp2(24));
+    default:
+      return std::nullopt;
+  }
+}
+
+double ids_per_second(IdKind id, const Needs& needs) {
+  const double waiting = static_cast<double>(SequenceOptions{}.max_outstanding) /
+                         (kRounds * seconds_in(round_trip(id, needs)));
+  switch (id) {
+    case IdKind::kUuid7:
+      return needs.hosts * 1e3 * std::exp2(22);
+    case IdKind::kObjectId:
+    case IdKind::kXid:
+      return needs.hosts * std::exp2(24);
+    case IdKind::kSnowflake:
+    case IdKind::kPool:
+      return needs.hosts * 1e3 * layout_for(needs).per_millisecond;
+    case IdKind::kCounter:
+    case IdKind::kPermuted:
+    case IdKind::kPerHost:
+    case IdKind::kStriped:
+    case IdKind::kInterleaved:
+    case IdKind::kRandom:
+    case IdKind::kRandomPerHost:
+      return needs.hosts * std::min(waiting, kCombined);
+    case IdKind::kGapless:
+      return std::min(waiting, kGaplessCombined);
+    default:
+      return kInfinity;  // as fast as the processor
+  }
+}
+
+double store_writes(const Candidate& source, const Needs& needs) {
+  if (source.id == IdKind::kPool) return needs.hosts / kRenewal;  // whatever the rate
+  if (source.kind != Kind::kSequence) return 0;
+  const double rounds = source.id == IdKind::kCached
+                            ? needs.hosts / kHorizon
+                            : needs.hosts / seconds_in(round_trip(source.id, needs));
+  return std::min(needs.rate, rounds);
+}
+
+std::string most_of_a_host(const Needs& needs, const Choice& choice) {
+  return print_rate(choice.ids_per_second / needs.hosts) + (needs.hosts > 1 ? " on each host" : "");
+}
+
+std::string speed_of(IdKind id, const Needs& needs, const Choice& choice) {
+  const double local = seconds_in(round_trip(id, needs));
+  const std::string trip = print_duration(local);
+  const std::string one = print_rate(1 / local);
+  const std::string wait = "; " + print_rate(needs.rate) + " take " +
+                           print_count(choice.callers.value_or(0)) +
+                           " callers that wait at a time, or batches; one in a call, at most " +
+                           most_of_a_host(needs, choice) + ", as measured with SQLite";
+  switch (id) {
+    case IdKind::kCounter:
+    case IdKind::kPermuted:
+    case IdKind::kPerHost:
+      return "one caller " + one + " with a store that takes " + trip + wait;
+    case IdKind::kStriped:
+    case IdKind::kInterleaved:
+      return "one caller " + one + " with a store that takes " + trip +
+             "; no record is written by all" + wait;
+    case IdKind::kRandom:
+    case IdKind::kRandomPerHost:
+      return "one caller " + one + " with a store that takes " + trip +
+             "; each id is an insert of its own" + wait;
+    case IdKind::kGapless:
+      return "one caller " + one + " with a store that takes " + trip + " for a transaction; " +
+             print_rate(needs.rate) + " take " + print_count(choice.callers.value_or(0)) +
+             " callers that wait at a time and share transactions, or larger batches";
+    case IdKind::kCached:
+      return "from memory; a range of the store lasts about 10 s, whatever the store takes";
+    case IdKind::kSnowflake:
+      return print_count(layout_for(needs).per_millisecond) +
+             " in a millisecond for each worker id";
+    case IdKind::kPool:
+      return print_count(layout_for(needs).per_millisecond) +
+             " in a millisecond for each worker id, from memory; the lease is renewed under way";
+    case IdKind::kObjectId:
+    case IdKind::kXid:
+      return "16,777,216 a second for each process";
+    default:
+      return "as fast as the processor: see idmint bench " + std::string(candidate(id).name);
+  }
+}
+
+}  // namespace idmint::advice

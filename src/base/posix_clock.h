@@ -1,0 +1,18 @@
+// The clocks of POSIX, in nanoseconds.
+#pragma once
+
+#include <time.h>
+
+#include <cstdint>
+
+namespace idmint {
+
+// The C library's function and no system call of our own, so that whoever replaces it (libfaketime)
+// is followed. `clock` is one that every kernel has: such a read cannot fail.
+[[nodiscard]] inline std::int64_t read_ns(clockid_t clock) noexcept {
+  timespec t;
+  ::clock_gettime(clock, &t);
+  return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+
+}  // namespace idmint

@@ -1,0 +1,110 @@
+// alter, retire: what is changed of a sequence for ever.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+
+#include "cli/commands.h"
+#include "cli/json.h"
+#include "cli/source_options.h"
+#include "cli/store_option.h"
+#include "idmint/catalog.h"
+#include "terminal/confirm.h"
+
+namespace idmint::cli {
+
+namespace {
+
+struct AlterOptions {
+  std::string name;
+  std::string max;
+} alter_options;
+
+void add_alter(CLI::App& command) {
+  command.add_option("NAME", alter_options.name, "A sequence")->required()->type_name("");
+  command.add_option("--max", alter_options.max, "The new last value, larger than the present one")
+      ->required()
+      ->type_name("N");
+  add_store(command);
+}
+
+struct RetireOptions {
+  std::string name;
+  bool yes = false;  // do not ask
+} retire_options;
+
+void add_retire(CLI::App& command) {
+  command.add_option("NAME", retire_options.name, "A sequence or a pool")
+      ->required()
+      ->type_name("");
+  add_store(command);
+  command.add_flag("--yes", retire_options.yes, "Do not ask");
+}
+
+// One line of what was done: for people on standard error, where that is a terminal; as JSON on
+// standard output.
+Result<void> tell(Context& context, Mint& mint, const std::string& name, const std::string& what) {
+  if (context.json) {
+    const Result<SequenceStatus> status = mint.peek(name);
+    if (!status) return std::unexpected(status.error());
+    const Result<std::string> url = mint.store_url();
+    if (!url) return std::unexpected(url.error());
+    context.out.write(json_sequence(*status, *url) + "\n");
+  } else if (::isatty(STDERR_FILENO) == 1) {
+    report_notice(what, false);
+  }
+  return {};
+}
+
+Result<void> run_alter(Context& context) {
+  const Result<std::int64_t> last = whole_number("--max", alter_options.max, 1, kLargestValue);
+  if (!last) return std::unexpected(last.error());
+  const std::string& name = alter_options.name;
+  Mint mint = open_mint(context);
+  const Result<Definition> altered = mint.extend(name, *last);
+  if (!altered) return std::unexpected(altered.error());
+  return tell(context, mint, name, name + " ends at " + std::to_string(altered->last));
+}
+
+Result<void> run_retire(Context& context) {
+  const std::string& name = retire_options.name;
+  Mint mint = open_mint(context);
+  if (!retire_options.yes) {
+    const Result<SequenceStatus> status = mint.peek(name);
+    if (!status) return std::unexpected(status.error());
+    const Result<void> confirmed =
+        confirm(context.out, context.json,
+                {.text = "No value comes from " + name + " any more, for ever. Retire it?",
+                 .undone = "nothing was changed",
+                 .otherwise = "a retired name is never given again; add --yes to retire it"});
+    if (!confirmed) return confirmed;
+  }
+  if (Result<void> retired = mint.retire(name); !retired) return retired;
+  return tell(context, mint, name, name + " is retired: no value comes from it any more");
+}
+
+}  // namespace
+
+const Command kAlter = {
+    "alter", "Move the last value of a sequence up", add_alter, run_alter,
+    R"(Nothing else of a sequence can be changed, and the last value only be made
+larger: as far as the digits or the width that its values are printed in go.
+
+Examples:
+  $ idmint create small --max 10
+  $ idmint alter small --max 20
+)"};
+
+const Command kRetire = {
+    "retire", "End a sequence or a pool for ever", add_retire, run_retire,
+    R"(No process gets another value, or of a pool another lease. The name stays taken,
+so that the sequence is never made again with the values it gave before. It asks
+first, as there is no way back.
+
+Examples:
+  $ idmint create old-orders
+  $ idmint retire old-orders --yes
+)"};
+
+}  // namespace idmint::cli

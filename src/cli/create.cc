@@ -1,0 +1,207 @@
+// create: a sequence, or a pool of worker ids.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/errors.h"
+#include "cli/commands.h"
+#include "cli/json.h"
+#include "cli/source_options.h"
+#include "cli/store_option.h"
+#include "idmint/catalog.h"
+#include "ids/snowflake_space.h"
+#include "terminal/progress.h"
+
+namespace idmint::cli {
+
+namespace {
+
+struct CreateOptions {
+  std::string name;
+  SequenceTexts sequence;
+} create_options;
+
+// As `next snowflake` takes them.
+std::string_view hint_of_create(std::string_view wrong) {
+  return wrong.ends_with("\"--epoch\"") || wrong.ends_with("\"--unit\"")
+             ? ", but --layout \"sequence-generator epoch 2025-01-01 unit 1ms\""
+             : "";
+}
+
+void add_create(CLI::App& command) {
+  SequenceTexts& sequence = create_options.sequence;
+  command
+      .add_option("NAME", create_options.name,
+                  "1 to 120 of A-Z a-z 0-9 . _ - beginning with a letter or digit")
+      ->required()
+      ->type_name("");
+  command.add_option("--kind", sequence.kind, "sequence (the usual one), or pool: of worker ids")
+      ->type_name("K");
+  command
+      .add_option("--layout", sequence.layout,
+                  "pool: of its Snowflake ids, a preset or fields such as \"41t10w12s epoch "
+                  "2025-01-01\" (sequence-generator)")
+      ->type_name("L");
+  command
+      .add_option(
+          "--workers", sequence.workers,
+          "pool: how many worker ids, up to 65536 of those that its layout has (all, or 1024 "
+          "where there are more)")
+      ->type_name("N");
+  command
+      .add_option(
+          "--strategy", sequence.strategy,
+          "counter (the usual one), striped, interleaved, cached, random, permuted or gapless")
+      ->type_name("S");
+  command.add_option("--start", sequence.start, "The first value (1; see below for --digits)")
+      ->type_name("N");
+  command
+      .add_option("--max", sequence.max,
+                  "The last value (" + std::to_string(kLargestValue) +
+                      ", or what --digits or --width allows)")
+      ->type_name("N");
+  command.add_option("--stripes", sequence.stripes, "striped, interleaved: how many counters")
+      ->type_name("K");
+  command.add_option("--step", sequence.step, "cached: values in a range (follows the rate)")
+      ->type_name("N");
+  command
+      .add_option("--largest-count", sequence.largest_count,
+                  "The most values that one call may take (no limit)")
+      ->type_name("N");
+  add_form(command, sequence.form);
+  command
+      .add_option("--width", sequence.form.width,
+                  "Of --encoding: so many characters, prefix and check apart (what the last value "
+                  "takes)")
+      ->type_name("N");
+  command
+      .add_option("--adopt", sequence.adopt,
+                  "mongodb: take from documents that other programs count in: counter, counters, "
+                  "ids:NAME, or COLLECTION/ID:next=FIELD (last=FIELD: it holds the value before)")
+      ->type_name("DOC");
+  command.add_flag("--validator", sequence.validator,
+                   "Of --adopt: MongoDB refuses what would pass the last value, whoever writes it");
+  add_store(command);
+}
+
+// Tells of the pools of the store that have the same layout, but for the width of the time: each of
+// them gives the ids of the others.
+void tell_of_equal_pools(Mint& mint, const Definition& pool, bool json) {
+  const auto all = mint.list();
+  if (!all || !pool.layout) return;
+  std::string names;
+  for (const SequenceStatus& each : *all) {
+    const Definition& other = each.definition;
+    if (other.name == pool.name || other.retired || !other.layout ||
+        space_of(*other.layout) != space_of(*pool.layout))
+      continue;
+    names += (names.empty() ? "" : ", ") + other.name;
+  }
+  if (!names.empty())
+    report_notice(pool.name + " gives the same ids as " + names +
+                      ", for it has the same layout: where ids of both meet, use one pool",
+                  json);
+}
+
+Result<void> run_create(Context& context) {
+  const std::string& name = create_options.name;
+  const Result<Definition> wanted = definition(name, create_options.sequence);
+  if (!wanted) return std::unexpected(wanted.error());
+  const bool usual_layout = wanted->layout && !create_options.sequence.layout;
+  Mint mint = open_mint(context);
+  const bool tell = !context.json && ::isatty(STDERR_FILENO) == 1;
+  Definition made = *wanted;
+  bool there = false;
+  if (tell || context.json || usual_layout) {
+    const Result<SequenceStatus> status = mint.peek(name);
+    there = status.has_value();
+    if (there && usual_layout && status->definition.layout) made.layout = status->definition.layout;
+  }
+  {
+    Progress progress("counters", made.stripes);
+    if (Result<void> created =
+            mint.create(made, [&](std::int64_t done, std::int64_t) { progress.show(done); });
+        !created) {
+      return created;
+    }
+  }
+  if (usual_layout && !there)
+    report_notice(name + " has the layout sequence-generator, as no --layout was given",
+                  context.json);
+  tell_of_equal_pools(mint, *wanted, context.json);
+  if (!tell && !context.json) return {};
+  const Result<std::string> url = mint.store_url();
+  if (!url) return std::unexpected(url.error());
+  const std::string& store = *url;
+  const std::string hint =
+      wanted->layout ? ": try idmint next " + name + " and idmint workers list " + name : "";
+  if (tell) {
+    report_notice(
+        there ? name + " was there already, as defined" : "made " + name + " in " + store + hint,
+        false);
+    return {};
+  }
+  const Result<SequenceStatus> status = mint.peek(name);
+  if (!status) return std::unexpected(status.error());
+  context.out.write(json_created(*status, store, !there) + "\n");
+  return {};
+}
+
+}  // namespace
+
+const Command kCreate = {
+    "create",
+    "Make a sequence, or a pool of worker ids",
+    add_create,
+    run_create,
+    R"(Again with the same values is fine and changes nothing. There is no way to
+remove a sequence or to set it back: its values would come twice.
+
+The strategies:
+  counter      one counter: continuous, increasing, across all processes
+  striped      K counters, each with a block of the values; for databases with
+               hot spots
+  interleaved  K counters; counter k gives k, k+K, k+2K, ...
+  cached       ranges held in memory: fastest, increasing for each thread
+  random       drawn at random and claimed in the store: never twice
+  permuted     a counter in an order that a key gives: looks random, costs as a
+               counter
+  gapless      no number missing, ever: each comes in the transaction that
+               inserts the document which bears it; on MongoDB only
+
+A pool holds worker ids of Snowflake generators. Each process that mints from it
+leases one, so that no two ever mint with the same one at the same id-time. Its
+layout and how many worker ids it has never change; --prefix, --encoding and
+--check say how its ids are printed.
+
+With --digits N the values are all that fit N digits, from 0 on; where they come
+in order (counter, cached) from 1 on. More than 18 digits want a --max. In
+another encoding all have the width of the last value, or --width N. What is
+given here is kept in the store, for every process.
+
+With --adopt the next value stays where programs with MongoDB's classic recipes
+keep it, and they and idmint take from it side by side. What is missing is made,
+what is there keeps its value. counter: uniqueIdentifierCounter, COUNT;
+counters: 1000 of them with a MAX_VALUE each, 12 digits; ids:NAME: ids, index.
+
+Examples:
+  $ idmint create orders --start 1000
+  $ idmint create small --start 1 --max 10
+  $ idmint create accounts --digits 12 --stripes 1000
+  $ idmint create tickets --strategy cached --step 1000
+  $ idmint create cards --digits 16 --strategy permuted --check luhn
+  $ idmint create codes --digits 12 --strategy random
+  $ idmint create links --max 999999999 --encoding base62
+  $ idmint create invoices --prefix INV- --digits 6
+  $ idmint create web --kind pool --layout sequence-generator
+
+In the database of the application:
+  $ IDMINT_STORE=mongodb://db1,db2/shop idmint create users --adopt counter
+)",
+    hint_of_create};
+
+}  // namespace idmint::cli

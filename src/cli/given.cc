@@ -1,0 +1,48 @@
+#include "cli/given.h"
+
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <variant>
+
+#include "idmint/clock.h"
+#include "idmint/existing_values.h"
+#include "mint/formats.h"
+
+namespace idmint::cli {
+
+void note_given(Mint& mint, std::string_view source, const Id& last,
+                std::string_view used_in) noexcept try {
+  const auto* const integer = std::get_if<std::int64_t>(&last);
+  const auto* const snowflake = std::get_if<Snowflake>(&last);
+  if (is_format(source) || (integer == nullptr && snowflake == nullptr)) return;
+  const Result<std::shared_ptr<Store>> store = mint.store();
+  if (!store) return;
+  note_seen({(*store)->id(), std::string((*store)->url())},
+            {.source = std::string(source),
+             .at = system_clock().now(),
+             .value = integer != nullptr ? *integer : static_cast<std::int64_t>(snowflake->value()),
+             .used_in = std::string(used_in)});
+} catch (const std::bad_alloc&) {
+  return;
+}
+
+std::vector<Seen> seen_of(const Store& store, bool in_doubt) {
+  return in_doubt ? read_seen_anywhere(store.id())
+                  : read_seen({store.id(), std::string(store.url())});
+}
+
+std::string given_here(const Seen& seen) {
+  return "this host was given " + std::to_string(seen.value) + " at " + format_time(seen.at);
+}
+
+Result<Raised> raise_past_field(Mint& mint, const Definition& definition, std::string_view url,
+                                std::string_view collection, std::string_view field,
+                                std::chrono::milliseconds deadline, RaiseMode mode) {
+  const auto values = open_existing_values(
+      url, collection, field, {definition.form, definition.first, definition.last}, deadline);
+  if (!values) return std::unexpected(values.error());
+  return mint.raise(definition.name, **values, mode);
+}
+
+}  // namespace idmint::cli

@@ -1,0 +1,158 @@
+// list, peek: the sequences and pools of a store, and one of them.
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "advice/diagnosis.h"
+#include "base/errors.h"
+#include "base/url.h"
+#include "cli/commands.h"
+#include "cli/json.h"
+#include "cli/sequence_facts.h"
+#include "cli/store_option.h"
+#include "idmint/clock.h"
+#include "mint/definitions_toml.h"
+
+namespace idmint::cli {
+
+using namespace advice;
+
+namespace {
+
+bool list_as_toml = false;
+
+void add_list(CLI::App& command) {
+  command.add_flag("--toml", list_as_toml, "Print the definitions as a file for apply");
+  add_store(command);
+}
+
+std::string peeked;
+
+void add_peek(CLI::App& command) {
+  command.add_option("NAME", peeked, "A sequence or a pool")->required()->type_name("");
+  add_store(command);
+}
+
+std::string or_dash(std::optional<std::int64_t> value) {
+  return value ? std::to_string(*value) : "-";
+}
+
+Result<void> run_list(Context& context) {
+  if (list_as_toml && context.json)
+    return refuse("--toml and --json are two ways to print the list: give one");
+  const Result<std::vector<SequenceStatus>> all = open_mint(context, Access::kReadOnly).list();
+  if (!all) return std::unexpected(all.error());
+  if (list_as_toml) {
+    std::vector<Definition> definitions;
+    for (const SequenceStatus& status : *all) {
+      if (status.error && status.error->code != Code::kFailedPrecondition) {
+        return std::unexpected(*status.error);  // part of them would pass for all
+      }
+      definitions.push_back(status.definition);
+    }
+    context.out.write(to_toml(definitions));
+    return {};
+  }
+  if (context.json) {
+    context.out.write(json_sequences(*all) + "\n");
+    return {};
+  }
+  if (all->empty()) {
+    const std::string& store = store_given();
+    report_notice("no sequence yet: make one with idmint create NAME" +
+                      (store.empty() ? "" : " in the same store, " + redacted(store)),
+                  false);
+    return {};
+  }
+  std::vector<Row> rows;
+  for (const SequenceStatus& status : *all) {
+    rows.push_back({status.definition.name,
+                    std::string(name(status.definition.strategy)) +
+                        (status.definition.adopted ? ", adopted" : ""),
+                    std::string(name(guarantee(status.definition.strategy))),
+                    or_dash(next_value(status)), std::to_string(status.definition.first),
+                    std::to_string(status.definition.last), std::string(state_name(status))});
+  }
+  print_table(context.out,
+              {{"NAME"},
+               {"STRATEGY"},
+               {"GUARANTEE"},
+               {"NEXT", Align::kRight},
+               {"FIRST", Align::kRight},
+               {"LAST", Align::kRight},
+               {"STATE"}},
+              rows);
+  return {};
+}
+
+Result<void> run_peek(Context& context) {
+  Mint mint = open_mint(context, Access::kReadOnly);
+  const Result<SequenceStatus> status = mint.peek(peeked);
+  if (!status) return std::unexpected(status.error());
+  const Result<std::string> store = mint.store_url();
+  if (!store) return std::unexpected(store.error());
+  const Definition& definition = status->definition;
+  std::optional<Instant> from;
+  if (definition.layout && !definition.retired && !status->error) {
+    const Result<std::vector<LeaseState>> workers = mint.workers(definition.name);
+    if (!workers) return std::unexpected(workers.error());
+    from = leased_from(*definition.layout, *workers, system_clock().now());
+  }
+  if (context.json) {
+    context.out.write(json_peeked(*status, *store, from) + "\n");
+    return {};
+  }
+  std::vector<Row> rows = {{"strategy", std::string(name(definition.strategy))},
+                           {"guarantee", std::string(name(guarantee(definition.strategy)))}};
+  if (definition.layout) {
+    rows.push_back({"layout", to_string(*definition.layout)});
+    rows.push_back({"workers", std::to_string(definition.last + 1)});
+    if (!definition.form.prefix.empty()) rows.push_back({"prefix", definition.form.prefix});
+    if (definition.form.encoding != Encoding::kCanonical)
+      rows.push_back({"encoding", std::string(name(definition.form.encoding))});
+    if (definition.form.check != Check::kNone)
+      rows.push_back({"check", std::string(name(definition.form.check))});
+    rows.push_back({"free", std::to_string(status->left) +
+                                (from ? ", none before " + format_exact_time(*from) : "")});
+  } else {
+    rows.push_back({"first", std::to_string(definition.first)});
+    rows.push_back({"last", std::to_string(definition.last)});
+    rows.push_back({"next", or_dash(next_value(*status))});
+    if (const auto index = next_index(*status)) rows.push_back({"index", std::to_string(*index)});
+    rows.push_back({"left", std::to_string(status->left)});
+  }
+  rows.push_back({"state", std::string(state_name(*status))});
+  if (definition.adopted) rows.push_back({"adopted", to_text(*definition.adopted)});
+  rows.push_back({"store", *store});
+  print_table(context.out, {{definition.layout ? "POOL" : "SEQUENCE"}, {definition.name}}, rows);
+  return {};
+}
+
+}  // namespace
+
+const Command kList = {
+    "list", "List the sequences and pools of a store", add_list, run_list,
+    R"(NEXT, FIRST and LAST are values before they are printed with prefix, check or
+encoding. What --toml prints makes, applied to another store, sequences that
+mint the same values again.
+
+Examples:
+  $ idmint list
+  $ idmint list --json
+)"};
+
+const Command kPeek = {
+    "peek", "Show a sequence or a pool without taking from it", add_peek, run_peek,
+    R"(The value shown as next may be taken by somebody else before you ask for it. Of
+a permuted sequence the index says how many values came before it. Of a pool
+free are the worker ids that nobody owns, none before a time where ids under all
+of them are ahead of the clock.
+
+Examples:
+  $ idmint create orders --start 1000
+  $ idmint peek orders
+)"};
+
+}  // namespace idmint::cli

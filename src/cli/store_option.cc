@@ -1,0 +1,106 @@
+#include "cli/store_option.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+#include "base/errors.h"
+#include "base/url.h"
+#include "terminal/advice.h"
+#include "terminal/credentials.h"
+
+namespace idmint::cli {
+namespace {
+
+struct StoreOption {
+  std::string url;
+  bool from_environment = false;
+  Stays stays = Stays::kYes;
+} store_option;
+
+// A URL that stands where a source is named would be printed as its name.
+Result<void> refuse_url_as_name(const CLI::App& command) {
+  constexpr std::array<std::string_view, 4> kNames = {"NAME", "SOURCE", "POOL", "FILE"};
+  for (const CLI::Option* const option : command.get_options()) {
+    const bool names = option->get_positional()
+                           ? std::ranges::find(kNames, option->get_name()) != kNames.end()
+                           : option->get_type_name() == "SOURCE";
+    if (!names) continue;
+    for (const std::string& given : option->results()) {
+      if (has_secret(given) || given.contains('@'))
+        return refuse(
+            "there is a URL where a name is taken: give the store with --store, or in "
+            "IDMINT_STORE");
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_store(CLI::App& command, Stays stays) {
+  store_option.stays = stays;
+  command
+      .add_option("--store", store_option.url,
+                  "sqlite:PATH, mongodb://HOST/DATABASE or memory: (default: ids.db in "
+                  "~/.local/share/idmint)")
+      ->type_name("URL");
+}
+
+Result<void> settle_store(CLI::App& command) {
+  const CLI::Option* const given = command.get_option_no_throw("--store");
+  if (given == nullptr) return {};
+  auto& [url, from_environment, stays] = store_option;
+  if (given->empty()) {
+    const char* const value = std::getenv("IDMINT_STORE");
+    url = value != nullptr ? value : "";
+    from_environment = !url.empty();
+  } else if (url.empty()) {
+    return refuse("--store is empty: give a URL such as sqlite:ids.db, or leave it out");
+  }
+  if (Result<void> named = refuse_url_as_name(command); !named) return named;
+  for (CLI::Option* const option : command.get_options()) {
+    if (option == given || option->get_type_name() != "URL") continue;
+    if (Result<void> read = read_url(*option); !read) return read;
+  }
+  Result<std::string> whole = url_given(from_environment ? "IDMINT_STORE" : "--store", url);
+  if (!whole) return std::unexpected(std::move(whole.error()));
+  url = *std::move(whole);
+  if (url.starts_with("sqlite:~/"))
+    return refuse("idmint does not expand ~ in the store " + url +
+                  (from_environment ? " (from IDMINT_STORE)" : "") + ": write sqlite:$HOME" +
+                  url.substr(8));
+  if (url.starts_with("memory:") && stays == Stays::kYes)
+    return refuse("the store " + url +
+                  " begins empty and is gone when the command ends: give one that stays, such as "
+                  "sqlite:ids.db");
+  return {};
+}
+
+const std::string& store_given() noexcept { return store_option.url; }
+
+Error worded(Error error) {
+  static const Advice kOfStore{.remedy = Remedy::kSetOption, .values = {"store"}};
+  if (store_option.from_environment && error.advice == kOfStore) {
+    error.message += " (the value came from IDMINT_STORE)";
+    error.advice = {};
+  }
+  return idmint::worded(std::move(error), redacted(store_option.url));
+}
+
+MintOptions mint_options(const Context& context, Access access) {
+  MintOptions options;
+  options.store = store_option.url;
+  options.store_options.access = access;
+  options.notice = [json = context.json](std::string_view text) { report_notice(text, json); };
+  return options;
+}
+
+Mint open_mint(const Context& context, Access access) {
+  return Mint(mint_options(context, access));
+}
+
+}  // namespace idmint::cli

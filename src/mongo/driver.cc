@@ -1,0 +1,41 @@
+#include "mongo/driver.h"
+
+#include <dlfcn.h>
+
+#include <string>
+
+namespace idmint::mongo {
+
+// NOLINTBEGIN(bugprone-macro-parentheses): a name that is declared cannot stand in parentheses.
+#define IDMINT_DEFINE(name) decltype(&::name) name = nullptr;
+IDMINT_DRIVER(IDMINT_DEFINE)
+#undef IDMINT_DEFINE
+
+Result<void> load_driver() {
+  static const Result<void> loaded = []() -> Result<void> {
+    const auto absent = [] {
+      const char* const why = dlerror();
+      return std::unexpected(Error{
+          Code::kUnimplemented,
+          std::string("MongoDB's C driver, version 1.23 or a later 1.x, could not be loaded (") +
+              (why != nullptr ? why : "unknown") + "); install the package libmongoc-1.0-0"});
+    };
+    constexpr const char* kLibrary = "libmongoc-1.0.so.0";
+    void* const before = dlopen(kLibrary, RTLD_NOW | RTLD_NOLOAD);
+    void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) return absent();
+#define IDMINT_LOAD(name)                                         \
+  name = reinterpret_cast<decltype(name)>(dlsym(library, #name)); \
+  if (name == nullptr) return absent();
+    IDMINT_DRIVER(IDMINT_LOAD)
+#undef IDMINT_LOAD
+    mongoc_init();
+    // It logs to standard output, which is for ids. Where the program uses it too, that is its own.
+    if (before == nullptr) mongoc_log_set_handler(nullptr, nullptr);
+    return {};
+  }();
+  return loaded;
+}
+// NOLINTEND(bugprone-macro-parentheses)
+
+}  // namespace idmint::mongo

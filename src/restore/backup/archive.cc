@@ -1,0 +1,315 @@
+// A backup in an archive.
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "restore/backup/archive_format.h"
+#include "restore/backup/crc64.h"
+#include "restore/backup/metadata.h"
+#include "restore/backup/names.h"
+#include "restore/backup/parts.h"
+#include "restore/document_reader.h"
+
+namespace idmint::restore {
+namespace {
+
+using Name = std::pair<std::string, std::string>;  // database and collection, as blocks have it
+
+// Where the documents of a namespace go.
+struct Namespace {
+  std::optional<std::size_t> collection;  // of collections(); nothing: it is left out
+};
+
+struct Header {
+  Name name;
+  bool end = false;
+  std::uint64_t crc = 0;
+};
+
+std::optional<Header> parse_header(Document document) {
+  Header header;
+  int known = 0;
+  bson_iter_t at = document.begin();
+  while (bson_iter_next(&at)) {
+    const std::string_view key = bson_iter_key(&at);
+    if (key == "db" && BSON_ITER_HOLDS_UTF8(&at)) {
+      header.name.first = as_text(at);
+      known |= 1;
+    } else if (key == "collection" && BSON_ITER_HOLDS_UTF8(&at)) {
+      header.name.second = as_text(at);
+      known |= 2;
+    } else if (key == "EOF" && BSON_ITER_HOLDS_BOOL(&at)) {
+      header.end = bson_iter_bool(&at);
+      known |= 4;
+    } else if (key == "CRC" && BSON_ITER_HOLDS_INT64(&at)) {
+      header.crc = static_cast<std::uint64_t>(bson_iter_int64(&at));
+      known |= 8;
+    } else {
+      return std::nullopt;
+    }
+  }
+  // Before documents, the CRC is 0.
+  return at.err_off == 0 && known == 15 && (header.end || header.crc == 0) ? std::optional(header)
+                                                                           : std::nullopt;
+}
+
+std::string shown(const Name& name) {
+  return name.first.empty() ? name.second : name.first + "." + name.second;
+}
+
+class BaseArchive final : public BaseBackup {
+ public:
+  explicit BaseArchive(std::string path) : path_(std::move(path)) {}
+
+  Result<void> open();
+
+  Result<void> check(const TakeProgress& progress) const override;
+  Result<void> documents(std::optional<std::size_t> only, const TakeDocuments& take) const override;
+  bool has_oplog() const override { return namespaces_.contains(kOplog); }
+  Result<void> oplog(const std::function<Result<void>(const Entry&)>& take) const override;
+  std::uint64_t size() const override { return size_; }
+
+ private:
+  static inline const Name kOplog{kArchivedOplog.first, kArchivedOplog.second};
+
+  Error damaged(const DocumentReader& reader, const std::string& what) const {
+    return {Code::kDataLoss,
+            path_ + " is damaged at byte " + std::to_string(reader.position()) + ": " + what};
+  }
+  // The magic number, and the documents up to the first block.
+  Result<void> pass_prelude(DocumentReader& reader,
+                            const std::function<Result<void>(Document)>& take) const;
+  Result<void> add(Document document);
+  // Each document, and the end of each block. `last`: nothing is read after the end of this one.
+  struct Visitor {
+    std::function<Result<void>(const Name&, const Namespace&, Document, const DocumentReader&)>
+        document;
+    std::function<Result<void>(const Namespace&)> end_of_block = [](const Namespace&) {
+      return Result<void>{};
+    };
+    std::optional<Name> last{};
+  };
+  Result<void> walk(const Visitor& visitor) const;
+
+  const std::string path_;
+  std::uint64_t size_ = 0;
+  std::map<Name, Namespace> namespaces_;
+};
+
+Result<void> BaseArchive::pass_prelude(DocumentReader& reader,
+                                       const std::function<Result<void>(Document)>& take) const {
+  const Result<std::uint32_t> magic = reader.next_number();
+  if (!magic || *magic != kArchiveMagic) {
+    if (!magic && magic.error().code != Code::kDataLoss) return std::unexpected(magic.error());
+    return std::unexpected(
+        Error{Code::kDataLoss, path_ + " is no archive of a backup: give an archive, or the "
+                                       "folder that has a folder for each database"});
+  }
+  while (true) {
+    const Result<bool> ended = reader.passed_terminator();
+    if (!ended) return std::unexpected(ended.error());
+    if (*ended) return {};
+    const Result<std::optional<Document>> read = reader.next();
+    if (!read) return std::unexpected(read.error());
+    const Document document = read->value_or(Document{});
+    if (!document) return std::unexpected(damaged(reader, "the archive ends within its prelude"));
+    if (Result<void> taken = take(document); !taken) {
+      return std::unexpected(at_byte(path_, reader.offset(), std::move(taken.error())));
+    }
+  }
+}
+
+Result<void> BaseArchive::open() {
+  Result<DocumentReader> reader = DocumentReader::open(path_);
+  if (!reader) return std::unexpected(std::move(reader.error()));
+  size_ = reader->size();
+  bool has_header = false;
+  Result<void> done = pass_prelude(*reader, [&](Document document) -> Result<void> {
+    if (Result<void> valid = validate(document); !valid) return valid;
+    if (std::exchange(has_header, true)) return add(document);
+    bson_iter_t at;
+    if (!document.find("version", &at) || as_text(at) != kArchiveVersion)
+      return std::unexpected(Error{Code::kUnimplemented, "an archive of another version than " +
+                                                             std::string(kArchiveVersion)});
+    if (document.find("server_version", &at)) server_version_ = as_text(at);
+    return {};
+  });
+  if (!done) return done;
+  if (!has_header) return std::unexpected(damaged(*reader, "the archive has no header"));
+  // Blocks name collections; documents() counts them.
+  std::vector<std::size_t> order(collections_.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::ranges::sort(order, {}, [&](std::size_t i) {
+    return std::pair(collections_[i].database, collections_[i].name);
+  });
+  std::vector<CollectionFacts> sorted;
+  for (const std::size_t i : order) sorted.push_back(std::move(collections_[i]));
+  collections_ = std::move(sorted);
+  for (std::size_t i = 0; i < collections_.size(); ++i)
+    namespaces_.at({collections_[i].database, data_name(collections_[i])}).collection = i;
+  return {};
+}
+
+// Of the prelude: {db, collection, metadata, size, type}.
+Result<void> BaseArchive::add(Document document) {
+  const auto refuse = [](const std::string& why) {
+    return std::unexpected(Error{Code::kDataLoss, why});
+  };
+  bson_iter_t at;
+  if (!document.find("db", &at) || !BSON_ITER_HOLDS_UTF8(&at)) return refuse("it has no db");
+  const std::string database(as_text(at));
+  if (!document.find("collection", &at) || !BSON_ITER_HOLDS_UTF8(&at))
+    return refuse("it has no collection");
+  Name name{database, as_text(at)};
+  if (!document.find("metadata", &at) || !BSON_ITER_HOLDS_UTF8(&at))
+    return refuse("it has no metadata");
+  Namespace space;
+  if (name != kOplog) {
+    if (const auto wrong = wrong_database_name(database)) return refuse(*wrong);
+    if (const auto wrong = wrong_collection_name(database, name.second)) return refuse(*wrong);
+    if (is_left_out(database, name.second)) {
+      left_out_.push_back(shown(name));
+    } else {
+      Result<CollectionFacts> facts = parse_metadata(as_text(at));
+      if (!facts) return refuse("the metadata of " + shown(name) + ": " + facts.error().message);
+      if (!facts->name.empty() && facts->name != name.second)
+        return refuse("the metadata of " + shown(name) + " is of another collection");
+      facts->database = database;
+      facts->name = name.second;
+      name.second = data_name(*facts);
+      space.collection = collections_.size();
+      collections_.push_back(*std::move(facts));
+    }
+  }
+  if (!namespaces_.emplace(name, space).second) return refuse(shown(name) + " is there twice");
+  return {};
+}
+
+Result<void> BaseArchive::walk(const Visitor& visitor) const {
+  struct State {
+    bool ended = false;
+    std::uint64_t crc = 0;
+  };
+  std::map<Name, State> states;
+  Result<DocumentReader> reader = DocumentReader::open(path_);
+  if (!reader) return std::unexpected(std::move(reader.error()));
+  if (Result<void> done = pass_prelude(*reader, [](Document) { return Result<void>{}; }); !done)
+    return done;
+  while (true) {
+    const Result<std::optional<Document>> first = reader->next();
+    if (!first) return std::unexpected(first.error());
+    if (!first->has_value()) break;
+    const std::optional<Header> header = parse_header(first->value_or(Document{}));
+    if (!header) return std::unexpected(damaged(*reader, "a block has no header before it"));
+    const auto space = namespaces_.find(header->name);
+    if (space == namespaces_.end())
+      return std::unexpected(
+          damaged(*reader, "a block is of " + shown(header->name) + ", which the prelude has not"));
+    State& state = states[header->name];
+    if (state.ended)
+      return std::unexpected(
+          damaged(*reader, "a block of " + shown(header->name) + " comes after its end"));
+    while (true) {
+      const Result<bool> ended = reader->passed_terminator();
+      if (!ended) return std::unexpected(ended.error());
+      if (*ended) break;
+      const Result<std::optional<Document>> read = reader->next();
+      if (!read) return std::unexpected(read.error());
+      const Document document = read->value_or(Document{});
+      if (!document)
+        return std::unexpected(
+            damaged(*reader, "the archive ends within a block of " + shown(header->name)));
+      if (header->end)
+        return std::unexpected(
+            damaged(*reader, "a document of " + shown(header->name) + " comes after its end"));
+      state.crc = crc64(state.crc, document.bytes());
+      Result<void> taken = visitor.document(header->name, space->second, document, *reader);
+      if (!taken) return taken;
+    }
+    if (Result<void> taken = visitor.end_of_block(space->second); !taken) return taken;
+    if (!header->end) continue;
+    if (state.crc != header->crc)
+      return std::unexpected(damaged(*reader, "the CRC of the documents of " + shown(header->name) +
+                                                  " is another than theirs"));
+    state.ended = true;
+    if (header->name == visitor.last) return {};
+  }
+  for (const auto& [name, space] : namespaces_) {
+    if (!states[name].ended)
+      return std::unexpected(damaged(*reader, "the archive ends before " + shown(name) + " does"));
+  }
+  return {};
+}
+
+Result<void> BaseArchive::check(const TakeProgress& progress) const {
+  std::uint64_t entries = 0;
+  Result<void> good =
+      walk({.document = [&](const Name& name, const Namespace& space, Document document,
+                            const DocumentReader& reader) -> Result<void> {
+        Result<void> done = validate(document);
+        if (done && name == kOplog) {
+          ++entries;
+          if (const Result<Entry> entry = parse_entry(document); !entry)
+            done = std::unexpected(entry.error());
+        }
+        if (!done) return std::unexpected(at_byte(path_, reader.offset(), std::move(done.error())));
+        if (!space.collection) done = refuse_sharded(name.first, name.second, document, path_);
+        return done ? progress(reader.consumed()) : done;
+      }});
+  if (good && has_oplog() && entries == 0)
+    return std::unexpected(Error{Code::kDataLoss, path_ + ": its oplog has no entry"});
+  return good;
+}
+
+Result<void> BaseArchive::documents(std::optional<std::size_t> only,
+                                    const TakeDocuments& take) const {
+  if (only)
+    return std::unexpected(
+        Error{Code::kUnimplemented, "an archive is read from begin to end: " + path_});
+  Batch batch;
+  return walk({.document = [&](const Name& name, const Namespace& space, Document document,
+                               const DocumentReader&) -> Result<void> {
+                 if (!space.collection)
+                   return refuse_sharded(name.first, name.second, document, path_);
+                 Result<void> given;
+                 if (!batch.has_room(document.bytes().size()))
+                   given = batch.give(collections_[*space.collection], take);
+                 batch.add(document);
+                 return given;
+               },
+               .end_of_block = [&](const Namespace& space) -> Result<void> {
+                 if (!space.collection) return {};
+                 return batch.give(collections_[*space.collection], take);
+               }});
+}
+
+Result<void> BaseArchive::oplog(const std::function<Result<void>(const Entry&)>& take) const {
+  if (!has_oplog()) return std::unexpected(Error{Code::kNotFound, path_ + " has no oplog"});
+  std::uint64_t entries = 0;
+  Result<void> done =
+      walk({.document = [&](const Name& name, const Namespace&, Document document,
+                            const DocumentReader& reader) -> Result<void> {
+              if (name != kOplog) return {};
+              ++entries;
+              const Result<Entry> entry = parse_entry(document);
+              Result<void> taken =
+                  entry ? take(*entry) : Result<void>(std::unexpected(entry.error()));
+              if (taken || taken.error().code != Code::kDataLoss) return taken;
+              return std::unexpected(at_byte(path_, reader.offset(), std::move(taken.error())));
+            },
+            .last = kOplog});
+  if (done && entries == 0)
+    return std::unexpected(Error{Code::kDataLoss, path_ + ": its oplog has no entry"});
+  return done;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<BaseBackup>> open_archive(const std::string& path) {
+  auto archive = std::make_unique<BaseArchive>(path);
+  if (Result<void> opened = archive->open(); !opened)
+    return std::unexpected(std::move(opened.error()));
+  return archive;
+}
+
+}  // namespace idmint::restore

@@ -1,0 +1,72 @@
+#include "restore/backup/base.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "restore/backup/parts.h"
+#include "restore/namespaces.h"
+
+namespace idmint::restore {
+
+std::string data_name(const CollectionFacts& collection) {
+  return collection.kind == CollectionKind::kTimeSeries ? std::string(kBuckets) + collection.name
+                                                        : collection.name;
+}
+
+void Batch::add(Document document) {
+  bytes_.insert(bytes_.end(), document.bytes().begin(), document.bytes().end());
+  sizes_.push_back(document.bytes().size());
+}
+
+Result<void> Batch::give(const CollectionFacts& collection, const TakeDocuments& take) {
+  if (sizes_.empty()) return {};
+  documents_.clear();
+  std::span<const std::uint8_t> rest = bytes_;
+  for (const std::size_t size : sizes_) {
+    documents_.push_back(Document::of(rest.first(size)));
+    rest = rest.subspan(size);
+  }
+  Result<void> taken = take(collection, documents_);
+  bytes_.clear();
+  sizes_.clear();
+  return taken;
+}
+
+bool may_show_sharding(std::string_view database, std::string_view collection) {
+  constexpr std::array<std::string_view, 3> of_clusters = {"shards", "collections", "chunks"};
+  return database == "config" ? std::ranges::find(of_clusters, collection) != of_clusters.end()
+                              : database == "admin" && collection == "system.version";
+}
+
+Result<void> refuse_sharded(std::string_view database, std::string_view collection,
+                            Document document, const std::string& path) {
+  if (!may_show_sharding(database, collection)) return {};
+  std::string shows;
+  bson_iter_t at;
+  if (database == "config") {
+    shows = "config." + std::string(collection) + " is not empty";
+  } else if (document.find("_id", &at) && as_text(at) == "shardIdentity") {
+    shows = "it has a shard identity";
+  }
+  if (shows.empty()) return {};
+  return std::unexpected(
+      Error{Code::kFailedPrecondition,
+            path + " is of a sharded cluster, as " + shows +
+                ": that is not restored by one oplog, as chunks move between its shards; use a "
+                "backup that covers the whole cluster"});
+}
+
+Error at_byte(const std::string& path, std::uint64_t offset, Error error) {
+  error.message = path + ", byte " + std::to_string(offset) + ": " + error.message;
+  return error;
+}
+
+Result<std::unique_ptr<BaseBackup>> open_base(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::is_directory(path, error) ? open_folder(path) : open_archive(path);
+}
+
+}  // namespace idmint::restore

@@ -1,0 +1,537 @@
+#include "restore/backup/dump.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "restore/backup/base.h"
+#include "restore/backup/metadata.h"
+#include "tests/fakes/temp_folder.h"
+#include "tests/servers/mongo.h"
+
+namespace idmint::restore {
+namespace {
+
+namespace fs = std::filesystem;
+using servers::mongo_set;
+using testing::AllOf;
+using testing::Contains;
+using testing::Each;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Result<void> no_progress(std::int64_t, std::int64_t) { return {}; }
+
+Server connected(const std::string& uri) {
+  Result<Server> server = Server::connect(uri);
+  EXPECT_TRUE(server) << server.error().message;
+  return *std::move(server);
+}
+
+Bson command(Server& server, const char* database, const std::string& json) {
+  const Result<Bson> parsed = read_extended_json(json);
+  EXPECT_TRUE(parsed) << json.substr(0, 200) << ": " << parsed.error().message;
+  if (!parsed) return Bson();
+  Result<Bson> reply = server.command(database, parsed->get());
+  EXPECT_TRUE(reply) << json.substr(0, 200) << ": " << reply.error().message;
+  if (!reply) return Bson();
+  bson_iter_t errors;
+  EXPECT_FALSE(reply->view().find("writeErrors", &errors)) << to_relaxed_json(reply->view());
+  return *std::move(reply);
+}
+
+std::string text_of(Document document) {
+  return {reinterpret_cast<const char*>(document.bytes().data()), document.bytes().size()};
+}
+
+using Documents = std::multiset<std::string>;
+
+// Those of a live collection; at a moment, if one is given.
+Documents live(Server& server, const char* database, const std::string& name,
+               std::optional<Timestamp> at = {}) {
+  Bson find = Bson("find", name, "batchSize", 100000, "singleBatch", true);
+  if (at) {
+    find.append("readConcern", Bson("level", "snapshot", "atClusterTime",
+                                    BsonTimestamp{at->seconds, at->ordinal}));
+  }
+  const Result<Bson> reply = server.command(database, find.get());
+  EXPECT_TRUE(reply) << reply.error().message;
+  Documents all;
+  bson_iter_t at_cursor;
+  bson_iter_t batch;
+  if (!reply || !reply->view().find("cursor", &at_cursor) ||
+      !as_document(at_cursor).find("firstBatch", &batch))
+    return all;
+  bson_iter_t row = as_document(batch).begin();
+  while (bson_iter_next(&row)) all.insert(text_of(as_document(row)));
+  return all;
+}
+
+struct Read {
+  std::map<std::string, Documents> documents;  // by DATABASE.COLLECTION of the facts
+  std::map<std::string, CollectionFacts> collections;
+  std::vector<std::string> left_out;
+  std::vector<Bson> slice;
+};
+
+Read read_back(const std::string& path) {
+  Read all;
+  const auto base = open_base(path);
+  EXPECT_TRUE(base) << base.error().message;
+  if (!base) return all;
+  const Result<void> good = (*base)->check([](std::uint64_t) { return Result<void>{}; });
+  EXPECT_TRUE(good) << good.error().message;
+  all.left_out = (*base)->left_out();
+  const auto name_of = [](const CollectionFacts& facts) {
+    return facts.database + "." + facts.name;
+  };
+  EXPECT_TRUE((*base)->documents(
+      std::nullopt, [&](const CollectionFacts& of, std::span<const Document> documents) {
+        for (const Document each : documents) all.documents[name_of(of)].insert(text_of(each));
+        return Result<void>{};
+      }));
+  EXPECT_TRUE((*base)->oplog([&](const Entry& entry) {
+    const bson_t view = entry.document.view();
+    all.slice.push_back(Bson(bson_copy(&view)));
+    return Result<void>{};
+  }));
+  for (const CollectionFacts& each : (*base)->collections()) {
+    CollectionFacts copy{.database = each.database, .name = each.name, .kind = each.kind};
+    copy.uuid = each.uuid;
+    copy.options = Bson(bson_copy(each.options.get()));
+    for (const Bson& index : each.indexes) copy.indexes.push_back(Bson(bson_copy(index.get())));
+    all.collections.emplace(name_of(each), std::move(copy));
+  }
+  return all;
+}
+
+// Every kind of collection, in a database of its own.
+void make_collections(Server& server, const char* database) {
+  command(server, database, R"({"dropDatabase":1})");
+  for (
+      const std::string& json : {
+          std::string(R"({"create":"plain"})"),
+          std::string(R"({"create":"empty","capped":true,"size":8192,"max":5})"),
+          std::string(R"({"create":"german","collation":{"locale":"de"}})"),
+          std::string(
+              R"({"create":"checked","validator":{"a":{"$type":["string","null"]},"b":{"$regex":"^x"}}})"),
+          std::string(R"({"create":"clustered","clusteredIndex":{"key":{"_id":1},"unique":true}})"),
+          std::string(R"({"create":"weather","timeseries":{"timeField":"t","metaField":"m"}})"),
+          std::string(
+              R"({"create":"seen","viewOn":"plain","pipeline":[{"$match":{"k":{"$regex":"^a"}}}]})"),
+          std::string(
+              R"({"createIndexes":"plain","indexes":[{"key":{"k":1},"name":"k_1","unique":true,"partialFilterExpression":{"k":{"$exists":true}}},{"key":{"d":1},"name":"d_1","expireAfterSeconds":3600},{"key":{"$**":1},"name":"all"},{"key":{"t":"text"},"name":"t_text"}]})"),
+          std::string(
+              R"({"createIndexes":"german","indexes":[{"key":{"n":1},"name":"n_1"},{"key":{"s":1},"name":"s_1","collation":{"locale":"simple"}}]})"),
+          std::string(R"({"insert":"german","documents":[{"_id":"ä","n":"z"}]})"),
+          std::string(R"({"insert":"checked","documents":[{"_id":1,"a":"x","b":"xy"}]})"),
+          std::string(R"({"insert":"clustered","documents":[{"_id":3},{"_id":1},{"_id":2}]})"),
+          std::string(
+              R"({"insert":"weather","documents":[{"t":{"$date":"2026-11-22T00:00:00Z"},"m":"a","v":1.5},{"t":{"$date":"2026-11-22T00:00:01Z"},"m":"b","v":2}]})"),
+          std::string(R"({"insert":"a/ b%..","documents":[{"_id":1}]})"),
+          std::string(R"({"insert":")" + std::string(100, 'x') + std::string(60, '/') +
+                      R"(é","documents":[{"_id":1}]})"),
+          std::string(R"({"insert":"large","documents":[{"_id":-1,"x":")" +
+                      std::string(15 << 20, 'x') + R"("}]})"),
+      })
+    command(server, database, json);
+  std::string many;
+  for (int i = 0; i < 3000; ++i)
+    many += (i == 0 ? "" : ",") + (R"({"_id":)" + std::to_string(i) + R"(,"k":"a)" +
+                                   std::to_string(i) + R"(","n":{"$numberLong":"5"}})");
+  // Of several batches, after a large document too.
+  command(server, database, R"({"insert":"plain","documents":[)" + many + "]}");
+  command(server, database, R"({"insert":"large","documents":[)" + many + "]}");
+}
+
+class EachForm : public testing::TestWithParam<std::pair<BackupForm, bool>> {};
+
+INSTANTIATE_TEST_SUITE_P(, EachForm,
+                         testing::Values(std::pair(BackupForm::kFolder, false),
+                                         std::pair(BackupForm::kFolder, true),
+                                         std::pair(BackupForm::kArchive, false),
+                                         std::pair(BackupForm::kArchive, true)));
+
+TEST_P(EachForm, HasWhatTheServerHas) {
+  const auto [form, gzip] = GetParam();
+  Server server = connected(mongo_set().url("admin"));
+  make_collections(server, "kinds");
+  const fakes::TempFolder folder;
+  const Result<DumpFacts> facts =
+      dump(connected(mongo_set().url("admin")),
+           {.path = folder.path("b/"), .form = form, .gzip = gzip}, no_progress);
+  ASSERT_TRUE(facts) << facts.error().message;
+  const Read base = read_back(folder.path("b"));
+
+  const Bson listed = command(server, "kinds", R"({"listCollections":1})");
+  bson_iter_t at;
+  ASSERT_TRUE(listed.view().find("cursor", &at) && as_document(at).find("firstBatch", &at));
+  bson_iter_t row = as_document(at).begin();
+  int compared = 0;
+  while (bson_iter_next(&row)) {
+    bson_iter_t field;
+    ASSERT_TRUE(as_document(row).find("name", &field));
+    const std::string name(as_text(field));
+    if (name.starts_with("system.")) continue;
+    ++compared;
+    ASSERT_THAT(base.collections, Contains(testing::Key("kinds." + name)));
+    const CollectionFacts& found = base.collections.at("kinds." + name);
+    ASSERT_TRUE(as_document(row).find("options", &field));
+    EXPECT_EQ(text_of(found.options.view()), text_of(as_document(field))) << name;
+    ASSERT_TRUE(as_document(row).find("info", &field));
+    EXPECT_EQ(found.uuid.empty(), !as_document(field).find("uuid", &field)) << name;
+    if (found.kind == CollectionKind::kView) continue;
+    EXPECT_EQ(base.documents.contains("kinds." + name), name != "empty");
+    if (name != "empty") {
+      EXPECT_TRUE(base.documents.at("kinds." + name) == live(server, "kinds", data_name(found)))
+          << name;
+    }
+    std::vector<std::string> indexes;
+    const Bson list = Bson("listIndexes", name);
+    const Result<Bson> reply = server.command("kinds", list.get());
+    ASSERT_TRUE(reply);
+    bson_iter_t batch;
+    ASSERT_TRUE(reply->view().find("cursor", &batch) &&
+                as_document(batch).find("firstBatch", &batch));
+    bson_iter_t index = as_document(batch).begin();
+    std::size_t i = 0;
+    for (; bson_iter_next(&index); ++i) {
+      ASSERT_LT(i, found.indexes.size()) << name;
+      EXPECT_EQ(text_of(found.indexes[i].view()), text_of(as_document(index))) << name;
+    }
+    EXPECT_EQ(i, found.indexes.size()) << name;
+  }
+  EXPECT_EQ(compared, 10);
+  EXPECT_THAT(base.left_out, Contains("admin.system.version"));
+  EXPECT_EQ(static_cast<std::int64_t>(base.slice.size()), facts->entries);
+  EXPECT_EQ(parse_entry(base.slice.front().view())->at.ts, facts->first);
+  EXPECT_EQ(parse_entry(base.slice.back().view())->at.ts, facts->last);
+  EXPECT_EQ(facts->version.substr(0, 1), "6");
+}
+
+// Inserts and deletes of the slice, done over what the base has.
+void replay(Read& base, const std::string& ns) {
+  std::map<std::string, std::string> by_id;
+  const auto id_of = [](Document document) {
+    bson_iter_t at;
+    EXPECT_TRUE(document.find("_id", &at));
+    return as_integer(at).value_or(-1);
+  };
+  std::map<std::int64_t, std::string> documents;
+  for (const std::string& each : base.documents[ns]) {
+    const std::span bytes(reinterpret_cast<const std::uint8_t*>(each.data()), each.size());
+    documents[id_of(Document::of(bytes))] = each;
+  }
+  for (const Bson& each : base.slice) {
+    const Result<Entry> entry = parse_entry(each.view());
+    ASSERT_TRUE(entry);
+    if (entry->operation.ns != ns) continue;
+    if (entry->operation.op == Op::kInsert)
+      documents[id_of(entry->operation.o)] = text_of(entry->operation.o);
+    if (entry->operation.op == Op::kDelete) documents.erase(id_of(entry->operation.o));
+  }
+  base.documents[ns].clear();
+  for (const auto& [id, document] : documents) base.documents[ns].insert(document);
+}
+
+TEST(Dump, IsOfOneMomentWhileOthersWrite) {
+  Server server = connected(mongo_set().url("admin"));
+  for (const char* const database : {"moment", "moment2"}) {
+    command(server, database, R"({"dropDatabase":1})");
+    std::string many;
+    const std::string filling(4000, 'x');
+    for (int i = 0; i < 3000; ++i)
+      many += (i == 0 ? "" : ",") + (R"({"_id":)" + std::to_string(i) + R"(,"x":")") + filling +
+              R"("})";
+    command(server, database, R"({"insert":"c","documents":[)" + many + "]}");
+  }
+  // For each batch that was read, some are inserted and some deleted, in both.
+  int next = 3000;
+  const auto change = [&](std::int64_t, std::int64_t) -> Result<void> {
+    for (const char* const database : {"moment", "moment2"}) {
+      command(server, database,
+              R"({"insert":"c","documents":[{"_id":)" + std::to_string(next) + "}]}");
+      command(server, database,
+              R"({"delete":"c","deletes":[{"q":{"_id":)" + std::to_string(next - 2990) +
+                  R"(},"limit":1}]})");
+      ++next;
+    }
+    return {};
+  };
+  const fakes::TempFolder folder;
+  const Result<DumpFacts> facts =
+      dump(connected(mongo_set().url("admin")), {.path = folder.path("b")}, change);
+  ASSERT_TRUE(facts) << facts.error().message;
+  EXPECT_GT(next, 3002);
+  Read base = read_back(folder.path("b"));
+  for (const char* const database : {"moment", "moment2"}) {
+    const std::string ns = std::string(database) + ".c";
+    replay(base, ns);
+    EXPECT_TRUE(base.documents[ns] == live(server, database, "c", facts->last)) << database;
+  }
+}
+
+TEST(Dump, BeginsWithTheOldestOpenTransaction) {
+  Server server = connected(mongo_set().url("admin"));
+  command(server, "moment", R"({"insert":"before","documents":[{"x":1}]})");
+  const Bson last =
+      command(server, "local", R"({"find":"oplog.rs","sort":{"$natural":-1},"limit":1})");
+  bson_iter_t at;
+  ASSERT_TRUE(last.view().find("cursor", &at) && as_document(at).find("firstBatch", &at));
+  bson_iter_t row = as_document(at).begin();
+  ASSERT_TRUE(bson_iter_next(&row));
+  const Timestamp begin = parse_entry(as_document(row))->at.ts;
+  command(server, "moment", R"({"insert":"before","documents":[{"x":1}]})");
+  const std::string id =
+      R"({"id":{"$binary":{"base64":"AAAAAAAAQACAAAAAAAAAAA==","subType":"04"}},"uid":{"$binary":{"base64":"47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=","subType":"00"}}})";
+  const std::string at_begin = R"({"ts":{"$timestamp":{"t":)" + std::to_string(begin.seconds) +
+                               R"(,"i":)" + std::to_string(begin.ordinal) +
+                               R"(}},"t":{"$numberLong":"1"}})";
+  // Without a session, as the server wants it there: unacknowledged, and before what comes next.
+  const auto write = [&](const std::string& json) {
+    const Bson options = Bson("writeConcern", Bson("w", 0));
+    const Result<Bson> parsed = from_json(json);
+    ASSERT_TRUE(parsed) << parsed.error().message;
+    bson_error_t error{};
+    EXPECT_TRUE(mongoc_client_write_command_with_opts(server.client(), "config", parsed->get(),
+                                                      options.get(), nullptr, &error))
+        << error.message;
+    command(server, "admin", R"({"ping":1})");
+  };
+  write(R"({"insert":"transactions","documents":[{"_id":)" + id +
+        R"(,"txnNum":{"$numberLong":"1"},"state":"inProgress","startOpTime":)" + at_begin +
+        R"(,"lastWriteOpTime":)" + at_begin +
+        R"(,"lastWriteDate":{"$date":"2026-11-22T00:00:00Z"}}]})");
+  const fakes::TempFolder folder;
+  const Result<DumpFacts> facts =
+      dump(connected(mongo_set().url("admin")), {.path = folder.path("b")}, no_progress);
+  write(R"({"delete":"transactions","deletes":[{"q":{"_id":)" + id + R"(},"limit":1}]})");
+  ASSERT_TRUE(facts) << facts.error().message;
+  EXPECT_EQ(facts->first, begin);
+  EXPECT_GE(facts->entries, 2);
+}
+
+// What is done when the first documents were read.
+Result<DumpFacts> dump_while(const std::string& path, const std::function<void()>& something) {
+  bool done = false;
+  return dump(connected(mongo_set().url("admin")), {.path = path},
+              [&](std::int64_t, std::int64_t) -> Result<void> {
+                if (!std::exchange(done, true)) something();
+                return {};
+              });
+}
+
+TEST(Dump, RefusesARenameMeanwhile) {
+  Server server = connected(mongo_set().url("admin"));
+  command(server, "shuffled", R"({"dropDatabase":1})");
+  command(server, "shuffled", R"({"insert":"a","documents":[{"x":1}]})");
+  const fakes::TempFolder folder;
+  for (const auto& [database, json] :
+       {std::pair("admin", R"({"renameCollection":"shuffled.a","to":"shuffled.b"})"),
+        std::pair("shuffled", R"({"aggregate":"b","pipeline":[{"$out":"c"}],"cursor":{}})"),
+        std::pair("shuffled", R"({"convertToCapped":"c","size":4096})")}) {
+    const char* const in = database;
+    const std::string text = json;
+    const Result<DumpFacts> facts =
+        dump_while(folder.path("b"), [&] { command(server, in, text); });
+    ASSERT_FALSE(facts) << json;
+    EXPECT_EQ(facts.error().code, Code::kUnavailable);
+    EXPECT_THAT(facts.error().message, HasSubstr("renamed"));
+    EXPECT_TRUE(fs::is_empty(folder.path("")));
+  }
+}
+
+// As a create that was cut short leaves it.
+TEST(Dump, RefusesHalfATimeSeries) {
+  Server server = connected(mongo_set().url("admin"));
+  command(server, "half", R"({"create":"series","timeseries":{"timeField":"t"}})");
+  command(server, "admin",
+          R"({"applyOps":[{"op":"d","ns":"half.system.views","o":{"_id":"half.series"}}]})");
+  const fakes::TempFolder folder;
+  const Result<DumpFacts> facts =
+      dump(connected(mongo_set().url("admin")), {.path = folder.path("b")}, no_progress);
+  ASSERT_FALSE(facts);
+  EXPECT_EQ(facts.error().code, Code::kFailedPrecondition);
+  EXPECT_THAT(facts.error().message, HasSubstr("half has system.buckets.series without"));
+  command(server, "half", R"({"dropDatabase":1})");
+  EXPECT_TRUE(dump(connected(mongo_set().url("admin")), {.path = folder.path("b")}, no_progress));
+}
+
+// It goes on, or says that the same command may be tried again.
+TEST(Dump, TellsOfAStepDownMeanwhile) {
+  servers::MongoSet set({.members = 3});
+  Server server = connected(set.url("admin"));
+  for (int i = 0; i < 3; ++i)
+    command(server, "d",
+            R"({"insert":"c","documents":[{"x":")" + std::string(1 << 20, 'x') + "\"}]}");
+  const fakes::TempFolder folder;
+  bool done = false;
+  const std::size_t before = set.primary();
+  const Result<DumpFacts> facts =
+      dump(connected(set.url("admin")), {.path = folder.path("b")},
+           [&](std::int64_t, std::int64_t) -> Result<void> {
+             if (std::exchange(done, true)) return {};
+             servers::mongo_command(set.direct(before), "admin",
+                                    R"({"replSetStepDown":60,"secondaryCatchUpPeriodSecs":10})");
+             while (set.primary() == before) {
+             }
+             return {};
+           });
+  if (!facts) {
+    EXPECT_EQ(facts.error().code, Code::kUnavailable) << facts.error().message;
+    EXPECT_TRUE(fs::is_empty(folder.path(""))) << "half a backup is left";
+    return;
+  }
+  EXPECT_EQ(read_back(folder.path("b")).documents.at("d.c").size(), 3);
+}
+
+TEST(Dump, GoesOnOverADrop) {
+  Server server = connected(mongo_set().url("admin"));
+  command(server, "zz", R"({"dropDatabase":1})");
+  command(server, "zz", R"({"insert":"gone","documents":[{"_id":1}]})");
+  command(server, "zz", R"({"insert":"kept","documents":[{"_id":1}]})");
+  const fakes::TempFolder folder;
+  const Result<DumpFacts> facts =
+      dump_while(folder.path("b"), [&] { command(server, "zz", R"({"drop":"gone"})"); });
+  ASSERT_TRUE(facts) << facts.error().message;
+  const Read base = read_back(folder.path("b"));
+  EXPECT_EQ(base.documents.at("zz.kept").size(), 1);
+  std::vector<std::string> drops;
+  for (const Bson& each : base.slice) {
+    const Result<Entry> entry = parse_entry(each.view());
+    if (entry->operation.op == Op::kCommand) drops.push_back(to_relaxed_json(entry->operation.o));
+  }
+  EXPECT_THAT(drops, Contains(HasSubstr(R"("drop" : "gone")")));
+}
+
+// What a server answers when it ended a cursor for another reason.
+TEST(Dump, IsMadeAgainWhereItsReadingWasEnded) {
+  servers::MongoServer mongod({"--replSet", "one", "--setParameter", "enableTestCommands=1"});
+  const std::string direct = mongod.url("admin?directConnection=true");
+  servers::mongo_command(direct, "admin",
+                         R"({"replSetInitiate":{"_id":"one","members":[{"_id":0,"host":")" +
+                             mongod.host() + R"("}]}})");
+  while (servers::mongo_command(direct, "admin", R"({"hello":1})")
+             .find(R"("isWritablePrimary" : true)") == std::string::npos) {
+  }
+  Server server = connected(direct);
+  command(server, "d", R"({"insert":"c","documents":[{"_id":1}]})");
+  const fakes::TempFolder folder;
+  for (const auto& [number, says] : {
+           std::pair(175, "was not dropped"),                    // QueryPlanKilled
+           std::pair(136, "rolls over faster than it is read"),  // CappedPositionLost
+           std::pair(43, "find on"),                             // CursorNotFound
+       }) {
+    command(server, "admin",
+            R"({"configureFailPoint":"failCommand","mode":{"times":1},"data":{"failCommands":)"
+            R"(["find"],"namespace":"d.c","errorCode":)" +
+                std::to_string(number) + "}}");
+    const Result<DumpFacts> facts =
+        dump(connected(direct), {.path = folder.path("b")}, no_progress);
+    ASSERT_FALSE(facts) << number;
+    EXPECT_EQ(facts.error().code, Code::kUnavailable) << number;
+    EXPECT_THAT(facts.error().message, HasSubstr(says));
+    EXPECT_TRUE(fs::is_empty(folder.path("")));
+  }
+  EXPECT_TRUE(dump(connected(direct), {.path = folder.path("b")}, no_progress));
+}
+
+TEST(Dump, RefusesAnOplogThatRolledOver) {
+  servers::MongoSet set({.members = 1});  // of its own, as its oplog is spent
+  Server server = connected(set.url("admin"));
+  command(server, "d", R"({"insert":"c","documents":[{"_id":1}]})");
+  const std::string filling(std::size_t{10} << 20, 'x');
+  const auto oldest = [&] {
+    const Bson first =
+        command(server, "local", R"({"find":"oplog.rs","sort":{"$natural":1},"limit":1})");
+    return to_relaxed_json(first.view()).substr(0, 200);
+  };
+  const fakes::TempFolder folder;
+  bool spent = false;
+  const Result<DumpFacts> facts =
+      dump(connected(set.url("admin")), {.path = folder.path("b")},
+           [&](std::int64_t, std::int64_t) -> Result<void> {
+             if (std::exchange(spent, true)) return {};
+             for (const std::string begin = oldest(); oldest() == begin;)
+               command(server, "d", R"({"insert":"c","documents":[{"x":")" + filling + R"("}]})");
+             return {};
+           });
+  ASSERT_FALSE(facts);
+  EXPECT_EQ(facts.error().code, Code::kOutOfRange) << facts.error().message;
+  EXPECT_THAT(facts.error().message, HasSubstr("replSetResizeOplog"));
+  EXPECT_TRUE(fs::is_empty(folder.path("")));
+}
+
+TEST(Dump, NeedsTheRoleBackup) {
+  servers::MongoSet set({.users = true, .members = 1});
+  Server root = connected(set.url("admin"));
+  command(root, "admin", R"({"createUser":"keeper","pwd":"k","roles":["backup"]})");
+  command(root, "admin", R"({"createUser":"reader","pwd":"k","roles":["readAnyDatabase"]})");
+  command(root, "d", R"({"insert":"c","documents":[{"_id":1}]})");
+  command(root, "d", R"({"create":"w","timeseries":{"timeField":"t"}})");
+  command(root, "d", R"({"insert":"w","documents":[{"t":{"$date":"2026-11-22T00:00:00Z"}}]})");
+  const auto as = [&](const std::string& user) {
+    std::string uri = set.url("admin");
+    return uri.replace(uri.find("root:r@"), 7, user + ":k@");
+  };
+  const fakes::TempFolder folder;
+  const Result<DumpFacts> facts =
+      dump(connected(as("keeper")), {.path = folder.path("b")}, no_progress);
+  ASSERT_TRUE(facts) << facts.error().message;
+  const Read base = read_back(folder.path("b"));
+  EXPECT_EQ(base.documents.at("d.c").size(), 1);
+  EXPECT_EQ(base.documents.at("d.w").size(), 1);
+  EXPECT_THAT(base.left_out, Contains("admin.system.users"));
+  const Result<Server> reader = Server::connect(as("reader"));
+  const Result<DumpFacts> refused =
+      reader ? dump(connected(as("reader")), {.path = folder.path("c")}, no_progress)
+             : Result<DumpFacts>(std::unexpected(reader.error()));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kPermissionDenied) << refused.error().message;
+  EXPECT_FALSE(fs::exists(folder.path("c")));
+}
+
+TEST(Dump, ReadsFromTheMemberThatTheUriPrefers) {
+  const std::size_t primary = mongo_set().primary();
+  const fakes::TempFolder folder;
+  const std::string uri = mongo_set().url("admin") + "&readPreference=secondary";
+  Result<DumpFacts> facts = dump(connected(uri), {.path = folder.path("a")}, no_progress);
+  ASSERT_TRUE(facts) << facts.error().message;
+  EXPECT_NE(facts->member, mongo_set().member(primary).host());
+  const std::size_t other = primary == 0 ? 1 : 0;
+  facts = dump(connected(mongo_set().direct(other)), {.path = folder.path("b")}, no_progress);
+  ASSERT_TRUE(facts) << facts.error().message;
+  EXPECT_EQ(facts->member, mongo_set().member(other).host());
+}
+
+TEST(Dump, OfAStandaloneIsRefused) {
+  const fakes::TempFolder folder;
+  const Result<DumpFacts> facts =
+      dump(connected(servers::mongo_standalone().url("")), {.path = folder.path("b")}, no_progress);
+  ASSERT_FALSE(facts);
+  EXPECT_EQ(facts.error().code, Code::kFailedPrecondition);
+  EXPECT_THAT(facts.error().message, HasSubstr("no member of a replica set"));
+}
+
+TEST(Dump, StopsWhereItIsTold) {
+  const fakes::TempFolder folder;
+  const Result<DumpFacts> facts =
+      dump(connected(mongo_set().url("admin")), {.path = folder.path("b")},
+           [](std::int64_t, std::int64_t) -> Result<void> {
+             return std::unexpected(Error{Code::kUnavailable, "stop"});
+           });
+  ASSERT_FALSE(facts);
+  EXPECT_EQ(facts.error().message, "stop");
+  EXPECT_TRUE(fs::is_empty(folder.path("")));
+}
+
+}  // namespace
+}  // namespace idmint::restore

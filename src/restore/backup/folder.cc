@@ -1,0 +1,313 @@
+// A backup in a folder.
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+#include <system_error>
+#include <utility>
+
+#include "restore/backup/metadata.h"
+#include "restore/backup/names.h"
+#include "restore/backup/parts.h"
+#include "restore/document_reader.h"
+#include "restore/input_file.h"
+#include "restore/oplog/reader.h"
+
+namespace idmint::restore {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kLongestMetadata = std::size_t{64} << 20;
+
+std::unexpected<Error> damaged(const std::string& path, const std::string& what) {
+  return std::unexpected(Error{Code::kDataLoss, path + ": " + what});
+}
+
+// The files of one collection; empty: there is none.
+struct Files {
+  std::string documents;
+  std::string metadata;
+};
+
+struct Extension {
+  std::string_view text;
+  std::string Files::* member;
+};
+constexpr std::array kExtensions = {
+    Extension{".metadata.json", &Files::metadata},
+    Extension{".metadata.json.gz", &Files::metadata},
+    Extension{".bson", &Files::documents},
+    Extension{".bson.gz", &Files::documents},
+};
+
+// Nothing, but no error, for what cannot be looked at: reading it tells.
+std::uint64_t size_of(const std::string& path) {
+  std::error_code error;
+  const std::uintmax_t size = path.empty() ? 0 : fs::file_size(path, error);
+  return error ? 0 : size;
+}
+
+// What is in a folder, sorted; files and folders alone, and nothing hidden ("..x" is a trick).
+Result<std::vector<fs::directory_entry>> entries_of(const std::string& path) {
+  std::error_code error;
+  std::vector<fs::directory_entry> entries;
+  for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
+    std::error_code ignored;
+    const std::string name = at->path().filename().string();
+    if ((!name.starts_with('.') || name.starts_with("..")) &&
+        (at->is_directory(ignored) || at->is_regular_file(ignored)))
+      entries.push_back(*at);
+  }
+  if (error) return unreadable(path, error.value());
+  std::ranges::sort(entries);
+  return entries;
+}
+
+class BaseFolder final : public BaseBackup {
+ public:
+  explicit BaseFolder(std::string path) : path_(std::move(path)) {}
+
+  Result<void> open();
+
+  Result<void> check(const TakeProgress& progress) const override;
+  Result<void> documents(std::optional<std::size_t> only, const TakeDocuments& take) const override;
+  bool has_oplog() const override { return !oplog_.empty(); }
+  Result<void> oplog(const std::function<Result<void>(const Entry&)>& take) const override;
+  std::uint64_t size() const override;
+
+ private:
+  Result<void> open_database(const std::string& database);
+  Result<void> open_collection(const std::string& database, const std::string& stem,
+                               std::map<std::string, Files>& all);
+  Result<void> read_prelude(const std::string& path);
+  // Of a collection; each document, and how much of the file was read.
+  using TakeDocument = std::function<Result<void>(Document, const DocumentReader&)>;
+  Result<void> read(const std::string& file, const TakeDocument& take) const;
+
+  const std::string path_;
+  std::string oplog_;
+  std::vector<std::string> data_;  // of each of collections_; empty: a view
+};
+
+Result<void> BaseFolder::open() {
+  const Result<std::vector<fs::directory_entry>> entries = entries_of(path_);
+  if (!entries) return std::unexpected(entries.error());
+  bool any = false;
+  bool of_one_database = false;
+  for (const fs::directory_entry& entry : *entries) {
+    const std::string name = entry.path().filename().string();
+    const std::string file = entry.path().string();
+    std::error_code ignored;
+    Result<void> done;
+    if (entry.is_directory(ignored)) {
+      if (const auto wrong = wrong_database_name(name)) return damaged(file, *wrong);
+      done = open_database(name);
+      any = true;
+    } else if (name == "oplog.bson" || name == "oplog.bson.gz") {
+      if (!oplog_.empty())
+        return std::unexpected(
+            Error{Code::kFailedPrecondition,
+                  "two oplogs in " + path_ + ": " + oplog_ + " and " + file + "; remove one"});
+      oplog_ = file;
+      any = true;
+    } else if (name == "prelude.json" || name == "prelude.json.gz") {
+      done = read_prelude(file);
+    } else {
+      of_one_database |= name.ends_with(".bson") || name.ends_with(".bson.gz");
+    }
+    if (!done) return done;
+  }
+  if (any) return {};
+  return std::unexpected(Error{
+      Code::kNotFound,
+      "no backup in " + path_ +
+          (of_one_database ? ": it is the folder of one database; give the folder that it is in"
+                           : ": it has no folder of a database")});
+}
+
+Result<void> BaseFolder::read_prelude(const std::string& path) {
+  const Result<std::string> text = read_text(path, kLongestMetadata);
+  if (!text) return std::unexpected(text.error());
+  const Result<Bson> prelude = read_extended_json(*text);
+  if (!prelude) return damaged(path, prelude.error().message);
+  bson_iter_t at;
+  if (prelude->view().find("ServerVersion", &at)) server_version_ = as_text(at);
+  return {};
+}
+
+Result<void> BaseFolder::open_database(const std::string& database) {
+  const Result<std::vector<fs::directory_entry>> entries =
+      entries_of((fs::path(path_) / database).string());
+  if (!entries) return std::unexpected(entries.error());
+  std::map<std::string, Files> files;
+  for (const fs::directory_entry& entry : *entries) {
+    const std::string name = entry.path().filename().string();
+    const auto* const row = std::ranges::find_if(
+        kExtensions, [&](const Extension& each) { return name.ends_with(each.text); });
+    if (row == kExtensions.end()) continue;
+    std::string& file = files[name.substr(0, name.size() - row->text.size())].*row->member;
+    if (!file.empty())
+      return std::unexpected(
+          Error{Code::kFailedPrecondition, "two files for one collection: " + file + " and " +
+                                               entry.path().string() + "; remove one"});
+    file = entry.path().string();
+  }
+  std::vector<std::string> stems;
+  for (const auto& [stem, each] : files) {
+    if (!each.metadata.empty()) stems.push_back(stem);
+  }
+  const std::size_t first = collections_.size();
+  for (const std::string& stem : stems) {
+    if (Result<void> done = open_collection(database, stem, files); !done) return done;
+  }
+  for (const auto& [stem, each] : files) {
+    if (each.documents.empty()) continue;
+    // Of what is left out, none has a name that is cut but in a database that is left out.
+    const std::optional<std::string> name = is_cut_stem(stem) ? stem : unescape_stem(stem);
+    if (!name) return damaged(each.documents, "its name is no escaped name of a collection");
+    if (!is_left_out(database, *name))
+      return damaged(each.documents,
+                     "its .metadata.json is missing: without it, indexes and options are lost");
+    left_out_.push_back(database + "." + *name);
+    if (!may_show_sharding(database, *name)) continue;
+    Result<void> done = read(each.documents, [&](Document document, const DocumentReader& reader) {
+      return refuse_sharded(database, *name, document, reader.path());
+    });
+    if (!done) return done;
+  }
+  // As the names are sorted, which their escapes are not.
+  std::vector<std::size_t> order;
+  for (std::size_t i = first; i < collections_.size(); ++i) order.push_back(i);
+  std::ranges::sort(order, {},
+                    [&](std::size_t i) -> const std::string& { return collections_[i].name; });
+  std::vector<CollectionFacts> collections;
+  std::vector<std::string> data;
+  for (const std::size_t i : order) {
+    collections.push_back(std::move(collections_[i]));
+    data.push_back(std::move(data_[i]));
+  }
+  std::ranges::move(collections, collections_.begin() + static_cast<std::ptrdiff_t>(first));
+  std::ranges::move(data, data_.begin() + static_cast<std::ptrdiff_t>(first));
+  return {};
+}
+
+Result<void> BaseFolder::open_collection(const std::string& database, const std::string& stem,
+                                         std::map<std::string, Files>& all) {
+  const std::string path = all[stem].metadata;
+  const Result<std::string> text = read_text(path, kLongestMetadata);
+  if (!text) return std::unexpected(text.error());
+  Result<CollectionFacts> facts = parse_metadata(*text);
+  if (!facts) return damaged(path, facts.error().message);
+  facts->database = database;
+  if (facts->name.empty()) {  // of an older dump
+    if (is_cut_stem(stem)) return damaged(path, "it does not say the whole name of its collection");
+    const std::optional<std::string> name = unescape_stem(stem);
+    if (!name) return damaged(path, "its name is no escaped name of a collection");
+    facts->name = *name;
+  }
+  if (file_stem(facts->name) != stem)
+    return damaged(path, "it is the metadata of another collection");
+  if (const auto wrong = wrong_collection_name(database, facts->name)) return damaged(path, *wrong);
+  if (is_left_out(database, facts->name)) return {};  // its documents are the next to be seen
+  const auto data = all.find(file_stem(data_name(*facts)));
+  std::string documents;
+  if (data != all.end()) documents = std::exchange(data->second.documents, {});
+  if (facts->kind == CollectionKind::kView && !documents.empty())
+    return damaged(documents, "a view has documents");
+  if (facts->kind != CollectionKind::kView && documents.empty())
+    return damaged(path, "the documents of its collection are missing");
+  facts->bytes = size_of(documents);
+  collections_.push_back(*std::move(facts));
+  data_.push_back(std::move(documents));
+  return {};
+}
+
+Result<void> BaseFolder::read(const std::string& file, const TakeDocument& take) const {
+  if (file.empty()) return {};
+  Result<DocumentReader> reader = DocumentReader::open(file);
+  if (!reader) return std::unexpected(std::move(reader.error()));
+  // An empty collection is an empty file, but not once it was compressed.
+  if (reader->size() == 0 && file.ends_with(".gz"))
+    return damaged(file, "it is empty, and no compressed data");
+  while (true) {
+    const Result<std::optional<Document>> read = reader->next();
+    if (!read) return std::unexpected(read.error());
+    const Document document = read->value_or(Document{});
+    if (!document) return {};
+    if (Result<void> taken = take(document, *reader); !taken) return taken;
+  }
+}
+
+std::uint64_t BaseFolder::size() const {
+  std::uint64_t size = size_of(oplog_);
+  for (const std::string& file : data_) size += size_of(file);
+  return size;
+}
+
+Result<void> BaseFolder::check(const TakeProgress& progress) const {
+  std::uint64_t before = 0;
+  for (const std::string& file : data_) {
+    std::uint64_t read_here = 0;
+    Result<void> good = read(file, [&](Document document, const DocumentReader& reader) {
+      Result<void> valid = validate(document);
+      if (!valid)
+        return Result<void>(
+            std::unexpected(at_byte(reader.path(), reader.offset(), std::move(valid.error()))));
+      read_here = reader.consumed();
+      return progress(before + read_here);
+    });
+    if (!good) return good;
+    before += read_here;
+  }
+  if (!has_oplog()) return {};
+  return oplog([&](const Entry& entry) {
+    Result<void> valid = validate(entry.document);
+    return valid ? progress(before) : valid;
+  });
+}
+
+Result<void> BaseFolder::documents(std::optional<std::size_t> only,
+                                   const TakeDocuments& take) const {
+  const std::size_t begin = only.value_or(0);
+  const std::size_t end = only ? *only + 1 : data_.size();
+  Batch batch;
+  for (std::size_t i = begin; i < end; ++i) {
+    Result<void> done = read(data_[i], [&](Document document, const DocumentReader&) {
+      Result<void> given;
+      if (!batch.has_room(document.bytes().size())) given = batch.give(collections_[i], take);
+      batch.add(document);
+      return given;
+    });
+    if (done) done = batch.give(collections_[i], take);
+    if (!done) return done;
+  }
+  return {};
+}
+
+Result<void> BaseFolder::oplog(const std::function<Result<void>(const Entry&)>& take) const {
+  if (!has_oplog()) return std::unexpected(Error{Code::kNotFound, path_ + " has no oplog.bson"});
+  Result<OplogReader> reader = OplogReader::open(oplog_);
+  if (!reader) return std::unexpected(std::move(reader.error()));
+  for (bool any = false;; any = true) {
+    const Result<std::optional<Entry>> read = reader->next();
+    if (!read) return std::unexpected(read.error());
+    const std::optional<Entry>& entry = *read;
+    if (!entry) return any ? Result<void>{} : damaged(oplog_, "it has no entry");
+    if (Result<void> taken = take(*entry); !taken) {
+      if (taken.error().code != Code::kDataLoss) return taken;
+      return std::unexpected(at_byte(oplog_, reader->offset(), std::move(taken.error())));
+    }
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<BaseBackup>> open_folder(const std::string& path) {
+  auto folder = std::make_unique<BaseFolder>(path);
+  if (Result<void> opened = folder->open(); !opened)
+    return std::unexpected(std::move(opened.error()));
+  return folder;
+}
+
+}  // namespace idmint::restore

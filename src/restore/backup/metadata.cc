@@ -1,0 +1,269 @@
+#include "restore/backup/metadata.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+namespace idmint::restore {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::unexpected<Error> damaged(const std::string& why) {
+  return std::unexpected(Error{Code::kDataLoss, why});
+}
+
+enum class Shape : std::uint8_t { kText, kNumber, kTrue, kObject };
+
+// How an object looks that stands for a value: its first key and that one's value, the second key,
+// and the keys of an object within.
+struct Wrapper {
+  const char* key;
+  Shape shape;
+  const char* second = nullptr;
+  std::array<const char*, 2> inner{};
+};
+
+constexpr std::array kWrappers = {
+    Wrapper{"$oid", Shape::kText},
+    Wrapper{"$symbol", Shape::kText},
+    Wrapper{"$numberInt", Shape::kText},
+    Wrapper{"$numberLong", Shape::kText},
+    Wrapper{"$numberDouble", Shape::kText},
+    Wrapper{"$numberDecimal", Shape::kText},
+    Wrapper{"$binary", Shape::kText, "$type"},
+    Wrapper{"$binary", Shape::kObject, nullptr, {"base64", "subType"}},
+    Wrapper{"$code", Shape::kText},
+    Wrapper{"$code", Shape::kText, "$scope"},
+    Wrapper{"$timestamp", Shape::kObject, nullptr, {"t", "i"}},
+    Wrapper{"$regularExpression", Shape::kObject, nullptr, {"pattern", "options"}},
+    Wrapper{"$dbPointer", Shape::kObject, nullptr, {"$ref", "$id"}},
+    Wrapper{"$date", Shape::kText},
+    Wrapper{"$date", Shape::kObject, nullptr, {"$numberLong", nullptr}},
+    Wrapper{"$minKey", Shape::kNumber},
+    Wrapper{"$maxKey", Shape::kNumber},
+    Wrapper{"$undefined", Shape::kTrue},
+};
+
+bool has_shape(const Json& value, const Wrapper& row) {
+  switch (row.shape) {
+    case Shape::kText:
+      return value.is_string();
+    case Shape::kNumber:
+      return value.is_number_integer();
+    case Shape::kTrue:
+      return value.is_boolean() && value.get<bool>();
+    case Shape::kObject:
+      break;
+  }
+  const std::size_t keys = row.inner[1] != nullptr ? 2 : 1;
+  return value.is_object() && value.size() == keys &&
+         std::all_of(row.inner.begin(), row.inner.begin() + static_cast<std::ptrdiff_t>(keys),
+                     [&](const char* key) { return value.contains(key); });
+}
+
+bool is_wrapper(const Json& object) {
+  return std::ranges::any_of(kWrappers, [&](const Wrapper& row) {
+    const auto found = object.find(row.key);
+    return object.size() == (row.second != nullptr ? 2 : 1) && found != object.end() &&
+           has_shape(*found, row) && (row.second == nullptr || object.contains(row.second));
+  });
+}
+
+// More than a server takes.
+constexpr int kDeepestMetadata = 200;
+
+// All of these go down into what read_extended_json() has found to be no deeper than that.
+
+Result<void> append(bson_t* to, const std::string& key, const Json& value);
+
+Result<void> append_all(bson_t* to, const Json& from) {
+  std::size_t index = 0;
+  for (auto at = from.begin(); at != from.end(); ++at, ++index) {
+    const std::string key = from.is_array() ? std::to_string(index) : at.key();
+    if (key.find('\0') != std::string::npos) return damaged("a key has a NUL in it");
+    if (Result<void> done = append(to, key, *at); !done) return done;
+  }
+  return {};
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): kDeepestMetadata
+Result<void> append(bson_t* to, const std::string& key, const Json& value) {
+  const char* const name = key.c_str();
+  const int size = static_cast<int>(key.size());
+  bool ok = false;
+  if (value.is_object() && is_wrapper(value)) {
+    const Result<Bson> parsed = from_json(R"({"v":)" + value.dump() + "}");
+    if (!parsed) return damaged(parsed.error().message);
+    bson_iter_t at = parsed->view().begin();
+    ok = bson_iter_next(&at) && bson_append_iter(to, name, size, &at);
+  } else if (value.is_structured()) {
+    bson_t child;
+    ok = value.is_array() ? bson_append_array_begin(to, name, size, &child)
+                          : bson_append_document_begin(to, name, size, &child);
+    if (ok) {
+      Result<void> done = append_all(&child, value);
+      ok = value.is_array() ? bson_append_array_end(to, &child)
+                            : bson_append_document_end(to, &child);
+      if (!done) return done;
+    }
+  } else if (value.is_string()) {
+    const std::string& text = value.get_ref<const std::string&>();
+    ok = bson_append_utf8(to, name, size, text.data(), static_cast<int>(text.size()));
+  } else if (value.is_boolean()) {
+    ok = bson_append_bool(to, name, size, value.get<bool>());
+  } else if (value.is_null()) {
+    ok = bson_append_null(to, name, size);
+  } else if (value.is_number_float()) {
+    ok = bson_append_double(to, name, size, value.get<double>());
+  } else if (value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX) {
+    return damaged("a number is too large");
+  } else {
+    const auto number = value.get<std::int64_t>();
+    ok = number >= INT32_MIN && number <= INT32_MAX
+             ? bson_append_int32(to, name, size, static_cast<std::int32_t>(number))
+             : bson_append_int64(to, name, size, number);
+  }
+  return ok ? Result<void>{} : damaged("it is larger than a document can be");
+}
+
+// Outside of strings.
+std::string without_blanks(std::string_view json) {
+  std::string text;
+  bool in_string = false;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (!in_string && c == ' ') continue;
+    text += c;
+    if (c == '"') in_string = !in_string;
+    if (c == '\\' && in_string && i + 1 < json.size()) text += json[++i];
+  }
+  return text;
+}
+
+CollectionKind kind_by_options(Document options) {
+  bson_iter_t at;
+  if (options.find("viewOn", &at)) return CollectionKind::kView;
+  if (options.find("timeseries", &at)) return CollectionKind::kTimeSeries;
+  return CollectionKind::kCollection;
+}
+
+Result<std::vector<Bson>> read_indexes(const bson_iter_t& array) {
+  if (!BSON_ITER_HOLDS_ARRAY(&array)) return damaged("its indexes are no array");
+  std::vector<Bson> indexes;
+  std::set<std::string, std::less<>> names;
+  bson_iter_t at = as_document(array).begin();
+  while (bson_iter_next(&at)) {
+    const Document index = as_document(at);
+    bson_iter_t field;
+    if (!index || !index.find("key", &field) || !BSON_ITER_HOLDS_DOCUMENT(&field) ||
+        as_document(field).first_key().empty())
+      return damaged("an index has no key");
+    if (!index.find("name", &field) || as_text(field).empty())
+      return damaged("an index has no name");
+    if (!names.emplace(as_text(field)).second)
+      return damaged("two indexes have the name " + std::string(as_text(field)));
+    indexes.push_back(Bson::copy_of(index));
+  }
+  return indexes;
+}
+
+bool is_uuid(std::string_view text) {
+  return text.size() == 32 && std::ranges::all_of(text, [](char c) {
+           return std::isxdigit(static_cast<unsigned char>(c)) != 0;
+         });
+}
+
+}  // namespace
+
+Result<Bson> read_extended_json(std::string_view json) {
+  // Before anything goes down into it.
+  bool too_deep = false;
+  const auto look = [&](int depth, Json::parse_event_t, const Json&) {
+    too_deep = too_deep || depth > kDeepestMetadata;
+    return !too_deep;
+  };
+  const Json parsed = Json::parse(json, look, false);
+  if (too_deep) return damaged("it is nested too deeply");
+  if (!parsed.is_object()) return damaged("it is no JSON object");
+  Bson document;
+  if (Result<void> done = append_all(document.get(), parsed); !done)
+    return std::unexpected(std::move(done.error()));
+  return document;
+}
+
+Result<std::string> write_extended_json(Document document) {
+  std::string json = without_blanks(to_canonical_json(document));
+  const Result<Bson> again = read_extended_json(json);
+  if (!again || !std::ranges::equal(again->view().bytes(), document.bytes()))
+    return std::unexpected(
+        Error{Code::kUnimplemented, "it has a value that JSON cannot tell from another: " + json});
+  return json;
+}
+
+Result<CollectionFacts> parse_metadata(std::string_view json) {
+  const Result<Bson> document = read_extended_json(json);
+  if (!document) return std::unexpected(document.error());
+  CollectionFacts facts;
+  std::string type;
+  bool has_indexes = false;
+  bson_iter_t at = document->view().begin();
+  while (bson_iter_next(&at)) {
+    const std::string_view key = bson_iter_key(&at);
+    if (key == "options") {
+      if (!BSON_ITER_HOLDS_DOCUMENT(&at)) return damaged("its options are no object");
+      facts.options = Bson::copy_of(as_document(at));
+    } else if (key == "indexes") {
+      Result<std::vector<Bson>> indexes = read_indexes(at);
+      if (!indexes) return std::unexpected(std::move(indexes.error()));
+      facts.indexes = *std::move(indexes);
+      has_indexes = true;
+    } else if (key == "uuid") {
+      facts.uuid = as_text(at);
+      if (!BSON_ITER_HOLDS_UTF8(&at) || (!facts.uuid.empty() && !is_uuid(facts.uuid)))
+        return damaged("its uuid is none");
+    } else if (key == "collectionName") {
+      facts.name = as_text(at);
+      if (facts.name.empty()) return damaged("its collectionName is none");
+    } else if (key == "type") {
+      type = as_text(at);
+      if (!BSON_ITER_HOLDS_UTF8(&at)) return damaged("its type is no text");
+    } else {
+      return damaged("it has a field that is not known: " + std::string(key));
+    }
+  }
+  if (!has_indexes) return damaged("it has no indexes");
+  facts.kind = kind_by_options(facts.options.view());
+  if (!type.empty() && kind_named(type) != facts.kind)
+    return damaged("its type, " + type + ", is not what its options say");
+  return facts;
+}
+
+Result<std::string> print_metadata(const CollectionFacts& collection) {
+  Bson document;
+  bson_t* const to = document.get();
+  if (collection.options && !bson_empty(collection.options.get()))
+    BSON_APPEND_DOCUMENT(to, "options", collection.options.get());
+  bson_t array;
+  BSON_APPEND_ARRAY_BEGIN(to, "indexes", &array);
+  for (std::size_t i = 0; i < collection.indexes.size(); ++i)
+    BSON_APPEND_DOCUMENT(&array, std::to_string(i).c_str(), collection.indexes[i].get());
+  bson_append_array_end(to, &array);
+  if (!collection.uuid.empty()) BSON_APPEND_UTF8(to, "uuid", collection.uuid.c_str());
+  bson_append_utf8(to, "collectionName", -1, collection.name.data(),
+                   static_cast<int>(collection.name.size()));
+  const std::string_view kind = name(collection.kind);
+  bson_append_utf8(to, "type", -1, kind.data(), static_cast<int>(kind.size()));
+  Result<std::string> json = write_extended_json(document.view());
+  if (!json)
+    return std::unexpected(Error{json.error().code, "the metadata of " + collection.database + "." +
+                                                        collection.name + ": " +
+                                                        json.error().message});
+  return json;
+}
+
+}  // namespace idmint::restore

@@ -1,0 +1,46 @@
+// What the two kinds of base backup share.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mongo/document.h"
+#include "restore/backup/base.h"
+
+namespace idmint::restore {
+
+// Where the documents of one collection are held, until there are enough of them.
+class Batch {
+ public:
+  [[nodiscard]] bool has_room(std::size_t size) const {
+    return sizes_.size() < kMostDocuments && bytes_.size() + size <= kMostBytes;
+  }
+  void add(Document document);
+  // All of them, which are gone then. Calls nobody if there are none.
+  [[nodiscard]] Result<void> give(const CollectionFacts& collection, const TakeDocuments& take);
+
+ private:
+  static constexpr std::size_t kMostDocuments = 1000;
+  static constexpr std::size_t kMostBytes = std::size_t{16} << 20;
+
+  std::vector<std::uint8_t> bytes_;
+  std::vector<std::size_t> sizes_;
+  std::vector<Document> documents_;
+};
+
+// Whether its documents, which is_left_out() of restores, can show a sharded cluster.
+[[nodiscard]] bool may_show_sharding(std::string_view database, std::string_view collection);
+// kFailedPrecondition: this document of such a collection does.
+[[nodiscard]] Result<void> refuse_sharded(std::string_view database, std::string_view collection,
+                                          Document document, const std::string& path);
+
+// The error, with the file and the offset before it.
+[[nodiscard]] Error at_byte(const std::string& path, std::uint64_t offset, Error error);
+
+[[nodiscard]] Result<std::unique_ptr<BaseBackup>> open_folder(const std::string& path);
+[[nodiscard]] Result<std::unique_ptr<BaseBackup>> open_archive(const std::string& path);
+
+}  // namespace idmint::restore

@@ -1,0 +1,42 @@
+// completion, version: what idmint-restore says of itself.
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "restore/commands/commands.h"
+#include "terminal/completion_scripts.h"
+
+namespace idmint::restore {
+namespace {
+
+std::string shell;
+
+void add_completion(CLI::App& command) {
+  command.add_option("SHELL", shell, "bash, zsh or fish")->required()->type_name("");
+}
+
+Result<void> run_completion(Context& context) {
+  const Result<std::string_view> script = completion_for(shell, kCompletionScripts);
+  if (!script) return std::unexpected(script.error());
+  context.out.write(*script);
+  return {};
+}
+
+void add_nothing(CLI::App&) {}
+
+Result<void> run_version(Context& context) {
+  context.out.write(context.json ? R"({"name":"idmint-restore","version":")" IDMINT_VERSION "\"}\n"
+                                 : "idmint-restore " IDMINT_VERSION "\n");
+  return {};
+}
+
+}  // namespace
+
+const Command kCompletion = {"completion", "Print the completion script of a shell", add_completion,
+                             run_completion, R"(Examples:
+  $ idmint-restore completion bash
+)"};
+const Command kVersion = {"version", "Print the version", add_nothing, run_version, R"(Examples:
+  $ idmint-restore version
+)"};
+
+}  // namespace idmint::restore

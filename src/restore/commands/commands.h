@@ -1,0 +1,18 @@
+// The commands of idmint-restore.
+#pragma once
+
+#include "terminal/command.h"
+
+namespace idmint::restore {
+
+extern const Command kCompletion;
+extern const Command kDump;
+extern const Command kFind;
+extern const Command kOplogCopy;
+extern const Command kReady;
+extern const Command kRun;
+extern const Command kShow;
+extern const Command kVerify;
+extern const Command kVersion;
+
+}  // namespace idmint::restore

@@ -1,0 +1,116 @@
+// dump: a base backup of a running replica set.
+#include "restore/backup/dump.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/quantity.h"
+#include "base/shell.h"
+#include "restore/commands/commands.h"
+#include "terminal/progress.h"
+#include "terminal/stop.h"
+
+namespace idmint::restore {
+namespace {
+
+struct DumpOptions {
+  std::string uri;
+  std::string out;
+  bool gzip = false;
+  bool archive = false;
+} dump_options;
+
+void add_dump(CLI::App& command) {
+  command.add_option("--uri", dump_options.uri, "The replica set, as mongodb:// or mongodb+srv://")
+      ->type_name("URI")
+      ->required();
+  command.add_option("--out", dump_options.out, "Folder to make, or with --archive, file")
+      ->type_name("PATH")
+      ->required();
+  command.add_flag("--archive", dump_options.archive, "One file instead of a folder");
+  command.add_flag("--gzip", dump_options.gzip, "Compress it");
+}
+
+void print(Context& context, const DumpFacts& facts) {
+  if (context.json) {
+    const nlohmann::ordered_json json = {
+        {"base", dump_options.out},
+        {"form", dump_options.archive ? "archive" : "folder"},
+        {"gzip", dump_options.gzip},
+        {"member", facts.member},
+        {"server_version", facts.version},
+        {"databases", facts.databases},
+        {"collections", facts.collections},
+        {"documents", facts.documents},
+        {"bytes", facts.bytes},
+        {"oplog",
+         {{"first", print_timestamp(facts.first)},
+          {"last", print_timestamp(facts.last)},
+          {"entries", facts.entries}}},
+    };
+    context.out.write(json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
+                      "\n");
+    return;
+  }
+  const auto count = [](std::int64_t number) { return print_count(static_cast<double>(number)); };
+  print_fact(context.out, "base",
+             dump_options.out + (dump_options.archive ? ", an archive" : ", a folder"));
+  print_fact(context.out, "of", facts.member + ", MongoDB " + facts.version);
+  print_fact(context.out, "documents",
+             count(facts.documents) + " of " + count(facts.collections) + " collections in " +
+                 count(facts.databases) + " databases, " + count(facts.bytes) + " bytes");
+  print_fact(context.out, "oplog",
+             count(facts.entries) + (facts.entries == 1 ? " entry, " : " entries, ") +
+                 print_timestamp(facts.first) + " to " + print_timestamp(facts.last));
+  print_fact(context.out, "moment",
+             print_seconds(facts.last) +
+                 ": dump the oplog from no later than that to restore to "
+                 "a later one");
+}
+
+Result<void> run_dump(Context& context) {
+  if (dump_options.out.find_first_not_of('/') == std::string::npos)
+    return std::unexpected(
+        Error{Code::kInvalidArgument,
+              shell_word(dump_options.out) + " cannot be --out: name a new folder"});
+  const auto with_role = [](Error error) {
+    if (error.code == Code::kPermissionDenied)
+      error.message += "; the user needs the role backup of the database admin";
+    return std::unexpected(std::move(error));
+  };
+  Result<Server> server = Server::connect(dump_options.uri);
+  if (!server) return std::unexpected(std::move(server.error()));
+  std::optional<Progress> progress;
+  const Result<DumpFacts> facts =
+      dump(*std::move(server),
+           {.path = dump_options.out,
+            .form = dump_options.archive ? BackupForm::kArchive : BackupForm::kFolder,
+            .gzip = dump_options.gzip},
+           [&](std::int64_t done, std::int64_t total) -> Result<void> {
+             if (!progress) progress.emplace("documents", total, Results::kAtEnd);
+             progress->show(done);
+             context.stopped_by = stop_signal();
+             if (context.stopped_by == 0) return {};
+             return std::unexpected(Error{Code::kUnavailable, "stopped"});
+           });
+  progress.reset();
+  if (context.stopped_by != 0) return {};
+  if (!facts) return with_role(facts.error());
+  print(context, *facts);
+  return {};
+}
+
+}  // namespace
+
+const Command kDump = {"dump", "Back up a running replica set, as the base of a restore", add_dump,
+                       run_dump,
+                       R"(Examples:
+  $ idmint-restore dump --uri mongodb://db1,db2,db3/?replicaSet=rs0 --out base
+  $ idmint-restore dump --uri mongodb://db1/?replicaSet=rs0 --archive --gzip --out base.archive.gz
+)"};
+
+}  // namespace idmint::restore

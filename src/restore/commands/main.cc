@@ -1,0 +1,94 @@
+// idmint-restore: MongoDB back to the moment before the mistake.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "base/errors.h"
+#include "base/text.h"
+#include "base/url.h"
+#include "mongo/driver.h"
+#include "restore/commands/commands.h"
+#include "restore/oplog/source.h"
+#include "terminal/advice.h"
+#include "terminal/credentials.h"
+#include "terminal/process.h"
+#include "terminal/stop.h"
+
+namespace idmint::restore {
+namespace {
+
+// In the order in which they are used.
+constexpr std::array kCommands = {
+    &kDump, &kReady, &kOplogCopy, &kFind, &kShow, &kRun, &kVerify, &kCompletion, &kVersion,
+};
+
+// Loads the driver, and takes over the signals. What url_given() finds is put in the place of each
+// URL that was given. An option that takes none is refused where it was given one with a password,
+// before a message quotes it.
+Result<void> settle(CLI::App& command) {
+  if (Result<void> loaded = mongo::load_driver(); !loaded) return loaded;
+  for (CLI::Option* const option : command.get_options()) {
+    if (option->empty()) continue;
+    const std::string name = option->get_name();
+    const std::string type = option->get_type_name();
+    if (type != "URI" && type != "OPLOG") {
+      const bool is_path = type == "BASE" || type == "DIR" || type == "FILE" || type == "PATH";
+      if (is_path && std::ranges::any_of(option->results(), has_secret))
+        return refuse(name + " takes a path, and no URL: see idmint-restore " + command.get_name() +
+                      " --help");
+      continue;
+    }
+    if (Result<void> read = read_url(*option); !read) return read;
+    const std::string url = option->results().front();
+    if (std::error_code ignored; type == "OPLOG" && !is_uri(url) && redacted(url) != url &&
+                                 !std::filesystem::exists(url, ignored))
+      return fail(Code::kNotFound, name + ": " + redacted(url) + " is no file and no URI");
+  }
+  stop_at_signals();
+  return {};
+}
+
+Error no_command(std::string_view word) {
+  return {Code::kInvalidArgument,
+          "there is no command \"" + shortened(redacted(word)) + "\": see idmint-restore --help"};
+}
+
+constexpr Program kProgram = {
+    .name = "idmint-restore",
+    .about = "idmint-restore: MongoDB back to the moment before the mistake.",
+    .commands = kCommands,
+    .environment = R"(Credentials:
+  Give env:NAME or file:PATH in the place of a URI to have it read from a
+  variable, or from a file that no other user may read. Where the URI names a
+  user without a password, that is asked for on the terminal.
+
+Environment:
+  NO_COLOR  when it is not empty: no colour on a terminal
+)",
+    .meaning = &ExitStatus::of_restore,
+    .examples = R"(Examples:
+  $ idmint-restore dump --uri mongodb://db1,db2,db3/?replicaSet=rs0 --out base
+  $ idmint-restore oplog --uri mongodb://db1,db2,db3/?replicaSet=rs0 --out oplog.bson
+  $ idmint-restore find --oplog oplog.bson
+  $ idmint-restore run --base base --oplog oplog.bson --limit 1795230181:16 --spare spare
+  $ idmint-restore verify --spare spare
+)",
+    .no_command = no_command,
+    .settle = settle,
+    .worded = [](Error error) { return worded(std::move(error), ""); },
+};
+
+}  // namespace
+}  // namespace idmint::restore
+
+int main(int argc, char** argv) {
+  return idmint::run_program(argc, argv, [](std::span<const char* const> words) {
+    return idmint::run(idmint::restore::kProgram, words);
+  });
+}

@@ -1,0 +1,22 @@
+// What run and verify say of the sequences and pools that a restore turned back.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "restore/replay/minted.h"
+#include "terminal/output.h"
+
+namespace idmint::restore {
+
+// Says what is to be done, or nothing where there are no sources. `verify` is the command that does
+// the same with another oplog: "idmint-restore verify --spare DIR".
+void print_minted(Output& out, const MintedReport& report, const std::string& verify);
+
+// An object for each source.
+[[nodiscard]] nlohmann::ordered_json json_of(const MintedReport& report);
+
+// A shell script of all commands, with the notes as comments.
+[[nodiscard]] std::string raise_script(const MintedReport& report);
+
+}  // namespace idmint::restore

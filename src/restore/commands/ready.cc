@@ -1,0 +1,175 @@
+// ready: whether a restore from this base would be possible now, and for how much longer.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/quantity.h"
+#include "restore/backup/base.h"
+#include "restore/commands/commands.h"
+#include "restore/oplog/live.h"
+#include "restore/oplog/room.h"
+
+namespace idmint::restore {
+namespace {
+
+struct ReadyOptions {
+  std::string uri;
+  std::string base;
+  std::string base_at;
+  std::string warn_below;
+} ready_options;
+
+void add_ready(CLI::App& command) {
+  command.add_option("--uri", ready_options.uri, "The replica set that the base is of")
+      ->type_name("URI")
+      ->required();
+  command
+      .add_option("--base", ready_options.base,
+                  "Base backup: a folder or an archive, with its slice of the oplog")
+      ->type_name("BASE")
+      ->required();
+  command
+      .add_option("--base-at", ready_options.base_at,
+                  "Of a base without oplog.bson: when it was made, SECONDS:ORDINAL")
+      ->type_name("S:O");
+  command
+      .add_option("--warn-below", ready_options.warn_below,
+                  "Fail also when less time than this is left, such as 12h")
+      ->type_name("T");
+}
+
+struct BaseEnd {
+  Timestamp at{};
+  std::vector<std::uint8_t> entry;  // empty: not known
+};
+
+Result<BaseEnd> base_end() {
+  BaseEnd end;
+  const Result<std::unique_ptr<BaseBackup>> base = open_base(ready_options.base);
+  if (!base) return std::unexpected(base.error());
+  if (!ready_options.base_at.empty()) {
+    if ((*base)->has_oplog())
+      return std::unexpected(
+          Error{Code::kInvalidArgument,
+                ready_options.base +
+                    " has an oplog.bson, which tells when it was made: leave out --base-at"});
+    const Result<Timestamp> parsed = parse_timestamp(ready_options.base_at);
+    if (!parsed) return std::unexpected(parsed.error());
+    end.at = *parsed;
+    return end;
+  }
+  if (!(*base)->has_oplog())
+    return std::unexpected(Error{
+        Code::kNotFound, ready_options.base + " has no oplog.bson: make the base with `dump`, or "
+                                              "give --base-at if nothing was written meanwhile"});
+  const Result<void> read = (*base)->oplog([&](const Entry& entry) -> Result<void> {
+    end.at = entry.at.ts;
+    const std::span<const std::uint8_t> bytes = entry.document.bytes();
+    end.entry.assign(bytes.begin(), bytes.end());
+    return {};
+  });
+  if (!read) return std::unexpected(read.error());
+  return end;
+}
+
+// The entry at which the base ends is in the oplog, and is the same.
+Result<void> reaches_back(Member& member, const OplogWindow& window, const BaseEnd& base) {
+  if (base.at < window.first)
+    return std::unexpected(Error{
+        Code::kOutOfRange,
+        "the oplog of " + member.host() + " begins at " + print_timestamp(window.first) + " (" +
+            print_seconds(window.first) + "), after this base (" + print_timestamp(base.at) +
+            "): it cannot be restored to a later moment but with a dump of the oplog; make "
+            "a new base now"});
+  const Result<Bson> found = oplog_entry_from(member, base.at);
+  if (!found) return std::unexpected(found.error());
+  const Result<Entry> entry = found->get() != nullptr ? parse_entry(found->view()) : Entry{};
+  if (!entry) return std::unexpected(entry.error());
+  if (entry->at.ts != base.at)
+    return std::unexpected(Error{Code::kFailedPrecondition,
+                                 "the oplog of " + member.host() + " has no entry " +
+                                     print_timestamp(base.at) +
+                                     ", with which this base ends: it is of another replica set, "
+                                     "or this member is behind"});
+  if (!base.entry.empty() && !std::ranges::equal(found->view().bytes(), base.entry))
+    return std::unexpected(Error{Code::kFailedPrecondition,
+                                 "entry " + print_timestamp(base.at) + " of " + member.host() +
+                                     " is another than that of this base: it "
+                                     "is of another replica set"});
+  return {};
+}
+
+Result<void> run_ready(Context& context) {
+  double warn_below = 0;  // seconds
+  if (!ready_options.warn_below.empty()) {
+    const Result<std::chrono::nanoseconds> parsed = parse_duration(ready_options.warn_below);
+    if (!parsed) return std::unexpected(parsed.error());
+    warn_below = std::chrono::duration<double>(*parsed).count();
+  }
+  const Result<BaseEnd> base = base_end();
+  if (!base) return std::unexpected(base.error());
+  Result<Member> member = connect_to_oplog(ready_options.uri);
+  if (!member) return std::unexpected(std::move(member.error()));
+  const Result<OplogWindow> window = oplog_window(*member);
+  if (!window) return std::unexpected(window.error());
+  const Result<void> reaches = reaches_back(*member, *window, *base);
+  std::optional<OplogRoom> room;
+  double left = 0;
+  if (reaches) {
+    Result<OplogRoom> asked = oplog_room(*member, *window);
+    if (!asked) return std::unexpected(std::move(asked.error()));
+    room = *asked;
+    left = seconds_left(*room, *window, base->at);
+  }
+
+  const auto moment = [](Timestamp at) { return print_timestamp(at) + "   " + print_seconds(at); };
+  if (context.json) {
+    nlohmann::ordered_json json = {{"base", ready_options.base},
+                                   {"baseEnd", print_timestamp(base->at)},
+                                   {"oplogFirst", print_timestamp(window->first)},
+                                   {"oplogLast", print_timestamp(window->last)},
+                                   {"reachesBack", reaches.has_value()}};
+    if (room) {
+      json["bytesPerSecond"] = std::round(room->bytes_per_second);
+      json["hoursLeft"] =
+          std::isfinite(left) ? nlohmann::ordered_json(std::round(left / 36) / 100) : nullptr;
+    }
+    context.out.write(json.dump() + "\n");
+  } else {
+    print_fact(context.out, "base ends", moment(base->at));
+    print_fact(context.out, "oplog begins", moment(window->first));
+    print_fact(context.out, "and ends", moment(window->last));
+    if (room)
+      print_fact(context.out, "time left",
+                 print_duration(left) + ", while " +
+                     print_count(std::round(room->bytes_per_second)) +
+                     " bytes of oplog are written a second");
+  }
+  if (!reaches) return reaches;
+  if (left < warn_below)
+    return std::unexpected(Error{
+        Code::kResourceExhausted,
+        "in " + print_duration(left) +
+            " the oplog will have rolled over the end of this base: make a new base, dump the "
+            "oplog with `oplog --follow`, or make the oplog larger"});
+  return {};
+}
+
+}  // namespace
+
+const Command kReady = {
+    "ready", "Say whether the oplog still reaches back to a base", add_ready, run_ready,
+    R"(Exit status for monitoring: 0, it does; 6, it no longer does; 8, it does, but
+for less time than --warn-below; 5, the base is of another replica set.
+
+Examples:
+  $ idmint-restore ready --uri mongodb://db1,db2,db3/?replicaSet=rs0 --base /backup/monday --warn-below 12h
+)"};
+
+}  // namespace idmint::restore

@@ -1,0 +1,391 @@
+// run: the base backup, and what the oplog says up to the limit, on a spare server.
+#include <CLI/CLI.hpp>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/errors.h"
+#include "base/quantity.h"
+#include "base/shell.h"
+#include "base/url.h"
+#include "idmint/clock.h"
+#include "restore/commands/commands.h"
+#include "restore/commands/minted_report.h"
+#include "restore/replay/restore.h"
+#include "terminal/confirm.h"
+#include "terminal/exit_status.h"
+#include "terminal/progress.h"
+#include "terminal/stop.h"
+
+namespace idmint::restore {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct RunOptions {
+  std::string base;
+  std::string data_copy;
+  std::string oplog;
+  std::string limit;
+  std::string before;
+  std::string target;
+  std::string spare;
+  std::string mongod;
+  std::string base_at;
+  std::vector<std::string> skip;
+  std::vector<std::string> include;
+  std::vector<std::string> exclude;
+  unsigned writers = 4;
+  bool force_skip = false;
+  bool allow_replica_set = false;
+  bool stop_spare = false;
+  bool dry_run = false;
+  bool yes = false;
+} run_options;
+
+void add_run(CLI::App& command) {
+  CLI::Option* const base =
+      command.add_option("--base", run_options.base, "Base backup: a folder or an archive")
+          ->type_name("BASE");
+  CLI::Option* const copy =
+      command
+          .add_option("--data-copy", run_options.data_copy,
+                      "Instead: a copy of a member's data folder, which becomes the spare")
+          ->type_name("DIR");
+  base->excludes(copy);
+  command.add_option("--oplog", run_options.oplog, "Oplog dump: the file, or the folder it is in")
+      ->type_name("OPLOG")
+      ->required();
+  CLI::Option* const limit =
+      command
+          .add_option("--limit", run_options.limit,
+                      "First entry that is not applied, SECONDS:ORDINAL, as find prints it")
+          ->type_name("S:O");
+  command.add_option("--before", run_options.before, "Instead: what was written before this time")
+      ->type_name("TIME")
+      ->excludes(limit);
+  CLI::Option* const target =
+      command.add_option("--target", run_options.target, "Empty server to restore to")
+          ->type_name("URI");
+  command.add_option("--spare", run_options.spare, "Instead: start a mongod on this new folder")
+      ->type_name("DIR")
+      ->excludes(target)
+      ->excludes(copy);
+  copy->excludes(target);
+  command
+      .add_option("--mongod", run_options.mongod, "The mongod to start (default: that on the PATH)")
+      ->type_name("PATH")
+      ->excludes(target);
+  command
+      .add_option("--base-at", run_options.base_at,
+                  "Moment of a base without oplog.bson, SECONDS:ORDINAL")
+      ->type_name("S:O")
+      ->needs(base);
+  command
+      .add_option("--include", run_options.include,
+                  "Restore these alone: DATABASE, DATABASE.COLLECTION, with * for any text")
+      ->type_name("NS");
+  command.add_option("--exclude", run_options.exclude, "Restore all but these")->type_name("NS");
+  command.add_option("--skip", run_options.skip, "Leave this entry out, SECONDS:ORDINAL")
+      ->type_name("S:O");
+  command.add_flag("--force-skip", run_options.force_skip, "... though later entries build on it");
+  command
+      .add_option("--writers", run_options.writers, "Connections that write at once, 1 to 64 (4)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 64).description(""));
+  command.add_flag("--allow-replica-set", run_options.allow_replica_set,
+                   "The target may be a member of a replica set");
+  command.add_flag("--stop", run_options.stop_spare,
+                   "End the spare at the end, its folder complete");
+  command.add_flag("--dry-run", run_options.dry_run,
+                   "Check everything, and say what would be done");
+  command.add_flag("--yes", run_options.yes, "Do not ask");
+}
+
+Result<Timestamp> limit_given() {
+  if (run_options.limit.empty() == run_options.before.empty())
+    return fail(Code::kInvalidArgument,
+                "give --limit SECONDS:ORDINAL, the first entry that is not to be applied: "
+                "idmint-restore find looks for it; or --before TIME");
+  if (!run_options.limit.empty()) return parse_timestamp(run_options.limit);
+  const Result<Instant> time = parse_time(run_options.before);
+  if (!time) return std::unexpected(time.error());
+  const auto since = time->time_since_epoch();
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(since);
+  if (seconds != since || seconds.count() <= 0 || seconds.count() > UINT32_MAX)
+    return fail(Code::kInvalidArgument,
+                "--before " + shell_word(run_options.before) +
+                    " must be a whole second since 1970, as entries have no more: within a "
+                    "second give --limit SECONDS:ORDINAL");
+  return Timestamp{.seconds = static_cast<std::uint32_t>(seconds.count())};
+}
+
+std::string where_to(const RestorePlan& plan) {
+  if (!plan.options.data_copy.empty()) return "the copy in " + plan.options.data_copy;
+  return plan.options.spare.empty() ? redacted(plan.options.target)
+                                    : "a new mongod on " + plan.options.spare;
+}
+
+// "; the last entry is 1:2", where there is one.
+std::string last_applied(const RestorePlan& plan) {
+  const Timestamp last = plan.oplog.last_applied;
+  return last == Timestamp{} ? std::string() : "; the last entry is " + print_timestamp(last);
+}
+
+void print_plan(Output& out, const RestorePlan& plan) {
+  if (plan.base) {
+    std::uint64_t collections = 0;
+    for (const CollectionFacts& each : plan.base->collections()) {
+      if (plan.options.filter.includes(each.database + "." + each.name)) ++collections;
+    }
+    print_fact(out, "base",
+               plan.options.base + ": " + print_count(collections, "collection") + ", " +
+                   std::to_string(plan.base->size() >> 20) + " MB, MongoDB " +
+                   (plan.base->server_version().empty() ? "of an unknown version"
+                                                        : plan.base->server_version()));
+  } else {
+    print_fact(out, "copy", plan.options.data_copy);
+  }
+  if (plan.after)
+    print_fact(out, "moment",
+               print_timestamp(*plan.after) + " (" + print_seconds(*plan.after) +
+                   (plan.sliced ? "), after its slice of " +
+                                      print_count(plan.slice.entries, "entry", "entries")
+                                : ")"));
+  print_fact(out, "limit",
+             print_timestamp(plan.options.limit) + " (" + print_seconds(plan.options.limit) +
+                 "), not applied itself");
+  if (plan.oplog.entries != 0)
+    print_fact(out, "oplog",
+               print_count(plan.oplog.operations, "operation") + " before it" + last_applied(plan));
+  for (const std::string& each : plan.oplog.skipped) print_fact(out, "left out", each);
+  print_fact(out, "to", where_to(plan));
+}
+
+Json json_of(const ReplayCounts& counts) {
+  return {{"inserts", counts.inserts},
+          {"updates", counts.updates},
+          {"deletes", counts.deletes},
+          {"commands", counts.commands},
+          {"missed", counts.missed}};
+}
+
+Json json_of(const RestorePlan& plan) {
+  Json json = {{"to", where_to(plan)}, {"limit", print_timestamp(plan.options.limit)}};
+  if (plan.after) json["moment"] = print_timestamp(*plan.after);
+  if (plan.base) {
+    json["base"] = {{"path", plan.options.base},
+                    {"version", plan.base->server_version()},
+                    {"collections", plan.base->collections().size()},
+                    {"bytes", plan.base->size()},
+                    {"slice_entries", plan.slice.entries}};
+  }
+  json["oplog"] = {{"entries", plan.oplog.entries},
+                   {"operations", plan.oplog.operations},
+                   {"first", print_timestamp(plan.oplog.first)},
+                   {"last", print_timestamp(plan.oplog.last)},
+                   {"last_applied", print_timestamp(plan.oplog.last_applied)}};
+  json["left_out"] = plan.oplog.skipped;
+  return json;
+}
+
+std::string counts_text(const ReplayCounts& counts) {
+  return print_count(counts.inserts, "insert") + ", " + print_count(counts.updates, "update") +
+         ", " + print_count(counts.deletes, "delete") + ", " +
+         print_count(counts.commands, "command");
+}
+
+void print_report(Output& out, const RestorePlan& plan, const RestoreReport& report) {
+  out.write(std::string("\n") +
+            (report.oplog.missed == 0 ? "Restored" : "Restored, but not to be trusted") +
+            (report.resumed ? ", going on with a run before this one.\n" : ".\n"));
+  if (plan.base) print_fact(out, "base", print_count(report.documents, "document"));
+  if (plan.sliced) print_fact(out, "slice", counts_text(report.slice));
+  if (plan.base) print_fact(out, "indexes", print_count(static_cast<double>(report.indexes)));
+  print_fact(out, "oplog", counts_text(report.oplog) + last_applied(plan));
+  for (const std::string& note : report.notes) print_fact(out, "note", note);
+  print_fact(out, "server", report.target + (report.spare_ended ? ", ended" : ""));
+  // Whole lines, to be copied.
+  const std::string where = report.spare ? "--spare " + shell_word(report.spare->folder)
+                                         : "--target " + shell_word(report.target);
+  const std::string verify = "idmint-restore verify " + where;
+  out.write("\nCompare it with what should be there:\n  " + verify + "\n");
+  if (report.spare && !report.spare_ended)
+    out.write("End it, when you are done:\n  " + how_to_stop(*report.spare) + "\n");
+  print_minted(out, report.minted, verify);
+}
+
+Json json_of(const RestorePlan& plan, const RestoreReport& report) {
+  Json json = json_of(plan);
+  json["resumed"] = report.resumed;
+  json["target"] = report.target;
+  json["documents"] = report.documents;
+  json["slice"] = json_of(report.slice);
+  json["indexes"] = report.indexes;
+  json["replayed"] = json_of(report.oplog);
+  json["notes"] = report.notes;
+  if (report.spare) {
+    json["spare"] = {{"folder", report.spare->folder},
+                     {"running", !report.spare_ended},
+                     {"stop", how_to_stop(*report.spare)}};
+  }
+  json["raise"] = json_of(report.minted);
+  return json;
+}
+
+// The progress of each step on the terminal, and the signals that stop it.
+class OnTerminal final : public Observer {
+ public:
+  void begin(RestoreStep step, std::optional<std::uint64_t> total) override {
+    unit_ = &kUnits.at(static_cast<std::size_t>(step));
+    progress_.emplace(unit_->name, total ? std::optional(in_units(*total)) : std::nullopt,
+                      Results::kAtEnd);
+  }
+  Result<void> advance(std::uint64_t done) override {
+    if (progress_) progress_->show(in_units(done));
+    if (stop_signal() == 0) return {};
+    return fail(Code::kUnavailable, "stopped by a signal");
+  }
+  void end() { progress_.reset(); }
+
+ private:
+  struct Unit {
+    std::string_view name;
+    int shift;
+  };
+  // In the order of RestoreStep.
+  static constexpr std::array<Unit, 6> kUnits = {{{"MB of the base checked", 20},
+                                                  {"MB of the oplog checked", 20},
+                                                  {"MB of documents", 20},
+                                                  {"entries of the slice", 0},
+                                                  {"collections indexed", 0},
+                                                  {"MB of the oplog", 20}}};
+  [[nodiscard]] std::int64_t in_units(std::uint64_t done) const {
+    return static_cast<std::int64_t>(done >> unit_->shift);
+  }
+
+  const Unit* unit_ = nullptr;
+  std::optional<Progress> progress_{};
+};
+
+// What the options ask for.
+Result<RestoreOptions> options_given() {
+  const RunOptions& given = run_options;
+  if (given.base.empty() == given.data_copy.empty())
+    return fail(Code::kInvalidArgument, "give --base DIR|ARCHIVE, or --data-copy DIR");
+  if (!given.base.empty() && given.target.empty() == given.spare.empty())
+    return fail(Code::kInvalidArgument,
+                "give --spare DIR, to start a mongod there, or --target URI of an empty server");
+  RestoreOptions options{.base = given.base,
+                         .data_copy = given.data_copy,
+                         .oplog = given.oplog,
+                         .force_skip = given.force_skip,
+                         .target = given.target,
+                         .allow_replica_set = given.allow_replica_set,
+                         .spare = given.spare,
+                         .mongod = given.mongod,
+                         .stop_spare = given.stop_spare,
+                         .writers = given.writers};
+  const Result<Timestamp> limit = limit_given();
+  if (!limit) return std::unexpected(limit.error());
+  options.limit = *limit;
+  for (const std::string& text : given.skip) {
+    const Result<Timestamp> skip = parse_timestamp(text);
+    if (!skip) return std::unexpected(skip.error());
+    options.skip.insert(*skip);
+  }
+  if (!given.base_at.empty()) {
+    const Result<Timestamp> at = parse_timestamp(given.base_at);
+    if (!at) return std::unexpected(at.error());
+    options.base_at = *at;
+  }
+  Result<NamespaceFilter> filter = NamespaceFilter::of(given.include, given.exclude);
+  if (!filter) return std::unexpected(std::move(filter.error()));
+  options.filter = std::move(*filter);
+  return options;
+}
+
+Result<void> run_all(Context& context) {
+  Result<RestoreOptions> options = options_given();
+  if (!options) return std::unexpected(std::move(options.error()));
+  OnTerminal watch;
+  Result<RestorePlan> plan = plan_restore(*std::move(options), watch);
+  watch.end();
+  if (!plan) return std::unexpected(std::move(plan.error()));
+
+  if (!context.json) print_plan(context.out, *plan);
+  if (run_options.dry_run) {
+    if (context.json) {
+      Json json = json_of(*plan);
+      json["dry_run"] = true;
+      json["notes"] = plan->notes();
+      context.out.write(json.dump() + "\n");
+    } else {
+      for (const std::string& note : plan->notes()) print_fact(context.out, "note", note);
+      context.out.write("Nothing was written: this is a dry run.\n");
+    }
+    return {};
+  }
+  if (!run_options.yes) {
+    Result<void> confirmed =
+        confirm(context.out, context.json,
+                {.text = "Restore?",
+                 .undone = "nothing was written",
+                 .otherwise = "add --yes to restore, or --dry-run to see what would be done"});
+    if (!confirmed) return confirmed;
+  }
+  context.out.flush();
+
+  const Result<RestoreReport> report = restore(*plan, watch);
+  watch.end();
+  if (!report) return std::unexpected(report.error());
+  if (context.json) {
+    context.out.write(json_of(*plan, *report).dump() + "\n");
+  } else {
+    print_report(context.out, *plan, *report);
+  }
+  // Done, and not what should be there.
+  if (report->oplog.missed != 0) context.status = exit_status(Code::kDataLoss);
+  return {};
+}
+
+Result<void> run_run(Context& context) {
+  Result<void> done = run_all(context);
+  if (!done && done.error().code == Code::kUnavailable && stop_signal() != 0) {
+    context.stopped_by = stop_signal();
+    report_notice("stopped: the same command goes on where it was", context.json);
+    return {};
+  }
+  return done;
+}
+
+}  // namespace
+
+const Command kRun = {"run", "Restore a base backup and replay the oplog up to a limit", add_run,
+                      run_run,
+                      R"(Both inputs are read and checked whole before anything is written, and the
+target must be empty. Killed at any point, the same command goes on to the same
+end. --dry-run reads and checks just as much and writes nothing; of a data copy
+it cannot, as its last entry is known only when it is recovered.
+
+--spare starts a mongod on 127.0.0.1 with its data in DIR. After the restore it
+is left running, to be looked at, and how to end it is printed; --stop ends it.
+Where the restore fails or is stopped, it is ended. --data-copy works in the
+copy itself: keep another. On a --target the TTL monitor is turned off and left
+so, as it would delete what is restored.
+
+Users and roles, and the databases admin, config and local, are not restored.
+
+Examples:
+  $ idmint-restore run --base dump --oplog oplog --limit 1795230181:16 \
+      --spare /var/lib/spare --dry-run
+)"};
+
+}  // namespace idmint::restore

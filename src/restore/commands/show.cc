@@ -1,0 +1,118 @@
+// show: entries of an oplog as extended JSON.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/text.h"
+#include "restore/commands/commands.h"
+#include "restore/oplog/source.h"
+#include "restore/server.h"
+#include "terminal/progress.h"
+#include "terminal/stop.h"
+
+namespace idmint::restore {
+namespace {
+
+struct ShowOptions {
+  std::string oplog;
+  std::string from;
+  std::string to;
+} show_options;
+
+// Its own fields and those within, with texts and keys that JSON can have.
+// NOLINTNEXTLINE(misc-no-recursion): it is valid, which is to be no deeper than servers allow
+void append_escaped(bson_t* to, Document from) {
+  bson_iter_t at = from.begin();
+  while (bson_iter_next(&at)) {
+    const std::string key = as_utf8(bson_iter_key(&at));
+    const int size = static_cast<int>(key.size());
+    bson_t child;
+    switch (bson_iter_type(&at)) {
+      case BSON_TYPE_UTF8: {
+        const std::string text = as_utf8(as_text(at));
+        bson_append_utf8(to, key.c_str(), size, text.data(), static_cast<int>(text.size()));
+        break;
+      }
+      case BSON_TYPE_DOCUMENT:
+        bson_append_document_begin(to, key.c_str(), size, &child);
+        append_escaped(&child, as_document(at));
+        bson_append_document_end(to, &child);
+        break;
+      case BSON_TYPE_ARRAY:
+        bson_append_array_begin(to, key.c_str(), size, &child);
+        append_escaped(&child, as_document(at));
+        bson_append_array_end(to, &child);
+        break;
+      default:
+        bson_append_iter(to, key.c_str(), size, &at);
+    }
+  }
+}
+
+// kDataLoss: it is damaged, or has what JSON cannot have, such as code that is no UTF-8.
+Result<std::string> to_json(Document document) {
+  if (Result<void> valid = validate(document); !valid)
+    return std::unexpected(std::move(valid.error()));
+  std::string json = to_relaxed_json(document);
+  if (!json.empty()) return json;
+  const Bson copy;
+  append_escaped(copy.get(), document);
+  json = to_relaxed_json(copy.view());
+  if (json.empty()) return std::unexpected(Error{Code::kDataLoss, "it has what JSON cannot show"});
+  return json;
+}
+
+void add_show(CLI::App& command) {
+  command
+      .add_option("--oplog", show_options.oplog, "Oplog: its dump, the folder that is in, or a URI")
+      ->type_name("OPLOG")
+      ->required();
+  command.add_option("--from", show_options.from, "First entry, SECONDS:ORDINAL or a time")
+      ->type_name("WHEN");
+  command.add_option("--to", show_options.to, "Last entry, likewise")->type_name("WHEN");
+}
+
+Result<void> run_show(Context& context) {
+  const Result<OplogSpan> span = parse_span(show_options.from, show_options.to);
+  if (!span) return std::unexpected(span.error());
+  const Result<std::unique_ptr<OplogSource>> oplog = open_oplog(show_options.oplog, *span);
+  if (!oplog) return std::unexpected(oplog.error());
+  if (const std::string notice = (*oplog)->notice(); !notice.empty())
+    report_notice(notice, context.json);
+  Progress progress((*oplog)->unit(), (*oplog)->total());
+  std::int64_t shown = 0;
+  while ((context.stopped_by = stop_signal()) == 0 && !context.out.failed()) {
+    const Result<std::optional<Entry>> next = (*oplog)->next();
+    if (!next) return std::unexpected(next.error());
+    const std::optional<Entry>& entry = *next;
+    if (!entry) break;
+    const Result<std::string> json = to_json(entry->document);
+    if (!json) {
+      const std::optional<std::uint64_t> offset = (*oplog)->offset();
+      return std::unexpected(Error{
+          json.error().code, (*oplog)->name() +
+                                 (offset ? ", byte " + std::to_string(*offset) : "") + ", entry " +
+                                 print_timestamp(entry->at.ts) + ": " + json.error().message});
+    }
+    context.out.write(*json + "\n");
+    progress.show((*oplog)->done());
+    ++shown;
+  }
+  if (shown == 0 && context.stopped_by == 0)
+    return std::unexpected(Error{Code::kNotFound, "no entry in that span: the oplog in " +
+                                                      (*oplog)->name() +
+                                                      " has none between --from and --to"});
+  return {};
+}
+
+}  // namespace
+
+const Command kShow = {"show", "Print entries of an oplog as extended JSON", add_show, run_show,
+                       R"(Examples:
+  $ idmint-restore show --oplog dump --from 1795230181:14 --to 1795230181:17
+)"};
+
+}  // namespace idmint::restore

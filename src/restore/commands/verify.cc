@@ -1,0 +1,451 @@
+// verify: whether a restored server has what it should have.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/errors.h"
+#include "base/quantity.h"
+#include "base/shell.h"
+#include "base/url.h"
+#include "restore/commands/commands.h"
+#include "restore/commands/minted_report.h"
+#include "restore/namespaces.h"
+#include "restore/replay/expectation.h"
+#include "restore/replay/record.h"
+#include "restore/replay/spare.h"
+#include "restore/replay/state.h"
+#include "restore/server.h"
+#include "restore/timestamp.h"
+#include "terminal/chart.h"
+#include "terminal/exit_status.h"
+#include "terminal/progress.h"
+#include "terminal/report_file.h"
+#include "terminal/stop.h"
+
+namespace idmint::restore {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct VerifyOptions {
+  std::string target;
+  std::string spare;
+  std::string mongod;
+  std::string against;
+  std::string expected;
+  std::vector<std::string> include;
+  std::vector<std::string> exclude;
+  std::string html;
+  std::string save;
+  std::string oplog;
+  std::string raise;
+  bool forget = false;
+} verify_options;
+
+void add_verify(CLI::App& command) {
+  CLI::Option* const target =
+      command.add_option("--target", verify_options.target, "The restored server")
+          ->type_name("URI");
+  command
+      .add_option("--spare", verify_options.spare,
+                  "Instead: the folder of the spare, or of a data copy")
+      ->type_name("DIR")
+      ->excludes(target);
+  command.add_option("--mongod", verify_options.mongod, "To start on the spare, should it not run")
+      ->type_name("PATH")
+      ->excludes(target);
+  CLI::Option* const against =
+      command.add_option("--against", verify_options.against, "Compare with what this server has")
+          ->type_name("URI");
+  command
+      .add_option("--expected", verify_options.expected,
+                  "Compare with this file, as --save writes them")
+      ->type_name("FILE")
+      ->excludes(against);
+  command
+      .add_option("--include", verify_options.include,
+                  "Compare these alone: DATABASE, DATABASE.COLLECTION, with * for any text")
+      ->type_name("NS");
+  command.add_option("--exclude", verify_options.exclude, "Compare all but these")->type_name("NS");
+  command.add_option("--html", verify_options.html, "Write the report as a page, too")
+      ->type_name("FILE");
+  command.add_option("--save", verify_options.save, "Write what the server has, for --expected")
+      ->type_name("FILE");
+  CLI::Option* const oplog =
+      command
+          .add_option("--oplog", verify_options.oplog,
+                      "Say how far production came in this oplog, and what raises idmint past it")
+          ->type_name("OPLOG");
+  command
+      .add_option("--raise", verify_options.raise,
+                  "Write the commands that raise as a shell script")
+      ->type_name("FILE")
+      ->needs(oplog);
+  command.add_flag("--forget", verify_options.forget,
+                   "Where nothing differs, delete the record of the restore (idmint_restore)");
+}
+
+struct Report {
+  std::string server;
+  std::string limit{};  // of the restore; empty: none was recorded
+  std::string with{};   // what it was compared with, in words
+  bool whole = false;   // with all that another server or a file has
+  State is{};
+  std::map<std::string, Expected> counts{};
+  std::vector<Difference> differences{};
+  MintedReport minted{};
+  std::uint64_t documents = 0;
+};
+
+Result<void> unless_stopped() {
+  if (stop_signal() == 0) return {};
+  return fail(Code::kUnavailable, "stopped by a signal");
+}
+
+Result<State> state_of(Server& server, const NamespaceFilter& filter, bool hashes) {
+  Progress progress("documents read", std::nullopt, Results::kAtEnd);
+  return read_state(server, {.hashes = hashes,
+                             .wanted = [&](std::string_view ns) { return filter.includes(ns); },
+                             .progress =
+                                 [&](std::uint64_t documents) {
+                                   progress.show(static_cast<std::int64_t>(documents));
+                                   return unless_stopped();
+                                 }});
+}
+
+// Only what the filter wants.
+State narrowed(State state, const NamespaceFilter& filter) {
+  std::erase_if(state, [&](const auto& each) { return !filter.includes(each.first); });
+  return state;
+}
+
+Result<Report> compare(Server& server, const NamespaceFilter& filter) {
+  Report report{.server = server.shown_uri()};
+  Result<std::optional<Record>> found = Record::find(server);
+  if (!found) return std::unexpected(std::move(found.error()));
+  std::optional<Record> record = *std::move(found);
+  if (!record && verify_options.against.empty() && verify_options.expected.empty() &&
+      verify_options.save.empty())
+    return fail(Code::kNotFound, server.shown_uri() +
+                                     " has no record of a restore: give --against URI or "
+                                     "--expected FILE to compare it with");
+  if (record) {
+    Result<std::map<std::string, Expected>> counts = expected_documents(*record);
+    if (!counts) return std::unexpected(std::move(counts.error()));
+    report.counts = std::move(*counts);
+    const Result<std::uint64_t> missed = missed_updates(*record);
+    if (!missed) return std::unexpected(missed.error());
+    if (*missed != 0)
+      report.differences.push_back(
+          {"the oplog", "updates that found no document", std::to_string(*missed), "0"});
+    std::erase_if(report.counts, [&](const auto& each) { return !filter.includes(each.first); });
+    bson_iter_t at;
+    if (record->fingerprint().find("limit", &at)) report.limit = as_text(at);
+  }
+  // Without another to compare them with hashes are of use to people alone, who ask with --save.
+  const bool hashes = !verify_options.against.empty() || !verify_options.expected.empty() ||
+                      !verify_options.save.empty();
+  Result<State> is = state_of(server, filter, hashes);
+  if (!is) return std::unexpected(std::move(is.error()));
+  report.is = std::move(*is);
+  for (const auto& [ns, each] : report.is) report.documents += each.count.value_or(0);
+
+  for (const auto& [ns, expected] : report.counts) {
+    const auto there = report.is.find(ns);
+    const std::string should =
+        std::to_string(expected.documents()) + " = " + std::to_string(expected.base) + " + " +
+        std::to_string(expected.inserts) + " - " + std::to_string(expected.deletes);
+    if (there == report.is.end()) {
+      report.differences.push_back({ns, "collection", "missing", should + " documents"});
+    } else if (const auto& count = there->second.count;
+               count && std::cmp_not_equal(*count, expected.documents())) {
+      report.differences.push_back({ns, "count by the oplog", std::to_string(*count), should});
+    }
+  }
+  if (!report.counts.empty()) report.with = "base + inserts - deletes";
+  if (verify_options.against.empty() && verify_options.expected.empty()) return report;
+
+  State should;
+  if (!verify_options.expected.empty()) {
+    Result<State> read = read_state_file(verify_options.expected);
+    if (!read) return std::unexpected(std::move(read.error()));
+    should = narrowed(std::move(*read), filter);
+  } else {
+    Result<Server> other = Server::connect(verify_options.against);
+    if (!other) return std::unexpected(std::move(other.error()));
+    Result<State> read = state_of(*other, filter, true);
+    if (!read) return std::unexpected(std::move(read.error()));
+    should = std::move(*read);
+  }
+  report.whole = true;
+  report.with += (report.with.empty() ? "" : "; ") +
+                 std::string("documents, options and indexes of ") +
+                 (verify_options.expected.empty() ? redacted(verify_options.against)
+                                                  : verify_options.expected);
+  for (Difference& difference : differences(report.is, should))
+    report.differences.push_back(std::move(difference));
+  return report;
+}
+
+std::string number(std::uint64_t value) { return print_count(static_cast<double>(value)); }
+
+// A row of the table in words: how the number of its documents comes about.
+std::string arithmetic(const Report& report, const std::string& ns) {
+  const auto expected = report.counts.find(ns);
+  if (expected == report.counts.end()) return {};
+  return number(expected->second.base) + " + " + number(expected->second.inserts) + " - " +
+         number(expected->second.deletes);
+}
+
+bool differs(const Report& report, const std::string& ns) {
+  return std::ranges::find(report.differences, ns, &Difference::ns) != report.differences.end();
+}
+
+// What a data copy had and the oplog does not touch is not, nor is a view, unless as a whole.
+bool compared(const Report& report, const std::string& ns) {
+  return report.whole || report.counts.contains(ns);
+}
+
+std::string state(const Report& report, const std::string& ns) {
+  if (differs(report, ns)) return "differs";
+  if (!compared(report, ns)) return "not compared";
+  return report.whole ? "same" : "same count";
+}
+
+std::string verdict(const Report& report) {
+  if (report.with.empty()) return "Nothing was compared: give --against URI or --expected FILE.";
+  const std::size_t found = report.differences.size();
+  std::string text = found == 1 ? "1 difference." : std::to_string(found) + " differences.";
+  // Counts say nothing about values, so that they agree is no proof.
+  if (found == 0)
+    text = report.whole ? "No difference." : "Counts agree; documents were not compared.";
+  const auto left_out = std::ranges::count_if(
+      report.is, [&](const auto& each) { return state(report, each.first) == "not compared"; });
+  if (left_out != 0)
+    text += " Of " + number(report.is.size()) + " collections and views " +
+            number(static_cast<std::uint64_t>(left_out)) + " not compared.";
+  return text;
+}
+
+void print_report(Output& out, const Report& report) {
+  print_fact(out, "server", report.server);
+  if (!report.limit.empty()) print_fact(out, "limit", report.limit);
+  print_fact(out, "compared", report.with.empty() ? "with nothing" : "with " + report.with);
+  out.write("\n");
+  std::vector<Row> rows;
+  for (const auto& [ns, each] : report.is) {
+    rows.push_back({ns, each.type, each.count ? number(*each.count) : "", arithmetic(report, ns),
+                    std::to_string(each.indexes.size()),
+                    differs(report, ns) ? "DIFFERS" : state(report, ns)});
+  }
+  print_table(out,
+              {{"NAMESPACE"},
+               {"TYPE"},
+               {"DOCUMENTS", Align::kRight},
+               {"BASE + INSERTS - DELETES", Align::kRight},
+               {"INDEXES", Align::kRight},
+               {"STATE"}},
+              rows);
+  out.write("\n");
+  for (const Difference& each : report.differences) {
+    out.write_line(each.ns + ": " + each.what);
+    out.write_line("  is         " + each.is);
+    out.write_line("  should be  " + each.should_be);
+  }
+  out.write(verdict(report) + "\n");
+  print_minted(out, report.minted,
+               "idmint-restore verify " + (verify_options.spare.empty()
+                                               ? "--target " + shell_word(report.server)
+                                               : "--spare " + shell_word(verify_options.spare)));
+}
+
+Json json_of(const Report& report) {
+  Json json = {{"server", report.server},
+               {"limit", report.limit},
+               {"compared_with", report.with},
+               {"differs", !report.differences.empty()},
+               {"documents", report.documents}};
+  json["collections"] = Json::array();
+  for (const auto& [ns, each] : report.is) {
+    Json row = {{"ns", ns}, {"type", each.type}, {"state", state(report, ns)}};
+    if (each.count) row["count"] = *each.count;
+    if (!each.sha256.empty()) row["sha256_sorted_by_id"] = each.sha256;
+    if (const auto expected = report.counts.find(ns); expected != report.counts.end())
+      row["expected"] = {{"base", expected->second.base},
+                         {"inserts", expected->second.inserts},
+                         {"deletes", expected->second.deletes}};
+    row["indexes"] = each.indexes.size();
+    json["collections"].push_back(std::move(row));
+  }
+  json["differences"] = Json::array();
+  for (const Difference& each : report.differences)
+    json["differences"].push_back(
+        {{"ns", each.ns}, {"what", each.what}, {"is", each.is}, {"should_be", each.should_be}});
+  json["raise"] = json_of(report.minted);
+  return json;
+}
+
+std::string html_row(const std::vector<std::string>& cells, const char* tag) {
+  std::string html = "<tr>";
+  for (const std::string& cell : cells)
+    html += std::string("<") + tag + ">" + xml_text(cell) + "</" + tag + ">";
+  return html + "</tr>\n";
+}
+
+// A page of its own, readable on light and on dark ground.
+std::string html_of(const Report& report) {
+  std::string html =
+      "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">\n"
+      "<title>idmint-restore verify</title>\n<style>\n"
+      ":root{color-scheme:light dark}\n"
+      "body{font:15px/1.5 system-ui,sans-serif;max-width:70em;margin:2em auto;padding:0 1em}\n"
+      "table{border-collapse:collapse;width:100%}\n"
+      "th,td{text-align:left;padding:.3em .6em;border-bottom:1px solid #8886;"
+      "overflow-wrap:anywhere;vertical-align:top}\n"
+      ".same{color:#1a7f37}.differs{color:#cf222e}\n</style>\n"
+      "<h1>What was restored</h1>\n";
+  html += std::string("<p class=\"") +
+          (!report.differences.empty() ? "differs"
+           : report.whole              ? "same"
+                                       : "") +
+          "\"><strong>" + verdict(report) + "</strong></p>\n";
+  html +=
+      "<p>Server " + xml_text(report.server) +
+      (report.limit.empty() ? "" : ", limit " + xml_text(report.limit)) + ", compared " +
+      (report.with.empty() ? "with nothing" : "with " + xml_text(report.with)) +
+      ".</p>\n<table>\n" +
+      html_row({"Namespace", "Type", "Documents", "Base + inserts - deletes", "Indexes", "State"},
+               "th");
+  for (const auto& [ns, each] : report.is)
+    html += html_row({ns, each.type, each.count ? number(*each.count) : "", arithmetic(report, ns),
+                      std::to_string(each.indexes.size()), state(report, ns)},
+                     "td");
+  html += "</table>\n";
+  if (!report.differences.empty()) {
+    html += "<h2>Differences</h2>\n<table>\n" +
+            html_row({"Namespace", "What", "Is", "Should be"}, "th");
+    for (const Difference& each : report.differences)
+      html += html_row({each.ns, each.what, each.is, each.should_be}, "td");
+    html += "</table>\n";
+  }
+  if (!report.minted.sources.empty()) {
+    html +=
+        "<h2>Sequences and pools that went back</h2>\n<p>Before clients return, bring each past "
+        "everything that production has handed out.</p>\n<table>\n" +
+        html_row({"Database", "Name", "Kind", "Commands", "Note"}, "th");
+    for (const Minted& each : report.minted.sources) {
+      std::string commands;
+      for (const std::string& command : each.commands) commands += command + "\n";
+      html += html_row({each.database, each.name, each.strategy, commands, each.note}, "td");
+    }
+    html += "</table>\n";
+  }
+  return html + "</html>\n";
+}
+
+Result<void> write_file(const std::string& path, const std::string& text) {
+  Result<ReportFile> file = ReportFile::open(path);
+  if (!file) return std::unexpected(std::move(file.error()));
+  return file->finish(text);
+}
+
+Result<void> verify(Server& server, Context& context) {
+  const Result<NamespaceFilter> filter =
+      NamespaceFilter::of(verify_options.include, verify_options.exclude);
+  if (!filter) return std::unexpected(filter.error());
+  Result<Report> report = compare(server, *filter);
+  if (!report) return std::unexpected(std::move(report.error()));
+  Timestamp limit{};
+  if (!report->limit.empty()) {
+    const Result<Timestamp> recorded = parse_timestamp(report->limit);
+    if (!recorded) return std::unexpected(recorded.error());
+    limit = *recorded;
+  }
+  Result<MintedReport> minted = find_minted(server, *filter, verify_options.oplog, limit);
+  if (!minted) return std::unexpected(std::move(minted.error()));
+  report->minted = std::move(*minted);
+  if (!verify_options.raise.empty()) {
+    if (Result<void> written = write_file(verify_options.raise, raise_script(report->minted));
+        !written)
+      return written;
+  }
+  if (!verify_options.save.empty()) {
+    Result<void> written = write_file(verify_options.save, state_file(report->is));
+    if (!written) return written;
+  }
+  if (!verify_options.html.empty()) {
+    if (Result<void> written = write_file(verify_options.html, html_of(*report)); !written)
+      return written;
+  }
+  if (context.json) {
+    context.out.write(json_of(*report).dump() + "\n");
+  } else {
+    print_report(context.out, *report);
+  }
+  if (!report->differences.empty()) {
+    context.status = exit_status(Code::kDataLoss);
+    return {};
+  }
+  return verify_options.forget ? Record::forget(server) : Result<void>{};
+}
+
+Result<void> run_verify(Context& context) {
+  if (verify_options.target.empty() == verify_options.spare.empty())
+    return fail(Code::kInvalidArgument,
+                "give --spare DIR, the folder of the spare server, or --target URI");
+  std::string uri = verify_options.target;
+  std::optional<Spare> started;
+  if (uri.empty()) {
+    const Result<SpareFolder> folder = look_at(verify_options.spare);
+    if (!folder) return std::unexpected(folder.error());
+    if (!folder->ours)
+      return fail(Code::kNotFound, shell_word(verify_options.spare) +
+                                       " is no folder that idmint-restore run has made");
+    if (folder->port != 0 && is_running(verify_options.spare, folder->port)) {
+      uri = Spare{.folder = verify_options.spare, .program = {}, .port = folder->port}.uri();
+    } else {
+      const Result<std::string> program = find_mongod(verify_options.mongod);
+      if (!program) return std::unexpected(program.error());
+      Result<Spare> spare = start_spare(verify_options.spare, *program,
+                                        [](std::uint64_t) { return unless_stopped(); });
+      if (!spare) return std::unexpected(std::move(spare.error()));
+      uri = spare->uri();
+      started = std::move(*spare);
+    }
+  }
+  Result<Server> server = Server::connect(uri);
+  Result<void> done =
+      server ? verify(*server, context) : Result<void>(std::unexpected(std::move(server.error())));
+  if (started) {
+    Result<void> ended = stop_spare(*started);
+    if (done) done = std::move(ended);
+  }
+  if (!done && done.error().code == Code::kUnavailable && stop_signal() != 0) {
+    context.stopped_by = stop_signal();
+    return {};
+  }
+  return done;
+}
+
+}  // namespace
+
+const Command kVerify = {
+    "verify", "Compare what was restored with what should be there", add_verify, run_verify,
+    R"(Of each collection the number of documents is compared with what the base had,
+plus inserts, minus deletes, as run recorded them. With --against or --expected
+its documents (SHA-256 over all of them by _id), options and indexes are too.
+Exit status 10: something differs.
+
+Examples:
+  $ idmint-restore verify --spare /var/lib/spare --against mongodb://db1/ \
+      --exclude shop.sessions --html report.html
+)"};
+
+}  // namespace idmint::restore

@@ -1,0 +1,326 @@
+#include "restore/find/analysis.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "base/figures.h"
+#include "base/text.h"
+#include "restore/find/drops.h"
+#include "restore/find/falls.h"
+#include "restore/find/hash.h"
+#include "restore/find/histogram.h"
+#include "restore/find/runs.h"
+#include "restore/find/suspects.h"
+#include "restore/oplog/changes.h"
+#include "restore/oplog/command.h"
+#include "restore/oplog/operation_text.h"
+#include "restore/server.h"
+
+namespace idmint::restore {
+namespace {
+
+constexpr std::size_t kTransactionBytes = std::size_t{16} << 20;
+constexpr int kDeepestApplyOps = 10;
+
+std::unexpected<Error> of_a_shard() {
+  return std::unexpected(
+      Error{Code::kFailedPrecondition,
+            "it is of a sharded cluster, whose chunks move between shards; one oplog does not "
+            "tell what happened to it"});
+}
+
+}  // namespace
+
+// Reads entries and transactions, and hands their operations to those who look at them.
+class OplogAnalysis::State {
+ public:
+  explicit State(FindFilter filter) : filter_(std::move(filter)) {}
+
+  Result<void> add(const Entry& entry);
+  OplogAnswer finish();
+
+ private:
+  // The applyOps of a transaction that did not commit yet.
+  using Parts = std::vector<std::vector<std::uint8_t>>;
+  using OpenTransactions = std::map<std::string, Parts>;
+
+  Result<void> transaction(const Entry& entry);
+  void forget(OpenTransactions::iterator transaction);
+  Result<void> changes_of(const Operation& operation, int depth);
+  void begin(const Entry& entry);
+  // `within`: its operations stand in an applyOps.
+  void end(const Operation& operation, bool within);
+  void change(const Operation& operation);
+  void updated(const Operation& operation);
+  void list(const Operation& operation);
+  void add_notices();
+
+  const FindFilter filter_;
+  OplogAnswer answer_;
+  Place place_;                   // of the operation at hand
+  std::uint64_t operations_ = 0;  // of the entry at hand, so far
+  Remembered first_;              // of them, if they stand in an applyOps
+
+  OperationHistogram histogram_;
+  Suspects suspects_;
+  Falls falls_{suspects_};
+  Runs runs_{suspects_};
+  Drops drops_{suspects_};
+  UpdateShape shape_;
+  std::string path_;
+
+  OpenTransactions pending_;
+  std::size_t pending_bytes_ = 0;
+  std::uint64_t early_ = 0;     // operations of transactions that were too large to keep
+  std::uint64_t headless_ = 0;  // transactions
+  std::uint64_t disordered_ = 0;
+  Timestamp first_disorder_{};
+  std::uint64_t unknown_ = 0;
+};
+
+// ---- entries
+
+Result<void> OplogAnalysis::State::add(const Entry& entry) {
+  const Timestamp ts = entry.at.ts;
+  if (answer_.entries == 0) answer_.first = ts;
+  if (answer_.entries != 0 && ts <= answer_.last && disordered_++ == 0) first_disorder_ = ts;
+  answer_.last = std::max(answer_.last, ts);
+  ++answer_.entries;
+  answer_.bytes += entry.document.bytes().size();
+  if (shows_sharding(entry.operation)) return of_a_shard();
+  if (entry.operation.op == Op::kUnknown) ++unknown_;
+  if (entry.operation.op == Op::kUnknown || entry.operation.op == Op::kNoop) return {};
+  if (entry.in_transaction()) return transaction(entry);
+  begin(entry);
+  Result<void> done = changes_of(entry.operation, 0);
+  end(entry.operation,
+      entry.operation.op == Op::kCommand && entry.operation.command() == "applyOps");
+  return done;
+}
+
+// The operations of a transaction take effect at the entry that commits it. They are kept until
+// then.
+Result<void> OplogAnalysis::State::transaction(const Entry& entry) {
+  const Operation& operation = entry.operation;
+  std::string id(reinterpret_cast<const char*>(entry.lsid.bytes().data()),
+                 entry.lsid.bytes().size());
+  id += ' ' + std::to_string(entry.txn_number.value_or(0));
+  const auto found = pending_.find(id);
+  const bool begins = entry.previous && entry.previous->ts == Timestamp{};
+  if (operation.command() == "abortTransaction") {
+    if (found != pending_.end()) forget(found);
+    return {};
+  }
+  if (found == pending_.end() && !begins) ++headless_;
+  if (operation.command() == "applyOps") {
+    const auto flag = [&](const char* name) {
+      bson_iter_t at;
+      return operation.o.find(name, &at) && bson_iter_as_bool(&at);
+    };
+    if (flag("partialTxn") || flag("prepare")) {
+      const std::span<const std::uint8_t> bytes = operation.o.bytes();
+      Parts& parts = pending_[id];  // even if nothing is kept, so that its commit is known
+      if (pending_bytes_ + bytes.size() <= kTransactionBytes) {
+        parts.emplace_back(bytes.begin(), bytes.end());
+        pending_bytes_ += bytes.size();
+        return {};
+      }
+      const std::uint64_t before = place_.changes;
+      begin(entry);
+      Result<void> done = changes_of(operation, 0);
+      end(operation, true);
+      early_ += place_.changes - before;
+      return done;
+    }
+  }
+  begin(entry);
+  Result<void> done;
+  if (found != pending_.end()) {
+    for (const auto& kept : found->second) {
+      if (!done) break;
+      Operation part = operation;
+      part.o = Document::of(kept);
+      done = changes_of(part, 0);
+    }
+    forget(found);
+  }
+  if (done && operation.command() == "applyOps") done = changes_of(operation, 0);
+  end(operation, true);
+  return done;
+}
+
+void OplogAnalysis::State::forget(OpenTransactions::iterator transaction) {
+  for (const auto& kept : transaction->second) pending_bytes_ -= kept.size();
+  pending_.erase(transaction);
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): kDeepestApplyOps
+Result<void> OplogAnalysis::State::changes_of(const Operation& operation, int depth) {
+  if (operation.op != Op::kCommand || operation.command() != "applyOps") {
+    if (++operations_ == 1 && depth > 0) first_.set(operation);
+    change(operation);
+    return {};
+  }
+  bson_iter_t at;
+  if (depth == kDeepestApplyOps || !operation.o.find("applyOps", &at) || !as_document(at))
+    return std::unexpected(Error{Code::kDataLoss, "its applyOps has no operations"});
+  Fields inner(as_document(at));
+  Field each;
+  while (inner.next(each)) {
+    const Result<Operation> parsed = parse_operation(each.document());
+    if (!parsed)
+      return std::unexpected(Error{
+          Code::kDataLoss,
+          "operation " + std::string(each.key) + " of its applyOps is " + parsed.error().message});
+    if (shows_sharding(*parsed)) return of_a_shard();
+    if (parsed->op == Op::kUnknown) ++unknown_;
+    if (parsed->op == Op::kUnknown || parsed->op == Op::kNoop) continue;
+    if (Result<void> done = changes_of(*parsed, depth + 1); !done) return done;
+  }
+  if (inner.damaged())
+    return std::unexpected(Error{Code::kDataLoss, "its applyOps is damaged BSON"});
+  return {};
+}
+
+void OplogAnalysis::State::begin(const Entry& entry) {
+  place_.at = entry.at.ts;
+  place_.wall = entry.wall != 0 ? entry.wall : std::int64_t{entry.at.ts.seconds} * 1000;
+  place_.in_span = place_.at >= filter_.span.from;
+  place_.changes_before_entry = place_.changes;
+  operations_ = 0;
+  runs_.next_entry(place_.at);
+  drops_.next_entry(place_.at);
+  suspects_.next_entry(place_.at);
+}
+
+void OplogAnalysis::State::end(const Operation& operation, bool within) {
+  if (operations_ == 0) return;
+  place_.previous_at = place_.at;
+  place_.previous_operations = operations_;
+  if (within) {
+    place_.previous = first_;
+  } else {
+    place_.previous.set(operation);
+  }
+}
+
+// ---- operations
+
+void OplogAnalysis::State::change(const Operation& operation) {
+  ++place_.changes;
+  if (place_.at > filter_.span.to) return;
+  const bool accepted = !filter_.narrows() || filter_.matches(operation, path_);
+  const bool wanted = accepted && place_.in_span;
+  if (wanted) {
+    ++answer_.matched;
+    histogram_.add(operation, place_.at);
+    if (answer_.listed.size() < filter_.list_most) list(operation);
+  }
+  const std::string_view database = operation.database();
+  if (database == "config" || database == "local") return;
+  // The filter hides no command or write from it: they tell which drops belong together.
+  if (operation.op == Op::kCommand) return drops_.command(operation, place_, wanted);
+  drops_.write(database);
+  if (!accepted) return;
+  if (operation.op == Op::kDelete) return runs_.deleted(operation, place_);
+  if (operation.collection().starts_with("system.")) return;
+  if (operation.op == Op::kInsert) falls_.inserted(operation, place_);
+  if (operation.op == Op::kUpdate) updated(operation);
+}
+
+void OplogAnalysis::State::updated(const Operation& operation) {
+  const Field id = document_id(operation);
+  const std::uint64_t document = Falls::document_hash(operation, id);
+  shape_.begin(hash_of(operation.ns, id.type));
+  for_each_change(operation.o, path_,
+                  [&](std::string_view path, Change change, const Field& field) {
+                    shape_.add(path, change);
+                    const bool is_id = change == Change::kReplaced && path == "_id";
+                    if (change == Change::kUnset || is_id) return;
+                    falls_.updated(operation, document, path_, field, place_);
+                  });
+  runs_.updated(operation, document, shape_, place_);
+}
+
+void OplogAnalysis::State::list(const Operation& operation) {
+  Remembered words;
+  words.set(operation);
+  ListedOperation row{.at = place_.at, .text = words.text(), .change = {}};
+  if (operation.op == Op::kInsert || operation.op == Op::kUpdate) {
+    bson_iter_t at;
+    const bool diff = operation.op == Op::kUpdate && operation.o.find("diff", &at);
+    const Document shown = diff ? as_document(at) : operation.o;
+    if (shown) row.change = shortened(to_relaxed_json(shown));
+  }
+  answer_.listed.push_back(std::move(row));
+}
+
+// ---- the answer
+
+OplogAnswer OplogAnalysis::State::finish() {
+  answer_.changes = place_.changes;
+  answer_.timeline = histogram_.timeline();
+  answer_.namespaces = histogram_.take();
+  suspects_.end();
+  runs_.end();
+  for (Suspect& each : suspects_.all()) {
+    if (each.reason == Reason::kFall) {
+      falls_.weigh(each);
+    } else if (is_run(each.reason)) {
+      runs_.weigh(each);
+    } else {
+      weigh_repeats(each, suspects_.repeats(each.key));
+    }
+  }
+  answer_.suspects = suspects_.take();
+  add_notices();
+  return std::move(answer_);
+}
+
+void OplogAnalysis::State::add_notices() {
+  const auto tell = [this](std::string notice) { answer_.notices.push_back(std::move(notice)); };
+  if (disordered_ != 0)
+    tell(plural(disordered_, "entry") + " out of order, first " + print_timestamp(first_disorder_) +
+         ": an oplog like that is not replayed; dump it again");
+  if (unknown_ != 0)
+    tell(plural(unknown_, "entry") +
+         " of an unknown kind, which no replay can apply: is this an oplog of MongoDB 4.4 to 7.0?");
+  if (falls_.forgotten() != 0)
+    tell("numbers of " + plural(falls_.forgotten(), "document field") +
+         " were forgotten: there is room for " + print_count(Falls::kCounters) +
+         ", and those that were updated most are kept; a fall of others may be missing, so look "
+         "with --ns, --id or --field for it");
+  if (headless_ != 0)
+    tell("the beginning of " + plural(headless_, "transaction") +
+         " lies before this oplog: what is missing was not looked at");
+  if (!pending_.empty())
+    tell(plural(pending_.size(), "transaction") +
+         " did not commit before the end of this oplog, and had no effect");
+  if (early_ != 0)
+    tell(plural(early_, "operation") +
+         " of very large transactions were looked at where they stand; they took effect later, at "
+         "the entry that commits them, which is the limit for them");
+  if (suspects_.left_out() != 0)
+    tell(plural(suspects_.left_out(), "suspect") +
+         " left out, in whose place are likelier ones: there is room for " +
+         print_count(Suspects::kMost) + ", and for " + print_count(Suspects::kAlike) +
+         " that do the same; look with --ns, --op, --from or --to for others");
+  if (histogram_.left_out() != 0)
+    tell("the timeline has room for " + print_count(OperationHistogram::kNamespaces) +
+         " namespaces; " + plural(histogram_.left_out(), "operation") +
+         " on others are counted only as a whole");
+}
+
+// ----
+
+OplogAnalysis::OplogAnalysis(FindFilter filter)
+    : state_(std::make_unique<State>(std::move(filter))) {}
+OplogAnalysis::~OplogAnalysis() = default;
+
+Result<void> OplogAnalysis::add(const Entry& entry) { return state_->add(entry); }
+OplogAnswer OplogAnalysis::finish() { return state_->finish(); }
+
+}  // namespace idmint::restore

@@ -1,0 +1,81 @@
+// A hash table in bounded memory.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace idmint::restore {
+
+// A 4-way set-associative table. A new key replaces the least used slot of its set. A tag array
+// holds 16 bits of each key; it fits the cache of the processor and answers most misses.
+template <class Value>
+class BoundedTable {
+ public:
+  struct Slot {
+    std::uint64_t key = 0;  // 0: the slot is free
+    std::uint32_t uses = 0;
+    Value value{};
+  };
+
+  // REQUIRES: a power of 2, 4 or more.
+  explicit BoundedTable(std::size_t slots) : slots_(slots), tags_(slots / kWays) {}
+
+  // Null: the key has no slot.
+  [[nodiscard]] Slot* find(std::uint64_t key) {
+    key |= 1;
+    const std::size_t set = set_of(key);
+    for (std::size_t i = 0; i < kWays; ++i) {
+      Slot& slot = slots_[set * kWays + i];
+      if (tags_[set][i] == tag_of(key) && slot.key == key) return &slot;
+    }
+    return nullptr;
+  }
+  // Makes a slot for a new key; its `uses` is 0. Calls `give_way` with the slot that is replaced.
+  template <class GiveWay>
+  [[nodiscard]] Slot& take(std::uint64_t key, const GiveWay& give_way) {
+    if (Slot* const found = find(key); found != nullptr) return *found;
+    key |= 1;
+    const std::size_t set = set_of(key);
+    std::size_t least = 0;
+    for (std::size_t i = 1; i < kWays; ++i) {
+      if (slots_[set * kWays + i].uses < slots_[set * kWays + least].uses) least = i;
+    }
+    Slot& slot = slots_[set * kWays + least];
+    if (slot.key != 0) {
+      give_way(slot);
+      ++forgotten_;
+    }
+    slot.key = key;
+    slot.uses = 0;
+    slot.value = {};
+    tags_[set][least] = tag_of(key);
+    return slot;
+  }
+  [[nodiscard]] Slot& take(std::uint64_t key) {
+    return take(key, [](const Slot&) {});
+  }
+
+  [[nodiscard]] std::span<Slot> slots() { return slots_; }
+  [[nodiscard]] std::size_t size() const { return slots_.size(); }
+  // Slots that were replaced.
+  [[nodiscard]] std::uint64_t forgotten() const { return forgotten_; }
+
+ private:
+  static constexpr std::size_t kWays = 4;
+
+  [[nodiscard]] std::size_t set_of(std::uint64_t key) const {
+    return (key >> 20) & (tags_.size() - 1);
+  }
+  [[nodiscard]] static std::uint16_t tag_of(std::uint64_t key) {
+    return static_cast<std::uint16_t>(key >> 48);
+  }
+
+  std::vector<Slot> slots_;
+  std::vector<std::array<std::uint16_t, kWays>> tags_;
+  std::uint64_t forgotten_ = 0;
+};
+
+}  // namespace idmint::restore

@@ -1,0 +1,391 @@
+#include "restore/oplog/check.h"
+
+#include <string_view>
+#include <utility>
+
+#include "restore/oplog/command.h"
+#include "restore/oplog/reader.h"
+
+namespace idmint::restore {
+namespace {
+
+// Documents of an operation that is left out, up to here; of more, all later writes are refused.
+constexpr std::size_t kMostSkipped = 1'000'000;
+
+// Commands take names that end with a zero byte, and would be of another collection.
+bool is_namespace(std::string_view ns) {
+  const std::size_t dot = ns.find('.');
+  return dot != 0 && dot < ns.size() - 1 && !ns.contains('\0');
+}
+
+}  // namespace
+
+// What entries that are left out wrote to.
+struct OplogCheck::Skipped {
+  std::map<std::string, std::set<std::string, std::less<>>, std::less<>> documents;
+  std::set<std::string, std::less<>> collections;
+  std::set<std::string, std::less<>> databases;
+  std::size_t size = 0;
+  std::set<Timestamp> found;
+};
+
+OplogCheck::OplogCheck(std::string path, OplogCheckOptions options, Transactions& transactions)
+    : path_(std::move(path)),
+      options_(std::move(options)),
+      transactions_(transactions),
+      after_found_(!options_.after),
+      skipped_(std::make_unique<Skipped>()) {
+  facts_.collections = options_.collections;
+  temporary_.insert(options_.temporary.begin(), options_.temporary.end());
+}
+OplogCheck::~OplogCheck() = default;
+
+std::unexpected<Error> OplogCheck::refuse(Code code, const std::string& why) const {
+  return std::unexpected(Error{code, path_ + ", byte " + std::to_string(offset_) + ": " + why});
+}
+
+std::unexpected<Error> OplogCheck::refuse_sharded(Timestamp ts) const {
+  return refuse(Code::kFailedPrecondition,
+                "the entry " + print_timestamp(ts) +
+                    " is of a sharded cluster, which is not restored by one oplog, as chunks move "
+                    "between its shards: use a backup that covers the whole cluster");
+}
+
+Result<void> OplogCheck::order(const Entry& entry) {
+  const std::string at = print_timestamp(entry.at.ts);
+  if (entry.version != 2)
+    return refuse(Code::kFailedPrecondition,
+                  "the entry " + at + " has v: " +
+                      (entry.version ? std::to_string(*entry.version) : std::string("none")) +
+                      ", and not 2: MongoDB before 4.0 wrote it, or it is damaged");
+  if (facts_.entries == 0) return {};
+  if (entry.at.ts <= previous_.ts)
+    return refuse(Code::kDataLoss, "the entry " + at + " stands after " +
+                                       print_timestamp(previous_.ts) +
+                                       ": the oplog is out of order; dump it again");
+  if (entry.at.term < previous_.term)
+    return refuse(Code::kDataLoss,
+                  "the entry " + at + " is of term " + std::to_string(entry.at.term) +
+                      ", the one before of " + std::to_string(previous_.term) +
+                      ": the oplog has entries that were rolled back; dump it again, from a "
+                      "member that is not rolling back");
+  return {};
+}
+
+Result<void> OplogCheck::add(const Entry& entry, std::uint64_t offset) {
+  offset_ = offset;
+  if (Result<void> whole = validate(entry.document); !whole)
+    return refuse(
+        whole.error().code,
+        whole.error().message +
+            (facts_.entries == 0 ? std::string("; no entry before it is good")
+                                 : "; the last good entry is " + print_timestamp(previous_.ts)));
+  if (Result<void> ordered = order(entry); !ordered) return ordered;
+  const Timestamp ts = entry.at.ts;
+  if (facts_.entries == 0) facts_.first = ts;
+  ++facts_.entries;
+  facts_.bytes += entry.document.bytes().size();
+  facts_.last = ts;
+  previous_ = entry.at;
+  if (ts == options_.after) after_found_ = true;
+  if (shows_sharding(entry.operation)) return refuse_sharded(ts);
+  if (!options_.after || ts > *options_.after) follow_builds(entry.operation);
+  if (options_.limit && ts >= *options_.limit) {
+    if (!limit_reached_) facts_.open = transactions_.open();
+    limit_reached_ = true;
+    return {};
+  }
+  facts_.before_limit = {facts_.entries, facts_.bytes, ts};
+  const bool before = options_.anywhere || (options_.after && ts <= *options_.after);
+  if (!before && entry.operation.op != Op::kNoop) facts_.last_applied = ts;
+  const TakeOperation take = [&](const Operation& operation, std::uint32_t) {
+    return count(entry, operation);
+  };
+  Result<void> taken{};
+  if (entry.in_transaction()) {
+    taken = transactions_.add(entry, before ? TakeOperation{} : take);
+  } else if (!before) {
+    taken = for_each_operation(entry, take);
+  }
+  // Those of count() have the place already.
+  if (!taken && !taken.error().message.starts_with(path_))
+    return refuse(taken.error().code,
+                  "the entry " + print_timestamp(ts) + ": " + taken.error().message);
+  return taken;
+}
+
+void OplogCheck::follow_builds(const Operation& operation) {
+  if (operation.op != Op::kCommand || !operation.command().ends_with("IndexBuild")) return;
+  const std::string build = build_of(operation);
+  if (operation.command() == "startIndexBuild") {
+    builds_.insert(build);
+  } else if (!builds_.contains(build)) {
+    for (std::string& name : names_of_build(operation))
+      facts_.building[namespace_of(operation)].insert(std::move(name));
+  }
+}
+
+Result<void> OplogCheck::count(const Entry& entry, const Operation& operation) {
+  const std::string where = "the entry " + print_timestamp(entry.at.ts);
+  if (operation.op == Op::kNoop) return {};
+  if (shows_sharding(operation)) return refuse_sharded(entry.at.ts);
+  if (operation.op == Op::kUnknown)
+    return refuse(Code::kFailedPrecondition,
+                  where + " has op \"" + std::string(operation.op_name) +
+                      "\", which idmint-restore does not know: a newer server wrote it, or it is "
+                      "damaged");
+  const OplogCommand* command = nullptr;
+  if (operation.op == Op::kCommand) {
+    command = find_oplog_command(operation.command());
+    if (command == nullptr)
+      return refuse(Code::kFailedPrecondition,
+                    where + " is the command " + std::string(operation.command()) + " on " +
+                        std::string(operation.database()) +
+                        ", which idmint-restore does not know: a newer server wrote it, or it is "
+                        "of a sharded cluster");
+    if (command->treatment == Treatment::kRefuse)
+      return refuse(Code::kFailedPrecondition,
+                    where + " is the command " + std::string(operation.command()) + " on " +
+                        std::string(operation.database()) + ": " + command->why);
+    if (command->treatment == Treatment::kPassOver) return {};
+  }
+  if (is_own_database(operation.database())) {
+    ++facts_.left_out[std::string(operation.database())];
+    return {};
+  }
+  if (Result<void> good = look_for_skipped(entry, operation); !good) return good;
+  if (options_.skip.contains(entry.at.ts)) return {};
+  ++facts_.operations;
+  if (command != nullptr) return count_command(operation);
+  return options_.filter.includes(operation.ns) ? count_write(operation) : Result<void>{};
+}
+
+Tally& OplogCheck::tally(std::string_view ns) {
+  if (const auto at = facts_.tallies.find(ns); at != facts_.tallies.end()) return at->second;
+  const std::string name(ns);
+  return facts_.tallies.emplace(name, Tally{.base = facts_.gone.contains(name) ? "" : name})
+      .first->second;
+}
+
+// A base lists a time-series collection by its view.
+bool OplogCheck::lists(const Names& names, std::string_view ns) {
+  if (names.contains(ns)) return true;
+  const std::size_t dot = ns.find('.') + 1;
+  const std::string_view plain = without_buckets(ns.substr(dot));
+  return plain.size() != ns.size() - dot &&
+         names.contains(std::string(ns.substr(0, dot)) + std::string(plain));
+}
+
+Result<void> OplogCheck::missing(const Operation& operation, const std::string& ns) {
+  const std::string what =
+      in_words(operation, facts_.last) +
+      ": that collection is neither in the base nor made by the oplog: an entry is missing";
+  if (!options_.slice) return refuse(Code::kFailedPrecondition, what);
+  missing_.emplace(ns, path_ + ", byte " + std::to_string(offset_) + ": " + what);
+  return {};
+}
+
+Result<void> OplogCheck::count_write(const Operation& operation) {
+  if (!is_there(operation.ns) && operation.collection() != "system.views") {
+    if (operation.op == Op::kDelete) return {};
+    return missing(operation, std::string(operation.ns));
+  }
+  Tally& of = tally(operation.ns);
+  if (operation.op == Op::kInsert) {
+    ++of.inserts;
+  } else if (operation.op == Op::kUpdate) {
+    ++of.updates;
+  } else {
+    ++of.deletes;
+  }
+  return {};
+}
+
+// What the base did not have is not worth a name: the record has all of these in one document.
+void OplogCheck::forget(const std::string& ns) {
+  if (!options_.collections || lists(*options_.collections, ns)) facts_.gone.insert(ns);
+}
+
+void OplogCheck::drop(const std::string& ns) {
+  facts_.tallies.erase(ns);
+  forget(ns);
+  temporary_.erase(ns);
+  missing_.erase(ns);
+  if (facts_.collections) facts_.collections->erase(ns);
+}
+
+void OplogCheck::rename(const std::string& from, const std::string& to) {
+  Tally moved = tally(from);
+  drop(from);
+  drop(to);
+  facts_.tallies[to] = std::move(moved);
+  if (facts_.collections) facts_.collections->insert(to);
+}
+
+Result<void> OplogCheck::count_command(const Operation& operation) {
+  const std::string_view command = operation.command();
+  const std::string ns = namespace_of(operation);
+  const std::string words = in_words(operation, facts_.last);
+  if (command == "renameCollection"
+          ? !is_namespace(ns) || !is_namespace(new_namespace_of(operation))
+          : command != "dropDatabase" && !is_namespace(ns))
+    return refuse(Code::kDataLoss, "the entry " + print_timestamp(facts_.last) + ", the command " +
+                                       std::string(command) +
+                                       ", names no collection: it is damaged");
+  if (command == "renameCollection") {
+    const std::string to = new_namespace_of(operation);
+    const bool in = options_.filter.includes(ns);
+    if (in != options_.filter.includes(to))
+      return refuse(Code::kFailedPrecondition, words + ": " + (in ? to : ns) +
+                                                   " is not restored, and " + (in ? ns : to) +
+                                                   " is: restore both or neither");
+    if (!in) return {};
+    if (options_.slice)
+      return refuse(Code::kFailedPrecondition,
+                    words +
+                        ": a rename while the base was made, of which nobody can say what the "
+                        "base has: take another base");
+    if (!is_there(ns)) return missing(operation, ns);
+    rename(ns, to);
+  } else if (command == "dropDatabase") {
+    if (!options_.filter.includes_database(operation.database())) return {};
+    std::set<std::string> all;
+    for (const auto& [name, tally] : facts_.tallies) all.insert(name);
+    if (facts_.collections) all.insert(facts_.collections->begin(), facts_.collections->end());
+    for (const auto& [name, where] : missing_) all.insert(name);
+    for (const std::string& name : all) {
+      if (name.starts_with(ns)) drop(name);
+    }
+  } else {
+    if (!options_.filter.includes(ns)) return {};
+    if (command == "create") {
+      drop(ns);
+      if (is_temporary(operation)) temporary_.insert(ns);
+      facts_.tallies[ns] = Tally{};
+      if (facts_.collections) facts_.collections->insert(ns);
+    } else if (command == "drop") {
+      drop(ns);
+    } else if (!is_there(ns) && command != "abortIndexBuild") {
+      if (Result<void> told = missing(operation, ns); !told) return told;
+    } else if (command == "emptycapped") {
+      facts_.tallies[ns] = Tally{};
+      forget(ns);
+    }
+  }
+  return {};
+}
+
+Result<void> OplogCheck::look_for_skipped(const Entry& entry, const Operation& operation) {
+  if (options_.skip.empty()) return {};
+  Skipped& skipped = *skipped_;
+  const bool command = operation.op == Op::kCommand;
+  const std::string ns = command ? namespace_of(operation) : std::string(operation.ns);
+  const std::string id = command ? std::string{} : std::string(id_element(operation));
+  if (options_.skip.contains(entry.at.ts)) {
+    if (skipped.found.insert(entry.at.ts).second)
+      facts_.skipped.push_back(in_words(operation, entry.at.ts));
+    if (ns.ends_with('.')) {
+      skipped.databases.insert(ns);
+    } else if (command || ++skipped.size > kMostSkipped) {
+      skipped.collections.insert(ns);
+      if (command && !new_namespace_of(operation).empty())
+        skipped.collections.insert(new_namespace_of(operation));
+    } else {
+      skipped.documents[ns].insert(id);
+    }
+    return {};
+  }
+  if (options_.skip_forced) return {};
+  const auto needed = [&](const std::string& what) {
+    return refuse(Code::kFailedPrecondition,
+                  in_words(operation, entry.at.ts) + ", comes after what is to be skipped, and " +
+                      what +
+                      ": what it makes of that is not what happened; force it, or skip it too");
+  };
+  const std::string database = ns.substr(0, ns.find('.') + 1);
+  if (skipped.databases.contains(database)) return needed("is in that database");
+  if (skipped.collections.contains(ns) ||
+      (command && skipped.collections.contains(new_namespace_of(operation))))
+    return needed("is of that collection");
+  const auto documents = skipped.documents.find(ns);
+  if (documents == skipped.documents.end()) return {};
+  if (!command) {
+    if (documents->second.contains(id)) return needed("touches that document");
+  } else if (operation.command() == "renameCollection") {
+    auto moved = skipped.documents.extract(documents);
+    skipped.documents.erase(new_namespace_of(operation));
+    moved.key() = new_namespace_of(operation);
+    skipped.documents.insert(std::move(moved));
+  } else if (operation.command() == "drop" || operation.command() == "create") {
+    skipped.documents.erase(documents);
+  }
+  return {};
+}
+
+Result<OplogFacts> OplogCheck::finish() {
+  const auto outside = [this](const std::string& why) {
+    return std::unexpected(Error{Code::kOutOfRange, path_ + ": " + why});
+  };
+  if (facts_.entries == 0)
+    return std::unexpected(Error{
+        Code::kDataLoss, path_ + " has no entry, and an oplog always has one: dump it again"});
+  const std::string first = print_timestamp(facts_.first);
+  const std::string last = print_timestamp(facts_.last);
+  if (options_.after && !after_found_) {
+    const std::string after = print_timestamp(*options_.after);
+    if (facts_.first > *options_.after)
+      return outside("it begins with " + first + ", after " + after +
+                     ", the moment of the base: entries between are missing; take an oplog that "
+                     "reaches back to the base, or a newer base");
+    if (facts_.last < *options_.after)
+      return outside("it ends with " + last + ", before " + after +
+                     ", the moment of the base: take an oplog that was dumped after the base");
+    return outside("it has no entry " + after +
+                   ", the moment of the base: the oplog is of another replica set, or has a gap");
+  }
+  if (options_.limit) {
+    const std::string limit = print_timestamp(*options_.limit);
+    if (options_.after && *options_.limit <= *options_.after)
+      return outside("the limit " + limit + " is not after " + print_timestamp(*options_.after) +
+                     ", the moment of the base: the base has later changes already; take an older "
+                     "base");
+    if (*options_.limit <= facts_.first)
+      return outside("the limit " + limit + " is not after its first entry " + first +
+                     ": nothing would be replayed; take an older oplog");
+    if (*options_.limit > facts_.last)
+      return outside("the limit " + limit + " is after its last entry " + last +
+                     ": what happened in between is not in it; dump the oplog again, or take a "
+                     "limit within it");
+  }
+  for (const Timestamp ts : options_.skip) {
+    if (!options_.anywhere && !skipped_->found.contains(ts))
+      return outside("there is no operation " + print_timestamp(ts) +
+                     " to skip among those to replay; of a transaction, name the entry that "
+                     "commits it");
+  }
+  if (!missing_.empty())
+    return std::unexpected(Error{Code::kFailedPrecondition, missing_.begin()->second});
+  if (!limit_reached_) facts_.open = transactions_.open();
+  for (const std::string& ns : temporary_) facts_.temporary.push_back(ns);
+  return std::move(facts_);
+}
+
+Result<OplogFacts> check_oplog(const std::string& path, const OplogCheckOptions& options,
+                               Transactions& transactions, const TakeProgress& progress) {
+  Result<OplogReader> oplog = OplogReader::open(path);
+  if (!oplog) return std::unexpected(std::move(oplog.error()));
+  OplogCheck check(oplog->path(), options, transactions);
+  for (std::uint32_t count = 0;; ++count) {
+    const Result<std::optional<Entry>> read = oplog->next();
+    if (!read) return std::unexpected(read.error());
+    const std::optional<Entry>& entry = *read;
+    if (!entry) return check.finish();
+    if (Result<void> good = check.add(*entry, oplog->offset()); !good)
+      return std::unexpected(std::move(good.error()));
+    if (!progress || count % 1024 != 0) continue;
+    if (Result<void> told = progress(oplog->consumed()); !told)
+      return std::unexpected(std::move(told.error()));
+  }
+}
+
+}  // namespace idmint::restore

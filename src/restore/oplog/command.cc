@@ -1,0 +1,87 @@
+#include "restore/oplog/command.h"
+
+#include <algorithm>
+#include <array>
+
+#include "restore/server.h"
+
+namespace idmint::restore {
+namespace {
+
+bool find_id(const Operation& write, bson_iter_t* at) {
+  return (write.op == Op::kUpdate ? write.o2 : write.o).find("_id", at);
+}
+
+}  // namespace
+
+std::string namespace_of(const Operation& command) {
+  std::string value = text_of(command.o, std::string(command.command()).c_str());
+  if (command.command() == "renameCollection") return value;
+  return std::string(command.database()) + "." + value;
+}
+
+std::string new_namespace_of(const Operation& command) { return text_of(command.o, "to"); }
+
+std::vector<std::string> names_of_build(const Operation& command) {
+  std::vector<std::string> names;
+  bson_iter_t at;
+  if (!command.o.find("indexes", &at) || !as_document(at)) return names;
+  bson_iter_t each = as_document(at).begin();
+  while (bson_iter_next(&each)) {
+    if (as_document(each)) names.push_back(text_of(as_document(each), "name"));
+  }
+  return names;
+}
+
+std::string build_of(const Operation& command) {
+  bson_iter_t at;
+  return command.o.find("indexBuildUUID", &at) ? std::string(as_binary(at)) : std::string();
+}
+
+bool is_temporary(const Operation& create) {
+  bson_iter_t at;
+  return create.o.find("temp", &at) && bson_iter_as_bool(&at);
+}
+
+bool shows_sharding(const Operation& operation) {
+  constexpr std::array<std::string_view, 4> own = {"config.cache.", "config.chunks",
+                                                   "config.rangeDeletions", "config.shards"};
+  if (operation.ns.starts_with("config.") && std::ranges::any_of(own, [&](std::string_view name) {
+        return operation.ns.starts_with(name);
+      }))
+    return true;
+  return operation.from_migrate && !operation.collection().contains(".convertToCapped.");
+}
+
+std::string in_words(const Operation& operation, Timestamp ts) {
+  if (operation.op == Op::kCommand) {
+    const std::string of = namespace_of(operation);
+    const std::string to = new_namespace_of(operation);
+    return std::string(operation.command()) + " of " +
+           (of.ends_with('.') ? of.substr(0, of.size() - 1) : of) +
+           (to.empty() ? "" : " to " + to) + ", at " + print_timestamp(ts);
+  }
+  std::string id = "none";
+  bson_iter_t at;
+  if (find_id(operation, &at)) {
+    const Bson only;
+    bson_append_iter(only.get(), "_id", -1, &at);
+    id = to_relaxed_json(only.view());  // { "_id" : VALUE }
+    const std::size_t begin = id.find(':') + 2;
+    id = id.size() > begin + 2 ? id.substr(begin, id.size() - begin - 2) : id;
+    if (id.size() > 200) id = id.substr(0, 200) + "...";
+  }
+  return std::string(operation.op_name) + " on " + std::string(operation.ns) + ", _id " + id +
+         ", at " + print_timestamp(ts);
+}
+
+std::string_view id_element(const Operation& write) {
+  bson_iter_t at;
+  if (!find_id(write, &at)) return {};
+  // The element as it is: its type, its key, its value.
+  const bson_iter_t begin = at;
+  const auto* const bytes = begin.raw + begin.off;
+  return {reinterpret_cast<const char*>(bytes), begin.next_off - begin.off};
+}
+
+}  // namespace idmint::restore

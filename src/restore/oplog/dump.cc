@@ -1,0 +1,157 @@
+#include "restore/oplog/dump.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <utility>
+
+#include "restore/document_reader.h"
+#include "restore/input_file.h"
+#include "restore/oplog/entry.h"
+#include "restore/output_file.h"
+
+namespace idmint::restore {
+namespace {
+
+constexpr std::size_t kDumpBlock = std::size_t{1} << 20;
+
+}  // namespace
+
+OplogDump::OplogDump(OplogDump&& other) noexcept
+    : path_(std::move(other.path_)),
+      fd_(std::exchange(other.fd_, -1)),
+      made_(std::exchange(other.made_, false)),
+      first_(other.first_),
+      last_(other.last_),
+      synced_(other.synced_),
+      last_entry_(std::move(other.last_entry_)),
+      block_(std::move(other.block_)) {}
+
+OplogDump::~OplogDump() {
+  if (made_ && !first_) ::unlink(path_.c_str());
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Result<OplogDump> OplogDump::open(const std::string& path) {
+  constexpr int flags = O_RDWR | O_CLOEXEC | O_APPEND | O_NOFOLLOW | O_NONBLOCK;
+  OplogDump dump(path, ::open(path.c_str(), flags | O_CREAT | O_EXCL, 0600));
+  dump.made_ = dump.fd_ >= 0;
+  if (dump.fd_ < 0 && errno == EEXIST) dump.fd_ = ::open(path.c_str(), flags);
+  if (dump.fd_ < 0) return unwritable(path, errno);
+  if (struct stat facts{};
+      ::fstat(dump.fd_, &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_uid != ::geteuid())
+    return std::unexpected(
+        Error{Code::kAlreadyExists,
+              "cannot write " + path + ": it is no file of this user; give another name"});
+  if (dump.made_) {
+    const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+    Result<void> named = sync_folder(folder.empty() ? "." : folder.string());
+    if (!named) return std::unexpected(std::move(named.error()));
+  }
+  if (::flock(dump.fd_, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return unwritable(path, errno);
+    return std::unexpected(
+        Error{Code::kFailedPrecondition, "another process writes to " + path + ": end it first"});
+  }
+  if (Result<void> read = dump.read(); !read) return std::unexpected(std::move(read.error()));
+  dump.synced_ = dump.last_;
+  return dump;
+}
+
+Result<void> OplogDump::read() {
+  struct stat facts{};
+  if (::fstat(fd_, &facts) != 0) return unreadable(path_, errno);
+  const auto size = static_cast<std::uint64_t>(facts.st_size);
+  if (size == 0) return {};
+  std::array<std::uint8_t, kGzipHeader> header{};
+  if (::pread(fd_, header.data(), header.size(), 0) == std::ssize(header) && is_gzip(header))
+    return std::unexpected(Error{Code::kFailedPrecondition,
+                                 path_ +
+                                     " is compressed, and cannot be gone on with: name another "
+                                     "file, with --since " +
+                                     "the last entry of this one"});
+  Result<DocumentReader> reader = DocumentReader::open(path_);
+  if (!reader) return std::unexpected(std::move(reader.error()));
+  for (;;) {
+    const Result<std::optional<Document>> next = reader->next();
+    if (!next && next.error().code != Code::kDataLoss) return std::unexpected(next.error());
+    const std::optional<Document> document = next ? *next : std::nullopt;
+    if (next && !document) return {};
+    const Result<Entry> entry = document ? parse_entry(*document) : std::unexpected(next.error());
+    if (entry && (!last_ || *last_ < entry->at.ts)) {
+      if (!first_) first_ = entry->at.ts;
+      last_ = entry->at.ts;
+      const std::span<const std::uint8_t> bytes = entry->document.bytes();
+      last_entry_.assign(bytes.begin(), bytes.end());
+      continue;
+    }
+    if (!last_)
+      return std::unexpected(
+          Error{Code::kAlreadyExists,
+                path_ + " is there, and does not begin as an oplog does: name another file"});
+    // An entry of which only a part was written is written anew.
+    const std::uint64_t begin = document ? reader->offset() : reader->position();
+    std::uint32_t length = 0;
+    const std::uint64_t left = size - begin;
+    const bool cut =
+        !document &&
+        (left < sizeof length ||
+         (::pread(fd_, &length, sizeof length, static_cast<off_t>(begin)) ==
+              static_cast<ssize_t>(sizeof length) &&
+          BSON_UINT32_FROM_LE(length) <= kLargestDocument && BSON_UINT32_FROM_LE(length) > left));
+    if (cut) {
+      if (::ftruncate(fd_, static_cast<off_t>(begin)) != 0) return unwritable(path_, errno);
+      return {};
+    }
+    return std::unexpected(Error{
+        Code::kDataLoss, path_ + " is damaged at byte " + std::to_string(begin) + ", after " +
+                             print_timestamp(*last_) + ": " +
+                             (entry ? "entry " + print_timestamp(entry->at.ts) + " is out of order"
+                                    : entry.error().message) +
+                             "; name another file"});
+  }
+}
+
+Result<void> OplogDump::append(Timestamp at, Document entry) {
+  if (last_ && at <= *last_)
+    return std::unexpected(Error{Code::kFailedPrecondition,
+                                 "entry " + print_timestamp(at) + " came after " +
+                                     print_timestamp(*last_) + ": the oplog is out of order"});
+  if (!first_) first_ = at;
+  last_ = at;
+  const std::span<const std::uint8_t> bytes = entry.bytes();
+  block_.insert(block_.end(), bytes.begin(), bytes.end());
+  last_entry_.assign(bytes.begin(), bytes.end());
+  return block_.size() >= kDumpBlock ? flush() : Result<void>();
+}
+
+Result<void> OplogDump::flush() {
+  std::size_t done = 0;
+  int error = 0;
+  while (done != block_.size() && error == 0) {
+    const ssize_t written = ::write(fd_, block_.data() + done, block_.size() - done);
+    if (written >= 0) {
+      done += static_cast<std::size_t>(written);
+    } else if (errno != EINTR) {
+      error = errno;
+    }
+  }
+  // The next attempt goes on where this one ended.
+  block_.erase(block_.begin(), block_.begin() + static_cast<std::ptrdiff_t>(done));
+  if (error != 0) return unwritable(path_, error);
+  return {};
+}
+
+Result<void> OplogDump::sync() {
+  if (Result<void> written = flush(); !written) return written;
+  if (::fdatasync(fd_) != 0) return unwritable(path_, errno);
+  synced_ = last_;
+  return {};
+}
+
+}  // namespace idmint::restore

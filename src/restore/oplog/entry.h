@@ -1,0 +1,65 @@
+// Entries of the oplog (local.oplog.rs), as MongoDB 4.4 to 7.0 write them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "idmint/result.h"
+#include "mongo/document.h"
+#include "restore/timestamp.h"
+
+namespace idmint::restore {
+
+enum class Op : std::uint8_t {
+  kInsert,   // i: `o` is the document
+  kUpdate,   // u: `o2` is the document's _id (and shard key), `o` a diff ($v: 2) or a replacement
+  kDelete,   // d: `o` is the _id
+  kCommand,  // c: `ns` is DATABASE.$cmd, the first field of `o` the command
+  kNoop,     // n, and what change streams read: ci, cu, cd, km
+  kUnknown,
+};
+
+// What was done: an entry, or one of those within a command applyOps. Its views are of the
+// document it was read from.
+struct Operation {
+  Op op = Op::kUnknown;
+  std::string_view op_name;
+  std::string_view ns;
+  Document o;
+  Document o2;
+  // The collection's UUID, 16 bytes; empty: none.
+  std::string_view ui;
+  bool from_migrate = false;
+
+  // Of a command: "create", "applyOps". Empty: it has none.
+  [[nodiscard]] std::string_view command() const { return o.first_key(); }
+  // Of `ns`: before the first dot, and after it.
+  [[nodiscard]] std::string_view database() const { return ns.substr(0, ns.find('.')); }
+  [[nodiscard]] std::string_view collection() const {
+    const std::size_t dot = ns.find('.');
+    return dot == std::string_view::npos ? std::string_view{} : ns.substr(dot + 1);
+  }
+};
+
+struct Entry {
+  Operation operation;
+  OpTime at{};
+  std::optional<std::int64_t> version;  // v
+  std::int64_t wall = 0;                // milliseconds since 1970; 0: none
+  Document lsid;                        // of a session; empty: none
+  std::optional<std::int64_t> txn_number;
+  std::optional<OpTime> previous;  // prevOpTime: the one before in its transaction
+  std::int64_t multi_op_type = 0;
+  Document document;  // all of it
+
+  // Of a multi-document transaction; a retryable write has a number too, and is none.
+  [[nodiscard]] bool in_transaction() const;
+};
+
+// kDataLoss: it is none; the message says what is wrong with which field, not where it stands.
+[[nodiscard]] Result<Entry> parse_entry(Document document);
+// Of a document within an applyOps.
+[[nodiscard]] Result<Operation> parse_operation(Document document);
+
+}  // namespace idmint::restore

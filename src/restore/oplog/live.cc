@@ -1,0 +1,83 @@
+#include "restore/oplog/live.h"
+
+#include <string>
+#include <utility>
+
+namespace idmint::restore {
+namespace {
+
+constexpr std::int32_t kSecond = 1000;  // milliseconds
+
+// Those from `from` to `to`.
+Bson find_in_oplog(const OplogSpan& span) {
+  Bson find = Bson("find", "oplog.rs", "readConcern", Bson("level", "majority"));
+  bson_t filter;
+  bson_t range;
+  BSON_APPEND_DOCUMENT_BEGIN(find.get(), "filter", &filter);
+  BSON_APPEND_DOCUMENT_BEGIN(&filter, "ts", &range);
+  BSON_APPEND_TIMESTAMP(&range, "$gte", span.from.seconds, span.from.ordinal);
+  BSON_APPEND_TIMESTAMP(&range, "$lte", span.to.seconds, span.to.ordinal);
+  bson_append_document_end(&filter, &range);
+  bson_append_document_end(find.get(), &filter);
+  return find;
+}
+
+}  // namespace
+
+Result<Member> connect_to_oplog(const std::string& uri) {
+  Result<Server> server = Server::connect(uri);
+  if (!server) return std::unexpected(std::move(server.error()));
+  if (server->set_name().empty())
+    return std::unexpected(
+        Error{Code::kNotFound,
+              server->shown_uri() + " has no oplog: only the members of a replica set have one"});
+  return Member::choose(*std::move(server));
+}
+
+Result<OplogWindow> oplog_window(Member& member) {
+  const Result<OpTime> first = member.oldest();
+  if (!first) return std::unexpected(first.error());
+  const Result<OpTime> last = member.newest_of_majority();
+  if (!last) return std::unexpected(last.error());
+  return OplogWindow{.first = first->ts, .last = last->ts};
+}
+
+Result<Bson> oplog_entry_from(Member& member, Timestamp at) {
+  Bson find = find_in_oplog({.from = at});
+  find.append("limit", 1, "singleBatch", true, "maxTimeMS", 60 * kSecond);
+  const Result<Member::Batch> found = member.batch("local", find.get());
+  if (!found) return std::unexpected(found.error());
+  bson_iter_t first = found->documents.begin();
+  if (!bson_iter_next(&first) || !as_document(first)) return Bson::none();
+  return Bson::copy_of(as_document(first));
+}
+
+LiveOplog::LiveOplog(Member& member, const OplogSpan& span, bool follow)
+    : member_(&member), follow_(follow), command_(find_in_oplog(span)) {
+  if (follow) command_.append("tailable", true, "awaitData", true);
+}
+
+Result<std::optional<Document>> LiveOplog::next() {
+  for (;;) {
+    if (batch_.documents && bson_iter_next(&rest_)) return as_document(rest_);
+    if (!command_) {
+      if (!follow_) return std::nullopt;
+      return std::unexpected(Error{Code::kUnavailable, "reading the oplog of " + member_->host() +
+                                                           ": the cursor was closed"});
+    }
+    Result<Member::Batch> batch = member_->batch("local", command_.get());
+    if (!batch && batch.error().code == Code::kOutOfRange)
+      batch.error().message +=
+          ": the oplog rolled over entries before they were read; it is too small for the writes "
+          "of this set";
+    if (!batch) return std::unexpected(std::move(batch.error()));
+    batch_ = *std::move(batch);
+    command_ = std::move(batch_.next);
+    if (follow_ && command_) BSON_APPEND_INT32(command_.get(), "maxTimeMS", kSecond);
+    rest_ = batch_.documents.begin();
+    bson_iter_t any = rest_;
+    if (follow_ && command_ && !bson_iter_next(&any)) return std::nullopt;
+  }
+}
+
+}  // namespace idmint::restore

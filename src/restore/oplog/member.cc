@@ -1,0 +1,157 @@
+#include "restore/oplog/member.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace idmint::restore {
+namespace {
+
+struct DescriptionDeleter {
+  void operator()(mongoc_server_description_t* description) const {
+    mongoc_server_description_destroy(description);
+  }
+};
+
+// Bytes of a batch. What is larger costs both sides fresh memory each time.
+constexpr std::size_t kLargeBatch = std::size_t{4} << 20;
+
+constexpr std::array kGone = {kNamespaceNotFound, kQueryPlanKilled};
+
+}  // namespace
+
+Result<Member> Member::choose(Server server) {
+  if (server.set_name().empty())
+    return std::unexpected(Error{Code::kFailedPrecondition,
+                                 server.shown_uri() +
+                                     " is no member of a replica set: it has no oplog, without "
+                                     "which a backup of a running server is of no one moment"});
+  Member member(std::move(server));
+  mongoc_client_t* const client = member.server_.client();
+  bson_error_t error{};
+  const std::unique_ptr<mongoc_server_description_t, DescriptionDeleter> chosen(
+      mongoc_client_select_server(client, false, read_preference(client).get(), &error));
+  if (!chosen) return std::unexpected(told("connecting to " + member.server_.shown_uri(), error));
+  member.id_ = mongoc_server_description_id(chosen.get());
+  member.host_ = mongoc_server_description_host(chosen.get())->host_and_port;
+  member.session_.reset(mongoc_client_start_session(client, nullptr, &error));
+  if (!member.session_)
+    return std::unexpected(told("a session on " + member.server_.shown_uri(), error));
+  return member;
+}
+
+Error Member::told_of(const bson_t* command, const bson_error_t& error) const {
+  return told(std::string(Document::of(command).first_key()) + " on " + host_, error);
+}
+
+Member::Reply Member::run(const char* database, const bson_t* command) {
+  // Whatever it is by now: the member was chosen.
+  const Preference any(mongoc_read_prefs_new(MONGOC_READ_NEAREST));
+  Reply reply;
+  const Bson options = Bson("serverId", static_cast<std::int32_t>(id_));
+  if (!mongoc_client_session_append(session_.get(), options.get(), &reply.error)) return reply;
+  bson_t answer;
+  reply.ok = mongoc_client_command_with_opts(server_.client(), database, command, any.get(),
+                                             options.get(), &answer, &reply.error);
+  reply.document = Bson::taken_from(&answer);
+  return reply;
+}
+
+Result<Bson> Member::command(const char* database, const bson_t* command) {
+  Reply reply = run(database, command);
+  if (!reply.ok) return std::unexpected(told_of(command, reply.error));
+  return std::move(reply.document);
+}
+
+Result<Member::Batch> Member::batch_of(Reply reply, const bson_t* command) const {
+  if (!reply.ok) return std::unexpected(told_of(command, reply.error));
+  Batch batch{.reply = std::move(reply.document)};
+  bson_iter_t at;
+  Document cursor;
+  if (batch.reply.view().find("cursor", &at)) cursor = as_document(at);
+  if (cursor.find("firstBatch", &at) || cursor.find("nextBatch", &at))
+    batch.documents = as_document(at);
+  if (!batch.documents)
+    return std::unexpected(
+        Error{Code::kUnavailable, host_ + " answered without a batch of documents"});
+  const std::int64_t id = cursor.find("id", &at) ? as_integer(at).value_or(0) : 0;
+  if (id == 0) return batch;
+  const std::string ns(cursor.find("ns", &at) ? as_text(at) : std::string_view{});
+  batch.next = Bson("getMore", id, "collection", ns.substr(ns.find('.') + 1));
+  return batch;
+}
+
+Result<Member::Batch> Member::batch(const char* database, const bson_t* command) {
+  return batch_of(run(database, command), command);
+}
+
+Result<bool> Member::batches(const char* database, const bson_t* command, const TakeBatch& take) {
+  Bson next = Bson::none();
+  std::int32_t size = 1000;  // documents of the next batch
+  for (const bson_t* now = command; now != nullptr; now = next.get()) {
+    Reply reply = run(database, now);
+    if (!reply.ok && std::ranges::find(kGone, std::int64_t{reply.error.code}) != kGone.end() &&
+        (reply.error.domain == MONGOC_ERROR_SERVER || reply.error.domain == MONGOC_ERROR_QUERY))
+      return false;
+    Result<Batch> batch = batch_of(std::move(reply), now);
+    if (!batch) return std::unexpected(std::move(batch.error()));
+    const std::size_t bytes = batch->documents.bytes().size();
+    if (bytes > kLargeBatch) size = std::max(1, size / 2);
+    if (bytes < kLargeBatch / 2) size = std::min(100'000, size * 2);
+    if (Result<void> taken = take(std::move(batch->reply), batch->documents); !taken)
+      return std::unexpected(std::move(taken.error()));
+    next = std::move(batch->next);
+    if (next) BSON_APPEND_INT32(next.get(), "batchSize", size);
+  }
+  return true;
+}
+
+Result<bool> Member::documents(const char* database, const bson_t* command,
+                               const std::function<Result<void>(Document)>& take) {
+  return batches(database, command, [&](const Bson&, Document batch) -> Result<void> {
+    bson_iter_t at = batch.begin();
+    while (bson_iter_next(&at)) {
+      if (Result<void> taken = take(as_document(at)); !taken) return taken;
+    }
+    return {};
+  });
+}
+
+Result<OpTime> Member::end_of_oplog(int direction, const char* read_concern) {
+  const Bson find = Bson("find", "oplog.rs", "sort", Bson("$natural", direction), "limit", 1,
+                         "singleBatch", true, "readConcern", Bson("level", read_concern));
+  std::optional<OpTime> found;
+  const Result<bool> read = documents("local", find.get(), [&](Document document) -> Result<void> {
+    const Result<Entry> entry = parse_entry(document);
+    if (!entry) return std::unexpected(entry.error());
+    found = entry->at;
+    return {};
+  });
+  if (!read) return std::unexpected(read.error());
+  if (!found)
+    return std::unexpected(Error{Code::kFailedPrecondition, host_ + " has an empty oplog"});
+  return *found;
+}
+
+Result<OpTime> Member::newest() { return end_of_oplog(-1, "local"); }
+Result<OpTime> Member::oldest() { return end_of_oplog(1, "local"); }
+Result<OpTime> Member::newest_of_majority() { return end_of_oplog(-1, "majority"); }
+
+Result<Bson> Member::entry_of_majority(Timestamp at) {
+  const Bson find =
+      Bson("find", "oplog.rs", "filter", Bson("ts", BsonTimestamp{at.seconds, at.ordinal}), "limit",
+           1, "singleBatch", true, "readConcern",
+           Bson("level", "majority", "afterClusterTime", BsonTimestamp{at.seconds, at.ordinal}),
+           "maxTimeMS", 60'000);
+  const Reply reply = run("local", find.get());
+  if (!reply.ok && reply.error.code == kMaxTimeExpired)
+    return std::unexpected(
+        Error{Code::kUnavailable, "a majority of the members does not have the entry " +
+                                      print_timestamp(at) + " after a minute: look at the others"});
+  if (!reply.ok) return std::unexpected(told_of(find.get(), reply.error));
+  Bson found;
+  reply.document.view().each_found([&](const Document& entry) { found = Bson::copy_of(entry); });
+  return found;
+}
+
+}  // namespace idmint::restore

@@ -1,0 +1,50 @@
+#include "restore/oplog/room.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "restore/oplog/entry.h"
+
+namespace idmint::restore {
+
+Result<OplogRoom> oplog_room(Member& member, const OplogWindow& window) {
+  OplogRoom room;
+  const Bson stats = Bson("collStats", "oplog.rs");
+  const Result<Bson> told = member.command("local", stats.get());
+  if (!told) return std::unexpected(told.error());
+  bson_iter_t at;
+  if (told->view().find("size", &at)) room.bytes = bson_iter_as_double(&at);
+  if (told->view().find("maxSize", &at)) room.most_bytes = bson_iter_as_double(&at);
+
+  constexpr std::int32_t sample = 5000;
+  const Bson newest = Bson("find", "oplog.rs", "sort", Bson("$natural", -1), "limit", sample,
+                           "batchSize", sample, "singleBatch", true);
+  const Result<Bson> found = member.command("local", newest.get());
+  if (!found) return std::unexpected(found.error());
+  double bytes = 0;
+  Timestamp oldest = window.last;
+  bson_iter_t batch;
+  if (found->view().find("cursor", &at) && bson_iter_recurse(&at, &batch) &&
+      bson_iter_find(&batch, "firstBatch") && bson_iter_recurse(&batch, &at)) {
+    while (bson_iter_next(&at)) {
+      const Document document = as_document(at);
+      if (!document) continue;
+      bytes += static_cast<double>(document.bytes().size());
+      if (const Result<Entry> entry = parse_entry(document))
+        oldest = std::min(oldest, entry->at.ts);
+    }
+  }
+  room.bytes_per_second = bytes / std::max<double>(1, window.last.seconds - oldest.seconds);
+  return room;
+}
+
+double seconds_left(const OplogRoom& room, const OplogWindow& window, Timestamp at) {
+  if (!(room.bytes_per_second > 0)) return std::numeric_limits<double>::infinity();
+  const double all = std::max<double>(1, window.last.seconds - window.first.seconds);
+  const double before = room.bytes * (at.seconds - window.first.seconds) / all;
+  const double free = std::max(0.0, room.most_bytes - room.bytes);
+  return (free + before) / room.bytes_per_second;
+}
+
+}  // namespace idmint::restore

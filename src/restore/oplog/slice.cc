@@ -1,0 +1,63 @@
+#include "restore/oplog/slice.h"
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "restore/oplog/command.h"
+#include "restore/oplog/transactions.h"
+
+namespace idmint::restore {
+namespace {
+
+struct Hazard {
+  std::string_view command;
+  const char* what;
+};
+constexpr std::array kHazards = {
+    Hazard{"renameCollection",
+           "a collection was renamed, by a command, $out, mapReduce or convertToCapped"},
+    Hazard{"importCollection", "a collection was imported"},
+    Hazard{"upgradeDowngradeViewlessTimeseries", "time-series collections changed their form"},
+};
+
+// An operation of the entry `at`.
+Result<void> check(const Operation& operation, Timestamp at) {
+  const auto again = [&](const std::string& what) {
+    return std::unexpected(
+        Error{Code::kUnavailable, what + " while the backup was made (" +
+                                      std::string(operation.ns) + ", entry " + print_timestamp(at) +
+                                      "), which no replay sets right: make the backup again, at a "
+                                      "time when that does not happen"});
+  };
+  if (shows_sharding(operation))
+    return std::unexpected(
+        Error{Code::kFailedPrecondition,
+              "entry " + print_timestamp(at) +
+                  " is of a sharded cluster, which no backup of one of its shards can restore"});
+  if (operation.ns == "admin.system.version")
+    return again("the feature compatibility version was changed");
+  if (operation.op != Op::kCommand) return {};
+  for (const Hazard& row : kHazards) {
+    if (operation.command() == row.command) return again(row.what);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> SliceCheck::add(const Entry& entry) {
+  if (first_ == Timestamp{}) first_ = entry.at.ts;
+  const Timestamp at = entry.at.ts;
+  Result<void> good = check(entry.operation, at);
+  if (!good || entry.operation.op != Op::kCommand) return good;
+  good = for_each_operation(entry,
+                            [&](const Operation& each, std::uint32_t) { return check(each, at); });
+  if (!good) return good;
+  if (entry.in_transaction() && entry.previous && entry.previous->ts != Timestamp{} &&
+      entry.previous->ts < first_)
+    missing_.insert(entry.previous->ts);
+  return {};
+}
+
+}  // namespace idmint::restore

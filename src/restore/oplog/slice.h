@@ -1,0 +1,33 @@
+// The oplog of the time that a base backup takes: whether it can be replayed over that backup.
+#pragma once
+
+#include <set>
+#include <vector>
+
+#include "idmint/result.h"
+#include "restore/oplog/entry.h"
+#include "restore/timestamp.h"
+
+namespace idmint::restore {
+
+// Entries are given in the order of the oplog. For one thread.
+class SliceCheck {
+ public:
+  // kUnavailable: what happened forbids a backup of that time, and the next one may succeed: a
+  // collection was renamed, $out or mapReduce replaced one, the version of the server's data was
+  // changed. kFailedPrecondition: of a sharded cluster. kDataLoss: an applyOps has no operations.
+  // What is within an applyOps counts too.
+  [[nodiscard]] Result<void> add(const Entry& entry);
+
+  // What the entries of transactions come after, where that is before the first entry: without it,
+  // and what that comes after, the transaction is lost.
+  [[nodiscard]] std::vector<Timestamp> missing() const {
+    return {missing_.begin(), missing_.end()};
+  }
+
+ private:
+  Timestamp first_{};
+  std::set<Timestamp> missing_;
+};
+
+}  // namespace idmint::restore

@@ -1,0 +1,92 @@
+#include "restore/replay/apply_ops.h"
+
+#include "restore/replay/record.h"
+
+namespace idmint::restore {
+
+void Operations::append(std::string_view op, std::string_view ns, Document o, Document o2) {
+  bson_t each;
+  begin(&each);
+  bson_append_utf8(&each, "op", 2, op.data(), static_cast<int>(op.size()));
+  bson_append_utf8(&each, "ns", 2, ns.data(), static_cast<int>(ns.size()));
+  bson_t view = o.view();
+  bson_append_document(&each, "o", 1, &view);
+  if (o2) {
+    view = o2.view();
+    bson_append_document(&each, "o2", 2, &view);
+  }
+  bson_append_document_end(array_.get(), &each);
+}
+
+void Operations::append(Document operation) {
+  bson_t each;
+  begin(&each);
+  const bson_t view = operation.view();
+  bson_concat(&each, &view);
+  bson_append_document_end(array_.get(), &each);
+}
+
+void Operations::begin(bson_t* each) {
+  char buffer[16];
+  const char* key = nullptr;
+  const std::size_t length = bson_uint32_to_string(size_++, &key, buffer, sizeof buffer);
+  bson_append_document_begin(array_.get(), key, static_cast<int>(length), each);
+}
+
+Answer ask(Server& server, const std::string& database, const bson_t* command) {
+  bson_t reply;
+  bson_error_t error{};
+  Answer answer;
+  answer.ok = mongoc_client_command_with_opts(server.client(), database.c_str(), command, nullptr,
+                                              nullptr, &reply, &error);
+  const Document document = Document::of(&reply);
+  bson_iter_t at;
+  if (answer.ok && document.find("writeConcernError", &at)) {
+    answer.ok = false;
+    answer.unavailable = true;
+    answer.message = to_relaxed_json(as_document(at));
+  } else if (!answer.ok) {
+    answer.code = document.find("code", &at) ? as_integer(at).value_or(0) : 0;
+    answer.why = code_of_repeatable(error);
+    answer.unavailable = answer.why == Code::kUnavailable;
+    answer.message = error.message;
+  }
+  if (document.find("results", &at) && as_document(at)) {
+    bson_iter_t each = as_document(at).begin();
+    while (bson_iter_next(&each)) {
+      ++answer.results;
+      if (answer.ok && !bson_iter_as_bool(&each)) {  // never seen
+        answer.ok = false;
+        answer.message = "an operation was not applied";
+        break;
+      }
+    }
+  }
+  bson_destroy(&reply);
+  return answer;
+}
+
+Error lost(const Server& server, const Answer& answer) {
+  return {Code::kUnavailable, server.shown_uri() + " was lost, or could not do it: " +
+                                  answer.message + "; the same command goes on"};
+}
+
+Answer apply_ops(Server& server, const Operations& operations, const Operations& then,
+                 bool durable) {
+  const Bson command = Bson(bson_sized_new(operations.bytes() + then.bytes() + 1024));
+  bson_t array;
+  BSON_APPEND_ARRAY_BEGIN(command.get(), "applyOps", &array);
+  const bson_t first = operations.view().view();
+  bson_concat(&array, &first);
+  bson_iter_t at = then.view().begin();
+  for (std::uint32_t key = operations.size(); bson_iter_next(&at); ++key)
+    bson_append_iter(&array, std::to_string(key).c_str(), -1, &at);
+  bson_append_array_end(command.get(), &array);
+  BSON_APPEND_BOOL(command.get(), "allowAtomic", true);
+  BSON_APPEND_BOOL(command.get(), "alwaysUpsert", false);
+  BSON_APPEND_BOOL(command.get(), "bypassDocumentValidation", true);
+  append_concern(command.get(), server, durable);
+  return ask(server, "admin", command.get());
+}
+
+}  // namespace idmint::restore

@@ -1,0 +1,61 @@
+#include "restore/replay/chain.h"
+
+#include "restore/replay/record.h"
+
+namespace idmint::restore {
+
+void Counts::add(Op op) {
+  if (op == Op::kNoop) return;
+  ++(op == Op::kInsert   ? inserts
+     : op == Op::kUpdate ? updates
+     : op == Op::kDelete ? deletes
+                         : commands);
+}
+
+Counts counts_of(Document document) {
+  Counts counts;
+  bson_iter_t at;
+  for (const CountField& field : kCountFields) {
+    if (document.find(field.name, &at)) counts.*field.count = as_integer(at).value_or(0);
+  }
+  return counts;
+}
+
+void Chain::append_check(Operations& operations) const {
+  const Bson o2 = Bson("_id", id());
+  static const Bson touch = Bson("$v", 2, "diff", Bson("u", Bson("over", true)));
+  operations.append("u", kRecordNamespace, touch.view(), o2.view());
+}
+
+void Chain::append_next(Operations& operations, const Position& to, const Counts& totals,
+                        const bson_t* more) const {
+  append_check(operations);
+  const Bson last = Bson("_id", id());
+  operations.append("d", kRecordNamespace, last.view(), {});
+  const std::string id = prefix_ + std::to_string(number_ + 1);
+  const Bson next = Bson("_id", id);
+  BSON_APPEND_TIMESTAMP(next.get(), "ts", to.ts.seconds, to.ts.ordinal);
+  BSON_APPEND_INT64(next.get(), "index", to.index);
+  for (const CountField& field : kCountFields)
+    BSON_APPEND_INT64(next.get(), field.name, totals.*field.count);
+  if (more != nullptr) bson_concat(next.get(), more);
+  operations.append("i", kRecordNamespace, next.view(), {});
+}
+
+Result<void> is_there(Server& server, const Chain& chain) {
+  const Bson command = Bson("find", "progress", "filter", Bson("_id", chain.id()), "limit", 1);
+  const Result<Bson> reply = server.command(kRecordDatabase, command.get());
+  if (!reply) return std::unexpected(reply.error());
+  bson_iter_t cursor;
+  bson_iter_t batch;
+  if (reply->view().find("cursor", &cursor) && bson_iter_recurse(&cursor, &batch) &&
+      bson_iter_find(&batch, "firstBatch") && !as_document(batch).first_key().empty())
+    return {};
+  return std::unexpected(
+      Error{Code::kUnavailable, server.shown_uri() +
+                                    " has lost what it had done, as it was ended and started "
+                                    "again, or another replay is at work there; the same command "
+                                    "goes on from what is there"});
+}
+
+}  // namespace idmint::restore

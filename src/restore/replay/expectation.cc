@@ -1,0 +1,119 @@
+#include "restore/replay/expectation.h"
+
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "restore/server.h"
+
+namespace idmint::restore {
+namespace {
+
+constexpr std::string_view kLoaded = "base:";  // and the namespace
+constexpr const char* kTallies = "base";
+
+std::uint64_t number_of(Document document, const char* key) {
+  bson_iter_t at;
+  return document.find(key, &at) ? static_cast<std::uint64_t>(as_integer(at).value_or(0)) : 0;
+}
+
+// Each value of an array under `key`.
+template <class Take>
+void for_each_in(Document document, const char* key, const Take& take) {
+  bson_iter_t at;
+  bson_iter_t each;
+  if (!document.find(key, &at) || !bson_iter_recurse(&at, &each)) return;
+  while (bson_iter_next(&each)) take(each);
+}
+
+Result<void> put_loaded(Record& record, const std::string& ns, std::int64_t documents) {
+  const Bson fields = Bson("documents", documents);
+  return record.put(std::string(kLoaded) + ns, fields.get());
+}
+
+}  // namespace
+
+Result<Loaded> loaded(Record& record) {
+  const Result<std::map<std::string, Bson>> found = record.get_all(kLoaded);
+  if (!found) return std::unexpected(found.error());
+  Loaded documents;
+  for (const auto& [id, fields] : *found) {
+    bson_iter_t at;
+    const std::int64_t count =
+        fields.view().find("documents", &at) ? as_integer(at).value_or(-1) : -1;
+    if (count >= 0) documents[id.substr(kLoaded.size())] = static_cast<std::uint64_t>(count);
+  }
+  return documents;
+}
+
+Result<void> set_loaded(Record& record, const std::string& ns, std::uint64_t documents) {
+  return put_loaded(record, ns, static_cast<std::int64_t>(documents));
+}
+
+Result<void> unset_loaded(Record& record, const std::string& ns) {
+  return put_loaded(record, ns, -1);
+}
+
+Result<void> keep_tallies(Record& record, const OplogFacts& facts) {
+  const Result<std::optional<Bson>> kept = record.get(kTallies);
+  if (!kept) return std::unexpected(kept.error());
+  if (*kept) return {};
+  const Bson fields;
+  bson_t array;
+  bson_append_array_begin(fields.get(), "tallies", -1, &array);
+  std::uint32_t index = 0;
+  for (const auto& [ns, tally] : facts.tallies) {
+    const Bson row =
+        Bson("ns", ns, "base", tally.base, "inserts", static_cast<std::int64_t>(tally.inserts),
+             "deletes", static_cast<std::int64_t>(tally.deletes));
+    bson_append_document(&array, std::to_string(index++).c_str(), -1, row.get());
+  }
+  bson_append_array_end(fields.get(), &array);
+  bson_append_array_begin(fields.get(), "gone", -1, &array);
+  index = 0;
+  for (const std::string& ns : facts.gone)
+    bson_append_utf8(&array, std::to_string(index++).c_str(), -1, ns.c_str(),
+                     static_cast<int>(ns.size()));
+  bson_append_array_end(fields.get(), &array);
+  return record.put(kTallies, fields.get());
+}
+
+Result<std::uint64_t> missed_updates(Record& record) {
+  const Result<std::map<std::string, Bson>> markers = record.get_all("replay:oplog:");
+  if (!markers) return std::unexpected(markers.error());
+  std::uint64_t missed = 0;
+  for (const auto& [id, marker] : *markers) missed += number_of(marker.view(), "missed");
+  return missed;
+}
+
+Result<std::map<std::string, Expected>> expected_documents(Record& record) {
+  if (record.stage() != RunStage::kDone)
+    return std::unexpected(
+        Error{Code::kFailedPrecondition,
+              "the restore there is not done: the command run goes on with it (it is in: " +
+                  std::string(name(record.stage())) + ")"});
+  const Result<Loaded> base = loaded(record);
+  if (!base) return std::unexpected(base.error());
+  Result<std::optional<Bson>> found = record.get(kTallies);
+  if (!found) return std::unexpected(std::move(found.error()));
+  const std::optional<Bson> kept = *std::move(found);
+  std::map<std::string, Expected> expected;
+  for (const auto& [ns, documents] : *base) expected[ns] = {.base = documents};
+  if (!kept) return expected;
+  const Document tallies = kept->view();
+  for_each_in(tallies, "gone",
+              [&](const bson_iter_t& at) { expected.erase(std::string(as_text(at))); });
+  for_each_in(tallies, "tallies", [&](const bson_iter_t& at) {
+    const Document row = as_document(at);
+    if (!row) return;
+    const std::string ns = text_of(row, "ns");
+    if (ns.ends_with(".system.views")) return;  // which are views
+    const auto from = base->find(text_of(row, "base"));
+    expected[ns] = {.base = from == base->end() ? 0 : from->second,
+                    .inserts = number_of(row, "inserts"),
+                    .deletes = number_of(row, "deletes")};
+  });
+  return expected;
+}
+
+}  // namespace idmint::restore

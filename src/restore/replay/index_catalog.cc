@@ -1,0 +1,219 @@
+#include "restore/replay/index_catalog.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "restore/namespaces.h"
+#include "restore/oplog/command.h"
+#include "restore/replay/state.h"
+
+namespace idmint::restore {
+namespace {
+
+Document document_of(Document document, const char* field) {
+  bson_iter_t at;
+  return document.find(field, &at) ? as_document(at) : Document{};
+}
+
+// All fields but some.
+template <std::size_t N>
+void append_but(bson_t* to, Document from, const std::array<std::string_view, N>& but) {
+  bson_iter_t at = from.begin();
+  while (bson_iter_next(&at)) {
+    if (std::ranges::find(but, std::string_view(bson_iter_key(&at))) == but.end())
+      bson_append_iter(to, nullptr, 0, &at);
+  }
+}
+
+std::unexpected<Error> unknown_change(const std::string& ns, const std::string& index,
+                                      const std::string& field) {
+  return std::unexpected(
+      Error{Code::kFailedPrecondition,
+            "collMod changes " + field + " of the index " + index + " of " + ns +
+                ", which idmint-restore does not know: take a base that was made after"});
+}
+
+}  // namespace
+
+void IndexCatalog::add(std::string_view ns, Document spec) {
+  const std::string name = text_of(spec, "name");
+  if (name == "_id_") return;
+  bson_t* const copy = bson_new();
+  append_but(copy, spec, std::array<std::string_view, 2>{"ns", "createIndexes"});
+  indexes_[std::string(ns)][name] = Bson(copy);
+}
+
+void IndexCatalog::remove(std::string_view ns, std::string_view name) {
+  for (Indexes* const each : of(ns))
+    std::erase_if(*each, [&](const auto& row) { return row.first == name; });
+}
+
+std::size_t IndexCatalog::size() const {
+  std::size_t size = 0;
+  for (const auto& [ns, indexes] : indexes_) size += indexes.size();
+  return size;
+}
+
+std::vector<IndexCatalog::Indexes*> IndexCatalog::of(std::string_view ns) {
+  const std::size_t dot = ns.find('.');
+  const std::string database(ns.substr(0, dot + 1));
+  const std::string plain(without_buckets(ns.substr(dot + 1)));
+  std::vector<Indexes*> found;
+  const std::string buckets = database + "system.buckets." + plain;
+  for (const std::string& each : {database + plain, buckets}) {
+    if (const auto at = indexes_.find(each); at != indexes_.end()) found.push_back(&at->second);
+  }
+  return found;
+}
+
+Result<void> IndexCatalog::apply(const Operation& command) {
+  const std::string_view what = command.command();
+  const std::string database(command.database());
+  const std::string ns = namespace_of(command);
+  if (what == "create" || what == "drop") {
+    for (Indexes* const each : of(ns)) each->clear();
+  } else if (what == "dropDatabase") {
+    std::erase_if(indexes_,
+                  [&](const auto& each) { return each.first.starts_with(database + "."); });
+  } else if (what == "createIndexes") {
+    add(ns, command.o);
+  } else if (what == "commitIndexBuild") {
+    const Document specs = document_of(command.o, "indexes");
+    if (!specs) return {};
+    bson_iter_t at = specs.begin();
+    while (bson_iter_next(&at)) {
+      if (as_document(at)) add(ns, as_document(at));
+    }
+  } else if (what == "startIndexBuild" || what == "abortIndexBuild") {
+    // A base may list one that is being built as if it were there.
+    for (const std::string& name : names_of_build(command)) remove(ns, name);
+  } else if (what == "dropIndexes" || what == "deleteIndexes" || what == "deleteIndex") {
+    bson_iter_t index;
+    if (!command.o.find("index", &index)) return {};
+    const std::string_view name = as_text(index);
+    const Document key = as_document(index);
+    for (Indexes* const each : of(ns)) {
+      std::erase_if(*each, [&](const auto& row) {
+        return name == "*" || row.first == name ||
+               (key && key == document_of(row.second.view(), "key"));
+      });
+    }
+  } else if (what == "collMod") {
+    const Document change = document_of(command.o, "index");
+    if (!change) return {};
+    const std::string name = text_of(change, "name");
+    const Document key = document_of(change, "keyPattern");
+    for (Indexes* const each : of(ns)) {
+      for (auto& [known, spec] : *each) {
+        if (known != name && !(key && key == document_of(spec.view(), "key"))) continue;
+        Bson changed;
+        bson_iter_t at = change.begin();
+        std::vector<std::string> set;
+        while (bson_iter_next(&at)) {
+          const std::string field = bson_iter_key(&at);
+          if (field == "name" || field == "keyPattern") continue;
+          constexpr std::array<std::string_view, 4> known_fields = {"expireAfterSeconds", "hidden",
+                                                                    "prepareUnique", "unique"};
+          if (field == "forceNonUnique") {
+            set.emplace_back("unique");
+          } else if (std::ranges::find(known_fields, field) != known_fields.end()) {
+            set.push_back(field);
+            if (field == "unique") set.emplace_back("prepareUnique");
+          } else {
+            return unknown_change(ns, known, field);
+          }
+        }
+        bson_iter_t old = spec.view().begin();
+        while (bson_iter_next(&old)) {
+          if (std::ranges::find(set, std::string_view(bson_iter_key(&old))) == set.end())
+            bson_append_iter(changed.get(), nullptr, 0, &old);
+        }
+        at = change.begin();
+        while (bson_iter_next(&at)) {
+          const std::string_view field = bson_iter_key(&at);
+          const bool off = BSON_ITER_HOLDS_BOOL(&at) && !bson_iter_bool(&at);
+          if (field != "name" && field != "keyPattern" && field != "forceNonUnique" && !off)
+            bson_append_iter(changed.get(), nullptr, 0, &at);
+        }
+        spec = std::move(changed);
+      }
+    }
+  } else if (what == "renameCollection") {
+    return std::unexpected(
+        Error{Code::kFailedPrecondition,
+              "a collection was renamed while the base was made: take another base"});
+  }
+  return {};
+}
+
+Result<void> create_indexes(Server& server, std::string_view ns,
+                            const std::vector<Document>& specs) {
+  const std::size_t dot = ns.find('.');
+  const std::string database(ns.substr(0, dot));
+  const std::string collection(ns.substr(dot + 1));
+  BsonArray list;
+  std::uint32_t index = 0;
+  std::string names;
+  for (const Document spec : specs) {
+    names += (names.empty() ? "" : ", ") + text_of(spec, "name");
+    Bson each;
+    append_but(each.get(), spec,
+               std::array<std::string_view, 3>{"ns", "createIndexes", "background"});
+    // Absent means simple where it was listed or logged, and that of the collection in a command.
+    bson_iter_t at;
+    if (!spec.find("collation", &at)) each.append("collation", Bson("locale", "simple"));
+    list.items.append(std::to_string(index++).c_str(), each);
+  }
+  if (index == 0) return {};
+  const Bson command =
+      Bson("createIndexes", collection, "indexes", list, "ignoreUnknownIndexOptions", true);
+  const Result<Bson> reply = server.command(database.c_str(), command.get());
+  if (reply) return {};
+  return std::unexpected(Error{reply.error().code, "indexes " + names + " of " + std::string(ns) +
+                                                       ": " + reply.error().message});
+}
+
+Result<void> drop_unfinished_indexes(Server& server) {
+  const Result<std::vector<CollectionFacts>> all = list_namespaces(server);
+  if (!all) return std::unexpected(all.error());
+  for (const CollectionFacts& each : *all) {
+    if (each.kind != CollectionKind::kCollection) continue;
+    const Bson list = Bson("listIndexes", each.name, "includeBuildUUIDs", true);
+    const Result<Bson> indexes = server.command(each.database.c_str(), list.get());
+    if (!indexes) return std::unexpected(indexes.error());
+    // A collection has 64 at most: one batch.
+    bson_iter_t at;
+    const Document cursor = document_of(indexes->view(), "cursor");
+    if (!cursor || !cursor.find("firstBatch", &at) || !bson_iter_recurse(&at, &at)) continue;
+    while (bson_iter_next(&at)) {
+      bson_iter_t unused;
+      const Document index = as_document(at);
+      if (!index.find("buildUUID", &unused)) continue;
+      const std::string name = text_of(document_of(index, "spec"), "name");
+      const Bson drop = Bson("dropIndexes", each.name, "index", name);
+      const Result<Bson> dropped = server.command(each.database.c_str(), drop.get());
+      if (!dropped)
+        return std::unexpected(
+            Error{dropped.error().code,
+                  "the index " + name + " of " + each.ns() +
+                      ", of which the copy has the beginning: " + dropped.error().message});
+    }
+  }
+  return {};
+}
+
+Result<void> build_indexes(Server& server, const IndexCatalog& catalog,
+                           const TakeProgress& progress) {
+  std::uint64_t done = 0;
+  for (const auto& [ns, indexes] : catalog.all()) {
+    std::vector<Document> specs;
+    for (const auto& [name, spec] : indexes) specs.push_back(spec.view());
+    if (Result<void> created = create_indexes(server, ns, specs); !created) return created;
+    if (!progress) continue;
+    if (Result<void> told = progress(++done); !told) return told;
+  }
+  return {};
+}
+
+}  // namespace idmint::restore

@@ -1,0 +1,435 @@
+#include "restore/replay/load.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/errors.h"
+#include "restore/cursor.h"
+#include "restore/replay/apply_ops.h"
+#include "restore/replay/expectation.h"
+#include "restore/replay/state.h"
+#include "restore/replay/zero_timestamps.h"
+
+namespace idmint::restore {
+namespace {
+
+constexpr std::size_t kQueued = std::size_t{64} << 20;  // bytes that wait for a writer
+
+using Bulk = std::unique_ptr<mongoc_bulk_operation_t,
+                             MongocDeleter<mongoc_bulk_operation_t, mongoc_bulk_operation_destroy>>;
+
+std::string ns_of(const CollectionFacts& facts) { return facts.database + "." + data_name(facts); }
+
+bool is_true(Document options, const char* key) {
+  bson_iter_t at;
+  return options.find(key, &at) && bson_iter_as_bool(&at);
+}
+
+// The command create, with the options that it takes.
+Bson create_command(const CollectionFacts& facts) {
+  Bson command;
+  bson_append_utf8(command.get(), "create", -1, facts.name.c_str(),
+                   static_cast<int>(facts.name.size()));
+  bson_iter_t at = facts.options.view().begin();
+  while (bson_iter_next(&at)) {
+    const std::string_view key = bson_iter_key(&at);
+    // What servers of other versions have; no _id_ is possible in local alone. Those that are
+    // temporary go when the server starts.
+    if (key == "create" || key == "temp" || key == "idIndex" || key == "uuid" ||
+        key == "autoIndexId" || key == "recordIdsReplicated")
+      continue;
+    bson_append_iter(command.get(), nullptr, -1, &at);
+  }
+  bson_iter_t unused;
+  if (facts.kind != CollectionKind::kCollection ||
+      facts.options.view().find("clusteredIndex", &unused))
+    return command;
+  for (const Bson& index : facts.indexes) {
+    bson_iter_t name;
+    if (!index.view().find("name", &name) || as_text(name) != "_id_") continue;
+    bson_t id_index;
+    bson_append_document_begin(command.get(), "idIndex", -1, &id_index);
+    bson_iter_t field = index.view().begin();
+    while (bson_iter_next(&field)) {
+      if (std::string_view(bson_iter_key(&field)) != "ns")
+        bson_append_iter(&id_index, nullptr, -1, &field);
+    }
+    bson_append_document_end(command.get(), &id_index);
+  }
+  return command;
+}
+
+// Of one collection, copied.
+struct LoadBatch {
+  std::size_t collection = 0;
+  bool in_order = false;
+  bool as_logged = false;  // by applyOps, not by insert
+  std::vector<std::uint8_t> bytes{};
+  std::vector<std::size_t> begins{};
+  std::vector<std::size_t> sizes{};
+
+  [[nodiscard]] Document at(std::size_t i) const {
+    return Document::of(std::span(bytes).subspan(begins[i], sizes[i]));
+  }
+  void add(Document document) {
+    const auto raw = document.bytes();
+    begins.push_back(bytes.size());
+    bytes.insert(bytes.end(), raw.begin(), raw.end());
+    sizes.push_back(raw.size());
+  }
+};
+
+// The writers, and what waits for them. push() and the like are for one thread.
+class Writers {
+ public:
+  Writers(const std::vector<CollectionFacts>& collections, bool sliced)
+      : collections_(collections),
+        sliced_(sliced),
+        left_(collections.size()),
+        written_(collections.size()),
+        twice_(collections.size()) {}
+  ~Writers() { end(); }
+  Writers(const Writers&) = delete;
+  Writers& operator=(const Writers&) = delete;
+
+  Result<void> start(const Server& server, unsigned count) {
+    for (unsigned i = 0; i < std::max(count, 1U); ++i) {
+      Result<Server> another = server.another();
+      if (!another) return std::unexpected(std::move(another.error()));
+      threads_.emplace_back([this, i, connection = std::make_shared<Server>(std::move(*another))] {
+        write(*connection, i == 0);
+      });
+    }
+    return {};
+  }
+
+  // Waits while there is too much already.
+  Result<void> push(LoadBatch batch) {
+    std::unique_lock lock(mutex_);
+    const std::size_t size = batch.bytes.size();
+    room_.wait(lock, [&] { return failed_ || queued_ == 0 || queued_ + size <= kQueued; });
+    if (failed_) return std::unexpected(*failed_);
+    queued_ += size;
+    ++left_[batch.collection];
+    queue_.push_back(std::move(batch));
+    work_.notify_all();
+    return {};
+  }
+  // Waits until everything is written.
+  Result<void> drain() {
+    std::unique_lock lock(mutex_);
+    room_.wait(lock, [&] {
+      return failed_ || std::ranges::all_of(left_, [](std::size_t left) { return left == 0; });
+    });
+    if (failed_) return std::unexpected(*failed_);
+    return {};
+  }
+  [[nodiscard]] bool is_written(std::size_t collection) {
+    const std::lock_guard lock(mutex_);
+    return left_[collection] == 0 && !failed_;
+  }
+  [[nodiscard]] std::uint64_t written(std::size_t collection) {
+    const std::lock_guard lock(mutex_);
+    return written_[collection];
+  }
+  // Documents whose _id was there.
+  [[nodiscard]] std::uint64_t twice(std::size_t collection) {
+    const std::lock_guard lock(mutex_);
+    return twice_[collection];
+  }
+
+ private:
+  void end() {
+    {
+      const std::lock_guard lock(mutex_);
+      ended_ = true;
+    }
+    work_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
+  }
+
+  // The first writer alone takes what must stay in its order.
+  std::optional<LoadBatch> pop(bool first) {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      if (ended_ || failed_) return std::nullopt;
+      const auto next = std::ranges::find_if(
+          queue_, [&](const LoadBatch& batch) { return first || !batch.in_order; });
+      if (next != queue_.end()) {
+        LoadBatch batch = std::move(*next);
+        queue_.erase(next);
+        return batch;
+      }
+      work_.wait(lock);
+    }
+  }
+
+  void write(Server& server, bool first) {
+    while (std::optional<LoadBatch> batch = pop(first)) {
+      std::uint64_t twice = 0;
+      const Result<std::uint64_t> inserted =
+          batch->as_logged ? apply_inserts(server, *batch) : insert(server, *batch, twice);
+      const std::lock_guard lock(mutex_);
+      if (!inserted) {
+        if (!failed_) failed_ = inserted.error();
+      } else {
+        queued_ -= batch->bytes.size();
+        --left_[batch->collection];
+        written_[batch->collection] += *inserted;
+        twice_[batch->collection] += twice;
+      }
+      room_.notify_all();
+      if (failed_) work_.notify_all();
+    }
+  }
+
+  // How many were.
+  Result<std::uint64_t> insert(Server& server, const LoadBatch& batch, std::uint64_t& twice) {
+    const CollectionFacts& facts = collections_[batch.collection];
+    const Collection collection(mongoc_client_get_collection(
+        server.client(), facts.database.c_str(), data_name(facts).c_str()));
+    const Bson order = Bson("ordered", batch.in_order);
+    const Bulk bulk(
+        mongoc_collection_create_bulk_operation_with_opts(collection.get(), order.get()));
+    mongoc_bulk_operation_set_bypass_document_validation(bulk.get(), true);
+    const Bson as_it_is = Bson("validate", false);
+    bson_error_t error{};
+    for (std::size_t i = 0; i < batch.sizes.size(); ++i) {
+      const bson_t document = batch.at(i).view();
+      if (!mongoc_bulk_operation_insert_with_opts(bulk.get(), &document, as_it_is.get(), &error))
+        return std::unexpected(told("insert into " + ns_of(facts), error));
+    }
+    bson_t reply;
+    const bool ok = mongoc_bulk_operation_execute(bulk.get(), &reply, &error) != 0;
+    const Bson answer = Bson::taken_from(&reply);
+    if (ok) return batch.sizes.size();
+
+    const std::string doing = "insert into " + ns_of(facts);
+    bson_iter_t errors;
+    bson_iter_t each;
+    std::uint64_t known = 0;
+    if (!answer.view().find("writeErrors", &errors) || !bson_iter_recurse(&errors, &each))
+      return std::unexpected(told(doing, error));
+    while (bson_iter_next(&each)) {
+      const Document write_error = as_document(each);
+      bson_iter_t at;
+      const std::int64_t code = write_error.find("code", &at) ? as_integer(at).value_or(0) : 0;
+      const std::int64_t index = write_error.find("index", &at) ? as_integer(at).value_or(-1) : -1;
+      // Only _id_ is there yet.
+      if (code == kDuplicateKey && sliced_ && !batch.in_order) {
+        ++known;
+        continue;
+      }
+      std::string message = doing;
+      bson_iter_t id;
+      if (index >= 0 && static_cast<std::size_t>(index) < batch.sizes.size() &&
+          batch.at(static_cast<std::size_t>(index)).find("_id", &id)) {
+        const Bson named;
+        bson_append_iter(named.get(), "_id", -1, &id);
+        message += " of the document " + to_relaxed_json(named.view());
+      }
+      const std::string why =
+          write_error.find("errmsg", &at) ? std::string(as_text(at)) : std::string(error.message);
+      message += ": " + why;
+      return std::unexpected(Error{Code::kFailedPrecondition, message});
+    }
+    if (known == 0) return std::unexpected(told(doing, error));
+    twice += known;
+    return batch.sizes.size() - known;
+  }
+
+  // An _id that is there is replaced.
+  Result<std::uint64_t> apply_inserts(Server& server, const LoadBatch& batch) {
+    const std::string ns = ns_of(collections_[batch.collection]);
+    constexpr std::size_t most_bytes = std::size_t{4} << 20;
+    for (std::size_t i = 0; i < batch.sizes.size();) {
+      BsonArray operations;
+      std::size_t size = 0;
+      for (std::uint32_t key = 0; i < batch.sizes.size() && (key == 0 || size < most_bytes);
+           ++key) {
+        size += batch.sizes[i];
+        const Document document = batch.at(i++);
+        const std::optional<TwoSteps> steps = in_two_steps(document);
+        operations.items.add(
+            std::to_string(key).c_str(),
+            Bson("op", "i", "ns", ns, "o", steps ? steps->first.view() : document));
+        if (!steps) continue;
+        operations.items.add(std::to_string(++key).c_str(),
+                             Bson("op", "u", "ns", ns, "o", steps->diff, "o2", only_id(document)));
+      }
+      const Bson command = Bson("applyOps", operations, "bypassDocumentValidation", true);
+      if (const Result<Bson> applied = server.command("admin", command.get()); !applied)
+        return std::unexpected(
+            Error{applied.error().code, "insert into " + ns + ": " + applied.error().message});
+    }
+    return batch.sizes.size();
+  }
+
+  const std::vector<CollectionFacts>& collections_;
+  const bool sliced_;
+  std::mutex mutex_;
+  std::condition_variable work_;
+  std::condition_variable room_;
+  std::deque<LoadBatch> queue_;
+  std::size_t queued_ = 0;
+  std::vector<std::size_t> left_;  // batches that are not written, by collection
+  std::vector<std::uint64_t> written_;
+  std::vector<std::uint64_t> twice_;
+  std::optional<Error> failed_;
+  bool ended_ = false;
+  std::vector<std::thread> threads_;
+};
+
+Result<void> drop(Server& server, const CollectionFacts& facts) {
+  const Bson command = std::move(Bson().add("drop", std::string_view(facts.name)));
+  const Answer answer = ask(server, facts.database, command.get());
+  if (answer.ok || answer.code == kNamespaceNotFound) return {};
+  if (answer.unavailable) return std::unexpected(lost(server, answer));
+  return fail(answer.why, "drop on " + server.shown_uri() + ": " + answer.message);
+}
+
+Result<void> create(Server& server, const CollectionFacts& facts, bool again) {
+  if (again) {
+    if (Result<void> dropped = drop(server, facts); !dropped) return dropped;
+  }
+  const Bson command = create_command(facts);
+  const Result<Bson> created = server.command(facts.database.c_str(), command.get());
+  if (created) return {};
+  return std::unexpected(Error{created.error().code,
+                               facts.database + "." + facts.name + ": " + created.error().message});
+}
+
+// A server that was killed and is back may have lost what it had answered to; and another run may
+// write to the same collection. One that is capped may have had no room for all.
+// `twice` more were there, of the base or of a request of a run that was killed.
+Result<void> check_count(Server& server, const CollectionFacts& facts, std::uint64_t written,
+                         std::uint64_t twice) {
+  if (is_true(facts.options.view(), "capped")) return {};
+  const Result<std::uint64_t> there = count_documents(server, ns_of(facts));
+  if (!there) return std::unexpected(there.error());
+  if (*there >= written && *there <= written + twice) return {};
+  return std::unexpected(
+      Error{Code::kUnavailable, ns_of(facts) + " has " + std::to_string(*there) + " documents on " +
+                                    server.shown_uri() + " after " + std::to_string(written) +
+                                    " were inserted: the server has lost some as it was ended and "
+                                    "started again, or another run or client writes there; where "
+                                    "none does, the same command loads it again"});
+}
+
+}  // namespace
+
+Result<LoadCounts> load_base(const BaseBackup& base, Server& server, Record& record,
+                             const LoadOptions& options, const TakeProgress& progress) {
+  const std::vector<CollectionFacts>& all = base.collections();
+  const Result<Loaded> before = loaded(record);
+  if (!before) return std::unexpected(before.error());
+
+  LoadCounts counts;
+  std::vector<std::size_t> to_load;
+  std::vector<std::size_t> views;
+  std::vector<bool> wanted(all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!options.filter.includes(all[i].database + "." + all[i].name)) continue;
+    ++(all[i].kind == CollectionKind::kView ? counts.views : counts.collections);
+    if (all[i].kind == CollectionKind::kView) {
+      views.push_back(i);
+    } else if (!before->contains(ns_of(all[i]))) {
+      to_load.push_back(i);
+      wanted[i] = true;
+    }
+  }
+  std::ranges::sort(to_load, [&](std::size_t a, std::size_t b) {
+    return std::pair(all[b].bytes, a) < std::pair(all[a].bytes, b);  // of equals the first
+  });
+  const auto tell = [&](std::uint64_t bytes) {
+    return progress ? progress(bytes) : Result<void>{};
+  };
+  for (const std::size_t i : to_load) {
+    if (Result<void> told = tell(0); !told) return std::unexpected(std::move(told.error()));
+    if (Result<void> created = create(server, all[i], record.resumed()); !created)
+      return std::unexpected(std::move(created.error()));
+  }
+
+  Writers writers(all, options.sliced);
+  if (Result<void> started = writers.start(server, options.writers); !started)
+    return std::unexpected(std::move(started.error()));
+  std::uint64_t bytes = 0;
+  std::vector<bool> replaced(all.size());  // what is twice in the base was not counted
+  const TakeDocuments take = [&](const CollectionFacts& facts,
+                                 std::span<const Document> documents) -> Result<void> {
+    const auto i = static_cast<std::size_t>(&facts - all.data());
+    const bool in_order = is_true(facts.options.view(), "capped");
+    LoadBatch batch{.collection = i, .in_order = in_order};
+    LoadBatch logged{.collection = i, .in_order = in_order, .as_logged = true};
+    std::size_t size = 0;
+    for (const Document& document : documents) size += document.bytes().size();
+    bytes += size;
+    if (Result<void> told = tell(bytes); !told) return told;
+    if (!wanted[i] || documents.empty()) return {};
+    const bool all_logged = in_order && std::ranges::any_of(documents, has_zero_timestamp);
+    batch.bytes.reserve(all_logged ? 0 : size);
+    for (const Document& document : documents)
+      (all_logged || has_zero_timestamp(document) ? logged : batch).add(document);
+    replaced[i] = replaced[i] || (options.sliced && !logged.sizes.empty());
+    for (LoadBatch* const each : {&batch, &logged}) {
+      if (each->sizes.empty()) continue;
+      if (Result<void> pushed = writers.push(std::move(*each)); !pushed) return pushed;
+    }
+    return {};
+  };
+
+  std::deque<std::size_t> unrecorded;  // read to their end
+  const auto record_written = [&]() -> Result<void> {
+    for (auto i = unrecorded.begin(); i != unrecorded.end();) {
+      if (!writers.is_written(*i)) {
+        ++i;
+        continue;
+      }
+      const std::uint64_t documents = writers.written(*i);
+      if (!replaced[*i]) {
+        Result<void> good = check_count(server, all[*i], documents, writers.twice(*i));
+        if (!good) return good;
+      }
+      if (Result<void> put = set_loaded(record, ns_of(all[*i]), documents); !put) return put;
+      counts.documents += documents;
+      counts.twice += writers.twice(*i);
+      i = unrecorded.erase(i);
+    }
+    return {};
+  };
+  for (std::size_t i = 0; i < to_load.size(); ++i) {
+    Result<void> read = base.documents(to_load[i], take);
+    if (!read && read.error().code == Code::kUnimplemented && i == 0) {  // all at once
+      read = base.documents({}, take);
+      if (!read) return std::unexpected(std::move(read.error()));
+      unrecorded.assign(to_load.begin(), to_load.end());
+      break;
+    }
+    if (!read) return std::unexpected(std::move(read.error()));
+    unrecorded.push_back(to_load[i]);
+    if (Result<void> recorded = record_written(); !recorded)
+      return std::unexpected(std::move(recorded.error()));
+  }
+  if (Result<void> drained = writers.drain(); !drained)
+    return std::unexpected(std::move(drained.error()));
+  if (Result<void> recorded = record_written(); !recorded)
+    return std::unexpected(std::move(recorded.error()));
+
+  for (const std::size_t i : views) {
+    if (Result<void> created = create(server, all[i], record.resumed()); !created)
+      return std::unexpected(std::move(created.error()));
+  }
+  return counts;
+}
+
+}  // namespace idmint::restore

@@ -1,0 +1,235 @@
+#include "restore/replay/plan.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "base/digest.h"
+#include "base/errors.h"
+#include "base/figures.h"
+#include "base/shell.h"
+#include "restore/collections.h"
+#include "restore/replay/preflight.h"
+#include "restore/replay/spare.h"
+#include "restore/server.h"
+
+namespace idmint::restore {
+namespace {
+
+// Which base it is, whatever its path.
+Result<std::string> identity_of(const BaseBackup& base) {
+  std::string text = base.server_version();
+  for (const CollectionFacts& each : base.collections()) {
+    for (const std::string& part :
+         {each.database, each.name, each.uuid, std::to_string(each.bytes)})
+      text += part + '\0';
+  }
+  const Result<DigestBytes> digest =
+      digest_of(Digest::kSha256, {std::as_bytes(std::span(text.data(), text.size()))});
+  if (!digest) return std::unexpected(digest.error());
+  return hex({reinterpret_cast<const char*>(digest->data()), 16});
+}
+
+// REQUIRES: plan.after is known.
+Result<Bson> fingerprint_of(const RestorePlan& plan) {
+  // NOLINTNEXTLINE(bugprone-unchecked-optional-access): see REQUIRES
+  const std::string after = print_timestamp(*plan.after);
+  std::string base = "data copy";
+  if (plan.base) {
+    Result<std::string> identity = identity_of(*plan.base);
+    if (!identity) return std::unexpected(std::move(identity.error()));
+    base = std::move(*identity);
+  }
+  // Without how many write, and what follows the limit: a file may grow between two runs.
+  std::string skipped;
+  for (const Timestamp at : plan.options.skip) skipped += print_timestamp(at) + " ";
+  const auto& replayed = plan.oplog.before_limit;
+  return Bson(
+      "base", base, "after", after, "oplog",
+      Bson("first", print_timestamp(plan.oplog.first), "last", print_timestamp(replayed.last),
+           "entries", static_cast<std::int64_t>(replayed.entries), "bytes",
+           static_cast<std::int64_t>(replayed.bytes)),
+      "limit", print_timestamp(plan.options.limit), "skip", skipped, "filter",
+      plan.options.filter.text());
+}
+
+// Reads the whole base, and its slice.
+Result<void> check_base(RestorePlan& plan, Transactions& transactions, Observer& observer) {
+  const TakeProgress progress = observer.of(RestoreStep::kCheckBase, plan.base->size());
+  if (Result<void> checked = plan.base->check(progress); !checked) return checked;
+  const std::optional<Timestamp>& base_at = plan.options.base_at;
+  plan.sliced = plan.base->has_oplog();
+  if (!plan.sliced) {
+    if (!base_at)
+      return fail(Code::kFailedPrecondition,
+                  plan.options.base +
+                      " has no oplog.bson, so nothing says which moment it is of: where nobody "
+                      "wrote while it was taken, give --base-at SECONDS:ORDINAL, the last entry "
+                      "of the oplog before it");
+    plan.after = *base_at;
+    return {};
+  }
+  if (base_at)
+    return fail(
+        Code::kInvalidArgument,
+        plan.options.base + " has an oplog.bson, which says its moment: leave --base-at out");
+  OplogCheck check("oplog.bson of " + plan.options.base,
+                   {.slice = true,
+                    .filter = plan.options.filter,
+                    .collections = plan.collections,
+                    .temporary = plan.temporary},
+                   transactions);
+  std::uint64_t offset = 0;
+  Result<void> read = plan.base->oplog([&](const Entry& entry) -> Result<void> {
+    const std::uint64_t at = offset;
+    offset += entry.document.bytes().size();
+    Result<void> good = check.add(entry, at);
+    return good ? observer.advance(plan.base->size()) : good;
+  });
+  if (!read) return read;
+  Result<OplogFacts> facts = check.finish();
+  if (!facts) return std::unexpected(std::move(facts.error()));
+  plan.slice = std::move(*facts);
+  plan.after = plan.slice.last;
+  return {};
+}
+
+// Opens the base, and says which collections it has.
+Result<void> open_base_of(RestorePlan& plan) {
+  Result<std::unique_ptr<BaseBackup>> base = open_base(plan.options.base);
+  if (!base) return std::unexpected(std::move(base.error()));
+  plan.base = std::move(*base);
+  std::set<std::string, std::less<>>& collections = plan.collections.emplace();
+  for (const CollectionFacts& each : plan.base->collections()) {
+    const std::string ns = each.database + "." + each.name;
+    collections.insert(ns);
+    bson_iter_t at;
+    if (each.options.view().find("temp", &at) && bson_iter_as_bool(&at) &&
+        plan.options.filter.includes(ns))
+      plan.temporary.push_back(ns);
+  }
+  return {};
+}
+
+// Of a data copy, before it is recovered and its last entry known.
+Result<void> look_at_oplog(const RestorePlan& plan, Observer& observer) {
+  Transactions transactions;
+  const Result<OplogFacts> facts = check_oplog(plan.options.oplog,
+                                               {.anywhere = true,
+                                                .limit = plan.options.limit,
+                                                .filter = plan.options.filter,
+                                                .skip = plan.options.skip},
+                                               transactions, observer.of(RestoreStep::kCheckOplog));
+  if (!facts) return std::unexpected(facts.error());
+  return {};
+}
+
+// A target is looked at before anybody is asked.
+Result<void> look_at_target(const RestorePlan& plan) {
+  if (plan.options.target.empty()) return {};
+  Result<Server> server = Server::connect(plan.options.target);
+  if (!server) return std::unexpected(std::move(server.error()));
+  const Result<TargetFacts> facts =
+      check_target(*server, {.version = plan.base->server_version(),
+                             .replica_set_ok = plan.options.allow_replica_set,
+                             .fingerprint = plan.fingerprint.view()});
+  if (!facts) return std::unexpected(facts.error());
+  return {};
+}
+
+// The mongod that is to be started, and whether it goes with the base.
+Result<std::string> look_at_spare(const RestorePlan& plan) {
+  Result<std::string> program = find_mongod(plan.options.mongod);
+  if (!program) return program;
+  const Result<std::string> version = version_of(*program);
+  if (!version) return std::unexpected(version.error());
+  if (plan.base && !plan.base->server_version().empty() &&
+      !same_series(plan.base->server_version(), *version))
+    return fail(Code::kFailedPrecondition, "the backup is of MongoDB " +
+                                               plan.base->server_version() + ", and " +
+                                               shell_word(*program) + " is " + *version +
+                                               ": give --mongod PATH of one of the same series");
+  const Result<SpareFolder> folder =
+      look_at(plan.base ? plan.options.spare : plan.options.data_copy);
+  if (!folder) return std::unexpected(folder.error());
+  if (plan.base && !folder->fresh && !folder->ours)
+    return fail(Code::kAlreadyExists, shell_word(plan.options.spare) +
+                                          " is not empty: give --spare a folder that is not "
+                                          "there yet");
+  return program;
+}
+
+}  // namespace
+
+std::vector<std::string> RestorePlan::notes() const {
+  std::vector<std::string> all;
+  const auto wanted = [&](const CollectionFacts& each) {
+    return options.filter.includes(each.database + "." + each.name);
+  };
+  if (base && !base->collections().empty() && std::ranges::none_of(base->collections(), wanted))
+    all.push_back("--include and --exclude leave nothing of the base: are they spelled right?");
+  if (oplog.entries == 0)
+    all.push_back("whether the oplog reaches back to the copy is checked when that is recovered");
+  if (base && !base->left_out().empty()) {
+    std::string names;
+    for (const std::string& ns : base->left_out()) names += (names.empty() ? "" : ", ") + ns;
+    all.push_back("of the base are left out: " + names);
+  }
+  for (const OpenTransaction& open : oplog.open)
+    all.push_back("the transaction begun at " + print_timestamp(open.first) +
+                  " was not committed before the limit: its " +
+                  print_count(open.operations, "operation") +
+                  (open.operations == 1 ? " is" : " are") + " not applied");
+  for (const std::string& ns : oplog.temporary)
+    all.push_back(ns +
+                  " is a temporary collection that was there at the limit: drop it if it is "
+                  "not wanted");
+  for (const auto& [database, count] : oplog.left_out)
+    all.push_back(print_count(count, "operation") + " on " + database +
+                  (count == 1 ? " is" : " are") + " left out: no restore applies them");
+  return all;
+}
+
+Result<void> check_oplog(RestorePlan& plan, Transactions& transactions, Observer& observer) {
+  Result<OplogFacts> facts =
+      check_oplog(plan.options.oplog,
+                  {.after = plan.after,
+                   .limit = plan.options.limit,
+                   .filter = plan.options.filter,
+                   .skip = plan.options.skip,
+                   .skip_forced = plan.options.force_skip,
+                   .collections = plan.sliced ? plan.slice.collections : plan.collections,
+                   .temporary = plan.sliced ? plan.slice.temporary : plan.temporary},
+                  transactions, observer.of(RestoreStep::kCheckOplog));
+  if (!facts) return std::unexpected(std::move(facts.error()));
+  plan.oplog = std::move(*facts);
+  Result<Bson> fingerprint = fingerprint_of(plan);
+  if (!fingerprint) return std::unexpected(std::move(fingerprint.error()));
+  plan.fingerprint = std::move(*fingerprint);
+  return {};
+}
+
+Result<RestorePlan> plan_restore(RestoreOptions options, Observer& observer) {
+  RestorePlan plan{.options = std::move(options)};
+  if (plan.options.data_copy.empty()) {
+    Transactions transactions;
+    if (Result<void> opened = open_base_of(plan); !opened)
+      return std::unexpected(std::move(opened.error()));
+    if (Result<void> checked = check_base(plan, transactions, observer); !checked)
+      return std::unexpected(std::move(checked.error()));
+    if (Result<void> checked = check_oplog(plan, transactions, observer); !checked)
+      return std::unexpected(std::move(checked.error()));
+  } else if (Result<void> looked = look_at_oplog(plan, observer); !looked) {
+    return std::unexpected(std::move(looked.error()));
+  }
+  if (plan.options.target.empty()) {
+    Result<std::string> found = look_at_spare(plan);
+    if (!found) return std::unexpected(std::move(found.error()));
+    plan.program = std::move(*found);
+  } else if (Result<void> looked = look_at_target(plan); !looked) {
+    return std::unexpected(std::move(looked.error()));
+  }
+  return plan;
+}
+
+}  // namespace idmint::restore

@@ -1,0 +1,192 @@
+#include "restore/replay/record.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "restore/cursor.h"
+
+namespace idmint::restore {
+namespace {
+
+constexpr std::array<std::string_view, 5> kStages = {"base", "slice", "indexes", "oplog", "done"};
+
+}  // namespace
+
+void append_concern(bson_t* command, const Server& server, bool durable) {
+  bson_t concern;
+  BSON_APPEND_DOCUMENT_BEGIN(command, "writeConcern", &concern);
+  if (server.set_name().empty()) {
+    BSON_APPEND_INT32(&concern, "w", 1);
+  } else {
+    BSON_APPEND_UTF8(&concern, "w", "majority");
+    BSON_APPEND_INT32(&concern, "wtimeout", 120'000);
+  }
+  if (durable) BSON_APPEND_BOOL(&concern, "j", true);
+  bson_append_document_end(command, &concern);
+}
+
+std::string_view name(RunStage stage) { return kStages[static_cast<std::size_t>(stage)]; }
+
+Result<std::map<std::string, Bson>> Record::get_all(std::string_view prefix) {
+  // All that begin with it are from it up to, not including, the same with its last byte one more.
+  std::string end(prefix);
+  if (!end.empty()) end.back() = static_cast<char>(end.back() + 1);
+  const Bson filter = end.empty() ? Bson() : Bson("_id", Bson("$gte", prefix, "$lt", end));
+  const Collection progress(
+      mongoc_client_get_collection(server_->client(), kRecordDatabase, "progress"));
+  const Cursor cursor(
+      mongoc_collection_find_with_opts(progress.get(), filter.get(), nullptr, nullptr));
+  std::map<std::string, Bson> found;
+  Result<void> read =
+      each(cursor, std::string("reading ") + kRecordNamespace + " on " + server_->shown_uri(),
+           [&](Document document) -> Result<void> {
+             if (document.has("_id")) found[text_of(document, "_id")] = Bson::copy_of(document);
+             return {};
+           });
+  if (!read) return std::unexpected(std::move(read.error()));
+  return found;
+}
+
+Result<std::optional<Bson>> Record::get(std::string_view id) {
+  Result<std::map<std::string, Bson>> all = get_all(id);
+  if (!all) return std::unexpected(std::move(all.error()));
+  const auto at = all->find(std::string(id));
+  if (at == all->end()) return std::nullopt;
+  return std::move(at->second);
+}
+
+Result<void> Record::put(std::string_view id, const bson_t* fields) {
+  const std::string text(id);
+  const Bson document = Bson("_id", text);
+  bson_concat(document.get(), fields);
+  if (!owner_.empty()) return put_as_owner(document.get());
+  const Bson command = Bson("update", "progress", "updates",
+                            array(Bson("q", Bson("_id", text), "u", document, "upsert", true)));
+  append_concern(command.get(), *server_, true);
+  const Result<Bson> reply = server_->command(kRecordDatabase, command.get());
+  if (!reply) return std::unexpected(reply.error());
+  bson_iter_t at;
+  for (const char* const field : {"writeErrors", "writeConcernError"}) {
+    if (reply->view().find(field, &at))
+      return std::unexpected(Error{Code::kUnavailable, std::string(kRecordNamespace) + " on " +
+                                                           server_->shown_uri() + ": " +
+                                                           to_relaxed_json(reply->view())});
+  }
+  return {};
+}
+
+// A batch of applyOps, all of it or nothing: where the owner's document is gone, its update fails.
+Result<void> Record::put_as_owner(const bson_t* document) {
+  const Bson command = Bson(
+      "applyOps",
+      array(Bson("op", "u", "ns", kRecordNamespace, "o",
+                 Bson("$v", 2, "diff", Bson("u", Bson("writes", true))), "o2", Bson("_id", owner_)),
+            Bson("op", "i", "ns", kRecordNamespace, "o", Document::of(document))),
+      "allowAtomic", true, "alwaysUpsert", false);
+  append_concern(command.get(), *server_, true);
+  bson_t reply;
+  bson_error_t error{};
+  const bool ok = mongoc_client_command_with_opts(server_->client(), "admin", command.get(),
+                                                  nullptr, nullptr, &reply, &error);
+  const Bson answer = Bson::taken_from(&reply);
+  const std::string where = std::string(kRecordNamespace) + " on " + server_->shown_uri();
+  bson_iter_t at;
+  if (!ok && answer.view().find("code", &at) && as_integer(at) == kUpdateOperationFailed)
+    return std::unexpected(Error{
+        Code::kUnavailable, where + " belongs to another run by now, or the server has lost what "
+                                    "it had done: where no other is at work, the same command "
+                                    "goes on"});
+  if (!ok) return std::unexpected(told("writing " + where, error));
+  if (answer.view().find("writeConcernError", &at))
+    return std::unexpected(
+        Error{Code::kUnavailable, where + ": " + to_relaxed_json(answer.view())});
+  return {};
+}
+
+// Of two that do this at the same time one or none is left.
+Result<void> Record::own_it() {
+  bson_oid_t unique;
+  bson_oid_init(&unique, nullptr);
+  std::array<char, 25> text{};
+  bson_oid_to_string(&unique, text.data());
+  const std::string owner = std::string("owner:") + text.data();
+  const Bson nothing;
+  if (Result<void> made = put(owner, nothing.get()); !made) return made;
+  const Bson command =
+      Bson("delete", "progress", "deletes",
+           array(Bson("q", Bson("_id", Bson("$gte", "owner:", "$lt", "owner;", "$ne", owner)),
+                      "limit", 0)));
+  append_concern(command.get(), *server_, true);
+  const Result<Bson> reply = server_->command(kRecordDatabase, command.get());
+  if (!reply) return std::unexpected(reply.error());
+  owner_ = owner;
+  return {};
+}
+
+Result<std::optional<Record>> Record::find(Server& server) {
+  Record record(server);
+  const Result<std::optional<Bson>> read = record.get("run");
+  if (!read) return std::unexpected(read.error());
+  const std::optional<Bson>& run = *read;
+  if (!run) return std::nullopt;
+  const Document document = run->view();
+  bson_iter_t at;
+  if (document.find("fingerprint", &at) && as_document(at))
+    record.fingerprint_ = Bson::copy_of(as_document(at));
+  const auto* const stage =
+      document.find("stage", &at) ? std::ranges::find(kStages, as_text(at)) : kStages.end();
+  if (stage == kStages.end() || !record.fingerprint_)
+    return std::unexpected(
+        Error{Code::kDataLoss, std::string(kRecordNamespace) + " on " + server.shown_uri() +
+                                   " is damaged: empty the target and begin anew"});
+  record.stage_ = static_cast<RunStage>(stage - kStages.begin());
+  record.resumed_ = true;
+  return std::optional(std::move(record));
+}
+
+Result<void> Record::expect(Document fingerprint) const {
+  if (this->fingerprint() == fingerprint) return {};
+  return std::unexpected(
+      Error{Code::kAlreadyExists,
+            server_->shown_uri() +
+                " has another restore, of other inputs or another limit: begin with an empty "
+                "server or a new --spare folder; this one was " +
+                to_relaxed_json(this->fingerprint())});
+}
+
+Result<Record> Record::begin(Server& server, Document fingerprint) {
+  Result<std::optional<Record>> read = find(server);
+  if (!read) return std::unexpected(std::move(read.error()));
+  if (std::optional<Record>& found = *read) {
+    if (Result<void> same_run = found->expect(fingerprint); !same_run)
+      return std::unexpected(std::move(same_run.error()));
+    if (Result<void> ours = found->own_it(); !ours) return std::unexpected(std::move(ours.error()));
+    return *std::move(found);
+  }
+  Record record(server);
+  record.fingerprint_ = Bson::copy_of(fingerprint);
+  if (Result<void> ours = record.own_it(); !ours) return std::unexpected(std::move(ours.error()));
+  if (Result<void> begun = record.reach(RunStage::kBase); !begun)
+    return std::unexpected(std::move(begun.error()));
+  return record;
+}
+
+Result<void> Record::reach(RunStage stage) {
+  const Bson fields =
+      Bson("fingerprint", fingerprint_, "stage", kStages[static_cast<std::size_t>(stage)].data());
+  if (Result<void> written = put("run", fields.get()); !written) return written;
+  stage_ = stage;
+  return {};
+}
+
+Result<void> Record::forget(Server& server) {
+  const Bson command = Bson("dropDatabase", 1);
+  append_concern(command.get(), server, true);
+  const Result<Bson> reply = server.command(kRecordDatabase, command.get());
+  if (!reply) return std::unexpected(reply.error());
+  return {};
+}
+
+}  // namespace idmint::restore

@@ -1,0 +1,715 @@
+#include "restore/replay/replay.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <functional>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+#include "restore/oplog/command.h"
+#include "restore/oplog/reader.h"
+#include "restore/replay/apply_ops.h"
+#include "restore/replay/chain.h"
+#include "restore/replay/state.h"
+#include "restore/replay/worker.h"
+
+namespace idmint::restore {
+namespace {
+
+// What is known of a namespace.
+struct Lane {
+  bool included = false;
+  bool views = false;   // system.views, whose documents are views
+  bool exists = false;  // on the server, now
+  unsigned worker = 0;
+};
+
+struct TextHash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view text) const {
+    return std::hash<std::string_view>{}(text);
+  }
+};
+
+// The same in every process, which std::hash does not promise.
+unsigned worker_of(std::string_view ns, unsigned workers) {
+  std::uint32_t hash = 2166136261U;  // FNV-1a
+  for (const char each : ns) hash = (hash ^ static_cast<unsigned char>(each)) * 16777619U;
+  return hash % workers;
+}
+
+bool equal_values(const bson_iter_t& a, const bson_iter_t& b);
+
+// But for the order of fields, and for the type of numbers, which drivers choose.
+bool equal_fields(Document a, Document b) {
+  const auto count = [](Document document) {
+    std::size_t fields = 0;
+    bson_iter_t at = document.begin();
+    while (bson_iter_next(&at)) ++fields;
+    return fields;
+  };
+  if (count(a) != count(b)) return false;
+  bson_iter_t at = a.begin();
+  while (bson_iter_next(&at)) {
+    bson_iter_t other;
+    if (!b.find(bson_iter_key(&at), &other) || !equal_values(at, other)) return false;
+  }
+  return true;
+}
+
+bool equal_values(const bson_iter_t& a, const bson_iter_t& b) {
+  const std::optional<std::int64_t> number = as_integer(a);
+  if (number) return number == as_integer(b);
+  if (bson_iter_type(&a) != bson_iter_type(&b)) return false;
+  if (as_document(a)) return equal_fields(as_document(a), as_document(b));
+  const std::size_t key = std::strlen(bson_iter_key(&a)) + 2;
+  const auto bytes = [&](const bson_iter_t& at) {
+    return std::string_view(reinterpret_cast<const char*>(at.raw + at.off), at.next_off - at.off)
+        .substr(key);
+  };
+  return bytes(a) == bytes(b);
+}
+
+bool has(Document document, const char* field) {
+  bson_iter_t at;
+  return document.find(field, &at);
+}
+
+struct OnServer {
+  Bson facts = Bson::none();  // of listCollections
+  [[nodiscard]] Document options() const {
+    bson_iter_t at;
+    return facts.view().find("options", &at) ? as_document(at) : Document{};
+  }
+  [[nodiscard]] std::string uuid() const {
+    bson_iter_t at;
+    bson_iter_t inner;
+    const bool there = facts.view().find("info", &at) && bson_iter_recurse(&at, &inner) &&
+                       bson_iter_find(&inner, "uuid");
+    return there ? std::string(as_binary(inner)) : std::string();
+  }
+};
+
+std::string database_of(const std::string& ns) { return ns.substr(0, ns.find('.')); }
+std::string collection_of(const std::string& ns) { return ns.substr(ns.find('.') + 1); }
+
+void append_uuid(bson_t* to, const char* field, const std::string& uuid) {
+  bson_append_binary(to, field, -1, BSON_SUBTYPE_UUID,
+                     reinterpret_cast<const std::uint8_t*>(uuid.data()),
+                     static_cast<std::uint32_t>(uuid.size()));
+}
+
+// The documents of a cursor's first batch, which is all of it.
+Result<std::vector<Bson>> first_batch(Server& server, const std::string& database,
+                                      const bson_t* command) {
+  const Result<Bson> reply = server.command(database.c_str(), command);
+  if (!reply) return std::unexpected(reply.error());
+  std::vector<Bson> all;
+  reply->view().each_found(
+      [&](const Document& document) { all.push_back(Bson::copy_of(document)); });
+  return all;
+}
+
+}  // namespace
+
+// A server that does not roll a batch back as a whole cannot be resumed on.
+Result<void> check_apply_ops(Record& record) {
+  Server& server = record.server();
+  const std::string id = "probe";
+  const Bson document = Bson("_id", id);
+  Operations operations;
+  operations.append("i", kRecordNamespace, document.view(), {});
+  Chain("replay:none:", 0).append_check(operations);
+  const Answer answer = apply_ops(server, operations, {}, false);
+  if (answer.unavailable) return std::unexpected(Error{Code::kUnavailable, answer.message});
+  if (!answer.ok && answer.code != kUpdateOperationFailed)
+    return std::unexpected(
+        Error{answer.code == kUnauthorized ? Code::kPermissionDenied : Code::kFailedPrecondition,
+              "applyOps on " + server.shown_uri() + ": " + answer.message});
+  const Result<std::optional<Bson>> left = record.get(id);
+  if (!left) return std::unexpected(left.error());
+  if (!answer.ok && !*left) return {};
+  return std::unexpected(Error{
+      Code::kFailedPrecondition,
+      server.shown_uri() + " has version " + server.version() +
+          ", whose applyOps does not take back what it did before a failure: replay on a spare "
+          "server of version 6.0"});
+}
+
+class Replay::Engine {
+ public:
+  Engine(Server& server, Record& record, Transactions& transactions, IndexCatalog* catalog,
+         ReplayOptions options)
+      : server_(server),
+        record_(record),
+        transactions_(transactions),
+        catalog_(catalog),
+        options_(std::move(options)),
+        over_(record.stage() > (options_.slice ? RunStage::kSlice : RunStage::kOplog)) {}
+
+  Result<void> begin();
+  Result<void> apply(const Entry& entry);
+  Result<ReplayCounts> finish();
+
+ private:
+  struct CommandRow {
+    std::string_view name;
+    Result<void> (Engine::*run)(const Operation&, const std::string& ns);
+  };
+  static const std::array<CommandRow, 13> kCommands;
+
+  Result<void> find_collections();
+  Result<Chain> open_chain(const std::string& name, const std::map<std::string, Bson>& recorded);
+
+  Result<void> take(const Operation& operation, const Position& position);
+  Result<void> write(const Operation& operation, const Position& position);
+  Result<void> write_view(const Operation& operation, const Position& position);
+  Result<void> command(const Operation& operation, const Position& position);
+  Result<void> barrier();
+  Result<void> mark(const Position& position, const Counts& counts, const Operation* write,
+                    const bson_t* doing);
+
+  Result<void> create(const Operation& operation, const std::string& ns);
+  Result<void> drop(const Operation& operation, const std::string& ns);
+  Result<void> drop_database(const Operation& operation, const std::string& ns);
+  Result<void> rename(const Operation& operation, const std::string& ns);
+  Result<void> build_index(const Operation& operation, const std::string& ns);
+  Result<void> start_build(const Operation& operation, const std::string& ns);
+  Result<void> abort_build(const Operation& operation, const std::string& ns);
+  Result<void> drop_indexes(const Operation& operation, const std::string& ns);
+  Result<void> change(const Operation& operation, const std::string& ns);
+  Result<void> empty(const Operation& operation, const std::string& ns);
+
+  // As an applyOps of one command.
+  Answer apply_command(std::string_view database, const bson_t* o);
+  Result<std::optional<OnServer>> look(const std::string& ns);
+  std::unexpected<Error> refused(const Operation& operation, const std::string& why,
+                                 Code code = Code::kFailedPrecondition) const;
+  Result<void> answered(const Answer& answer, const Operation& operation) const;
+  Lane& lane(std::string_view ns);
+
+  Server& server_;
+  Record& record_;
+  Transactions& transactions_;
+  IndexCatalog* catalog_;
+  const ReplayOptions options_;
+  const bool over_;  // of an earlier run: entries are read for their transactions and indexes alone
+  std::unordered_map<std::string, Lane, TextHash, std::equal_to<>> lanes_;
+  Worker::Shared shared_;
+  Chain commands_{std::string(), 0};
+  bool doing_ = false;    // the command of commands_.position may have been run or not
+  std::string renamed_;   // that one is a rename, of the collection of this UUID
+  bool resumed_ = false;  // the command at hand is that one
+  std::vector<std::unique_ptr<Worker>> workers_;
+  Timestamp at_{};  // of the entry at hand
+  std::vector<std::string> notes_;
+};
+
+const std::array<Replay::Engine::CommandRow, 13> Replay::Engine::kCommands = {{
+    {"create", &Engine::create},
+    {"drop", &Engine::drop},
+    {"dropDatabase", &Engine::drop_database},
+    {"renameCollection", &Engine::rename},
+    {"createIndexes", &Engine::build_index},
+    {"startIndexBuild", &Engine::start_build},
+    {"commitIndexBuild", &Engine::build_index},
+    {"abortIndexBuild", &Engine::abort_build},
+    {"dropIndexes", &Engine::drop_indexes},
+    {"deleteIndexes", &Engine::drop_indexes},
+    {"deleteIndex", &Engine::drop_indexes},
+    {"collMod", &Engine::change},
+    {"emptycapped", &Engine::empty},
+}};
+
+Lane& Replay::Engine::lane(std::string_view ns) {
+  if (const auto at = lanes_.find(ns); at != lanes_.end()) return at->second;
+  Lane lane;
+  lane.included = options_.filter.includes(ns);
+  lane.views = ns.ends_with(".system.views") && ns.find('.') == ns.size() - 13;
+  lane.worker = worker_of(ns, static_cast<unsigned>(std::max<std::size_t>(workers_.size(), 1)));
+  return lanes_.emplace(std::string(ns), lane).first->second;
+}
+
+Result<void> Replay::Engine::find_collections() {
+  const Result<std::vector<CollectionFacts>> all = list_namespaces(server_);
+  if (!all) return std::unexpected(all.error());
+  for (const CollectionFacts& each : *all) {
+    if (each.kind == CollectionKind::kCollection) lane(each.ns()).exists = true;
+  }
+  return {};
+}
+
+Result<Chain> Replay::Engine::open_chain(const std::string& name,
+                                         const std::map<std::string, Bson>& recorded) {
+  const std::string prefix =
+      std::string("replay:") + (options_.slice ? "slice:" : "oplog:") + name + ":";
+  for (const auto& [id, document] : recorded) {
+    if (!id.starts_with(prefix)) continue;
+    Chain chain(prefix, std::stoull(id.substr(prefix.size())));
+    bson_iter_t at;
+    if (document.view().find("ts", &at) && BSON_ITER_HOLDS_TIMESTAMP(&at))
+      bson_iter_timestamp(&at, &chain.position.ts.seconds, &chain.position.ts.ordinal);
+    if (document.view().find("index", &at))
+      chain.position.index = static_cast<std::uint32_t>(as_integer(at).value_or(0));
+    chain.counts = counts_of(document.view());
+    if (name == "commands") {
+      doing_ = document.view().find("doing", &at);
+      if (doing_ && as_document(at) && as_document(at).find("source", &at))
+        renamed_ = as_binary(at);
+    }
+    return chain;
+  }
+  Chain chain(prefix, 0);
+  // Without ts: a server puts its own time in the place of 0:0.
+  const Bson nothing;
+  if (Result<void> made = record_.put(chain.id(), nothing.get()); !made)
+    return std::unexpected(std::move(made.error()));
+  return chain;
+}
+
+Result<void> Replay::Engine::begin() {
+  if (over_) return {};
+  const Result<std::optional<Bson>> read = record_.get("replay");
+  if (!read) return std::unexpected(read.error());
+  const std::optional<Bson>& known = *read;
+  std::int64_t workers = std::max(1U, options_.workers);
+  if (known) {
+    bson_iter_t at;
+    if (known->view().find("broken", &at))
+      return std::unexpected(
+          Error{Code::kFailedPrecondition,
+                "somebody else dropped collections of the target during its replay: empty the "
+                "target and begin anew"});
+    if (known->view().find("workers", &at)) workers = as_integer(at).value_or(workers);
+  } else {
+    const Bson facts = Bson("workers", workers);
+    if (Result<void> put = record_.put("replay", facts.get()); !put) return put;
+  }
+  if (Result<void> good = check_apply_ops(record_); !good) return good;
+  const Result<std::map<std::string, Bson>> recorded = record_.get_all("replay:");
+  if (!recorded) return std::unexpected(recorded.error());
+  Result<Chain> commands = open_chain("commands", *recorded);
+  if (!commands) return std::unexpected(std::move(commands.error()));
+  commands_ = *std::move(commands);
+  for (std::int64_t i = 0; i < workers; ++i) {
+    Result<Chain> chain = open_chain(std::to_string(i), *recorded);
+    if (!chain) return std::unexpected(std::move(chain.error()));
+    Result<Server> connection = server_.another();
+    if (!connection) return std::unexpected(std::move(connection.error()));
+    workers_.push_back(std::make_unique<Worker>(*std::move(connection), *std::move(chain),
+                                                options_.slice, shared_));
+  }
+  for (const std::unique_ptr<Worker>& worker : workers_) worker->start();
+  return find_collections();
+}
+
+Result<void> Replay::Engine::apply(const Entry& entry) {
+  const Timestamp ts = entry.at.ts;
+  if (options_.limit && ts >= *options_.limit) return {};
+  const bool wanted = ts > options_.after && !options_.skip.contains(ts);
+  if (entry.operation.op == Op::kNoop) return {};
+  at_ = ts;
+  const TakeOperation give = [&](const Operation& operation, std::uint32_t index) {
+    return take(operation, {ts, index});
+  };
+  if (entry.in_transaction()) return transactions_.add(entry, wanted ? give : TakeOperation{});
+  return wanted ? for_each_operation(entry, give) : Result<void>{};
+}
+
+Result<void> Replay::Engine::take(const Operation& operation, const Position& position) {
+  switch (operation.op) {
+    case Op::kInsert:
+    case Op::kUpdate:
+    case Op::kDelete:
+      return over_ ? Result<void>{} : write(operation, position);
+    case Op::kCommand:
+      return command(operation, position);
+    case Op::kNoop:
+      return {};
+    case Op::kUnknown:
+      break;
+  }
+  return refused(operation, "idmint-restore does not know it");
+}
+
+Result<void> Replay::Engine::write(const Operation& operation, const Position& position) {
+  const Lane& lane = this->lane(operation.ns);
+  if (!lane.included || position < commands_.position) return {};
+  if (lane.views) return write_view(operation, position);
+  if (position == commands_.position) return {};
+  if (!lane.exists) {
+    if (options_.slice || operation.op == Op::kDelete) return {};
+    return refused(operation,
+                   "there is no such collection: an entry is missing, or somebody else "
+                   "changes the target");
+  }
+  return workers_[lane.worker]->add(operation, position);
+}
+
+Result<void> Replay::Engine::barrier() {
+  for (const std::unique_ptr<Worker>& worker : workers_) {
+    if (Result<void> sent = worker->send(); !sent) return sent;
+  }
+  for (const std::unique_ptr<Worker>& worker : workers_) {
+    if (Result<void> done = worker->wait(); !done) return done;
+  }
+  return {};
+}
+
+// The next marker of commands: with a write, or before a command (`doing`), or after it. What the
+// workers did is there, as a run that goes on passes over all that is before this marker. Before a
+// command it is made durable: what a server would lose later, it would lose with the command.
+Result<void> Replay::Engine::mark(const Position& position, const Counts& counts,
+                                  const Operation* write, const bson_t* doing) {
+  Operations operations;
+  if (write != nullptr) operations.append(write->op_name, write->ns, write->o, write->o2);
+  for (const std::unique_ptr<Worker>& worker : workers_) worker->chain().append_check(operations);
+  commands_.append_next(operations, position, counts, doing);
+  const Answer answer = apply_ops(server_, operations, {}, doing != nullptr || write != nullptr);
+  if (answer.unavailable) return std::unexpected(lost(server_, answer));
+  if (!answer.ok) {
+    for (const std::unique_ptr<Worker>& worker : workers_) {
+      if (Result<void> there = is_there(server_, worker->chain()); !there) return there;
+    }
+    if (Result<void> there = is_there(server_, commands_); !there) return there;
+    if (write != nullptr && answer.code == kUpdateOperationFailed && answer.results == 1) {
+      Counts missed = counts;
+      --missed.updates;
+      ++missed.missed;
+      return mark(position, missed, nullptr, nullptr);
+    }
+    return write != nullptr ? Result<void>(refused(*write, answer.message, code_of(answer)))
+                            : std::unexpected(Error{Code::kInternal, answer.message});
+  }
+  commands_.advance();
+  commands_.position = position;
+  commands_.counts = counts;
+  return {};
+}
+
+// A view, or what a time-series collection is seen by. Others may depend on it.
+Result<void> Replay::Engine::write_view(const Operation& operation, const Position& position) {
+  if (position == commands_.position) return {};
+  bson_iter_t at;
+  const Document key = operation.op == Op::kUpdate ? operation.o2 : operation.o;
+  if (key.find("_id", &at) && !options_.filter.includes(as_text(at))) return {};
+  if (Result<void> clear = barrier(); !clear) return clear;
+  if (Lane& views = lane(operation.ns); !views.exists) {
+    const Bson create = Bson("create", "system.views", "idIndex",
+                             Bson("v", 2, "key", Bson("_id", 1), "name", "_id_"));
+    if (Result<void> made = answered(apply_command(operation.database(), create.get()), operation);
+        !made)
+      return made;
+    views.exists = true;
+  }
+  Counts counts = commands_.counts;
+  counts.add(operation.op);
+  return mark(position, counts, &operation, nullptr);
+}
+
+Result<void> Replay::Engine::command(const Operation& operation, const Position& position) {
+  const OplogCommand* const known = find_oplog_command(operation.command());
+  if (known == nullptr || known->treatment == Treatment::kRefuse)
+    return refused(operation, "no restore applies it");
+  if (known->treatment == Treatment::kPassOver || is_own_database(operation.database())) return {};
+  const std::string ns = namespace_of(operation);
+  if (operation.command() == "dropDatabase"
+          ? !options_.filter.includes_database(operation.database())
+          : !lane(ns).included)
+    return {};
+  if (catalog_ != nullptr) {
+    if (Result<void> kept = catalog_->apply(operation); !kept)
+      return refused(operation, kept.error().message);
+  }
+  if (over_ || position < commands_.position || (position == commands_.position && !doing_))
+    return {};
+  if (Result<void> clear = barrier(); !clear) return clear;
+  resumed_ = doing_ && position == commands_.position;
+  doing_ = false;
+  if (!resumed_) {
+    const Bson doing;
+    bson_t facts;
+    BSON_APPEND_DOCUMENT_BEGIN(doing.get(), "doing", &facts);
+    if (operation.command() == "renameCollection") {
+      const Result<std::optional<OnServer>> looked = look(ns);
+      if (!looked) return std::unexpected(looked.error());
+      const std::optional<OnServer>& source = *looked;
+      renamed_ = source ? source->uuid() : std::string{};
+      if (source) append_uuid(&facts, "source", renamed_);
+    }
+    bson_append_document_end(doing.get(), &facts);
+    if (Result<void> marked = mark(position, commands_.counts, nullptr, doing.get()); !marked)
+      return marked;
+  }
+  for (const CommandRow& row : kCommands) {
+    if (row.name != operation.command()) continue;
+    if (Result<void> run = (this->*row.run)(operation, ns); !run) return run;
+  }
+  Counts counts = commands_.counts;
+  ++counts.commands;
+  return mark(position, counts, nullptr, nullptr);
+}
+
+std::unexpected<Error> Replay::Engine::refused(const Operation& operation, const std::string& why,
+                                               Code code) const {
+  return std::unexpected(Error{code, "cannot apply " + in_words(operation, at_) + ": " + why});
+}
+
+Result<void> Replay::Engine::answered(const Answer& answer, const Operation& operation) const {
+  if (answer.ok) return {};
+  if (answer.unavailable) return std::unexpected(lost(server_, answer));
+  return refused(operation, answer.message, code_of(answer));
+}
+
+Answer Replay::Engine::apply_command(std::string_view database, const bson_t* o) {
+  Operations operations;
+  operations.append("c", std::string(database) + ".$cmd", Document::of(o), {});
+  return apply_ops(server_, operations, {}, false);
+}
+
+Result<std::optional<OnServer>> Replay::Engine::look(const std::string& ns) {
+  const Bson command = Bson("listCollections", 1, "filter", Bson("name", collection_of(ns)));
+  Result<std::vector<Bson>> found = first_batch(server_, database_of(ns), command.get());
+  if (!found) return std::unexpected(std::move(found.error()));
+  if (found->empty()) return std::nullopt;
+  return OnServer{std::move(found->front())};
+}
+
+Result<void> Replay::Engine::create(const Operation& operation, const std::string& ns) {
+  if (lane(ns).views && lane(ns).exists) return {};
+  constexpr std::array<std::string_view, 5> not_options = {"create", "idIndex", "temp",
+                                                           "recordIdsReplicated", "uuid"};
+  const Bson wanted;
+  bson_iter_t at = operation.o.begin();
+  while (bson_iter_next(&at)) {
+    if (std::ranges::find(not_options, std::string_view(bson_iter_key(&at))) == not_options.end())
+      bson_append_iter(wanted.get(), nullptr, 0, &at);
+  }
+  const Result<std::optional<OnServer>> looked = look(ns);
+  if (!looked) return std::unexpected(looked.error());
+  const std::optional<OnServer>& there = *looked;
+  if (there && options_.slice) {
+    // All that it has at the end comes after this entry.
+    if (Result<void> gone = drop(operation, ns); !gone) return gone;
+  } else if (there) {
+    if (!resumed_ && !equal_fields(wanted.view(), there->options()))
+      return refused(operation, "it is there with other options, " +
+                                    to_relaxed_json(there->options()) +
+                                    ": an entry is missing, or somebody else changes the target");
+    if (!resumed_) notes_.push_back(in_words(operation, at_) + ": it was there already");
+    lane(ns).exists = true;
+    return {};
+  }
+  // Without temp: a server that starts drops those, and the entries that follow need it.
+  const Bson o = Bson("create", collection_of(ns));
+  bson_concat(o.get(), wanted.get());
+  // Where it has none, production's is of version 1, as the server here makes it.
+  if (operation.o.find("idIndex", &at)) bson_append_iter(o.get(), nullptr, 0, &at);
+  if (Result<void> made = answered(apply_command(operation.database(), o.get()), operation); !made)
+    return made;
+  lane(ns).exists = true;
+  return {};
+}
+
+Result<void> Replay::Engine::drop(const Operation& operation, const std::string& ns) {
+  const Bson o = Bson("drop", collection_of(ns));
+  const Answer answer = apply_command(operation.database(), o.get());
+  if (answer.code != kNamespaceNotFound) {
+    if (Result<void> dropped = answered(answer, operation); !dropped) return dropped;
+  }
+  lane(ns).exists = false;
+  return {};
+}
+
+Result<void> Replay::Engine::drop_database(const Operation& operation, const std::string& ns) {
+  const Bson o = Bson("dropDatabase", 1);
+  const Answer answer = apply_command(operation.database(), o.get());
+  if (answer.code != kNamespaceNotFound) {
+    if (Result<void> dropped = answered(answer, operation); !dropped) return dropped;
+  }
+  for (auto& [name, lane] : lanes_) {
+    if (name.starts_with(ns)) lane.exists = false;
+  }
+  return {};
+}
+
+// dropTarget is the UUID that production's target had. By that of the target here, it is dropped;
+// by another, the server would move it out of the way.
+Result<void> Replay::Engine::rename(const Operation& operation, const std::string& ns) {
+  if (options_.slice)
+    return refused(operation, "a rename while the base was made: take another base");
+  const std::string to = new_namespace_of(operation);
+  if (!lane(to).included)
+    return refused(operation, to + " is not restored, and " + ns + " is: restore both or neither");
+  const Result<std::optional<OnServer>> looked = look(to);
+  if (!looked) return std::unexpected(looked.error());
+  const std::optional<OnServer>& target = *looked;
+  const bool done = resumed_ && target && !renamed_.empty() && target->uuid() == renamed_;
+  if (!done) {
+    if (!lane(ns).exists)
+      return refused(operation,
+                     "there is no such collection: an entry is missing, or somebody "
+                     "else changes the target");
+    const bool drops = has(operation.o, "dropTarget");
+    if (target && !drops)
+      return refused(operation, to + " is there, and was not in production: an entry is missing, "
+                                     "or somebody else changes the target");
+    const Bson o = Bson("renameCollection", ns, "to", to, "stayTemp", false);
+    if (target) append_uuid(o.get(), "dropTarget", target->uuid());
+    if (Result<void> renamed = answered(apply_command(operation.database(), o.get()), operation);
+        !renamed)
+      return renamed;
+  }
+  lane(ns).exists = false;
+  lane(to).exists = true;
+  return {};
+}
+
+Result<void> Replay::Engine::build_index(const Operation& operation, const std::string& ns) {
+  if (catalog_ != nullptr) return {};
+  // The server would make it.
+  if (!lane(ns).exists)
+    return refused(operation,
+                   "there is no such collection: an entry is missing, or somebody else "
+                   "changes the target");
+  std::vector<Document> specs;
+  bson_iter_t at;
+  if (operation.command() == "createIndexes") {
+    specs.push_back(operation.o);
+  } else if (operation.o.find("indexes", &at) && as_document(at)) {
+    bson_iter_t each = as_document(at).begin();
+    while (bson_iter_next(&each)) {
+      if (as_document(each)) specs.push_back(as_document(each));
+    }
+  }
+  const Result<void> built = create_indexes(server_, ns, specs);
+  if (built || built.error().code == Code::kUnavailable) return built;
+  return refused(operation, built.error().message,
+                 built.error().code == Code::kAlreadyExists ? Code::kAlreadyExists
+                                                            : Code::kFailedPrecondition);
+}
+
+// It is built when it is there, which commitIndexBuild says.
+Result<void> Replay::Engine::start_build(const Operation&, const std::string&) { return {}; }
+
+// A base that was taken meanwhile may have it as an index like others.
+Result<void> Replay::Engine::abort_build(const Operation& operation, const std::string& ns) {
+  if (catalog_ != nullptr) return {};
+  for (const std::string& name : names_of_build(operation)) {
+    const Bson command = Bson("dropIndexes", collection_of(ns), "index", name);
+    const Answer answer = ask(server_, database_of(ns), command.get());
+    if (answer.code == kIndexNotFound || answer.code == kNamespaceNotFound) continue;
+    if (Result<void> dropped = answered(answer, operation); !dropped) return dropped;
+  }
+  return {};
+}
+
+Result<void> Replay::Engine::drop_indexes(const Operation& operation, const std::string& ns) {
+  if (catalog_ != nullptr) return {};
+  bson_iter_t index;
+  if (!operation.o.find("index", &index)) return refused(operation, "it names no index");
+  const Bson command = Bson("dropIndexes", collection_of(ns));
+  bson_append_iter(command.get(), "index", -1, &index);
+  const Answer answer = ask(server_, database_of(ns), command.get());
+  if (answer.code == kIndexNotFound || answer.code == kNamespaceNotFound) {
+    if (!resumed_) notes_.push_back(in_words(operation, at_) + ": it was not there");
+    return {};
+  }
+  return answered(answer, operation);
+}
+
+Result<void> Replay::Engine::change(const Operation& operation, const std::string& ns) {
+  if (catalog_ != nullptr && !lane(ns).exists) return {};  // and dropped later in the slice
+  const Bson command = Bson("collMod", collection_of(ns));
+  bson_iter_t at = operation.o.begin();
+  int fields = 0;
+  while (bson_iter_next(&at)) {
+    const std::string_view field = bson_iter_key(&at);
+    if (field == "collMod" || field == "noPadding" || field == "usePowerOf2Sizes" ||
+        (field == "index" && catalog_ != nullptr))
+      continue;
+    bson_append_iter(command.get(), nullptr, 0, &at);
+    ++fields;
+  }
+  if (fields == 0) return {};
+  return answered(ask(server_, database_of(ns), command.get()), operation);
+}
+
+Result<void> Replay::Engine::empty(const Operation& operation, const std::string& ns) {
+  if (options_.slice && !lane(ns).exists) return {};
+  const Bson o = Bson("emptycapped", collection_of(ns));
+  return answered(apply_command(operation.database(), o.get()), operation);
+}
+
+Result<ReplayCounts> Replay::Engine::finish() {
+  ReplayCounts all;
+  const auto add = [&](const Counts& counts) {
+    all.inserts += static_cast<std::uint64_t>(counts.inserts);
+    all.updates += static_cast<std::uint64_t>(counts.updates);
+    all.deletes += static_cast<std::uint64_t>(counts.deletes);
+    all.commands += static_cast<std::uint64_t>(counts.commands);
+    all.missed += static_cast<std::uint64_t>(counts.missed);
+  };
+  if (over_) {
+    // Of the run that did it.
+    const Result<std::map<std::string, Bson>> recorded =
+        record_.get_all(options_.slice ? "replay:slice:" : "replay:oplog:");
+    if (!recorded) return std::unexpected(recorded.error());
+    for (const auto& [id, document] : *recorded) add(counts_of(document.view()));
+    return all;
+  }
+  if (Result<void> done = barrier(); !done) return std::unexpected(std::move(done.error()));
+  // Nothing of it is lost any more, and nothing was.
+  const Bson none = Bson("end", true);
+  if (Result<void> durable = mark(commands_.position, commands_.counts, nullptr, none.get());
+      !durable)
+    return std::unexpected(std::move(durable.error()));
+  add(commands_.counts);
+  for (const std::unique_ptr<Worker>& worker : workers_) add(worker->chain().counts);
+  const std::lock_guard hold(shared_.lock);
+  all.first_missed = shared_.missed;
+  all.notes = notes_;
+  return all;
+}
+
+Replay::Replay(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
+Replay::~Replay() = default;
+
+Result<std::unique_ptr<Replay>> Replay::begin(Server& server, Record& record,
+                                              Transactions& transactions, IndexCatalog* catalog,
+                                              ReplayOptions options) {
+  auto engine = std::make_unique<Engine>(server, record, transactions, catalog, std::move(options));
+  if (Result<void> begun = engine->begin(); !begun)
+    return std::unexpected(std::move(begun.error()));
+  return std::unique_ptr<Replay>(new Replay(std::move(engine)));
+}
+
+Result<void> Replay::apply(const Entry& entry) { return engine_->apply(entry); }
+Result<ReplayCounts> Replay::finish() { return engine_->finish(); }
+
+Result<ReplayCounts> replay_oplog(const std::string& path, Server& server, Record& record,
+                                  Transactions& transactions, const ReplayOptions& options,
+                                  const TakeProgress& progress) {
+  Result<OplogReader> oplog = OplogReader::open(path);
+  if (!oplog) return std::unexpected(std::move(oplog.error()));
+  Result<std::unique_ptr<Replay>> replay =
+      Replay::begin(server, record, transactions, nullptr, options);
+  if (!replay) return std::unexpected(std::move(replay.error()));
+  for (std::uint32_t count = 0;; ++count) {
+    const Result<std::optional<Entry>> read = oplog->next();
+    if (!read) return std::unexpected(read.error());
+    const std::optional<Entry>& entry = *read;
+    if (!entry || (options.limit && entry->at.ts >= *options.limit)) break;
+    if (Result<void> applied = (*replay)->apply(*entry); !applied)
+      return std::unexpected(std::move(applied.error()));
+    const bool look = count % 1024 == 0 || entry->operation.op == Op::kCommand;  // those take long
+    if (!progress || !look) continue;
+    if (Result<void> told = progress(oplog->consumed()); !told)
+      return std::unexpected(std::move(told.error()));
+  }
+  return (*replay)->finish();
+}
+
+}  // namespace idmint::restore

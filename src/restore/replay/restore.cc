@@ -1,0 +1,277 @@
+#include "restore/replay/restore.h"
+
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/errors.h"
+#include "base/figures.h"
+#include "restore/collections.h"
+#include "restore/replay/expectation.h"
+#include "restore/replay/index_catalog.h"
+#include "restore/replay/load.h"
+#include "restore/replay/preflight.h"
+#include "restore/replay/record.h"
+#include "restore/replay/state.h"
+#include "restore/server.h"
+
+namespace idmint::restore {
+namespace {
+
+// The counts that verify starts from are those after the slice.
+Result<void> count_after_slice(Server& server, Record& record, const RestorePlan& plan) {
+  const Result<Loaded> before = loaded(record);
+  if (!before) return std::unexpected(before.error());
+  const Result<std::vector<CollectionFacts>> there = list_collections(server);
+  if (!there) return std::unexpected(there.error());
+  Loaded gone = *before;
+  std::set<std::string> counted;  // what the oplog adds to
+  for (const auto& [ns, tally] : plan.oplog.tallies) counted.insert(tally.base);
+  for (const CollectionFacts& each : *there) {
+    if (each.kind != CollectionKind::kCollection) continue;
+    const std::string ns = each.ns();
+    gone.erase(ns);
+    const bool touched = plan.slice.tallies.contains(ns) || plan.slice.gone.contains(ns);
+    if (plan.base && before->contains(ns) && !touched) continue;
+    if (!plan.base && !counted.contains(ns)) continue;  // a data copy may be large
+    const Result<std::uint64_t> documents = count_documents(server, ns);
+    if (!documents) return std::unexpected(documents.error());
+    if (Result<void> set = set_loaded(record, ns, *documents); !set) return set;
+  }
+  for (const auto& [ns, documents] : gone) {
+    if (Result<void> set = unset_loaded(record, ns); !set) return set;
+  }
+  return {};
+}
+
+// The indexes of the base, as its slice left them.
+Result<void> replay_slice(RestorePlan& plan, Server& server, Record& record,
+                          Transactions& transactions, IndexCatalog& catalog, Observer& observer,
+                          RestoreReport& report) {
+  for (const CollectionFacts& each : plan.base->collections()) {
+    const std::string ns = each.database + "." + each.name;
+    if (!plan.options.filter.includes(ns)) continue;
+    for (const Bson& index : each.indexes) {
+      bson_iter_t clustered;
+      if (!index.view().find("clustered", &clustered)) catalog.add(ns, index.view());
+    }
+  }
+  if (!plan.sliced) return {};
+  Result<std::unique_ptr<Replay>> replay = Replay::begin(
+      server, record, transactions, &catalog,
+      {.slice = true, .filter = plan.options.filter, .workers = plan.options.writers});
+  if (!replay) return std::unexpected(std::move(replay.error()));
+  observer.begin(RestoreStep::kReplaySlice, plan.slice.entries);
+  std::uint64_t done = 0;
+  Result<void> read = plan.base->oplog([&](const Entry& entry) -> Result<void> {
+    Result<void> applied = (*replay)->apply(entry);
+    return applied ? observer.advance(++done) : applied;
+  });
+  if (!read) return read;
+  Result<ReplayCounts> counts = (*replay)->finish();
+  if (!counts) return std::unexpected(std::move(counts.error()));
+  report.slice = std::move(*counts);
+  return {};
+}
+
+Result<void> load(const RestorePlan& plan, Server& server, Record& record, Observer& observer,
+                  RestoreReport& report) {
+  const Result<LoadCounts> counts = load_base(
+      *plan.base, server, record,
+      {.filter = plan.options.filter, .writers = plan.options.writers, .sliced = plan.sliced},
+      observer.of(RestoreStep::kLoad, plan.base->size()));
+  if (!counts) return std::unexpected(counts.error());
+  if (counts->twice != 0)
+    report.notes.push_back(print_count(counts->twice, "document") +
+                           (counts->twice == 1 ? " is" : " are") +
+                           " twice in the base, deleted and inserted again while it was taken: "
+                           "the slice made them what they were");
+  return {};
+}
+
+// The TTL monitor deletes what is old, as all of a restore is. That it was turned off is in the
+// record, so that each run tells it.
+Result<void> keep_ttl_off(const RestorePlan& plan, Server& server, Record& record, bool runs,
+                          RestoreReport& report) {
+  constexpr const char* paused = "ttl";
+  if (runs && record.stage() == RunStage::kDone) return {};  // it was turned on again
+  const std::string told = "the TTL monitor of " + server.shown_uri() +
+                           " was turned off, as it would delete what is restored; on again with "
+                           "db.adminCommand({setParameter: 1, ttlMonitorEnabled: true})";
+  if (runs) {
+    if (record.resumed() || !plan.base) {
+      const Result<bool> deletes = has_ttl(server);
+      if (!deletes) return std::unexpected(deletes.error());
+      if (*deletes)
+        return fail(Code::kFailedPrecondition,
+                    "the TTL monitor of " + server.shown_uri() +
+                        " is on, and may have deleted what was restored: begin anew, with an "
+                        "empty server that is started with --setParameter "
+                        "ttlMonitorEnabled=false, or with --spare");
+    }
+    const Bson nothing;
+    if (Result<void> put = record.put(paused, nothing.get()); !put) return put;
+    if (Result<void> done = pause_ttl(server); !done) return done;
+  }
+  const Result<std::optional<Bson>> noted = record.get(paused);
+  if (!noted) return std::unexpected(noted.error());
+  if (*noted) report.notes.push_back(told);
+  return {};
+}
+
+Result<void> restore(RestorePlan& plan, Server& server, Record& record, bool ttl_runs,
+                     Observer& observer, RestoreReport& report) {
+  if (record.resumed()) {
+    if (Result<void> ended = end_leftovers(server); !ended) return ended;
+  }
+  if (Result<void> off = keep_ttl_off(plan, server, record, ttl_runs, report); !off) return off;
+  if (Result<void> kept = keep_tallies(record, plan.oplog); !kept) return kept;
+  Transactions transactions;
+
+  if (record.stage() == RunStage::kBase) {
+    if (Result<void> good = check_apply_ops(record); !good) return good;
+    if (plan.base) {
+      if (Result<void> done = load(plan, server, record, observer, report); !done) return done;
+    }
+    if (Result<void> reached = record.reach(RunStage::kSlice); !reached) return reached;
+  }
+  const Result<Loaded> base = loaded(record);
+  if (!base) return std::unexpected(base.error());
+  for (const auto& [ns, documents] : *base) report.documents += documents;
+
+  // What is done already is read again, for its transactions, indexes and counts.
+  IndexCatalog catalog;
+  if (plan.base) {
+    Result<void> replayed =
+        replay_slice(plan, server, record, transactions, catalog, observer, report);
+    if (!replayed) return replayed;
+  }
+  // It could not even be built, where it is unique and its build was ended for that.
+  for (const auto& [ns, names] : plan.oplog.building) {
+    for (const std::string& name : names) catalog.remove(ns, name);
+  }
+  report.indexes = catalog.size();
+  if (record.stage() == RunStage::kSlice) {
+    if (Result<void> counted = count_after_slice(server, record, plan); !counted) return counted;
+    if (Result<void> reached = record.reach(RunStage::kIndexes); !reached) return reached;
+  }
+  if (record.stage() == RunStage::kIndexes) {
+    const TakeProgress progress = observer.of(RestoreStep::kBuildIndexes, catalog.all().size());
+    if (Result<void> built = build_indexes(server, catalog, progress); !built) return built;
+    if (Result<void> reached = record.reach(RunStage::kOplog); !reached) return reached;
+  }
+  {
+    Result<ReplayCounts> counts = replay_oplog(plan.options.oplog, server, record, transactions,
+                                               {.after = plan.after.value_or(Timestamp{}),
+                                                .limit = plan.options.limit,
+                                                .filter = plan.options.filter,
+                                                .skip = plan.options.skip,
+                                                .workers = plan.options.writers},
+                                               observer.of(RestoreStep::kReplayOplog));
+    if (!counts) return std::unexpected(std::move(counts.error()));
+    report.oplog = std::move(*counts);
+  }
+  if (record.stage() == RunStage::kOplog) {
+    if (Result<void> reached = record.reach(RunStage::kDone); !reached) return reached;
+  }
+  Result<MintedReport> minted =
+      find_minted(server, plan.options.filter, plan.options.oplog, plan.options.limit);
+  if (!minted) return std::unexpected(std::move(minted.error()));
+  report.minted = std::move(*minted);
+  return {};
+}
+
+void add_notes(const RestorePlan& plan, RestoreReport& report) {
+  for (std::string& note : plan.notes()) report.notes.push_back(std::move(note));
+  for (const ReplayCounts* const counts : {&report.slice, &report.oplog})
+    report.notes.insert(report.notes.end(), counts->notes.begin(), counts->notes.end());
+  if (report.oplog.missed == 0) return;
+  report.notes.push_back(print_count(report.oplog.missed, "update") +
+                         " found no document: entries are missing between the base and the "
+                         "limit, or --skip left out what they build on");
+  for (const std::string& missed : report.oplog.first_missed) report.notes.push_back(missed);
+}
+
+// On the server, checked; and what it is told before the restore.
+Result<void> restore_to(RestorePlan& plan, const std::string& uri, Observer& observer,
+                        RestoreReport& report) {
+  Result<Server> server = Server::connect(uri);
+  if (!server) return std::unexpected(std::move(server.error()));
+  report.target = server->shown_uri();
+  const Result<TargetFacts> facts =
+      check_target(*server, {.version = plan.base ? plan.base->server_version() : std::string(),
+                             .replica_set_ok = plan.options.allow_replica_set,
+                             .filled = plan.base == nullptr,
+                             .fingerprint = plan.fingerprint.view()});
+  if (!facts) return std::unexpected(facts.error());
+  Result<Record> record = Record::begin(*server, plan.fingerprint.view());
+  if (!record) return std::unexpected(std::move(record.error()));
+  report.resumed = record->resumed();
+  Result<void> done = restore(plan, *server, *record, facts->ttl_runs, observer, report);
+  if (done) return done;
+  const Code why = done.error().code;
+  if (why != Code::kFailedPrecondition && why != Code::kAlreadyExists) return done;
+  // By now something was written.
+  std::string message = std::move(done.error().message);
+  if (!plan.options.skip.empty() && why == Code::kAlreadyExists)
+    message +=
+        "; where --skip left out what freed that key, as a delete does: take a new spare, and skip "
+        "the entries that use it too";
+  return fail(Code::kUnknown, std::move(message));
+}
+
+// Of a data copy, before anything is replayed.
+Result<void> look_at_copy(RestorePlan& plan, const std::string& uri) {
+  Result<Server> server = Server::connect(uri);
+  if (!server) return std::unexpected(std::move(server.error()));
+  const Result<std::optional<Record>> record = Record::find(*server);
+  if (!record) return std::unexpected(record.error());
+  if (*record) return {};  // what is there by now says nothing
+  // They would stay as they are for ever, and in the way of their own commit.
+  if (Result<void> dropped = drop_unfinished_indexes(*server); !dropped) return dropped;
+  const Result<std::vector<CollectionFacts>> there = list_collections(*server);
+  if (!there) return std::unexpected(there.error());
+  std::set<std::string, std::less<>>& collections = plan.collections.emplace();
+  for (const CollectionFacts& each : *there) collections.insert(each.ns());
+  return {};
+}
+
+Result<void> restore_to_spare(RestorePlan& plan, Observer& observer, RestoreReport& report) {
+  const TakeProgress progress = [&](std::uint64_t done) { return observer.advance(done); };
+  if (plan.base) {
+    Result<Spare> spare = start_spare(plan.options.spare, plan.program, progress);
+    if (!spare) return std::unexpected(std::move(spare.error()));
+    report.spare = std::move(*spare);
+  } else {
+    Result<RecoveredCopy> copy = start_copy(plan.options.data_copy, plan.program, progress);
+    if (!copy) return std::unexpected(std::move(copy.error()));
+    report.spare = std::move(copy->spare);
+    plan.after = copy->last;
+  }
+  Result<void> done;
+  if (!plan.base) {
+    Transactions transactions;
+    done = look_at_copy(plan, report.spare->uri());
+    if (done) done = check_oplog(plan, transactions, observer);
+  }
+  if (done) done = restore_to(plan, report.spare->uri(), observer, report);
+  if (done ? !plan.options.stop_spare : report.spare->ran_before) return done;
+  // What failed is not left running, unless it was: the same command starts it again.
+  Result<void> ended = stop_spare(*report.spare);
+  report.spare_ended = ended.has_value();
+  return done ? ended : done;
+}
+
+}  // namespace
+
+Result<RestoreReport> restore(RestorePlan& plan, Observer& observer) {
+  RestoreReport report;
+  const std::string& target = plan.options.target;
+  Result<void> done = target.empty() ? restore_to_spare(plan, observer, report)
+                                     : restore_to(plan, target, observer, report);
+  if (!done) return std::unexpected(std::move(done.error()));
+  add_notes(plan, report);
+  return report;
+}
+
+}  // namespace idmint::restore

@@ -1,0 +1,39 @@
+// The restore: a base backup or a data copy, and what the oplog says up to the limit, on a server.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "idmint/result.h"
+#include "restore/observer.h"
+#include "restore/replay/minted.h"
+#include "restore/replay/plan.h"
+#include "restore/replay/replay.h"
+#include "restore/replay/spare.h"
+
+namespace idmint::restore {
+
+struct RestoreReport {
+  std::string target{};  // the server, without a password
+  bool resumed = false;  // it went on with a restore that was stopped before
+  std::optional<Spare> spare{};
+  bool spare_ended = false;
+  std::uint64_t documents = 0;  // of the base
+  ReplayCounts slice{};
+  ReplayCounts oplog{};  // with `missed` it is not what it should be
+  std::size_t indexes = 0;
+  MintedReport minted{};
+  std::vector<std::string> notes{};  // those of the plan, and what happened
+};
+
+// Carries out the plan. After it was stopped or killed at any point, the same plan, made anew, goes
+// on to the same end. Of a data copy it first fills in what the plan could not know. A spare that
+// it started is ended on an error. kFailedPrecondition, kAlreadyExists: nothing was written.
+// kUnknown: the server refused what the oplog or the base has, after something was written.
+// kUnavailable: the server is gone, or the observer stopped it.
+[[nodiscard]] Result<RestoreReport> restore(RestorePlan& plan, Observer& observer);
+
+}  // namespace idmint::restore

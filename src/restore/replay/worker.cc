@@ -1,0 +1,214 @@
+#include "restore/replay/worker.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "restore/oplog/command.h"
+#include "restore/replay/record.h"
+#include "restore/replay/zero_timestamps.h"
+
+namespace idmint::restore {
+
+namespace {
+
+// Of one applyOps, which is a transaction of the storage engine.
+constexpr std::size_t kMostOperations = 1000;
+constexpr std::size_t kMostBytes = std::size_t{4} << 20;
+// Batches that wait for a worker.
+constexpr std::size_t kMostWaiting = 2;
+constexpr std::size_t kMostNamed = 20;
+
+constexpr std::array<std::int64_t, 3> kTooLarge = {112, 257, 413};  // error_codes.yml
+
+constexpr const char* kNotNoted =
+    ": the same command must not go on here, though this could not be noted in the target";
+
+}  // namespace
+
+struct Worker::Batch {
+  struct Item {
+    Position position;
+    Op op;  // kNoop: the second step of the one before
+  };
+
+  Operations operations;
+  std::vector<Item> items;
+};
+
+Worker::Worker(Server server, Chain chain, bool slice, Shared& shared)
+    : server_(std::move(server)),
+      chain_(std::move(chain)),
+      chain_begin_(chain_.position),
+      slice_(slice),
+      shared_(shared) {}
+
+Worker::~Worker() {
+  {
+    const std::lock_guard hold(shared_.lock);
+    over_ = true;
+  }
+  shared_.changed.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Worker::start() {
+  thread_ = std::thread([this] { work(); });
+}
+
+Result<void> Worker::add(const Operation& operation, const Position& position) {
+  if (position <= chain_begin_) return {};
+  if (!batch_) batch_ = std::make_unique<Batch>();
+  const std::size_t size = operation.o.bytes().size() + operation.o2.bytes().size();
+  if (!batch_->items.empty() && batch_->operations.bytes() + size > kMostBytes) {
+    if (Result<void> sent = send(); !sent) return sent;
+    batch_ = std::make_unique<Batch>();
+  }
+  const std::optional<TwoSteps> steps =
+      operation.op == Op::kDelete ? std::nullopt : in_two_steps(operation.o);
+  batch_->operations.append(operation.op_name, operation.ns,
+                            steps ? steps->first.view() : operation.o, operation.o2);
+  batch_->items.push_back({position, operation.op});
+  if (steps) {
+    const Bson id = only_id(operation.op == Op::kUpdate ? operation.o2 : operation.o);
+    batch_->operations.append("u", operation.ns, steps->diff.view(), id.view());
+    batch_->items.push_back({position, Op::kNoop});
+  }
+  return batch_->items.size() < kMostOperations ? Result<void>{} : send();
+}
+
+Result<void> Worker::send() {
+  if (!batch_) return {};
+  std::unique_lock hold(shared_.lock);
+  shared_.changed.wait(hold, [&] { return shared_.failed || waiting_.size() < kMostWaiting; });
+  if (shared_.failed) return std::unexpected(*shared_.failed);
+  waiting_.push_back(std::move(batch_));
+  hold.unlock();
+  shared_.changed.notify_all();
+  return {};
+}
+
+Result<void> Worker::wait() {
+  std::unique_lock hold(shared_.lock);
+  shared_.changed.wait(hold, [&] { return shared_.failed || (waiting_.empty() && !working_); });
+  if (shared_.failed) return std::unexpected(*shared_.failed);
+  return {};
+}
+
+void Worker::work() {
+  std::unique_lock hold(shared_.lock);
+  while (true) {
+    shared_.changed.wait(hold, [&] { return over_ || shared_.failed || !waiting_.empty(); });
+    if (over_ || shared_.failed) return;
+    const std::unique_ptr<Batch> batch = std::move(waiting_.front());
+    waiting_.pop_front();
+    working_ = true;
+    hold.unlock();
+    shared_.changed.notify_all();
+    Result<void> applied = apply(*batch, 0, batch->items.size());
+    hold.lock();
+    working_ = false;
+    if (!applied && !shared_.failed) shared_.failed = std::move(applied.error());
+    shared_.changed.notify_all();
+  }
+}
+
+// Those from `begin` to `end`, with the marker. `missed`: the one after them is over as well,
+// having found no document.
+Answer Worker::try_once(const Batch& batch, std::size_t begin, std::size_t end, bool missed,
+                        Counts& counts) {
+  Operations part;
+  const bool all = begin == 0 && end == batch.items.size();
+  const Operations* operations = &batch.operations;
+  counts = chain_.counts;
+  for (std::size_t i = begin; i < end; ++i) counts.add(batch.items[i].op);
+  if (missed) ++counts.missed;
+  const Position& position = batch.items[missed ? end : end - 1].position;
+  if (!all) {
+    bson_iter_t at = batch.operations.view().begin();
+    for (std::size_t i = 0; i < end && bson_iter_next(&at); ++i) {
+      if (i >= begin) part.append(as_document(at));
+    }
+    operations = &part;
+  }
+  Operations marker;
+  chain_.append_next(marker, position, counts, nullptr);
+  return apply_ops(server_, *operations, marker, false);
+}
+
+Result<void> Worker::apply(const Batch& batch, std::size_t begin, std::size_t end) {
+  while (begin < end) {
+    Counts counts;
+    Answer answer = try_once(batch, begin, end, false, counts);
+    if (answer.ok) {
+      chain_.advance();
+      chain_.counts = counts;
+      chain_.position = batch.items[end - 1].position;
+      return {};
+    }
+    if (answer.unavailable) return std::unexpected(lost(server_, answer));
+    const std::size_t failed = begin + std::max<std::size_t>(answer.results, 1) - 1;
+    if (answer.code == kNamespaceNotFound && answer.results > 1) return broken(batch, failed);
+    if (Result<void> there = is_there(server_, chain_); !there) return there;
+    if (std::ranges::find(kTooLarge, answer.code) != kTooLarge.end() && end - begin > 1) {
+      std::size_t middle = begin + (end - begin) / 2;
+      if (batch.items[middle].op == Op::kNoop) --middle;
+      if (middle == begin) return refused(batch, begin, answer);
+      if (Result<void> half = apply(batch, begin, middle); !half) return half;
+      begin = middle;
+      continue;
+    }
+    if (answer.code != kUpdateOperationFailed || failed >= end ||
+        batch.items[failed].op != Op::kUpdate)
+      return refused(batch, failed, answer);
+    // All before it, and its marker says that it is over.
+    answer = try_once(batch, begin, failed, true, counts);
+    if (answer.unavailable) return std::unexpected(lost(server_, answer));
+    if (!answer.ok) return refused(batch, failed, answer);
+    chain_.advance();
+    chain_.counts = counts;
+    chain_.position = batch.items[failed].position;
+    if (!slice_) {
+      const std::lock_guard hold(shared_.lock);
+      if (shared_.missed.size() < kMostNamed) shared_.missed.push_back(words(batch, failed));
+    }
+    begin = failed + 1;
+    if (begin < end && batch.items[begin].op == Op::kNoop) ++begin;
+  }
+  return {};
+}
+
+std::string Worker::words(const Batch& batch, std::size_t failed) {
+  bson_iter_t at = batch.operations.view().begin();
+  for (std::size_t i = 0; i <= failed && bson_iter_next(&at); ++i) {
+  }
+  const Result<Operation> operation = parse_operation(as_document(at));
+  return operation ? in_words(*operation, batch.items[failed].position.ts)
+                   : print_timestamp(batch.items[failed].position.ts);
+}
+
+std::unexpected<Error> Worker::refused(const Batch& batch, std::size_t failed,
+                                       const Answer& answer) {
+  const std::size_t which = std::min(failed, batch.items.size() - 1);
+  return std::unexpected(
+      Error{code_of(answer), "the server refuses " + words(batch, which) + ": " + answer.message});
+}
+
+// A collection went while the replay was at work. Then the server applies one operation after the
+// other, without the marker.
+std::unexpected<Error> Worker::broken(const Batch& batch, std::size_t failed) {
+  const Bson command =
+      Bson("update", "progress", "updates",
+           array(Bson("q", Bson("_id", "replay"), "u", Bson("$set", Bson("broken", true)))));
+  const Result<Bson> marked = server_.command(kRecordDatabase, command.get());
+  bson_iter_t at;
+  const bool noted = marked && marked->view().find("n", &at) && as_integer(at) == 1;
+  return std::unexpected(
+      Error{Code::kDataLoss, "somebody else drops collections of the target: that of " +
+                                 words(batch, std::min(failed, batch.items.size() - 1)) +
+                                 " was gone; empty the target, keep others away from it and "
+                                 "begin anew" +
+                                 (noted ? "" : kNotNoted)});
+}
+
+}  // namespace idmint::restore

@@ -1,0 +1,91 @@
+#include "stores/backend.h"
+#include "stores/sqlite/tables.h"
+
+namespace idmint::stores::sqlite {
+namespace {
+
+class Definitions final : public Catalog {
+ public:
+  explicit Definitions(TrustedFile& file) : file_(file) {}
+
+  Result<Definition> define(const Definition& definition) override {
+    const auto lock = file_.enter();
+    if (!lock) return std::unexpected(lock.error());
+    if (Result<void> ok = check_stored(definition); !ok) return std::unexpected(ok.error());
+    const std::string json = to_json(definition);
+    const Call call{"write a definition into"};
+    const Result<void> done = file_.atomically(
+        call, [&] { return Statement(file_, define_, call.doing, definition.name, json).end(); });
+    if (!done) return std::unexpected(done.error());
+    return read(definition.name);
+  }
+
+  // Replaces the text that was read, and no other.
+  Result<Definition> replace(const Definition& old, const Definition& updated) override {
+    const auto lock = file_.enter();
+    if (!lock) return std::unexpected(lock.error());
+    if (Result<void> ok = check_replacement(old, updated); !ok) return std::unexpected(ok.error());
+    std::string json;
+    Result<Definition> there = read(old.name, &json);
+    if (!there || *there != old) return there;
+    const std::string updated_json = to_json(updated);
+    const Call call{.doing = "replace a definition in", .needs = Needs::kNothing};
+    const Result<void> done = file_.atomically(call, [&] {
+      return Statement(file_, replace_, call.doing, old.name, json, updated_json).end();
+    });
+    if (!done) return std::unexpected(done.error());
+    return read(old.name);
+  }
+
+  Result<Definition> find(std::string_view name, SteadyTime until) override {
+    const auto lock = file_.enter(until);
+    if (!lock) return std::unexpected(lock.error());
+    return read(name);
+  }
+
+  Result<std::vector<CatalogEntry>> list() override {
+    const auto lock = file_.enter();
+    if (!lock) return std::unexpected(lock.error());
+    Statement row(file_, list_, "read");
+    std::vector<CatalogEntry> all;
+    while (row.next()) all.push_back({std::string(row.bytes(0)), definition_of(row)});
+    if (!row.is_done()) return std::unexpected(row.failure());
+    return all;
+  }
+
+ private:
+  [[nodiscard]] Result<Definition> definition_of(const Statement& row) const {
+    Result<Definition> definition = definition_from_json(row.bytes(1));
+    if (!definition) {
+      definition.error().message =
+          file_.path() + ", " + shown(row.bytes(0)) + ": " + definition.error().message;
+    } else if (definition->name != row.bytes(0)) {
+      return file_.damaged("the definition of " + shown(row.bytes(0)) + " is that of " +
+                           shown(definition->name));
+    }
+    return definition;
+  }
+
+  // `json`: gets the text as it is stored.
+  Result<Definition> read(std::string_view name, std::string* json = nullptr) {
+    Statement row(file_, find_, "read", name);
+    if (!row.next())
+      return std::unexpected(row.is_done() ? no_definition(name, file_.url()) : row.failure());
+    if (json != nullptr) *json = row.bytes(1);
+    return definition_of(row);
+  }
+
+  TrustedFile& file_;
+  Query define_{"INSERT INTO definitions (name, json) VALUES (?1, ?2) ON CONFLICT DO NOTHING"};
+  Query replace_{"UPDATE definitions SET json = ?3 WHERE name = ?1 AND json = ?2"};
+  Query find_{"SELECT name, json FROM definitions WHERE name = ?1"};
+  Query list_{"SELECT name, json FROM definitions ORDER BY name"};
+};
+
+}  // namespace
+
+std::shared_ptr<Catalog> catalog_of(TrustedFile& file) {
+  return std::make_shared<Definitions>(file);
+}
+
+}  // namespace idmint::stores::sqlite

@@ -1,0 +1,54 @@
+
+#include "stores/backend.h"
+#include "stores/sqlite/tables.h"
+
+namespace idmint::stores {
+namespace sqlite {
+namespace {
+
+class SqliteStore final : public Store {
+ public:
+  SqliteStore(std::string url, SqliteUrl parsed, const StoreOptions& options)
+      : file_(std::move(url), std::move(parsed), options) {}
+
+  Result<void> open() { return file_.open(); }
+
+  const Uuid& id() const noexcept override { return file_.id(); }
+  std::string_view url() const noexcept override { return file_.url(); }
+  std::chrono::milliseconds deadline() const noexcept override { return file_.options().deadline; }
+  CounterStore* counters() noexcept override { return counters_.get(); }
+  Catalog* catalog() noexcept override { return catalog_.get(); }
+  UniqueIndex* unique_index() noexcept override { return claims_.get(); }
+  LeaseTable* leases() noexcept override { return workers_.get(); }
+  std::optional<Error> doubt() override { return file_.doubt(); }
+  Result<void> settle(Settle how) override { return file_.settle(how); }
+
+ private:
+  TrustedFile file_;
+  const std::shared_ptr<CounterStore> counters_ = counters_of(file_);
+  const std::shared_ptr<Catalog> catalog_ = catalog_of(file_);
+  const std::shared_ptr<UniqueIndex> claims_ = claims_of(file_);
+  const std::shared_ptr<LeaseTable> workers_ = workers_of(file_);
+};
+
+}  // namespace
+}  // namespace sqlite
+
+Result<std::unique_ptr<Store>> open_sqlite(std::string_view whole, const StoreOptions& options) {
+  const std::string url(whole);
+  Result<SqliteUrl> parsed = parse_sqlite_url(whole);
+  if (!parsed) return std::unexpected(std::move(parsed.error()));
+  // SQLite keeps, for the whole process, which locks it holds on which file. A child of fork()
+  // inherits that without the locks. A handle opened there would write to a file that others take
+  // for unused, and remove or restart its log: acknowledged values would be lost.
+  if (!sqlite::may_connect())
+    return std::unexpected(Error{Code::kFailedPrecondition,
+                                 "cannot open " + url +
+                                     ": this process was forked from one that had an SQLite store "
+                                     "open; open stores after the fork only, or call exec"});
+  auto store = std::make_unique<sqlite::SqliteStore>(url, *std::move(parsed), options);
+  if (Result<void> ok = store->open(); !ok) return std::unexpected(ok.error());
+  return store;
+}
+
+}  // namespace idmint::stores

@@ -1,0 +1,14 @@
+// The tables of a store, each behind its interface.
+#pragma once
+
+#include "stores/sqlite/trusted_file.h"
+
+namespace idmint::stores::sqlite {
+
+// `file` must outlive them. They are shared because the interfaces have no public destructor.
+[[nodiscard]] std::shared_ptr<CounterStore> counters_of(TrustedFile& file);
+[[nodiscard]] std::shared_ptr<Catalog> catalog_of(TrustedFile& file);
+[[nodiscard]] std::shared_ptr<UniqueIndex> claims_of(TrustedFile& file);
+[[nodiscard]] std::shared_ptr<LeaseTable> workers_of(TrustedFile& file);
+
+}  // namespace idmint::stores::sqlite

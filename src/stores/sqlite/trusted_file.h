@@ -1,0 +1,126 @@
+// The file of a store as all its tables use it: one connection under one mutex, transactions that
+// are counted, and whether the file is trusted (docs/design/007-sqlite-trust.md).
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "base/bounded_mutex.h"
+#include "base/sqlite_url.h"
+#include "stores/sqlite/schema.h"
+#include "stores/sqlite/trust.h"
+
+namespace idmint::stores::sqlite {
+
+enum class Needs : std::uint8_t {
+  kTrust,    // the call hands something out or makes something: it fails in a store in doubt
+  kNothing,  // the call works in a store in doubt too
+};
+
+// What a call does to the file, for messages; when it must have answered; and what it needs.
+struct Call {
+  std::string_view doing;
+  SteadyTime until = SteadyTime::max();
+  Needs needs = Needs::kTrust;
+};
+
+using Changes = std::function<Result<void>()>;
+
+class TrustedFile final : public Connection {
+ public:
+  using Lock = std::unique_lock<BoundedMutex>;
+
+  TrustedFile(std::string url, SqliteUrl parsed, const StoreOptions& options);
+  ~TrustedFile();
+  TrustedFile(const TrustedFile&) = delete;
+  TrustedFile& operator=(const TrustedFile&) = delete;
+
+  // Called once, before anything else.
+  Result<void> open();
+  [[nodiscard]] const Uuid& id() const noexcept { return id_; }
+  [[nodiscard]] const std::string& trust_folder() const { return trust_folder_; }
+
+  // Every call begins here. kUnavailable: other calls of this process held the mutex until then.
+  Result<Lock> enter(SteadyTime until = SteadyTime::max());
+  // All of the changes in one transaction, or none; durable when it returns without an error.
+  // REQUIRES: the caller has entered.
+  Result<void> atomically(const Call& call, const Changes& changes);
+  // Enters, returns the error of `checked` if it has one, and makes the changes atomically.
+  Result<void> change(const Call& call, const Result<void>& checked, const Changes& changes);
+
+  // As Store::doubt() and Store::settle().
+  std::optional<Error> doubt();
+  Result<void> settle(Store::Settle how);
+
+  // Writes where the store lives, and how many changes were made.
+  // REQUIRES: a write transaction is open.
+  Result<void> write_place(const std::optional<Place>& place, std::int64_t changes);
+
+ private:
+  // The store as one snapshot shows it, and what the file itself says at the same time.
+  struct State {
+    std::optional<std::int64_t> inode;
+    std::optional<std::int64_t> born;
+    std::int64_t changes;
+    std::optional<std::int64_t> unmarked;
+    std::int64_t version;          // user_version
+    std::int64_t version_in_file;  // may be later than the snapshot
+
+    [[nodiscard]] bool is_marked() const { return version_in_file == (version | kMark); }
+    // The first page of the log is in the file, or there is no log.
+    [[nodiscard]] bool has_first_page() const { return version_in_file == version; }
+    [[nodiscard]] bool has_nonce() const { return is_marked() || has_first_page(); }
+  };
+  struct File {
+    std::string path;
+    FileIdentity identity;  // when it was opened
+  };
+  enum class Doubt : std::uint8_t { kStays, kEnds };
+
+  Result<void> remember_files();
+
+  Result<void> transact(std::string_view doing, const Changes& changes,
+                        Doubt doubt = Doubt::kStays);
+  Result<void> count_change();
+  void remember_count();
+  Result<void> shorten_log();
+  Result<void> protect();
+  std::int64_t with_new_nonce(std::int64_t version);
+
+  Result<State> read_state(Statement& row);
+  [[nodiscard]] bool is_elsewhere(const State& state) const;
+  [[nodiscard]] std::int64_t seen_where_it_was(const State& state) const;
+  [[nodiscard]] bool has_log_of_another(const State& state, std::int64_t seen) const;
+  [[nodiscard]] std::int64_t changes_seen() const;
+  std::optional<Error> look_for_doubt();
+  [[nodiscard]] std::optional<std::string> replaced_file() const;
+  // The handle does nothing more, and leaves the log and the file as they are.
+  Error lose(Error why);
+  Error lose_replaced(const std::string& file);
+  Error lose_log_of_another();
+
+  const bool local_file_system_;  // says the URL
+  const std::string trust_folder_;
+  Uuid id_;
+
+  BoundedMutex mutex_;  // guards the connection and what follows
+  Query state_{"SELECT inode, born, changes, unmarked FROM store"};
+  Query user_version_{"PRAGMA user_version"};
+  Query count_change_{"UPDATE store SET changes = ?1"};  // RETURNING makes a table each time
+  Query unmarked_{"UPDATE store SET unmarked = ?1"};
+  Query settle_{"UPDATE store SET inode = ?1, born = ?2, changes = ?3, unmarked = ?3"};
+  Query begin_{"BEGIN IMMEDIATE"};
+  Query commit_{"COMMIT"};
+  std::optional<Error> lost_;  // why this handle does nothing more
+  std::vector<File> files_;    // the file, its log, the index of its log
+  bool has_places_ = false;    // false: of version 1, opened to read only
+  SeenChanges seen_;
+  std::int64_t changes_ = 0;  // the largest count that this handle knows to be handed out
+  std::int64_t counted_ = 0;  // the count of the transaction under way
+  bool doubtful_ = false;     // at the latest look
+  // The store in doubt shows, not only by its place, that it holds less than it handed out.
+  bool lacks_values_ = false;
+};
+
+}  // namespace idmint::stores::sqlite

@@ -1,0 +1,98 @@
+#include "terminal/command.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <optional>
+
+#include "terminal/help.h"
+#include "terminal/process.h"
+
+namespace idmint {
+namespace {
+
+std::string footer_of(const Program& program) {
+  std::string text = program.environment;
+  text += "\nExit status:\n   0  done\n";
+  for (const ExitStatus& row : kExitStatuses)
+    text += exit_status_row(row.status, row.*program.meaning);
+  text +=
+      "  Stopped by a signal, it ends by that signal: 130 (Ctrl-C), 141 (the reader of\n"
+      "  a pipe went away) and 143 in a shell.\n\n";
+  return text + program.examples + "\nWhat a command takes: " + program.name + " COMMAND --help";
+}
+
+}  // namespace
+
+int run(const Program& program, std::span<const char* const> words) {
+  const std::string name = program.name;
+  const bool json = std::ranges::find(words, std::string_view("--json")) != words.end();
+  const auto usage = [&](const std::string& message) {
+    return fail_with({Code::kInvalidArgument, message}, json);
+  };
+  if (words.size() < 2) return usage("no command is given: see " + name + " --help");
+  const std::string_view first = words[1];
+  if (first == "help") {  // as --help; help COMMAND as COMMAND --help
+    const std::array help = {words[0], words.size() > 2 ? words[2] : "--help", "--help"};
+    return run(program, help);
+  }
+  const auto row = std::ranges::find(
+      program.commands, first, [](const Command* each) { return std::string_view(each->name); });
+  const bool known = row != program.commands.end();
+  if (!known && !first.starts_with('-')) return fail_with(program.no_command(first), json);
+
+  CLI::App app(program.about, name);
+  app.set_help_flag("-h,--help", "Print this help");
+  app.set_version_flag("--version", name + " " IDMINT_VERSION "\n", "Print the version");
+  app.require_subcommand(1);
+  fit_help(app);
+  app.footer([&program] { return footer_of(program); });
+  Output out(STDOUT_FILENO);
+  Context context{.out = out};
+  // The command alone spares the common call the others' set-up.
+  for (const Command* const each : known ? std::span(row, 1) : program.commands) {
+    CLI::App* const command = app.add_subcommand(each->name, each->summary);
+    command->footer(each->footer);
+    each->add(*command);
+    command->add_flag("--json", context.json, "Print JSON, on standard error too");
+    command->group("Commands");
+  }
+  std::optional<std::string> asked;  // of --help, --version
+  try {
+    app.parse(static_cast<int>(words.size()), words.data());
+  } catch (const CLI::CallForHelp&) {
+    asked = app.help();
+  } catch (const CLI::CallForVersion& version) {
+    asked = version.what();
+  } catch (const CLI::ParseError& error) {
+    const CLI::App& taker = known ? *app.get_subcommand(std::string(first)) : app;
+    std::string wrong = wrong_usage(error.what(), taker, words.subspan(1));
+    if (known && (*row)->hint != nullptr) wrong += (*row)->hint(wrong);
+    return usage(wrong + ": see " + name + " " + (known ? std::string(first) + " " : "") +
+                 "--help");
+  }
+  Result<void> result;
+  if (asked) {
+    out.write(*asked);
+  } else if (result = program.settle(*app.get_subcommands().front()); result) {
+    result = (*row)->run(context);
+  }
+  out.close();
+  if (out.reader_gone()) {
+    if (!context.unwritten.empty()) report_notice(context.unwritten, context.json);
+    return end_by(SIGPIPE);
+  }
+  if (out.failed()) {
+    const Error unwritten = out.failure(context.prints_ids, context.unwritten);
+    if (result || context.prints_ids || !context.unwritten.empty())
+      return fail_with(unwritten, context.json);
+    report(unwritten, context.json);  // what the command did is worse news
+  }
+  if (!result) return fail_with(program.worded(std::move(result.error())), context.json);
+  return context.stopped_by != 0 ? end_by(context.stopped_by) : context.status;
+}
+
+}  // namespace idmint
