@@ -1,0 +1,513 @@
+#include "stores/mongodb/counters.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "stores/backend.h"
+#include "stores/mongodb/names.h"
+
+namespace idmint::stores::mongodb {
+namespace {
+
+// The arithmetic of CounterState::left() and CounterBounds::at_or_above(), in a record's own
+// strides. No sum overflows: 0 <= first, next <= last + stride <= 2^63 - 1. A product may, and is
+// then a double above every rest.
+const std::string kRest = R"({"$add":[{"$subtract":["$last","$next"]},"$stride"]})";
+const std::string kWhole =
+    R"({"$subtract":[)" + kRest + R"(,{"$mod":[)" + kRest + R"(,"$stride"]}]})";
+
+// The query for the counter, where its record is as record_of() wants it and `condition` holds: of
+// any other nothing is changed, or a damage would be mended in silence, and values come again.
+Bson counter_where(std::string_view counter, const std::string& condition) {
+  // Asked one after the other: the arithmetic of each is possible where those before it hold.
+  const std::string numbers =
+      R"({"$and":[{"$isNumber":"$first"},{"$isNumber":"$last"},{"$isNumber":"$stride"},)"
+      R"({"$isNumber":"$next"},{"$in":["$closed",[true,false]]}]})";
+  const std::string bounds =
+      R"({"$and":[{"$gte":["$stride",1]},{"$gte":["$first",0]},{"$lte":["$first","$last"]},)"
+      R"({"$lte":["$last",{"$subtract":[)" +
+      number(kLargestValue) + R"(,{"$subtract":["$stride",1]}]}]}]})";
+  const std::string next =
+      R"({"$and":[{"$gte":["$next","$first"]},{"$lte":["$next",{"$add":["$last","$stride"]}]},)"
+      R"({"$eq":[{"$mod":[{"$subtract":["$next","$first"]},"$stride"]},0]})" +
+      condition + "]}";
+  const auto only_if = [](const std::string& first, const std::string& then) {
+    return R"({"$cond":[)" + first + "," + then + ",false]}";
+  };
+  Bson query(R"({"$expr":)" + only_if(numbers, only_if(bounds, next)) + "}");
+  Bson integer;
+  integer.add_array("$type", Bson().add("0", "int").add("1", "long"));
+  for (const char* const field : {"first", "last", "stride", "next"}) query.add(field, integer);
+  query.add("_id", counter);
+  return query;
+}
+
+std::string in_strides(std::int64_t count) {
+  return R"({"$multiply":[)" + number(count) + R"(,"$stride"]})";
+}
+
+// The update that makes the next value `expression`: a long, whatever a hand may have typed.
+Bson next_becomes(const std::string& expression) {
+  return Bson(R"({"0":{"$set":{"next":{"$toLong":)" + expression + "}}}}");
+}
+
+}  // namespace
+
+Error beyond_a_double(const Adopted& adopted, std::int64_t last) {
+  return {Code::kInvalidArgument,
+          "counter " + shown(adopted.name) + " cannot end at " + std::to_string(last) + ": " +
+              adopted.record.field + " in " + place_of(adopted.record) +
+              " is a double, which counts by one up to " + std::to_string(kLargestInDouble) +
+              "; end there or below, or make it a NumberLong"};
+}
+
+Error other_place(std::string_view counter, const std::optional<AdoptedRecord>& there,
+                  const std::optional<AdoptedRecord>& wanted) {
+  const auto text = [](const std::optional<AdoptedRecord>& record) {
+    return record ? "in " + to_text(*record) : std::string("idmint's own");
+  };
+  return {Code::kAlreadyExists, "counter " + shown(counter) + " exists and is " + text(there) +
+                                    ", not " + text(wanted) + "; use that or another name"};
+}
+
+Counters::Record Counters::record_of(const Document& document) {
+  if (auto adopted = adopted_in(document)) return {.adopted = std::move(adopted)};
+  const auto first = document.integer("first");
+  const auto last = document.integer("last");
+  const auto stride = document.integer("stride");
+  const auto next = document.integer("next");
+  const auto closed = document.boolean("closed");
+  const auto name = document.bytes("_id");
+  if (!first || !last || !stride || !next || !closed || !name) return {};
+  const bool whole = 0 <= *first && 1 <= *stride && *first <= *last &&
+                     *last <= largest_last(*stride) && *first <= *next &&
+                     *next <= *last + *stride && (*next - *first) % *stride == 0;
+  return {.state = {std::string(*name), {*first, *last, *stride}, *next, *closed}, .whole = whole};
+}
+
+// With what its adopted document says.
+Counters::Record Counters::filled(Record record, const Document& document) {
+  record.gone = false;
+  record.reading = read_adopted(*record.adopted, document);
+  record.state = record.reading.state;
+  record.whole = record.reading.wrong.empty();
+  return record;
+}
+
+Result<CounterState> Counters::checked(const Record& record, std::string_view counter) const {
+  if (record.whole) return record.state;
+  if (record.adopted)
+    return database_.damaged(
+        place_of(record.adopted->record) + ", which counter " + shown(counter) +
+        " was adopted from, " +
+        (record.gone ? "is gone" : "cannot be counted in: " + record.reading.wrong));
+  return database_.damaged("the record of counter " + shown(counter) + " in " + kCounters +
+                           " is not as idmint writes it");
+}
+
+Result<CounterState> Counters::read_counter(std::string_view counter, SteadyTime until) {
+  Record record;
+  const Result<bool> there = database_.read(
+      kCounters, counter, until, [&](const Document& found) { record = record_of(found); });
+  if (!there) return std::unexpected(there.error());
+  if (!*there) return std::unexpected(no_counter(counter, database_.url));
+  if (record.adopted) {
+    const std::shared_ptr<const Adopted> adopted = record.adopted;
+    record.gone = true;
+    const Result<bool> read_too = database_.read(
+        adopted->record.collection, adopted->record.id, until,
+        [&](const Document& document) { record = filled(std::move(record), document); });
+    if (!read_too) return std::unexpected(read_too.error());
+    remember({{std::string(counter), record}});
+  }
+  return checked(record, counter);
+}
+
+// Those that are there, all at once: there may be thousands. REQUIRES: few enough for one message.
+Result<Counters::Records> Counters::read_counters(std::span<const std::string> counters,
+                                                  SteadyTime until) {
+  Result<Records> found = find_counters(counters, Kind::kReadMany, until);
+  if (!found) return found;
+  // What a majority has may be behind what it acknowledged, on a new primary: this read is not.
+  for (const std::string& counter : counters) {
+    if (found->contains(counter)) continue;
+    const Result<bool> there = database_.read(
+        kCounters, counter, until,
+        [&](const Document& document) { found->insert_or_assign(counter, record_of(document)); });
+    if (!there) return std::unexpected(there.error());
+  }
+  if (Result<void> read = read_adopted_of(*found, until); !read)
+    return std::unexpected(std::move(read.error()));
+  remember(*found);
+  return found;
+}
+
+// Of those that were adopted, the documents.
+Result<void> Counters::read_adopted_of(Records& records, SteadyTime until) {
+  std::map<std::string, std::multimap<std::string, Record*>> wanted;  // by collection and _id
+  for (auto& [name, record] : records) {
+    if (!record.adopted) continue;
+    record.gone = true;
+    wanted[record.adopted->record.collection].emplace(record.adopted->record.id, &record);
+  }
+  for (const auto& [collection, by_id] : wanted) {
+    Bson ids;
+    std::int32_t count = 0;
+    for (auto at = by_id.begin(); at != by_id.end(); at = by_id.upper_bound(at->first))
+      ids.add(std::to_string(count++).c_str(), std::string_view(at->first));
+    Bson command;
+    command.add("find", std::string_view(collection))
+        .add("filter", Bson().add("_id", Bson().add_array("$in", ids)))
+        .add("batchSize", count)
+        .add("singleBatch", true);
+    const Result<Bson> reply =
+        database_.servers->run(std::move(command), Kind::kReadMany, until, "read");
+    if (!reply) return std::unexpected(reply.error());
+    const auto use = [&](const Document& document) {
+      const auto [first, end] = by_id.equal_range(std::string(document.bytes("_id").value_or("")));
+      for (auto at = first; at != end; ++at) *at->second = filled(*at->second, document);
+    };
+    reply->view().each_found(use);
+    for (const auto& [id, record] : by_id) {
+      if (!record->gone) continue;
+      const Result<bool> there = database_.read(collection, id, until, use);
+      if (!there) return std::unexpected(there.error());
+    }
+  }
+  return {};
+}
+
+// Those that are there. Of kReadOne, each that was acknowledged before: the server looks first and
+// makes sure afterwards that it is the primary, which holds for every document that it found.
+Result<Counters::Records> Counters::find_counters(std::span<const std::string> counters, Kind kind,
+                                                  SteadyTime until) {
+  Bson names;
+  for (std::size_t i = 0; i < counters.size(); ++i)
+    names.add(std::to_string(i).c_str(), std::string_view(counters[i]));
+  Bson command;
+  command.add("find", kCounters)
+      .add("filter", Bson().add("_id", Bson().add_array("$in", names)))
+      .add("batchSize", static_cast<std::int32_t>(counters.size()))
+      .add("singleBatch", true);
+  const Result<Bson> reply = database_.servers->run(std::move(command), kind, until, "read");
+  if (!reply) return std::unexpected(reply.error());
+  Records found;
+  reply->view().each_found([&](const Document& document) {
+    found.insert_or_assign(std::string(document.bytes("_id").value_or("")), record_of(document));
+  });
+  return found;
+}
+
+// REQUIRES: few enough for one message.
+Result<void> Counters::make_some(std::span<const NewCounter> counters, SteadyTime until) {
+  Bson documents;
+  for (std::size_t i = 0; i < counters.size(); ++i) {
+    const auto& [name, bounds, adopted] = counters[i];
+    documents.add(std::to_string(i).c_str(), Bson()
+                                                 .add("_id", std::string_view(name))
+                                                 .add("first", bounds.first)
+                                                 .add("last", bounds.last)
+                                                 .add("stride", bounds.stride)
+                                                 .add("next", bounds.first)
+                                                 .add("closed", false));
+  }
+  const auto there = database_.servers->insert_new(kCounters, documents, std::ssize(counters),
+                                                   until, "make counters in");
+  if (!there) return std::unexpected(there.error());
+  if (there->empty()) return {};
+
+  // Those that were there already must be the same.
+  std::vector<std::string> names;
+  for (const std::size_t i : *there) names.push_back(counters[i].name);
+  const auto found = read_counters(names, until);
+  if (!found) return std::unexpected(after_a_write(found.error()));
+  for (const std::size_t i : *there) {
+    const auto at = found->find(counters[i].name);
+    if (at == found->end())
+      return database_.damaged("counter " + shown(counters[i].name) +
+                               " went away while it was made");
+    if (at->second.adopted)
+      return std::unexpected(other_place(counters[i].name, at->second.adopted->record, {}));
+    const Result<CounterState> state = checked(at->second, counters[i].name);
+    if (!state) return std::unexpected(state.error());
+    if (state->bounds != counters[i].bounds)
+      return std::unexpected(other_bounds(*state, counters[i].bounds));
+  }
+  return {};
+}
+
+Result<void> Counters::create(std::span<const NewCounter> counters) {
+  const Result<SteadyTime> until = database_.enter();
+  if (!until) return std::unexpected(until.error());
+  if (Result<void> ok = check_new_counters(counters, true); !ok) return ok;
+  constexpr std::size_t kAtOnce = 5000;  // 6 MB at most, of the 16 that a message may have
+  bool some = false;
+  while (!counters.empty()) {
+    const bool adopted = counters.front().adopted.has_value();
+    const auto other = std::ranges::find_if(
+        counters, [&](const NewCounter& each) { return each.adopted.has_value() != adopted; });
+    const auto alike = static_cast<std::size_t>(other - counters.begin());
+    const auto batch = counters.first(std::min(kAtOnce, alike));
+    Result<void> made = adopted ? adopt(batch, *until) : make_some(batch, *until);
+    if (!made && some) return std::unexpected(after_a_write(made.error()));
+    if (!made) return made;
+    some = true;
+    counters = counters.subspan(batch.size());
+  }
+  return {};
+}
+
+// REQUIRES: they are in idmint.counters.
+void Counters::remember(const Records& records) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [name, record] : records)
+    if (record.adopted) adopted_.insert_or_assign(name, record.adopted);
+}
+
+std::shared_ptr<const Adopted> Counters::known(std::string_view counter) {
+  const std::lock_guard lock(mutex_);
+  const auto at = adopted_.find(counter);
+  return at != adopted_.end() ? at->second : nullptr;
+}
+
+// As advance(), of a counter whose document is known().
+Result<Range> Counters::advance_adopted(std::string_view counter, std::int64_t count, Take take,
+                                        SteadyTime until) {
+  const std::int64_t least = take == Take::kAll ? count : 1;
+  // Another round only if somebody extended it, or raised its MAX, between the two commands.
+  for (;;) {
+    const std::shared_ptr<const Adopted> adopted = known(counter);
+    Record record{.adopted = adopted};
+    const Result<bool> moved = database_.change(
+        adopted->record.collection, document_with(*adopted, least), take_up_to(*adopted, count),
+        until, "take values from",
+        [&](const Document& before) { record = filled(std::move(record), before); });
+    if (!moved) return std::unexpected(moved.error());
+    if (*moved) {
+      const Result<CounterState> before = checked(record, counter);
+      if (!before) return std::unexpected(before.error());
+      return Range{before->next, 1, std::min(count, before->left())};
+    }
+    const Result<CounterState> state = read_counter(counter, until);
+    if (!state) return std::unexpected(state.error());
+    if (state->closed || state->left() < least)
+      return std::unexpected(refused_advance(*state, count));
+  }
+}
+
+Result<Range> Counters::advance(std::string_view counter, std::int64_t count, Take take,
+                                SteadyTime by) {
+  const Result<SteadyTime> until = database_.enter(by);
+  if (!until) return std::unexpected(until.error());
+  if (Result<void> ok = check_count(counter, count); !ok) return std::unexpected(ok.error());
+  if (known(counter)) return advance_adopted(counter, count, take, *until);
+  const std::int64_t least = take == Take::kAll ? count : 1;
+  const Bson update =
+      next_becomes(R"({"$add":["$next",{"$min":[)" + in_strides(count) + "," + kWhole + "]}]}");
+  // Another round only if somebody made, or extended, the counter between the two commands.
+  for (;;) {
+    Bson query = counter_where(counter, R"(,{"$gte":[)" + kWhole + "," + in_strides(least) + "]}");
+    query.add("closed", false);
+    Record record;
+    const Result<bool> moved =
+        database_.change(kCounters, std::move(query), update, *until, "take values from",
+                         [&](const Document& before) { record = record_of(before); });
+    if (!moved) return std::unexpected(moved.error());
+    if (*moved) {
+      const Result<CounterState> before = checked(record, counter);
+      if (!before) return std::unexpected(before.error());
+      return Range{before->next, before->bounds.stride, std::min(count, before->left())};
+    }
+    const Result<CounterState> state = read_counter(counter, *until);
+    if (!state) return std::unexpected(state.error());
+    if (known(counter)) return advance_adopted(counter, count, take, *until);
+    if (state->closed || state->left() < least)
+      return std::unexpected(refused_advance(*state, count));
+  }
+}
+
+// One update for each counter that is whole and meets the condition, all of them sent together;
+// then they are read, and what was made meanwhile is changed too. What is not there is told last.
+Result<std::vector<CounterState>> Counters::change_each(std::span<const std::string> counters,
+                                                        const std::string& condition,
+                                                        const Bson& update, std::string_view doing,
+                                                        const Done& done,
+                                                        const UpdateOfAdopted& adopted) {
+  const Result<SteadyTime> until = database_.enter();
+  if (!until) return std::unexpected(until.error());
+  if (Result<void> ok = check_counters(counters.size()); !ok) return std::unexpected(ok.error());
+  constexpr std::size_t kAtOnce = 2000;  // 6 MB at most, of the 16 that a message may have
+  std::vector<CounterState> states;
+  std::optional<Error> failure;
+  bool some = false;
+  while (!counters.empty()) {
+    const auto batch = counters.first(std::min(kAtOnce, counters.size()));
+    std::map<std::string, Bson> updates;  // by collection
+    std::map<std::string, int> sizes;
+    const auto add = [&](const std::string& collection, const Bson& query, const Bson& what) {
+      updates[collection].add(std::to_string(sizes[collection]++).c_str(),
+                              Bson().add("q", query).add_array("u", what));
+    };
+    for (const std::string& counter : batch) {
+      // One that is not known yet is known when it was read, and changed then.
+      const std::shared_ptr<const Adopted> place = known(counter);
+      if (!place) {
+        add(kCounters, counter_where(counter, condition), update);
+        continue;
+      }
+      if (adopted.record) add(kCounters, Bson().add("_id", std::string_view(counter)), update);
+      add(place->record.collection, whole_document(*place), adopted.document(*place));
+    }
+    for (const auto& [collection, all] : updates) {
+      Bson command;
+      command.add("update", std::string_view(collection))
+          .add_array("updates", all)
+          .add("ordered", false);
+      const Result<Bson> reply =
+          database_.servers->run(std::move(command), Kind::kWrite, *until, doing);
+      if (!reply) return std::unexpected(some ? after_a_write(reply.error()) : reply.error());
+      some = true;
+    }
+    const auto found = read_counters(batch, *until);
+    if (!found) return std::unexpected(after_a_write(found.error()));
+    bool again = false;
+    std::vector<CounterState> now;
+    for (const std::string& counter : batch) {
+      const auto at = found->find(counter);
+      if (at == found->end() || (at->second.gone && adopted.may_be_gone)) {
+        failure = no_counter(counter, database_.url);
+        continue;
+      }
+      Result<CounterState> state = checked(at->second, counter);
+      if (!state) return std::unexpected(std::move(state).error());
+      const Result<bool> as_wanted = done(at->second);
+      if (!as_wanted) failure = as_wanted.error();
+      again = again || (as_wanted && !*as_wanted);
+      now.push_back(*std::move(state));
+    }
+    if (again) continue;
+    std::ranges::move(now, std::back_inserter(states));
+    counters = counters.subspan(batch.size());
+  }
+  if (failure) return std::unexpected(*std::move(failure));
+  return states;
+}
+
+Result<std::vector<std::int64_t>> Counters::raise(std::span<const std::string> counters,
+                                                  std::int64_t floor) {
+  const std::string from_first = R"({"$subtract":[{"$min":[{"$max":[)" + number(floor) +
+                                 R"(,"$first"]},{"$add":["$last",1]}]},"$first"]})";
+  const std::string up = R"({"$add":[)" + from_first + R"(,{"$subtract":["$stride",1]}]})";
+  const Bson update = next_becomes(R"({"$max":["$next",{"$add":["$first",{"$subtract":[)" + up +
+                                   R"(,{"$mod":[)" + up + R"(,"$stride"]}]}]}]})");
+  const auto states = change_each(
+      counters, "", update, "raise a counter in",
+      [&](const Record& record) {
+        return Result<bool>(record.state.next >= record.state.bounds.at_or_above(floor));
+      },
+      {.document = [&](const Adopted& adopted) { return raise_to(adopted, floor); }});
+  if (!states) return std::unexpected(states.error());
+  std::vector<std::int64_t> next;
+  for (const CounterState& state : *states) next.push_back(state.next);
+  return next;
+}
+
+Result<void> Counters::can_end_at(std::int64_t last, std::span<const std::string> counters) {
+  const Result<SteadyTime> until = database_.enter();
+  if (!until) return std::unexpected(until.error());
+  if (Result<void> ok = check_counters(counters.size()); !ok) return ok;
+  constexpr std::size_t kAtOnce = 5000;  // 6 MB at most, of the 16 that a message may have
+  for (std::size_t from = 0; from < counters.size(); from += kAtOnce) {
+    const auto found =
+        read_counters(counters.subspan(from, std::min(kAtOnce, counters.size() - from)), *until);
+    if (!found) return std::unexpected(found.error());
+    for (const auto& [name, record] : *found)
+      if (record.reading.is_double && record.whole)
+        return std::unexpected(beyond_a_double(*record.adopted, last));
+  }
+  return {};
+}
+
+Result<std::vector<CounterBounds>> Counters::extend(std::span<const std::string> counters,
+                                                    std::int64_t last) {
+  const std::string it_can_be = R"(,{"$lte":[)" + number(last) + R"(,{"$subtract":[)" +
+                                number(kLargestValue) + R"(,{"$subtract":["$stride",1]}]}]})";
+  const Bson update(R"([{"$set":{"last":{"$toLong":{"$max":["$last",)" + number(last) + "]}}}}]");
+  // Before anything is changed: the end in idmint.counters would stay.
+  if (last > kLargestInDouble)
+    if (Result<void> ok = can_end_at(last, counters); !ok)
+      return std::unexpected(std::move(ok.error()));
+  const auto states = change_each(
+      counters, it_can_be, update, "extend a counter in",
+      [&](const Record& record) {
+        const CounterState& state = record.state;
+        const std::int64_t stride = state.bounds.stride;
+        if (last > largest_last(stride))
+          return Result<bool>(std::unexpected(too_large_an_end(state.name, last, stride)));
+        if (record.reading.is_double && last > kLargestInDouble)
+          return Result<bool>(std::unexpected(beyond_a_double(*record.adopted, last)));
+        return Result<bool>(state.bounds.last >= last);
+      },
+      {.document = [&](const Adopted& adopted) { return extend_to(adopted, last); },
+       .record = last <= kLargestValue});
+  if (!states) return std::unexpected(states.error());
+  std::vector<CounterBounds> bounds;
+  for (const CounterState& state : *states) bounds.push_back(state.bounds);
+  return bounds;
+}
+
+Result<CounterState> Counters::peek(std::string_view counter, SteadyTime by) {
+  const Result<SteadyTime> until = database_.enter_to_read(by);
+  if (!until) return std::unexpected(until.error());
+  return read_counter(counter, *until);
+}
+
+Result<std::vector<CounterState>> Counters::list(std::string_view prefix, SteadyTime by) {
+  const Result<SteadyTime> until = database_.enter_to_read(by);
+  if (!until) return std::unexpected(until.error());
+  // A prefix may end within a character.
+  std::string_view from = prefix;
+  while (!Bson::is_utf8(from)) from.remove_suffix(1);
+  Records found;
+  const Result<void> read =
+      database_.read_all(kCounters, from, *until, [&](const Document& document) {
+        const auto name = document.bytes("_id");
+        if (!name) return true;
+        if (name->starts_with(prefix))
+          found.insert_or_assign(std::string(*name), record_of(document));
+        return name->starts_with(from) || !Bson::is_utf8(*name);
+      });
+  if (!read) return std::unexpected(read.error());
+  if (Result<void> filled = read_adopted_of(found, *until); !filled)
+    return std::unexpected(std::move(filled.error()));
+  remember(found);
+  std::vector<CounterState> states;
+  for (const auto& [name, record] : found) {
+    Result<CounterState> state = checked(record, name);
+    if (!state) return std::unexpected(std::move(state.error()));
+    states.push_back(*std::move(state));
+  }
+  return states;
+}
+
+Result<void> Counters::close(std::span<const std::string> counters) {
+  const auto states = change_each(
+      counters, "", Bson(kClose), "close a counter in",
+      [](const Record& record) { return Result<bool>(record.state.closed); },
+      {.document = [](const Adopted&) { return close_document(); }, .may_be_gone = true});
+  if (!states) return std::unexpected(states.error());
+  return {};
+}
+
+}  // namespace idmint::stores::mongodb

@@ -1,0 +1,100 @@
+// The counters of a store of MongoDB:
+//
+//   idmint.counters      {_id: NAME, first, last, stride, next, closed}, or as adopted.h says
+//
+// `next` is what the next advance hands out. NAME is a string, or binary where it is not UTF-8.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "idmint/counter_store.h"
+#include "stores/mongodb/adopted.h"
+#include "stores/mongodb/database.h"
+
+namespace idmint::stores::mongodb {
+
+class Counters final : public CounterStore {
+ public:
+  // `database` must outlive it.
+  explicit Counters(const Database& database) : database_(database) {}
+
+  Result<void> create(std::span<const NewCounter> counters) override;
+  Result<Range> advance(std::string_view counter, std::int64_t count, Take take,
+                        SteadyTime by) override;
+  Result<std::vector<std::int64_t>> raise(std::span<const std::string> counters,
+                                          std::int64_t floor) override;
+  Result<std::vector<CounterBounds>> extend(std::span<const std::string> counters,
+                                            std::int64_t last) override;
+  Result<CounterState> peek(std::string_view counter, SteadyTime by) override;
+  Result<std::vector<CounterState>> list(std::string_view prefix, SteadyTime by) override;
+  Result<void> close(std::span<const std::string> counters) override;
+
+ private:
+  struct Record {
+    CounterState state{};
+    bool whole = false;                        // as idmint writes them
+    std::shared_ptr<const Adopted> adopted{};  // null: a counter of idmint's own
+    bool gone = false;                         // the adopted document is
+    Reading reading{};                         // of the adopted document
+  };
+  using Records = std::map<std::string, Record>;
+
+  static Record record_of(const Document& document);
+  static Record filled(Record record, const Document& document);
+
+  // Reads
+  Result<CounterState> checked(const Record& record, std::string_view counter) const;
+  Result<CounterState> read_counter(std::string_view counter, SteadyTime until);
+  Result<Records> read_counters(std::span<const std::string> counters, SteadyTime until);
+  Result<Records> find_counters(std::span<const std::string> counters, Kind kind, SteadyTime until);
+  Result<void> read_adopted_of(Records& records, SteadyTime until);
+  void remember(const Records& records);
+  std::shared_ptr<const Adopted> known(std::string_view counter);
+
+  // Makes
+  Result<void> make_some(std::span<const NewCounter> counters, SteadyTime until);
+  Result<void> adopt(std::span<const NewCounter> counters, SteadyTime until);
+  Result<void> agrees_with_others(std::span<const std::shared_ptr<const Adopted>> all,
+                                  SteadyTime until);
+  Result<void> guard(const AdoptedRecord& record, SteadyTime until);
+
+  // Changes
+  Result<Range> advance_adopted(std::string_view counter, std::int64_t count, Take take,
+                                SteadyTime until);
+  // Whether a counter is as it is to be; an error where it never will.
+  using Done = std::function<Result<bool>(const Record&)>;
+  // The update of an adopted counter.
+  struct UpdateOfAdopted {
+    std::function<Bson(const Adopted&)> document{};
+    bool record = false;       // the one in idmint.counters gets the same as idmint's own counters
+    bool may_be_gone = false;  // one that is gone is as good as not found: nothing is taken from it
+  };
+  Result<std::vector<CounterState>> change_each(std::span<const std::string> counters,
+                                                const std::string& condition, const Bson& update,
+                                                std::string_view doing, const Done& done,
+                                                const UpdateOfAdopted& adopted);
+  Result<void> can_end_at(std::int64_t last, std::span<const std::string> counters);
+
+  const Database& database_;
+  std::mutex mutex_;  // guards adopted_
+  // As they were last read: where they are never changes, and their ends only grow.
+  std::map<std::string, std::shared_ptr<const Adopted>, std::less<>> adopted_;
+};
+
+// kInvalidArgument: the field of the document is a double, which cannot count to `last`.
+[[nodiscard]] Error beyond_a_double(const Adopted& adopted, std::int64_t last);
+
+// kAlreadyExists: the counter is in another place than was wanted. nullopt: idmint's own.
+[[nodiscard]] Error other_place(std::string_view counter, const std::optional<AdoptedRecord>& there,
+                                const std::optional<AdoptedRecord>& wanted);
+
+}  // namespace idmint::stores::mongodb

@@ -1,0 +1,110 @@
+#include "stores/mongodb/definitions.h"
+
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "stores/backend.h"
+
+namespace idmint::stores::mongodb {
+
+void Definitions::remember(std::string_view name, std::string_view json) {
+  const std::lock_guard lock(mutex_);
+  first_.emplace(name, json);
+}
+
+std::optional<std::pair<std::string, std::string>> Definitions::take_first() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(first_, std::nullopt);
+}
+
+Result<Definition> Definitions::parse(std::string_view name, std::string_view json) const {
+  Result<Definition> definition = definition_from_json(json);
+  if (!definition) {
+    definition.error().message =
+        database_.where + ", " + shown(name) + ": " + definition.error().message;
+  } else if (definition->name != name) {
+    return database_.damaged("the definition of " + shown(name) + " is that of " +
+                             shown(definition->name));
+  }
+  return definition;
+}
+
+Result<Definition> Definitions::read(std::string_view name, SteadyTime until, std::string* json) {
+  std::string text;
+  const Result<bool> there = database_.read(kDefinitions, name, until, [&](const Document& found) {
+    text = found.bytes("json").value_or("");
+  });
+  if (!there) return std::unexpected(there.error());
+  if (!*there) return std::unexpected(no_definition(name, database_.url));
+  if (json != nullptr) *json = text;
+  return parse(name, text);
+}
+
+Result<Definition> Definitions::define(const Definition& definition) {
+  const Result<SteadyTime> until = database_.enter();
+  if (!until) return std::unexpected(until.error());
+  static_cast<void>(take_first());
+  if (Result<void> ok = check_stored(definition); !ok) return std::unexpected(ok.error());
+  Bson document;
+  document.add("_id", std::string_view(definition.name))
+      .add("json", std::string_view(to_json(definition)));
+  const auto made = database_.servers->insert_new(kDefinitions, Bson().add("0", document), 1,
+                                                  *until, "write a definition into");
+  if (!made) return std::unexpected(made.error());
+  Result<Definition> there = read(definition.name, *until);
+  if (!there) return std::unexpected(after_a_write(there.error()));
+  return there;
+}
+
+// Replaces the text that was read, and no other.
+Result<Definition> Definitions::replace(const Definition& old, const Definition& updated) {
+  const Result<SteadyTime> until = database_.enter();
+  if (!until) return std::unexpected(until.error());
+  static_cast<void>(take_first());
+  if (Result<void> ok = check_replacement(old, updated); !ok) return std::unexpected(ok.error());
+  std::string json;
+  Result<Definition> there = read(old.name, *until, &json);
+  if (!there || *there != old) return there;
+  Bson query;
+  query.add("_id", std::string_view(old.name)).add("json", std::string_view(json));
+  Bson update;
+  update.add(
+      "0", Bson().add("$set", Bson().add("json", Bson().add("$literal",
+                                                            std::string_view(to_json(updated))))));
+  const Result<bool> done = database_.change(kDefinitions, std::move(query), update, *until,
+                                             "replace a definition in", [](const Document&) {});
+  if (!done) return std::unexpected(done.error());
+  there = read(old.name, *until);
+  if (!there) return std::unexpected(after_a_write(there.error()));
+  return there;
+}
+
+Result<Definition> Definitions::find(std::string_view name, SteadyTime by) {
+  const Result<SteadyTime> until = database_.enter_to_read(by);
+  if (!until) return std::unexpected(until.error());
+  if (const auto first = take_first(); first && first->first == name)
+    return parse(name, first->second);
+  return read(name, *until);
+}
+
+Result<std::vector<CatalogEntry>> Definitions::list() {
+  const Result<SteadyTime> until = database_.enter_to_read();
+  if (!until) return std::unexpected(until.error());
+  static_cast<void>(take_first());
+  std::vector<CatalogEntry> all;
+  const Result<void> read =
+      database_.read_all(kDefinitions, "", *until, [&](const Document& document) {
+        const std::string name(document.bytes("_id").value_or(""));
+        all.push_back({name, parse(name, document.bytes("json").value_or(""))});
+        return true;
+      });
+  if (!read) return std::unexpected(read.error());
+  return all;
+}
+
+}  // namespace idmint::stores::mongodb

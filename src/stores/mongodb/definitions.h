@@ -1,0 +1,45 @@
+// The definitions of a store of MongoDB:
+//
+//   idmint.definitions   {_id: NAME, json}   as to_json() writes it
+#pragma once
+
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "idmint/catalog.h"
+#include "stores/mongodb/database.h"
+
+namespace idmint::stores::mongodb {
+
+inline constexpr const char* kDefinitions = "idmint.definitions";
+
+class Definitions final : public Catalog {
+ public:
+  // `database` must outlive it.
+  explicit Definitions(const Database& database) : database_(database) {}
+
+  // The text of the definition that was read with the store: the first find() is answered with it.
+  void remember(std::string_view name, std::string_view json);
+
+  Result<Definition> define(const Definition& definition) override;
+  Result<Definition> replace(const Definition& old, const Definition& updated) override;
+  Result<Definition> find(std::string_view name, SteadyTime by) override;
+  Result<std::vector<CatalogEntry>> list() override;
+
+ private:
+  // What remember() was given, once.
+  std::optional<std::pair<std::string, std::string>> take_first();
+  // Puts the text itself into `json`.
+  Result<Definition> read(std::string_view name, SteadyTime until, std::string* json = nullptr);
+  Result<Definition> parse(std::string_view name, std::string_view json) const;
+
+  const Database& database_;
+  std::mutex mutex_;                                          // guards first_
+  std::optional<std::pair<std::string, std::string>> first_;  // name and text
+};
+
+}  // namespace idmint::stores::mongodb
