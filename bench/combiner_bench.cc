@@ -91,7 +91,7 @@ int main(int argc, char** argv) {
   if (argc <= 1) std::filesystem::create_directory(folder);
   {
     const auto store = checked(open_store(url));
-    checked(create_sequence(*store, Definition{.name = "bench"}));
+    checked(create_sequence(*store, SequenceDefinition{.name = "bench"}));
     one_counter(url, *store, duration);
     DistantStore distant(*store, std::chrono::milliseconds{25});
     one_counter("the same, 25 ms away", distant, duration);

@@ -27,13 +27,8 @@ int main(int argc, char** argv) {
   // 16 worker ids, and the layout of all ids of the pool. Every process may do this when it starts.
   const auto layout = idmint::parse_snowflake_layout("41t10w12s epoch 2025-01-01");
   if (!layout) give_up(layout.error());
-  if (auto created = idmint::create_sequence(**store, {.name = "web",
-                                                       .strategy = idmint::Strategy::kPool,
-                                                       .first = 0,
-                                                       .last = 15,
-                                                       .layout = *layout});
-      !created)
-    give_up(created.error());
+  const idmint::PoolDefinition web{.name = "web", .layout = *layout, .workers = 16};
+  if (auto created = idmint::create_pool(**store, web); !created) give_up(created.error());
 
   // Has a worker id that no other generator has, until it is destroyed. Threads may share it.
   auto ids = idmint::open_pool(**store, "web");

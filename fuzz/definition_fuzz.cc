@@ -21,7 +21,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   require(json.find('\n') == std::string::npos);
   require(idmint::definition_from_json(json) == *definition);
   // What no store would keep is not read either.
-  require(definition->strategy != idmint::Strategy::kPermuted || definition->key.size() == 32);
-  require(idmint::strategy_named(name(definition->strategy)) == definition->strategy);
+  if (const auto* const sequence = std::get_if<idmint::SequenceDefinition>(&*definition)) {
+    require(sequence->strategy != idmint::Strategy::kPermuted || sequence->key.size() == 32);
+    require(idmint::strategy_named(name(sequence->strategy)) == sequence->strategy);
+  } else {
+    require(std::get<idmint::PoolDefinition>(*definition).workers > 0);
+  }
   return 0;
 }

@@ -21,9 +21,10 @@ namespace idmint {
 // since each thread is handed up to 256 of them at a time.
 //
 // A range is fetched when half of the one before is left, or sooner where the store takes so long
-// that callers would have to wait. With Definition::step it has that many values (more only where
-// callers that wait want more); without, it starts at 16 and follows the rate, so that it lasts
-// SequenceOptions::horizon, with at most 10,000,000 values and at most a 256th of those left, or
+// that callers would have to wait. With SequenceDefinition::step it has that many values (more only
+// where callers that wait want more); without, it starts at 16 and follows the rate, so that it
+// lasts SequenceOptions::horizon, with at most 10,000,000 values and at most a 256th of those left,
+// or
 // 16. Only one fetch is under way. The first is made by the caller; later ones by a thread of the
 // sequence's own, which starts when it is needed, or by a caller if the store is in memory and
 // quicker than waking a thread.
@@ -49,7 +50,7 @@ class IDMINT_EXPORT CachedSequence final : public Sequence {
   CachedSequence(const CachedSequence&) = delete;
   CachedSequence& operator=(const CachedSequence&) = delete;
 
-  [[nodiscard]] const Definition& definition() const noexcept override;
+  [[nodiscard]] const SequenceDefinition& definition() const noexcept override;
 
   // One value, within SequenceOptions::deadline. Errors as next(out).
   [[nodiscard]] Result<std::int64_t> next() {
@@ -101,7 +102,7 @@ class IDMINT_EXPORT CachedSequence final : public Sequence {
   [[gnu::tls_model("initial-exec")]] static constinit thread_local Holding holdings_[kHoldings];
 
   explicit CachedSequence(std::shared_ptr<State> state) noexcept;
-  friend Result<std::unique_ptr<Sequence>> open_cached(Store& store, Definition definition,
+  friend Result<std::unique_ptr<Sequence>> open_cached(Store& store, SequenceDefinition definition,
                                                        const SequenceOptions& options);
 
   // The next value that this thread holds. False: it holds none.

@@ -1,12 +1,13 @@
-// Catalog: what each sequence of a store is, written once, beside its counters. Two hosts that
-// disagreed on a definition would mint duplicates; so configuration on a host only says where the
-// store is.
+// Catalog: what each sequence and each pool of a store is, written once, beside its counters. Two
+// hosts that disagreed on a definition would mint duplicates; so configuration on a host only says
+// where the store is.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "idmint/clock.h"
@@ -19,7 +20,7 @@
 
 namespace idmint {
 
-// How a sequence turns counters into ids.
+// How a sequence turns counters into values.
 enum class Strategy : std::uint8_t {
   kCounter,      // one counter, callers combined: linearizable, continuous
   kStriped,      // many counters, each with a block of the values, one picked at random
@@ -28,26 +29,24 @@ enum class Strategy : std::uint8_t {
   kRandom,       // no counter: drawn at random, and claimed under a unique key
   kPermuted,     // one counter, its values in an order that a key gives
   kGapless,  // one counter, moved by the transaction that inserts who bears its values (gapless.h)
-  kPool,     // worker ids, leased one by one; who has one mints Snowflake ids (lease_table.h)
 };
 
 // The name used in commands and documents: "counter", "striped", "interleaved", "cached", "random",
-// "permuted", "gapless", "pool".
+// "permuted", "gapless".
 [[nodiscard]] IDMINT_EXPORT std::string_view name(Strategy strategy) noexcept;
 // kInvalidArgument, with the names there are.
 [[nodiscard]] IDMINT_EXPORT Result<Strategy> strategy_named(std::string_view name);
 
-// What a strategy promises of the ids of one sequence.
+// What a strategy promises of the values of one sequence.
 [[nodiscard]] IDMINT_EXPORT Guarantee guarantee(Strategy strategy) noexcept;
-// "all", "per process", "per thread" or "none".
+// "all", "per thread" or "none".
 [[nodiscard]] IDMINT_EXPORT std::string_view order(Strategy strategy) noexcept;
 
-struct Definition {
+// A sequence of integers.
+struct SequenceDefinition {
   std::string name{};
   Strategy strategy = Strategy::kCounter;
-  // The values, both ends included, before they are printed. Of a pool they are its worker ids:
-  // they begin at 0, and where the end is left as it is create_sequence() sets it.
-  std::int64_t first = 1;
+  std::int64_t first = 1;  // the values, both ends included, before they are printed
   std::int64_t last = kLargestValue;
   std::int64_t stripes = 1;  // kStriped, kInterleaved: how many counters, 2 to kMaxStripes
   std::int64_t step = 0;     // kCached: values in a range; 0: adapts to the rate
@@ -60,21 +59,49 @@ struct Definition {
   // kCounter, kCached, kStriped: the document that has the next value, where it is not idmint's
   // own. Of stripes {k} in its id is the number of the stripe, 0 to stripes - 1.
   std::optional<AdoptedRecord> adopted{};
-  std::optional<SnowflakeLayout> layout{};  // kPool, and only there: of the ids
+
+  static constexpr std::int64_t kMaxStripes = 100'000;
+
+  friend bool operator==(const SequenceDefinition&, const SequenceDefinition&) = default;
+};
+
+// A pool of worker ids, leased one by one; who has one mints Snowflake ids (worker_pool.h).
+struct PoolDefinition {
+  std::string name{};
+  SnowflakeLayout layout{};  // of the ids
+  // The worker ids are 0 to workers - 1. 0: create_pool() sets it.
+  std::int64_t workers = 0;
+  std::int64_t largest_count = 0;  // the most ids that one call may take; 0: no limit
+  Form form{};                     // how the ids are printed
+  bool retired = false;            // a tombstone: no worker id of it is leased any more
 
   // How many worker ids a pool gets unasked, at most; each is a row of the store.
   static constexpr std::int64_t kUsualWorkers = 1024;
-  static constexpr std::int64_t kMaxStripes = 100'000;
 
-  friend bool operator==(const Definition&, const Definition&) = default;
+  friend bool operator==(const PoolDefinition&, const PoolDefinition&) = default;
 };
 
-// kInvalidArgument, saying what to change, unless: the name has 1 to 120 characters out of A-Z a-z
-// 0-9 . _ - and begins with a letter or digit; 0 <= first <= last <= kLargestValue; each stripe has
-// a value at least; what a strategy does not use is as above; the form goes with integers and has
-// room for `last`, or, of a pool, goes with Snowflake ids. A pool begins at 0 and ends within its
-// layout and below LeaseTable::kMaxWorkers, or at kLargestValue, which leaves it to
-// create_sequence().
+// What a name of a catalog stands for.
+using Definition = std::variant<SequenceDefinition, PoolDefinition>;
+
+// What both have.
+[[nodiscard]] IDMINT_EXPORT const std::string& name(const Definition& definition) noexcept;
+[[nodiscard]] IDMINT_EXPORT const Form& form(const Definition& definition) noexcept;
+[[nodiscard]] IDMINT_EXPORT bool is_retired(const Definition& definition) noexcept;
+// The name of a sequence's strategy, or "pool"; and what is promised of the ids, as above. A pool's
+// are unique, and increase "per process".
+[[nodiscard]] IDMINT_EXPORT std::string_view strategy_name(const Definition& definition) noexcept;
+[[nodiscard]] IDMINT_EXPORT Guarantee guarantee(const Definition& definition) noexcept;
+[[nodiscard]] IDMINT_EXPORT std::string_view order(const Definition& definition) noexcept;
+
+// kInvalidArgument, saying what to change, unless the name has 1 to 120 characters out of A-Z a-z
+// 0-9 . _ - and begins with a letter or digit, and
+//   - of a sequence: 0 <= first <= last <= kLargestValue; each stripe has a value at least; what
+//     its strategy does not use is as above; the form goes with integers and has room for `last`;
+//   - of a pool: its layout has room for its worker ids, which are at most
+//     LeaseTable::kMaxWorkers; the form goes with Snowflake ids.
+[[nodiscard]] IDMINT_EXPORT Result<void> validate(const SequenceDefinition& sequence);
+[[nodiscard]] IDMINT_EXPORT Result<void> validate(const PoolDefinition& pool);
 [[nodiscard]] IDMINT_EXPORT Result<void> validate(const Definition& definition);
 
 // The definition as one line of JSON, the form in which every store keeps it; and back. Reading

@@ -55,7 +55,7 @@ class IDMINT_EXPORT GaplessInserter final {
   GaplessInserter(const GaplessInserter&) = delete;
   GaplessInserter& operator=(const GaplessInserter&) = delete;
 
-  [[nodiscard]] const Definition& definition() const noexcept;
+  [[nodiscard]] const SequenceDefinition& definition() const noexcept;
 
   // Inserts the documents, each as BSON, all of them or none; they get the numbers of the range, in
   // their order: as an int64 or, where the sequence has a form of its own, as its text. The bytes

@@ -138,10 +138,13 @@ class IDMINT_EXPORT Mint final {
 
   // kInvalidArgument: also a name that means something else to a command: that of a format, of a
   // version of UUID, of a Snowflake layout; and a new pool whose layout has no ids of the present
-  // time. Otherwise as create_sequence.
+  // time. Otherwise as create_sequence and create_pool.
   [[nodiscard]] Result<void> create(
       const Definition& definition,
       const std::function<void(std::int64_t done, std::int64_t of)>& progress = {});
+  [[nodiscard]] Result<void> create(const SequenceDefinition& sequence) {
+    return create(Definition(sequence));
+  }
   // As raise_sequence, extend_sequence, retire_sequence and sequence_status.
   [[nodiscard]] Result<Raised> raise(std::string_view name, std::int64_t past,
                                      RaiseMode mode = RaiseMode::kCarryOut);
@@ -151,7 +154,7 @@ class IDMINT_EXPORT Mint final {
                                      RaiseMode mode = RaiseMode::kCarryOut);
   [[nodiscard]] Result<Raised> raise(std::string_view name, Store& from,
                                      RaiseMode mode = RaiseMode::kCarryOut);
-  [[nodiscard]] Result<Definition> extend(std::string_view name, std::int64_t last);
+  [[nodiscard]] Result<SequenceDefinition> extend(std::string_view name, std::int64_t last);
   [[nodiscard]] Result<void> retire(std::string_view name);
   [[nodiscard]] Result<SequenceStatus> peek(std::string_view name,
                                             SteadyTime until = SteadyTime::max());

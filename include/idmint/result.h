@@ -46,7 +46,7 @@ enum class Remedy : std::uint8_t {
   kNone,
   kCreateSequence,   // create_sequence(); subject: its name; values: its strategy, if one is needed
   kCreateAbove,      // create_sequence() that begins above every value in use; values: its strategy
-  kCreatePool,       // create_sequence() with a Definition of a pool; subject: its name
+  kCreatePool,       // create_pool(); subject: its name
   kCreateSource,     // either of the two; subject: its name
   kCreateStore,      // open_store() with StoreOptions::create; subject: its URL
   kExtendSequence,   // extend_sequence(); subject: its name; values: the new last value, if known

@@ -28,12 +28,11 @@ namespace idmint {
 // by the next. Again with the same definition is fine and leaves the values alone; with another one
 // it is kFailedPrecondition, naming the difference, as it is on a retired name. An empty key of a
 // permuted sequence is drawn from `entropy`, and a form without the width that its encoding could
-// have gets that of `last`; or both are whatever is there. A pool whose end was left as it is gets
-// kUsualWorkers, or as many as its layout has, or those that are there. kUnimplemented: the store
-// does not offer what the strategy needs. `progress`: told now and then how many of how many
+// have gets that of `last`; or both are whatever is there. kUnimplemented: the store does not offer
+// what the strategy needs. `progress`: told now and then how many of how many
 // counters are made.
 [[nodiscard]] IDMINT_EXPORT Result<void> create_sequence(
-    Store& store, const Definition& definition, Entropy& entropy = system_entropy(),
+    Store& store, const SequenceDefinition& definition, Entropy& entropy = system_entropy(),
     const std::function<void(std::int64_t done, std::int64_t of)>& progress = {});
 
 struct Raised {
@@ -85,7 +84,7 @@ enum class RaiseMode : std::uint8_t { kCarryOut, kPreview };
 struct RaisedSource {
   Definition definition{};
   Raised raised{};  // of its counters
-  // kPool: no id of this unit of its layout's time, or of an earlier one, comes any more.
+  // Of a pool: no id of this unit of its layout's time, or of an earlier one, comes any more.
   std::optional<std::int64_t> past_unit{};
   // It is retired in the newer store, and was retired here (kPreview: would be) instead of raised.
   bool retired = false;
@@ -129,16 +128,17 @@ struct GivenValue {
 // store, kUnavailable too, the definition and some of the counters may have been extended; the same
 // call finishes it. Running processes keep the end they know until they open the sequence again; a
 // range that one of them takes beyond it is lost.
-[[nodiscard]] IDMINT_EXPORT Result<Definition> extend_sequence(Store& store, std::string_view name,
-                                                               std::int64_t last);
+[[nodiscard]] IDMINT_EXPORT Result<SequenceDefinition> extend_sequence(Store& store,
+                                                                       std::string_view name,
+                                                                       std::int64_t last);
 
-// Ends the sequence for ever, for every process; a tombstone keeps its name. Again is fine. On any
-// error of the store, kUnavailable too, some of its counters may have been closed, which hand out
-// nothing more; the same call finishes it. Ranges that cached sequences hold in memory are handed
-// out still, and so are ids of a pool below the bounds that were granted.
+// Ends the sequence or the pool for ever, for every process; a tombstone keeps its name. Again is
+// fine. On any error of the store, kUnavailable too, some of its counters may have been closed,
+// which hand out nothing more; the same call finishes it. Ranges that cached sequences hold in
+// memory are handed out still, and so are ids of a pool below the bounds that were granted.
 [[nodiscard]] IDMINT_EXPORT Result<void> retire_sequence(Store& store, std::string_view name);
 
-// A sequence as its store has it, for people and monitoring.
+// A sequence or a pool as its store has it, for people and monitoring.
 struct SequenceStatus {
   Definition definition;
   // Where there is one counter: what it hands out next (kPermuted: the index); above the last:
@@ -147,8 +147,8 @@ struct SequenceStatus {
   // kPermuted: the value of that index, which comes next; nothing when none is left.
   std::optional<std::int64_t> permuted;
   // Values not yet taken, of counters that are not closed; kRandom: those that will still be given,
-  // as it refuses to go on before the last (occupancy.h); kPool: worker ids that nobody owns, or
-  // whose owner's time is over.
+  // as it refuses to go on before the last (occupancy.h); of a pool: worker ids that nobody owns,
+  // or whose owner's time is over.
   std::int64_t left = 0;
   // What keeps the rest from being known or used. kDataLoss, kUnimplemented: as read (a counter is
   // gone, say). kFailedPrecondition: a retire that was cut off. kUnavailable: an extension that
@@ -202,7 +202,7 @@ class IDMINT_EXPORT Sequence {
  public:
   virtual ~Sequence() = default;
 
-  [[nodiscard]] virtual const Definition& definition() const noexcept = 0;
+  [[nodiscard]] virtual const SequenceDefinition& definition() const noexcept = 0;
 
   // Fills all of `out`, within SequenceOptions::deadline, and by `until` if that is earlier. On an
   // error nothing in it is to be used, and what was taken for it is lost. kOutOfRange: fewer are
@@ -243,7 +243,7 @@ class IDMINT_EXPORT CounterSequence final : public Sequence {
   CounterSequence(const CounterSequence&) = delete;
   CounterSequence& operator=(const CounterSequence&) = delete;
 
-  [[nodiscard]] const Definition& definition() const noexcept override;
+  [[nodiscard]] const SequenceDefinition& definition() const noexcept override;
   using Sequence::next;
   [[nodiscard]] Result<void> next(std::span<std::int64_t> out, SteadyTime until) override;
 
@@ -265,7 +265,7 @@ class IDMINT_EXPORT CounterSequence final : public Sequence {
  private:
   struct State;
   explicit CounterSequence(std::unique_ptr<State> state) noexcept;
-  friend Result<std::unique_ptr<Sequence>> open_counter(Store& store, Definition definition,
+  friend Result<std::unique_ptr<Sequence>> open_counter(Store& store, SequenceDefinition definition,
                                                         const SequenceOptions& options);
   std::unique_ptr<State> state_;
 };

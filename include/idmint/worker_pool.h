@@ -1,6 +1,5 @@
 // Worker pools: Snowflake ids of hosts that have no worker ids of their own, but lease them from a
-// store. A pool is a definition of the catalog (strategy kPool) with the layout of its ids, made by
-// create_sequence().
+// store. A pool is in its catalog, with the layout of its ids.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "idmint/catalog.h"
 #include "idmint/clock.h"
 #include "idmint/entropy.h"
 #include "idmint/export.h"
@@ -18,6 +18,13 @@
 #include "idmint/store.h"
 
 namespace idmint {
+
+// Makes the worker ids first and writes the definition last, so a call that was cut off is finished
+// by the next. Again with the same definition is fine; with another one it is kFailedPrecondition,
+// naming the difference, as it is on a retired name. Where no number of workers is given they are
+// kUsualWorkers, or as many as the layout has, or those that are there. kUnimplemented: the store
+// leases no worker ids.
+[[nodiscard]] IDMINT_EXPORT Result<void> create_pool(Store& store, const PoolDefinition& pool);
 
 // A generator under a worker id of the pool `name`; two commands to the store. The layout is the
 // pool's, whatever the options say; without a holder it is "HOST, process N". The store must

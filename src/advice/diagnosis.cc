@@ -53,7 +53,7 @@ std::optional<Instant> end_of_time(Instant epoch, std::chrono::nanoseconds unit,
 }
 
 // No value is left.
-void use_up(Finding& finding, const Definition& definition) {
+void use_up(Finding& finding, const SequenceDefinition& definition) {
   const std::int64_t most = std::min(kLargestValue, largest_integer(definition.form));
   finding.health = Health::kFail;
   finding.text = "used up: go on with ";
@@ -79,8 +79,8 @@ namespace {
 
 // With a text where nothing is left to judge.
 Finding begin(std::string_view kind, const SequenceStatus& status) {
-  Finding finding{.kind = std::string(kind), .subject = status.definition.name};
-  if (status.definition.retired) {
+  Finding finding{.kind = std::string(kind), .subject = name(status.definition)};
+  if (is_retired(status.definition)) {
     finding.text = "retired";
   } else if (status.error) {
     finding.health = Health::kFail;
@@ -118,10 +118,10 @@ std::optional<Instant> leased_from(const SnowflakeLayout& layout,
 
 Finding diagnose_pool(const SequenceStatus& status, std::span<const LeaseState> workers,
                       const Limits& limits, Instant now) {
-  const Definition& definition = status.definition;
   Finding finding = begin("pool", status);
   if (!finding.text.empty()) return finding;
-  const SnowflakeLayout layout = definition.layout.value_or(SnowflakeLayout{});
+  const auto& pool = std::get<PoolDefinition>(status.definition);
+  const SnowflakeLayout& layout = pool.layout;
   const auto all = static_cast<double>(workers.size());
   const auto owned = static_cast<double>(std::ranges::count_if(workers, is_owned));
   finding.left = (all - owned) / all;
@@ -160,16 +160,16 @@ Finding diagnose_pool(const SequenceStatus& status, std::span<const LeaseState> 
   if (owned == all) {
     warn((finding.text == owners ? ": " : "; ") +
          std::string("who starts now gets none; stop some, or see who is gone"));
-    finding.advice = {Remedy::kListWorkers, definition.name};
+    finding.advice = {Remedy::kListWorkers, pool.name};
   }
   return finding;
 }
 
 Finding diagnose(const SequenceStatus& status, std::optional<double> rate, const Limits& limits,
                  Instant now) {
-  const Definition& definition = status.definition;
   Finding finding = begin("sequence", status);
   if (!finding.text.empty()) return finding;
+  const auto& definition = std::get<SequenceDefinition>(status.definition);
   const std::int64_t size = definition.last - definition.first + 1;
   const std::int64_t given = definition.strategy == Strategy::kRandom ? most_claims(size) : size;
   const auto all = static_cast<double>(given);
@@ -202,14 +202,21 @@ Finding diagnose_lost(Finding finding, const Definition& definition, std::int64_
                       std::string_view evidence, const std::optional<FieldInUse>& field) {
   const std::string or_above = std::to_string(value) + " or above";
   const auto raise = [&](Remedy remedy) -> Advice {
-    if (field) return {Remedy::kRaisePastField, definition.name, {field->collection, field->field}};
-    return {remedy, definition.name};
+    if (field)
+      return {Remedy::kRaisePastField, name(definition), {field->collection, field->field}};
+    return {remedy, name(definition)};
   };
   finding.health = Health::kFail;
   finding.text = std::string(evidence) +
                  ", and the store does not know of it: an older state of it was restored, or it "
                  "was changed by hand, and values come again; stop what mints from it, then ";
-  switch (definition.strategy) {
+  const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
+  if (sequence == nullptr) {
+    finding.text += "raise it past a time later than that of every id in use";
+    finding.advice = {Remedy::kRaisePool, name(definition)};
+    return finding;
+  }
+  switch (sequence->strategy) {
     case Strategy::kCounter:
     case Strategy::kInterleaved:
     case Strategy::kCached:
@@ -225,21 +232,17 @@ Finding diagnose_lost(Finding finding, const Definition& definition, std::int64_
       break;
     case Strategy::kPermuted:
       finding.text += "raise it by index, past at least as many of its values as were ever given";
-      finding.advice = {Remedy::kRaiseSequence, definition.name};
+      finding.advice = {Remedy::kRaiseSequence, name(definition)};
       break;
     case Strategy::kRandom:
       finding.text +=
           "go on with a sequence of other values, as no claim comes back, and retire this one";
-      finding.advice = {Remedy::kRetireSequence, definition.name};
+      finding.advice = {Remedy::kRetireSequence, name(definition)};
       break;
     case Strategy::kGapless:
       finding.text +=
           "go on with a gapless sequence that begins above every number in use, " + or_above;
       finding.advice = {Remedy::kCreateAbove, "", {"gapless"}};
-      break;
-    case Strategy::kPool:
-      finding.text += "raise it past a time later than that of every id in use";
-      finding.advice = {Remedy::kRaisePool, definition.name};
       break;
   }
   return finding;

@@ -36,7 +36,7 @@ struct Limits {
   std::chrono::nanoseconds horizon = std::chrono::days{90};  // what ends sooner is a warning
 };
 
-// `rate`: ids in a second, where somebody knows it.
+// A sequence. `rate`: values in a second, where somebody knows it.
 [[nodiscard]] Finding diagnose(const SequenceStatus& status, std::optional<double> rate,
                                const Limits& limits, Instant now);
 

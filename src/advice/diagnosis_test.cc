@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "tests/fakes/definitions.h"
+
 namespace idmint::advice {
 namespace {
 
@@ -18,7 +20,7 @@ constexpr Instant kTimeOfDiagnosis = Instant{1'800'000'000s};  // 2027-01-15
 
 SequenceStatus thousand(std::int64_t left) {
   SequenceStatus status;
-  status.definition = {.name = "orders", .first = 1, .last = 1000};
+  status.definition = SequenceDefinition{.name = "orders", .first = 1, .last = 1000};
   status.left = left;
   return status;
 }
@@ -34,12 +36,12 @@ TEST(Diagnosis, SequencesByWhatIsLeft) {
   const Finding none = diagnose(thousand(0), {}, {}, kTimeOfDiagnosis);
   EXPECT_EQ(none.health, Health::kFail);
   EXPECT_THAT(none.text, HasSubstr("used up"));
-  EXPECT_EQ(none.advice, (Advice{Remedy::kExtendSequence, thousand(0).definition.name}));
+  EXPECT_EQ(none.advice, (Advice{Remedy::kExtendSequence, name(thousand(0).definition)}));
 }
 
 TEST(Diagnosis, WhatTheStoreDoesNotKnowOfIsAFailureWithTheWayOutOfItsStrategy) {
   struct Case {
-    Strategy strategy;
+    std::optional<Strategy> strategy;  // nothing: a pool
     std::optional<FieldInUse> place;
     const char* way;
     Advice advice;
@@ -64,10 +66,12 @@ TEST(Diagnosis, WhatTheStoreDoesNotKnowOfIsAFailureWithTheWayOutOfItsStrategy) {
              {},
              "begins above every number in use, 7 or above",
              {Remedy::kCreateAbove, "", {"gapless"}}},
-        Case{Strategy::kPool, {}, "a time later than", {Remedy::kRaisePool, "s"}}}) {
+        Case{{}, {}, "a time later than", {Remedy::kRaisePool, "s"}}}) {
     const Finding lost =
         diagnose_lost({.kind = "sequence", .subject = "s", .text = "ok"},
-                      {.name = "s", .strategy = strategy}, 7, "a.b has 7 in f", place);
+                      strategy ? Definition(SequenceDefinition{.name = "s", .strategy = *strategy})
+                               : Definition(PoolDefinition{.name = "s"}),
+                      7, "a.b has 7 in f", place);
     EXPECT_EQ(lost.advice, advice) << lost.text;
     EXPECT_EQ(lost.health, Health::kFail);
     EXPECT_EQ(lost.subject, "s");
@@ -79,7 +83,7 @@ TEST(Diagnosis, WhatTheStoreDoesNotKnowOfIsAFailureWithTheWayOutOfItsStrategy) {
 // A random sequence gives 910 of 1000 values, and no more.
 TEST(Diagnosis, ARandomSequenceIsUsedUpWhereItRefuses) {
   SequenceStatus status = thousand(0);
-  status.definition.strategy = Strategy::kRandom;
+  std::get<SequenceDefinition>(status.definition).strategy = Strategy::kRandom;
   EXPECT_EQ(diagnose(status, {}, {}, kTimeOfDiagnosis).health, Health::kFail);
   status.left = 91;
   const Finding tenth = diagnose(status, {}, {}, kTimeOfDiagnosis);
@@ -101,16 +105,14 @@ struct PoolOfFour {
 Finding diagnosed(const PoolOfFour& pool, const Limits& limits = {},
                   Instant now = kTimeOfDiagnosis) {
   SequenceStatus status;
-  status.definition = {.name = "web",
-                       .strategy = Strategy::kPool,
-                       .first = 0,
-                       .last = 3,
-                       .layout = SnowflakeLayout{
-                           .epoch = Instant{1'735'689'600s}, .unit = pool.unit, .time_bits = 39}};
+  status.definition = PoolDefinition{
+      .name = "web",
+      .layout = {.epoch = Instant{1'735'689'600s}, .unit = pool.unit, .time_bits = 39},
+      .workers = 4};
   std::vector<LeaseState> workers(4);
   for (std::size_t worker = 0; worker < workers.size(); ++worker) {
     const auto bound = kTimeOfDiagnosis + (worker == 0 ? pool.ahead : pool.others_ahead);
-    workers[worker].minted_until = (bound - status.definition.layout->epoch) / pool.unit;
+    workers[worker].minted_until = (bound - as_pool(status.definition).layout.epoch) / pool.unit;
     if (static_cast<std::int64_t>(worker) >= pool.owned) continue;
     workers[worker].token = Uuid(Uuid::Bytes{1});
     workers[worker].held_for = 5s;
@@ -149,10 +151,10 @@ TEST(Diagnosis, PoolsByHowFarTheyAreAhead) {
   EXPECT_EQ(diagnosed({.owned = 0, .ahead = 4h, .others_ahead = 4h, .unit = 1h}).health,
             Health::kWarn);
   SequenceStatus lost;
-  lost.definition = {.name = "web", .strategy = Strategy::kPool, .layout = SnowflakeLayout{}};
+  lost.definition = PoolDefinition{.name = "web"};
   lost.error = Error{Code::kDataLoss, "0 are there"};
   EXPECT_EQ(diagnose_pool(lost, {}, {}, kTimeOfDiagnosis).health, Health::kFail);
-  lost.definition.retired = true;
+  std::get<PoolDefinition>(lost.definition).retired = true;
   EXPECT_EQ(diagnose_pool(lost, {}, {}, kTimeOfDiagnosis).text, "retired");
 }
 
@@ -183,17 +185,17 @@ TEST(Diagnosis, PoolsByTheEndOfTheirTime) {
 
 // Only what alter would accept is told to be altered.
 TEST(Diagnosis, WhatToDoWhenASequenceIsUsedUp) {
-  const auto advice = [](Definition definition) {
+  const auto advice = [](SequenceDefinition definition) {
     SequenceStatus status;
     status.definition = std::move(definition);
     const Finding finding = diagnose(status, {}, {}, kTimeOfDiagnosis);
     EXPECT_EQ(finding.advice == Advice{}, !finding.text.contains("move its last value up"));
     return finding.text;
   };
-  const Definition orders{.name = "orders", .first = 1, .last = 999};
+  const SequenceDefinition orders{.name = "orders", .first = 1, .last = 999};
   for (const Strategy strategy : {Strategy::kCounter, Strategy::kCached, Strategy::kInterleaved,
                                   Strategy::kRandom, Strategy::kStriped, Strategy::kPermuted}) {
-    Definition its = orders;
+    SequenceDefinition its = orders;
     its.strategy = strategy;
     const bool stays = strategy == Strategy::kStriped || strategy == Strategy::kPermuted;
     const std::string open = stays ? "used up: go on with a new sequence that begins above 999"
@@ -204,7 +206,7 @@ TEST(Diagnosis, WhatToDoWhenASequenceIsUsedUp) {
     its.form.digits = 3;
     EXPECT_EQ(advice(its), "used up: go on with a new and wider sequence that begins above 999");
   }
-  Definition wide = orders;
+  SequenceDefinition wide = orders;
   wide.last = 61;
   wide.form = {.encoding = Encoding::kBase62, .width = 1};
   EXPECT_THAT(advice(wide), HasSubstr("new and wider sequence that begins above 61"));
@@ -219,7 +221,7 @@ TEST(Diagnosis, SequencesByRate) {
   EXPECT_EQ(soon.ends, kTimeOfDiagnosis + 1000s);
   EXPECT_EQ(diagnose(thousand(1000), 1.0, {.horizon = 999s}, kTimeOfDiagnosis).health, Health::kOk);
   SequenceStatus large = thousand(kLargestValue);
-  large.definition.last = kLargestValue;
+  std::get<SequenceDefinition>(large.definition).last = kLargestValue;
   const Finding never = diagnose(large, 1.0, {}, kTimeOfDiagnosis);
   EXPECT_EQ(never.health, Health::kOk);
   EXPECT_EQ(never.ends, std::nullopt) << "past the year 2262";
@@ -229,9 +231,9 @@ TEST(Diagnosis, SequencesByRate) {
 
 TEST(Diagnosis, SequencesThatAreOver) {
   SequenceStatus status = thousand(0);
-  status.definition.retired = true;
+  std::get<SequenceDefinition>(status.definition).retired = true;
   EXPECT_EQ(diagnose(status, 1.0, {}, kTimeOfDiagnosis).health, Health::kOk);
-  status.definition.retired = false;
+  std::get<SequenceDefinition>(status.definition).retired = false;
   status.left = 10;
   const Advice compare{Remedy::kCompare, "s"};
   status.error = Error{Code::kDataLoss, "its counter is gone", compare};
@@ -276,7 +278,7 @@ TEST(Diagnosis, LayoutsThatMatter) {
 
 TEST(Diagnosis, LittleThatIsUsed) {
   SequenceStatus large = thousand(kLargestValue);
-  large.definition.last = kLargestValue;
+  std::get<SequenceDefinition>(large.definition).last = kLargestValue;
   EXPECT_THAT(diagnose(large, {}, {}, kTimeOfDiagnosis).text, HasSubstr("0 % used"));
   large.left -= 3;
   EXPECT_THAT(diagnose(large, {}, {}, kTimeOfDiagnosis).text, HasSubstr("< 0.1 % used"));

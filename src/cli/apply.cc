@@ -69,14 +69,14 @@ Result<std::vector<Definition>> read_file(const std::string& path) {
 
 // What will become of it, without changing anything.
 Applied judge(Mint& mint, const Definition& wanted, const std::vector<SequenceStatus>& all) {
-  Applied applied{.name = wanted.name};
+  Applied applied{.name = name(wanted)};
   const auto refuse = [&](std::string why) {
     applied.outcome = Outcome::kRefused;
     applied.text = std::move(why);
     return applied;
   };
   const auto there = std::ranges::find_if(
-      all, [&](const SequenceStatus& status) { return status.definition.name == wanted.name; });
+      all, [&](const SequenceStatus& status) { return name(status.definition) == name(wanted); });
   if (there == all.end()) {
     if (const Result<void> fit = check_new(wanted, system_clock().now()); !fit) {
       return refuse(worded(fit.error()).message);
@@ -87,13 +87,15 @@ Applied judge(Mint& mint, const Definition& wanted, const std::vector<SequenceSt
   // An extension that was: extending it again finishes it.
   const bool cut_off = error && error->code == Code::kUnavailable;
   if (error && !cut_off) return refuse(worded(*error).message);
-  const std::int64_t last = there->definition.last;
-  if ((cut_off || wanted.last > last) && can_extend(there->definition, wanted)) {
+  const auto* const sequence = std::get_if<SequenceDefinition>(&there->definition);
+  const auto* const longer = std::get_if<SequenceDefinition>(&wanted);
+  if (sequence != nullptr && longer != nullptr && (cut_off || longer->last > sequence->last) &&
+      can_extend(*sequence, *longer)) {
+    const std::string last = std::to_string(sequence->last);
     applied.outcome = Outcome::kExtended;
-    applied.text =
-        wanted.last == last
-            ? "last: to " + std::to_string(last) + ", as was begun before"
-            : "last: from " + std::to_string(last) + " to " + std::to_string(wanted.last);
+    applied.text = longer->last == sequence->last
+                       ? "last: to " + last + ", as was begun before"
+                       : "last: from " + last + " to " + std::to_string(longer->last);
     return applied;
   }
   // Of a sequence that is there, creating it again changes nothing: it compares.
@@ -106,7 +108,8 @@ Applied judge(Mint& mint, const Definition& wanted, const std::vector<SequenceSt
 Result<void> carry_out(Mint& mint, const Definition& wanted, Outcome outcome) {
   if (outcome == Outcome::kCreated) return mint.create(wanted);
   if (outcome != Outcome::kExtended) return {};
-  const Result<Definition> extended = mint.extend(wanted.name, wanted.last);
+  const auto& sequence = std::get<SequenceDefinition>(wanted);
+  const Result<SequenceDefinition> extended = mint.extend(sequence.name, sequence.last);
   if (!extended) return std::unexpected(extended.error());
   return {};
 }

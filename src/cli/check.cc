@@ -14,6 +14,7 @@
 #include "cli/json.h"
 #include "cli/lines.h"
 #include "cli/read_id.h"
+#include "cli/sequence_facts.h"
 #include "cli/source_options.h"
 #include "cli/store_option.h"
 #include "idmint/clock.h"
@@ -86,8 +87,8 @@ Result<Standard> standard_of_sequence(const Context& context, const CheckOptions
   Mint mint = open_mint(context, Access::kReadOnly);
   Result<SequenceStatus> status = mint.peek(ids.as);
   if (!status) return std::unexpected(std::move(status.error()));
-  return Standard{.format = status->definition.layout ? "snowflake" : "integer",
-                  .form = status->definition.form,
+  return Standard{.format = is_pool(*status) ? "snowflake" : "integer",
+                  .form = idmint::form(status->definition),
                   .sequence = status->definition};
 }
 
@@ -173,10 +174,9 @@ class Checker {
     } else if (digits_ != 0 && digits_in(text) != digits_) {
       verdict.problem = "it has " + std::to_string(digits_in(text)) + " digits instead of " +
                         std::to_string(digits_);
-    } else if (standard_.sequence && standard_.sequence->layout) {
-      verdict.problem = problem_of(std::get<Snowflake>(*id), *standard_.sequence);
     } else if (standard_.sequence) {
-      verdict.problem = problem_of(std::get<std::int64_t>(*id), *standard_.sequence);
+      const auto problem = [&](const auto& its) { return problem_of(*id, its); };
+      verdict.problem = std::visit(problem, *standard_.sequence);
     } else if (standard_.version != 0) {
       const Uuid& uuid = std::get<Uuid>(*id);
       if (!uuid.has_rfc_variant()) {
@@ -218,18 +218,19 @@ class Checker {
     return verdict;
   }
 
-  [[nodiscard]] static std::string problem_of(std::int64_t value, const Definition& sequence) {
+  [[nodiscard]] static std::string problem_of(const Id& id, const SequenceDefinition& sequence) {
+    const auto value = std::get<std::int64_t>(id);
     if (value >= sequence.first && value <= sequence.last) return {};
     return "its value is " + std::to_string(value) + ", and those of " + sequence.name + " are " +
            std::to_string(sequence.first) + " to " + std::to_string(sequence.last);
   }
 
-  [[nodiscard]] static std::string problem_of(Snowflake id, const Definition& pool) {
-    const Result<SnowflakeParts> parts = pool.layout.value_or(SnowflakeLayout{}).decode(id);
+  [[nodiscard]] static std::string problem_of(const Id& id, const PoolDefinition& pool) {
+    const Result<SnowflakeParts> parts = pool.layout.decode(std::get<Snowflake>(id));
     if (!parts) return parts.error().message;
-    if (parts->worker <= pool.last) return {};
+    if (parts->worker < pool.workers) return {};
     return "its worker id is " + std::to_string(parts->worker) + ", and those of " + pool.name +
-           " are 0 to " + std::to_string(pool.last);
+           " are 0 to " + std::to_string(pool.workers - 1);
   }
 
   [[nodiscard]] std::string type_id_problem(std::string_view text) const {

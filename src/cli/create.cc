@@ -90,16 +90,16 @@ void add_create(CLI::App& command) {
 
 // Tells of the pools of the store that have the same layout, but for the width of the time: each of
 // them gives the ids of the others.
-void tell_of_equal_pools(Mint& mint, const Definition& pool, bool json) {
+void tell_of_equal_pools(Mint& mint, const PoolDefinition& pool, bool json) {
   const auto all = mint.list();
-  if (!all || !pool.layout) return;
+  if (!all) return;
   std::string names;
   for (const SequenceStatus& each : *all) {
-    const Definition& other = each.definition;
-    if (other.name == pool.name || other.retired || !other.layout ||
-        space_of(*other.layout) != space_of(*pool.layout))
+    const auto* const other = std::get_if<PoolDefinition>(&each.definition);
+    if (other == nullptr || other->name == pool.name || other->retired ||
+        space_of(other->layout) != space_of(pool.layout))
       continue;
-    names += (names.empty() ? "" : ", ") + other.name;
+    names += (names.empty() ? "" : ", ") + other->name;
   }
   if (!names.empty())
     report_notice(pool.name + " gives the same ids as " + names +
@@ -109,22 +109,26 @@ void tell_of_equal_pools(Mint& mint, const Definition& pool, bool json) {
 
 Result<void> run_create(Context& context) {
   const std::string& name = create_options.name;
-  const Result<Definition> wanted = definition(name, create_options.sequence);
+  Result<Definition> wanted = definition(name, create_options.sequence);
   if (!wanted) return std::unexpected(wanted.error());
-  const bool usual_layout = wanted->layout && !create_options.sequence.layout;
+  auto* const pool = std::get_if<PoolDefinition>(&*wanted);
+  const bool usual_layout = pool != nullptr && !create_options.sequence.layout;
   Mint mint = open_mint(context);
   const bool tell = !context.json && ::isatty(STDERR_FILENO) == 1;
-  Definition made = *wanted;
   bool there = false;
   if (tell || context.json || usual_layout) {
     const Result<SequenceStatus> status = mint.peek(name);
     there = status.has_value();
-    if (there && usual_layout && status->definition.layout) made.layout = status->definition.layout;
+    if (const auto* const other =
+            there ? std::get_if<PoolDefinition>(&status->definition) : nullptr;
+        other != nullptr && usual_layout)
+      pool->layout = other->layout;
   }
   {
-    Progress progress("counters", made.stripes);
+    Progress progress("counters",
+                      pool != nullptr ? 1 : std::get<SequenceDefinition>(*wanted).stripes);
     if (Result<void> created =
-            mint.create(made, [&](std::int64_t done, std::int64_t) { progress.show(done); });
+            mint.create(*wanted, [&](std::int64_t done, std::int64_t) { progress.show(done); });
         !created) {
       return created;
     }
@@ -132,13 +136,13 @@ Result<void> run_create(Context& context) {
   if (usual_layout && !there)
     report_notice(name + " has the layout sequence-generator, as no --layout was given",
                   context.json);
-  tell_of_equal_pools(mint, *wanted, context.json);
+  if (pool != nullptr) tell_of_equal_pools(mint, *pool, context.json);
   if (!tell && !context.json) return {};
   const Result<std::string> url = mint.store_url();
   if (!url) return std::unexpected(url.error());
   const std::string& store = *url;
   const std::string hint =
-      wanted->layout ? ": try idmint next " + name + " and idmint workers list " + name : "";
+      pool != nullptr ? ": try idmint next " + name + " and idmint workers list " + name : "";
   if (tell) {
     report_notice(
         there ? name + " was there already, as defined" : "made " + name + " in " + store + hint,

@@ -21,6 +21,7 @@
 #include "cli/commands.h"
 #include "cli/given.h"
 #include "cli/json.h"
+#include "cli/sequence_facts.h"
 #include "cli/store_option.h"
 #include "idmint/existing_values.h"
 #include "idmint/ksuid.h"
@@ -146,8 +147,8 @@ Finding on_disk(const fs::path& folder, bool local) {
 
 Finding look_at_pool(Mint& mint, SequenceStatus status, const Limits& limits, Instant now) {
   std::vector<LeaseState> workers;
-  if (!status.definition.retired && !status.error) {
-    Result<std::vector<LeaseState>> read = mint.workers(status.definition.name);
+  if (!is_retired(status.definition) && !status.error) {
+    Result<std::vector<LeaseState>> read = mint.workers(name(status.definition));
     if (read) {
       workers = *std::move(read);
     } else {
@@ -187,13 +188,13 @@ class Evidence {
 
   [[nodiscard]] Finding compare(const SequenceStatus& status, Finding finding) const {
     const Definition& definition = status.definition;
-    if (definition.retired || status.error) return finding;
+    if (is_retired(definition) || status.error) return finding;
     for (const Seen& seen : seen_) {
-      if (seen.source != definition.name || has(definition, seen.value)) continue;
+      if (seen.source != name(definition) || has(definition, seen.value)) continue;
       return diagnose_lost(std::move(finding), definition, seen.value, given_here(seen));
     }
     for (const Place& place : places_) {
-      if (place.sequence != definition.name) continue;
+      if (place.sequence != name(definition)) continue;
       const Result<std::optional<std::int64_t>> largest = largest_in(place, definition);
       if (!largest) {
         finding.health = std::max(finding.health, Health::kWarn);
@@ -216,8 +217,9 @@ class Evidence {
   // Those that are gone from the store as a whole.
   void missing(const std::vector<SequenceStatus>& all, std::vector<Finding>& findings) const {
     for (const Seen& seen : seen_) {
-      const bool there = std::ranges::any_of(
-          all, [&](const SequenceStatus& status) { return status.definition.name == seen.source; });
+      const bool there = std::ranges::any_of(all, [&](const SequenceStatus& status) {
+        return name(status.definition) == seen.source;
+      });
       if (there) continue;
       findings.push_back({Health::kFail, "sequence", seen.source,
                           given_here(seen) +
@@ -230,16 +232,17 @@ class Evidence {
  private:
   // A value that the sequence cannot have says nothing.
   [[nodiscard]] bool has(const Definition& definition, std::int64_t value) const {
-    return mint_.has_given(definition.name, value).value_or(true);
+    return mint_.has_given(name(definition), value).value_or(true);
   }
 
   [[nodiscard]] Result<std::optional<std::int64_t>> largest_in(const Place& place,
                                                                const Definition& definition) const {
-    const std::int64_t last = definition.layout ? kLargestValue : definition.last;
-    const auto values = open_existing_values(url_, place.collection, place.field,
-                                             {definition.form, definition.first, last});
+    const bool pool = std::holds_alternative<PoolDefinition>(definition);
+    const auto [first, last] = pool ? Ends{0, kLargestValue} : ends_of(definition);
+    const auto values =
+        open_existing_values(url_, place.collection, place.field, {form(definition), first, last});
     if (!values) return std::unexpected(values.error());
-    return (*values)->largest(definition.first, last);
+    return (*values)->largest(first, last);
   }
 
   Mint& mint_;
@@ -281,8 +284,9 @@ Result<void> look_at_store(const Context& context, const Wanted& wanted, Instant
     findings.push_back(on_disk(fs::path(file.path).parent_path(), file.local_file_system));
   }
   const auto check_named = [&](std::string_view option, const std::string& name) -> Result<void> {
-    const bool there = std::ranges::any_of(
-        *all, [&](const SequenceStatus& status) { return status.definition.name == name; });
+    const bool there = std::ranges::any_of(*all, [&](const SequenceStatus& status) {
+      return idmint::name(status.definition) == name;
+    });
     if (there) return {};
     return std::unexpected(
         Error{Code::kNotFound, std::string(option) + ": there is no sequence \"" + shortened(name) +
@@ -296,11 +300,11 @@ Result<void> look_at_store(const Context& context, const Wanted& wanted, Instant
   }
   const Evidence evidence(mint, store_given(), wanted.places);
   for (const SequenceStatus& status : *all) {
-    if (status.definition.layout) {
+    if (is_pool(status)) {
       findings.push_back(evidence.compare(status, look_at_pool(mint, status, wanted.limits, now)));
       continue;
     }
-    const auto rate = std::ranges::find(wanted.rates, status.definition.name, &Rate::sequence);
+    const auto rate = std::ranges::find(wanted.rates, name(status.definition), &Rate::sequence);
     findings.push_back(evidence.compare(
         status,
         diagnose(status,

@@ -5,6 +5,7 @@
 #include <new>
 #include <variant>
 
+#include "cli/sequence_facts.h"
 #include "idmint/clock.h"
 #include "idmint/existing_values.h"
 #include "mint/formats.h"
@@ -39,10 +40,11 @@ std::string given_here(const Seen& seen) {
 Result<Raised> raise_past_field(Mint& mint, const Definition& definition, std::string_view url,
                                 std::string_view collection, std::string_view field,
                                 std::chrono::milliseconds deadline, RaiseMode mode) {
-  const auto values = open_existing_values(
-      url, collection, field, {definition.form, definition.first, definition.last}, deadline);
+  const auto [first, last] = ends_of(definition);
+  const auto values =
+      open_existing_values(url, collection, field, {form(definition), first, last}, deadline);
   if (!values) return std::unexpected(values.error());
-  return mint.raise(definition.name, **values, mode);
+  return mint.raise(name(definition), **values, mode);
 }
 
 }  // namespace idmint::cli

@@ -27,6 +27,7 @@
 #include "cli/given.h"
 #include "cli/json.h"
 #include "cli/lines.h"
+#include "cli/sequence_facts.h"
 #include "cli/source_options.h"
 #include "cli/store_option.h"
 #include "idmint/form.h"
@@ -342,7 +343,8 @@ Error in_lines(Error error, std::int64_t number_from, std::int64_t count) {
 
 // All documents of a call or none; what is not known has no number that is known.
 Result<void> insert_gapless(Context& context, const Collection& collection,
-                            const Definition& definition, std::chrono::milliseconds deadline,
+                            const SequenceDefinition& definition,
+                            std::chrono::milliseconds deadline,
                             std::function<void(const Id& last)> note) {
   const InsertOptions& given = insert_options;
   const InsertOptions usual;
@@ -408,8 +410,9 @@ Result<void> run_insert(Context& context) {
   if (Result<void> opened = source.open(); !opened) {
     if (opened.error().code != Code::kFailedPrecondition) return opened;
     const Result<SequenceStatus> status = mint.peek(name);
-    if (status && status->definition.strategy == Strategy::kGapless)
-      return insert_gapless(context, *collection, status->definition, *timeout, note);
+    if (status && has_strategy(status->definition, Strategy::kGapless))
+      return insert_gapless(context, *collection, std::get<SequenceDefinition>(status->definition),
+                            *timeout, note);
     return opened;
   }
   mongodb::InsertOptions options;

@@ -30,34 +30,36 @@ Json time(const std::optional<Instant>& instant) {
 }
 
 Json sequence(const SequenceStatus& status) {
-  Json json{{"name", status.definition.name},
-            {"strategy", name(status.definition.strategy)},
-            {"guarantee", name(guarantee(status.definition.strategy))},
-            {"first", integer(status.definition.first)},
-            {"last", integer(status.definition.last)},
+  const Definition& definition = status.definition;
+  const auto [first, last] = ends_of(definition);
+  Json json{{"name", name(definition)},
+            {"strategy", strategy_name(definition)},
+            {"guarantee", name(guarantee(definition))},
+            {"first", integer(first)},
+            {"last", integer(last)},
             {"next", integer(next_value(status))},
             {"index", integer(next_index(status))},
             {"left", integer(status.left)},
             {"state", state_name(status)}};
-  if (const auto& adopted = status.definition.adopted) json["adopted"] = to_text(*adopted);
-  if (const auto& layout = status.definition.layout) {
-    json["layout"] = to_string(*layout);
-    json["workers"] = status.definition.last + 1;
-    json["prefix"] = status.definition.form.prefix;
-    json["encoding"] = name(status.definition.form.encoding);
-    json["check"] = name(status.definition.form.check);
+  if (const AdoptedRecord* const adopted = adopted_of(definition))
+    json["adopted"] = to_text(*adopted);
+  if (const auto* const pool = std::get_if<PoolDefinition>(&definition)) {
+    json["layout"] = to_string(pool->layout);
+    json["workers"] = pool->workers;
+    json["prefix"] = pool->form.prefix;
+    json["encoding"] = name(pool->form.encoding);
+    json["check"] = name(pool->form.check);
   }
   return json;
 }
 
 // How far ids may have been minted: a time, where a layout has it, and nothing where none was.
-Json minted_until(const Definition& pool, const LeaseState& state) {
-  const std::optional<Instant> at =
-      time_of(pool.layout.value_or(SnowflakeLayout{}), state.minted_until);
+Json minted_until(const PoolDefinition& pool, const LeaseState& state) {
+  const std::optional<Instant> at = time_of(pool.layout, state.minted_until);
   return at && state.minted_until != 0 ? Json(format_exact_time(*at)) : Json(nullptr);
 }
 
-Json worker(const Definition& pool, const LeaseState& state) {
+Json worker(const PoolDefinition& pool, const LeaseState& state) {
   const bool owned = is_owned(state);
   return {{"worker", state.worker},
           {"owned", owned},
@@ -193,8 +195,8 @@ std::string json_raised_all(std::span<const RaisedSource> sources, std::string_v
   Json all = Json::array();
   for (const RaisedSource& each : sources) {
     const Definition& definition = each.definition;
-    Json json = {{"name", definition.name},
-                 {"strategy", name(definition.strategy)},
+    Json json = {{"name", name(definition)},
+                 {"strategy", strategy_name(definition)},
                  {"skipped", integer(each.raised.skipped)},
                  {"left_before", integer(each.raised.left)}};
     if (each.past_unit) json["past_units"] = integer(*each.past_unit);
@@ -222,18 +224,18 @@ std::string json_sequences(std::span<const SequenceStatus> statuses) {
 std::string json_peeked(const SequenceStatus& status, std::string_view store,
                         std::optional<Instant> from) {
   Json json = sequence(status);
-  if (status.definition.layout) json["leased_from"] = time(from);
+  if (is_pool(status)) json["leased_from"] = time(from);
   json["store"] = store;
   return line(json);
 }
 
-std::string json_workers(const Definition& pool, const WorkersListed& listed,
+std::string json_workers(const PoolDefinition& pool, const WorkersListed& listed,
                          std::string_view store) {
   Json all = Json::array();
   for (const LeaseState& state : listed.workers) all.push_back(worker(pool, state));
   return line({{"pool", pool.name},
-               {"layout", to_string(pool.layout.value_or(SnowflakeLayout{}))},
-               {"workers", pool.last + 1},
+               {"layout", to_string(pool.layout)},
+               {"workers", pool.workers},
                {"owned", listed.owned},
                {"leased_from", time(listed.from)},
                {"used", all},
@@ -241,13 +243,13 @@ std::string json_workers(const Definition& pool, const WorkersListed& listed,
                {"store", store}});
 }
 
-std::string json_released(const Definition& pool, const LeaseState& was) {
+std::string json_released(const PoolDefinition& pool, const LeaseState& was) {
   Json json = worker(pool, was);
   json["released"] = was.token != Uuid{};
   return line(json);
 }
 
-std::string json_pool_raised(const Definition& pool, std::int64_t floor, Instant past) {
+std::string json_pool_raised(const PoolDefinition& pool, std::int64_t floor, Instant past) {
   return line(
       {{"pool", pool.name}, {"past", format_exact_time(past)}, {"floor_units", integer(floor)}});
 }

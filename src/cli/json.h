@@ -45,10 +45,10 @@ struct WorkersListed {
   std::int64_t left_out;        // of all, so many are not among `workers`
   std::optional<Instant> from;  // see leased_from()
 };
-[[nodiscard]] std::string json_workers(const Definition& pool, const WorkersListed& listed,
+[[nodiscard]] std::string json_workers(const PoolDefinition& pool, const WorkersListed& listed,
                                        std::string_view store);
-[[nodiscard]] std::string json_released(const Definition& pool, const LeaseState& was);
-[[nodiscard]] std::string json_pool_raised(const Definition& pool, std::int64_t floor,
+[[nodiscard]] std::string json_released(const PoolDefinition& pool, const LeaseState& was);
+[[nodiscard]] std::string json_pool_raised(const PoolDefinition& pool, std::int64_t floor,
                                            Instant past);
 [[nodiscard]] std::string json_measurements(std::span<const Measurement> results);
 [[nodiscard]] std::string json_findings(advice::Health worst,

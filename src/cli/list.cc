@@ -68,12 +68,13 @@ Result<void> run_list(Context& context) {
   }
   std::vector<Row> rows;
   for (const SequenceStatus& status : *all) {
-    rows.push_back({status.definition.name,
-                    std::string(name(status.definition.strategy)) +
-                        (status.definition.adopted ? ", adopted" : ""),
-                    std::string(name(guarantee(status.definition.strategy))),
-                    or_dash(next_value(status)), std::to_string(status.definition.first),
-                    std::to_string(status.definition.last), std::string(state_name(status))});
+    const Definition& definition = status.definition;
+    const auto [first, last] = ends_of(definition);
+    rows.push_back({name(definition),
+                    std::string(strategy_name(definition)) +
+                        (adopted_of(definition) != nullptr ? ", adopted" : ""),
+                    std::string(name(guarantee(definition))), or_dash(next_value(status)),
+                    std::to_string(first), std::to_string(last), std::string(state_name(status))});
   }
   print_table(context.out,
               {{"NAME"},
@@ -94,39 +95,42 @@ Result<void> run_peek(Context& context) {
   const Result<std::string> store = mint.store_url();
   if (!store) return std::unexpected(store.error());
   const Definition& definition = status->definition;
+  const auto* const pool = std::get_if<PoolDefinition>(&definition);
   std::optional<Instant> from;
-  if (definition.layout && !definition.retired && !status->error) {
-    const Result<std::vector<LeaseState>> workers = mint.workers(definition.name);
+  if (pool != nullptr && !pool->retired && !status->error) {
+    const Result<std::vector<LeaseState>> workers = mint.workers(pool->name);
     if (!workers) return std::unexpected(workers.error());
-    from = leased_from(*definition.layout, *workers, system_clock().now());
+    from = leased_from(pool->layout, *workers, system_clock().now());
   }
   if (context.json) {
     context.out.write(json_peeked(*status, *store, from) + "\n");
     return {};
   }
-  std::vector<Row> rows = {{"strategy", std::string(name(definition.strategy))},
-                           {"guarantee", std::string(name(guarantee(definition.strategy)))}};
-  if (definition.layout) {
-    rows.push_back({"layout", to_string(*definition.layout)});
-    rows.push_back({"workers", std::to_string(definition.last + 1)});
-    if (!definition.form.prefix.empty()) rows.push_back({"prefix", definition.form.prefix});
-    if (definition.form.encoding != Encoding::kCanonical)
-      rows.push_back({"encoding", std::string(name(definition.form.encoding))});
-    if (definition.form.check != Check::kNone)
-      rows.push_back({"check", std::string(name(definition.form.check))});
+  std::vector<Row> rows = {{"strategy", std::string(strategy_name(definition))},
+                           {"guarantee", std::string(name(guarantee(definition)))}};
+  if (pool != nullptr) {
+    rows.push_back({"layout", to_string(pool->layout)});
+    rows.push_back({"workers", std::to_string(pool->workers)});
+    if (!pool->form.prefix.empty()) rows.push_back({"prefix", pool->form.prefix});
+    if (pool->form.encoding != Encoding::kCanonical)
+      rows.push_back({"encoding", std::string(name(pool->form.encoding))});
+    if (pool->form.check != Check::kNone)
+      rows.push_back({"check", std::string(name(pool->form.check))});
     rows.push_back({"free", std::to_string(status->left) +
                                 (from ? ", none before " + format_exact_time(*from) : "")});
   } else {
-    rows.push_back({"first", std::to_string(definition.first)});
-    rows.push_back({"last", std::to_string(definition.last)});
+    const auto [first, last] = ends_of(definition);
+    rows.push_back({"first", std::to_string(first)});
+    rows.push_back({"last", std::to_string(last)});
     rows.push_back({"next", or_dash(next_value(*status))});
     if (const auto index = next_index(*status)) rows.push_back({"index", std::to_string(*index)});
     rows.push_back({"left", std::to_string(status->left)});
   }
   rows.push_back({"state", std::string(state_name(*status))});
-  if (definition.adopted) rows.push_back({"adopted", to_text(*definition.adopted)});
+  if (const AdoptedRecord* const adopted = adopted_of(definition))
+    rows.push_back({"adopted", to_text(*adopted)});
   rows.push_back({"store", *store});
-  print_table(context.out, {{definition.layout ? "POOL" : "SEQUENCE"}, {definition.name}}, rows);
+  print_table(context.out, {{pool != nullptr ? "POOL" : "SEQUENCE"}, {name(definition)}}, rows);
   return {};
 }
 

@@ -302,12 +302,11 @@ Result<void> raise_one(Context& context, std::string_view way) {
 }
 
 std::string outcome(const RaisedSource& source, bool dry_run) {
-  const Definition& definition = source.definition;
   if (source.error) return "not raised";
   if (source.retired) return dry_run ? "would be retired" : "retired";
-  if (source.past_unit) {
-    const std::optional<Instant> past =
-        time_of(definition.layout.value_or(SnowflakeLayout{}), *source.past_unit);
+  if (const auto* const pool = std::get_if<PoolDefinition>(&source.definition);
+      pool != nullptr && source.past_unit) {
+    const std::optional<Instant> past = time_of(pool->layout, *source.past_unit);
     return std::string(dry_run ? "would be raised" : "raised") + " past " +
            (past ? format_exact_time(*past) : "2262");
   }
@@ -319,7 +318,7 @@ void print_sources(Output& out, const std::vector<RaisedSource>& sources, bool d
   std::vector<Row> rows;
   for (const RaisedSource& each : sources) {
     const bool counts = each.raised.left != 0;
-    rows.push_back({each.definition.name, std::string(name(each.definition.strategy)),
+    rows.push_back({name(each.definition), std::string(strategy_name(each.definition)),
                     counts ? number(each.raised.skipped) : "-",
                     counts ? number(each.raised.left) : "-", outcome(each, dry_run)});
   }
@@ -330,7 +329,7 @@ void print_sources(Output& out, const std::vector<RaisedSource>& sources, bool d
         rows);
   for (const RaisedSource& each : sources) {
     if (each.error) out.write_line(each.error->message);
-    if (!each.remains.empty()) out.write_line(each.definition.name + ": " + each.remains);
+    if (!each.remains.empty()) out.write_line(name(each.definition) + ": " + each.remains);
   }
 }
 
@@ -359,7 +358,7 @@ Result<void> check_only_moved(Store& store, std::span<const GivenValue> given) {
       continue;
     }
     const Definition& definition = status->definition;
-    if (definition.retired) continue;
+    if (is_retired(definition)) continue;
     const Result<bool> known = has_given(store, each.source, each.value);
     // kInvalidArgument: of another sequence that had the name.
     if (!known && known.error().code != Code::kInvalidArgument)
@@ -429,7 +428,7 @@ Result<void> raise_all_of(Context& context, std::string_view way) {
     std::string much;
     for (const RaisedSource& each : *sources)
       if (each.retired || is_much(each.raised))
-        much += (much.empty() ? "" : "; ") + each.definition.name +
+        much += (much.empty() ? "" : "; ") + name(each.definition) +
                 (each.retired ? " is retired for ever, as it is in the newer store"
                               : " passes over " + share(each.raised));
     if (!much.empty() && !given.yes) {

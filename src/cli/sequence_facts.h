@@ -9,23 +9,49 @@
 
 namespace idmint::cli {
 
+// The values of a sequence, or the worker ids of a pool, both ends included.
+struct Ends {
+  std::int64_t first;
+  std::int64_t last;
+};
+[[nodiscard]] inline Ends ends_of(const Definition& definition) noexcept {
+  if (const auto* const sequence = std::get_if<SequenceDefinition>(&definition))
+    return {sequence->first, sequence->last};
+  return {0, std::get<PoolDefinition>(definition).workers - 1};
+}
+
+// Null: its counter is idmint's own, or it has none.
+[[nodiscard]] inline const AdoptedRecord* adopted_of(const Definition& definition) noexcept {
+  const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
+  return sequence != nullptr && sequence->adopted ? &*sequence->adopted : nullptr;
+}
+
+[[nodiscard]] inline bool is_pool(const SequenceStatus& status) noexcept {
+  return std::holds_alternative<PoolDefinition>(status.definition);
+}
+
+[[nodiscard]] inline bool has_strategy(const Definition& definition, Strategy strategy) noexcept {
+  const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
+  return sequence != nullptr && sequence->strategy == strategy;
+}
+
 // The value that comes next, before it is printed as its sequence prints values; nothing where that
 // is not settled, as there are many counters or none.
 [[nodiscard]] inline std::optional<std::int64_t> next_value(const SequenceStatus& status) noexcept {
-  return status.definition.strategy == Strategy::kPermuted ? status.permuted : status.next;
+  return has_strategy(status.definition, Strategy::kPermuted) ? status.permuted : status.next;
 }
 
 // Of a permuted sequence: how many of its values have come, or were passed over.
 [[nodiscard]] inline std::optional<std::int64_t> next_index(const SequenceStatus& status) noexcept {
-  return status.definition.strategy == Strategy::kPermuted ? status.next : std::nullopt;
+  return has_strategy(status.definition, Strategy::kPermuted) ? status.next : std::nullopt;
 }
 
 [[nodiscard]] inline std::string_view state_name(const SequenceStatus& status) noexcept {
-  if (status.definition.retired) return "retired";
+  if (is_retired(status.definition)) return "retired";
   if (status.error && status.error->code == Code::kFailedPrecondition) return "closed";
   if (status.error && status.error->code != Code::kUnavailable) return "damaged";
   if (status.left != 0) return "open";
-  return status.definition.layout ? "all owned" : "used up";
+  return is_pool(status) ? "all owned" : "used up";
 }
 
 }  // namespace idmint::cli

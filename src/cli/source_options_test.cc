@@ -3,18 +3,22 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/fakes/definitions.h"
+
 namespace idmint::cli {
 namespace {
 
 using testing::HasSubstr;
 
-Definition defined(const SequenceTexts& given) {
+Definition made_of(const SequenceTexts& given) {
   const Result<Definition> made = definition("x", given);
   EXPECT_TRUE(made) << made.error().message;
   if (!made) return {};
   EXPECT_TRUE(validate(*made)) << validate(*made).error().message;
   return *made;
 }
+
+SequenceDefinition defined(const SequenceTexts& given) { return as_sequence(made_of(given)); }
 
 std::string refusal(const SequenceTexts& given) {
   const Result<Definition> made = definition("x", given);
@@ -23,10 +27,11 @@ std::string refusal(const SequenceTexts& given) {
 }
 
 TEST(SequenceOptions, FollowFromWhatIsGiven) {
-  EXPECT_EQ(defined({}), (Definition{.name = "x"}));
-  EXPECT_EQ(defined({.start = "0", .max = "9"}), (Definition{.name = "x", .first = 0, .last = 9}));
+  EXPECT_EQ(defined({}), (SequenceDefinition{.name = "x"}));
+  EXPECT_EQ(defined({.start = "0", .max = "9"}),
+            (SequenceDefinition{.name = "x", .first = 0, .last = 9}));
   EXPECT_EQ(defined({.stripes = "8"}).strategy, Strategy::kStriped);
-  const Definition interleaved = defined({.strategy = "interleaved", .stripes = "8"});
+  const SequenceDefinition interleaved = defined({.strategy = "interleaved", .stripes = "8"});
   EXPECT_EQ(interleaved.strategy, Strategy::kInterleaved);
   EXPECT_EQ(interleaved.last, kLargestValue - 7);
   EXPECT_EQ(defined({.strategy = "cached", .step = "1000"}).step, 1000);
@@ -35,27 +40,28 @@ TEST(SequenceOptions, FollowFromWhatIsGiven) {
 
 TEST(SequenceOptions, AClassicRecipeSaysTheRest) {
   constexpr std::int64_t last = 9'007'199'254'740'990;
-  const Definition counter = defined({.adopt = "counter"});
-  EXPECT_EQ(counter, (Definition{.name = "x",
-                                 .first = 0,
-                                 .last = last,
-                                 .adopted = AdoptedRecord{.collection = "uniqueIdentifierCounter",
-                                                          .id = "UNIQUE COUNT DOCUMENT IDENTIFIER",
-                                                          .field = "COUNT"}}));
+  const SequenceDefinition counter = defined({.adopt = "counter"});
+  EXPECT_EQ(counter,
+            (SequenceDefinition{.name = "x",
+                                .first = 0,
+                                .last = last,
+                                .adopted = AdoptedRecord{.collection = "uniqueIdentifierCounter",
+                                                         .id = "UNIQUE COUNT DOCUMENT IDENTIFIER",
+                                                         .field = "COUNT"}}));
   EXPECT_EQ(defined({.adopt = "counters", .validator = true}),
-            (Definition{.name = "x",
-                        .strategy = Strategy::kStriped,
-                        .first = 0,
-                        .last = 999'999'999'999,
-                        .stripes = 1000,
-                        .form = {.digits = 12},
-                        .adopted = AdoptedRecord{.collection = "uniqueIdentifierCounter",
-                                                 .id = "COUNTER DOCUMENT NUMBER {k}",
-                                                 .field = "COUNT",
-                                                 .max = "MAX_VALUE",
-                                                 .validator = true}}));
+            (SequenceDefinition{.name = "x",
+                                .strategy = Strategy::kStriped,
+                                .first = 0,
+                                .last = 999'999'999'999,
+                                .stripes = 1000,
+                                .form = {.digits = 12},
+                                .adopted = AdoptedRecord{.collection = "uniqueIdentifierCounter",
+                                                         .id = "COUNTER DOCUMENT NUMBER {k}",
+                                                         .field = "COUNT",
+                                                         .max = "MAX_VALUE",
+                                                         .validator = true}}));
   EXPECT_EQ(defined({.adopt = "ids:orders"}),
-            (Definition{
+            (SequenceDefinition{
                 .name = "x",
                 .strategy = Strategy::kCached,
                 .first = 1000,
@@ -66,7 +72,7 @@ TEST(SequenceOptions, AClassicRecipeSaysTheRest) {
   EXPECT_EQ(defined({.strategy = "cached", .step = "50", .adopt = "counter"}).step, 50);
   EXPECT_EQ(defined({.strategy = "counter", .adopt = "ids:a:b"}).step, 0);
   EXPECT_EQ(defined({.strategy = "counter", .adopt = "ids:a:b"}).adopted->id, "a:b");
-  const Definition few = defined({.max = "79", .stripes = "8", .adopt = "counters"});
+  const SequenceDefinition few = defined({.max = "79", .stripes = "8", .adopt = "counters"});
   EXPECT_EQ(few.stripes, 8);
   EXPECT_EQ(few.last, 79);
   EXPECT_EQ(defined({.adopt = "c/i:last=seq"}).first, 1);
@@ -79,24 +85,24 @@ TEST(SequenceOptions, AClassicRecipeSaysTheRest) {
 }
 
 TEST(SequenceOptions, DigitsSayWhichValuesThereAre) {
-  const Definition accounts = defined({.form = {.digits = "12"}, .stripes = "1000"});
+  const SequenceDefinition accounts = defined({.form = {.digits = "12"}, .stripes = "1000"});
   EXPECT_EQ(accounts.first, 0);
   EXPECT_EQ(accounts.last, 999'999'999'999);
   EXPECT_EQ(accounts.form.digits, 12);
 
-  const Definition cards =
+  const SequenceDefinition cards =
       defined({.form = {.check = "luhn", .digits = "16"}, .strategy = "permuted"});
   EXPECT_EQ(cards.first, 0);
   EXPECT_EQ(cards.last, 999'999'999'999'999);
   EXPECT_EQ(cards.form.check, Check::kLuhn);
 
-  const Definition full =
+  const SequenceDefinition full =
       defined({.form = {.digits = "6", .no_leading_zeros = true}, .strategy = "random"});
   EXPECT_EQ(full.first, 100'000);
   EXPECT_EQ(full.last, 999'999);
 
   // In order: from 1. The prefix's digits count.
-  const Definition invoices = defined({.form = {.prefix = "INV2026-", .digits = "10"}});
+  const SequenceDefinition invoices = defined({.form = {.prefix = "INV2026-", .digits = "10"}});
   EXPECT_EQ(invoices.first, 1);
   EXPECT_EQ(invoices.last, 999'999);
   EXPECT_EQ(
@@ -104,19 +110,18 @@ TEST(SequenceOptions, DigitsSayWhichValuesThereAre) {
 }
 
 TEST(SequenceOptions, APoolIsAKind) {
-  const Definition usual = defined({.kind = "pool"});
-  EXPECT_EQ(usual.strategy, Strategy::kPool);
+  const PoolDefinition usual = as_pool(made_of({.kind = "pool"}));
   EXPECT_EQ(usual.layout, *snowflake_layout("sequence-generator"));
-  EXPECT_EQ(usual.last, kLargestValue) << "as many as there are, or the usual number";
-  const Definition own = defined({.form = {.prefix = "e-", .encoding = "base62"},
-                                  .kind = "pool",
-                                  .layout = "41t10w12s epoch 2025-01-01",
-                                  .workers = "16",
-                                  .largest_count = "7"});
-  EXPECT_EQ(own.last, 15);
+  EXPECT_EQ(usual.workers, 0) << "as many as there are, or the usual number";
+  const PoolDefinition own = as_pool(made_of({.form = {.prefix = "e-", .encoding = "base62"},
+                                              .kind = "pool",
+                                              .layout = "41t10w12s epoch 2025-01-01",
+                                              .workers = "16",
+                                              .largest_count = "7"}));
+  EXPECT_EQ(own.workers, 16);
   EXPECT_EQ(own.largest_count, 7);
   EXPECT_EQ(own.form, (Form{.prefix = "e-", .encoding = Encoding::kBase62}));
-  EXPECT_EQ(defined({.kind = "sequence"}), Definition{.name = "x"});
+  EXPECT_EQ(defined({.kind = "sequence"}), SequenceDefinition{.name = "x"});
   EXPECT_THAT(refusal({.kind = "pool", .workers = "0"}), HasSubstr("--workers"));
   EXPECT_THAT(refusal({.kind = "pool", .strategy = "cached"}), HasSubstr("no strategy"));
   EXPECT_THAT(refusal({.strategy = "pool"}), HasSubstr("give kind pool"));
@@ -136,7 +141,7 @@ TEST(SequenceOptions, NameTheOptionThatIsWrong) {
   EXPECT_THAT(refusal({.form = {.encoding = "hex", .width = "17"}}), HasSubstr("1 to 16"));
   EXPECT_THAT(refusal({.form = {.encoding = "base62", .width = "12"}}), HasSubstr("1 to 11"));
   EXPECT_THAT(refusal({.form = {.width = "3"}}), HasSubstr("leave it out"));
-  EXPECT_EQ(definition("x", {.form = {.encoding = "hex", .width = "2"}})->last, 255);
+  EXPECT_EQ(defined({.form = {.encoding = "hex", .width = "2"}}).last, 255);
 }
 
 TEST(FormatOptions, OfDigitsAreALayout) {

@@ -56,12 +56,12 @@ void add_workers(CLI::App& command) {
 
 using namespace std::chrono_literals;
 
-std::string time_text(const Definition& pool, std::int64_t units) {
-  const std::optional<Instant> at = time_of(pool.layout.value_or(SnowflakeLayout{}), units);
+std::string time_text(const PoolDefinition& pool, std::int64_t units) {
+  const std::optional<Instant> at = time_of(pool.layout, units);
   return at ? format_exact_time(*at) : "after 2262";
 }
 
-Row row_of(const Definition& pool, const LeaseState& state) {
+Row row_of(const PoolDefinition& pool, const LeaseState& state) {
   const bool minted = state.minted_until != 0;
   return {std::to_string(state.worker),
           state.token == Uuid{} ? "-" : state.holder,
@@ -73,12 +73,11 @@ Row row_of(const Definition& pool, const LeaseState& state) {
                             : "over"};
 }
 
-Result<void> list(Context& context, Mint& mint, const Definition& pool) {
+Result<void> list(Context& context, Mint& mint, const PoolDefinition& pool) {
   const Result<std::vector<LeaseState>> all = mint.workers(pool.name);
   if (!all) return std::unexpected(all.error());
   const std::int64_t owned = std::ranges::count_if(*all, is_owned);
-  const std::optional<Instant> from =
-      leased_from(pool.layout.value_or(SnowflakeLayout{}), *all, system_clock().now());
+  const std::optional<Instant> from = leased_from(pool.layout, *all, system_clock().now());
   // Those that nobody has used: since they were made, or were raised together.
   const std::int64_t least = std::ranges::min(*all, {}, &LeaseState::minted_until).minted_until;
   const auto is_unused = [&](const LeaseState& state) {
@@ -118,8 +117,9 @@ Result<void> list(Context& context, Mint& mint, const Definition& pool) {
   return {};
 }
 
-Result<void> release(Context& context, Mint& mint, const Definition& pool) {
-  const Result<std::int64_t> worker = whole_number("WORKER", workers_options.worker, 0, pool.last);
+Result<void> release(Context& context, Mint& mint, const PoolDefinition& pool) {
+  const Result<std::int64_t> worker =
+      whole_number("WORKER", workers_options.worker, 0, pool.workers - 1);
   if (!worker) return std::unexpected(worker.error());
   const Result<LeaseState> was = mint.release_worker(pool.name, *worker);
   if (!was) return std::unexpected(was.error());
@@ -141,7 +141,7 @@ Result<void> release(Context& context, Mint& mint, const Definition& pool) {
   return {};
 }
 
-Result<void> raise(Context& context, Mint& mint, const Definition& pool) {
+Result<void> raise(Context& context, Mint& mint, const PoolDefinition& pool) {
   const Result<Instant> past = parse_time(workers_options.past);
   if (!past) return refuse("--past: " + past.error().message);
   if (*past > system_clock().now() + 24h)
@@ -173,7 +173,7 @@ Result<void> run_workers(Context& context) {
     bool past;
     bool all;
     Access access;
-    Result<void> (*run)(Context& context, Mint& mint, const Definition& pool);
+    Result<void> (*run)(Context& context, Mint& mint, const PoolDefinition& pool);
   };
   constexpr std::array actions = {
       Action{"list", false, false, true, Access::kReadOnly, list},
@@ -197,12 +197,13 @@ Result<void> run_workers(Context& context) {
   Mint mint = open_mint(context, action->access);
   const Result<SequenceStatus> status = mint.peek(given.pool);
   if (!status) return std::unexpected(status.error());
-  if (!status->definition.layout)
+  const auto* const pool = std::get_if<PoolDefinition>(&status->definition);
+  if (pool == nullptr)
     return std::unexpected(Error{Code::kFailedPrecondition,
                                  "\"" + given.pool +
                                      "\" is no pool: only pools have worker ids (idmint create "
                                      "NAME --kind pool)"});
-  return action->run(context, mint, status->definition);
+  return action->run(context, mint, *pool);
 }
 
 }  // namespace

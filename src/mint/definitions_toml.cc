@@ -174,7 +174,7 @@ Result<std::vector<Definition>> definitions_from_toml(std::string_view text) {
   }
   // toml++ has them by name. Not a stable sort: libstdc++ 12 makes it of what C++17 deprecates.
   std::ranges::sort(found, [](const Found& a, const Found& b) {
-    if (a.where == b.where) return a.definition.name < b.definition.name;
+    if (a.where == b.where) return name(a.definition) < name(b.definition);
     return a.where < b.where;
   });
   std::vector<Definition> definitions;
@@ -182,56 +182,79 @@ Result<std::vector<Definition>> definitions_from_toml(std::string_view text) {
   return definitions;
 }
 
+namespace {
+
+// The keys of one table.
+class Table {
+ public:
+  explicit Table(std::string& text) : text_(text) {}
+
+  void write(std::string_view key, std::string_view value) {
+    text_ += std::string(key) + " = \"" + std::string(value) + "\"\n";  // never " or a backslash
+  }
+  void write(std::string_view key, std::int64_t value) {
+    text_ += std::string(key) + " = " + std::to_string(value) + "\n";
+  }
+  void write_unless(std::int64_t usual, std::string_view key, std::int64_t value) {
+    if (value != usual) write(key, value);
+  }
+
+  void write(const SequenceDefinition& sequence) {
+    const SequenceDefinition plain;
+    write("strategy", name(sequence.strategy));
+    write("start", sequence.first);
+    write("max", sequence.last);
+    write_unless(plain.stripes, "stripes", sequence.stripes);
+    write_unless(plain.step, "step", sequence.step);
+    write_unless(plain.largest_count, "largest_count", sequence.largest_count);
+    write_unless(0, "digits", sequence.form.digits);
+    if (!sequence.key.empty()) {
+      text_ += "# In another store this key gives the same values again: leave it out there.\n";
+      write("key", sequence.key);
+    }
+    write(sequence.form);
+    if (sequence.adopted) write("adopt", to_text(*sequence.adopted));
+  }
+
+  void write(const PoolDefinition& pool) {
+    write("kind", "pool");
+    write("layout", to_string(pool.layout));
+    write_unless(0, "workers", pool.workers);
+    write_unless(0, "largest_count", pool.largest_count);
+    write(pool.form);
+  }
+
+ private:
+  void write(const Form& form) {
+    if (!form.prefix.empty()) write("prefix", form.prefix);
+    if (form.encoding != Encoding::kCanonical) write("encoding", name(form.encoding));
+    write_unless(0, "width", form.width);
+    if (form.check != Check::kNone) write("check", name(form.check));
+  }
+
+  std::string& text_;
+};
+
+}  // namespace
+
 std::string to_toml(std::span<const Definition> definitions) {
-  const Definition plain;
   std::string text;
   for (const Definition& definition : definitions) {
-    if (definition.retired) continue;
+    if (is_retired(definition)) continue;
     if (text.empty()) {
       text =
           "# A sequence is of one store. Applied to another, each of these begins anew there, and "
           "the\n# same values come again.\n\n";
     }
-    const bool dotted = definition.name.find('.') != std::string::npos;
+    const bool dotted = name(definition).contains('.');
     const std::string mark(dotted ? 1 : 0, '"');
     text += text.ends_with("\n\n") ? "[sequence." : "\n[sequence.";
-    text.append(mark).append(definition.name).append(mark).append("]\n");
-    const auto write_text = [&](std::string_view key, std::string_view value) {
-      text += std::string(key) + " = \"" + std::string(value) + "\"\n";  // never " or a backslash
-    };
-    const auto write = [&](std::string_view key, std::int64_t value) {
-      text += std::string(key) + " = " + std::to_string(value) + "\n";
-    };
-    if (definition.layout) {
-      write_text("kind", "pool");
-      write_text("layout", to_string(*definition.layout));
-      if (definition.last != kLargestValue) write("workers", definition.last + 1);
-    } else {
-      write_text("strategy", name(definition.strategy));
-      write("start", definition.first);
-      write("max", definition.last);
-    }
-    if (definition.stripes != plain.stripes) write("stripes", definition.stripes);
-    if (definition.step != plain.step) write("step", definition.step);
-    if (definition.largest_count != plain.largest_count) {
-      write("largest_count", definition.largest_count);
-    }
-    if (definition.form.digits != 0) write("digits", definition.form.digits);
-    if (!definition.key.empty()) {
-      text += "# In another store this key gives the same values again: leave it out there.\n";
-      write_text("key", definition.key);
-    }
-    if (!definition.form.prefix.empty()) write_text("prefix", definition.form.prefix);
-    if (definition.form.encoding != Encoding::kCanonical) {
-      write_text("encoding", name(definition.form.encoding));
-    }
-    if (definition.form.width != 0) write("width", definition.form.width);
-    if (definition.form.check != Check::kNone) write_text("check", name(definition.form.check));
-    if (definition.adopted) write_text("adopt", to_text(*definition.adopted));
+    text.append(mark).append(name(definition)).append(mark).append("]\n");
+    std::visit([&](const auto& its) { Table(text).write(its); }, definition);
   }
   std::string retired;
   for (const Definition& definition : definitions) {
-    if (definition.retired) retired += "#   " + definition.name + "\n";
+    if (is_retired(definition)) retired += "#   " + name(definition) + "\n";
   }
   if (!retired.empty()) {
     if (!text.empty()) text += "\n";

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/fakes/definitions.h"
+
 namespace idmint {
 namespace {
 
@@ -34,16 +36,16 @@ step = 100
 )");
   ASSERT_TRUE(read) << read.error().message;
   ASSERT_EQ(read->size(), 3u);
-  EXPECT_EQ((*read)[0], (Definition{.name = "orders", .first = 1000}));
-  EXPECT_EQ((*read)[1], (Definition{.name = "accounts",
-                                    .strategy = Strategy::kStriped,
-                                    .first = 0,
-                                    .last = 999'999'999'999,
-                                    .stripes = 1000,
-                                    .form = {.digits = 12}}));
-  EXPECT_EQ(
-      (*read)[2],
-      (Definition{.name = "a.b", .strategy = Strategy::kCached, .last = 10'000, .step = 100}));
+  EXPECT_EQ(as_sequence((*read)[0]), (SequenceDefinition{.name = "orders", .first = 1000}));
+  EXPECT_EQ(as_sequence((*read)[1]), (SequenceDefinition{.name = "accounts",
+                                                         .strategy = Strategy::kStriped,
+                                                         .first = 0,
+                                                         .last = 999'999'999'999,
+                                                         .stripes = 1000,
+                                                         .form = {.digits = 12}}));
+  EXPECT_EQ(as_sequence((*read)[2]),
+            (SequenceDefinition{
+                .name = "a.b", .strategy = Strategy::kCached, .last = 10'000, .step = 100}));
   EXPECT_TRUE(definitions_from_toml("")->empty());
   EXPECT_TRUE(definitions_from_toml("\xef\xbb\xbf")->empty());
 }
@@ -52,19 +54,19 @@ TEST(DefinitionsToml, ChecksAndPrefixesTakeDigits) {
   const auto read = definitions_from_toml(
       "[sequence.cards]\nstrategy = 'permuted'\ndigits = 16\nprefix = '4'\ncheck = 'luhn'\n");
   ASSERT_TRUE(read) << read.error().message;
-  EXPECT_EQ(read->front().last, 99'999'999'999'999);  // 14 are left of the 16
-  EXPECT_EQ(read->front().form.check, Check::kLuhn);
+  EXPECT_EQ(as_sequence(read->front()).last, 99'999'999'999'999);  // 14 are left of the 16
+  EXPECT_EQ(as_sequence(read->front()).form.check, Check::kLuhn);
 }
 
 TEST(DefinitionsToml, DigitsThatAnIntegerCannotFillWantAnEnd) {
-  EXPECT_EQ(definitions_from_toml("[sequence.a]\ndigits = 18\n")->front().last,
+  EXPECT_EQ(as_sequence(definitions_from_toml("[sequence.a]\ndigits = 18\n")->front()).last,
             999'999'999'999'999'999);
   EXPECT_THAT(refusal("[sequence.a]\ndigits = 19\n"), HasSubstr("give digits 18 at most"));
   EXPECT_THAT(refusal("[sequence.a]\ndigits = 24\nprefix = '42'\ncheck = 'luhn'\n"),
               HasSubstr("give digits 21 at most"));
   const auto padded = definitions_from_toml("[sequence.a]\ndigits = 20\nmax = 5000\n");
   ASSERT_TRUE(padded) << padded.error().message;
-  EXPECT_EQ(padded->front().last, 5000);
+  EXPECT_EQ(as_sequence(padded->front()).last, 5000);
   EXPECT_THAT(refusal("[sequence.a]\ndigits = 12\nencoding = 'base58'\n"),
               HasSubstr("digits counts decimal digits, and base58 has others: leave out the "
                         "encoding; or give width"));
@@ -74,9 +76,9 @@ TEST(DefinitionsToml, DigitsThatAnIntegerCannotFillWantAnEnd) {
 TEST(DefinitionsToml, AValidatorIsWishedForWithWhatIsAdopted) {
   const auto read = definitions_from_toml("[sequence.a]\nadopt = 'counters'\nvalidator = true\n");
   ASSERT_TRUE(read) << read.error().message;
-  EXPECT_TRUE(read->front().adopted->validator);
+  EXPECT_TRUE(as_sequence(read->front()).adopted->validator);
   const auto none = definitions_from_toml("[sequence.a]\nadopt = 'counters'\nvalidator = false\n");
-  EXPECT_FALSE(none->front().adopted->validator);
+  EXPECT_FALSE(as_sequence(none->front()).adopted->validator);
   EXPECT_THAT(refusal("[sequence.a]\nvalidator = true\n"), HasSubstr("adopted documents"));
   EXPECT_THAT(refusal("[sequence.a]\nadopt = 'counters'\nvalidator = 'yes'\n"),
               StartsWith("line 3: validator is neither true nor false"));
@@ -89,13 +91,11 @@ TEST(DefinitionsToml, APoolIsOfItsKind) {
       "'sequence'\n");
   ASSERT_TRUE(read) << read.error().message;
   ASSERT_EQ(read->size(), 3u);
-  EXPECT_EQ((*read)[0], (Definition{.name = "web",
-                                    .strategy = Strategy::kPool,
-                                    .first = 0,
-                                    .layout = *snowflake_layout("sequence-generator")}));
-  EXPECT_EQ((*read)[1].last, 15);
-  EXPECT_EQ(to_string(*(*read)[1].layout), "39t8s4w epoch 2025-01-01T00:00:00Z unit 10ms");
-  EXPECT_EQ((*read)[2], Definition{.name = "orders"});
+  EXPECT_EQ(as_pool((*read)[0]),
+            (PoolDefinition{.name = "web", .layout = *snowflake_layout("sequence-generator")}));
+  EXPECT_EQ(as_pool((*read)[1]).workers, 16);
+  EXPECT_EQ(to_string(as_pool((*read)[1]).layout), "39t8s4w epoch 2025-01-01T00:00:00Z unit 10ms");
+  EXPECT_EQ(as_sequence((*read)[2]), SequenceDefinition{.name = "orders"});
   for (const char* unused : {"strategy = 'pool'", "start = 0", "max = 9", "stripes = 2", "step = 1",
                              "key = 'x'", "digits = 9", "width = 9", "no_leading_zeros = true",
                              "adopt = 'counter'", "validator = true"}) {
@@ -164,33 +164,32 @@ TEST(DefinitionsToml, WhatIsNestedWithoutEndIsRefused) {
 
 TEST(DefinitionsToml, WhatIsWrittenReadsAsTheSame) {
   const std::vector<Definition> all = {
-      {.name = "orders", .first = 0, .last = kLargestValue},
-      {.name = "a.b", .strategy = Strategy::kStriped, .last = 5000, .stripes = 5},
-      {.name = "x", .strategy = Strategy::kInterleaved, .last = 5000, .stripes = 7},
-      {.name = "adopted",
-       .strategy = Strategy::kCached,
-       .first = 1000,
-       .step = 10,
-       .adopted = AdoptedRecord{.collection = "ids", .id = "my orders", .field = "index"}},
-      {.name = "c", .strategy = Strategy::kCached, .step = 9, .largest_count = 50},
-      {.name = "p",
-       .strategy = Strategy::kPermuted,
-       .last = 999'999,
-       .key = "0123456789abcdef0123456789abcdef",
-       .form = {.prefix = "7", .check = Check::kDamm, .digits = 8}},
-      {.name = "r", .strategy = Strategy::kRandom, .form = {.encoding = Encoding::kBase58}},
-      {.name = "w", .last = 99, .form = {.encoding = Encoding::kHex, .width = 4}},
-      {.name = "web",
-       .strategy = Strategy::kPool,
-       .first = 0,
-       .last = 15,
-       .largest_count = 100,
-       .form = {.prefix = "e-", .encoding = Encoding::kBase62},
-       .layout = *snowflake_layout("sonyflake")},
-      {.name = "open",
-       .strategy = Strategy::kPool,
-       .first = 0,
-       .layout = *snowflake_layout("sequence-generator")}};
+      SequenceDefinition{.name = "orders", .first = 0, .last = kLargestValue},
+      SequenceDefinition{.name = "a.b", .strategy = Strategy::kStriped, .last = 5000, .stripes = 5},
+      SequenceDefinition{
+          .name = "x", .strategy = Strategy::kInterleaved, .last = 5000, .stripes = 7},
+      SequenceDefinition{
+          .name = "adopted",
+          .strategy = Strategy::kCached,
+          .first = 1000,
+          .step = 10,
+          .adopted = AdoptedRecord{.collection = "ids", .id = "my orders", .field = "index"}},
+      SequenceDefinition{
+          .name = "c", .strategy = Strategy::kCached, .step = 9, .largest_count = 50},
+      SequenceDefinition{.name = "p",
+                         .strategy = Strategy::kPermuted,
+                         .last = 999'999,
+                         .key = "0123456789abcdef0123456789abcdef",
+                         .form = {.prefix = "7", .check = Check::kDamm, .digits = 8}},
+      SequenceDefinition{
+          .name = "r", .strategy = Strategy::kRandom, .form = {.encoding = Encoding::kBase58}},
+      SequenceDefinition{.name = "w", .last = 99, .form = {.encoding = Encoding::kHex, .width = 4}},
+      PoolDefinition{.name = "web",
+                     .layout = *snowflake_layout("sonyflake"),
+                     .workers = 16,
+                     .largest_count = 100,
+                     .form = {.prefix = "e-", .encoding = Encoding::kBase62}},
+      PoolDefinition{.name = "open", .layout = *snowflake_layout("sequence-generator")}};
   const std::string text = to_toml(all);
   const auto read = definitions_from_toml(text);
   ASSERT_TRUE(read) << read.error().message << "\n" << text;
@@ -198,13 +197,13 @@ TEST(DefinitionsToml, WhatIsWrittenReadsAsTheSame) {
   EXPECT_THAT(text, StartsWith("# A sequence is of one store."));
   EXPECT_THAT(text, HasSubstr("\n# In another store this key gives the same values again: leave it "
                               "out there.\nkey = \"0123"));
-  Definition retired{.name = "old"};
+  SequenceDefinition retired{.name = "old"};
   retired.retired = true;
   const std::string comment =
       "# Retired, so left out here; in the store that they are of, these names cannot be given "
       "again:\n#   old\n";
-  EXPECT_EQ(to_toml(std::vector{retired}), comment);
-  EXPECT_TRUE(to_toml(std::vector{all.front(), retired}).ends_with("\n\n" + comment));
+  EXPECT_EQ(to_toml(std::vector<Definition>{retired}), comment);
+  EXPECT_TRUE(to_toml(std::vector<Definition>{all.front(), retired}).ends_with("\n\n" + comment));
 }
 
 }  // namespace

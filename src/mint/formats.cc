@@ -553,20 +553,21 @@ Result<void> check_sequence_name(std::string_view name) {
 }
 
 Result<void> check_new(const Definition& definition, Instant now) {
-  if (Result<void> free = check_sequence_name(definition.name); !free) return free;
-  if (!definition.layout) return {};
-  if (Result<void> has = has_time(*definition.layout, now, "give"); !has)
-    return refused("pool " + definition.name + " would mint nothing", has.error());
+  if (Result<void> free = check_sequence_name(name(definition)); !free) return free;
+  const auto* const pool = std::get_if<PoolDefinition>(&definition);
+  if (pool == nullptr) return {};
+  if (Result<void> has = has_time(pool->layout, now, "give"); !has)
+    return refused("pool " + pool->name + " would mint nothing", has.error());
   return {};
 }
 
 Result<void> check_made(const Definition& made, const FormatOptions& options) {
-  const bool is_pool = made.strategy == Strategy::kPool;
+  const bool is_pool = std::holds_alternative<PoolDefinition>(made);
   for (const OptionName& row : kOptions) {
     if (!row.given(options) || (is_pool && row.option == kWindow)) continue;
     return fail(
         Code::kInvalidArgument,
-        "\"" + made.name + "\" is no format, and what a " +
+        "\"" + name(made) + "\" is no format, and what a " +
             (is_pool ? "pool prints is settled when it is created, its worker ids are leased"
                      : "sequence prints is settled when it is created") +
             ": leave out " + std::string(row.what),

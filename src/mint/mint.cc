@@ -204,7 +204,7 @@ struct Mint::State {
       advice = std::move(hint->advice);
     } else if (const std::string meant = close_matches(name, known); !meant.empty()) {
       message += ": did you mean " + meant + "?";
-    } else if (minting && validate(Definition{.name = std::string(name)})) {
+    } else if (minting && validate(SequenceDefinition{.name = std::string(name)})) {
       message += in_memory ? ": create it in a store that stays" : ": create it";
       advice = {Remedy::kCreateSource, std::string(name)};
     } else if (in_memory || (no_store && !options.store.empty())) {
@@ -236,7 +236,7 @@ std::vector<Declaration> Mint::formats() { return format_declarations(); }
 
 Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const FormatOptions& options) {
   if (is_format(name)) return open_format(name, options, state_->options);
-  if (!validate(Definition{.name = std::string(name)})) {
+  if (!validate(SequenceDefinition{.name = std::string(name)})) {
     return std::unexpected(state_->unknown(name, true));
   }
   const StoreOptions& of_store = state_->options.store_options;
@@ -250,15 +250,13 @@ Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const Format
   const SequenceOptions sequence_options{
       .until = until, .clock = state_->options.clock, .entropy = state_->options.entropy};
   Result<Definition> definition = find_definition(**store, name, until);
-  const bool pool = definition && definition->strategy == Strategy::kPool;
   if (definition) {
     if (Result<void> taken = check_made(*definition, options); !taken)
       return std::unexpected(std::move(taken.error()));
   }
-  if (pool && !definition->retired) {
-    return make_pool_source(*std::move(store), *std::move(definition), options.window,
-                            state_->options);
-  }
+  auto* const pool = definition ? std::get_if<PoolDefinition>(&*definition) : nullptr;
+  if (pool != nullptr && !pool->retired)
+    return make_pool_source(*std::move(store), std::move(*pool), options.window, state_->options);
   Result<std::unique_ptr<Sequence>> sequence =
       open_defined(**store, std::move(definition), sequence_options);
   if (!sequence) {
@@ -271,13 +269,13 @@ Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const Format
 
 Result<void> Mint::create(const Definition& definition,
                           const std::function<void(std::int64_t done, std::int64_t of)>& progress) {
-  if (Result<void> free = check_sequence_name(definition.name); !free) return free;
+  if (Result<void> free = check_sequence_name(name(definition)); !free) return free;
   if (Result<void> valid = validate(definition); !valid) return valid;
-  if (definition.layout) {
+  if (const auto* const pool = std::get_if<PoolDefinition>(&definition)) {
     // One that is there may have come to its end since.
-    const Result<std::shared_ptr<Store>> there = state_->open(false, definition.name);
+    const Result<std::shared_ptr<Store>> there = state_->open(false, pool->name);
     const Result<Definition> found =
-        there ? find_definition(**there, definition.name) : std::unexpected(there.error());
+        there ? find_definition(**there, pool->name) : std::unexpected(there.error());
     if (!found && found.error().code == Code::kNotFound) {
       Clock* const clock = state_->options.clock;
       const Instant now = (clock != nullptr ? *clock : system_clock()).now();
@@ -286,9 +284,11 @@ Result<void> Mint::create(const Definition& definition,
   }
   const Result<std::shared_ptr<Store>> store = state_->open(true);
   if (!store) return std::unexpected(store.error());
+  if (const auto* const pool = std::get_if<PoolDefinition>(&definition))
+    return create_pool(**store, *pool);
   Entropy* const entropy = state_->options.entropy;
-  return create_sequence(**store, definition, entropy != nullptr ? *entropy : system_entropy(),
-                         progress);
+  return create_sequence(**store, std::get<SequenceDefinition>(definition),
+                         entropy != nullptr ? *entropy : system_entropy(), progress);
 }
 
 // What `act` does with the store that has the sequence `name`.
@@ -338,7 +338,7 @@ Result<Raised> Mint::raise(std::string_view name, Store& from, RaiseMode mode) {
                              [&](Store& store) { return raise_sequence(store, name, from, mode); });
 }
 
-Result<Definition> Mint::extend(std::string_view name, std::int64_t last) {
+Result<SequenceDefinition> Mint::extend(std::string_view name, std::int64_t last) {
   return state_->on_sequence(name,
                              [&](Store& store) { return extend_sequence(store, name, last); });
 }

@@ -314,8 +314,7 @@ TEST_F(MintTest, ASequenceIsASource) {
 TEST_F(MintTest, APoolIsASource) {
   Mint mint(options());
   const SnowflakeLayout layout = snowflake_layout("sequence-generator").value();
-  const auto made =
-      mint.create({.name = "web", .strategy = Strategy::kPool, .first = 0, .layout = layout});
+  const auto made = mint.create(PoolDefinition{.name = "web", .layout = layout});
   ASSERT_TRUE(made) << made.error().message;
   const auto source = mint.source("web");
   ASSERT_TRUE(source) << source.error().message;
@@ -358,8 +357,7 @@ TEST_F(MintTest, TheFirstIdsOfAPoolBearTheTimeAtWhichTheyWereAskedFor) {
   with.clock = &hasty;
   Mint mint(with);
   const SnowflakeLayout layout = snowflake_layout("sequence-generator").value();
-  ASSERT_TRUE(mint.create(
-      {.name = "web", .strategy = Strategy::kPool, .first = 0, .last = 0, .layout = layout}));
+  ASSERT_TRUE(mint.create(PoolDefinition{.name = "web", .layout = layout, .workers = 1}));
   const auto source = mint.source("web");
   const Instant asked = hasty.now() + 2 * layout.unit;  // the first look is for the deadline
   for (const Id& id : take(**source, 1000))
@@ -373,10 +371,7 @@ TEST_F(MintTest, TheFirstIdsOfAPoolBearTheTimeAtWhichTheyWereAskedFor) {
 
 TEST_F(MintTest, APoolTakesAWindowAndNothingElse) {
   Mint mint(options());
-  ASSERT_TRUE(mint.create({.name = "web",
-                           .strategy = Strategy::kPool,
-                           .first = 0,
-                           .layout = SnowflakeLayout{.worker_bits = 1}}));
+  ASSERT_TRUE(mint.create(PoolDefinition{.name = "web", .layout = {.worker_bits = 1}}));
   ASSERT_TRUE(mint.create({.name = "orders"}));
   EXPECT_EQ(mint.source("web", {.worker = Worker{}}).error().code, Code::kInvalidArgument);
   EXPECT_EQ(mint.source("web", {.layout = SnowflakeLayout{}}).error().code, Code::kInvalidArgument);
@@ -426,11 +421,7 @@ TEST_F(MintTest, WhereAllWorkerIdsAreOwnedOneIsWaitedFor) {
   MintOptions with = options();
   with.clock = &waited_for;
   Mint mint(with);
-  ASSERT_TRUE(mint.create({.name = "web",
-                           .strategy = Strategy::kPool,
-                           .first = 0,
-                           .last = 0,
-                           .layout = SnowflakeLayout{}}));
+  ASSERT_TRUE(mint.create(PoolDefinition{.name = "web", .workers = 1}));
   auto first = *mint.source("web");
   take(*first, 1);
   waited_for.wait_for(std::move(first));
@@ -450,11 +441,7 @@ TEST_F(MintTest, AnAttemptThatTheDeadlineCutsShortDoesNotHideThatAllAreOwned) {
     with.clock = &waited_for;
     const auto store = std::make_shared<fakes::FaultyLeases>();
     Mint mint(store, with);
-    ASSERT_TRUE(mint.create({.name = "web",
-                             .strategy = Strategy::kPool,
-                             .first = 0,
-                             .last = 0,
-                             .layout = SnowflakeLayout{}}));
+    ASSERT_TRUE(mint.create(PoolDefinition{.name = "web", .workers = 1}));
     const auto first = *mint.source("web");
     take(*first, 1);
     const auto second = *mint.source("web");
@@ -481,11 +468,7 @@ TEST_F(MintTest, WithWaitOnItIsWaitedForUntilItIsNoLongerHeld) {
     return true;
   };
   Mint mint(with);
-  ASSERT_TRUE(mint.create({.name = "web",
-                           .strategy = Strategy::kPool,
-                           .first = 0,
-                           .last = 0,
-                           .layout = SnowflakeLayout{}}));
+  ASSERT_TRUE(mint.create(PoolDefinition{.name = "web", .workers = 1}));
   const auto first = *mint.source("web");
   take(*first, 1);
   // The clock of the store goes on as ever: by it the worker id is still held.
@@ -504,11 +487,7 @@ TEST_F(MintTest, TheWaitingEndsWhenItIsToldTo) {
   int asked = 0;
   with.wait_on = [&](std::chrono::milliseconds, std::chrono::milliseconds) { return ++asked < 3; };
   Mint mint(with);
-  ASSERT_TRUE(mint.create({.name = "web",
-                           .strategy = Strategy::kPool,
-                           .first = 0,
-                           .last = 0,
-                           .layout = SnowflakeLayout{}}));
+  ASSERT_TRUE(mint.create(PoolDefinition{.name = "web", .workers = 1}));
   const auto first = *mint.source("web");
   take(*first, 1);
   std::vector<Id> none(1);
@@ -519,10 +498,7 @@ TEST_F(MintTest, TheWaitingEndsWhenItIsToldTo) {
 TEST_F(MintTest, APoolThatWouldMintNothingIsNotMade) {
   Mint mint(options());
   using std::chrono::seconds;
-  Definition pool{.name = "web",
-                  .strategy = Strategy::kPool,
-                  .first = 0,
-                  .layout = SnowflakeLayout{.epoch = kNow + seconds{1}}};
+  PoolDefinition pool{.name = "web", .layout = {.epoch = kNow + seconds{1}}};
   for (const SnowflakeLayout& never :
        {SnowflakeLayout{.epoch = kNow + seconds{1}},
         SnowflakeLayout{.epoch = kNow - seconds{5}, .unit = seconds{1}, .time_bits = 2}}) {
@@ -544,8 +520,7 @@ TEST_F(MintTest, APoolThatWouldMintNothingIsNotMade) {
 
 TEST_F(MintTest, APoolInAChildOfForkIsRefusedWithoutTouchingALock) {
   Mint mint(options());
-  ASSERT_TRUE(mint.create(
-      {.name = "web", .strategy = Strategy::kPool, .first = 0, .layout = SnowflakeLayout{}}));
+  ASSERT_TRUE(mint.create(PoolDefinition{.name = "web"}));
   const auto source = mint.source("web");
   ASSERT_TRUE(source) << source.error().message;
   fakes::in_child([&] {
@@ -664,11 +639,7 @@ TEST_F(MintTest, OnlyCreateMakesAStore) {
 
 TEST_F(MintTest, TheWorkerIdsOfAPool) {
   Mint mint(options());
-  ASSERT_TRUE(mint.create({.name = "web",
-                           .strategy = Strategy::kPool,
-                           .first = 0,
-                           .last = 3,
-                           .layout = SnowflakeLayout{}}));
+  ASSERT_TRUE(mint.create(PoolDefinition{.name = "web", .workers = 4}));
   EXPECT_EQ(mint.workers("web")->size(), 4u);
   EXPECT_EQ(mint.release_worker("web", 2)->token, Uuid{}) << "nobody owned it";
   EXPECT_EQ(mint.raise_pool("web", Instant{std::chrono::seconds{1}}), 1001);

@@ -48,24 +48,23 @@ constexpr std::chrono::nanoseconds kLastPause = std::chrono::milliseconds{250};
 
 class PoolSource final : public Source {
  public:
-  PoolSource(std::shared_ptr<Store> store, Definition definition,
+  PoolSource(std::shared_ptr<Store> store, PoolDefinition pool,
              std::optional<std::chrono::nanoseconds> window, const MintOptions& mint)
       : store_(std::move(store)),
-        definition_(std::move(definition)),
+        pool_(std::move(pool)),
         window_(window),
         deadline_(mint.store_options.deadline),
         wait_on_(mint.wait_on),
         clock_(mint.clock != nullptr ? *mint.clock : system_clock()),
         entropy_(mint.entropy != nullptr ? *mint.entropy : system_entropy()),
-        declaration_{.name = definition_.name,
+        declaration_{.name = pool_.name,
                      .format = "snowflake",
-                     .guarantee = guarantee(definition_.strategy),
-                     .order = std::string(order(definition_.strategy)),
-                     .notes = to_string(definition_.layout.value_or(SnowflakeLayout{})) + ", " +
-                              std::to_string(definition_.last + 1) + " worker ids, leased from " +
-                              std::string(store_->url()),
-                     .form = definition_.form,
-                     .largest_count = definition_.largest_count} {}
+                     .guarantee = idmint::guarantee(pool_),
+                     .order = std::string(order(pool_)),
+                     .notes = to_string(pool_.layout) + ", " + std::to_string(pool_.workers) +
+                              " worker ids, leased from " + std::string(store_->url()),
+                     .form = pool_.form,
+                     .largest_count = pool_.largest_count} {}
 
   const Declaration& declaration() const noexcept override { return declaration_; }
 
@@ -75,7 +74,7 @@ class PoolSource final : public Source {
     if (!owner_)
       return std::unexpected(
           Error{Code::kFailedPrecondition,
-                "pool " + definition_.name + ": opened before fork(); open it again in the child"});
+                "pool " + pool_.name + ": opened before fork(); open it again in the child"});
     return generator_.load() == nullptr ? first_next(out, by) : fill(out, by);
   }
 
@@ -89,7 +88,7 @@ class PoolSource final : public Source {
     const std::unique_lock lock(opening_, until);
     if (!lock && generator_.load() == nullptr)
       return std::unexpected(
-          Error{Code::kUnavailable, "pool " + definition_.name + ": " + std::string(store_->url()) +
+          Error{Code::kUnavailable, "pool " + pool_.name + ": " + std::string(store_->url()) +
                                         " did not answer in time whoever asked for a worker id "
                                         "first; ask again"});
     std::chrono::nanoseconds longest = deadline_;
@@ -111,7 +110,7 @@ class PoolSource final : public Source {
       if (!all_owned) return filled;
       owned = filled.error();
       if (wait_on_ && waited == std::chrono::nanoseconds{}) {
-        const auto held = held_for(*store_->leases(), definition_.name);
+        const auto held = held_for(*store_->leases(), pool_.name);
         longest = std::max<std::chrono::nanoseconds>(
             longest, held.value_or(std::chrono::milliseconds{}) + kLastPause);
       }
@@ -135,7 +134,7 @@ class PoolSource final : public Source {
       options.window = *window_;
       options.max_drift = std::max(options.max_drift, *window_ + options.max_skew);
     }
-    auto opened = open_pool(*store_, definition_, options, clock_, entropy_);
+    auto opened = open_pool(*store_, pool_, options, clock_, entropy_);
     Result<void> filled;
     if (opened) {
       owned_ = *std::move(opened);
@@ -152,7 +151,7 @@ class PoolSource final : public Source {
   Result<void> fill(std::span<Id> out, SteadyTime by) {
     if (declaration_.largest_count != 0 && std::ssize(out) > declaration_.largest_count)
       return std::unexpected(
-          Error{Code::kInvalidArgument, "pool " + definition_.name + ": ask for at most " +
+          Error{Code::kInvalidArgument, "pool " + pool_.name + ": ask for at most " +
                                             std::to_string(declaration_.largest_count) +
                                             " ids in one call"});
     std::array<Snowflake, 256> ids;
@@ -167,7 +166,7 @@ class PoolSource final : public Source {
 
   const OwnedByProcess owner_;
   const std::shared_ptr<Store> store_;  // outlives the generator
-  const Definition definition_;
+  const PoolDefinition pool_;
   const std::optional<std::chrono::nanoseconds> window_;
   const std::chrono::milliseconds deadline_;
   const decltype(MintOptions::wait_on) wait_on_;
@@ -181,10 +180,10 @@ class PoolSource final : public Source {
 
 }  // namespace
 
-std::unique_ptr<Source> make_pool_source(std::shared_ptr<Store> store, Definition definition,
+std::unique_ptr<Source> make_pool_source(std::shared_ptr<Store> store, PoolDefinition pool,
                                          std::optional<std::chrono::nanoseconds> window,
                                          const MintOptions& mint) {
-  return std::make_unique<PoolSource>(std::move(store), std::move(definition), window, mint);
+  return std::make_unique<PoolSource>(std::move(store), std::move(pool), window, mint);
 }
 
 }  // namespace idmint

@@ -14,9 +14,9 @@ namespace idmint {
 
 // A worker id is leased by the first next(), and the ids of that call bear the time at which it was
 // asked for, so that a program that mints a few and ends takes one unit of id-time. The source
-// keeps the store alive. REQUIRES: a definition of strategy kPool.
+// keeps the store alive.
 [[nodiscard]] std::unique_ptr<Source> make_pool_source(
-    std::shared_ptr<Store> store, Definition definition,
+    std::shared_ptr<Store> store, PoolDefinition pool,
     std::optional<std::chrono::nanoseconds> window, const MintOptions& mint);
 
 }  // namespace idmint

@@ -35,11 +35,11 @@ std::int64_t smallest_as_long_as(std::int64_t number) {
 // All numbers of so many digits fit an integer.
 constexpr int kFullDigits = 18;
 
-std::int64_t last_of(const Definition& definition) {
+std::int64_t last_of(const SequenceDefinition& definition) {
   std::int64_t last = std::min(kLargestValue, largest_integer(definition.form));
   // The value after the last one of a stripe must be one that can be written.
   if (definition.strategy == Strategy::kInterleaved && definition.stripes > 1 &&
-      definition.stripes <= Definition::kMaxStripes) {
+      definition.stripes <= SequenceDefinition::kMaxStripes) {
     last = std::min(last, kLargestValue - (definition.stripes - 1));
   }
   return last;
@@ -144,13 +144,11 @@ Result<Definition> pool_of(const SequenceWish& wish) {
     return refuse("workers is " + std::to_string(*wish.workers) +
                   ": give how many worker ids there are, 1 to " +
                   std::to_string(LeaseTable::kMaxWorkers) + ", as far as the layout has them");
-  Definition pool{.name = wish.name,
-                  .strategy = Strategy::kPool,
-                  .first = 0,
-                  .last = wish.workers ? *wish.workers - 1 : kLargestValue,
-                  .largest_count = wish.largest_count.value_or(0),
-                  .form = *std::move(form),
-                  .layout = *layout};
+  PoolDefinition pool{.name = wish.name,
+                      .layout = *layout,
+                      .workers = wish.workers.value_or(0),
+                      .largest_count = wish.largest_count.value_or(0),
+                      .form = *std::move(form)};
   if (Result<void> valid = validate(pool); !valid) return std::unexpected(std::move(valid.error()));
   return pool;
 }
@@ -165,9 +163,9 @@ Result<Definition> definition_of(const SequenceWish& wanted) {
     return refuse(std::string(wanted.layout ? "a layout is" : "workers are") +
                       " for a pool of worker ids: give kind pool, or leave it out",
                   option("kind"));
-  if (wanted.strategy == name(Strategy::kPool))
+  if (wanted.strategy == "pool")
     return refuse("a pool is of a kind of its own: give kind pool and no strategy", option("kind"));
-  Definition definition{.name = wanted.name};
+  SequenceDefinition definition{.name = wanted.name};
   const Result<SequenceWish> completed = with_recipe(wanted, definition.adopted);
   if (!completed) return std::unexpected(completed.error());
   const SequenceWish& wish = *completed;

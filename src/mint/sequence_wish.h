@@ -45,7 +45,7 @@ struct SequenceWish {
 //   the
 //     smallest number that has none (a prefix with digits has the first digit itself).
 //   - A pool has the layout sequence-generator, and how many worker ids is left to
-//   create_sequence().
+//   create_pool().
 //   - Of an adopted document the recipe says the rest, and where it does not, the first is 0 (1
 //   where
 //     the document holds the last value) and the last 2^53 - 2, up to which every program can

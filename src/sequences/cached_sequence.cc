@@ -19,6 +19,7 @@
 #include "base/fork_wiped.h"
 #include "base/outcome.h"
 #include "sequences/rounds.h"
+#include "sequences/step.h"
 #include "sequences/strategies.h"
 
 namespace idmint {
@@ -29,15 +30,6 @@ using std::chrono::nanoseconds;
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::int64_t kSliceSize = 256;
-
-// The adaptive step. It grows by so much at a time at most, so that one burst does not cost a
-// range of its rate; from the smallest to 1 M values, which a store 25 ms away needs to give 1 M
-// ids a second for some time, it takes six ranges.
-constexpr std::int64_t kSmallestStep = 16;
-constexpr std::int64_t kLargestStep = 10'000'000;
-constexpr std::int64_t kLargestShare = 256;  // no step is more than this part of what is left
-constexpr int kGrowth = 8;
-constexpr int kShrinkage = 2;
 
 // A store that answers in less is asked by the caller: to wake a thread takes as long.
 constexpr nanoseconds kQuick = std::chrono::microseconds{5};
@@ -78,16 +70,15 @@ struct Cursor {
 };
 
 struct CachedSequence::State : std::enable_shared_from_this<State> {
-  State(Store& its_store, Definition its_definition, const SequenceOptions& options)
+  State(Store& its_store, SequenceDefinition its_definition, const SequenceOptions& options)
       : store(*its_store.counters()),
         definition(std::move(its_definition)),
         clock(options.clock != nullptr ? *options.clock : system_clock()),
         coarse(options.clock != nullptr ? *options.clock : coarse_clock()),
         entropy(options.entropy != nullptr ? *options.entropy : system_entropy()),
-        horizon(options.horizon),
         deadline(deadline_of(its_store, options)),
         known{{definition.first, definition.last}},
-        step(definition.step != 0 ? definition.step : kSmallestStep) {}
+        step(definition.step, options.horizon) {}
 
   // ---- handing out; without the lock
 
@@ -128,21 +119,18 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
   void accept(const Range& values, nanoseconds took, Instant now);
   void run() noexcept;
   void make_current(Instant now);
-  void learn(std::int64_t used, nanoseconds lasted);
   void set_slice();
   void set_mark();
   void stop(Error why);
-  [[nodiscard]] std::int64_t wanted_step() const;
   [[nodiscard]] bool patient_with(Code code, nanoseconds pause, SteadyTime until) const;
   [[nodiscard]] std::int64_t values_held() const;
 
   const OwnedByProcess owned;
   CounterStore& store;
-  const Definition definition;
+  const SequenceDefinition definition;
   Clock& clock;
   Clock& coarse;  // read for each claim
   Entropy& entropy;
-  const nanoseconds horizon;
   const nanoseconds deadline;
 
   const ForkWiped<Cursor> cursor;
@@ -168,9 +156,8 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
   Range pending;                // the range after it; may have none
   Instant since;                // when the current range came
   std::int64_t since_next = 0;  // where the cursor stood then
-  std::int64_t step;
-  double rate = 0;        // ids a nanosecond, between the two latest ranges
-  nanoseconds latency{};  // of the store: the longest of late
+  Step step;                    // learns from whole ranges, from their first value to the last
+  nanoseconds latency{};        // of the store: the longest of late
 
   bool fetching = false;
   bool thread_is_to_fetch = false;
@@ -460,7 +447,8 @@ void CachedSequence::State::fetch(std::unique_lock<std::mutex>& lock, Patience p
   if (waiting == 0) paused = {};
   nanoseconds pause = kFirstPause;
   while (!stopped) {
-    const std::int64_t count = std::max({wanted_step(), wanting, lacks});
+    const std::int64_t count =
+        std::max({step.wanted(definition.last - known.floor + 1), wanting, lacks});
     lock.unlock();
     Result<Range> values = believed_advance(store, definition.name, known, count, Take::kTail,
                                             until, definition.name, tally);
@@ -479,8 +467,7 @@ void CachedSequence::State::fetch(std::unique_lock<std::mutex>& lock, Patience p
       stop(std::move(values).error());
       break;
     }
-    // So that many unknown outcomes cost no more than two of the first.
-    if (outcome_unknown(code)) step = std::max(step / 2, std::min(step, kSmallestStep));
+    if (outcome_unknown(code)) step.lost();
     if (patience == Patience::kOneAttempt || !patient_with(code, pause, until)) {
       if (patience == Patience::kUntilDeadline) {
         failed_fetch = fetches;
@@ -512,11 +499,10 @@ bool CachedSequence::State::patient_with(Code code, nanoseconds pause, SteadyTim
 void CachedSequence::State::accept(const Range& values, nanoseconds took, Instant now) {
   latency = std::max(std::min(took, deadline), latency - latency / 8);
   taken += values.count;
-  // A step that adapts learns from whole ranges, from their first value to the last.
   const bool follows = current.count > 0 && values.first == current.last() + 1;
-  if (follows && definition.step != 0 && !stopped) {
+  if (follows && step.is_fixed() && !stopped) {
     const std::int64_t next = cursor->next.load();
-    learn(next - since_next, now - since);
+    step.learn(next - since_next, now - since);
     since = now;
     since_next = next;
     current = values;
@@ -531,7 +517,7 @@ void CachedSequence::State::accept(const Range& values, nanoseconds took, Instan
 
 // REQUIRES: the cursor stands at the limit; `pending` has values.
 void CachedSequence::State::make_current(Instant now) {
-  if (current.count > 0) learn(current.last() + 1 - since_next, now - since);
+  if (current.count > 0) step.learn(current.last() + 1 - since_next, now - since);
   since = now;
   current = std::exchange(pending, Range{});
   since_next = current.first;
@@ -557,8 +543,7 @@ void CachedSequence::State::set_slice() {
 // after it was seen below it finds the mark. If it is not seen below, it is marked again.
 void CachedSequence::State::set_mark() {
   const std::int64_t end = current.last() + 1;
-  const auto used_meanwhile = static_cast<std::int64_t>(
-      std::min(2 * rate * static_cast<double>(latency.count()), static_cast<double>(kLargestStep)));
+  const std::int64_t used_meanwhile = 2 * step.used_in(latency);
   for (std::int64_t next = cursor->next.load(); next < end;) {
     const std::int64_t range = std::min(end - next, current.count);
     const std::int64_t left = std::max(range / 2, std::min(used_meanwhile, range));
@@ -567,23 +552,6 @@ void CachedSequence::State::set_mark() {
     next = cursor->next.load();
     if (next < mark) return;
   }
-}
-
-// From how long so many values lasted.
-void CachedSequence::State::learn(std::int64_t used, nanoseconds lasted) {
-  const auto ns = static_cast<double>(std::max<std::int64_t>(lasted.count(), 1));
-  rate = static_cast<double>(used) / ns;
-  if (definition.step != 0) return;
-  const auto wanted = static_cast<std::int64_t>(
-      std::min(rate * static_cast<double>(horizon.count()), static_cast<double>(kLargestStep)));
-  step = std::clamp(std::clamp(wanted, step / kShrinkage, step * kGrowth), kSmallestStep,
-                    kLargestStep);
-}
-
-std::int64_t CachedSequence::State::wanted_step() const {
-  if (definition.step != 0) return definition.step;
-  const std::int64_t left = definition.last - known.floor + 1;
-  return std::min(step, std::max(left / kLargestShare, kSmallestStep));
 }
 
 void CachedSequence::State::stop(Error why) {
@@ -632,7 +600,7 @@ CachedSequence::~CachedSequence() {
   state_->left_alone = state_;
 }
 
-Result<std::unique_ptr<Sequence>> open_cached(Store& store, Definition definition,
+Result<std::unique_ptr<Sequence>> open_cached(Store& store, SequenceDefinition definition,
                                               const SequenceOptions& options) {
   if (auto counters = read_counters(store, definition, options.until); !counters) {
     return std::unexpected(std::move(counters).error());
@@ -641,7 +609,7 @@ Result<std::unique_ptr<Sequence>> open_cached(Store& store, Definition definitio
   return std::unique_ptr<Sequence>(new CachedSequence(std::move(state)));
 }
 
-const Definition& CachedSequence::definition() const noexcept { return state_->definition; }
+const SequenceDefinition& CachedSequence::definition() const noexcept { return state_->definition; }
 
 Result<std::int64_t> CachedSequence::next_slice(SteadyTime until) {
   State& state = *state_;

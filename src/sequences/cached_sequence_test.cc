@@ -69,14 +69,15 @@ class TickingClock final : public Clock {
   std::vector<nanoseconds> sleeps_;
 };
 
-Definition tickets(std::int64_t step, std::int64_t last = kLargestValue) {
+SequenceDefinition tickets(std::int64_t step, std::int64_t last = kLargestValue) {
   return {.name = "tickets", .strategy = Strategy::kCached, .first = 1, .last = last, .step = step};
 }
 
 // The manual clock stands still, so the store seems to be quick: callers ask it themselves.
 struct CachedFixture {
-  explicit CachedFixture(const Definition& definition) : CachedFixture(definition, nullptr) {}
-  CachedFixture(const Definition& definition, Clock* clock) : used_clock(clock) {
+  explicit CachedFixture(const SequenceDefinition& definition)
+      : CachedFixture(definition, nullptr) {}
+  CachedFixture(const SequenceDefinition& definition, Clock* clock) : used_clock(clock) {
     EXPECT_TRUE(create_sequence(store, definition));
     sequence = open();
   }
@@ -211,7 +212,7 @@ TEST(CachedSequence, EverythingIsHandedOutBeforeItIsUsedUp) {
 }
 
 TEST(CachedSequence, TheLargestValuesDoNotOverflow) {
-  Definition definition = tickets(kLargestValue);
+  SequenceDefinition definition = tickets(kLargestValue);
   definition.first = kLargestValue - 5;
   CachedFixture f(definition);
   for (int i = 5; i >= 0; --i) ASSERT_EQ(f.sequence->next(), kLargestValue - i);
@@ -219,7 +220,7 @@ TEST(CachedSequence, TheLargestValuesDoNotOverflow) {
 }
 
 TEST(CachedSequence, AFetchThatFailsAtTheLargestValueDoesNotOverflow) {
-  Definition definition = tickets(10);
+  SequenceDefinition definition = tickets(10);
   definition.first = kLargestValue - 9;
   CachedFixture f(definition);
   ASSERT_TRUE(f.next(1));
@@ -301,7 +302,7 @@ TEST(CachedSequence, AFailureInTheMidstOfACallLosesNothing) {
 }
 
 TEST(CachedSequence, WantsNoMoreThanItsLargestCount) {
-  Definition definition = tickets(10);
+  SequenceDefinition definition = tickets(10);
   definition.largest_count = 3;
   CachedFixture f(definition);
   EXPECT_EQ(f.next(4).error().code, Code::kInvalidArgument);
@@ -690,7 +691,7 @@ TEST(CachedSequence, AThreadMayUseManySequencesAndTheyMayEndBeforeIt) {
   GatedStore store;
   std::vector<std::unique_ptr<CachedSequence>> all;
   for (std::size_t i = 0; i < kSequences; ++i) {
-    Definition definition = tickets(100);
+    SequenceDefinition definition = tickets(100);
     definition.name += std::to_string(i);
     ASSERT_TRUE(create_sequence(store, definition));
     all.push_back(CachedSequence::open(store, definition.name).value());

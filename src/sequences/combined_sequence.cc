@@ -8,21 +8,22 @@
 namespace idmint {
 
 struct CombinedSequence::State {
-  State(Definition its_definition, const SequenceOptions& options,
+  State(SequenceDefinition its_definition, const SequenceOptions& options,
         std::chrono::milliseconds deadline,
-        const std::function<std::unique_ptr<Rounds>(const Definition&)>& make)
+        const std::function<std::unique_ptr<Rounds>(const SequenceDefinition&)>& make)
       : definition(std::move(its_definition)),
         rounds(make(definition)),
         combiner(*rounds, definition.name, options.max_outstanding, deadline) {}
 
-  const Definition definition;
+  const SequenceDefinition definition;
   const std::unique_ptr<Rounds> rounds;
   Combiner combiner;
 };
 
 CombinedSequence::CombinedSequence(
-    Definition definition, const SequenceOptions& options, std::chrono::milliseconds deadline,
-    const std::function<std::unique_ptr<Rounds>(const Definition&)>& make)
+    SequenceDefinition definition, const SequenceOptions& options,
+    std::chrono::milliseconds deadline,
+    const std::function<std::unique_ptr<Rounds>(const SequenceDefinition&)>& make)
     : state_(std::make_unique<State>(std::move(definition), options, deadline, make)) {}
 
 CombinedSequence::~CombinedSequence() {
@@ -31,7 +32,9 @@ CombinedSequence::~CombinedSequence() {
   [[maybe_unused]] const State* const left_alone = state_.release();
 }
 
-const Definition& CombinedSequence::definition() const noexcept { return state_->definition; }
+const SequenceDefinition& CombinedSequence::definition() const noexcept {
+  return state_->definition;
+}
 
 Result<void> CombinedSequence::next(std::span<std::int64_t> out, SteadyTime until) {
   if (out.empty()) return {};

@@ -16,14 +16,14 @@ class CombinedSequence final : public Sequence {
  public:
   // `make` is given the sequence's own copy of the definition, which lives as long as the rounds.
   // `deadline`: the longest that a call waits.
-  CombinedSequence(Definition definition, const SequenceOptions& options,
+  CombinedSequence(SequenceDefinition definition, const SequenceOptions& options,
                    std::chrono::milliseconds deadline,
-                   const std::function<std::unique_ptr<Rounds>(const Definition&)>& make);
+                   const std::function<std::unique_ptr<Rounds>(const SequenceDefinition&)>& make);
   ~CombinedSequence() override;
   CombinedSequence(const CombinedSequence&) = delete;
   CombinedSequence& operator=(const CombinedSequence&) = delete;
 
-  [[nodiscard]] const Definition& definition() const noexcept override;
+  [[nodiscard]] const SequenceDefinition& definition() const noexcept override;
   using Sequence::next;
   [[nodiscard]] Result<void> next(std::span<std::int64_t> out, SteadyTime until) override;
   [[nodiscard]] SequenceStatistics statistics() const noexcept override;

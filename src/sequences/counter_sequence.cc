@@ -9,12 +9,12 @@
 namespace idmint {
 
 struct CounterSequence::State {
-  State(Store& store, Definition its_definition, const SequenceOptions& options)
+  State(Store& store, SequenceDefinition its_definition, const SequenceOptions& options)
       : definition(std::move(its_definition)),
         rounds(*store.counters(), definition.name, counter_of(definition, 0).bounds),
         combiner(rounds, definition.name, options.max_outstanding, deadline_of(store, options)) {}
 
-  Definition definition;
+  SequenceDefinition definition;
   CounterRounds rounds;
   Combiner combiner;
 };
@@ -43,7 +43,9 @@ Result<std::unique_ptr<CounterSequence>> CounterSequence::open(Store& store, std
                                       "open_sequence()"));
 }
 
-const Definition& CounterSequence::definition() const noexcept { return state_->definition; }
+const SequenceDefinition& CounterSequence::definition() const noexcept {
+  return state_->definition;
+}
 
 Result<void> CounterSequence::next(std::span<std::int64_t> out, SteadyTime until) {
   if (out.empty()) return {};
@@ -75,7 +77,7 @@ SequenceStatistics CounterSequence::statistics() const noexcept {
   return state_->combiner.statistics();
 }
 
-Opened open_counter(Store& store, Definition definition, const SequenceOptions& options) {
+Opened open_counter(Store& store, SequenceDefinition definition, const SequenceOptions& options) {
   if (auto counters = read_counters(store, definition, options.until); !counters)
     return std::unexpected(std::move(counters.error()));
   auto state = std::make_unique<CounterSequence::State>(store, std::move(definition), options);

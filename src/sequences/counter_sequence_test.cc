@@ -18,7 +18,7 @@ namespace {
 using fakes::GatedStore;
 using testing::HasSubstr;
 
-Definition orders(std::int64_t first, std::int64_t last) {
+SequenceDefinition orders(std::int64_t first, std::int64_t last) {
   return {"orders", Strategy::kCounter, first, last};
 }
 
@@ -76,7 +76,7 @@ TEST(CounterSequence, FillsWithConsecutiveValues) {
 
 TEST(CounterSequence, NoCallTakesMoreThanTheDefinitionAllows) {
   GatedStore store;
-  Definition limited = orders(1, 100);
+  SequenceDefinition limited = orders(1, 100);
   limited.largest_count = 3;
   ASSERT_TRUE(create_sequence(store, limited));
   const auto sequence = CounterSequence::open(store, "orders").value();

@@ -19,7 +19,7 @@
 
 namespace idmint {
 
-Error is_retired(const Store& store, const Definition& retired, std::string_view so) {
+Error refuse_retired(const Store& store, const Definition& retired, std::string_view so) {
   return error_at(store, Code::kFailedPrecondition, retired, "it is retired, " + std::string(so));
 }
 
@@ -33,7 +33,7 @@ Result<void> in_batches(std::span<const std::string> names,
   return {};
 }
 
-Result<void> extend_counters(Store& store, const Definition& definition,
+Result<void> extend_counters(Store& store, const SequenceDefinition& definition,
                              std::vector<CounterState>& counters) {
   // Those that can be extended end together: see counter_of().
   std::vector<std::string> names;
@@ -58,52 +58,70 @@ namespace {
 std::string spelled(const std::string& value) { return value.empty() ? "none" : value; }
 
 // "first: 1 there, 5 here; last: 10 there, 20 here".
-std::string differences(const Definition& there, const Definition& here) {
-  std::string text;
-  const auto compare = [&text](std::string_view field, const std::string& a, const std::string& b) {
-    if (a == b) return;
-    if (!text.empty()) text += "; ";
-    text += std::string(field) + ": " + a + " there, " + b + " here";
-  };
-  const auto number = [&](std::string_view field, std::int64_t a, std::int64_t b) {
-    compare(field, std::to_string(a), std::to_string(b));
-  };
-  compare("strategy", std::string(name(there.strategy)), std::string(name(here.strategy)));
-  if (there.strategy == Strategy::kPool && here.strategy == Strategy::kPool) {
-    number("workers", there.last + 1, here.last + 1);
-  } else {
-    number("first", there.first, here.first);
-    number("last", there.last, here.last);
+class Differences {
+ public:
+  void compare(std::string_view field, const std::string& there, const std::string& here) {
+    if (there == here) return;
+    if (!text_.empty()) text_ += "; ";
+    text_ += std::string(field) + ": " + there + " there, " + here + " here";
   }
-  const auto layout = [](const Definition& definition) {
-    return definition.layout ? to_string(*definition.layout) : std::string("none");
-  };
-  compare("layout", layout(there), layout(here));
-  number("stripes", there.stripes, here.stripes);
-  number("step", there.step, here.step);
-  compare("key", spelled(there.key), spelled(here.key));
-  number("largest count", there.largest_count, here.largest_count);
-  compare("prefix", spelled(there.form.prefix), spelled(here.form.prefix));
-  compare("encoding", std::string(name(there.form.encoding)),
-          std::string(name(here.form.encoding)));
-  compare("check", std::string(name(there.form.check)), std::string(name(here.form.check)));
-  number("digits", there.form.digits, here.form.digits);
-  number("width", there.form.width, here.form.width);
-  const auto adopted = [](const Definition& definition) {
-    return definition.adopted ? to_text(*definition.adopted) : std::string("none");
-  };
-  compare("adopted", adopted(there), adopted(here));
+  void compare(std::string_view field, std::int64_t there, std::int64_t here) {
+    compare(field, std::to_string(there), std::to_string(here));
+  }
+  void compare(const Form& there, const Form& here) {
+    compare("prefix", spelled(there.prefix), spelled(here.prefix));
+    compare("encoding", std::string(name(there.encoding)), std::string(name(here.encoding)));
+    compare("check", std::string(name(there.check)), std::string(name(here.check)));
+    compare("digits", there.digits, here.digits);
+    compare("width", there.width, here.width);
+  }
+  void compare(const SequenceDefinition& there, const SequenceDefinition& here) {
+    compare("first", there.first, here.first);
+    compare("last", there.last, here.last);
+    compare("stripes", there.stripes, here.stripes);
+    compare("step", there.step, here.step);
+    compare("key", spelled(there.key), spelled(here.key));
+    compare("largest count", there.largest_count, here.largest_count);
+    compare(there.form, here.form);
+    const auto adopted = [](const SequenceDefinition& definition) {
+      return definition.adopted ? to_text(*definition.adopted) : std::string("none");
+    };
+    compare("adopted", adopted(there), adopted(here));
+  }
+  void compare(const PoolDefinition& there, const PoolDefinition& here) {
+    compare("workers", there.workers, here.workers);
+    compare("layout", to_string(there.layout), to_string(here.layout));
+    compare("largest count", there.largest_count, here.largest_count);
+    compare(there.form, here.form);
+  }
+  [[nodiscard]] const std::string& text() const noexcept { return text_; }
+
+ private:
+  std::string text_;
+};
+
+std::string differences(const Definition& there, const Definition& here) {
+  Differences found;
+  found.compare("strategy", std::string(strategy_name(there)), std::string(strategy_name(here)));
+  std::visit(
+      [&](const auto& its) {
+        using Kind = std::remove_cvref_t<decltype(its)>;
+        if (const auto* const same = std::get_if<Kind>(&here)) found.compare(its, *same);
+      },
+      there);
   // What has no name of its own here shows as the JSON it is kept as.
-  if (text.empty()) text = to_json(there) + " there, " + to_json(here) + " here";
-  return text;
+  if (found.text().empty()) return to_json(there) + " there, " + to_json(here) + " here";
+  return found.text();
 }
 
-// A key, a width or a number of worker ids that was left open is whatever is there.
-Definition completed(const Definition& there, Definition here) {
-  if (here.strategy == Strategy::kPool && there.strategy == Strategy::kPool &&
-      here.last == kLargestValue)
-    here.last = there.last;
+// What was left open is whatever is there.
+SequenceDefinition completed(const SequenceDefinition& there, SequenceDefinition here) {
   if (here.key.empty()) here.key = there.key;
+  if (here.form.width == 0) here.form.width = there.form.width;
+  return here;
+}
+PoolDefinition completed(const PoolDefinition& there, PoolDefinition here) {
+  if (here.workers == 0) here.workers = there.workers;
   if (here.form.width == 0) here.form.width = there.form.width;
   return here;
 }
@@ -111,24 +129,38 @@ Definition completed(const Definition& there, Definition here) {
 // What is there differs from what is wanted.
 Error defined_otherwise(const Store& store, const Definition& there, const Definition& wanted) {
   const std::string what = "defined otherwise already: " + differences(there, wanted) + "; ";
-  if (can_extend(there, wanted))
-    return error_at(store, Code::kFailedPrecondition, there, what + "move its end up",
-                    {Remedy::kExtendSequence, wanted.name, {std::to_string(wanted.last)}});
-  const std::string room =
-      wanted.last > largest_integer(there.form) ? "its " + room_of(there.form) + "; " : "";
+  const auto* const sequence = std::get_if<SequenceDefinition>(&there);
+  const auto* const other = std::get_if<SequenceDefinition>(&wanted);
+  std::string room;
+  if (sequence != nullptr && other != nullptr) {
+    if (can_extend(*sequence, *other))
+      return error_at(store, Code::kFailedPrecondition, there, what + "move its end up",
+                      {Remedy::kExtendSequence, other->name, {std::to_string(other->last)}});
+    if (other->last > largest_integer(sequence->form))
+      room = "its " + room_of(sequence->form) + "; ";
+  }
   return error_at(store, Code::kFailedPrecondition, there,
                   what + room + "use it as it is, or choose another name");
 }
 
+}  // namespace
+
 Result<void> must_agree(const Store& store, const Definition& there, Definition here) {
-  if (there.retired && !here.retired) {
+  if (is_retired(there) && !is_retired(here)) {
     return std::unexpected(
-        is_retired(store, there, "and its name is not given again; use another"));
+        refuse_retired(store, there, "and its name is not given again; use another"));
   }
-  here = completed(there, std::move(here));
+  std::visit(
+      [&](const auto& its) {
+        using Kind = std::remove_cvref_t<decltype(its)>;
+        if (auto* const same = std::get_if<Kind>(&here)) *same = completed(its, std::move(*same));
+      },
+      there);
   if (there == here) return {};
   return std::unexpected(defined_otherwise(store, there, here));
 }
+
+namespace {
 
 std::string draw_key(Entropy& entropy) {
   constexpr std::string_view kHex = "0123456789abcdef";
@@ -142,7 +174,7 @@ std::string draw_key(Entropy& entropy) {
   return key;
 }
 
-Result<void> make_counters(Store& store, const Definition& definition,
+Result<void> make_counters(Store& store, const SequenceDefinition& definition,
                            const std::function<void(std::int64_t, std::int64_t)>& progress) {
   const std::int64_t count = counter_count(definition);
   std::vector<NewCounter> batch;
@@ -156,15 +188,11 @@ Result<void> make_counters(Store& store, const Definition& definition,
   return {};
 }
 
-// What a definition stands for, made before it was.
-Result<void> must_be_there(Store& store, const Definition& definition) {
+// What the definition stands for, made before it was.
+Result<void> must_be_there(Store& store, const SequenceDefinition& definition) {
   if (definition.strategy == Strategy::kRandom) {
     const auto claimed = read_claimed(store, definition);
     return claimed ? Result<void>{} : std::unexpected(claimed.error());
-  }
-  if (definition.strategy == Strategy::kPool) {
-    const auto workers = read_workers(store, definition);
-    return workers ? Result<void>{} : std::unexpected(workers.error());
   }
   const auto counters = read_counters(store, definition);
   return counters ? Result<void>{} : std::unexpected(counters.error());
@@ -172,7 +200,7 @@ Result<void> must_be_there(Store& store, const Definition& definition) {
 
 }  // namespace
 
-Result<void> create_sequence(Store& store, const Definition& definition, Entropy& entropy,
+Result<void> create_sequence(Store& store, const SequenceDefinition& definition, Entropy& entropy,
                              const std::function<void(std::int64_t, std::int64_t)>& progress) {
   if (auto valid = validate(definition); !valid) return valid;
   const auto refuse = [&](Code code, const std::string& what, Advice advice = {}) {
@@ -180,73 +208,67 @@ Result<void> create_sequence(Store& store, const Definition& definition, Entropy
   };
   if (definition.retired)
     return refuse(Code::kInvalidArgument, "it cannot be made retired: create it, then retire it");
-  if (auto offered = offers(store, definition.strategy, definition.name); !offered) return offered;
+  if (auto offered = offers(store, definition); !offered) return offered;
   if (definition.strategy == Strategy::kGapless) {
     if (auto possible = store.has_transactions(); !possible)
       return refuse(possible.error().code, possible.error().message, possible.error().advice);
   }
   const Result<Definition> found = store.catalog()->find(definition.name);
   if (found) {
-    return with_latest(store, *found, [&](const Definition& there) {
+    const auto* const sequence = std::get_if<SequenceDefinition>(&*found);
+    if (sequence == nullptr) return must_agree(store, *found, definition);
+    return with_latest(store, *sequence, [&](const SequenceDefinition& there) {
       if (auto agreed = must_agree(store, there, definition); !agreed) return agreed;
       return must_be_there(store, there);
     });
   }
   if (found.error().code != Code::kNotFound) return std::unexpected(found.error());
 
-  Definition complete = definition;
+  SequenceDefinition complete = definition;
   if (definition.strategy == Strategy::kPermuted && definition.key.empty())
     complete.key = draw_key(entropy);
-  const bool is_pool = definition.strategy == Strategy::kPool;
-  if (!is_pool) complete.form = settled(definition.form, definition.last);
-  if (is_pool && definition.last == kLargestValue)
-    complete.last = std::min<std::int64_t>(
-        Definition::kUsualWorkers - 1, definition.layout.value_or(SnowflakeLayout{}).max_worker());
+  complete.form = settled(definition.form, definition.last);
   if (definition.strategy == Strategy::kRandom) {
     if (auto made = store.unique_index()->create_space(definition.name); !made) return made;
   }
-  const Result<void> made = is_pool ? store.leases()->create_pool(complete.name, complete.last + 1)
-                                    : make_counters(store, complete, progress);
-  if (!made) {
+  if (const Result<void> made = make_counters(store, complete, progress); !made) {
     if (made.error().code != Code::kAlreadyExists) return made;
     // Another may have created the sequence since find().
     if (const auto now = store.catalog()->find(definition.name)) {
       if (auto agreed = must_agree(store, *now, definition); !agreed) return agreed;
     }
     return refuse(Code::kFailedPrecondition,
-                  std::string("there is a ") +
-                      (is_pool ? "pool of that name with another number of worker ids"
-                               : "counter of that name with other bounds") +
-                      " and no definition, left by a create that was cut off (" +
-                      made.error().message + "); create it " +
-                      (is_pool ? "with as many" : "with the bounds of that counter") +
-                      ", or choose another name");
+                  "there is a counter of that name with other bounds and no definition, left by a "
+                  "create that was cut off (" +
+                      made.error().message +
+                      "); create it with the bounds of that counter, or choose another name");
   }
   const Result<Definition> defined = store.catalog()->define(complete);
   if (!defined) return std::unexpected(defined.error());
   return must_agree(store, *defined, definition);
 }
 
-bool can_extend(const Definition& there, const Definition& wanted) {
-  Definition moved = there;
+bool can_extend(const SequenceDefinition& there, const SequenceDefinition& wanted) {
+  SequenceDefinition moved = there;
   moved.last = wanted.last;
   return moved == completed(there, wanted) && wanted.last >= there.last && !there.retired &&
          has_movable_end(there) && validate(moved).has_value();
 }
 
-Result<Definition> extend_sequence(Store& store, std::string_view name, std::int64_t last) {
+Result<SequenceDefinition> extend_sequence(Store& store, std::string_view name, std::int64_t last) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const Result<Definition> found = find_definition(store, name);
-    if (!found) return found;
+    const Result<Definition> there = find_definition(store, name);
+    if (!there) return std::unexpected(there.error());
     const auto refuse = [&](Code code, const std::string& what) {
-      return std::unexpected(error_at(store, code, *found, what));
+      return std::unexpected(error_at(store, code, *there, what));
     };
-    if (found->retired) {
-      return std::unexpected(is_retired(
-          store, *found,
+    if (is_retired(*there)) {
+      return std::unexpected(refuse_retired(
+          store, *there,
           "so no value comes from it any more, wherever it ends; go on with a new sequence"));
     }
-    if (found->strategy == Strategy::kPool)
+    const auto* const found = std::get_if<SequenceDefinition>(&*there);
+    if (found == nullptr)
       return refuse(Code::kInvalidArgument,
                     "it is a pool, whose worker ids are as many as it was created with; a pool "
                     "with more has another name and a layout or epoch of its own, as one layout "
@@ -266,21 +288,21 @@ Result<Definition> extend_sequence(Store& store, std::string_view name, std::int
                     "its " + room_of(found->form) + ", and how it is printed never changes" +
                         (found->last < most ? "; move its end there at most, then" : ";") +
                         " go on with a new and wider sequence that begins above it");
-    Definition updated = *found;
+    SequenceDefinition updated = *found;
     updated.last = last;
     if (auto valid = validate(updated); !valid) return std::unexpected(valid.error());
     // The definition first: a counter that ended above it would be taken for a damaged one. But not
     // where the counters cannot follow: it never goes down again.
     if (updated != *found) {
       if (updated.adopted) {
-        const Result<std::vector<CounterState>> there = read_counters(store, updated);
-        if (!there) {
+        const Result<std::vector<CounterState>> counters = read_counters(store, updated);
+        if (!counters) {
           // Another may have extended it further since.
           const Result<Definition> now = store.catalog()->find(name);
-          if (now && *now != *found) continue;
-          return std::unexpected(there.error());
+          if (now && *now != *there) continue;
+          return std::unexpected(counters.error());
         }
-        for (const CounterState& counter : *there)
+        for (const CounterState& counter : *counters)
           if (last > counter.largest_end)
             return refuse(Code::kInvalidArgument,
                           "its counter " + counter.name + " was adopted from a document with a " +
@@ -288,16 +310,16 @@ Result<Definition> extend_sequence(Store& store, std::string_view name, std::int
                               std::to_string(counter.largest_end) +
                               "; end there or below, or make it a NumberLong");
       }
-      const Result<Definition> now = store.catalog()->replace(*found, updated);
-      if (!now) return now;
-      if (*now != updated) continue;
+      const Result<Definition> now = store.catalog()->replace(*there, updated);
+      if (!now) return std::unexpected(now.error());
+      if (*now != Definition(updated)) continue;
     }
     Result<std::vector<CounterState>> counters = read_counters(store, updated);
     if (!counters) {
       if (counters.error().code == Code::kDataLoss) {
         // Another may have extended it further since.
         const Result<Definition> now = store.catalog()->find(name);
-        if (now && *now != updated) continue;
+        if (now && *now != Definition(updated)) continue;
       }
       return std::unexpected(counters.error());
     }
@@ -311,8 +333,26 @@ Result<Definition> extend_sequence(Store& store, std::string_view name, std::int
 
 namespace {
 
-// Past every clock: nobody owns a worker id any more, and none can be acquired or extended.
-constexpr std::int64_t kClosedFloor = std::int64_t{1} << 62;
+// A counter or a space that is not there hands out nothing either.
+Result<void> unless_gone(Result<void> closed) {
+  if (!closed && closed.error().code == Code::kNotFound) return {};
+  return closed;
+}
+
+// What hands out values of the sequence.
+Result<void> close_values(Store& store, const SequenceDefinition& definition) {
+  if (definition.strategy == Strategy::kRandom)
+    return unless_gone(store.unique_index()->close_space(definition.name));
+  std::vector<std::string> names;
+  for (std::int64_t k = 0; k < counter_count(definition); ++k)
+    names.push_back(counter_of(definition, k).name);
+  return in_batches(names, [&](std::span<const std::string> batch) {
+    return unless_gone(store.counters()->close(batch));
+  });
+}
+Result<void> close_values(Store& store, const PoolDefinition& pool) {
+  return unless_gone(close_pool(store, pool));
+}
 
 }  // namespace
 
@@ -320,34 +360,16 @@ Result<void> retire_sequence(Store& store, std::string_view name) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const Result<Definition> found = find_definition(store, name);
     if (!found) return std::unexpected(found.error());
-    if (found->retired) return {};
-    if (auto offered = offers(store, found->strategy, name); !offered) return offered;
-    // The counters first: what stands in the definition stops no process that runs.
-    // One that is not there hands out nothing either.
-    const auto failed = [](const Result<void>& closed) {
-      return !closed && closed.error().code != Code::kNotFound;
-    };
-    if (found->strategy == Strategy::kRandom) {
-      if (auto closed = store.unique_index()->close_space(found->name); failed(closed))
-        return closed;
-    }
-    if (found->strategy == Strategy::kPool) {
-      if (auto closed = store.leases()->raise_floor(found->name, kClosedFloor); failed(closed))
-        return closed;
-    }
-    std::vector<std::string> names;
-    for (std::int64_t k = 0; k < counter_count(*found); ++k)
-      names.push_back(counter_of(*found, k).name);
-    const auto closed = in_batches(names, [&](std::span<const std::string> batch) {
-      Result<void> done = store.counters()->close(batch);
-      return failed(done) ? done : Result<void>{};
-    });
-    if (!closed) return closed;
+    if (is_retired(*found)) return {};
+    if (auto offered = offers(store, *found); !offered) return offered;
+    // First of all: what stands in the definition stops no process that runs.
+    const auto close = [&](const auto& its) { return close_values(store, its); };
+    if (auto closed = std::visit(close, *found); !closed) return closed;
     Definition tombstone = *found;
-    tombstone.retired = true;
+    std::visit([](auto& its) { its.retired = true; }, tombstone);
     const Result<Definition> now = store.catalog()->replace(*found, tombstone);
     if (!now) return std::unexpected(now.error());
-    if (now->retired) return {};
+    if (is_retired(*now)) return {};
   }
   return std::unexpected(
       error_at(store, Code::kUnavailable, name, "others keep changing its definition; try again"));
@@ -361,7 +383,8 @@ bool concerns_all(Code code) {
          code == Code::kResourceExhausted || code == Code::kPermissionDenied;
 }
 
-std::optional<std::int64_t> permuted_value(const Definition& definition, std::int64_t index) {
+std::optional<std::int64_t> permuted_value(const SequenceDefinition& definition,
+                                           std::int64_t index) {
   const auto permutation = Permutation::make(
       definition.key, static_cast<std::uint64_t>(definition.last - definition.first) + 1);
   if (!permutation) return std::nullopt;
@@ -369,43 +392,18 @@ std::optional<std::int64_t> permuted_value(const Definition& definition, std::in
          static_cast<std::int64_t>(permutation->permuted(static_cast<std::uint64_t>(index)));
 }
 
-bool is_closed(const LeaseState& state) { return state.minted_until >= kClosedFloor; }
-
-Result<SequenceStatus> status_as_read(Store& store, Definition definition, SteadyTime until) {
-  SequenceStatus status;
-  status.definition = std::move(definition);
-  const Definition& its = status.definition;
-  if (its.retired) return status;
-  const auto in_its_row = [&](const Error& error) -> Result<SequenceStatus> {
-    if (concerns_all(error.code)) return std::unexpected(error);
-    status.left = 0;
-    status.error = error;
-    return status;
-  };
-  if (auto offered = offers(store, its.strategy, its.name); !offered)
-    return in_its_row(offered.error());
+// Each fills the status in as far as it can be read.
+Result<void> read_status(Store& store, const SequenceDefinition& its, SteadyTime until,
+                         SequenceStatus& status) {
   if (its.strategy == Strategy::kRandom) {
     const Result<std::int64_t> claimed = read_claimed(store, its, until);
-    if (!claimed) return in_its_row(claimed.error());
+    if (!claimed) return std::unexpected(claimed.error());
     // Others may have gone beyond it.
     status.left = std::max<std::int64_t>(most_claims(its.last - its.first + 1) - *claimed, 0);
-    return status;
-  }
-  if (its.strategy == Strategy::kPool) {
-    const Result<std::vector<LeaseState>> workers = read_workers(store, its);
-    if (!workers) return in_its_row(workers.error());
-    const auto closed = std::ranges::count_if(*workers, is_closed);
-    status.left = std::ranges::count_if(
-        *workers, [](const LeaseState& state) { return !is_owned(state) && !is_closed(state); });
-    if (closed != 0)
-      status.error = error_at(store, Code::kFailedPrecondition, its,
-                              std::to_string(closed) +
-                                  " of its worker ids are closed, by a retire that was cut off; "
-                                  "retire it, and go on with another");
-    return status;
+    return {};
   }
   const Result<std::vector<CounterState>> counters = read_counters(store, its, until);
-  if (!counters) return in_its_row(counters.error());
+  if (!counters) return std::unexpected(counters.error());
   for (std::size_t k = 0; k < counters->size(); ++k) {
     const CounterState& counter = (*counters)[k];
     if (!counter.closed) status.left += counter.left();
@@ -425,6 +423,34 @@ Result<SequenceStatus> status_as_read(Store& store, Definition definition, Stead
   if (counters->size() == 1) status.next = counters->front().next;
   if (its.strategy == Strategy::kPermuted && counters->front().left() > 0)
     status.permuted = permuted_value(its, counters->front().next);
+  return {};
+}
+
+Result<void> read_status(Store& store, const PoolDefinition& pool, SteadyTime /*until*/,
+                         SequenceStatus& status) {
+  const Result<WorkersLeft> left = workers_left(store, pool);
+  if (!left) return std::unexpected(left.error());
+  status.left = left->free;
+  if (left->closed != 0)
+    status.error = error_at(store, Code::kFailedPrecondition, pool,
+                            std::to_string(left->closed) +
+                                " of its worker ids are closed, by a retire that was cut off; "
+                                "retire it, and go on with another");
+  return {};
+}
+
+Result<SequenceStatus> status_as_read(Store& store, Definition definition, SteadyTime until) {
+  SequenceStatus status;
+  status.definition = std::move(definition);
+  const Definition& its = status.definition;
+  if (is_retired(its)) return status;
+  Result<void> done = offers(store, its);
+  const auto read = [&](const auto& kind) { return read_status(store, kind, until, status); };
+  if (done) done = std::visit(read, its);
+  if (done) return status;
+  if (concerns_all(done.error().code)) return std::unexpected(done.error());
+  status.left = 0;
+  status.error = done.error();
   return status;
 }
 
@@ -439,7 +465,7 @@ Result<SequenceStatus> status_of(Store& store, Definition definition,
     const bool damaged = status && says_damaged(status->error);
     if (!damaged || attempt == kAttempts) return status;
     // Or extended by others since it was read.
-    Result<Definition> now = store.catalog()->find(definition.name, until);
+    Result<Definition> now = store.catalog()->find(name(definition), until);
     if (!now || *now == definition) return status;
     definition = *std::move(now);
   }
@@ -463,7 +489,7 @@ Result<std::vector<SequenceStatus>> sequence_statuses(Store& store) {
   for (CatalogEntry& entry : *entries) {
     if (!entry.definition) {
       SequenceStatus& status = all.emplace_back();
-      status.definition.name = std::move(entry.name);
+      status.definition = SequenceDefinition{.name = std::move(entry.name)};
       status.error = std::move(entry.definition.error());
       continue;
     }
@@ -474,13 +500,7 @@ Result<std::vector<SequenceStatus>> sequence_statuses(Store& store) {
   return all;
 }
 
-std::optional<std::int64_t> position_of(const Definition& definition, std::int64_t value) {
-  if (definition.layout) {
-    const SnowflakeLayout& layout = *definition.layout;
-    const auto parts = layout.decode(Snowflake(static_cast<std::uint64_t>(value)));
-    if (!parts || parts->worker > definition.last) return std::nullopt;
-    return (parts->time - layout.epoch) / layout.unit;
-  }
+std::optional<std::int64_t> position_of(const SequenceDefinition& definition, std::int64_t value) {
   if (value < definition.first || (value > definition.last && !has_movable_end(definition)))
     return std::nullopt;
   if (definition.strategy != Strategy::kPermuted) return value;
@@ -502,17 +522,15 @@ const CounterState* counter_at(std::span<const CounterState> counters, std::int6
 
 namespace {
 
-Result<bool> has_given_as_read(Store& store, const Definition& definition, std::int64_t value) {
+Error no_value(const Store& store, const Definition& definition, std::int64_t value) {
+  return error_at(store, Code::kInvalidArgument, definition,
+                  "it has no value " + std::to_string(value));
+}
+
+Result<bool> has_given_as_read(Store& store, const SequenceDefinition& definition,
+                               std::int64_t value) {
   const std::optional<std::int64_t> position = position_of(definition, value);
-  if (!position)
-    return std::unexpected(error_at(store, Code::kInvalidArgument, definition,
-                                    "it has no value " + std::to_string(value)));
-  if (definition.layout) {
-    const auto parts = definition.layout->decode(Snowflake(static_cast<std::uint64_t>(value)));
-    const Result<std::vector<LeaseState>> workers = read_workers(store, definition);
-    if (!workers) return std::unexpected(workers.error());
-    return *position < (*workers)[parts->worker].minted_until;
-  }
+  if (!position) return std::unexpected(no_value(store, definition, value));
   if (definition.strategy == Strategy::kRandom)
     return store.unique_index()->contains(definition.name, value);
   const Result<std::vector<CounterState>> counters = read_counters(store, definition);
@@ -521,16 +539,28 @@ Result<bool> has_given_as_read(Store& store, const Definition& definition, std::
   return counter != nullptr && *position < counter->next;
 }
 
+Result<bool> has_given_id(Store& store, const PoolDefinition& pool, std::int64_t id) {
+  const std::optional<std::int64_t> unit = position_of(pool, id);
+  if (!unit) return std::unexpected(no_value(store, pool, id));
+  const Result<std::vector<LeaseState>> workers = read_workers(store, pool);
+  if (!workers) return std::unexpected(workers.error());
+  const auto parts = pool.layout.decode(Snowflake(static_cast<std::uint64_t>(id)));
+  return *unit < (*workers)[parts->worker].minted_until;
+}
+
 }  // namespace
 
 Result<bool> has_given(Store& store, std::string_view name, std::int64_t value) {
-  Result<Definition> found = find_definition(store, name);
-  if (!found) return std::unexpected(std::move(found.error()));
-  if (auto offered = offers(store, found->strategy, name); !offered)
+  const Result<Definition> found = find_definition(store, name);
+  if (!found) return std::unexpected(found.error());
+  if (auto offered = offers(store, *found); !offered)
     return std::unexpected(std::move(offered.error()));
-  return with_latest(store, *std::move(found), [&](const Definition& definition) {
-    return has_given_as_read(store, definition, value);
-  });
+  if (const auto* const pool = std::get_if<PoolDefinition>(&*found))
+    return has_given_id(store, *pool, value);
+  return with_latest(store, std::get<SequenceDefinition>(*found),
+                     [&](const SequenceDefinition& definition) {
+                       return has_given_as_read(store, definition, value);
+                     });
 }
 
 }  // namespace idmint

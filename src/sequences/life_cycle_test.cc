@@ -14,8 +14,10 @@
 #include <vector>
 
 #include "idmint/sequence.h"
+#include "idmint/worker_pool.h"
 #include "sequences/strategies.h"
 #include "tests/fakes/code_of.h"
+#include "tests/fakes/definitions.h"
 #include "tests/fakes/gated_store.h"
 #include "tests/fakes/scripted.h"
 
@@ -30,10 +32,10 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-Definition definition_of_orders(std::int64_t first, std::int64_t last) {
+SequenceDefinition definition_of_orders(std::int64_t first, std::int64_t last) {
   return {"orders", Strategy::kCounter, first, last};
 }
-Definition of(Strategy strategy) {
+SequenceDefinition of(Strategy strategy) {
   const bool stripes = strategy == Strategy::kStriped || strategy == Strategy::kInterleaved;
   return {.name = "s",
           .strategy = strategy,
@@ -47,7 +49,7 @@ constexpr std::array kAll = {Strategy::kCounter, Strategy::kStriped, Strategy::k
 
 // ---- the counters of each strategy
 
-std::vector<CounterBounds> bounds_of(const Definition& definition) {
+std::vector<CounterBounds> bounds_of(const SequenceDefinition& definition) {
   std::vector<CounterBounds> all;
   for (std::int64_t k = 0; k < counter_count(definition); ++k)
     all.push_back(counter_of(definition, k).bounds);
@@ -57,11 +59,11 @@ std::vector<CounterBounds> bounds_of(const Definition& definition) {
 TEST(Counters, BlocksAreOfOneSizeAndTheLastTakesTheRest) {
   EXPECT_THAT(bounds_of(of(Strategy::kStriped)),
               ElementsAre(CounterBounds{10, 19}, CounterBounds{20, 29}, CounterBounds{30, 40}));
-  const Definition digits{.name = "accounts",
-                          .strategy = Strategy::kStriped,
-                          .first = 0,
-                          .last = 999'999'999'999,
-                          .stripes = 1000};
+  const SequenceDefinition digits{.name = "accounts",
+                                  .strategy = Strategy::kStriped,
+                                  .first = 0,
+                                  .last = 999'999'999'999,
+                                  .stripes = 1000};
   EXPECT_EQ(counter_of(digits, 786).bounds, (CounterBounds{786'000'000'000, 786'999'999'999}));
   EXPECT_EQ(counter_of(digits, 786).name, "accounts/786");
 }
@@ -69,11 +71,11 @@ TEST(Counters, BlocksAreOfOneSizeAndTheLastTakesTheRest) {
 TEST(Counters, EveryCutIntoBlocksCoversEveryValueOnce) {
   for (const std::int64_t last : {kLargestValue, std::int64_t{11}, std::int64_t{999'999}}) {
     for (const std::int64_t stripes : {2, 3, 7, 10}) {
-      const Definition definition{.name = "s",
-                                  .strategy = Strategy::kStriped,
-                                  .first = 2,
-                                  .last = last,
-                                  .stripes = stripes};
+      const SequenceDefinition definition{.name = "s",
+                                          .strategy = Strategy::kStriped,
+                                          .first = 2,
+                                          .last = last,
+                                          .stripes = stripes};
       ASSERT_TRUE(validate(definition));
       std::int64_t next = 2;
       for (const CounterBounds& bounds : bounds_of(definition)) {
@@ -103,7 +105,7 @@ TEST(Counters, OthersHaveOneOrNone) {
 
 TEST(Counters, AreReadByNumberWhateverElseIsThere) {
   GatedStore store;
-  Definition many = of(Strategy::kInterleaved);
+  SequenceDefinition many = of(Strategy::kInterleaved);
   many.stripes = 12;
   ASSERT_TRUE(create_sequence(store, many));
   ASSERT_TRUE(store.create("s/12", {1, 2}));  // of a create with more stripes that was cut off
@@ -122,7 +124,7 @@ TEST(Counters, AreReadByNumberWhateverElseIsThere) {
 TEST(CreateSequence, MakesTheCounterAndTheDefinition) {
   GatedStore store;
   ASSERT_TRUE(create_sequence(store, definition_of_orders(5, 10)));
-  EXPECT_EQ(store.find("orders"), definition_of_orders(5, 10));
+  EXPECT_EQ(store.find("orders"), Definition(definition_of_orders(5, 10)));
   EXPECT_EQ(store.peek("orders"), (CounterState{"orders", {5, 10}, 5, false}));
 }
 
@@ -157,12 +159,12 @@ TEST(CreateSequence, AnotherDefinitionIsRefusedNamingEachDifference) {
   const Result<void> both = create_sequence(store, definition_of_orders(2, 20));
   ASSERT_FALSE(both);
   EXPECT_THAT(both.error().message, HasSubstr("first: 1 there, 2 here; last: 10 there, 20 here"));
-  EXPECT_EQ(store.find("orders"), definition_of_orders(1, 10));
+  EXPECT_EQ(store.find("orders"), Definition(definition_of_orders(1, 10)));
 }
 
 TEST(CreateSequence, AdvisesToMoveTheEndOnlyWhereThatCanBe) {
   GatedStore store;
-  Definition codes = definition_of_orders(1, 10);
+  SequenceDefinition codes = definition_of_orders(1, 10);
   codes.form.encoding = Encoding::kHex;
   ASSERT_TRUE(create_sequence(store, codes));
   codes.last = 15;
@@ -208,7 +210,7 @@ TEST(CreateSequence, MakesWhatEachStrategyNeeds) {
     GatedStore store;
     ASSERT_TRUE(create_sequence(store, of(strategy))) << name(strategy);
     EXPECT_TRUE(create_sequence(store, of(strategy))) << "again";
-    EXPECT_EQ(store.find("s"), of(strategy));
+    EXPECT_EQ(store.find("s"), Definition(of(strategy)));
     EXPECT_EQ(store.claimed("s").has_value(), strategy == Strategy::kRandom);
     EXPECT_EQ(static_cast<std::int64_t>(store.counters()->list("")->size()),
               counter_count(of(strategy)));
@@ -217,7 +219,7 @@ TEST(CreateSequence, MakesWhatEachStrategyNeeds) {
 
 TEST(CreateSequence, MakesAThousandStripesInAFewCallsAndTellsHowFarItIs) {
   GatedStore store;
-  Definition definition = of(Strategy::kInterleaved);
+  SequenceDefinition definition = of(Strategy::kInterleaved);
   definition.last = 1'000'000;
   definition.stripes = 12'000;
   std::vector<std::pair<std::int64_t, std::int64_t>> told;
@@ -234,12 +236,12 @@ TEST(CreateSequence, DrawsAKeyOnceAndThenKeepsIt) {
   GatedStore store;
   ScriptedEntropy entropy({0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef, 0xfe, 0xdc, 0xba, 0x98,
                            0x76, 0x54, 0x32, 0x10});
-  Definition keyless = of(Strategy::kPermuted);
+  SequenceDefinition keyless = of(Strategy::kPermuted);
   keyless.key.clear();
   ASSERT_TRUE(create_sequence(store, keyless, entropy));
-  EXPECT_EQ(store.find("s")->key, "0123456789abcdeffedcba9876543210");
+  EXPECT_EQ(as_sequence(*store.find("s")).key, "0123456789abcdeffedcba9876543210");
   EXPECT_TRUE(create_sequence(store, keyless, entropy)) << "whatever is there";
-  EXPECT_EQ(store.find("s")->key, "0123456789abcdeffedcba9876543210");
+  EXPECT_EQ(as_sequence(*store.find("s")).key, "0123456789abcdeffedcba9876543210");
   const auto other = create_sequence(store, of(Strategy::kPermuted), entropy);
   ASSERT_EQ(code_of(other), Code::kFailedPrecondition);
   EXPECT_THAT(other.error().message, HasSubstr("key: 0123456789abcdeffedcba9876543210 there"));
@@ -248,7 +250,7 @@ TEST(CreateSequence, DrawsAKeyOnceAndThenKeepsIt) {
 TEST(CreateSequence, NamesEveryFieldThatDiffers) {
   GatedStore store;
   ASSERT_TRUE(create_sequence(store, of(Strategy::kCached)));
-  Definition other = of(Strategy::kCached);
+  SequenceDefinition other = of(Strategy::kCached);
   other.step = 100;
   other.largest_count = 7;
   other.form.prefix = "A-";
@@ -258,11 +260,11 @@ TEST(CreateSequence, NamesEveryFieldThatDiffers) {
       made.error().message,
       AllOf(HasSubstr("step: 0 there, 100 here"), HasSubstr("largest count: 0 there, 7 here"),
             HasSubstr("prefix: none there, A- here"), Not(HasSubstr("first"))));
-  Definition encoded = of(Strategy::kCached);
+  SequenceDefinition encoded = of(Strategy::kCached);
   encoded.form.encoding = Encoding::kBase58;
   EXPECT_THAT(create_sequence(store, encoded).error().message,
               HasSubstr("encoding: canonical there, base58 here"));
-  Definition checked = of(Strategy::kCached);
+  SequenceDefinition checked = of(Strategy::kCached);
   checked.form.check = Check::kDamm;
   EXPECT_THAT(create_sequence(store, checked).error().message,
               HasSubstr("check: none there, damm here;"));
@@ -270,16 +272,16 @@ TEST(CreateSequence, NamesEveryFieldThatDiffers) {
 
 TEST(CreateSequence, GivesAnEncodingTheWidthOfTheLastValue) {
   GatedStore store;
-  Definition codes = definition_of_orders(1, 999'999'999);
+  SequenceDefinition codes = definition_of_orders(1, 999'999'999);
   codes.form.encoding = Encoding::kBase62;
   ASSERT_TRUE(create_sequence(store, codes));
-  EXPECT_EQ(store.find("orders")->form.width, 6);
+  EXPECT_EQ(as_sequence(*store.find("orders")).form.width, 6);
   EXPECT_TRUE(create_sequence(store, codes)) << "a width that is left open is what is there";
   codes.form.width = 7;
   EXPECT_THAT(create_sequence(store, codes).error().message, HasSubstr("width: 6 there, 7 here"));
   codes.name = "wide";
   ASSERT_TRUE(create_sequence(store, codes));
-  EXPECT_EQ(store.find("wide")->form.width, 7);
+  EXPECT_EQ(as_sequence(*store.find("wide")).form.width, 7);
   codes.form.width = 0;
   EXPECT_TRUE(create_sequence(store, codes));
 }
@@ -292,7 +294,7 @@ TEST(CreateSequence, ARetiredNameIsNotGivenAgain) {
     const auto again = create_sequence(store, of(strategy));
     ASSERT_EQ(code_of(again), Code::kFailedPrecondition);
     EXPECT_THAT(again.error().message, HasSubstr("retired"));
-    Definition tombstone = of(strategy);
+    SequenceDefinition tombstone = of(strategy);
     tombstone.name = "t";
     tombstone.retired = true;
     EXPECT_EQ(code_of(create_sequence(store, tombstone)), Code::kInvalidArgument);
@@ -484,7 +486,7 @@ TEST(ExtendSequence, MovesTheEndUp) {
     const auto extended = extend_sequence(store, "s", 42);
     ASSERT_TRUE(extended) << extended.error().message;
     EXPECT_EQ(extended->last, 42);
-    EXPECT_EQ(store.find("s"), *extended);
+    EXPECT_EQ(store.find("s"), Definition(*extended));
     EXPECT_EQ(store.advance("s", 9, Take::kTail), (Range{41, 1, 2}));
     EXPECT_EQ(extend_sequence(store, "s", 42), *extended) << "again";
     EXPECT_EQ(sequence_status(store, "s")->left, 0);
@@ -516,12 +518,12 @@ TEST(ExtendSequence, SaysWhyItCannot) {
   ASSERT_EQ(code_of(down), Code::kFailedPrecondition);
   EXPECT_THAT(down.error().message, HasSubstr("10"));
   EXPECT_EQ(code_of(extend_sequence(store, "orders", kLargestValue + 1)), Code::kInvalidArgument);
-  EXPECT_EQ(store.find("orders"), definition_of_orders(1, 10));
+  EXPECT_EQ(store.find("orders"), Definition(definition_of_orders(1, 10)));
   for (const Strategy strategy : {Strategy::kStriped, Strategy::kPermuted}) {
     GatedStore other;
     ASSERT_TRUE(create_sequence(other, of(strategy)));
     EXPECT_EQ(code_of(extend_sequence(other, "s", 100)), Code::kFailedPrecondition);
-    EXPECT_EQ(other.find("s"), of(strategy));
+    EXPECT_EQ(other.find("s"), Definition(of(strategy)));
   }
   ASSERT_TRUE(retire_sequence(store, "orders"));
   EXPECT_EQ(code_of(extend_sequence(store, "orders", 20)), Code::kFailedPrecondition);
@@ -529,7 +531,7 @@ TEST(ExtendSequence, SaysWhyItCannot) {
 
 TEST(ExtendSequence, NotBeyondTheDigitsThatArePrinted) {
   GatedStore store;
-  Definition two_digits = definition_of_orders(1, 50);
+  SequenceDefinition two_digits = definition_of_orders(1, 50);
   two_digits.form.digits = 2;
   ASSERT_TRUE(create_sequence(store, two_digits));
   const auto far = extend_sequence(store, "orders", 100);
@@ -546,7 +548,7 @@ TEST(ExtendSequence, NotBeyondTheDigitsThatArePrinted) {
 
 TEST(ExtendSequence, NotBeyondTheWidthThatIsPrinted) {
   GatedStore store;
-  Definition hex = definition_of_orders(1, 50);
+  SequenceDefinition hex = definition_of_orders(1, 50);
   hex.form.encoding = Encoding::kHex;
   ASSERT_TRUE(create_sequence(store, hex));
   EXPECT_EQ(code_of(extend_sequence(store, "orders", 256)), Code::kInvalidArgument)
@@ -563,9 +565,9 @@ TEST(RetireSequence, ClosesEverythingAndLeavesATombstone) {
     ASSERT_TRUE(create_sequence(store, of(strategy)));
     ASSERT_TRUE(retire_sequence(store, "s")) << name(strategy);
     ASSERT_TRUE(retire_sequence(store, "s")) << "again";
-    Definition tombstone = of(strategy);
+    SequenceDefinition tombstone = of(strategy);
     tombstone.retired = true;
-    EXPECT_EQ(store.find("s"), tombstone);
+    EXPECT_EQ(store.find("s"), Definition(tombstone));
     const auto counters = store.counters()->list("");
     for (const CounterState& counter : *counters) EXPECT_TRUE(counter.closed);
     if (strategy == Strategy::kRandom) {
@@ -585,12 +587,12 @@ TEST(RetireSequence, EndsWhatHasLostItsCounterToo) {
   ASSERT_TRUE(create_sequence(store, of(Strategy::kStriped)));
   store.lose("s/1");
   EXPECT_TRUE(retire_sequence(store, "s"));
-  EXPECT_TRUE(store.find("s")->retired);
+  EXPECT_TRUE(is_retired(*store.find("s")));
 }
 
 TEST(RetireSequence, EndsEveryStripeWhateverIsLost) {
   GatedStore store;
-  Definition striped = of(Strategy::kStriped);
+  SequenceDefinition striped = of(Strategy::kStriped);
   striped.stripes = 12'000;
   striped.last = 50'000;
   ASSERT_TRUE(create_sequence(store, striped));
@@ -602,7 +604,7 @@ TEST(RetireSequence, EndsEveryStripeWhateverIsLost) {
 
 TEST(LifeCycle, AThousandStripesTakeAFewCalls) {
   GatedStore store;
-  Definition interleaved = of(Strategy::kInterleaved);
+  SequenceDefinition interleaved = of(Strategy::kInterleaved);
   interleaved.stripes = 1000;
   interleaved.last = 50'000;
   ASSERT_TRUE(create_sequence(store, interleaved));
@@ -627,18 +629,18 @@ TEST(ExtendSequence, WhetherItCanBeIsToldBefore) {
       << "which finishes one that was cut off";
   EXPECT_FALSE(can_extend(definition_of_orders(1, 10), definition_of_orders(1, 9)));
   EXPECT_FALSE(can_extend(definition_of_orders(1, 10), definition_of_orders(2, 20)));
-  Definition there = definition_of_orders(1, 10);
+  SequenceDefinition there = definition_of_orders(1, 10);
   there.form = {.encoding = Encoding::kHex, .width = 2};
-  Definition wanted = definition_of_orders(1, 255);
+  SequenceDefinition wanted = definition_of_orders(1, 255);
   wanted.form.encoding = Encoding::kHex;
   EXPECT_TRUE(can_extend(there, wanted)) << "its width is left open";
   wanted.last = 256;
   EXPECT_FALSE(can_extend(there, wanted));
-  Definition retired = definition_of_orders(1, 10);
+  SequenceDefinition retired = definition_of_orders(1, 10);
   retired.retired = true;
   EXPECT_FALSE(can_extend(retired, definition_of_orders(1, 20)));
   for (const Strategy fixed : {Strategy::kStriped, Strategy::kPermuted}) {
-    Definition longer = of(fixed);
+    SequenceDefinition longer = of(fixed);
     ++longer.last;
     EXPECT_FALSE(can_extend(of(fixed), longer));
   }
@@ -661,55 +663,57 @@ Contents contents_of(GatedStore& store) {
 }
 
 // What holds whenever a process dies.
-void expect_sound(GatedStore& store, const Definition& definition) {
+void expect_sound(GatedStore& store, const SequenceDefinition& definition) {
   const auto found = store.find("s");
   if (!found) return;  // nobody can open it
   if (definition.strategy == Strategy::kRandom) {
     EXPECT_TRUE(store.claimed("s")) << "defined without its claims";
-    if (found->retired) {
+    if (is_retired(*found)) {
       EXPECT_FALSE(store.insert("s", std::vector<std::int64_t>{11}));
     }
     return;
   }
-  const auto counters = read_counters(store, *found);
+  const auto counters = read_counters(store, as_sequence(*found));
   ASSERT_TRUE(counters) << counters.error().message;
   for (const CounterState& counter : *counters) {
-    EXPECT_TRUE(!found->retired || counter.closed) << "a tombstone over what lives";
-    EXPECT_LE(counter.bounds.last, found->last) << "an end that nobody knows";
+    EXPECT_TRUE(!is_retired(*found) || counter.closed) << "a tombstone over what lives";
+    EXPECT_LE(counter.bounds.last, as_sequence(*found).last) << "an end that nobody knows";
   }
 }
 
 struct Step {
   const char* name;
-  std::function<bool(GatedStore&, const Definition&)> run;
+  std::function<bool(GatedStore&, const SequenceDefinition&)> run;
   bool (*goes_for)(Strategy);
 };
 
 TEST(LifeCycle, CutOffAtAnyCallItIsFinishedByTheNextAndSoundInBetween) {
-  const auto create = [](GatedStore& store, const Definition& definition) {
+  const auto create = [](GatedStore& store, const SequenceDefinition& definition) {
     return create_sequence(store, definition).has_value();
   };
   const std::vector<Step> steps = {
       {"create", create, [](Strategy) { return true; }},
       {"raise",
-       [](GatedStore& store, const Definition&) {
+       [](GatedStore& store, const SequenceDefinition&) {
          return raise_sequence(store, "s", 24).has_value();
        },
        [](Strategy strategy) { return strategy != Strategy::kRandom; }},
       {"extend",
-       [](GatedStore& store, const Definition&) {
+       [](GatedStore& store, const SequenceDefinition&) {
          return extend_sequence(store, "s", 100).has_value();
        },
        [](Strategy strategy) {
          return strategy != Strategy::kStriped && strategy != Strategy::kPermuted;
        }},
       {"retire",
-       [](GatedStore& store, const Definition&) { return retire_sequence(store, "s").has_value(); },
+       [](GatedStore& store, const SequenceDefinition&) {
+         return retire_sequence(store, "s").has_value();
+       },
        [](Strategy) { return true; }},
   };
   int cuts = 0;
   for (const Strategy strategy : kAll) {
-    const Definition definition = of(strategy);
+    const SequenceDefinition definition = of(strategy);
     for (std::size_t step = 0; step < steps.size(); ++step) {
       if (!steps[step].goes_for(strategy)) continue;
       const auto before = [&](GatedStore& store) {
@@ -751,11 +755,11 @@ TEST(LifeCycle, OthersMayChangeTheDefinitionMeanwhile) {
                     [](auto& definitions) { definitions["orders"] = definition_of_orders(1, 20); });
     if (retire) {
       EXPECT_TRUE(retire_sequence(store, "orders"));
-      EXPECT_TRUE(store.find("orders")->retired);
-      EXPECT_EQ(store.find("orders")->last, 20) << "what the other wrote is kept";
+      EXPECT_TRUE(is_retired(*store.find("orders")));
+      EXPECT_EQ(as_sequence(*store.find("orders")).last, 20) << "what the other wrote is kept";
     } else {
       EXPECT_EQ(extend_sequence(store, "orders", 30)->last, 30);
-      EXPECT_EQ(store.find("orders")->last, 30);
+      EXPECT_EQ(as_sequence(*store.find("orders")).last, 30);
       EXPECT_EQ(store.peek("orders")->bounds.last, 30);
     }
   }
@@ -781,7 +785,7 @@ TEST(LifeCycle, AnExtensionBetweenDefinitionAndCounterIsNoDamage) {
     GatedStore store;  // to the last value there is, which the other one moved
     extended_meanwhile(store, 2);
     EXPECT_EQ(code_of(extend_sequence(store, "orders", 10)), Code::kFailedPrecondition);
-    EXPECT_EQ(store.find("orders")->last, 20);
+    EXPECT_EQ(as_sequence(*store.find("orders")).last, 20);
   }
   {
     GatedStore store;  // one that was there a moment before
@@ -795,7 +799,7 @@ TEST(LifeCycle, AnExtensionBetweenDefinitionAndCounterIsNoDamage) {
     const auto status = sequence_status(store, "orders");
     ASSERT_TRUE(status);
     EXPECT_EQ(status->error, std::nullopt);
-    EXPECT_EQ(status->definition.last, 20);
+    EXPECT_EQ(as_sequence(status->definition).last, 20);
     EXPECT_EQ(status->left, 20);
   }
   {
@@ -826,7 +830,7 @@ TEST(SequenceStatus, CountsWhatIsLeft) {
   ASSERT_TRUE(store.advance("orders", 2, Take::kAll));
   auto status = sequence_status(store, "orders");
   ASSERT_TRUE(status);
-  EXPECT_EQ(status->definition, definition_of_orders(5, 10));
+  EXPECT_EQ(as_sequence(status->definition), definition_of_orders(5, 10));
   EXPECT_EQ(status->next, 7);
   EXPECT_EQ(status->left, 4);
   EXPECT_EQ(status->error, std::nullopt);
@@ -873,9 +877,9 @@ TEST(SequenceStatus, TellsWhatWasCutOff) {
 TEST(SequenceStatuses, HaveTheirErrorsInTheirRows) {
   GatedStore store;
   ASSERT_TRUE(create_sequence(store, definition_of_orders(1, 10)));
-  Definition lost = of(Strategy::kStriped);
+  SequenceDefinition lost = of(Strategy::kStriped);
   store.put(lost);
-  Definition claims = of(Strategy::kRandom);
+  SequenceDefinition claims = of(Strategy::kRandom);
   claims.name = "z";
   store.put(claims);
   const auto all = sequence_statuses(store);
@@ -935,9 +939,7 @@ TEST(HasGiven, IdsOfAPoolBelowTheBoundOfTheirWorker) {
   const auto store = open_store("memory:");
   ASSERT_TRUE(store);
   const SnowflakeLayout layout = *snowflake_layout("twitter");
-  ASSERT_TRUE(create_sequence(
-      **store,
-      {.name = "web", .strategy = Strategy::kPool, .first = 0, .last = 1, .layout = layout}));
+  ASSERT_TRUE(create_pool(**store, {.name = "web", .layout = layout, .workers = 2}));
   const Uuid token = *Uuid::parse("01234567-89ab-4cde-8f01-23456789abcd");
   const auto lease = (*store)->leases()->acquire(
       "web", {.token = token, .now = 1000, .units = 50, .max_drift = 1000});

@@ -19,14 +19,15 @@ Occupancy occupancy(std::int64_t claimed, std::int64_t size) noexcept {
 Result<Occupancy> occupancy(Store& store, std::string_view sequence) {
   const Result<Definition> found = find_definition(store, sequence);
   if (!found) return std::unexpected(found.error());
-  if (found->strategy != Strategy::kRandom) {
+  const auto* const its = std::get_if<SequenceDefinition>(&*found);
+  if (its == nullptr || its->strategy != Strategy::kRandom) {
     return std::unexpected(error_at(store, Code::kFailedPrecondition, sequence,
-                                    "it is of strategy " + std::string(name(found->strategy)) +
+                                    "it is of strategy " + std::string(strategy_name(*found)) +
                                         ": only random sequences have claims"));
   }
-  const Result<std::int64_t> claimed = read_claimed(store, *found);
+  const Result<std::int64_t> claimed = read_claimed(store, *its);
   if (!claimed) return std::unexpected(claimed.error());
-  return occupancy(*claimed, found->last - found->first + 1);
+  return occupancy(*claimed, its->last - its->first + 1);
 }
 
 // The last claim is made with most_claims(size) - 1 = size * 10 / 11, rounded down, before it.

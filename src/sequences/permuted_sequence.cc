@@ -13,7 +13,7 @@ namespace {
 // them, in no order.
 class PermutedSequence final : public Sequence {
  public:
-  PermutedSequence(Store& store, Definition definition, const Permutation& permutation,
+  PermutedSequence(Store& store, SequenceDefinition definition, const Permutation& permutation,
                    const SequenceOptions& options)
       : state_(std::make_unique<State>(store, std::move(definition), permutation, options)) {}
 
@@ -25,7 +25,7 @@ class PermutedSequence final : public Sequence {
   PermutedSequence(const PermutedSequence&) = delete;
   PermutedSequence& operator=(const PermutedSequence&) = delete;
 
-  const Definition& definition() const noexcept override { return state_->definition; }
+  const SequenceDefinition& definition() const noexcept override { return state_->definition; }
 
   using Sequence::next;
   Result<void> next(std::span<std::int64_t> out, SteadyTime until) override {
@@ -53,14 +53,14 @@ class PermutedSequence final : public Sequence {
   }
 
   struct State {
-    State(Store& store, Definition its_definition, const Permutation& its_permutation,
+    State(Store& store, SequenceDefinition its_definition, const Permutation& its_permutation,
           const SequenceOptions& options)
         : definition(std::move(its_definition)),
           permutation(its_permutation),
           rounds(*store.counters(), definition.name, counter_of(definition, 0).bounds),
           combiner(rounds, definition.name, options.max_outstanding, deadline_of(store, options)) {}
 
-    const Definition definition;
+    const SequenceDefinition definition;
     const Permutation permutation;
     CounterRounds rounds;
     Combiner combiner;
@@ -71,7 +71,7 @@ class PermutedSequence final : public Sequence {
 
 }  // namespace
 
-Opened open_permuted(Store& store, Definition definition, const SequenceOptions& options) {
+Opened open_permuted(Store& store, SequenceDefinition definition, const SequenceOptions& options) {
   if (auto counters = read_counters(store, definition, options.until); !counters) {
     return std::unexpected(std::move(counters).error());
   }

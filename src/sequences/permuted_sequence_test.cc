@@ -12,6 +12,7 @@
 
 #include "idmint/sequence.h"
 #include "tests/fakes/code_of.h"
+#include "tests/fakes/definitions.h"
 #include "tests/fakes/gated_store.h"
 #include "tests/fakes/in_child.h"
 #include "tests/fakes/scripted.h"
@@ -23,7 +24,7 @@ using fakes::GatedStore;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-Definition cards(std::int64_t first, std::int64_t last) {
+SequenceDefinition cards(std::int64_t first, std::int64_t last) {
   return {.name = "cards",
           .strategy = Strategy::kPermuted,
           .first = first,
@@ -32,7 +33,7 @@ Definition cards(std::int64_t first, std::int64_t last) {
 }
 
 struct PermutedFixture {
-  explicit PermutedFixture(const Definition& definition) {
+  explicit PermutedFixture(const SequenceDefinition& definition) {
     EXPECT_TRUE(create_sequence(store, definition));
     sequence = open_sequence(store, "cards").value();
   }
@@ -100,7 +101,7 @@ TEST(PermutedSequence, ItsCounterHoldsIndicesAndRaisesByIndex) {
 
 TEST(PermutedSequence, AnotherProcessGoesOnWithTheSameKey) {
   PermutedFixture f({.name = "cards", .strategy = Strategy::kPermuted, .first = 0, .last = 9});
-  const std::string key = f.store.find("cards")->key;
+  const std::string key = as_sequence(*f.store.find("cards")).key;
   EXPECT_EQ(key.size(), 32U) << "drawn when it was created";
   std::vector<std::int64_t> values = f.next(5);
   f.sequence = open_sequence(f.store, "cards").value();
@@ -110,7 +111,7 @@ TEST(PermutedSequence, AnotherProcessGoesOnWithTheSameKey) {
 }
 
 TEST(PermutedSequence, WantsNoMoreThanItsLargestCount) {
-  Definition definition = cards(0, 99);
+  SequenceDefinition definition = cards(0, 99);
   definition.largest_count = 3;
   PermutedFixture f(definition);
   std::array<std::int64_t, 4> four{};

@@ -2,6 +2,7 @@
 // counter has a floor of its own, and each raise is one atomic max, so the same raise again
 // finishes one that was cut off.
 #include <algorithm>
+#include <concepts>
 #include <functional>
 #include <map>
 #include <optional>
@@ -28,7 +29,7 @@ struct Floors {
   std::vector<std::int64_t> floors;  // one for each; kStay: not raised
 };
 
-Result<Floors> floors_of(Store& store, const Definition& definition, RaiseMode mode) {
+Result<Floors> floors_of(Store& store, const SequenceDefinition& definition, RaiseMode mode) {
   Result<std::vector<CounterState>> counters = read_counters(store, definition);
   if (!counters) return std::unexpected(std::move(counters.error()));
   // An extension that was cut off is finished first: what it adds may lie below the floor.
@@ -79,16 +80,17 @@ Result<Raised> raise_to(Store& store, Floors floors, RaiseMode mode) {
   return raised;
 }
 
+Error nothing_to_raise(const Store& store, const Definition& retired) {
+  return refuse_retired(store, retired,
+                        "so no value comes from it any more, and there is nothing to raise");
+}
+
 // Whether it has counters that may pass over values.
-Result<void> check_raisable(const Store& store, const Definition& definition) {
-  const std::string& name = definition.name;
-  const auto refuse = [&](Code code, const std::string& what, Advice advice = {}) {
-    return std::unexpected(error_at(store, code, definition, what, std::move(advice)));
+Result<void> check_raisable(const Store& store, const SequenceDefinition& definition) {
+  const auto refuse = [&](Code code, const std::string& what) {
+    return std::unexpected(error_at(store, code, definition, what));
   };
-  if (definition.retired) {
-    return std::unexpected(is_retired(
-        store, definition, "so no value comes from it any more, and there is nothing to raise"));
-  }
+  if (definition.retired) return std::unexpected(nothing_to_raise(store, definition));
   if (definition.strategy == Strategy::kRandom)
     return refuse(Code::kInvalidArgument,
                   "its values come in no order, so it cannot be raised past one; its claims keep "
@@ -98,13 +100,10 @@ Result<void> check_raisable(const Store& store, const Definition& definition) {
         Code::kFailedPrecondition,
         "it is gapless, and what a raise passes over would be missing; numbers that go on "
         "after others are those of a new sequence that begins there");
-  if (definition.strategy == Strategy::kPool)
-    return refuse(Code::kInvalidArgument, "it is a pool of worker ids, which is raised past a time",
-                  {Remedy::kRaisePool, name});
   return {};
 }
 
-Result<Raised> raise_defined(Store& store, const Definition& definition, std::int64_t past,
+Result<Raised> raise_defined(Store& store, const SequenceDefinition& definition, std::int64_t past,
                              RaiseMode mode) {
   if (auto can = check_raisable(store, definition); !can) return std::unexpected(can.error());
   const bool by_index = definition.strategy == Strategy::kPermuted;
@@ -130,8 +129,8 @@ Result<Raised> raise_defined(Store& store, const Definition& definition, std::in
 
 // The counter that has this value: the block it lies in, or the stripe that comes to it.
 // REQUIRES: it is a value of the definition, which is kStriped or kInterleaved.
-std::size_t counter_with(const Definition& definition, const std::vector<CounterState>& counters,
-                         std::int64_t value) {
+std::size_t counter_with(const SequenceDefinition& definition,
+                         const std::vector<CounterState>& counters, std::int64_t value) {
   if (definition.strategy == Strategy::kInterleaved)
     return static_cast<std::size_t>((value - definition.first) % definition.stripes);
   const auto after = std::ranges::upper_bound(
@@ -139,7 +138,7 @@ std::size_t counter_with(const Definition& definition, const std::vector<Counter
   return static_cast<std::size_t>(after - counters.begin() - 1);
 }
 
-Result<Raised> raise_each(Store& store, const Definition& definition,
+Result<Raised> raise_each(Store& store, const SequenceDefinition& definition,
                           std::span<const std::int64_t> past, RaiseMode mode) {
   if (auto can = check_raisable(store, definition); !can) return std::unexpected(can.error());
   const auto refuse = [&](const std::string& what, Advice advice = {}) {
@@ -162,8 +161,8 @@ Result<Raised> raise_each(Store& store, const Definition& definition,
 }
 
 // Each block past the largest value in it; blocks without one are not asked for.
-Result<Raised> raise_blocks(Store& store, const Definition& definition, ExistingValues& values,
-                            RaiseMode mode) {
+Result<Raised> raise_blocks(Store& store, const SequenceDefinition& definition,
+                            ExistingValues& values, RaiseMode mode) {
   Result<Floors> floors = floors_of(store, definition, mode);
   if (!floors) return std::unexpected(std::move(floors.error()));
   for (std::int64_t to = definition.last; to >= definition.first;) {
@@ -178,8 +177,8 @@ Result<Raised> raise_blocks(Store& store, const Definition& definition, Existing
   return raise_to(store, *std::move(floors), mode);
 }
 
-Result<Raised> raise_past(Store& store, const Definition& definition, ExistingValues& values,
-                          RaiseMode mode) {
+Result<Raised> raise_past(Store& store, const SequenceDefinition& definition,
+                          ExistingValues& values, RaiseMode mode) {
   if (definition.strategy == Strategy::kPermuted)
     return std::unexpected(error_at(
         store, Code::kInvalidArgument, definition.name,
@@ -193,24 +192,27 @@ Result<Raised> raise_past(Store& store, const Definition& definition, ExistingVa
   return raise_defined(store, definition, largest->value_or(definition.first - 1), mode);
 }
 
-// Its definition in `from`. The two may differ in their ends alone.
-Result<Definition> same_in(Store& store, const Definition& definition, Store& from) {
+// Its definition in `from`. The two may differ in an end that can be moved, and in being retired.
+template <class Kind>
+Result<Kind> same_in(Store& store, const Kind& definition, Store& from) {
   const auto refuse = [&](const std::string& what, Advice advice = {}) {
     return std::unexpected(
         error_at(store, Code::kFailedPrecondition, definition, what, std::move(advice)));
   };
   const std::string where(from.url());
   if (from.catalog() == nullptr) return refuse(where + " keeps no sequences");
-  Result<Definition> there = from.catalog()->find(definition.name);
-  if (!there && there.error().code == Code::kNotFound) return refuse("it is not in " + where);
-  if (!there) return there;
-  Definition compared = *there;
-  compared.last = definition.last;
-  compared.retired = definition.retired;
-  if (compared != definition || (!has_movable_end(definition) && there->last != definition.last))
-    return refuse("it is defined otherwise in " + where + "; compare the two",
-                  {Remedy::kCompare, definition.name});
-  return there;
+  const Result<Definition> found = from.catalog()->find(definition.name);
+  if (!found && found.error().code == Code::kNotFound) return refuse("it is not in " + where);
+  if (!found) return std::unexpected(found.error());
+  if (const auto* const there = std::get_if<Kind>(&*found)) {
+    Kind compared = *there;
+    compared.retired = definition.retired;
+    if constexpr (std::same_as<Kind, SequenceDefinition>)
+      if (has_movable_end(definition)) compared.last = definition.last;
+    if (compared == definition) return *there;
+  }
+  return refuse("it is defined otherwise in " + where + "; compare the two",
+                {Remedy::kCompare, definition.name});
 }
 
 // What raise_all() was told of one source, and where each value stands in its order.
@@ -218,7 +220,8 @@ struct Given {
   GivenValue value;
   std::int64_t position;
 };
-std::vector<Given> given_of(const Definition& definition, std::span<const GivenValue> given) {
+template <class Kind>
+std::vector<Given> given_of(const Kind& definition, std::span<const GivenValue> given) {
   std::vector<Given> of_it;
   for (const GivenValue& each : given) {
     if (each.source != definition.name) continue;
@@ -240,8 +243,8 @@ Error not_reached(const Store& store, const Definition& definition, const GivenV
 }
 
 // Refuses floors that leave one of the values to come again.
-Result<void> check_reached(const Store& store, const Definition& definition, const Floors& floors,
-                           std::span<const GivenValue> given) {
+Result<void> check_reached(const Store& store, const SequenceDefinition& definition,
+                           const Floors& floors, std::span<const GivenValue> given) {
   for (const auto& [each, position] : given_of(definition, given)) {
     const CounterState* const counter = counter_at(floors.counters, position);
     const std::string value = std::to_string(each.value);
@@ -263,10 +266,10 @@ Result<void> check_reached(const Store& store, const Definition& definition, con
   return {};
 }
 
-Result<Raised> raise_past_counters(Store& store, const Definition& definition, Store& from,
+Result<Raised> raise_past_counters(Store& store, const SequenceDefinition& definition, Store& from,
                                    RaiseMode mode, std::span<const GivenValue> given = {}) {
   if (auto can = check_raisable(store, definition); !can) return std::unexpected(can.error());
-  const Result<Definition> there = same_in(store, definition, from);
+  const Result<SequenceDefinition> there = same_in(store, definition, from);
   if (!there) return std::unexpected(there.error());
   if (there->retired)
     return std::unexpected(
@@ -297,36 +300,41 @@ Result<Raised> raise_past_counters(Store& store, const Definition& definition, S
 // What `raise` returns for the sequence of this name, as it is defined now.
 template <class RaiseDefined>
 Result<Raised> raise_named(Store& store, std::string_view name, RaiseDefined raise) {
-  Result<Definition> found = find_definition(store, name);
-  if (!found) return std::unexpected(std::move(found.error()));
-  return with_latest(store, *std::move(found), raise);
+  const Result<Definition> found = find_definition(store, name);
+  if (!found) return std::unexpected(found.error());
+  if (const auto* const sequence = std::get_if<SequenceDefinition>(&*found))
+    return with_latest(store, *sequence, raise);
+  if (is_retired(*found)) return std::unexpected(nothing_to_raise(store, *found));
+  return std::unexpected(error_at(store, Code::kInvalidArgument, *found,
+                                  "it is a pool of worker ids, which is raised past a time",
+                                  {Remedy::kRaisePool, std::string(name)}));
 }
 
 }  // namespace
 
 Result<Raised> raise_sequence(Store& store, std::string_view name, ExistingValues& values,
                               RaiseMode mode) {
-  return raise_named(store, name, [&](const Definition& definition) {
+  return raise_named(store, name, [&](const SequenceDefinition& definition) {
     return raise_past(store, definition, values, mode);
   });
 }
 
 Result<Raised> raise_sequence(Store& store, std::string_view name, std::int64_t past,
                               RaiseMode mode) {
-  return raise_named(store, name, [&](const Definition& definition) {
+  return raise_named(store, name, [&](const SequenceDefinition& definition) {
     return raise_defined(store, definition, past, mode);
   });
 }
 
 Result<Raised> raise_sequence(Store& store, std::string_view name,
                               std::span<const std::int64_t> past, RaiseMode mode) {
-  return raise_named(store, name, [&](const Definition& definition) {
+  return raise_named(store, name, [&](const SequenceDefinition& definition) {
     return raise_each(store, definition, past, mode);
   });
 }
 
 Result<Raised> raise_sequence(Store& store, std::string_view name, Store& from, RaiseMode mode) {
-  return raise_named(store, name, [&](const Definition& definition) {
+  return raise_named(store, name, [&](const SequenceDefinition& definition) {
     return raise_past_counters(store, definition, from, mode);
   });
 }
@@ -337,7 +345,7 @@ namespace {
 
 // The floor of a counter that raise_all() raises past a number. A number that cannot be right for
 // it, by what the store itself shows, is refused.
-Result<std::int64_t> floor_past(const Store& store, const Definition& definition,
+Result<std::int64_t> floor_past(const Store& store, const SequenceDefinition& definition,
                                 const CounterState& counter, std::int64_t past) {
   const CounterBounds& bounds = counter.bounds;
   const bool is_block = definition.strategy == Strategy::kStriped;
@@ -365,8 +373,9 @@ Result<std::int64_t> floor_past(const Store& store, const Definition& definition
   return floor;
 }
 
-Result<Raised> raise_past_number(Store& store, const Definition& definition, std::int64_t past,
-                                 RaiseMode mode, std::span<const GivenValue> given) {
+Result<Raised> raise_past_number(Store& store, const SequenceDefinition& definition,
+                                 std::int64_t past, RaiseMode mode,
+                                 std::span<const GivenValue> given) {
   if (auto can = check_raisable(store, definition); !can) return std::unexpected(can.error());
   Result<Floors> floors = floors_of(store, definition, mode);
   if (!floors) return std::unexpected(std::move(floors.error()));
@@ -390,9 +399,9 @@ struct Known {
 // Past the clock by a minute, and past every bound that is known; the first unit that may be
 // leased. A bound that is lost with the store's latest state lies ahead of the clock by a window
 // and the allowed drift of 20 s: below a minute with windows up to 40 s. No store knows the others.
-Result<std::int64_t> raise_pool_past_all(Store& store, const Definition& pool, const Known& known,
-                                         RaiseMode mode) {
-  const SnowflakeLayout layout = pool.layout.value_or(SnowflakeLayout{});
+Result<std::int64_t> raise_pool_past_all(Store& store, const PoolDefinition& pool,
+                                         const Known& known, RaiseMode mode) {
+  const SnowflakeLayout& layout = pool.layout;
   const auto since = known.clock.now() + std::chrono::minutes{1} - layout.epoch;
   std::int64_t floor = since.count() < 0 ? 0 : since / layout.unit + 1;
   const auto past_bounds = [&floor](const std::vector<LeaseState>& workers) {
@@ -402,7 +411,7 @@ Result<std::int64_t> raise_pool_past_all(Store& store, const Definition& pool, c
   if (!here) return std::unexpected(here.error());
   past_bounds(*here);
   if (known.newer != nullptr) {
-    const Result<Definition> same = same_in(store, pool, *known.newer);
+    const Result<PoolDefinition> same = same_in(store, pool, *known.newer);
     if (!same) return std::unexpected(same.error());
     const Result<std::vector<LeaseState>> there = read_workers(*known.newer, *same);
     if (!there) return std::unexpected(there.error());
@@ -422,7 +431,8 @@ Result<std::int64_t> raise_pool_past_all(Store& store, const Definition& pool, c
 }
 
 // What is missing of the claims of a random sequence.
-Result<std::string> missing_claims(Store& store, const Definition& definition, Store* newer) {
+Result<std::string> missing_claims(Store& store, const SequenceDefinition& definition,
+                                   Store* newer) {
   const Result<std::int64_t> here = read_claimed(store, definition);
   if (!here) return std::unexpected(here.error());
   const std::string advice =
@@ -431,7 +441,7 @@ Result<std::string> missing_claims(Store& store, const Definition& definition, S
   if (newer == nullptr)
     return "its claims cannot be raised: a value that was claimed since, and is not among the " +
            std::to_string(*here) + " here, " + advice;
-  const Result<Definition> same = same_in(store, definition, *newer);
+  const Result<SequenceDefinition> same = same_in(store, definition, *newer);
   if (!same) return std::unexpected(same.error());
   const Result<std::int64_t> there = read_claimed(*newer, *same);
   if (!there) return std::unexpected(there.error());
@@ -445,7 +455,7 @@ std::string joined(const std::string& text, const std::string& more) {
 }
 
 // What the store does not know of, of a sequence that cannot be raised; empty: nothing.
-Result<std::string> unknown_given(Store& store, const Definition& definition,
+Result<std::string> unknown_given(Store& store, const SequenceDefinition& definition,
                                   std::span<const GivenValue> given) {
   std::string unknown;
   for (const auto& [each, position] : given_of(definition, given)) {
@@ -462,67 +472,66 @@ Result<std::string> unknown_given(Store& store, const Definition& definition,
 // Whether the newer store says that it is retired.
 Result<bool> is_retired_in(Store& store, const Definition& definition, Store* newer) {
   if (newer == nullptr) return false;
-  const Result<Definition> there = same_in(store, definition, *newer);
-  if (!there) return std::unexpected(there.error());
-  return there->retired;
+  const auto retired = [&](const auto& its) -> Result<bool> {
+    const auto there = same_in(store, its, *newer);
+    if (!there) return std::unexpected(there.error());
+    return there->retired;
+  };
+  return std::visit(retired, definition);
 }
 
-// `raise` is what is done to counters.
-RaisedSource raise_source(Store& store, const Definition& definition, const Known& known,
-                          RaiseMode mode,
-                          const std::function<Result<Raised>(const Definition&)>& raise) {
-  RaisedSource row{.definition = definition};
-  const auto failed = [&row](const Error& error) { row.error = error; };
-  const Result<bool> retired = is_retired_in(store, definition, known.newer);
-  if (!retired) {
-    failed(retired.error());
-  } else if (*retired) {
-    row.retired = true;
-    if (mode == RaiseMode::kCarryOut)
-      if (auto done = retire_sequence(store, definition.name); !done) {
-        row.retired = false;
-        failed(done.error());
-      }
-  } else if (auto offered = offers(store, definition.strategy, definition.name); !offered) {
-    failed(offered.error());
-  } else if (definition.strategy == Strategy::kPool) {
-    const Result<std::int64_t> floor = raise_pool_past_all(store, definition, known, mode);
-    if (!floor) {
-      failed(floor.error());
-    } else {
-      row.past_unit = *floor - 1;
-      row.remains =
-          "if a program leased from it with a window above 40 s, its latest "
-          "bound may lie later: raise it by itself, past that window";
-    }
-  } else if (definition.strategy == Strategy::kRandom ||
-             definition.strategy == Strategy::kGapless) {
-    const Result<std::string> missing =
-        definition.strategy == Strategy::kRandom
-            ? missing_claims(store, definition, known.newer)
-            : "it is gapless and stays where it is, as its counter and the documents with its "
-              "numbers are of one moment; if the documents are newer, retire it, and go on with "
-              "a new one that begins above them";
-    const Result<std::string> unknown = unknown_given(store, definition, known.given);
-    if (!missing || !unknown) {
-      failed(!missing ? missing.error() : unknown.error());
-    } else {
-      row.remains = joined(*missing, *unknown);
-    }
-  } else {
+using RaiseCounters = std::function<Result<Raised>(const SequenceDefinition&)>;
+
+// Each fills in the row of what it raises.
+Result<void> raise_row(Store& store, const SequenceDefinition& definition, const Known& known,
+                       RaiseMode /*mode*/, const RaiseCounters& raise, RaisedSource& row) {
+  if (definition.strategy != Strategy::kRandom && definition.strategy != Strategy::kGapless) {
     const Result<Raised> raised = with_latest(store, definition, raise);
-    if (!raised) {
-      failed(raised.error());
-    } else {
-      row.raised = *raised;
-    }
+    if (!raised) return std::unexpected(raised.error());
+    row.raised = *raised;
+    return {};
   }
-  return row;
+  const Result<std::string> missing =
+      definition.strategy == Strategy::kRandom
+          ? missing_claims(store, definition, known.newer)
+          : "it is gapless and stays where it is, as its counter and the documents with its "
+            "numbers are of one moment; if the documents are newer, retire it, and go on with "
+            "a new one that begins above them";
+  if (!missing) return std::unexpected(missing.error());
+  const Result<std::string> unknown = unknown_given(store, definition, known.given);
+  if (!unknown) return std::unexpected(unknown.error());
+  row.remains = joined(*missing, *unknown);
+  return {};
 }
 
-Result<std::vector<RaisedSource>> raise_store(
-    Store& store, const Known& known, RaiseMode mode,
-    const std::function<Result<Raised>(const Definition&)>& raise) {
+Result<void> raise_row(Store& store, const PoolDefinition& pool, const Known& known, RaiseMode mode,
+                       const RaiseCounters& /*raise*/, RaisedSource& row) {
+  const Result<std::int64_t> floor = raise_pool_past_all(store, pool, known, mode);
+  if (!floor) return std::unexpected(floor.error());
+  row.past_unit = *floor - 1;
+  row.remains =
+      "if a program leased from it with a window above 40 s, its latest "
+      "bound may lie later: raise it by itself, past that window";
+  return {};
+}
+
+Result<void> raise_or_retire(Store& store, const Definition& definition, const Known& known,
+                             RaiseMode mode, const RaiseCounters& raise, RaisedSource& row) {
+  const Result<bool> retired = is_retired_in(store, definition, known.newer);
+  if (!retired) return std::unexpected(retired.error());
+  if (*retired) {
+    if (mode == RaiseMode::kCarryOut)
+      if (auto done = retire_sequence(store, name(definition)); !done) return done;
+    row.retired = true;
+    return {};
+  }
+  if (auto offered = offers(store, definition); !offered) return offered;
+  const auto each = [&](const auto& its) { return raise_row(store, its, known, mode, raise, row); };
+  return std::visit(each, definition);
+}
+
+Result<std::vector<RaisedSource>> raise_store(Store& store, const Known& known, RaiseMode mode,
+                                              const RaiseCounters& raise) {
   if (store.catalog() == nullptr)
     return std::unexpected(Error{Code::kUnimplemented, "the store " + std::string(store.url()) +
                                                            " keeps no sequences; use another"});
@@ -531,15 +540,18 @@ Result<std::vector<RaisedSource>> raise_store(
   std::vector<RaisedSource> rows;
   for (const CatalogEntry& entry : *entries) {
     if (!entry.definition) {
-      rows.push_back({.definition = {.name = entry.name}, .error = entry.definition.error()});
-    } else if (!entry.definition->retired) {
-      rows.push_back(raise_source(store, *entry.definition, known, mode, raise));
+      rows.push_back({.definition = SequenceDefinition{.name = entry.name},
+                      .error = entry.definition.error()});
+    } else if (!is_retired(*entry.definition)) {
+      RaisedSource& row = rows.emplace_back(RaisedSource{.definition = *entry.definition});
+      const auto raised = raise_or_retire(store, *entry.definition, known, mode, raise, row);
+      if (!raised) row.error = raised.error();
     }
   }
   for (const GivenValue& each : known.given)
     if (std::ranges::find(*entries, each.source, &CatalogEntry::name) == entries->end() &&
         (known.newer == nullptr || !known.newer->catalog()->find(each.source)))
-      rows.push_back({.definition = {.name = each.source},
+      rows.push_back({.definition = SequenceDefinition{.name = each.source},
                       .remains = each.evidence +
                                  ", and the store has nothing of that name: make it anew to begin "
                                  "above every value in use"});
@@ -556,7 +568,7 @@ Result<std::vector<RaisedSource>> raise_store(
 Result<std::vector<RaisedSource>> raise_all(Store& store, std::int64_t past, RaiseMode mode,
                                             Clock& clock, std::span<const GivenValue> given) {
   const Known known{.newer = nullptr, .given = given, .clock = clock};
-  return raise_store(store, known, mode, [&](const Definition& definition) {
+  return raise_store(store, known, mode, [&](const SequenceDefinition& definition) {
     return raise_past_number(store, definition, past, mode, given);
   });
 }
@@ -570,7 +582,7 @@ Result<std::vector<RaisedSource>> raise_all(Store& store, Store& from, RaiseMode
                                      "name the one that was written to meanwhile"});
   const Known known{.newer = &from, .given = given, .clock = clock};
   Result<std::vector<RaisedSource>> rows =
-      raise_store(store, known, mode, [&](const Definition& definition) {
+      raise_store(store, known, mode, [&](const SequenceDefinition& definition) {
         return raise_past_counters(store, definition, from, mode, given);
       });
   if (!rows) return rows;
@@ -579,10 +591,11 @@ Result<std::vector<RaisedSource>> raise_all(Store& store, Store& from, RaiseMode
   for (const CatalogEntry& entry : *theirs) {
     const Result<Definition> here = store.catalog()->find(entry.name);
     if (here || here.error().code != Code::kNotFound) continue;
-    rows->push_back({.definition = entry.definition.value_or(Definition{.name = entry.name}),
-                     .remains = "it is in " + std::string(from.url()) +
-                                " alone: made here again it would begin anew and repeat its "
-                                "values; give it another name"});
+    rows->push_back(
+        {.definition = entry.definition.value_or(SequenceDefinition{.name = entry.name}),
+         .remains = "it is in " + std::string(from.url()) +
+                    " alone: made here again it would begin anew and repeat its "
+                    "values; give it another name"});
   }
   return rows;
 }

@@ -57,31 +57,33 @@ class Doubtful final : public Store {
   std::unique_ptr<Store> store_ = *open_store("memory:");
 };
 
-Definition counter(std::string name = "orders") { return {.name = std::move(name), .last = 1000}; }
-Definition blocks() {  // 1 to 100, 101 to 200, 201 to 300
+SequenceDefinition counter(std::string name = "orders") {
+  return {.name = std::move(name), .last = 1000};
+}
+SequenceDefinition blocks() {  // 1 to 100, 101 to 200, 201 to 300
   return {.name = "accounts", .strategy = Strategy::kStriped, .last = 300, .stripes = 3};
 }
-Definition interleaved() {
+SequenceDefinition interleaved() {
   return {.name = "turns", .strategy = Strategy::kInterleaved, .last = 300, .stripes = 3};
 }
-Definition permuted() {
+SequenceDefinition permuted() {
   return {
       .name = "cards", .strategy = Strategy::kPermuted, .last = 1000, .key = std::string(32, '7')};
 }
-Definition random_values() {
+SequenceDefinition random_values() {
   return {.name = "codes", .strategy = Strategy::kRandom, .last = 1'000'000};
 }
-Definition pool() {
-  return {.name = "web",
-          .strategy = Strategy::kPool,
-          .first = 0,
-          .last = 3,
-          .layout = SnowflakeLayout{.epoch = kEpoch}};
+PoolDefinition pool() { return {.name = "web", .layout = {.epoch = kEpoch}, .workers = 4}; }
+
+void make_all(Store& store, std::initializer_list<SequenceDefinition> sequences) {
+  for (const SequenceDefinition& sequence : sequences)
+    ASSERT_TRUE(create_sequence(store, sequence));
+  ASSERT_TRUE(create_pool(store, pool()));
 }
 
 const RaisedSource& row_of(const std::vector<RaisedSource>& rows, std::string_view name) {
   return *std::ranges::find_if(
-      rows, [&](const RaisedSource& row) { return row.definition.name == name; });
+      rows, [&](const RaisedSource& row) { return idmint::name(row.definition) == name; });
 }
 
 // ---- each past its own
@@ -140,7 +142,7 @@ TEST(RaisePastAStore, TakesEachCounterToWhereItIsThere) {
   Doubtful store;
   Doubtful newer("newer:");
   for (Doubtful* const each : {&store, &newer})
-    for (const Definition& definition : {counter(), blocks(), permuted()})
+    for (const SequenceDefinition& definition : {counter(), blocks(), permuted()})
       ASSERT_TRUE(create_sequence(*each, definition));
   ASSERT_TRUE(newer.counters()->advance("orders", 40, Take::kAll));
   ASSERT_TRUE(newer.counters()->advance("accounts/1", 7, Take::kAll));
@@ -161,7 +163,7 @@ TEST(RaisePastAStore, SaysWhereTheTwoDoNotGoTogether) {
   Doubtful newer("newer:");
   ASSERT_TRUE(create_sequence(store, counter()));
   EXPECT_THAT(raise_sequence(store, "orders", newer).error().message, HasSubstr("not in newer:"));
-  Definition other = counter();
+  SequenceDefinition other = counter();
   other.first = 5;
   ASSERT_TRUE(create_sequence(newer, other));
   const auto otherwise = raise_sequence(store, "orders", newer);
@@ -187,9 +189,7 @@ TEST(RaisePastAStore, ThatWasExtendedSinceSaysWhichCommandIsFirst) {
 
 TEST(RaiseAll, PastANumberEachInItsOwnMeasure) {
   Doubtful store;
-  for (const Definition& definition :
-       {counter(), blocks(), interleaved(), permuted(), random_values(), pool()})
-    ASSERT_TRUE(create_sequence(store, definition));
+  make_all(store, {counter(), blocks(), interleaved(), permuted(), random_values()});
   ManualClock clock{kEpoch + 10min};
   const auto rows = raise_all(store, 20, RaiseMode::kCarryOut, clock);
   ASSERT_TRUE(rows) << rows.error().message;
@@ -210,13 +210,13 @@ TEST(RaiseAll, PastANumberEachInItsOwnMeasure) {
 
 TEST(RaiseAll, IsTheSameAgain) {
   Doubtful store;
-  for (const Definition& definition : {counter(), blocks(), interleaved(), permuted()})
+  for (const SequenceDefinition& definition : {counter(), blocks(), interleaved(), permuted()})
     ASSERT_TRUE(create_sequence(store, definition));
   ASSERT_TRUE(raise_all(store, 20));
   const auto again = raise_all(store, 20);
   ASSERT_TRUE(again);
   for (const RaisedSource& row : *again) {
-    EXPECT_EQ(row.raised.skipped, 0) << row.definition.name;
+    EXPECT_EQ(row.raised.skipped, 0) << name(row.definition);
     EXPECT_FALSE(row.error) << row.error->message;
   }
 }
@@ -239,7 +239,7 @@ TEST(RaiseAll, LeavesTheDoubtWhereTheNumberIsTooSmall) {
 TEST(RaiseAll, LeavesTheDoubtWhereTheNumberLiesOutsideTheRange) {
   for (const std::int64_t past : {20, 5000}) {
     Doubtful store;
-    Definition above = counter("above");
+    SequenceDefinition above = counter("above");
     above.first = 100;
     ASSERT_TRUE(create_sequence(store, above));
     const auto rows = raise_all(store, past);
@@ -253,9 +253,7 @@ TEST(RaiseAll, LeavesTheDoubtWhereTheNumberLiesOutsideTheRange) {
 TEST(RaiseAll, PastAStoreSaysWhatIsMissing) {
   Doubtful store;
   Doubtful newer("newer:");
-  for (Doubtful* const each : {&store, &newer})
-    for (const Definition& definition : {counter(), random_values(), pool()})
-      ASSERT_TRUE(create_sequence(*each, definition));
+  for (Doubtful* const each : {&store, &newer}) make_all(*each, {counter(), random_values()});
   ASSERT_TRUE(create_sequence(newer, counter("later")));
   ASSERT_TRUE(newer.counters()->advance("orders", 40, Take::kAll));
   const std::vector<std::int64_t> claims = {17};
@@ -275,15 +273,13 @@ TEST(RaiseAll, PastAStoreSaysWhatIsMissing) {
 // What the store has forgotten and somebody was given is not settled away.
 TEST(RaiseAll, RefusesWhatItWouldNotTakePastAGivenValue) {
   Doubtful store;
-  for (const Definition& definition :
-       {counter(), counter("tickets"), blocks(), permuted(), random_values(), pool()})
-    ASSERT_TRUE(create_sequence(store, definition));
+  make_all(store, {counter(), counter("tickets"), blocks(), permuted(), random_values()});
   ManualClock clock{kEpoch + 10min};
   Doubtful other;
   ASSERT_TRUE(create_sequence(other, permuted()));
   ASSERT_TRUE(raise_sequence(other, "cards", 20));
   const std::int64_t card = *sequence_status(other, "cards")->permuted;  // of index 20
-  const auto late = pool().layout->encode({.time = kEpoch + 3h, .worker = 1, .sequence = 0});
+  const auto late = pool().layout.encode({.time = kEpoch + 3h, .worker = 1, .sequence = 0});
   const std::vector<GivenValue> given = {
       {"orders", 21, "A"},    {"tickets", 20, "B"},
       {"accounts", 130, "C"}, {"cards", card, "D"},
@@ -346,8 +342,7 @@ TEST(RaiseAll, WhatIsRetiredInTheNewerStoreIsRetiredHere) {
   Doubtful store;
   Doubtful newer("newer:");
   for (Doubtful* const each : {&store, &newer})
-    for (const Definition& definition : {counter(), random_values(), pool(), counter("stays")})
-      ASSERT_TRUE(create_sequence(*each, definition));
+    make_all(*each, {counter(), random_values(), counter("stays")});
   for (const std::string name : {"orders", "codes", "web"})
     ASSERT_TRUE(retire_sequence(newer, name));
   const auto alone = raise_sequence(store, "orders", newer);
@@ -355,13 +350,13 @@ TEST(RaiseAll, WhatIsRetiredInTheNewerStoreIsRetiredHere) {
   EXPECT_EQ(alone.error().advice, (Advice{Remedy::kRetireSequence, "orders"}));
 
   ASSERT_TRUE(row_of(*raise_all(store, newer, RaiseMode::kPreview), "orders").retired);
-  EXPECT_FALSE(store.catalog()->find("orders")->retired) << "a preview";
+  EXPECT_FALSE(is_retired(*store.catalog()->find("orders"))) << "a preview";
   const auto rows = raise_all(store, newer);
   ASSERT_TRUE(rows) << rows.error().message;
   for (const RaisedSource& row : *rows) {
     EXPECT_FALSE(row.error) << row.error->message;
-    EXPECT_EQ(row.retired, row.definition.name != "stays") << row.definition.name;
-    EXPECT_EQ(store.catalog()->find(row.definition.name)->retired, row.retired);
+    EXPECT_EQ(row.retired, name(row.definition) != "stays") << name(row.definition);
+    EXPECT_EQ(is_retired(*store.catalog()->find(name(row.definition))), row.retired);
   }
   EXPECT_FALSE(store.counters()->advance("orders", 1, Take::kAll));
   EXPECT_EQ(store.settled, 1);
@@ -380,8 +375,7 @@ TEST(RaiseAll, PastAStoreThatLacksASequenceLeavesTheDoubt) {
 
 TEST(RaiseAll, APreviewChangesNothing) {
   Doubtful store;
-  for (const Definition& definition : {counter(), pool()})
-    ASSERT_TRUE(create_sequence(store, definition));
+  make_all(store, {counter()});
   const auto rows = raise_all(store, 20, RaiseMode::kPreview);
   ASSERT_TRUE(rows);
   EXPECT_EQ(row_of(*rows, "orders").raised.skipped, 20);

@@ -18,7 +18,7 @@ namespace {
 constexpr std::int64_t kClaimsAtOnce = UniqueIndex::kMaxKeys - 1;  // and a witness
 constexpr std::int64_t kWindow = 1000;  // draws from which something is concluded
 
-Error claims_gone(const Store& store, const Definition& definition) {
+Error claims_gone(const Store& store, const SequenceDefinition& definition) {
   return error_at(store, Code::kDataLoss, definition.name,
                   "it is defined, but its claims are gone; restore the store, then go on with a "
                   "sequence of values that none in use is among");
@@ -26,7 +26,7 @@ Error claims_gone(const Store& store, const Definition& definition) {
 
 }  // namespace
 
-RandomRounds::RandomRounds(Store& store, const Definition& definition, std::int64_t claimed,
+RandomRounds::RandomRounds(Store& store, const SequenceDefinition& definition, std::int64_t claimed,
                            Entropy& entropy)
     : store_(store),
       definition_(definition),

@@ -37,7 +37,8 @@ class RandomRounds final : public Rounds {
   static constexpr int kMostUnknown = 3;
 
   // `claimed`: how many values are, as was read. All references must outlive it.
-  RandomRounds(Store& store, const Definition& definition, std::int64_t claimed, Entropy& entropy);
+  RandomRounds(Store& store, const SequenceDefinition& definition, std::int64_t claimed,
+               Entropy& entropy);
 
   [[nodiscard]] Result<std::span<Range>> advance(std::int64_t count, Take take,
                                                  SteadyTime until) override;
@@ -52,7 +53,7 @@ class RandomRounds final : public Rounds {
   [[nodiscard]] std::span<Range> hand_over(std::int64_t count);
 
   Store& store_;
-  const Definition& definition_;
+  const SequenceDefinition& definition_;
   Entropy& entropy_;
   const std::int64_t size_;
   std::int64_t claimed_;            // at least so many values are

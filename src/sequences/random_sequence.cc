@@ -6,11 +6,12 @@
 
 namespace idmint {
 
-Opened open_random(Store& store, Definition definition, const SequenceOptions& options) {
+Opened open_random(Store& store, SequenceDefinition definition, const SequenceOptions& options) {
   const Result<std::int64_t> claimed = read_claimed(store, definition, options.until);
   if (!claimed) return std::unexpected(claimed.error());
   return std::make_unique<CombinedSequence>(
-      std::move(definition), options, deadline_of(store, options), [&](const Definition& its) {
+      std::move(definition), options, deadline_of(store, options),
+      [&](const SequenceDefinition& its) {
         return std::make_unique<RandomRounds>(
             store, its, *claimed, options.entropy != nullptr ? *options.entropy : system_entropy());
       });

@@ -42,7 +42,7 @@ using testing::Le;
 using testing::SizeIs;
 using Values = std::vector<std::int64_t>;
 
-Definition codes(std::int64_t first, std::int64_t last) {
+SequenceDefinition codes(std::int64_t first, std::int64_t last) {
   return {.name = "codes", .strategy = Strategy::kRandom, .first = first, .last = last};
 }
 
@@ -53,7 +53,7 @@ std::set<std::int64_t> set_from_to(std::int64_t first, std::int64_t last) {
 }
 
 struct RandomFixture {
-  explicit RandomFixture(Definition its) : definition(std::move(its)) {
+  explicit RandomFixture(SequenceDefinition its) : definition(std::move(its)) {
     EXPECT_TRUE(create_sequence(store, definition));
     sequence = open();
   }
@@ -87,7 +87,7 @@ struct RandomFixture {
     return values;
   }
 
-  Definition definition;
+  SequenceDefinition definition;
   GatedStore store;
   fakes::ScriptedEntropy entropy;
   std::unique_ptr<Sequence> sequence;

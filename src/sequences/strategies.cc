@@ -8,7 +8,7 @@ namespace idmint {
 namespace {
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): as the others of the table.
-Opened open_gapless(Store& store, Definition definition, const SequenceOptions&) {
+Opened open_gapless(Store& store, SequenceDefinition definition, const SequenceOptions&) {
   return std::unexpected(error_at(
       store, Code::kFailedPrecondition, definition.name,
       "it is gapless: a number comes only in the transaction that inserts the document that bears "
@@ -16,17 +16,9 @@ Opened open_gapless(Store& store, Definition definition, const SequenceOptions&)
       {Remedy::kInsertDocuments, definition.name}));
 }
 
-// NOLINTNEXTLINE(performance-unnecessary-value-param): as the others of the table.
-Opened refuse_pool(Store& store, Definition definition, const SequenceOptions&) {
-  return std::unexpected(error_at(
-      store, Code::kFailedPrecondition, definition,
-      "it is a pool of worker ids, and its ids are minted under a lease of one: open it with "
-      "open_pool() (idmint/worker_pool.h)"));
-}
-
 struct Opener {
   Strategy strategy;
-  Opened (*open)(Store& store, Definition definition, const SequenceOptions& options);
+  Opened (*open)(Store& store, SequenceDefinition definition, const SequenceOptions& options);
 };
 constexpr std::array kOpeners = {
     // counter_sequence.cc
@@ -41,15 +33,14 @@ constexpr std::array kOpeners = {
     // permuted_sequence.cc
     Opener{Strategy::kPermuted, open_permuted},
     Opener{Strategy::kGapless, open_gapless},
-    Opener{Strategy::kPool, refuse_pool},
 };
 
-bool has_stripes(const Definition& definition) {
+bool has_stripes(const SequenceDefinition& definition) {
   return definition.strategy == Strategy::kStriped || definition.strategy == Strategy::kInterleaved;
 }
 
 // The document of counter k.
-std::optional<AdoptedRecord> adopted_of(const Definition& definition, std::int64_t k) {
+std::optional<AdoptedRecord> adopted_of(const SequenceDefinition& definition, std::int64_t k) {
   std::optional<AdoptedRecord> adopted = definition.adopted;
   if (!adopted) return adopted;
   constexpr std::string_view kNumber = "{k}";
@@ -66,7 +57,8 @@ std::string text_of(const CounterBounds& bounds) {
 
 // A definition is written after its counters, so from then on they are there. None is ever made
 // again: it would start over.
-Error counter_gone(const Store& store, const Definition& definition, const std::string& counter) {
+Error counter_gone(const Store& store, const SequenceDefinition& definition,
+                   const std::string& counter) {
   const std::string which = counter == definition.name ? "its counter" : "its counter " + counter;
   return error_at(store, Code::kDataLoss, definition.name,
                   "it is defined, but " + which +
@@ -76,7 +68,7 @@ Error counter_gone(const Store& store, const Definition& definition, const std::
 
 // The bounds may end below those wanted, where an extend was cut off between definition and
 // counter.
-Result<void> must_match(const Store& store, const Definition& definition,
+Result<void> must_match(const Store& store, const SequenceDefinition& definition,
                         const CounterState& counter, const CounterBounds& wanted) {
   const CounterBounds& there = counter.bounds;
   if (there.first == wanted.first && there.stride == wanted.stride && there.last <= wanted.last)
@@ -97,28 +89,29 @@ Error inherited_through_fork(std::string_view name) {
 
 Error error_at(const Store& store, Code code, std::string_view name, const std::string& what,
                Advice advice) {
-  return error_at(store, code, Definition{.name = std::string(name)}, what, std::move(advice));
+  return error_at(store, code, SequenceDefinition{.name = std::string(name)}, what,
+                  std::move(advice));
 }
 
 Error error_at(const Store& store, Code code, const Definition& definition, const std::string& what,
                Advice advice) {
-  const bool is_pool = definition.strategy == Strategy::kPool;
+  const bool is_pool = std::holds_alternative<PoolDefinition>(definition);
   return {code,
-          (is_pool ? "pool " : "sequence ") + definition.name + " in " + std::string(store.url()) +
+          (is_pool ? "pool " : "sequence ") + name(definition) + " in " + std::string(store.url()) +
               ": " + what,
           std::move(advice)};
 }
 
-Result<void> offers(Store& store, Strategy strategy, std::string_view name) {
-  const bool values = strategy == Strategy::kRandom ? store.unique_index() != nullptr
-                      : strategy == Strategy::kPool ? store.leases() != nullptr
-                                                    : store.counters() != nullptr;
+Result<void> offers(Store& store, const Definition& definition) {
+  const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
+  const bool values = sequence == nullptr                       ? store.leases() != nullptr
+                      : sequence->strategy == Strategy::kRandom ? store.unique_index() != nullptr
+                                                                : store.counters() != nullptr;
   if (store.catalog() != nullptr && values) return {};
-  const std::string what = strategy == Strategy::kPool
+  const std::string what = sequence == nullptr
                                ? "pools"
-                               : "sequences of strategy " + std::string(idmint::name(strategy));
-  return std::unexpected(error_at(store, Code::kUnimplemented,
-                                  Definition{.name = std::string(name), .strategy = strategy},
+                               : "sequences of strategy " + std::string(name(sequence->strategy));
+  return std::unexpected(error_at(store, Code::kUnimplemented, definition,
                                   "this store keeps no " + what + "; use another"));
 }
 
@@ -133,7 +126,7 @@ Result<Definition> find_definition(Store& store, std::string_view name, SteadyTi
   return found;
 }
 
-Result<void> check_count(const Definition& definition, std::int64_t count) {
+Result<void> check_count(const SequenceDefinition& definition, std::int64_t count) {
   const auto refuse = [&](const std::string& why) {
     return std::unexpected(
         Error{Code::kInvalidArgument, "sequence " + definition.name + ": cannot take " +
@@ -145,18 +138,15 @@ Result<void> check_count(const Definition& definition, std::int64_t count) {
   return {};
 }
 
-std::int64_t counter_count(const Definition& definition) noexcept {
-  const bool none =
-      definition.strategy == Strategy::kRandom || definition.strategy == Strategy::kPool;
-  return none ? 0 : definition.stripes;
+std::int64_t counter_count(const SequenceDefinition& definition) noexcept {
+  return definition.strategy == Strategy::kRandom ? 0 : definition.stripes;
 }
 
-bool has_movable_end(const Definition& definition) noexcept {
-  return definition.strategy != Strategy::kStriped && definition.strategy != Strategy::kPermuted &&
-         definition.strategy != Strategy::kPool;
+bool has_movable_end(const SequenceDefinition& definition) noexcept {
+  return definition.strategy != Strategy::kStriped && definition.strategy != Strategy::kPermuted;
 }
 
-NewCounter counter_of(const Definition& definition, std::int64_t k) {
+NewCounter counter_of(const SequenceDefinition& definition, std::int64_t k) {
   const std::int64_t first = definition.first;
   const std::int64_t last = definition.last;
   const std::string stripe = definition.name + "/" + std::to_string(k);
@@ -176,13 +166,12 @@ NewCounter counter_of(const Definition& definition, std::int64_t k) {
     case Strategy::kCached:
     case Strategy::kRandom:
     case Strategy::kGapless:
-    case Strategy::kPool:
       break;
   }
   return {definition.name, {first, last}, adopted_of(definition, k)};
 }
 
-Result<std::vector<CounterState>> read_counters(Store& store, const Definition& definition,
+Result<std::vector<CounterState>> read_counters(Store& store, const SequenceDefinition& definition,
                                                 SteadyTime until) {
   const std::int64_t count = counter_count(definition);
   std::vector<CounterState> counters;
@@ -214,27 +203,14 @@ Result<std::vector<CounterState>> read_counters(Store& store, const Definition& 
   return counters;
 }
 
-Result<std::int64_t> read_claimed(Store& store, const Definition& definition, SteadyTime until) {
+Result<std::int64_t> read_claimed(Store& store, const SequenceDefinition& definition,
+                                  SteadyTime until) {
   Result<std::int64_t> claimed = store.unique_index()->claimed(definition.name, until);
   if (claimed || claimed.error().code != Code::kNotFound) return claimed;
   return std::unexpected(
       error_at(store, Code::kDataLoss, definition.name,
                "it is defined, but its claims are gone; restore the store, then go on with a "
                "sequence of values that are not in use"));
-}
-
-Result<std::vector<LeaseState>> read_workers(Store& store, const Definition& definition) {
-  Result<std::vector<LeaseState>> workers = store.leases()->workers(definition.name);
-  const bool gone = !workers && workers.error().code == Code::kNotFound;
-  if (gone || (workers && std::ssize(*workers) != definition.last + 1))
-    return std::unexpected(
-        error_at(store, Code::kDataLoss, definition,
-                 "it is defined with " + std::to_string(definition.last + 1) + " worker ids, and " +
-                     std::to_string(gone ? 0 : std::ssize(*workers)) +
-                     " are there; restore the store, then raise the pool past every bound that "
-                     "was granted",
-                 {Remedy::kRaisePool, definition.name}));
-  return workers;
 }
 
 Result<std::unique_ptr<Sequence>> open_sequence(Store& store, std::string_view name,
@@ -244,21 +220,26 @@ Result<std::unique_ptr<Sequence>> open_sequence(Store& store, std::string_view n
 
 Opened open_defined(Store& store, Result<Definition> found, const SequenceOptions& options) {
   while (found) {
-    const std::string name = found->name;
-    if (found->retired)
-      return std::unexpected(error_at(store, Code::kFailedPrecondition, *found,
+    if (std::holds_alternative<PoolDefinition>(*found))
+      return std::unexpected(error_at(
+          store, Code::kFailedPrecondition, *found,
+          "it is a pool of worker ids, and its ids are minted under a lease of one: open it with "
+          "open_pool() (idmint/worker_pool.h)"));
+    const auto& sequence = std::get<SequenceDefinition>(*found);
+    if (sequence.retired)
+      return std::unexpected(error_at(store, Code::kFailedPrecondition, sequence,
                                       "it is retired: nothing comes from it any more"));
-    if (auto offered = offers(store, found->strategy, name); !offered)
+    if (auto offered = offers(store, sequence); !offered)
       return std::unexpected(std::move(offered.error()));
-    const auto* const opener = std::ranges::find(kOpeners, found->strategy, &Opener::strategy);
+    const auto* const opener = std::ranges::find(kOpeners, sequence.strategy, &Opener::strategy);
     if (opener == kOpeners.end())
-      return std::unexpected(error_at(store, Code::kUnimplemented, name,
+      return std::unexpected(error_at(store, Code::kUnimplemented, sequence,
                                       "this idmint does not open sequences of strategy " +
-                                          std::string(idmint::name(found->strategy))));
-    Opened opened = opener->open(store, *found, options);
+                                          std::string(name(sequence.strategy))));
+    Opened opened = opener->open(store, sequence, options);
     if (opened || opened.error().code != Code::kDataLoss) return opened;
     // Its counters may have been extended since its definition was read.
-    Result<Definition> now = find_definition(store, name, options.until);
+    Result<Definition> now = find_definition(store, sequence.name, options.until);
     if (now && *now == *found) return opened;
     found = std::move(now);
   }

@@ -24,23 +24,23 @@ namespace idmint {
 // Opens what `definition`, which is valid, read from the store and not retired, describes. Each
 // verifies its counters with read_counters(), or its claims, first.
 using Opened = Result<std::unique_ptr<Sequence>>;
-[[nodiscard]] Opened open_counter(Store& store, Definition definition,
+[[nodiscard]] Opened open_counter(Store& store, SequenceDefinition definition,
                                   const SequenceOptions& options);
-[[nodiscard]] Opened open_striped(Store& store, Definition definition,
+[[nodiscard]] Opened open_striped(Store& store, SequenceDefinition definition,
                                   const SequenceOptions& options);  // kInterleaved too
-[[nodiscard]] Opened open_cached(Store& store, Definition definition,
+[[nodiscard]] Opened open_cached(Store& store, SequenceDefinition definition,
                                  const SequenceOptions& options);
-[[nodiscard]] Opened open_random(Store& store, Definition definition,
+[[nodiscard]] Opened open_random(Store& store, SequenceDefinition definition,
                                  const SequenceOptions& options);
-[[nodiscard]] Opened open_permuted(Store& store, Definition definition,
+[[nodiscard]] Opened open_permuted(Store& store, SequenceDefinition definition,
                                    const SequenceOptions& options);
 
 // Opens what the definition, as found, describes.
 [[nodiscard]] Opened open_defined(Store& store, Result<Definition> found,
                                   const SequenceOptions& options);
-// REQUIRES: of strategy kPool, and not retired.
+// REQUIRES: not retired.
 [[nodiscard]] Result<std::unique_ptr<SnowflakeGenerator>> open_pool(Store& store,
-                                                                    const Definition& definition,
+                                                                    const PoolDefinition& pool,
                                                                     SnowflakeLeaseOptions options,
                                                                     Clock& clock, Entropy& entropy);
 
@@ -52,34 +52,34 @@ using Opened = Result<std::unique_ptr<Sequence>>;
 
 // ---- counters of a sequence
 
-// How many there are: 0 for kRandom, whose claims are in the space of its name, and for kPool.
-[[nodiscard]] std::int64_t counter_count(const Definition& definition) noexcept;
+// How many there are: 0 for kRandom, whose claims are in the space of its name.
+[[nodiscard]] std::int64_t counter_count(const SequenceDefinition& definition) noexcept;
 
 // Whether values stay what they are when more come after the last.
-[[nodiscard]] IDMINT_EXPORT bool has_movable_end(const Definition& definition) noexcept;
+[[nodiscard]] IDMINT_EXPORT bool has_movable_end(const SequenceDefinition& definition) noexcept;
 
 // Counter k of them: NAME where there is one, and NAME/k where there are stripes. The blocks of
 // kStriped are of one size, and the last takes the rest; kPermuted counts indices, 0 to last -
 // first. REQUIRES: 0 <= k < counter_count().
-[[nodiscard]] NewCounter counter_of(const Definition& definition, std::int64_t k);
+[[nodiscard]] NewCounter counter_of(const SequenceDefinition& definition, std::int64_t k);
 
 // All of them, stripe k at index k, in one call to the store. kDataLoss: one is gone, or has bounds
 // that are not the definition's. One may end below it, where an extend was cut off.
 [[nodiscard]] Result<std::vector<CounterState>> read_counters(Store& store,
-                                                              const Definition& definition,
+                                                              const SequenceDefinition& definition,
                                                               SteadyTime until = SteadyTime::max());
 
 // How many values of a kRandom sequence are claimed. kDataLoss: its claims are gone.
-[[nodiscard]] Result<std::int64_t> read_claimed(Store& store, const Definition& definition,
+[[nodiscard]] Result<std::int64_t> read_claimed(Store& store, const SequenceDefinition& definition,
                                                 SteadyTime until = SteadyTime::max());
 
-// The worker ids of a kPool. kDataLoss: they are gone, or not as many as are defined.
+// The worker ids of a pool. kDataLoss: they are gone, or not as many as are defined.
 [[nodiscard]] Result<std::vector<LeaseState>> read_workers(Store& store,
-                                                           const Definition& definition);
+                                                           const PoolDefinition& pool);
 
 // ---- shared refusals
 
-// "sequence NAME in URL: what"; of a definition of a pool "pool NAME in URL: what".
+// "sequence NAME in URL: what"; of a pool "pool NAME in URL: what".
 [[nodiscard]] Error error_at(const Store& store, Code code, std::string_view name,
                              const std::string& what, Advice advice = {});
 [[nodiscard]] Error error_at(const Store& store, Code code, const Definition& definition,
@@ -88,14 +88,14 @@ using Opened = Result<std::unique_ptr<Sequence>>;
 // What every call of a sequence is in a child of fork().
 [[nodiscard]] Error inherited_through_fork(std::string_view name);
 
-// kUnimplemented: the store lacks what the strategy needs.
-[[nodiscard]] Result<void> offers(Store& store, Strategy strategy, std::string_view name);
+// kUnimplemented: the store lacks what the strategy, or a pool, needs.
+[[nodiscard]] Result<void> offers(Store& store, const Definition& definition);
 
 // The definition, retired or not.
 [[nodiscard]] Result<Definition> find_definition(Store& store, std::string_view name,
                                                  SteadyTime until = SteadyTime::max());
 
 // kInvalidArgument: `count` is below 1, or more than the definition's largest_count.
-[[nodiscard]] Result<void> check_count(const Definition& definition, std::int64_t count);
+[[nodiscard]] Result<void> check_count(const SequenceDefinition& definition, std::int64_t count);
 
 }  // namespace idmint

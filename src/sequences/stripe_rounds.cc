@@ -22,7 +22,7 @@ Error too_few() { return {Code::kOutOfRange, "too few are left"}; }
 
 }  // namespace
 
-StripeRounds::StripeRounds(CounterStore& store, const Definition& definition,
+StripeRounds::StripeRounds(CounterStore& store, const SequenceDefinition& definition,
                            std::span<const CounterState> stripes, Clock& clock, Entropy& entropy)
     : store_(store), definition_(definition), clock_(clock), entropy_(entropy) {
   for (const CounterState& stripe : stripes) {

@@ -33,7 +33,7 @@ class StripeRounds final : public Rounds {
   static constexpr int kMostUnavailable = 3;
 
   // `stripes`: the counters of the definition, as they were read. All references must outlive it.
-  StripeRounds(CounterStore& store, const Definition& definition,
+  StripeRounds(CounterStore& store, const SequenceDefinition& definition,
                std::span<const CounterState> stripes, Clock& clock, Entropy& entropy);
 
   [[nodiscard]] Result<std::span<Range>> advance(std::int64_t count, Take take,
@@ -57,7 +57,7 @@ class StripeRounds final : public Rounds {
   [[nodiscard]] std::span<Range> hand_over(std::int64_t count);
 
   CounterStore& store_;
-  const Definition& definition_;
+  const SequenceDefinition& definition_;
   Clock& clock_;
   Entropy& entropy_;
   std::vector<Stripe> stripes_;

@@ -7,11 +7,12 @@
 
 namespace idmint {
 
-Opened open_striped(Store& store, Definition definition, const SequenceOptions& options) {
+Opened open_striped(Store& store, SequenceDefinition definition, const SequenceOptions& options) {
   const Result<std::vector<CounterState>> stripes = read_counters(store, definition, options.until);
   if (!stripes) return std::unexpected(stripes.error());
   return std::make_unique<CombinedSequence>(
-      std::move(definition), options, deadline_of(store, options), [&](const Definition& its) {
+      std::move(definition), options, deadline_of(store, options),
+      [&](const SequenceDefinition& its) {
         return std::make_unique<StripeRounds>(
             *store.counters(), its, *stripes,
             options.clock != nullptr ? *options.clock : system_clock(),

@@ -37,7 +37,7 @@ using testing::IsEmpty;
 using Advance = GatedStore::Advance;
 using Values = std::vector<std::int64_t>;
 
-Definition striped(std::int64_t first, std::int64_t last, std::int64_t stripes) {
+SequenceDefinition striped(std::int64_t first, std::int64_t last, std::int64_t stripes) {
   return {.name = "accounts",
           .strategy = Strategy::kStriped,
           .first = first,
@@ -45,14 +45,14 @@ Definition striped(std::int64_t first, std::int64_t last, std::int64_t stripes) 
           .stripes = stripes};
 }
 
-Definition interleaved(std::int64_t first, std::int64_t last, std::int64_t stripes) {
-  Definition definition = striped(first, last, stripes);
+SequenceDefinition interleaved(std::int64_t first, std::int64_t last, std::int64_t stripes) {
+  SequenceDefinition definition = striped(first, last, stripes);
   definition.strategy = Strategy::kInterleaved;
   return definition;
 }
 
 struct Fixture {
-  explicit Fixture(const Definition& definition) : stripes(definition.stripes) {
+  explicit Fixture(const SequenceDefinition& definition) : stripes(definition.stripes) {
     EXPECT_TRUE(create_sequence(store, definition));
     sequence = open();
   }
@@ -111,7 +111,7 @@ Values sorted(Values values) {
 
 class EveryStrategy : public testing::TestWithParam<Strategy> {
  protected:
-  static Definition values(std::int64_t first, std::int64_t last, std::int64_t stripes) {
+  static SequenceDefinition values(std::int64_t first, std::int64_t last, std::int64_t stripes) {
     return GetParam() == Strategy::kStriped ? striped(first, last, stripes)
                                             : interleaved(first, last, stripes);
   }
@@ -298,7 +298,7 @@ TEST(Striped, WhatWasTakenForABatchThatFailedGoesOutWithTheNext) {
 }
 
 TEST(Striped, ACallMayTakeNoMoreThanTheDefinitionSays) {
-  Definition definition = striped(0, 99, 10);
+  SequenceDefinition definition = striped(0, 99, 10);
   definition.largest_count = 5;
   Fixture f(definition);
   EXPECT_TRUE(f.next(5));

@@ -15,6 +15,7 @@
 
 #include "ids/snowflake_space.h"
 #include "sequences/held_for.h"
+#include "sequences/life_cycle.h"
 #include "sequences/strategies.h"
 
 namespace idmint {
@@ -27,29 +28,33 @@ std::string this_process() {
 }
 
 // For messages.
-Definition of_pool(std::string_view name) {
-  return {.name = std::string(name), .strategy = Strategy::kPool};
-}
+PoolDefinition of_pool(std::string_view name) { return {.name = std::string(name)}; }
 
-Result<Definition> find_pool(Store& store, std::string_view name,
-                             SteadyTime until = SteadyTime::max()) {
-  Result<Definition> found = find_definition(store, name, until);
+Result<PoolDefinition> find_pool(Store& store, std::string_view name,
+                                 SteadyTime until = SteadyTime::max()) {
+  const Result<Definition> found = find_definition(store, name, until);
   if (!found && found.error().code == Code::kNotFound)
     return std::unexpected(error_at(store, Code::kNotFound, of_pool(name),
                                     "no such pool; create it",
                                     {Remedy::kCreatePool, std::string(name)}));
-  if (!found) return found;
+  if (!found) return std::unexpected(found.error());
   const auto refuse = [&](const std::string& what) {
     return std::unexpected(error_at(store, Code::kFailedPrecondition, *found, what));
   };
-  if (found->strategy != Strategy::kPool)
-    return refuse("it is of strategy " + std::string(idmint::name(found->strategy)) +
+  const auto* const pool = std::get_if<PoolDefinition>(&*found);
+  if (pool == nullptr)
+    return refuse("it is of strategy " + std::string(strategy_name(*found)) +
                   ": only pools have worker ids");
-  if (found->retired) return refuse("it is retired: nobody has a worker id of it any more");
-  if (auto offered = offers(store, Strategy::kPool, name); !offered)
+  if (pool->retired) return refuse("it is retired: nobody has a worker id of it any more");
+  if (auto offered = offers(store, *pool); !offered)
     return std::unexpected(std::move(offered.error()));
-  return found;
+  return *pool;
 }
+
+// Past every clock: nobody owns a worker id any more, and none can be acquired or extended.
+constexpr std::int64_t kClosedFloor = std::int64_t{1} << 62;
+
+bool is_closed(const LeaseState& state) { return state.minted_until >= kClosedFloor; }
 
 std::string in_seconds(std::chrono::milliseconds time) {
   std::array<char, 40> text{};
@@ -58,10 +63,10 @@ std::string in_seconds(std::chrono::milliseconds time) {
 }
 
 // Why no worker id was leased, with the time from which on one can be.
-Error with_time(Error why, LeaseTable& leases, const Definition& definition,
+Error with_time(Error why, LeaseTable& leases, const PoolDefinition& pool,
                 std::chrono::nanoseconds max_drift, Clock& clock, SteadyTime until) {
   if (why.code == Code::kResourceExhausted) {
-    const auto held = held_for(leases, definition.name);
+    const auto held = held_for(leases, pool.name);
     if (held && *held > std::chrono::milliseconds{})
       why.message += "; the first one is held until " + format_time(clock.now() + *held) + " (" +
                      in_seconds(*held) + " from now), unless its owner renews it";
@@ -69,18 +74,18 @@ Error with_time(Error why, LeaseTable& leases, const Definition& definition,
   }
   // A store that did not answer in time is not asked for more.
   if (why.code != Code::kUnavailable || std::chrono::steady_clock::now() >= until) return why;
-  const auto workers = leases.workers(definition.name);
+  const auto workers = leases.workers(pool.name);
   if (!workers) return why;
   std::int64_t nearest = std::numeric_limits<std::int64_t>::max();
   for (const LeaseState& state : *workers)
     if (!is_owned(state)) nearest = std::min(nearest, state.minted_until);
-  const auto begins = time_of(definition.layout.value_or(SnowflakeLayout{}), nearest);
+  const auto begins = time_of(pool.layout, nearest);
   if (begins && *begins - max_drift > clock.now()) {
     why.message += "; it is leased again from " + format_time(*begins - max_drift) +
                    " on: a clock that was that far ahead for a moment is enough, and a bound is "
                    "never lowered; to mint before that, make another pool, of a layout that never "
                    "meets this one";
-    why.advice = {Remedy::kPlanPool, definition.name};
+    why.advice = {Remedy::kPlanPool, pool.name};
   }
   return why;
 }
@@ -100,33 +105,102 @@ Result<std::unique_ptr<SnowflakeGenerator>> open_pool(Store& store, std::string_
   // Its two commands share the deadline.
   options.until = std::min(options.until, std::chrono::steady_clock::now() +
                                               std::min(options.deadline, kLongestDeadline));
-  const Result<Definition> found = find_pool(store, name, options.until);
+  const Result<PoolDefinition> found = find_pool(store, name, options.until);
   if (!found) return std::unexpected(found.error());
   return open_pool(store, *found, std::move(options), clock, entropy);
 }
 
-Result<std::unique_ptr<SnowflakeGenerator>> open_pool(Store& store, const Definition& definition,
+Result<std::unique_ptr<SnowflakeGenerator>> open_pool(Store& store, const PoolDefinition& pool,
                                                       SnowflakeLeaseOptions options, Clock& clock,
                                                       Entropy& entropy) {
-  if (auto offered = offers(store, definition.strategy, definition.name); !offered)
+  if (auto offered = offers(store, pool); !offered)
     return std::unexpected(std::move(offered.error()));
-  options.layout = definition.layout.value_or(SnowflakeLayout{});
+  options.layout = pool.layout;
   if (options.holder.empty()) options.holder = this_process();
-  auto opened = SnowflakeGenerator::open(*store.leases(), definition.name, options, clock, entropy);
+  auto opened = SnowflakeGenerator::open(*store.leases(), pool.name, options, clock, entropy);
   if (!opened && opened.error().code == Code::kNotFound)
     return std::unexpected(error_at(
-        store, Code::kDataLoss, definition,
+        store, Code::kDataLoss, pool,
         "it is defined, but its worker ids are gone; stop all who mint, then raise the pool "
         "past every bound that was granted, which makes them anew",
-        {Remedy::kRaisePool, definition.name}));
+        {Remedy::kRaisePool, pool.name}));
   if (!opened)
-    return std::unexpected(with_time(std::move(opened.error()), *store.leases(), definition,
+    return std::unexpected(with_time(std::move(opened.error()), *store.leases(), pool,
                                      drift_of(options.layout, options), clock, options.until));
   return opened;
 }
 
+Result<void> create_pool(Store& store, const PoolDefinition& pool) {
+  if (auto valid = validate(pool); !valid) return valid;
+  const auto refuse = [&](Code code, const std::string& what) {
+    return std::unexpected(error_at(store, code, pool, what));
+  };
+  if (pool.retired)
+    return refuse(Code::kInvalidArgument, "it cannot be made retired: create it, then retire it");
+  if (auto offered = offers(store, pool); !offered) return offered;
+  const Result<Definition> found = store.catalog()->find(pool.name);
+  if (found) {
+    if (auto agreed = must_agree(store, *found, pool); !agreed) return agreed;
+    const auto workers = read_workers(store, std::get<PoolDefinition>(*found));
+    return workers ? Result<void>{} : std::unexpected(workers.error());
+  }
+  if (found.error().code != Code::kNotFound) return std::unexpected(found.error());
+
+  PoolDefinition complete = pool;
+  if (pool.workers == 0)
+    complete.workers = std::min<std::int64_t>(PoolDefinition::kUsualWorkers,
+                                              std::int64_t{pool.layout.max_worker()} + 1);
+  if (const auto made = store.leases()->create_pool(pool.name, complete.workers); !made) {
+    if (made.error().code != Code::kAlreadyExists) return made;
+    // Another may have created the pool since find().
+    if (const auto now = store.catalog()->find(pool.name)) {
+      if (auto agreed = must_agree(store, *now, pool); !agreed) return agreed;
+    }
+    return refuse(Code::kFailedPrecondition,
+                  "there is a pool of that name with another number of worker ids and no "
+                  "definition, left by a create that was cut off (" +
+                      made.error().message + "); create it with as many, or choose another name");
+  }
+  const Result<Definition> defined = store.catalog()->define(complete);
+  if (!defined) return std::unexpected(defined.error());
+  return must_agree(store, *defined, pool);
+}
+
+Result<std::vector<LeaseState>> read_workers(Store& store, const PoolDefinition& pool) {
+  Result<std::vector<LeaseState>> workers = store.leases()->workers(pool.name);
+  const bool gone = !workers && workers.error().code == Code::kNotFound;
+  if (gone || (workers && std::ssize(*workers) != pool.workers))
+    return std::unexpected(
+        error_at(store, Code::kDataLoss, pool,
+                 "it is defined with " + std::to_string(pool.workers) + " worker ids, and " +
+                     std::to_string(gone ? 0 : std::ssize(*workers)) +
+                     " are there; restore the store, then raise the pool past every bound that "
+                     "was granted",
+                 {Remedy::kRaisePool, pool.name}));
+  return workers;
+}
+
+Result<WorkersLeft> workers_left(Store& store, const PoolDefinition& pool) {
+  const Result<std::vector<LeaseState>> workers = read_workers(store, pool);
+  if (!workers) return std::unexpected(workers.error());
+  return WorkersLeft{
+      .free = std::ranges::count_if(
+          *workers, [](const LeaseState& state) { return !is_owned(state) && !is_closed(state); }),
+      .closed = std::ranges::count_if(*workers, is_closed)};
+}
+
+Result<void> close_pool(Store& store, const PoolDefinition& pool) {
+  return store.leases()->raise_floor(pool.name, kClosedFloor);
+}
+
+std::optional<std::int64_t> position_of(const PoolDefinition& pool, std::int64_t id) {
+  const auto parts = pool.layout.decode(Snowflake(static_cast<std::uint64_t>(id)));
+  if (!parts || parts->worker >= pool.workers) return std::nullopt;
+  return (parts->time - pool.layout.epoch) / pool.layout.unit;
+}
+
 Result<std::vector<LeaseState>> pool_workers(Store& store, std::string_view name) {
-  const Result<Definition> pool = find_pool(store, name);
+  const Result<PoolDefinition> pool = find_pool(store, name);
   if (!pool) return std::unexpected(pool.error());
   return read_workers(store, *pool);
 }
@@ -147,9 +221,9 @@ Result<LeaseState> release_worker(Store& store, std::string_view name, std::int6
 }
 
 Result<std::int64_t> raise_pool(Store& store, std::string_view name, Instant past) {
-  const Result<Definition> pool = find_pool(store, name);
+  const Result<PoolDefinition> pool = find_pool(store, name);
   if (!pool) return std::unexpected(pool.error());
-  const SnowflakeLayout layout = pool->layout.value_or(SnowflakeLayout{});
+  const SnowflakeLayout& layout = pool->layout;
   if (const auto there = layout.bounds(past); !there)
     return std::unexpected(error_at(
         store, Code::kOutOfRange, *pool,
@@ -161,7 +235,7 @@ Result<std::int64_t> raise_pool(Store& store, std::string_view name, Instant pas
   LeaseTable& leases = *store.leases();
   Result<void> raised = leases.raise_floor(name, floor);
   if (!raised && raised.error().code == Code::kNotFound) {
-    raised = leases.create_pool(name, pool->last + 1);
+    raised = leases.create_pool(name, pool->workers);
     if (raised) raised = leases.raise_floor(name, floor);
     if (!raised)
       raised.error().message +=

@@ -19,6 +19,7 @@
 #include "idmint/store.h"
 #include "sequences/life_cycle.h"
 #include "tests/fakes/code_of.h"
+#include "tests/fakes/definitions.h"
 #include "tests/fakes/scripted.h"
 
 namespace idmint {
@@ -33,18 +34,11 @@ using testing::StartsWith;
 
 constexpr Instant kEpochOfPool{std::chrono::sys_days{std::chrono::year{2025} / 1 / 1}};
 
-Definition web(std::int64_t workers = 4) {
-  return {.name = "web",
-          .strategy = Strategy::kPool,
-          .first = 0,
-          .last = workers - 1,
-          .layout = SnowflakeLayout{.epoch = kEpochOfPool}};
+PoolDefinition web(std::int64_t workers = 4) {
+  return {.name = "web", .layout = {.epoch = kEpochOfPool}, .workers = workers};
 }
-Definition open_ended() {
-  Definition pool = web();
-  pool.last = kLargestValue;
-  return pool;
-}
+
+PoolDefinition open_ended() { return web(0); }
 
 // A store in memory of which one call fails: the n-th of its lease table and its catalog.
 class CutStore final : public Store, public LeaseTable, public Catalog {
@@ -129,17 +123,17 @@ Lease acquired(Store& store, std::uint8_t who, std::int64_t now = 1000) {
 
 TEST(Pool, IsMadeWithItsWorkerIds) {
   CutStore store;
-  ASSERT_TRUE(create_sequence(store, web()));
-  EXPECT_EQ(store.find("web"), web());
+  ASSERT_TRUE(create_pool(store, web()));
+  EXPECT_EQ(store.find("web"), Definition(web()));
   EXPECT_EQ(store.workers("web")->size(), 4u);
   acquired(store, 1);
-  EXPECT_TRUE(create_sequence(store, web())) << "again";
+  EXPECT_TRUE(create_pool(store, web())) << "again";
   EXPECT_EQ(store.workers("web")->at(0).minted_until, 1100) << "nobody's bound falls";
 }
 
 TEST(Pool, WhereAllAreOwnedTheRefusalSaysUntilWhen) {
   const auto store = *open_store("memory:");
-  ASSERT_TRUE(create_sequence(*store, web(1)));
+  ASSERT_TRUE(create_pool(*store, web(1)));
   const auto first = open_pool(*store, "web");
   ASSERT_TRUE(first) << first.error().message;
   const Instant now = system_clock().now();
@@ -155,7 +149,7 @@ TEST(Pool, WhereAllAreOwnedTheRefusalSaysUntilWhen) {
 
 TEST(Pool, WhereAllAreAheadTheRefusalSaysFromWhenOn) {
   const auto store = *open_store("memory:");
-  ASSERT_TRUE(create_sequence(*store, web(2)));
+  ASSERT_TRUE(create_pool(*store, web(2)));
   ASSERT_TRUE(raise_pool(*store, "web", kEpochOfPool + 30 * 24h));
   fakes::ManualClock clock(kEpochOfPool + 1h);
   const auto refused = open_pool(*store, "web", {}, clock);
@@ -170,53 +164,60 @@ TEST(Pool, WhereAllAreAheadTheRefusalSaysFromWhenOn) {
 TEST(Pool, HasAThousandWorkerIdsIfNobodySaysHowMany) {
   const auto made = [](int worker_bits) {
     CutStore store;
-    Definition pool = open_ended();
-    pool.layout->worker_bits = worker_bits;
-    EXPECT_TRUE(create_sequence(store, pool));
-    EXPECT_TRUE(create_sequence(store, pool)) << "again";
-    EXPECT_EQ(std::ssize(*store.workers("web")), store.find("web")->last + 1);
-    return store.find("web")->last + 1;
+    PoolDefinition pool = open_ended();
+    pool.layout.worker_bits = worker_bits;
+    EXPECT_TRUE(create_pool(store, pool));
+    EXPECT_TRUE(create_pool(store, pool)) << "again";
+    EXPECT_EQ(std::ssize(*store.workers("web")), as_pool(*store.find("web")).workers);
+    return as_pool(*store.find("web")).workers;
   };
   EXPECT_EQ(made(2), 4);
   EXPECT_EQ(made(10), 1024);
   EXPECT_EQ(made(11), 1024);
   CutStore store;
-  ASSERT_TRUE(create_sequence(store, web(7)));
-  EXPECT_TRUE(create_sequence(store, open_ended())) << "as many as there are";
-  EXPECT_EQ(store.find("web")->last, 6);
-  Definition many = web(1025);
-  many.layout->worker_bits = 11;
+  ASSERT_TRUE(create_pool(store, web(7)));
+  EXPECT_TRUE(create_pool(store, open_ended())) << "as many as there are";
+  EXPECT_EQ(as_pool(*store.find("web")).workers, 7);
+  PoolDefinition many = web(1025);
+  many.layout.worker_bits = 11;
   CutStore other;
-  ASSERT_TRUE(create_sequence(other, many)) << "who asks for more gets more";
+  ASSERT_TRUE(create_pool(other, many)) << "who asks for more gets more";
   EXPECT_EQ(other.workers("web")->size(), 1025u);
 }
 
 // One worker id under two layouts is the same id twice, sooner or later.
 TEST(Pool, AnotherLayoutIsRefusedNamingTheDifference) {
   CutStore store;
-  ASSERT_TRUE(create_sequence(store, web()));
+  ASSERT_TRUE(create_pool(store, web()));
   const auto refusal = [&](auto change) {
-    Definition pool = web();
+    PoolDefinition pool = web();
     change(pool);
-    const Result<void> made = create_sequence(store, pool);
+    const Result<void> made = create_pool(store, pool);
     EXPECT_EQ(code_of(made), Code::kFailedPrecondition);
     return made ? "" : made.error().message;
   };
-  EXPECT_THAT(refusal([](Definition& d) { d.layout->epoch += 1ms; }),
+  EXPECT_THAT(refusal([](PoolDefinition& d) { d.layout.epoch += 1ms; }),
               HasSubstr("layout: 41t10w12s epoch 2025-01-01T00:00:00Z there, 41t10w12s epoch "
                         "2025-01-01T00:00:00.001Z here"));
-  EXPECT_THAT(refusal([](Definition& d) { d.layout->sequence_bits = 11; }), HasSubstr("41t10w11s"));
-  EXPECT_THAT(refusal([](Definition& d) { d.last = 4; }),
+  EXPECT_THAT(refusal([](PoolDefinition& d) { d.layout.sequence_bits = 11; }),
+              HasSubstr("41t10w11s"));
+  EXPECT_THAT(refusal([](PoolDefinition& d) { d.workers = 5; }),
               HasSubstr("workers: 4 there, 5 here; use it as it is"));
-  EXPECT_THAT(refusal([](Definition& d) { d = {.name = "web"}; }),
-              HasSubstr("strategy: pool there, counter here"));
-  EXPECT_EQ(store.find("web"), web());
+  const Result<void> sequence = create_sequence(store, {.name = "web"});
+  EXPECT_EQ(code_of(sequence), Code::kFailedPrecondition);
+  EXPECT_THAT(sequence.error().message, HasSubstr("strategy: pool there, counter here"));
+  ASSERT_TRUE(create_sequence(store, {.name = "orders"}));
+  PoolDefinition orders = web();
+  orders.name = "orders";
+  EXPECT_THAT(create_pool(store, orders).error().message,
+              HasSubstr("strategy: counter there, pool here"));
+  EXPECT_EQ(store.find("web"), Definition(web()));
 }
 
 TEST(Pool, OfAStoreWithoutLeasesIsRefused) {
   CutStore store;
   store.offers_leases = false;
-  const Result<void> made = create_sequence(store, web());
+  const Result<void> made = create_pool(store, web());
   EXPECT_EQ(code_of(made), Code::kUnimplemented);
   EXPECT_THAT(made.error().message, HasSubstr("pool"));
   EXPECT_EQ(code_of(store.find("web")), Code::kNotFound);
@@ -225,23 +226,23 @@ TEST(Pool, OfAStoreWithoutLeasesIsRefused) {
 TEST(Pool, WorkerIdsOfAnotherNumberAreNotTakenOver) {
   CutStore store;
   ASSERT_TRUE(store.create_pool("web", 3));
-  const Result<void> made = create_sequence(store, web());
+  const Result<void> made = create_pool(store, web());
   ASSERT_EQ(code_of(made), Code::kFailedPrecondition);
   EXPECT_THAT(made.error().message, HasSubstr("3 worker ids"));
-  EXPECT_TRUE(create_sequence(store, web(3)));
+  EXPECT_TRUE(create_pool(store, web(3)));
 }
 
 TEST(Pool, LostWorkerIdsAreNotMadeAgain) {
   CutStore store;
   ASSERT_TRUE(store.define(web()));
-  EXPECT_EQ(code_of(create_sequence(store, web())), Code::kDataLoss);
+  EXPECT_EQ(code_of(create_pool(store, web())), Code::kDataLoss);
   EXPECT_EQ(code_of(store.workers("web")), Code::kNotFound) << "they would start over";
   const auto status = sequence_status(store, "web");
   ASSERT_TRUE(status && status->error);
   EXPECT_EQ(status->error->code, Code::kDataLoss);
   EXPECT_THAT(status->error->message, HasSubstr("0 are there"));
   ASSERT_TRUE(store.create_pool("web", 3));
-  EXPECT_EQ(code_of(create_sequence(store, web())), Code::kDataLoss);
+  EXPECT_EQ(code_of(create_pool(store, web())), Code::kDataLoss);
 }
 
 TEST(Pool, LostWorkerIdsAreMadeAgainByAFenceAndBeginThere) {
@@ -257,9 +258,9 @@ TEST(Pool, LostWorkerIdsAreMadeAgainByAFenceAndBeginThere) {
 TEST(Pool, AFenceMayBeFurtherFromTheEpochThanAnInstantReaches) {
   CutStore store;
   constexpr std::chrono::sys_days old_epoch{std::chrono::year{1700} / 1 / 1};
-  Definition old = web();
+  PoolDefinition old = web();
   old.layout = SnowflakeLayout{.epoch = old_epoch, .time_bits = 45, .worker_bits = 4};
-  const auto made = create_sequence(store, old);
+  const auto made = create_pool(store, old);
   ASSERT_TRUE(made) << made.error().message;
   const auto floor = raise_pool(store, "web", kEpochOfPool);
   ASSERT_TRUE(floor) << floor.error().message;
@@ -271,7 +272,7 @@ TEST(Pool, AFenceMayBeFurtherFromTheEpochThanAnInstantReaches) {
 
 TEST(Pool, ItsStatusCountsWhatNobodyOwns) {
   CutStore store;
-  ASSERT_TRUE(create_sequence(store, web()));
+  ASSERT_TRUE(create_pool(store, web()));
   EXPECT_EQ(sequence_status(store, "web")->left, 4);
   acquired(store, 1);
   const Lease second = acquired(store, 2);
@@ -291,7 +292,7 @@ TEST(Pool, ItsStatusCountsWhatNobodyOwns) {
 
 TEST(Pool, SaysWhatToDoInstead) {
   CutStore store;
-  ASSERT_TRUE(create_sequence(store, web()));
+  ASSERT_TRUE(create_pool(store, web()));
   const auto opened = open_sequence(store, "web");
   ASSERT_EQ(code_of(opened), Code::kFailedPrecondition);
   EXPECT_THAT(opened.error().message, HasSubstr("open_pool()"));
@@ -305,8 +306,7 @@ TEST(Pool, SaysWhatToDoInstead) {
   const auto extended = extend_sequence(store, "web", 9);
   ASSERT_EQ(code_of(extended), Code::kInvalidArgument);
   EXPECT_THAT(extended.error().message, HasSubstr("a pool with more has another name"));
-  EXPECT_FALSE(can_extend(web(), web(5)));
-  EXPECT_EQ(store.find("web"), web());
+  EXPECT_EQ(store.find("web"), Definition(web()));
   const auto missing = open_pool(store, "jobs");
   ASSERT_EQ(code_of(missing), Code::kNotFound);
   EXPECT_THAT(missing.error().message, HasSubstr("no such pool; create it"));
@@ -319,7 +319,7 @@ TEST(Pool, SaysWhatToDoInstead) {
   for (const Error& error :
        {opened.error(), raised.error(), extended.error(), no_worker.error(), retired.error(),
         extend_sequence(store, "web", 9).error(), raise_sequence(store, "web", 5).error(),
-        create_sequence(store, web()).error()})
+        create_pool(store, web()).error()})
     EXPECT_THAT(error.message, StartsWith("pool web in ")) << "nobody has a sequence here";
 }
 
@@ -336,7 +336,7 @@ TEST(Pool, OnlyPoolsHaveWorkerIds) {
 
 TEST(Pool, AWorkerIdIsReleasedWithWhatWasRead) {
   CutStore store;
-  ASSERT_TRUE(create_sequence(store, web()));
+  ASSERT_TRUE(create_pool(store, web()));
   const Lease lease = acquired(store, 1);
   const auto released = release_worker(store, "web", lease.worker);
   ASSERT_TRUE(released);
@@ -357,7 +357,7 @@ TEST(Pool, AWorkerIdIsReleasedWithWhatWasRead) {
 
 TEST(Pool, IsRaisedPastTheUnitOfATime) {
   CutStore store;
-  ASSERT_TRUE(create_sequence(store, web()));
+  ASSERT_TRUE(create_pool(store, web()));
   const Lease lease = acquired(store, 1);
   EXPECT_EQ(raise_pool(store, "web", kEpochOfPool + 5s), 5001);
   EXPECT_EQ(raise_pool(store, "web", kEpochOfPool + 5s + 999us), 5001) << "of the unit it lies in";
@@ -385,11 +385,11 @@ TEST(Pool, UnitsAreATimeOfTheLayout) {
 
 TEST(Pool, RetiredNobodyGetsAWorkerIdOrKeepsOne) {
   CutStore store;
-  ASSERT_TRUE(create_sequence(store, web()));
+  ASSERT_TRUE(create_pool(store, web()));
   const Lease lease = acquired(store, 1);
   ASSERT_TRUE(retire_sequence(store, "web"));
   EXPECT_TRUE(retire_sequence(store, "web")) << "again";
-  EXPECT_TRUE(store.find("web")->retired);
+  EXPECT_TRUE(is_retired(*store.find("web")));
   EXPECT_EQ(code_of(store.extend("web", lease, lease.to + 1, Uuid::max(), {.held = 1h})),
             Code::kFailedPrecondition);
   LeaseRequest request{.token = lease.token, .now = 2000, .terms = {.held = 1h}};
@@ -398,14 +398,14 @@ TEST(Pool, RetiredNobodyGetsAWorkerIdOrKeepsOne) {
   EXPECT_EQ(code_of(store.acquire("web", request)), Code::kFailedPrecondition);
   EXPECT_EQ(code_of(pool_workers(store, "web")), Code::kFailedPrecondition);
   EXPECT_EQ(code_of(raise_pool(store, "web", kEpochOfPool)), Code::kFailedPrecondition);
-  const Result<void> again = create_sequence(store, web());
+  const Result<void> again = create_pool(store, web());
   ASSERT_EQ(code_of(again), Code::kFailedPrecondition);
   EXPECT_THAT(again.error().message, HasSubstr("not given again"));
 }
 
 TEST(Pool, ARetireThatWasCutOffShows) {
   CutStore store;
-  ASSERT_TRUE(create_sequence(store, web()));
+  ASSERT_TRUE(create_pool(store, web()));
   store.calls = 0;
   store.fail_at = 3;  // find, raise_floor, replace
   EXPECT_EQ(code_of(retire_sequence(store, "web")), Code::kUnknown);
@@ -420,13 +420,13 @@ TEST(Pool, RetiresWithItsWorkerIdsLost) {
   CutStore store;
   ASSERT_TRUE(store.define(web()));
   EXPECT_TRUE(retire_sequence(store, "web"));
-  EXPECT_TRUE(store.find("web")->retired);
+  EXPECT_TRUE(is_retired(*store.find("web")));
 }
 
 // ---- cut off at every call
 
 TEST(Pool, CutOffAtAnyCallItIsFinishedByTheNextAndSoundInBetween) {
-  const auto create = [](Store& store) { return create_sequence(store, web()).has_value(); };
+  const auto create = [](Store& store) { return create_pool(store, web()).has_value(); };
   const auto retire = [](Store& store) { return retire_sequence(store, "web").has_value(); };
   for (const bool retires : {false, true}) {
     const auto run = [&](Store& store) { return retires ? retire(store) : create(store); };
@@ -451,7 +451,7 @@ TEST(Pool, CutOffAtAnyCallItIsFinishedByTheNextAndSoundInBetween) {
           const auto workers = store.workers("web");
           ASSERT_TRUE(workers) << "defined without its worker ids";
           for (const LeaseState& state : *workers)
-            EXPECT_TRUE(!found->retired || state.minted_until == std::int64_t{1} << 62)
+            EXPECT_TRUE(!is_retired(*found) || state.minted_until == std::int64_t{1} << 62)
                 << "a tombstone over what lives";
         };
         store.calls = 0;

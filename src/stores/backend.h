@@ -74,7 +74,7 @@ class GaplessTransactions {
 };
 
 [[nodiscard]] Result<std::unique_ptr<GaplessTransactions>> open_mongodb_gapless(
-    std::string_view url, const Definition& definition, NumberField target,
+    std::string_view url, const SequenceDefinition& definition, NumberField target,
     const GaplessOptions& options);
 
 [[nodiscard]] Result<std::unique_ptr<ExistingValues>> open_mongodb_values(

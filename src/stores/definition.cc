@@ -36,8 +36,10 @@ constexpr std::array kStrategies = {
     Row{Strategy::kRandom, "random", Guarantee::kUnique, "none", ""},
     Row{Strategy::kPermuted, "permuted", Guarantee::kUnique, "none", "key"},
     Row{Strategy::kGapless, "gapless", Guarantee::kGapless, "all", ""},
-    Row{Strategy::kPool, "pool", Guarantee::kUnique, "per process", "layout"},
 };
+
+// A pool is kept as if it were a sequence of its worker ids.
+constexpr std::string_view kPool = "pool";
 
 const Row& row_of(Strategy strategy) noexcept {
   static constexpr Row kNone{Strategy{}, "?", Guarantee::kPractical, "none", ""};
@@ -59,6 +61,10 @@ std::unexpected<Error> newer(std::string what) {
   return std::unexpected(
       Error{Code::kUnimplemented, "a stored definition has " + std::move(what) +
                                       ", which this idmint does not know; use a newer idmint"});
+}
+
+std::unexpected<Error> wrong_type(const Json& object) {
+  return damaged("a field is missing or of the wrong type: " + stores::shown(object.dump()));
 }
 
 // Each false where the field is there and is not of the type; what is not there leaves `out` alone.
@@ -105,11 +111,10 @@ Result<void> validate_name(const std::string& name) {
   return {};
 }
 
-std::string titled(const Definition& definition) {
-  return (definition.strategy == Strategy::kPool ? "pool " : "sequence ") + definition.name;
-}
+std::string titled(const SequenceDefinition& sequence) { return "sequence " + sequence.name; }
+std::string titled(const PoolDefinition& pool) { return "pool " + pool.name; }
 
-Result<void> validate_values(const Definition& definition) {
+Result<void> validate_values(const SequenceDefinition& definition) {
   const std::string sequence = titled(definition);
   if (definition.first < 0)
     return refuse(sequence + " would begin at " + std::to_string(definition.first) +
@@ -131,14 +136,12 @@ Result<void> validate_values(const Definition& definition) {
 }
 
 // Each field as its strategy can use it, and where the strategy does not, as it is by default.
-Result<void> validate_strategy(const Definition& definition) {
+Result<void> validate_strategy(const SequenceDefinition& definition) {
   constexpr std::size_t kKeyDigits = 32;
   const std::string sequence = titled(definition);
   const auto* const row = std::ranges::find(kStrategies, definition.strategy, &Row::strategy);
   if (row == kStrategies.end()) return refuse(sequence + " has no strategy: give it one");
   const auto unused = [&](std::string_view field) {
-    if (definition.strategy == Strategy::kPool)
-      return refuse(sequence + " does not use " + std::string(field) + ": leave it out");
     return refuse(sequence + " is " + std::string(row->name) + ", which does not use " +
                   std::string(field) + ": leave it out, or choose another strategy");
   };
@@ -147,11 +150,11 @@ Result<void> validate_strategy(const Definition& definition) {
   if (stripes && definition.stripes == 1)
     return refuse(sequence + " is " + std::string(row->name) +
                       ": give the number of its stripes, 2 to " +
-                      std::to_string(Definition::kMaxStripes),
+                      std::to_string(SequenceDefinition::kMaxStripes),
                   {.remedy = Remedy::kSetOption, .values = {"stripes"}});
-  if (stripes && (definition.stripes < 2 || definition.stripes > Definition::kMaxStripes))
+  if (stripes && (definition.stripes < 2 || definition.stripes > SequenceDefinition::kMaxStripes))
     return refuse(sequence + " would have " + std::to_string(definition.stripes) +
-                  " stripes: give 2 to " + std::to_string(Definition::kMaxStripes));
+                  " stripes: give 2 to " + std::to_string(SequenceDefinition::kMaxStripes));
   if (row->field != "step" && definition.step != 0) return unused("a step");
   if (definition.step < 0)
     return refuse(sequence + " would take ranges of " + std::to_string(definition.step) +
@@ -163,30 +166,26 @@ Result<void> validate_strategy(const Definition& definition) {
     return refuse(sequence +
                   " has a key that is not 32 digits out of 0-9 a-f: give such a one, "
                   "or none to have it drawn");
-  if (definition.largest_count < 0)
-    return refuse(sequence + " would hand out " + std::to_string(definition.largest_count) +
-                  " values at most in one call: give 1 or more, or 0 for no limit");
-  if (row->field != "layout" && definition.layout) return unused("a layout");
   return {};
 }
 
+Result<void> validate_largest_count(const Definition& definition, std::int64_t largest_count) {
+  if (largest_count >= 0) return {};
+  const auto title = [](const auto& its) { return titled(its); };
+  return refuse(std::visit(title, definition) + " would hand out " + std::to_string(largest_count) +
+                " values at most in one call: give 1 or more, or 0 for no limit");
+}
+
 // Its worker ids must be worker ids of the layout.
-Result<void> validate_pool(const Definition& definition) {
-  if (definition.strategy != Strategy::kPool) return {};
-  const std::string pool = titled(definition);
-  if (!definition.layout)
-    return refuse(pool + " has no layout: give it one, such as sequence-generator");
-  if (Result<void> ok = definition.layout->validate(); !ok) return refused(pool, ok.error());
-  if (definition.first != 0)
-    return refuse(pool + " would begin at worker id " + std::to_string(definition.first) +
-                  ": worker ids begin at 0");
+Result<void> validate_workers(const PoolDefinition& pool) {
+  if (Result<void> ok = pool.layout.validate(); !ok) return refused(titled(pool), ok.error());
   const std::int64_t most =
-      std::min<std::int64_t>(definition.layout->max_worker(), LeaseTable::kMaxWorkers - 1);
-  if (definition.last > most && definition.last != kLargestValue)
-    return refuse(pool + " would have " + std::to_string(definition.last + 1) +
-                  " worker ids: its layout, " + to_string(*definition.layout) + ", has room for " +
-                  std::to_string(std::int64_t{definition.layout->max_worker()} + 1) +
-                  ", and a pool for " + std::to_string(LeaseTable::kMaxWorkers));
+      std::min<std::int64_t>(pool.layout.max_worker(), LeaseTable::kMaxWorkers - 1) + 1;
+  if (pool.workers < 0 || pool.workers > most)
+    return refuse(titled(pool) + " would have " + std::to_string(pool.workers) +
+                  " worker ids: its layout, " + to_string(pool.layout) + ", has room for " +
+                  std::to_string(std::int64_t{pool.layout.max_worker()} + 1) + ", and a pool for " +
+                  std::to_string(LeaseTable::kMaxWorkers));
   return {};
 }
 
@@ -232,7 +231,7 @@ Result<void> validate_record(const AdoptedRecord& adopted) {
 }
 
 // Whoever shares the document counts by one, and takes what is there for the value itself.
-Result<void> validate_adopted(const Definition& definition) {
+Result<void> validate_adopted(const SequenceDefinition& definition) {
   if (!definition.adopted) return {};
   const std::string sequence = titled(definition);
   const AdoptedRecord& adopted = *definition.adopted;
@@ -259,12 +258,10 @@ Result<void> validate_adopted(const Definition& definition) {
 }
 
 // A value that the form has no room for would be printed as another one is.
-Result<void> validate_form(const Definition& definition) {
+Result<void> validate_form(const SequenceDefinition& definition) {
   const std::string sequence = titled(definition);
-  const bool is_pool = definition.strategy == Strategy::kPool;
-  if (Result<void> ok = idmint::validate(definition.form, is_pool ? "snowflake" : "integer"); !ok)
+  if (Result<void> ok = idmint::validate(definition.form, "integer"); !ok)
     return refused(sequence, ok.error());
-  if (is_pool) return {};
   if (definition.last > largest_integer(definition.form)) {
     return refuse(sequence + " would end at " + std::to_string(definition.last) + ", and its " +
                   room_of(definition.form) + ": end there or below, or give " +
@@ -283,21 +280,60 @@ Result<Strategy> strategy_named(std::string_view name) {
   const auto* const row = std::ranges::find(kStrategies, name, &Row::name);
   if (row != kStrategies.end()) return row->strategy;
   std::string message = "no strategy is called " + stores::shown(name) + ": choose";
-  const std::span<const Row> choices = std::span(kStrategies).first(kStrategies.size() - 1);
-  for (const Row& each : choices) {  // all but a pool, which no sequence can be made
-    if (&each != choices.data()) message += &each == &choices.back() ? " or" : ",";
+  for (const Row& each : kStrategies) {
+    if (&each != kStrategies.data()) message += &each == &kStrategies.back() ? " or" : ",";
     message += " " + std::string(each.name);
   }
   return refuse(std::move(message));
 }
 
+const std::string& name(const Definition& definition) noexcept {
+  return std::visit([](const auto& its) -> const std::string& { return its.name; }, definition);
+}
+
+const Form& form(const Definition& definition) noexcept {
+  return std::visit([](const auto& its) -> const Form& { return its.form; }, definition);
+}
+
+bool is_retired(const Definition& definition) noexcept {
+  return std::visit([](const auto& its) { return its.retired; }, definition);
+}
+
+std::string_view strategy_name(const Definition& definition) noexcept {
+  const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
+  return sequence != nullptr ? name(sequence->strategy) : kPool;
+}
+
+Guarantee guarantee(const Definition& definition) noexcept {
+  const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
+  return sequence != nullptr ? guarantee(sequence->strategy) : Guarantee::kUnique;
+}
+
+std::string_view order(const Definition& definition) noexcept {
+  const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
+  return sequence != nullptr ? order(sequence->strategy) : "per process";
+}
+
+Result<void> validate(const SequenceDefinition& sequence) {
+  if (Result<void> ok = validate_name(sequence.name); !ok) return ok;
+  if (Result<void> ok = validate_strategy(sequence); !ok) return ok;
+  if (Result<void> ok = validate_largest_count(sequence, sequence.largest_count); !ok) return ok;
+  if (Result<void> ok = validate_values(sequence); !ok) return ok;
+  if (Result<void> ok = validate_adopted(sequence); !ok) return ok;
+  return validate_form(sequence);
+}
+
+Result<void> validate(const PoolDefinition& pool) {
+  if (Result<void> ok = validate_name(pool.name); !ok) return ok;
+  if (Result<void> ok = validate_workers(pool); !ok) return ok;
+  if (Result<void> ok = validate_largest_count(pool, pool.largest_count); !ok) return ok;
+  if (Result<void> ok = validate(pool.form, "snowflake"); !ok)
+    return refused(titled(pool), ok.error());
+  return {};
+}
+
 Result<void> validate(const Definition& definition) {
-  if (Result<void> ok = validate_name(definition.name); !ok) return ok;
-  if (Result<void> ok = validate_strategy(definition); !ok) return ok;
-  if (Result<void> ok = validate_values(definition); !ok) return ok;
-  if (Result<void> ok = validate_pool(definition); !ok) return ok;
-  if (Result<void> ok = validate_adopted(definition); !ok) return ok;
-  return validate_form(definition);
+  return std::visit([](const auto& its) { return validate(its); }, definition);
 }
 
 std::string to_text(const AdoptedRecord& adopted) {
@@ -342,28 +378,119 @@ Result<AdoptedRecord> adopted_from_text(std::string_view text) {
   return adopted;
 }
 
+namespace {
+
+// Only what is not as in every definition: an older idmint refuses a field that it does not know.
+template <class Value>
+void write(Json& json, std::string_view field, const Value& value, const Value& usual) {
+  if (value != usual) json[std::string(field)] = value;
+}
+
+void write_form(Json& json, const Form& form, bool retired) {
+  const Form plain;
+  write(json, "prefix", form.prefix, plain.prefix);
+  write(json, "encoding", name(form.encoding), name(plain.encoding));
+  write(json, "check", name(form.check), name(plain.check));
+  write(json, "digits", form.digits, plain.digits);
+  write(json, "width", form.width, plain.width);
+  write(json, "retired", retired, false);
+}
+
+Json json_of(const SequenceDefinition& sequence) {
+  const SequenceDefinition plain;
+  Json json{{"name", sequence.name},
+            {"strategy", name(sequence.strategy)},
+            {"first", sequence.first},
+            {"last", sequence.last}};
+  write(json, "stripes", sequence.stripes, plain.stripes);
+  write(json, "step", sequence.step, plain.step);
+  write(json, "key", sequence.key, plain.key);
+  write(json, "largest_count", sequence.largest_count, plain.largest_count);
+  write_form(json, sequence.form, sequence.retired);
+  if (sequence.adopted) json["adopted"] = to_text(*sequence.adopted);
+  return json;
+}
+
+Json json_of(const PoolDefinition& pool) {
+  Json json{{"name", pool.name},
+            {"strategy", kPool},
+            {"first", 0},
+            {"last", pool.workers == 0 ? kLargestValue : pool.workers - 1}};
+  write(json, "largest_count", pool.largest_count, std::int64_t{0});
+  write_form(json, pool.form, pool.retired);
+  json["layout"] = to_string(pool.layout);
+  return json;
+}
+
+Result<Form> form_from(const Json& object) {
+  Form form;
+  std::string encoding(name(form.encoding));
+  std::string check(name(form.check));
+  std::int64_t digits = 0;
+  std::int64_t width = 0;
+  if (!read(object, "prefix", form.prefix) || !read(object, "encoding", encoding) ||
+      !read(object, "check", check) || !read(object, "digits", digits) ||
+      !read(object, "width", width))
+    return wrong_type(object);
+  const Result<Encoding> known_encoding = encoding_named(encoding);
+  if (!known_encoding) return newer("the encoding " + stores::shown(encoding));
+  form.encoding = *known_encoding;
+  const Result<Check> known_check = check_named(check);
+  if (!known_check) return newer("the check " + stores::shown(check));
+  form.check = *known_check;
+  if (digits != static_cast<int>(digits))
+    return damaged("it has " + std::to_string(digits) + " digits");
+  form.digits = static_cast<int>(digits);
+  if (width != static_cast<int>(width))
+    return damaged("it has a width of " + std::to_string(width));
+  form.width = static_cast<int>(width);
+  return form;
+}
+
+Result<Definition> sequence_from(const Json& object, std::string_view strategy) {
+  SequenceDefinition sequence;
+  std::string adopted;
+  if (!read(object, "name", sequence.name) || !read(object, "first", sequence.first) ||
+      !read(object, "last", sequence.last) || !read(object, "stripes", sequence.stripes) ||
+      !read(object, "step", sequence.step) || !read(object, "key", sequence.key) ||
+      !read(object, "largest_count", sequence.largest_count) ||
+      !read(object, "retired", sequence.retired) || !read(object, "adopted", adopted))
+    return wrong_type(object);
+  const Result<Strategy> known = strategy_named(strategy);
+  if (!known) return newer("the strategy " + stores::shown(strategy));
+  sequence.strategy = *known;
+  if (object.contains("adopted")) {
+    Result<AdoptedRecord> record = adopted_from_text(adopted);
+    if (!record) return damaged(record.error().message);
+    sequence.adopted = *std::move(record);
+  }
+  if (object.contains("layout")) return damaged("it is a sequence with a layout");
+  return sequence;
+}
+
+Result<Definition> pool_from(const Json& object) {
+  PoolDefinition pool;
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+  std::string layout;
+  if (!read(object, "name", pool.name) || !read(object, "first", first) ||
+      !read(object, "last", last) || !read(object, "largest_count", pool.largest_count) ||
+      !read(object, "retired", pool.retired) || !read(object, "layout", layout))
+    return wrong_type(object);
+  for (const std::string_view field : {"stripes", "step", "key", "adopted"})
+    if (object.contains(field)) return damaged("it is a pool with the field " + std::string(field));
+  const Result<SnowflakeLayout> fields = parse_snowflake_layout(layout);
+  if (!fields) return damaged(fields.error().message);
+  pool.layout = *fields;
+  if (first != 0 || last < 0) return damaged("it is a pool that does not begin at 0");
+  if (last != kLargestValue) pool.workers = last + 1;
+  return pool;
+}
+
+}  // namespace
+
 std::string to_json(const Definition& definition) {
-  const Definition plain;
-  Json json{{"name", definition.name},
-            {"strategy", name(definition.strategy)},
-            {"first", definition.first},
-            {"last", definition.last}};
-  // Only what is not as in every definition: an older idmint refuses a field that it does not know.
-  const auto write = [&json](std::string_view field, const auto& value, const auto& usual) {
-    if (value != usual) json[std::string(field)] = value;
-  };
-  write("stripes", definition.stripes, plain.stripes);
-  write("step", definition.step, plain.step);
-  write("key", definition.key, plain.key);
-  write("largest_count", definition.largest_count, plain.largest_count);
-  write("prefix", definition.form.prefix, plain.form.prefix);
-  write("encoding", name(definition.form.encoding), name(plain.form.encoding));
-  write("check", name(definition.form.check), name(plain.form.check));
-  write("digits", definition.form.digits, plain.form.digits);
-  write("width", definition.form.width, plain.form.width);
-  write("retired", definition.retired, plain.retired);
-  if (definition.adopted) json["adopted"] = to_text(*definition.adopted);
-  if (definition.layout) json["layout"] = to_string(*definition.layout);
+  const Json json = std::visit([](const auto& its) { return json_of(its); }, definition);
   // A name that is not UTF-8 is not valid either; it is made readable rather than thrown over.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -378,52 +505,18 @@ Result<Definition> definition_from_json(std::string_view json) {
     if (std::ranges::find(kFields, key) == kFields.end())
       return newer("the field " + stores::shown(key));
   }
-  Definition definition;
-  std::string strategy;
-  std::string encoding(name(definition.form.encoding));
-  std::string check(name(definition.form.check));
-  std::string adopted;
-  std::string layout;
-  std::int64_t digits = 0;
-  std::int64_t width = 0;
   const auto is_there = [&](std::string_view field) { return object.contains(field); };
+  std::string strategy;
   if (!std::ranges::all_of(std::span(kFields).first(4), is_there) ||
-      !read(object, "name", definition.name) || !read(object, "strategy", strategy) ||
-      !read(object, "first", definition.first) || !read(object, "last", definition.last) ||
-      !read(object, "stripes", definition.stripes) || !read(object, "step", definition.step) ||
-      !read(object, "key", definition.key) ||
-      !read(object, "largest_count", definition.largest_count) ||
-      !read(object, "prefix", definition.form.prefix) || !read(object, "encoding", encoding) ||
-      !read(object, "check", check) || !read(object, "digits", digits) ||
-      !read(object, "width", width) || !read(object, "retired", definition.retired) ||
-      !read(object, "adopted", adopted) || !read(object, "layout", layout))
-    return damaged("a field is missing or of the wrong type: " + stores::shown(json));
-  const Result<Strategy> known = strategy_named(strategy);
-  if (!known) return newer("the strategy " + stores::shown(strategy));
-  definition.strategy = *known;
-  const Result<Encoding> known_encoding = encoding_named(encoding);
-  if (!known_encoding) return newer("the encoding " + stores::shown(encoding));
-  definition.form.encoding = *known_encoding;
-  const Result<Check> known_check = check_named(check);
-  if (!known_check) return newer("the check " + stores::shown(check));
-  definition.form.check = *known_check;
-  if (object.contains("adopted")) {
-    Result<AdoptedRecord> record = adopted_from_text(adopted);
-    if (!record) return damaged(record.error().message);
-    definition.adopted = *std::move(record);
-  }
-  if (object.contains("layout")) {
-    const Result<SnowflakeLayout> fields = parse_snowflake_layout(layout);
-    if (!fields) return damaged(fields.error().message);
-    definition.layout = *fields;
-  }
-  if (digits != static_cast<int>(digits))
-    return damaged("it has " + std::to_string(digits) + " digits");
-  definition.form.digits = static_cast<int>(digits);
-  if (width != static_cast<int>(width))
-    return damaged("it has a width of " + std::to_string(width));
-  definition.form.width = static_cast<int>(width);
-  if (Result<void> ok = stores::check_stored(definition); !ok) return damaged(ok.error().message);
+      !read(object, "strategy", strategy))
+    return wrong_type(object);
+  Result<Definition> definition =
+      strategy == kPool ? pool_from(object) : sequence_from(object, strategy);
+  if (!definition) return definition;
+  Result<Form> form = form_from(object);
+  if (!form) return std::unexpected(std::move(form.error()));
+  std::visit([&](auto& its) { its.form = *std::move(form); }, *definition);
+  if (Result<void> ok = stores::check_stored(*definition); !ok) return damaged(ok.error().message);
   return definition;
 }
 

@@ -19,7 +19,7 @@ using stores::GaplessTransactions;
 
 struct GaplessInserter::State {
   const OwnedByProcess owner{};
-  const Definition definition;
+  const SequenceDefinition definition;
   const std::string url;  // without passwords
   stores::GaplessQueue queue;
 };
@@ -34,7 +34,9 @@ GaplessInserter::~GaplessInserter() {
   }
 }
 
-const Definition& GaplessInserter::definition() const noexcept { return state_->definition; }
+const SequenceDefinition& GaplessInserter::definition() const noexcept {
+  return state_->definition;
+}
 
 GaplessStatistics GaplessInserter::statistics() const noexcept {
   const std::lock_guard lock(state_->queue.mutex);
@@ -57,14 +59,15 @@ Result<std::unique_ptr<GaplessInserter>> GaplessInserter::open(std::string_view 
   const auto refuse_it = [&](Code code, const std::string& why, Advice advice = {}) {
     return std::unexpected(Error{code, where + ": " + why, std::move(advice)});
   };
-  const Result<Definition> definition = (*store)->catalog()->find(name, until);
-  if (!definition && definition.error().code == Code::kNotFound)
+  const Result<Definition> found = (*store)->catalog()->find(name, until);
+  if (!found && found.error().code == Code::kNotFound)
     return refuse_it(Code::kNotFound, "no such sequence; create it",
                      {Remedy::kCreateSequence, std::string(name), {"gapless"}});
-  if (!definition) return std::unexpected(definition.error());
-  if (definition->strategy != Strategy::kGapless)
+  if (!found) return std::unexpected(found.error());
+  const auto* const definition = std::get_if<SequenceDefinition>(&*found);
+  if (definition == nullptr || definition->strategy != Strategy::kGapless)
     return refuse_it(Code::kFailedPrecondition,
-                     "it is " + std::string(idmint::name(definition->strategy)) +
+                     "it is " + std::string(strategy_name(*found)) +
                          ", and only the numbers of a gapless one come with documents; create one",
                      {Remedy::kCreateSequence, "", {"gapless"}});
   if (definition->retired)

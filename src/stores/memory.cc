@@ -132,15 +132,15 @@ class MemoryStore final : public Store,
     if (!owner_) return inherited();
     if (Result<void> ok = check_stored(definition); !ok) return std::unexpected(ok.error());
     const std::lock_guard lock(mutex_);
-    return definitions_.try_emplace(definition.name, definition).first->second;
+    return definitions_.try_emplace(name(definition), definition).first->second;
   }
 
   Result<Definition> replace(const Definition& old, const Definition& updated) override {
     if (!owner_) return inherited();
     if (Result<void> ok = check_replacement(old, updated); !ok) return std::unexpected(ok.error());
     const std::lock_guard lock(mutex_);
-    const auto at = definitions_.find(old.name);
-    if (at == definitions_.end()) return std::unexpected(no_definition(old.name, kUrl));
+    const auto at = definitions_.find(name(old));
+    if (at == definitions_.end()) return std::unexpected(no_definition(name(old), kUrl));
     if (at->second == old) at->second = updated;
     return at->second;
   }

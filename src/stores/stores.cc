@@ -206,17 +206,19 @@ Result<void> check_keys(std::string_view space, std::size_t count) {
 
 Result<void> check_stored(const Definition& definition) {
   if (Result<void> ok = validate(definition); !ok) return ok;
-  if (definition.strategy == Strategy::kPermuted && definition.key.empty())
-    return refuse_to("cannot store sequence " + definition.name, "its key is missing");
-  if (definition.strategy == Strategy::kPool && definition.last == kLargestValue)
-    return refuse_to("cannot store pool " + definition.name, "its number of worker ids is missing");
+  if (const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
+      sequence != nullptr && sequence->strategy == Strategy::kPermuted && sequence->key.empty())
+    return refuse_to("cannot store sequence " + sequence->name, "its key is missing");
+  if (const auto* const pool = std::get_if<PoolDefinition>(&definition);
+      pool != nullptr && pool->workers == 0)
+    return refuse_to("cannot store pool " + pool->name, "its number of worker ids is missing");
   return {};
 }
 
 Result<void> check_replacement(const Definition& old, const Definition& updated) {
-  if (old.name != updated.name)
-    return refuse_to("cannot replace the definition of " + shown(old.name),
-                     "the new one is of " + shown(updated.name));
+  if (name(old) != name(updated))
+    return refuse_to("cannot replace the definition of " + shown(name(old)),
+                     "the new one is of " + shown(name(updated)));
   return check_stored(updated);
 }
 

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "tests/conformance/store_conformance.h"
+#include "tests/fakes/definitions.h"
 #include "tests/fakes/in_child.h"
 #include "tests/fakes/temp_folder.h"
 
@@ -539,17 +540,18 @@ TEST_P(StoreConformance, NothingBelowTheFloorIsTakenAfterRaise) {
 }
 
 TEST_P(StoreConformance, TheCatalogKeepsTheFirstDefinition) {
-  const Definition orders{"orders", Strategy::kCounter, 1000, 9999};
+  const Definition orders = SequenceDefinition{"orders", Strategy::kCounter, 1000, 9999};
   EXPECT_EQ(code_of(catalog().find("orders")), Code::kNotFound);
   EXPECT_EQ(catalog().define(orders), orders);
   EXPECT_EQ(catalog().define(orders), orders);
-  EXPECT_EQ(catalog().define({"orders", Strategy::kCounter, 1, 2}), orders);
+  EXPECT_EQ(catalog().define(SequenceDefinition{"orders", Strategy::kCounter, 1, 2}), orders);
   EXPECT_EQ(catalog().find("orders"), orders);
   EXPECT_EQ(code_of(catalog().find("Orders")), Code::kNotFound);
-  const Definition cards{"cards"};
+  const Definition cards = SequenceDefinition{"cards"};
   EXPECT_EQ(catalog().define(cards), cards);
   EXPECT_EQ(definitions(), (std::vector{cards, orders}));
-  EXPECT_EQ(code_of(catalog().define({"no spaces please"})), Code::kInvalidArgument);
+  EXPECT_EQ(code_of(catalog().define(SequenceDefinition{"no spaces please"})),
+            Code::kInvalidArgument);
   EXPECT_EQ(code_of(counters().peek("orders")), Code::kNotFound);
 }
 
@@ -563,7 +565,8 @@ TEST_P(StoreConformance, OneOfManyDefinersWinsAndAllHearWhich) {
       for (int t = 0; t < 8; ++t)
         threads.emplace_back([&, t] {
           start.arrive_and_wait();
-          heard[static_cast<std::size_t>(t)] = catalog().define({name, Strategy::kCounter, t, 100});
+          heard[static_cast<std::size_t>(t)] =
+              catalog().define(SequenceDefinition{name, Strategy::kCounter, t, 100});
         });
     }
     for (const auto& each : heard) EXPECT_EQ(each, catalog().find(name));
@@ -571,11 +574,16 @@ TEST_P(StoreConformance, OneOfManyDefinersWinsAndAllHearWhich) {
 }
 
 TEST_P(StoreConformance, ReplaceChangesOnlyWhatItWasToldIsThere) {
-  const Definition one{"orders", Strategy::kCounter, 1, 10};
-  Definition two = one;
-  two.last = 20;
-  Definition three = one;
-  three.last = 30;
+  const SequenceDefinition of_one{"orders", Strategy::kCounter, 1, 10};
+  const auto changed = [&](auto change) -> Definition {
+    SequenceDefinition definition = of_one;
+    definition.last = 20;
+    change(definition);
+    return definition;
+  };
+  const Definition one = of_one;
+  const Definition two = changed([](SequenceDefinition&) {});
+  const Definition three = changed([](SequenceDefinition& its) { its.last = 30; });
   EXPECT_EQ(code_of(catalog().replace(one, two)), Code::kNotFound);
   EXPECT_EQ(code_of(catalog().find("orders")), Code::kNotFound);
   ASSERT_TRUE(catalog().define(one).has_value());
@@ -586,17 +594,15 @@ TEST_P(StoreConformance, ReplaceChangesOnlyWhatItWasToldIsThere) {
   EXPECT_EQ(catalog().replace(two, two), two);
   EXPECT_EQ(definitions(), std::vector{two});
 
-  Definition renamed = two;
-  renamed.name = "bills";
+  const Definition renamed = changed([](SequenceDefinition& its) { its.name = "bills"; });
   EXPECT_EQ(code_of(catalog().replace(two, renamed)), Code::kInvalidArgument);
-  Definition invalid = two;
-  invalid.first = 21;
+  const Definition invalid = changed([](SequenceDefinition& its) { its.first = 21; });
   EXPECT_EQ(code_of(catalog().replace(two, invalid)), Code::kInvalidArgument);
   EXPECT_EQ(catalog().find("orders"), two);
 }
 
 TEST_P(StoreConformance, OfManyReplacementsOfOneDefinitionOneWins) {
-  Definition now{"orders", Strategy::kCounter, 1, 1};
+  Definition now = SequenceDefinition{"orders", Strategy::kCounter, 1, 1};
   ASSERT_TRUE(catalog().define(now).has_value());
   for (int round = 0; round < 10; ++round) {
     std::array<Result<Definition>, 8> heard;
@@ -605,7 +611,7 @@ TEST_P(StoreConformance, OfManyReplacementsOfOneDefinitionOneWins) {
       std::vector<std::jthread> threads;
       for (int t = 0; t < 8; ++t)
         threads.emplace_back([&, t] {
-          Definition mine = now;
+          SequenceDefinition mine = as_sequence(now);
           mine.last += t + 1;
           start.arrive_and_wait();
           heard[static_cast<std::size_t>(t)] = catalog().replace(now, mine);
@@ -614,28 +620,39 @@ TEST_P(StoreConformance, OfManyReplacementsOfOneDefinitionOneWins) {
     now = catalog().find("orders").value();
     for (const auto& each : heard) EXPECT_EQ(each, now);
   }
-  EXPECT_GT(now.last, 10);
+  EXPECT_GT(as_sequence(now).last, 10);
 }
 
 TEST_P(StoreConformance, TheCatalogKeepsEveryFieldOfADefinition) {
-  const Definition full{.name = "cards",
-                        .strategy = Strategy::kPermuted,
-                        .first = 0,
-                        .last = 999'999,
-                        .key = "0123456789abcdef0123456789abcdef",
-                        .largest_count = 100,
-                        .form = {.prefix = "C-", .check = Check::kLuhn, .digits = 9},
-                        .retired = true};
-  const Definition striped{
+  const Definition full =
+      SequenceDefinition{.name = "cards",
+                         .strategy = Strategy::kPermuted,
+                         .first = 0,
+                         .last = 999'999,
+                         .key = "0123456789abcdef0123456789abcdef",
+                         .largest_count = 100,
+                         .form = {.prefix = "C-", .check = Check::kLuhn, .digits = 9},
+                         .retired = true};
+  const Definition striped = SequenceDefinition{
       .name = "accounts", .strategy = Strategy::kStriped, .last = 5000, .stripes = 1000};
-  const Definition cached{.name = "tickets", .strategy = Strategy::kCached, .step = 1000};
-  for (const Definition& each : {full, striped, cached}) {
+  const Definition cached =
+      SequenceDefinition{.name = "tickets", .strategy = Strategy::kCached, .step = 1000};
+  const Definition pool =
+      PoolDefinition{.name = "web",
+                     .layout = {.time_bits = 39, .worker_bits = 16, .sequence_bits = 8},
+                     .workers = 7,
+                     .largest_count = 10,
+                     .form = {.prefix = "w-"},
+                     .retired = true};
+  for (const Definition& each : {full, striped, cached, pool}) {
     EXPECT_EQ(catalog().define(each), each);
-    EXPECT_EQ(catalog().find(each.name), each);
+    EXPECT_EQ(catalog().find(name(each)), each);
   }
-  EXPECT_EQ(definitions(), (std::vector{striped, full, cached}));
-  EXPECT_EQ(code_of(catalog().define({.name = "keyless", .strategy = Strategy::kPermuted})),
+  EXPECT_EQ(definitions(), (std::vector{striped, full, cached, pool}));
+  EXPECT_EQ(code_of(catalog().define(
+                SequenceDefinition{.name = "keyless", .strategy = Strategy::kPermuted})),
             Code::kInvalidArgument);
+  EXPECT_EQ(code_of(catalog().define(PoolDefinition{.name = "unsized"})), Code::kInvalidArgument);
 }
 
 // ---- claims
@@ -757,10 +774,10 @@ TEST_P(StoreConformance, AChildOfForkIsRefused) {
     EXPECT_TRUE(refused(counters().list("")));
     EXPECT_TRUE(refused(counters().close("c")));
     EXPECT_TRUE(refused(counters().extend("c", 9)));
-    EXPECT_TRUE(refused(catalog().define({"orders"})));
+    EXPECT_TRUE(refused(catalog().define(SequenceDefinition{"orders"})));
     EXPECT_TRUE(refused(catalog().find("orders")));
     EXPECT_TRUE(refused(catalog().list()));
-    EXPECT_TRUE(refused(catalog().replace({"a"}, {"a"})));
+    EXPECT_TRUE(refused(catalog().replace(SequenceDefinition{"a"}, SequenceDefinition{"a"})));
     EXPECT_TRUE(refused(claims().create_space("t")));
     EXPECT_TRUE(refused(claims().insert("s", Keys{1})));
     EXPECT_TRUE(refused(claims().claimed("s")));
@@ -776,7 +793,7 @@ TEST_P(StoreConformance, OpenedAgainItIsTheSameStoreIfItPersists) {
   ASSERT_TRUE(counters().create("gone", {0, 1}).has_value());
   ASSERT_TRUE(counters().advance("c", 3, Take::kAll).has_value());
   ASSERT_TRUE(counters().close("gone").has_value());
-  ASSERT_TRUE(catalog().define({"orders"}).has_value());
+  ASSERT_TRUE(catalog().define(SequenceDefinition{"orders"}).has_value());
   ASSERT_TRUE(claims().create_space("s").has_value());
   ASSERT_TRUE(claims().create_space("over").has_value());
   ASSERT_TRUE(claims().insert("s", Keys{1, 2}).has_value());

@@ -58,7 +58,7 @@ constexpr std::array kStrategies = {Strategy::kCounter, Strategy::kStriped, Stra
 void create_all(const std::string& url) {
   const auto store = open_store(url, {.deadline = std::chrono::minutes{1}}).value();
   for (const Strategy strategy : kStrategies) {
-    Definition definition{.name = std::string(name(strategy)), .strategy = strategy};
+    SequenceDefinition definition{.name = std::string(name(strategy)), .strategy = strategy};
     if (strategy == Strategy::kStriped || strategy == Strategy::kInterleaved)
       definition.stripes = 10;
     definition.last = 1'000'000'000;

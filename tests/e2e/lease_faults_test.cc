@@ -336,11 +336,8 @@ class LeaseFaults : public testing::Test {
 
   void make_pool(const std::string& name, const SnowflakeLayout& layout, std::size_t workers) {
     const auto store = store_at(url_, 1min);
-    const auto made = create_sequence(*store, {.name = name,
-                                               .strategy = Strategy::kPool,
-                                               .first = 0,
-                                               .last = static_cast<std::int64_t>(workers) - 1,
-                                               .layout = layout});
+    const auto made = create_pool(
+        *store, {.name = name, .layout = layout, .workers = static_cast<std::int64_t>(workers)});
     ASSERT_TRUE(made) << made.error().message;
     layouts_[name] = layout;
   }

@@ -574,27 +574,28 @@ TEST_F(MongodbFaults, OfEveryKindRepeatNothingAndLoseNothing) {
   // So few that they are used up on the way.
   const std::int64_t accounts = std::int64_t{rounds_} * 12 * 50 * kBlocks;
   ASSERT_TRUE(store_->counters()->create(kNames[kCounter], {1, kLargestValue}));
-  const std::array<Definition, 3> adopted = {
-      Definition{
+  const std::array<SequenceDefinition, 3> adopted = {
+      SequenceDefinition{
           .name = kNames[kUsers],
           .first = 0,
           .adopted =
               AdoptedRecord{.collection = kClassicCollection, .id = kUsersId, .field = "COUNT"}},
-      Definition{.name = kNames[kAccounts],
-                 .strategy = Strategy::kStriped,
-                 .first = 0,
-                 .last = accounts - 1,
-                 .stripes = kBlocks,
-                 .adopted = AdoptedRecord{.collection = kClassicCollection,
-                                          .id = std::string(kAccountsId) + "{k}",
-                                          .field = "COUNT",
-                                          .max = "MAX_VALUE"}},
-      Definition{.name = kNames[kOrders],
-                 .strategy = Strategy::kCached,
-                 .first = kFirstOrder,
-                 .step = 10,
-                 .adopted = AdoptedRecord{.collection = "ids", .id = "orders", .field = "index"}}};
-  for (const Definition& definition : adopted) {
+      SequenceDefinition{.name = kNames[kAccounts],
+                         .strategy = Strategy::kStriped,
+                         .first = 0,
+                         .last = accounts - 1,
+                         .stripes = kBlocks,
+                         .adopted = AdoptedRecord{.collection = kClassicCollection,
+                                                  .id = std::string(kAccountsId) + "{k}",
+                                                  .field = "COUNT",
+                                                  .max = "MAX_VALUE"}},
+      SequenceDefinition{
+          .name = kNames[kOrders],
+          .strategy = Strategy::kCached,
+          .first = kFirstOrder,
+          .step = 10,
+          .adopted = AdoptedRecord{.collection = "ids", .id = "orders", .field = "index"}}};
+  for (const SequenceDefinition& definition : adopted) {
     const auto created = create_sequence(*store_, definition);
     ASSERT_TRUE(created) << created.error().message;
   }

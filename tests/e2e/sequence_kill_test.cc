@@ -83,7 +83,7 @@ TEST_P(SequenceKill, OfEightProcessesRepeatsNothing) {
   const int rounds = wanted != nullptr ? std::atoi(wanted) : 10;
   ASSERT_GT(rounds, 0);
   // Small enough that values collide and stripes run out under way.
-  Definition definition{.name = "s", .strategy = GetParam(), .first = 5};
+  SequenceDefinition definition{.name = "s", .strategy = GetParam(), .first = 5};
   definition.last = definition.first + kShare * rounds - 1;
   if (definition.strategy == Strategy::kStriped)
     definition.stripes = std::min(500 * rounds, 50'000);

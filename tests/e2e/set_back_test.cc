@@ -19,7 +19,7 @@ namespace {
 
 using testing::HasSubstr;
 
-class SetBack : public testing::TestWithParam<Definition> {
+class SetBack : public testing::TestWithParam<SequenceDefinition> {
  protected:
   void SetUp() override {
     auto opened = open_store("sqlite:" + path_);
@@ -93,12 +93,13 @@ TEST_P(SetBack, NoValueComesTwiceAndItIsTold) {
 
 INSTANTIATE_TEST_SUITE_P(
     Strategies, SetBack,
-    testing::Values(Definition{.name = "counter"},
-                    Definition{.name = "striped", .strategy = Strategy::kStriped, .stripes = 2},
-                    Definition{.name = "cached", .strategy = Strategy::kCached, .step = 2},
-                    Definition{.name = "permuted", .strategy = Strategy::kPermuted, .last = 9'999},
-                    // So few that a value which is free again comes soon.
-                    Definition{.name = "random", .strategy = Strategy::kRandom, .last = 60}),
+    testing::Values(
+        SequenceDefinition{.name = "counter"},
+        SequenceDefinition{.name = "striped", .strategy = Strategy::kStriped, .stripes = 2},
+        SequenceDefinition{.name = "cached", .strategy = Strategy::kCached, .step = 2},
+        SequenceDefinition{.name = "permuted", .strategy = Strategy::kPermuted, .last = 9'999},
+        // So few that a value which is free again comes soon.
+        SequenceDefinition{.name = "random", .strategy = Strategy::kRandom, .last = 60}),
     [](const auto& each) { return each.param.name; });
 
 }  // namespace

@@ -104,7 +104,7 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
     set([&] { counters_.erase(counter); });
   }
   void put(const Definition& definition) {
-    set([&] { defined_[definition.name] = definition; });
+    set([&] { defined_[name(definition)] = definition; });
   }
   void put_claims(const std::string& space, std::set<std::int64_t> claims) {
     set([&] { spaces_[space].claims = std::move(claims); });
@@ -238,14 +238,14 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   Result<Definition> define(const Definition& definition) override {
     const std::lock_guard lock(mutex_);
     return call<Definition>(next_fault(), [&]() -> Result<Definition> {
-      return defined_.try_emplace(definition.name, definition).first->second;
+      return defined_.try_emplace(name(definition), definition).first->second;
     });
   }
 
   Result<Definition> replace(const Definition& old, const Definition& updated) override {
     const std::lock_guard lock(mutex_);
     return call<Definition>([&]() -> Result<Definition> {
-      const auto at = defined_.find(old.name);
+      const auto at = defined_.find(name(old));
       if (at == defined_.end()) return std::unexpected(no_such("definition"));
       if (at->second == old) at->second = updated;
       return at->second;

@@ -91,14 +91,10 @@ class Live : public ::testing::Test {
 TEST_F(Live, EveryKindOfCollectionAndEntryFromEveryFormOfBase) {
   work_before_base(production_);
   collections_of_every_kind(production_);
-  Definition orders{.name = "orders"};
-  Definition pool{.name = "hosts",
-                  .strategy = Strategy::kPool,
-                  .first = 0,
-                  .last = 1023,
-                  .layout = SnowflakeLayout{}};
+  SequenceDefinition orders{.name = "orders"};
+  PoolDefinition pool{.name = "hosts", .workers = 1024};
   const auto define = [&](const Definition& definition) {
-    const Bson document = Bson("_id", definition.name, "json", to_json(definition));
+    const Bson document = Bson("_id", name(definition), "json", to_json(definition));
     production_.insert("shop.idmint.definitions", to_canonical_json(document.view()));
   };
   define(orders);

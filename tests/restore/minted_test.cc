@@ -85,7 +85,7 @@ TEST_F(Minted, TheAdviceBringsEachStrategyToWhereProductionWas) {
   const auto opened = open_store(url);
   ASSERT_TRUE(opened) << opened.error().message;
   Store& store = **opened;
-  const std::vector<Definition> definitions = {
+  const std::vector<SequenceDefinition> definitions = {
       {.name = "adopted",
        .adopted = AdoptedRecord{.collection = "ids", .id = "a", .field = "n", .holds_last = true}},
       {.name = "blocks", .strategy = Strategy::kStriped, .last = 999'999'999'999, .stripes = 60},
@@ -99,16 +99,13 @@ TEST_F(Minted, TheAdviceBringsEachStrategyToWhereProductionWas) {
       {.name = "old"},
       {.name = "small", .last = 10},
       {.name = "turns", .strategy = Strategy::kInterleaved, .last = 999'999'999, .stripes = 3},
-      {.name = "web",
-       .strategy = Strategy::kPool,
-       .first = 0,
-       .last = 3,
-       .layout = SnowflakeLayout{}},
   };
-  for (const Definition& definition : definitions) {
+  for (const SequenceDefinition& definition : definitions) {
     const auto created = create_sequence(store, definition);
     ASSERT_TRUE(created) << created.error().message;
   }
+  const auto made = create_pool(store, {.name = "web", .workers = 4});
+  ASSERT_TRUE(made) << made.error().message;
   const std::vector<std::string> minting = {"adopted", "blocks", "cached", "cards", "codes",
                                             "counter", "few",    "turns",  "web"};
   const auto mint_some = [&] {

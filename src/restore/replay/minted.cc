@@ -155,7 +155,8 @@ Result<void> read_store(Server& server, const std::string& database, Stored& sto
   if (read = read_counters(server, database, stored, watch); !read) return read;
   for (const auto& [name, definition] : stored.definitions) {
     if (!definition) continue;
-    if (definition->strategy == Strategy::kPool) {
+    const auto* const sequence = std::get_if<SequenceDefinition>(&*definition);
+    if (sequence == nullptr) {
       const std::string workers = stores::mongodb::collection_of("idmint.workers", name);
       std::int64_t& largest = stored.bounds[name];
       read = for_each_document(server, database, workers, [&](Document row) -> Result<void> {
@@ -166,7 +167,7 @@ Result<void> read_store(Server& server, const std::string& database, Stored& sto
       Watched& watched = watch[std::string(database).append(".").append(workers)];
       watched.database = database;
       watched.pool = name;
-    } else if (definition->strategy == Strategy::kRandom) {
+    } else if (sequence->strategy == Strategy::kRandom) {
       Watched& watched =
           watch[database + "." + stores::mongodb::collection_of("idmint.claims", name)];
       watched.database = database;
@@ -259,7 +260,7 @@ const MintedCounter* only_counter(const Stored& stored, const std::string& name)
 }
 
 // What follows `idmint raise` for the sequence, one text for each command.
-std::vector<std::string> raises(const Stored& stored, const Definition& definition) {
+std::vector<std::string> raises(const Stored& stored, const SequenceDefinition& definition) {
   const MintedCounter* const counter = only_counter(stored, definition.name);
   const bool moved = counter != nullptr && counter->moved();
   switch (definition.strategy) {
@@ -275,7 +276,6 @@ std::vector<std::string> raises(const Stored& stored, const Definition& definiti
       break;
     case Strategy::kRandom:
     case Strategy::kGapless:
-    case Strategy::kPool:
       return {};
   }
   std::vector<std::string> all;
@@ -299,27 +299,31 @@ std::string time_below(const SnowflakeLayout& layout, std::int64_t bound) {
   return format_exact_time(layout.epoch + layout.unit * (bound - 1));
 }
 
+void advise_pool(const Stored& stored, const PoolDefinition& pool, const std::string& store,
+                 Minted& minted) {
+  const auto reached = stored.reached_bounds.find(minted.name);
+  const auto bound = stored.bounds.find(minted.name);
+  if (reached != stored.reached_bounds.end() && bound != stored.bounds.end() &&
+      reached->second > bound->second)
+    minted.commands.push_back("idmint workers raise " + shell_word(minted.name) + " --past " +
+                              time_below(pool.layout, reached->second) + " --store " + store);
+}
+
 void advise(const Stored& stored, const Definition& restored, const std::string& store,
             Minted& minted) {
   const std::string name = shell_word(minted.name);
   const auto later = stored.later.find(minted.name);
   const bool changed = later != stored.later.end();
-  if (changed && later->second.retired) {
+  if (changed && is_retired(later->second)) {
     minted.commands.push_back("idmint retire " + name + " --store " + store);
     return;
   }
-  if (restored.strategy == Strategy::kPool) {
-    const auto reached = stored.reached_bounds.find(minted.name);
-    const auto bound = stored.bounds.find(minted.name);
-    if (reached != stored.reached_bounds.end() && bound != stored.bounds.end() &&
-        reached->second > bound->second)
-      minted.commands.push_back(
-          "idmint workers raise " + name + " --past " +
-          time_below(restored.layout.value_or(SnowflakeLayout{}), reached->second) + " --store " +
-          store);
+  if (const auto* const pool = std::get_if<PoolDefinition>(&restored)) {
+    advise_pool(stored, *pool, store, minted);
     return;
   }
-  if (restored.strategy == Strategy::kRandom) {
+  const auto& sequence = std::get<SequenceDefinition>(restored);
+  if (sequence.strategy == Strategy::kRandom) {
     const auto claims = stored.claims.find(minted.name);
     if (claims == stored.claims.end()) return;
     minted.note = print_count(static_cast<double>(claims->second)) +
@@ -332,7 +336,7 @@ void advise(const Stored& stored, const Definition& restored, const std::string&
                   " --archive; otherwise retire it, and go on with another";
     return;
   }
-  if (restored.strategy == Strategy::kGapless) {
+  if (sequence.strategy == Strategy::kGapless) {
     const MintedCounter* const counter = only_counter(stored, minted.name);
     if (counter == nullptr || !counter->moved()) return;
     minted.note = "its numbers " + std::to_string(counter->restored) + " to " +
@@ -343,11 +347,12 @@ void advise(const Stored& stored, const Definition& restored, const std::string&
                   std::to_string(counter->reached);
     return;
   }
-  std::vector<std::string> all = raises(stored, restored);
+  std::vector<std::string> all = raises(stored, sequence);
   // A value past the old end cannot be raised past.
-  if (!all.empty() && changed && later->second.last > restored.last)
-    minted.commands.push_back("idmint alter " + name + " --max " +
-                              std::to_string(later->second.last) + " --store " + store);
+  const auto* const extended = changed ? std::get_if<SequenceDefinition>(&later->second) : nullptr;
+  if (!all.empty() && extended != nullptr && extended->last > sequence.last)
+    minted.commands.push_back("idmint alter " + name + " --max " + std::to_string(extended->last) +
+                              " --store " + store);
   for (const std::string& raise : all) {
     std::string command = "idmint raise ";
     minted.commands.push_back(command.append(name).append(raise).append(" --store ").append(store));
@@ -357,10 +362,10 @@ void advise(const Stored& stored, const Definition& restored, const std::string&
 // Those of a store that were made after the limit.
 void add_lost(const std::string& database, const Stored& stored, std::vector<Minted>& sources) {
   for (const auto& [name, definition] : stored.later) {
-    if (stored.definitions.contains(name) || definition.retired) continue;
+    if (stored.definitions.contains(name) || is_retired(definition)) continue;
     sources.push_back({.database = database,
                        .name = name,
-                       .strategy = std::string(idmint::name(definition.strategy)),
+                       .strategy = std::string(strategy_name(definition)),
                        .note = "it was made after the limit and is gone: made again it would begin "
                                "anew and repeat its values; give it another name"});
   }
@@ -409,12 +414,12 @@ Result<MintedReport> find_minted(Server& server, const NamespaceFilter& filter,
     const std::string store =
         shell_word(with_database(without_hidden_password(server.shown_uri()), database));
     for (const auto& [name, definition] : stored.definitions) {
-      if (definition && definition->retired) continue;
+      if (definition && is_retired(*definition)) continue;
       Minted minted{.database = database, .name = name};
       if (!definition) {
         minted.note = "its definition cannot be read: see idmint list with the idmint that made it";
       } else {
-        minted.strategy = idmint::name(definition->strategy);
+        minted.strategy = strategy_name(*definition);
         if (report.until) advise(stored, *definition, store, minted);
       }
       report.sources.push_back(std::move(minted));

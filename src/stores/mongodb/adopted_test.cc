@@ -18,6 +18,7 @@
 #include "idmint/sequence.h"
 #include "idmint/store.h"
 #include "tests/fakes/code_of.h"
+#include "tests/fakes/definitions.h"
 #include "tests/servers/mongo.h"
 
 namespace idmint {
@@ -224,7 +225,7 @@ TEST_F(Adopted, ADoubleIsNotExtendedToWhereItCannotCount) {
   EXPECT_EQ(documents("idmint.counters"), record);
   const auto there = store_->catalog()->find("c");
   ASSERT_TRUE(there) << why(there);
-  EXPECT_EQ(there->last, 99);
+  EXPECT_EQ(as_sequence(*there).last, 99);
   EXPECT_TRUE(raise_sequence(*store_, "c", 50));
   const auto extended = extend_sequence(*store_, "c", kTwoTo53 - 2);
   EXPECT_TRUE(extended) << why(extended);
@@ -304,7 +305,7 @@ TEST_F(Adopted, WhatBecomesUncountableIsDamagedAndNotMended) {
 }
 
 TEST_F(Adopted, ADocumentThatIsDeletedUnderWayIsNotMadeAgain) {
-  const Definition definition{.name = "c", .first = 0, .adopted = kCounter};
+  const SequenceDefinition definition{.name = "c", .first = 0, .adopted = kCounter};
   ASSERT_TRUE(create_sequence(*store_, definition));
   const auto sequence = open_sequence(*store_, "c");
   ASSERT_TRUE(sequence) << why(sequence);
@@ -405,15 +406,16 @@ TEST_F(Adopted, ClosedIsMarkedInTheDocument) {
 }
 
 TEST_F(Adopted, AThousandAreMadeAndThenOneIsPickedAtRandom) {
-  const Definition definition{.name = "accounts",
-                              .strategy = Strategy::kStriped,
-                              .first = 0,
-                              .last = 999'999'999'999,
-                              .stripes = 1000,
-                              .adopted = AdoptedRecord{.collection = "uniqueIdentifierCounter",
-                                                       .id = "COUNTER DOCUMENT NUMBER {k}",
-                                                       .field = "COUNT",
-                                                       .max = "MAX_VALUE"}};
+  const SequenceDefinition definition{
+      .name = "accounts",
+      .strategy = Strategy::kStriped,
+      .first = 0,
+      .last = 999'999'999'999,
+      .stripes = 1000,
+      .adopted = AdoptedRecord{.collection = "uniqueIdentifierCounter",
+                               .id = "COUNTER DOCUMENT NUMBER {k}",
+                               .field = "COUNT",
+                               .max = "MAX_VALUE"}};
   // Some are there, of every type.
   ASSERT_THAT(ask(R"({"insert":"uniqueIdentifierCounter","documents":[)"
                   R"({"_id":"COUNTER DOCUMENT NUMBER 0","COUNT":77,"MAX_VALUE":999999999},)"
@@ -446,12 +448,12 @@ TEST_F(Adopted, AThousandAreMadeAndThenOneIsPickedAtRandom) {
 TEST_F(Adopted, WithAllBlocksUsedUpItIsOutOfRange) {
   AdoptedRecord each = kBounded;
   each.id = "{k}";
-  const Definition definition{.name = "few",
-                              .strategy = Strategy::kStriped,
-                              .first = 0,
-                              .last = 39,
-                              .stripes = 4,
-                              .adopted = each};
+  const SequenceDefinition definition{.name = "few",
+                                      .strategy = Strategy::kStriped,
+                                      .first = 0,
+                                      .last = 39,
+                                      .stripes = 4,
+                                      .adopted = each};
   ASSERT_TRUE(create_sequence(*store_, definition));
   // One is past its end already.
   ASSERT_THAT(ask(R"({"update":"counters","updates":[{"q":{"_id":"2"},"u":{"$inc":)"

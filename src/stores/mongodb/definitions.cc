@@ -27,9 +27,9 @@ Result<Definition> Definitions::parse(std::string_view name, std::string_view js
   if (!definition) {
     definition.error().message =
         database_.where + ", " + shown(name) + ": " + definition.error().message;
-  } else if (definition->name != name) {
+  } else if (idmint::name(*definition) != name) {
     return database_.damaged("the definition of " + shown(name) + " is that of " +
-                             shown(definition->name));
+                             shown(idmint::name(*definition)));
   }
   return definition;
 }
@@ -51,12 +51,12 @@ Result<Definition> Definitions::define(const Definition& definition) {
   static_cast<void>(take_first());
   if (Result<void> ok = check_stored(definition); !ok) return std::unexpected(ok.error());
   Bson document;
-  document.add("_id", std::string_view(definition.name))
+  document.add("_id", std::string_view(name(definition)))
       .add("json", std::string_view(to_json(definition)));
   const auto made = database_.servers->insert_new(kDefinitions, Bson().add("0", document), 1,
                                                   *until, "write a definition into");
   if (!made) return std::unexpected(made.error());
-  Result<Definition> there = read(definition.name, *until);
+  Result<Definition> there = read(name(definition), *until);
   if (!there) return std::unexpected(after_a_write(there.error()));
   return there;
 }
@@ -68,10 +68,10 @@ Result<Definition> Definitions::replace(const Definition& old, const Definition&
   static_cast<void>(take_first());
   if (Result<void> ok = check_replacement(old, updated); !ok) return std::unexpected(ok.error());
   std::string json;
-  Result<Definition> there = read(old.name, *until, &json);
+  Result<Definition> there = read(name(old), *until, &json);
   if (!there || *there != old) return there;
   Bson query;
-  query.add("_id", std::string_view(old.name)).add("json", std::string_view(json));
+  query.add("_id", std::string_view(name(old))).add("json", std::string_view(json));
   Bson update;
   update.add(
       "0", Bson().add("$set", Bson().add("json", Bson().add("$literal",
@@ -79,7 +79,7 @@ Result<Definition> Definitions::replace(const Definition& old, const Definition&
   const Result<bool> done = database_.change(kDefinitions, std::move(query), update, *until,
                                              "replace a definition in", [](const Document&) {});
   if (!done) return std::unexpected(done.error());
-  there = read(old.name, *until);
+  there = read(name(old), *until);
   if (!there) return std::unexpected(after_a_write(there.error()));
   return there;
 }

@@ -40,7 +40,7 @@ constexpr milliseconds kHeld{100};             // before it is looked at who hol
 constexpr std::chrono::seconds kAbandoned{1};  // a transaction that stood still for so long
 
 struct Plan {
-  Definition definition;
+  SequenceDefinition definition;
   NumberField target;
   std::string database;  // of the store
   std::string application;
@@ -166,7 +166,7 @@ std::optional<Attempt> Transaction::step(Bson command, std::string_view database
 // As nothing counts before the commit, what is wrong with the counter is looked at when it has
 // moved.
 Attempt Transaction::take(std::int64_t* first) {
-  const Definition& definition = plan_.definition;
+  const SequenceDefinition& definition = plan_.definition;
   const auto count = static_cast<std::int64_t>(documents_.size());
   Bson sum;
   sum.add_array("$add", Bson().add("0", "$next").add("1", count));
@@ -410,10 +410,9 @@ std::expected<GaplessTransactions::First, GaplessTransactions::Refused> MongodbG
 }  // namespace
 }  // namespace mongodb
 
-Result<std::unique_ptr<GaplessTransactions>> open_mongodb_gapless(std::string_view url,
-                                                                  const Definition& definition,
-                                                                  NumberField target,
-                                                                  const GaplessOptions& options) {
+Result<std::unique_ptr<GaplessTransactions>> open_mongodb_gapless(
+    std::string_view url, const SequenceDefinition& definition, NumberField target,
+    const GaplessOptions& options) {
   Result<mongodb::Connected> connected =
       mongodb::connect(url, options.deadline, {.purpose = "gapless " + definition.name});
   if (!connected) return std::unexpected(std::move(connected.error()));

@@ -150,7 +150,7 @@ class GaplessTest : public testing::Test {
 
   void SetUp() override { create({.name = "invoices", .strategy = Strategy::kGapless}); }
 
-  void create(const Definition& definition) {
+  void create(const SequenceDefinition& definition) {
     const auto store = open_store(url_, {.deadline = seconds{60}});
     ASSERT_TRUE(store) << why(store);
     const auto created = create_sequence(**store, definition);
@@ -461,7 +461,7 @@ TEST_F(GaplessTest, AStandaloneIsRefused) {
   const std::string url = mongo_standalone().url(database_);
   const auto store = open_store(url, {.deadline = seconds{60}});
   ASSERT_TRUE(store) << why(store);
-  const Definition definition{.name = "invoices", .strategy = Strategy::kGapless};
+  const SequenceDefinition definition{.name = "invoices", .strategy = Strategy::kGapless};
   const auto refused = create_sequence(**store, definition);
   EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
   EXPECT_THAT(why(refused), HasSubstr("--replSet"));

@@ -26,6 +26,7 @@
 #include "idmint/sequence.h"
 #include "mongo/driver.h"
 #include "tests/fakes/code_of.h"
+#include "tests/fakes/definitions.h"
 #include "tests/fakes/in_child.h"
 #include "tests/servers/mongo.h"
 
@@ -174,7 +175,7 @@ TEST_F(MongodbStoreTest, TheDocumentsAreAsTheDocumentsSay) {
   EXPECT_THAT(find("idmint.claims.cards"),
               HasSubstr(R"([ { "_id" : "space", "name" : "cards", "closed" : false }, )"
                         R"({ "_id" : 7 } ])"));
-  const Definition definition{"orders"};
+  const SequenceDefinition definition{"orders"};
   ASSERT_TRUE(store->catalog()->define(definition));
   EXPECT_THAT(find("idmint.definitions"), HasSubstr(R"("_id" : "orders", "json" : "{\"name\")"));
 }
@@ -197,7 +198,7 @@ TEST_F(MongodbStoreTest, AnInt32ThatAHandTypedBecomesAnInt64) {
 
 TEST_F(MongodbStoreTest, ACounterThatIsDeletedUnderWayIsNotMadeAgain) {
   const auto store = open();
-  ASSERT_TRUE(create_sequence(*store, Definition{"orders"}));
+  ASSERT_TRUE(create_sequence(*store, SequenceDefinition{"orders"}));
   const auto sequence = open_sequence(*store, "orders");
   ASSERT_TRUE(sequence);
   std::int64_t value = 0;
@@ -413,7 +414,7 @@ TEST_F(MongodbStoreTest, EveryWriteWaitsForTheJournalsOfAMajorityAndEveryReadFor
   ASSERT_TRUE(store->counters()->raise("c", 9));
   ASSERT_TRUE(store->counters()->extend("c", 200));
   ASSERT_TRUE(store->counters()->close("c"));
-  ASSERT_TRUE(store->catalog()->define({"a"}));
+  ASSERT_TRUE(store->catalog()->define(SequenceDefinition{"a"}));
   ASSERT_TRUE(store->unique_index()->create_space("s"));
   ASSERT_TRUE(store->unique_index()->insert("s", std::array{std::int64_t{7}}));
   ASSERT_TRUE(store->unique_index()->close_space("s"));
@@ -440,7 +441,7 @@ TEST_F(MongodbStoreTest, EveryWriteWaitsForTheJournalsOfAMajorityAndEveryReadFor
 // So that two commands lead to the first id of a pool.
 TEST_F(MongodbStoreTest, TheFirstDefinitionComesWithTheStore) {
   const auto first = open();
-  ASSERT_TRUE(first->catalog()->define({"a"}));
+  ASSERT_TRUE(first->catalog()->define(SequenceDefinition{"a"}));
   ASSERT_TRUE(first->leases()->create_pool("a", 2));
   ASSERT_THAT(ask(R"({"profile":2,"slowms":0})"), HasSubstr(R"("ok" : 1.0)"));
   const auto store =
@@ -467,10 +468,10 @@ TEST_F(MongodbStoreTest, TheFirstDefinitionComesWithTheStore) {
   EXPECT_THAT(count(R"("command.aggregate":{"$exists":false},)"
                     R"("command.findAndModify":{"$exists":false})"),
               HasSubstr(kNone));
-  Definition later = *found;
+  SequenceDefinition later = as_sequence(*found);
   later.last = 9;
   ASSERT_TRUE(first->catalog()->replace(*found, later));
-  EXPECT_EQ(catalog.find("a")->last, 9) << "once, and then it is asked for";
+  EXPECT_EQ(as_sequence(*catalog.find("a")).last, 9) << "once, and then it is asked for";
 }
 
 TEST_F(MongodbStoreTest, WithoutTheFirstDefinitionTheStoreOpensAllTheSame) {
@@ -483,13 +484,13 @@ TEST_F(MongodbStoreTest, WithoutTheFirstDefinitionTheStoreOpensAllTheSame) {
   ASSERT_TRUE(store) << why(store);
   Catalog& catalog = *(*store)->catalog();
   EXPECT_EQ(catalog.find("a").error().code, Code::kNotFound);
-  ASSERT_TRUE(catalog.define({"a"}));
+  ASSERT_TRUE(catalog.define(SequenceDefinition{"a"}));
   const auto other = open_first(true);
   ASSERT_TRUE(other) << why(other);
-  Definition later{"a"};
+  SequenceDefinition later{"a"};
   later.last = 9;
-  ASSERT_TRUE((*other)->catalog()->replace({"a"}, later));
-  EXPECT_EQ((*other)->catalog()->find("a")->last, 9) << "not as it was before";
+  ASSERT_TRUE((*other)->catalog()->replace(SequenceDefinition{"a"}, later));
+  EXPECT_EQ(as_sequence(*(*other)->catalog()->find("a")).last, 9) << "not as it was before";
 }
 
 TEST_F(MongodbStoreTest, NothingIsAcknowledgedWithoutAMajority) {
@@ -869,9 +870,9 @@ TEST_F(MongodbUsers, FindInsertAndUpdateAreAllThatIsNeeded) {
   EXPECT_TRUE(claims.insert("s", std::array{std::int64_t{1}}));
   EXPECT_TRUE(claims.claimed("s"));
   EXPECT_TRUE(claims.close_space("s"));
-  Definition a{"a"};
+  SequenceDefinition a{"a"};
   EXPECT_TRUE(catalog.define(a));
-  Definition b = a;
+  SequenceDefinition b = a;
   b.last = 9;
   EXPECT_TRUE(catalog.replace(a, b));
   EXPECT_TRUE(catalog.find("a"));

@@ -15,9 +15,9 @@ class Definitions final : public Catalog {
     const std::string json = to_json(definition);
     const Call call{"write a definition into"};
     const Result<void> done = file_.atomically(
-        call, [&] { return Statement(file_, define_, call.doing, definition.name, json).end(); });
+        call, [&] { return Statement(file_, define_, call.doing, name(definition), json).end(); });
     if (!done) return std::unexpected(done.error());
-    return read(definition.name);
+    return read(name(definition));
   }
 
   // Replaces the text that was read, and no other.
@@ -26,15 +26,15 @@ class Definitions final : public Catalog {
     if (!lock) return std::unexpected(lock.error());
     if (Result<void> ok = check_replacement(old, updated); !ok) return std::unexpected(ok.error());
     std::string json;
-    Result<Definition> there = read(old.name, &json);
+    Result<Definition> there = read(name(old), &json);
     if (!there || *there != old) return there;
     const std::string updated_json = to_json(updated);
     const Call call{.doing = "replace a definition in", .needs = Needs::kNothing};
     const Result<void> done = file_.atomically(call, [&] {
-      return Statement(file_, replace_, call.doing, old.name, json, updated_json).end();
+      return Statement(file_, replace_, call.doing, name(old), json, updated_json).end();
     });
     if (!done) return std::unexpected(done.error());
-    return read(old.name);
+    return read(name(old));
   }
 
   Result<Definition> find(std::string_view name, SteadyTime until) override {
@@ -59,9 +59,9 @@ class Definitions final : public Catalog {
     if (!definition) {
       definition.error().message =
           file_.path() + ", " + shown(row.bytes(0)) + ": " + definition.error().message;
-    } else if (definition->name != row.bytes(0)) {
+    } else if (idmint::name(*definition) != row.bytes(0)) {
       return file_.damaged("the definition of " + shown(row.bytes(0)) + " is that of " +
-                           shown(definition->name));
+                           shown(idmint::name(*definition)));
     }
     return definition;
   }

@@ -361,12 +361,12 @@ TEST_F(SqliteStoreTest, DamageIsDataLossAndNothingIsHandedOut) {
   const auto store = open();
   EXPECT_EQ(code_of(store->catalog()->find("a")), Code::kDataLoss);
   EXPECT_EQ(code_of(store->catalog()->find("x")), Code::kDataLoss);
-  ASSERT_TRUE(store->catalog()->define({"whole"}).has_value());
+  ASSERT_TRUE(store->catalog()->define(SequenceDefinition{"whole"}).has_value());
   const auto entries = store->catalog()->list();
   ASSERT_TRUE(entries.has_value());
   ASSERT_EQ(entries->size(), 3U);
   EXPECT_EQ(code_of((*entries)[0].definition), Code::kDataLoss);
-  EXPECT_EQ((*entries)[1].definition, Definition{"whole"});
+  EXPECT_EQ((*entries)[1].definition, Definition(SequenceDefinition{"whole"}));
   EXPECT_EQ((*entries)[2].name, "x");
   EXPECT_EQ(code_of((*entries)[2].definition), Code::kDataLoss);
 }
@@ -377,8 +377,8 @@ TEST_F(SqliteStoreTest, ADefinitionIsReplacedHoweverItIsSpelled) {
           "INSERT INTO definitions VALUES ('a', '{ \"strategy\": \"counter\", \"name\": \"a\", "
           "\"last\": 2, \"first\": 1}')");
   const auto store = open();
-  const Definition old{"a", Strategy::kCounter, 1, 2};
-  const Definition updated{"a", Strategy::kCounter, 1, 3};
+  const Definition old = SequenceDefinition{"a", Strategy::kCounter, 1, 2};
+  const Definition updated = SequenceDefinition{"a", Strategy::kCounter, 1, 3};
   EXPECT_EQ(store->catalog()->replace(old, updated), updated);
   EXPECT_EQ(store->catalog()->find("a"), updated);
 }
@@ -490,7 +490,8 @@ int refuses_every_change(Store& store) {
   CHECK_LINE(code_of(counters.raise("c", 500)) == Code::kPermissionDenied);
   CHECK_LINE(code_of(counters.extend("c", 5000)) == Code::kPermissionDenied);
   CHECK_LINE(code_of(counters.close("c")) == Code::kPermissionDenied);
-  CHECK_LINE(code_of(store.catalog()->define({.name = "new"})) == Code::kPermissionDenied);
+  CHECK_LINE(code_of(store.catalog()->define(SequenceDefinition{.name = "new"})) ==
+             Code::kPermissionDenied);
   CHECK_LINE(code_of(store.unique_index()->create_space("new")) == Code::kPermissionDenied);
   return 0;
 }

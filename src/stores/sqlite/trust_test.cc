@@ -112,7 +112,8 @@ class SqliteTrust : public testing::Test {
       EXPECT_THAT(store->doubt()->advice.subject, StartsWith("sqlite:"));
       EXPECT_EQ(code_of(store->counters()->advance("c", 1, Take::kAll)), Code::kDataLoss);
       EXPECT_EQ(code_of(store->counters()->create("d", {1, 2})), Code::kDataLoss);
-      EXPECT_EQ(code_of(store->catalog()->define({.name = "d"})), Code::kDataLoss);
+      EXPECT_EQ(code_of(store->catalog()->define(SequenceDefinition{.name = "d"})),
+                Code::kDataLoss);
       EXPECT_EQ(code_of(store->unique_index()->create_space("s")), Code::kDataLoss);
       EXPECT_EQ(code_of(store->leases()->create_pool("p", 1)), Code::kDataLoss);
       EXPECT_TRUE(store->counters()->peek("c").has_value());

@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
 
   const auto store = idmint::open_store("sqlite:" + std::string(argv[1]));
   if (!store) return fail(store.error());
-  const idmint::Definition orders{.name = "orders", .first = 1000};
+  const idmint::SequenceDefinition orders{.name = "orders", .first = 1000};
   if (const auto made = idmint::create_sequence(**store, orders); !made) return fail(made.error());
   const auto sequence = idmint::CounterSequence::open(**store, "orders");
   if (!sequence) return fail(sequence.error());
