@@ -100,7 +100,7 @@ class Requester {
       : sequence_(sequence), stop_(stop) {}
 
   void ask() {
-    sequence_.submit(1, [this](const Result<Range>& result) {
+    const Result<void> queued = sequence_.submit(1, [this](const Result<Range>& result) {
       if (!result || stop_.load(std::memory_order_relaxed)) return;
       if (++answers_ % 8 == 0) {
         const auto now = Steady::now();
@@ -111,6 +111,7 @@ class Requester {
       asked_ = answers_ % 8 == 7 ? Steady::now() : Steady::time_point{};
       ask();
     });
+    if (!queued && !stop_.load(std::memory_order_relaxed)) checked(queued);
   }
 
   [[nodiscard]] std::uint64_t answers() const { return answers_; }

@@ -41,10 +41,11 @@ int main(int argc, char** argv) {
   if (!batch) give_up(batch.error());
   std::cout << "orders " << batch->first << " to " << batch->last() << '\n';
 
-  // Without waiting. The callback runs on a thread of the sequence: hand over and return.
+  // Without waiting. A task of an executor calls back: hand over and return.
   std::promise<idmint::Result<idmint::Range>> promise;
-  (*orders)->submit(
+  const idmint::Result<void> queued = (*orders)->submit(
       1, [&promise](idmint::Result<idmint::Range> range) { promise.set_value(std::move(range)); });
+  if (!queued) give_up(queued.error());
   const idmint::Result<idmint::Range> later = promise.get_future().get();
   if (!later) give_up(later.error());
   std::cout << "order " << later->first << '\n';

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -24,10 +25,8 @@ namespace idmint {
 // that callers would have to wait. With SequenceDefinition::step it has that many values (more only
 // where callers that wait want more); without, it starts at 16 and follows the rate, so that it
 // lasts SequenceOptions::horizon, with at most 10,000,000 values and at most a 256th of those left,
-// or
-// 16. Only one fetch is under way. The first is made by the caller; later ones by a thread of the
-// sequence's own, which starts when it is needed, or by a caller if the store is in memory and
-// quicker than waking a thread.
+// or 16. Only one fetch is under way. A caller makes the first; a task of SequenceOptions::executor
+// makes the later ones, or a caller if the store is in memory and quicker than waking a thread.
 //
 // A fetch that failed is tried again, after 10 to 200 ms and a little chance, as long as callers
 // have values. Those that have none wait for SequenceOptions::deadline, and one call of the store
@@ -46,7 +45,7 @@ class IDMINT_EXPORT CachedSequence final : public Sequence {
   // from the store.
   [[nodiscard]] static Result<std::unique_ptr<CachedSequence>> open(
       Store& store, std::string_view name, const SequenceOptions& options = {});
-  ~CachedSequence() override;  // as close()
+  ~CachedSequence() override;
   CachedSequence(const CachedSequence&) = delete;
   CachedSequence& operator=(const CachedSequence&) = delete;
 
@@ -66,6 +65,10 @@ class IDMINT_EXPORT CachedSequence final : public Sequence {
   using Sequence::next;
   [[nodiscard]] Result<void> next(std::span<std::int64_t> out, SteadyTime until) override;
 
+  // Increasing for each thread that submits, and with the same guarantees.
+  [[nodiscard]] Result<void> submit(std::span<std::int64_t> out,
+                                    std::move_only_function<void(Result<void>)> done) override;
+
   // Values taken from the store and not yet handed out: what raise_sequence() does not recall, and
   // what is lost when the program ends now. Exact while no thread calls next().
   [[nodiscard]] std::int64_t held() const noexcept;
@@ -75,7 +78,7 @@ class IDMINT_EXPORT CachedSequence final : public Sequence {
 
   // What is held is lost, and counted as waste. Answers all that wait with kUnavailable, and every
   // call after it. Waits for the fetch under way, and at most 200 ms more.
-  void close() noexcept;
+  void close() noexcept override;
 
   // As exact as held(). `waste` is what fetches of unknown outcome and closing cost.
   [[nodiscard]] SequenceStatistics statistics() const noexcept override;

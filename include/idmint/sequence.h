@@ -15,6 +15,7 @@
 #include "idmint/clock.h"
 #include "idmint/counter_store.h"
 #include "idmint/entropy.h"
+#include "idmint/executor.h"
 #include "idmint/existing_values.h"
 #include "idmint/export.h"
 #include "idmint/result.h"
@@ -187,6 +188,8 @@ struct SequenceOptions {
   SteadyTime until = SteadyTime::max();
   Clock* clock = nullptr;      // null: system_clock()
   Entropy* entropy = nullptr;  // for stripes, random values and jitter; null: system_entropy()
+  // Answers submit(), and fetches the ranges of cached sequences; null: shared_executor().
+  Executor* executor = nullptr;
 };
 
 struct SequenceStatistics {
@@ -196,7 +199,7 @@ struct SequenceStatistics {
   std::int64_t waste = 0;      // taken, or perhaps taken, and not handed out
 };
 
-// Values of one sequence. May be shared by threads. In a child of fork() every call is
+// Values of one sequence. Threads may share it. In a child of fork() every call is
 // kFailedPrecondition; open stores and sequences after the fork.
 class IDMINT_EXPORT Sequence {
  public:
@@ -216,6 +219,21 @@ class IDMINT_EXPORT Sequence {
     return next(out, SteadyTime::max());
   }
 
+  // The same without waiting. `done` gets what next() would return, once, never inside submit():
+  // from a task of SequenceOptions::executor, from a call of another thread that blocks, or from
+  // close(). It may call submit(); it must not block, throw or close the sequence. `out` must stay
+  // until then. Values come in the order in which a thread submits, if the sequence has an order.
+  //
+  // If submit() itself returns an error, nothing was queued, and `done` is never called.
+  // kInvalidArgument: as next(). kUnavailable: closed. kResourceExhausted: max_outstanding, or the
+  // executor has no thread; ask again when some have been answered.
+  [[nodiscard]] virtual Result<void> submit(std::span<std::int64_t> out,
+                                            std::move_only_function<void(Result<void>)> done) = 0;
+
+  // Answers all that wait with kUnavailable, waits for the call of the store that is under way, and
+  // refuses what comes after. The destructor does the same.
+  virtual void close() noexcept = 0;
+
   [[nodiscard]] virtual SequenceStatistics statistics() const noexcept = 0;
 };
 
@@ -225,7 +243,7 @@ class IDMINT_EXPORT Sequence {
 [[nodiscard]] IDMINT_EXPORT Result<std::unique_ptr<Sequence>> open_sequence(
     Store& store, std::string_view name, const SequenceOptions& options = {});
 
-// ---- strategy counter, with ranges and without waiting
+// ---- strategy counter, with ranges
 
 // Linearizable: a call that begins after another ended, in any process on any host, gets larger
 // values. No gap while no process dies, no deadline passes and no outcome is unknown. While one
@@ -239,7 +257,7 @@ class IDMINT_EXPORT CounterSequence final : public Sequence {
   // As open_sequence; kFailedPrecondition also where the name is of another strategy.
   [[nodiscard]] static Result<std::unique_ptr<CounterSequence>> open(
       Store& store, std::string_view name, const SequenceOptions& options = {});
-  ~CounterSequence() override;  // as close()
+  ~CounterSequence() override;
   CounterSequence(const CounterSequence&) = delete;
   CounterSequence& operator=(const CounterSequence&) = delete;
 
@@ -251,15 +269,13 @@ class IDMINT_EXPORT CounterSequence final : public Sequence {
   // as next(). Errors as next(). kInvalidArgument: count < 1.
   [[nodiscard]] Result<Range> take(std::int64_t count, SteadyTime until = SteadyTime::max());
 
-  // The same without waiting. `done` is called exactly once, from take(), submit() or close() of
-  // any thread or from a thread of the sequence's own, which the first submit() starts; it may call
-  // submit(), and must not block or throw.
-  void submit(std::int64_t count, std::move_only_function<void(Result<Range>)> done);
+  [[nodiscard]] Result<void> submit(std::span<std::int64_t> out,
+                                    std::move_only_function<void(Result<void>)> done) override;
+  // The same for a range, as take(). kInvalidArgument: count < 1.
+  [[nodiscard]] Result<void> submit(std::int64_t count,
+                                    std::move_only_function<void(Result<Range>)> done);
 
-  // Answers every queued request with kUnavailable, waits for the round under way, and refuses what
-  // comes after. Not to be called from `done`.
-  void close() noexcept;
-
+  void close() noexcept override;
   [[nodiscard]] SequenceStatistics statistics() const noexcept override;
 
  private:

@@ -1,188 +1,31 @@
 #include "idmint/cached_sequence.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <condition_variable>
-#include <deque>
+#include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <limits>
+#include <memory>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <string>
-#include <system_error>
-#include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
-#include "base/fork_wiped.h"
-#include "base/outcome.h"
-#include "sequences/rounds.h"
-#include "sequences/step.h"
-#include "sequences/strategies.h"
+#include "sequences/cached_state.h"
 
 namespace idmint {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
-using SteadyClock = std::chrono::steady_clock;
-
-constexpr std::int64_t kSliceSize = 256;
-
-// A store that answers in less is asked by the caller: to wake a thread takes as long.
-constexpr nanoseconds kQuick = std::chrono::microseconds{5};
-
-constexpr nanoseconds kFirstPause = milliseconds{10};
-constexpr nanoseconds kLongestPause = milliseconds{200};  // close() may have to wait for it
 
 // After so long without a claim the process may have been copied (a VM snapshot, a container
 // checkpoint), and the copy holds the same values.
 constexpr std::chrono::minutes kHeldThroughPause{10};
 
-constexpr std::int64_t kStopped = std::numeric_limits<std::int64_t>::min();  // below all values
-
-void relax() noexcept {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#else
-  std::this_thread::yield();
-#endif
-}
-
 }  // namespace
-
-// The range that slices are cut from, at the cursor. Whoever moves the cursor from c to c + n with
-// a compare-and-exchange owns c to c + n - 1. The cursor only grows, so nobody else gets these; and
-// they are ours, because
-//   - c is below a limit that was read before it;
-//   - limits only grow. A range that begins where the one before ends moves the limit alone; any
-//     other moves the cursor to its first value before it sets its limit, when the cursor stands
-//     at the limit before. So from the cursor on to any limit that was read before it there are
-//     values of ours without a gap.
-// All zero, as fork() leaves it: nothing.
-struct Cursor {
-  std::atomic<std::int64_t> next;
-  std::atomic<std::int64_t> limit;
-  std::atomic<std::int64_t> mark;   // whoever moves `next` up to it or past it has a range fetched
-  std::atomic<std::int64_t> slice;  // how many a thread takes at a time
-};
-
-struct CachedSequence::State : std::enable_shared_from_this<State> {
-  State(Store& its_store, SequenceDefinition its_definition, const SequenceOptions& options)
-      : store(*its_store.counters()),
-        definition(std::move(its_definition)),
-        clock(options.clock != nullptr ? *options.clock : system_clock()),
-        coarse(options.clock != nullptr ? *options.clock : coarse_clock()),
-        entropy(options.entropy != nullptr ? *options.entropy : system_entropy()),
-        deadline(deadline_of(its_store, options)),
-        known{{definition.first, definition.last}},
-        step(definition.step, options.horizon) {}
-
-  // ---- handing out; without the lock
-
-  struct Wish {
-    std::int64_t wanted;  // by the caller, who is to use so many
-    std::int64_t most;    // and keep the others
-    std::int64_t whole;   // what the call asked for
-    SteadyTime& until;    // when the call ends; brought forward when it first has to wait
-  };
-  // The next 1 to `most` values, of those kept for the slice first. It may be null.
-  Result<Range> claim(Slice* slice, const Wish& wish);
-  // Keeps what a call that failed had, for the next of its thread: nobody else may have them, to
-  // whom larger ones were given already.
-  void keep_for(Slice& slice, std::span<const std::int64_t> values);
-  bool cut_from_kept(Slice& slice, std::int64_t most, Range& cut);
-  // Drops what no thread has, if there was no claim for kHeldThroughPause. What threads have in
-  // their slices stays.
-  void drop_after_pause();
-  // The same without a fetch. False: there are none.
-  bool cut_at_cursor(std::int64_t most, Range& cut) noexcept;
-  // The same when there are values again. Under the lock, so that those who wait are counted until
-  // they have what they wait for.
-  Result<void> wait_and_cut(const Wish& wish, Range& cut);
-  // Makes the slice, of the calling thread, `values`.
-  void keep(Slice& slice, const Range& values) noexcept;
-  // Null: the thread is ending, and has none any more.
-  Slice* slice_of_this_thread(std::uint64_t number);
-  void give_back(Slice* slice) noexcept;
-
-  // ---- fetching
-
-  std::unique_lock<std::mutex> locked();
-  [[nodiscard]] SteadyTime latest_end() const { return SteadyClock::now() + deadline; }
-  void prefetch(std::int64_t lacking);
-  enum class Patience : bool { kOneAttempt, kUntilDeadline };
-  // REQUIRES: `fetching` was set by the caller.
-  void fetch(std::unique_lock<std::mutex>& lock, Patience patience, SteadyTime until) noexcept;
-  void accept(const Range& values, nanoseconds took, Instant now);
-  void run() noexcept;
-  void make_current(Instant now);
-  void set_slice();
-  void set_mark();
-  void stop(Error why);
-  [[nodiscard]] bool patient_with(Code code, nanoseconds pause, SteadyTime until) const;
-  [[nodiscard]] std::int64_t values_held() const;
-
-  const OwnedByProcess owned;
-  CounterStore& store;
-  const SequenceDefinition definition;
-  Clock& clock;
-  Clock& coarse;  // read for each claim
-  Entropy& entropy;
-  const nanoseconds deadline;
-
-  const ForkWiped<Cursor> cursor;
-  std::atomic<Instant> claimed_at{};  // the latest claim, about
-  // By calls that failed, of threads that are ending, which have no slice; and by a pause.
-  std::atomic<std::int64_t> lost{0};
-  std::atomic<std::uint64_t> extra{0};
-
-  std::mutex mutex;
-  std::condition_variable changed;  // a fetch has ended, or all has
-  std::condition_variable asked;    // for the thread
-  std::atomic<bool> is_stopped{false};
-  std::optional<Error> stopped;  // the answer to everybody from now on
-  bool ended = false;            // nothing is left in the store
-
-  // Whose fetch it is writes these, one at a time.
-  KnownCounter known;
-  Tally tally;
-
-  std::int64_t taken = 0;       // values of all ranges
-  Range current;                // what the cursor goes through; of a fixed step, perhaps the latest
-                                // of some that follow on each other
-  Range pending;                // the range after it; may have none
-  Instant since;                // when the current range came
-  std::int64_t since_next = 0;  // where the cursor stood then
-  Step step;                    // learns from whole ranges, from their first value to the last
-  nanoseconds latency{};        // of the store: the longest of late
-
-  bool fetching = false;
-  bool thread_is_to_fetch = false;
-  std::uint64_t fetches = 0;       // the number of the latest
-  std::uint64_t failed_fetch = 0;  // the number of the latest that failed
-  std::optional<Error> failure;    // and why
-  bool out_of_time = false;        // it may succeed for a caller that has time left
-  std::size_t waiting = 0;         // callers that found nothing
-  std::int64_t wanting = 0;        // and how much they want, together
-  std::int64_t lacks = 0;          // what the caller lacks that came to the mark
-  nanoseconds paused{};            // since the first of them came, or the fetch began
-
-  using Slices = std::array<Slice, 64>;  // a page
-  std::deque<ForkWiped<Slices>> slices;
-  std::vector<Slice*> unused;  // of threads that have ended, with what was left
-  struct Kept {
-    Slice* slice;
-    Range values;
-  };
-  std::vector<Kept> kept;  // for each slice in order
-  std::size_t slice_count = 0;
-
-  std::thread thread;
-  std::shared_ptr<State> left_alone;  // itself, in a child of fork()
-};
 
 constinit thread_local CachedSequence::Holding CachedSequence::holdings_[kHoldings] = {};
 
@@ -235,6 +78,7 @@ void CachedSequence::State::drop_after_pause() {
       if (cut_at_cursor(std::numeric_limits<std::int64_t>::max(), rest))
         lost.fetch_add(rest.count, std::memory_order_relaxed);
       lost.fetch_add(std::exchange(pending, Range{}).count, std::memory_order_relaxed);
+      lost.fetch_add(values_in(std::exchange(spare, {})), std::memory_order_relaxed);
     }
     claimed_at.store(now, std::memory_order_relaxed);
   } else if (claimed_at.load(std::memory_order_relaxed) != now) {
@@ -391,197 +235,6 @@ void CachedSequence::State::give_back(Slice* slice) noexcept {
   unused.push_back(slice);
 }
 
-// ---- fetching
-
-// A range is exchanged in less time than a thread takes to fall asleep.
-std::unique_lock<std::mutex> CachedSequence::State::locked() {
-  constexpr int kTries = 200;
-  std::unique_lock lock(mutex, std::try_to_lock);
-  for (int i = 0; i < kTries && !lock; ++i) {
-    relax();
-    static_cast<void>(lock.try_lock());
-  }
-  if (!lock) lock.lock();
-  return lock;
-}
-
-// By the one caller that came to the mark, and what it lacks besides what it has got.
-void CachedSequence::State::prefetch(std::int64_t lacking) {
-  std::unique_lock lock = locked();
-  if (stopped || ended || fetching || pending.count > 0) return;
-  // The mark has been moved on: another caller found nothing, and fetched, before the lock was had.
-  if (cursor->next.load() < cursor->mark.load()) return;
-  if (latency >= kQuick && !thread.joinable()) {
-    try {
-      thread = std::thread(&State::run, this);
-    } catch (const std::system_error&) {
-      return;  // whoever finds nothing fetches it
-    }
-  }
-  fetching = true;
-  ++fetches;
-  lacks = std::max<std::int64_t>(lacking, 0);
-  if (latency < kQuick) {
-    fetch(lock, Patience::kOneAttempt, latest_end());
-    return;
-  }
-  thread_is_to_fetch = true;
-  lock.unlock();
-  asked.notify_one();
-}
-
-// The thread's whole life.
-void CachedSequence::State::run() noexcept {
-  std::unique_lock lock(mutex);
-  for (;;) {
-    asked.wait(lock, [this] { return thread_is_to_fetch || stopped; });
-    if (!std::exchange(thread_is_to_fetch, false)) return;
-    fetch(lock, Patience::kUntilDeadline, latest_end());
-  }
-}
-
-// noexcept: with no memory left it is better to end the process than to leave callers waiting.
-void CachedSequence::State::fetch(std::unique_lock<std::mutex>& lock, Patience patience,
-                                  SteadyTime until) noexcept {
-  Instant begin = clock.now();
-  if (waiting == 0) paused = {};
-  nanoseconds pause = kFirstPause;
-  while (!stopped) {
-    const std::int64_t count =
-        std::max({step.wanted(definition.last - known.floor + 1), wanting, lacks});
-    lock.unlock();
-    Result<Range> values = believed_advance(store, definition.name, known, count, Take::kTail,
-                                            until, definition.name, tally);
-    const Instant now = clock.now();
-    lock.lock();
-    if (values) {
-      accept(*values, now - begin, now);
-      break;
-    }
-    const Code code = values.error().code;
-    if (code == Code::kOutOfRange) {
-      ended = true;
-      break;
-    }
-    if (code == Code::kDataLoss) {
-      stop(std::move(values).error());
-      break;
-    }
-    if (outcome_unknown(code)) step.lost();
-    if (patience == Patience::kOneAttempt || !patient_with(code, pause, until)) {
-      if (patience == Patience::kUntilDeadline) {
-        failed_fetch = fetches;
-        out_of_time = SteadyClock::now() + pause > until;
-        failure = std::move(values).error();
-      }
-      set_mark();
-      break;
-    }
-    const auto half = static_cast<std::uint64_t>(pause.count() / 2);
-    const nanoseconds jittered{static_cast<std::int64_t>(half + entropy.draw() % (half + 1))};
-    paused += jittered;
-    pause = std::min(pause * 2, kLongestPause);
-    lock.unlock();
-    clock.sleep_until(clock.now() + jittered, jittered);
-    begin = clock.now();
-    lock.lock();
-  }
-  fetching = false;
-  lacks = 0;
-  changed.notify_all();
-}
-
-bool CachedSequence::State::patient_with(Code code, nanoseconds pause, SteadyTime until) const {
-  if (code != Code::kUnavailable && !outcome_unknown(code)) return false;
-  return paused + pause <= deadline && SteadyClock::now() + pause <= until;
-}
-
-void CachedSequence::State::accept(const Range& values, nanoseconds took, Instant now) {
-  latency = std::max(std::min(took, deadline), latency - latency / 8);
-  taken += values.count;
-  const bool follows = current.count > 0 && values.first == current.last() + 1;
-  if (follows && step.is_fixed() && !stopped) {
-    const std::int64_t next = cursor->next.load();
-    step.learn(next - since_next, now - since);
-    since = now;
-    since_next = next;
-    current = values;
-    set_slice();
-    set_mark();
-    cursor->limit.store(current.last() + 1, std::memory_order_release);
-    return;
-  }
-  pending = values;
-  if (!stopped && cursor->next.load() >= cursor->limit.load()) make_current(now);
-}
-
-// REQUIRES: the cursor stands at the limit; `pending` has values.
-void CachedSequence::State::make_current(Instant now) {
-  if (current.count > 0) step.learn(current.last() + 1 - since_next, now - since);
-  since = now;
-  current = std::exchange(pending, Range{});
-  since_next = current.first;
-  set_slice();
-  cursor->next.store(current.first, std::memory_order_release);
-  set_mark();
-  cursor->limit.store(current.last() + 1, std::memory_order_release);
-}
-
-// So that the threads share a range out fairly.
-void CachedSequence::State::set_slice() {
-  const auto threads = static_cast<std::int64_t>(slice_count - unused.size());
-  cursor->slice.store(std::clamp<std::int64_t>(
-                          current.count / (4 * std::max<std::int64_t>(threads, 1)), 1, kSliceSize),
-                      std::memory_order_relaxed);
-}
-
-// Where so much is left that it lasts for two fetches, but no more than a range; and when half of
-// the range is used up at latest, since the rate may rise.
-//
-// Cuts go on meanwhile. A caller cuts and then reads the mark, this writes the mark and then reads
-// the cursor, all of it sequentially consistent: a caller that moves the cursor up to the mark
-// after it was seen below it finds the mark. If it is not seen below, it is marked again.
-void CachedSequence::State::set_mark() {
-  const std::int64_t end = current.last() + 1;
-  const std::int64_t used_meanwhile = 2 * step.used_in(latency);
-  for (std::int64_t next = cursor->next.load(); next < end;) {
-    const std::int64_t range = std::min(end - next, current.count);
-    const std::int64_t left = std::max(range / 2, std::min(used_meanwhile, range));
-    const std::int64_t mark = std::max(next + 1, end - left);
-    cursor->mark.store(mark);
-    next = cursor->next.load();
-    if (next < mark) return;
-  }
-}
-
-void CachedSequence::State::stop(Error why) {
-  if (!stopped) stopped = std::move(why);
-  // In this order: who finds its slice stopped must find nothing at the cursor, or the rest of the
-  // slice would be overwritten and be missing from the waste.
-  cursor->limit.store(kStopped);
-  is_stopped.store(true, std::memory_order_seq_cst);
-  for (std::size_t i = 0; i < slice_count; ++i) {
-    Slices& page = *slices[i / std::tuple_size_v<Slices>];
-    page[i % std::tuple_size_v<Slices>].end.store(kStopped, std::memory_order_seq_cst);
-  }
-  changed.notify_all();
-  asked.notify_all();
-}
-
-std::int64_t CachedSequence::State::values_held() const {
-  std::int64_t held =
-      pending.count + std::max<std::int64_t>(current.last() + 1 - cursor->next.load(), 0);
-  for (std::size_t i = 0; i < slice_count; ++i) {
-    const Slices& page = *slices[i / std::tuple_size_v<Slices>];
-    const Slice& slice = page[i % std::tuple_size_v<Slices>];
-    const std::int64_t left =
-        slice.until.load(std::memory_order_relaxed) - slice.next.load(std::memory_order_relaxed);
-    held +=
-        std::clamp<std::int64_t>(left, 0, kSliceSize) + slice.kept.load(std::memory_order_relaxed);
-  }
-  return held;
-}
-
 // ---- the sequence
 
 CachedSequence::CachedSequence(std::shared_ptr<State> state) noexcept
@@ -596,7 +249,7 @@ CachedSequence::~CachedSequence() {
     close();
     return;
   }
-  // In a child of fork() the lock may be held and the thread is not there: nothing is touched.
+  // In a child of fork() the lock may be held: nothing is touched.
   state_->left_alone = state_;
 }
 
@@ -675,6 +328,15 @@ Result<void> CachedSequence::next(std::span<std::int64_t> out, SteadyTime until)
   return {};
 }
 
+Result<void> CachedSequence::submit(std::span<std::int64_t> out,
+                                    std::move_only_function<void(Result<void>)> done) {
+  State& state = *state_;
+  if (!state.owned) return std::unexpected(inherited_through_fork(state.definition.name));
+  if (out.empty()) return submit_nothing(state.executor, std::move(done));
+  if (auto right = check_count(state.definition, std::ssize(out)); !right) return right;
+  return state.submit(out, std::move(done));
+}
+
 std::int64_t CachedSequence::held() const noexcept {
   State& state = *state_;
   if (!state.owned) return 0;
@@ -694,10 +356,11 @@ void CachedSequence::close() noexcept {
   if (!state.owned) return;
   std::unique_lock lock(state.mutex);
   state.stop({Code::kUnavailable, "sequence " + state.definition.name + ": closed"});
-  state.changed.wait(lock, [&state] { return !state.fetching; });
-  std::thread thread = std::move(state.thread);
+  std::vector<State::Request> requests = std::exchange(state.requests, {});
   lock.unlock();
-  if (thread.joinable()) thread.join();
+  for (State::Request& request : requests) request.done(std::unexpected(*state.stopped));
+  lock.lock();
+  state.changed.wait(lock, [&state] { return !state.fetching && !state.serving; });
 }
 
 SequenceStatistics CachedSequence::statistics() const noexcept {

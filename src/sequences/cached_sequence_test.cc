@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -41,8 +42,8 @@ using testing::SizeIs;
 
 constexpr Instant kStart{seconds{1'800'000'000}};
 
-// Every reading takes a while, so that the store seems far away and is asked by the sequence's own
-// thread. Remembers how long it was asked to sleep; it sleeps by moving on, or not at all.
+// Every reading takes a while, so that the store seems far away and a task of the executor asks it.
+// Remembers how long it was asked to sleep; it sleeps by moving on, or not at all.
 class TickingClock final : public Clock {
  public:
   explicit TickingClock(bool stands_still_in_sleep = false) : lazy_(stands_still_in_sleep) {}
@@ -145,6 +146,24 @@ TEST(CachedSequence, WhatNoThreadHasIsDroppedAfterAPauseOfTenMinutes) {
     EXPECT_EQ(f.sequence->statistics().waste, taken - 75);
     EXPECT_EQ(f.sequence->next(), taken + 2);
   }
+}
+
+TEST(CachedSequence, WhatARequestCouldNotUseIsForTheNextOneAndDroppedAfterAPause) {
+  CachedFixture f(tickets(40, 40));
+  const auto ask = [&](std::size_t count) -> Result<std::vector<std::int64_t>> {
+    std::vector<std::int64_t> values(count);
+    std::promise<Result<void>> answer;
+    EXPECT_TRUE(f.sequence->submit(
+        values, [&](Result<void> result) { answer.set_value(std::move(result)); }));
+    if (auto got = answer.get_future().get(); !got) return std::unexpected(got.error());
+    return values;
+  };
+  EXPECT_EQ(fakes::code_of(ask(41)), Code::kOutOfRange);
+  EXPECT_THAT(ask(3).value(), ElementsAre(1, 2, 3));
+  f.manual.advance(std::chrono::minutes{10} + nanoseconds{1});
+  EXPECT_EQ(fakes::code_of(ask(1)), Code::kOutOfRange);
+  EXPECT_EQ(f.sequence->statistics().waste, 37);
+  EXPECT_EQ(f.sequence->statistics().values, 3);
 }
 
 TEST(CachedSequence, TheNextRangeIsFetchedWhenHalfOfOneIsLeft) {

@@ -13,10 +13,12 @@ struct CombinedSequence::State {
         const std::function<std::unique_ptr<Rounds>(const SequenceDefinition&)>& make)
       : definition(std::move(its_definition)),
         rounds(make(definition)),
-        combiner(*rounds, definition.name, options.max_outstanding, deadline) {}
+        executor(executor_of(options)),
+        combiner(*rounds, definition.name, options.max_outstanding, deadline, executor) {}
 
   const SequenceDefinition definition;
   const std::unique_ptr<Rounds> rounds;
+  Executor& executor;
   Combiner combiner;
 };
 
@@ -42,6 +44,16 @@ Result<void> CombinedSequence::next(std::span<std::int64_t> out, SteadyTime unti
   if (auto allowed = check_count(state_->definition, count); !allowed) return allowed;
   return state_->combiner.fill(out, until);
 }
+
+Result<void> CombinedSequence::submit(std::span<std::int64_t> out,
+                                      std::move_only_function<void(Result<void>)> done) {
+  if (out.empty()) return submit_nothing(state_->executor, std::move(done));
+  const auto count = static_cast<std::int64_t>(out.size());
+  if (auto allowed = check_count(state_->definition, count); !allowed) return allowed;
+  return state_->combiner.submit_fill(out, std::move(done));
+}
+
+void CombinedSequence::close() noexcept { state_->combiner.close(); }
 
 SequenceStatistics CombinedSequence::statistics() const noexcept {
   return state_->combiner.statistics();

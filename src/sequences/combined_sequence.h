@@ -26,6 +26,9 @@ class CombinedSequence final : public Sequence {
   [[nodiscard]] const SequenceDefinition& definition() const noexcept override;
   using Sequence::next;
   [[nodiscard]] Result<void> next(std::span<std::int64_t> out, SteadyTime until) override;
+  [[nodiscard]] Result<void> submit(std::span<std::int64_t> out,
+                                    std::move_only_function<void(Result<void>)> done) override;
+  void close() noexcept override;
   [[nodiscard]] SequenceStatistics statistics() const noexcept override;
 
  private:

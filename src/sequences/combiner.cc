@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
-#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "sequences/strategies.h"
@@ -55,16 +55,20 @@ struct Combiner::Waiter {
   std::mutex mutex;  // guards what follows
   std::condition_variable changed;
   State state = State::kWaiting;
-  std::int64_t* out = nullptr;  // where the values go; null: the answer is their range
   Result<Range> answer;
 };
 
 Combiner::Combiner(Rounds& rounds, std::string sequence, std::size_t max_outstanding,
-                   std::chrono::milliseconds deadline)
+                   std::chrono::milliseconds deadline, Executor& executor)
     : rounds_(rounds),
       sequence_(std::move(sequence)),
       max_outstanding_(max_outstanding),
-      deadline_(deadline) {}
+      deadline_(deadline),
+      executor_(executor),
+      gate_(std::make_shared<Gate>()),
+      mutex_(gate_->mutex) {
+  gate_->combiner = this;
+}
 
 Combiner::~Combiner() { close(); }
 
@@ -93,20 +97,13 @@ Result<Range> Combiner::wait_for(std::int64_t count, std::int64_t* out, SteadyTi
   until = std::min(until, begun + deadline_);
   const std::shared_ptr<Waiter> waiter = this_threads_waiter();
   waiter->state = Waiter::State::kWaiting;
-  waiter->out = out;
   bool leads = false;
   {
     const std::lock_guard lock(mutex_);
     if (auto why = refusal(count)) return std::unexpected(*std::move(why));
-    enqueue({count, until, waiter, nullptr});
-    if (phase_ == Phase::kIdle) {
-      leads = !thread_.joinable();
-      if (leads) {
-        phase_ = Phase::kGathering;
-      } else {
-        changed_.notify_all();
-      }
-    }
+    leads = may_lead(until);
+    if (leads) phase_ = Phase::kGathering;
+    enqueue({count, until, out, waiter, nullptr});
   }
   if (!leads) {
     std::unique_lock lock(waiter->mutex);
@@ -147,41 +144,43 @@ Error Combiner::leave(const std::shared_ptr<Waiter>& waiter, SteadyTime begun) {
               "ask again"};
 }
 
-void Combiner::submit(std::int64_t count, Done done) {
-  if (inherited()) {
-    done(std::unexpected(inherited_through_fork(sequence_)));
-    return;
+Result<void> Combiner::submit(std::int64_t count, Done done) {
+  return queue_request(count, nullptr, std::move(done));
+}
+
+Result<void> Combiner::submit_fill(std::span<std::int64_t> out,
+                                   std::move_only_function<void(Result<void>)> done) {
+  return queue_request(static_cast<std::int64_t>(out.size()), out.data(),
+                       [done = std::move(done)](Result<Range> filled) mutable {
+                         if (filled) {
+                           done({});
+                         } else {
+                           done(std::unexpected(std::move(filled).error()));
+                         }
+                       });
+}
+
+Result<void> Combiner::queue_request(std::int64_t count, std::int64_t* out, Done done) {
+  if (inherited()) return std::unexpected(inherited_through_fork(sequence_));
+  const SteadyTime until = std::chrono::steady_clock::now() + deadline_;
+  const std::lock_guard lock(mutex_);
+  if (auto why = refusal(count)) return std::unexpected(*std::move(why));
+  if (phase_ == Phase::kIdle) {
+    if (auto posted = post(); !posted) return posted;
   }
-  std::unique_lock lock(mutex_);
-  std::optional<Error> why = refusal(count);
-  if (!why && !thread_.joinable()) {
-    try {
-      thread_ = std::thread(&Combiner::run, this);
-    } catch (const std::system_error& error) {
-      why = Error{Code::kResourceExhausted,
-                  "sequence " + sequence_ + ": cannot start its thread: " + error.what()};
-    }
-  }
-  if (why) {
-    lock.unlock();
-    done(std::unexpected(*std::move(why)));
-    return;
-  }
-  enqueue({count, std::chrono::steady_clock::now() + deadline_, nullptr, std::move(done)});
-  if (phase_ == Phase::kIdle) changed_.notify_all();
+  enqueue({count, until, out, nullptr, std::move(done)});
+  return {};
 }
 
 void Combiner::close() noexcept {
   if (inherited()) return;
   std::unique_lock lock(mutex_);
   closed_ = true;
+  gate_->combiner = nullptr;
+  if (phase_ == Phase::kPosted) phase_ = Phase::kIdle;  // the task finds the gate closed
   // A leader that gathers answers the queue itself, now; one in its round comes to it only later.
   if (phase_ != Phase::kGathering) drain(lock);
-  changed_.notify_all();
   changed_.wait(lock, [this] { return phase_ == Phase::kIdle && queue_.empty(); });
-  std::thread thread = std::move(thread_);
-  lock.unlock();
-  if (thread.joinable()) thread.join();
 }
 
 SequenceStatistics Combiner::statistics() const noexcept {
@@ -196,11 +195,7 @@ std::optional<Error> Combiner::refusal(std::int64_t count) const {
                                              std::to_string(count) + " values; ask for at least 1"};
   }
   if (closed_) return Error{Code::kUnavailable, "sequence " + sequence_ + ": closed"};
-  if (outstanding_ >= max_outstanding_) {
-    return Error{Code::kResourceExhausted,
-                 "sequence " + sequence_ + ": " + std::to_string(max_outstanding_) +
-                     " requests are waiting already; ask again when some have been answered"};
-  }
+  if (outstanding_ >= max_outstanding_) return too_many_wait(sequence_, max_outstanding_);
   return std::nullopt;
 }
 
@@ -210,24 +205,50 @@ void Combiner::enqueue(Request request) {
   ++outstanding_;
 }
 
-// The thread's whole life.
-void Combiner::run() noexcept {
-  std::unique_lock lock(mutex_);
-  while (true) {
-    changed_.wait(lock, [this] { return phase_ == Phase::kIdle && (closed_ || !queue_.empty()); });
-    if (closed_ && queue_.empty()) return;
-    phase_ = Phase::kGathering;
-    lock.unlock();
-    lead(SteadyTime::max());
-    lock.lock();
-  }
+// Has a task of the executor lead. Under the lock.
+Result<void> Combiner::post() {
+  auto posted = executor_.post([gate = gate_] {
+    std::unique_lock lock(gate->mutex);
+    if (gate->combiner != nullptr) gate->combiner->take_turn(lock);
+  });
+  if (posted) phase_ = Phase::kPosted;
+  return posted;
 }
 
-// One round. `until`: the leader's own deadline. noexcept: with no memory left it is better to end
-// the process than to leave callers waiting.
+// Whether a blocking caller that comes now is to lead. In place of a task it does so only if no
+// asynchronous request has more time left, which the round would cut short. They come in the order
+// of their deadlines.
+bool Combiner::may_lead(SteadyTime until) const {
+  if (phase_ != Phase::kPosted) return phase_ == Phase::kIdle;
+  const auto first = std::ranges::find(queue_, nullptr, &Request::waiter);
+  return first == queue_.end() || first->until <= until;
+}
+
+// What a task of the executor does. Another leader may have been there first.
+void Combiner::take_turn(std::unique_lock<std::mutex>& lock) noexcept {
+  if (phase_ != Phase::kPosted) return;
+  const SteadyTime end = std::chrono::steady_clock::now() + kTurn;
+  do {
+    phase_ = Phase::kGathering;
+    lock.unlock();
+    gather();
+    lock.lock();
+    run_round(lock, SteadyTime::max());
+  } while (!closed_ && !queue_.empty() && std::chrono::steady_clock::now() < end);
+  pass_on(lock);
+}
+
+// What a blocking caller does. `until`: its own deadline.
 void Combiner::lead(SteadyTime until) noexcept {
   gather();
   std::unique_lock lock(mutex_);
+  run_round(lock, until);
+  pass_on(lock);
+}
+
+// `until`: the leader's deadline. noexcept, as are all who call it: with no memory left it is
+// better to end the process than to leave callers waiting.
+void Combiner::run_round(std::unique_lock<std::mutex>& lock, SteadyTime until) {
   if (!closed_) {
     round_.swap(queue_);
     queued_.store(0, std::memory_order_relaxed);
@@ -243,20 +264,46 @@ void Combiner::lead(SteadyTime until) noexcept {
     lock.lock();
     expected_ = queue_.size() + static_cast<std::size_t>(blocking);
   }
-  pass_on(lock);
 }
 
-// The lead, from whoever has it.
+// The lead, from whoever has it: to the blocking caller with the most time left or, if an
+// asynchronous request has more, to a task.
 void Combiner::pass_on(std::unique_lock<std::mutex>& lock) {
-  if (closed_) drain(lock);
-  if (!queue_.empty() && !thread_.joinable()) {
-    phase_ = Phase::kGathering;
-    // No thread: all of them block. If the one with the most time left has left, so do all others.
-    const auto heir = std::ranges::max_element(queue_, {}, &Request::until);
-    if (heir->waiter->tell(Waiter::State::kLead, [] {})) return;
+  const auto time_left = [](const Request& request) {
+    return request.waiter ? request.until : SteadyTime::min();
+  };
+  for (;;) {
+    if (closed_) drain(lock);
+    if (queue_.empty()) break;
+    const auto heir = std::ranges::max_element(queue_, {}, time_left);
+    const auto first = std::ranges::find(queue_, nullptr, &Request::waiter);
+    if (heir->waiter && (first == queue_.end() || first->until <= heir->until)) {
+      phase_ = Phase::kGathering;
+      if (heir->waiter->tell(Waiter::State::kLead, [] {})) return;
+      // It has left, and so have all others that block.
+    }
+    if (first == queue_.end()) break;
+    const Result<void> posted = post();
+    if (posted) return;
+    refuse_asynchronous(lock, posted.error());
   }
   phase_ = Phase::kIdle;
   changed_.notify_all();
+}
+
+// Answers the asynchronous requests of the queue, without the lock.
+void Combiner::refuse_asynchronous(std::unique_lock<std::mutex>& lock, const Error& error) {
+  phase_ = Phase::kGathering;  // nobody else leads meanwhile
+  const auto first = std::ranges::stable_partition(queue_, [](const Request& request) {
+                       return request.waiter != nullptr;
+                     }).begin();
+  std::vector<Request> refused(std::make_move_iterator(first),
+                               std::make_move_iterator(queue_.end()));
+  queue_.erase(first, queue_.end());
+  queued_.store(queue_.size(), std::memory_order_relaxed);
+  lock.unlock();
+  fail(refused, error);
+  lock.lock();
 }
 
 // Lets those who were just answered queue again, so that this round carries them too.
@@ -343,18 +390,15 @@ void Combiner::hand_out(std::span<Request> group, std::span<Range> values) {
   }
   std::uint64_t left = 0;
   std::int64_t waste = 0;
+  const auto values_of = [&](const Request& request) {
+    if (request.out == nullptr) return pop(values, request.count);
+    copy(values, request.count, request.out);
+    return Range{};
+  };
   for (Request& request : group) {
-    const auto answer = [&] {
-      Waiter& waiter = *request.waiter;
-      if (waiter.out == nullptr) {
-        waiter.answer = pop(values, request.count);
-      } else {
-        copy(values, request.count, waiter.out);
-        waiter.answer = Range{};
-      }
-    };
+    const auto answer = [&] { request.waiter->answer = values_of(request); };
     if (!request.waiter) {
-      request.done(pop(values, request.count));
+      request.done(values_of(request));
     } else if (!request.waiter->tell(Waiter::State::kAnswered, answer)) {
       copy(values, request.count, nullptr);
       ++left;

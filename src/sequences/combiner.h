@@ -1,5 +1,5 @@
-// Combiner: while one round is under way callers queue; the next one serves them all. What callers
-// see of it is documented at CounterSequence.
+// Combiner: callers queue while a round is under way, and the next round serves them all.
+// CounterSequence documents what callers see of it.
 #pragma once
 
 #include <atomic>
@@ -13,23 +13,26 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/fork_wiped.h"
 #include "idmint/clock.h"
 #include "idmint/counter_store.h"
+#include "idmint/executor.h"
 #include "idmint/result.h"
 #include "idmint/sequence.h"
 #include "sequences/rounds.h"
 
 namespace idmint {
 
-// A round takes everybody who queues, in arrival order. It is run by a leader: a thread in take(),
-// or, from the first submit() on, the combiner's own thread; as long as there is only take() there
-// is no thread. The leader answers the callers of its round before the next round starts, and the
-// next leader gives them a short chance to queue again. Otherwise callers over a remote store split
-// into two halves that each wait for two rounds.
+// A round takes everybody who queues, in arrival order. A leader runs it: a thread in take() or
+// fill(), or, where nobody blocks, a task of the executor, which gives way to other tasks after a
+// turn of a millisecond. The leader answers the callers of its round before the next round starts,
+// and the next leader gives them a short chance to queue again. Otherwise callers over a remote
+// store split into two halves that each wait for two rounds.
+//
+// A blocking caller does not wait for a task that has not begun: it leads in place of the task,
+// unless its own deadline would cut the others short.
 //
 // Every call has a deadline of its own. A blocking caller leaves at its deadline: before its round
 // began nothing was taken for it (kUnavailable); afterwards its values may have been taken, and are
@@ -46,7 +49,7 @@ namespace idmint {
 // out. Taking a rest that nobody fits would end the sequence for every other process.
 //
 // May be shared by threads. In a child of fork() every call answers kFailedPrecondition and touches
-// no lock; the child must not destroy it (inherited()), since its threads are not there.
+// no lock; the child must not destroy it (inherited()).
 class Combiner {
  public:
   using Done = std::move_only_function<void(Result<Range>)>;
@@ -54,17 +57,20 @@ class Combiner {
   // `rounds` must outlive the combiner, which alone calls it. `sequence` is the name in messages.
   // `deadline`: the longest that a call waits.
   Combiner(Rounds& rounds, std::string sequence, std::size_t max_outstanding,
-           std::chrono::milliseconds deadline);
+           std::chrono::milliseconds deadline, Executor& executor);
   ~Combiner();  // as close(); not in a child of fork()
   Combiner(const Combiner&) = delete;
   Combiner& operator=(const Combiner&) = delete;
 
   // REQUIRES, of both: each round is one range.
   [[nodiscard]] Result<Range> take(std::int64_t count, SteadyTime until = SteadyTime::max());
-  void submit(std::int64_t count, Done done);
-  // The same for values of any ranges: fills all of `out`, or nothing in it is to be used.
+  // On an error `done` is never called. Otherwise it is called once, and not inside submit().
+  [[nodiscard]] Result<void> submit(std::int64_t count, Done done);
+  // The same for values of any ranges: each fills all of `out`, or nothing in it is to be used.
   [[nodiscard]] Result<void> fill(std::span<std::int64_t> out,
                                   SteadyTime until = SteadyTime::max());
+  [[nodiscard]] Result<void> submit_fill(std::span<std::int64_t> out,
+                                         std::move_only_function<void(Result<void>)> done);
   void close() noexcept;
   [[nodiscard]] SequenceStatistics statistics() const noexcept;
 
@@ -80,11 +86,18 @@ class Combiner {
   struct Request {
     std::int64_t count;
     SteadyTime until;
+    std::int64_t* out;               // where the values go; null: the answer is their range
     std::shared_ptr<Waiter> waiter;  // null: an asynchronous one
     Done done;
   };
+  // What a task of the executor shares with the combiner, which may be gone when the task begins.
+  struct Gate {
+    std::mutex mutex;
+    Combiner* combiner;  // null: closed
+  };
   enum class Phase : std::uint8_t {
-    kIdle,       // nobody leads; the queue is empty, or the thread has been notified
+    kIdle,       // nobody leads; the queue is empty
+    kPosted,     // a task is to lead; whoever comes before it begins may lead in its place
     kGathering,  // somebody leads, or was told to, and will look at the queue
     kRound,      // the leader is busy with its round and will look at the queue after it
   };
@@ -93,10 +106,15 @@ class Combiner {
   [[nodiscard]] std::optional<Error> refusal(std::int64_t count) const;
   [[nodiscard]] Result<Range> wait_for(std::int64_t count, std::int64_t* out, SteadyTime until);
   [[nodiscard]] Error leave(const std::shared_ptr<Waiter>& waiter, SteadyTime begun);
+  [[nodiscard]] Result<void> queue_request(std::int64_t count, std::int64_t* out, Done done);
   void enqueue(Request request);
-  void run() noexcept;
+  [[nodiscard]] Result<void> post();
+  [[nodiscard]] bool may_lead(SteadyTime until) const;
+  void take_turn(std::unique_lock<std::mutex>& lock) noexcept;
   void lead(SteadyTime until) noexcept;
+  void run_round(std::unique_lock<std::mutex>& lock, SteadyTime until);
   void pass_on(std::unique_lock<std::mutex>& lock);
+  void refuse_asynchronous(std::unique_lock<std::mutex>& lock, const Error& error);
   void gather() const noexcept;
   [[nodiscard]] std::span<Request> in_time();
   [[nodiscard]] static SteadyTime end_of_round(std::span<const Request> group, SteadyTime leaders);
@@ -109,12 +127,14 @@ class Combiner {
   const std::string sequence_;
   const std::size_t max_outstanding_;
   const std::chrono::milliseconds deadline_;
+  Executor& executor_;
   const OwnedByProcess owned_;
 
   std::vector<Request> round_;  // the leader's
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;  // for the thread and for close()
+  const std::shared_ptr<Gate> gate_;
+  std::mutex& mutex_;                // the gate's; guards what follows
+  std::condition_variable changed_;  // for close()
   std::vector<Request> queue_;
   std::atomic<std::size_t> queued_{0};  // queue_.size(), for looking without the lock
   std::size_t outstanding_ = 0;         // queued, or in a round and not answered
@@ -123,7 +143,6 @@ class Combiner {
   bool closed_ = false;
   std::uint64_t requests_ = 0;  // answered with values
   std::int64_t values_ = 0;     // handed out
-  std::thread thread_;
 };
 
 }  // namespace idmint

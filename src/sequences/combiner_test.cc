@@ -9,8 +9,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
+#include <functional>
 #include <future>
 #include <limits>
 #include <memory>
@@ -25,12 +24,14 @@
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/gated_store.h"
 #include "tests/fakes/in_child.h"
+#include "tests/fakes/manual_executor.h"
 
 namespace idmint {
 namespace {
 
 using fakes::code_of;
 using fakes::GatedStore;
+using fakes::ManualExecutor;
 using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::steady_clock;
@@ -43,8 +44,10 @@ constexpr milliseconds kDeadline = std::chrono::hours{1};  // that no test comes
 
 struct CombinerFixture {
   explicit CombinerFixture(CounterBounds bounds = {1, kLargestValue},
-                           std::size_t max_outstanding = kMany, milliseconds deadline = kDeadline)
-      : rounds(store, "orders", bounds), combiner(rounds, "orders", max_outstanding, deadline) {
+                           std::size_t max_outstanding = kMany, milliseconds deadline = kDeadline,
+                           Executor& executor = shared_executor())
+      : rounds(store, "orders", bounds),
+        combiner(rounds, "orders", max_outstanding, deadline, executor) {
     EXPECT_TRUE(store.create("orders", bounds));
   }
 
@@ -63,14 +66,16 @@ class Answers {
  public:
   void submit(Combiner& combiner, std::int64_t count) {
     promises_.push_back(std::make_shared<std::promise<Result<Range>>>());
-    combiner.submit(count, [this, promise = promises_.back(),
-                            index = promises_.size() - 1](Result<Range> result) {
-      {
-        const std::lock_guard lock(mutex_);
-        order_.push_back(index);
-      }
-      promise->set_value(std::move(result));
-    });
+    const Result<void> queued = combiner.submit(
+        count,
+        [this, promise = promises_.back(), index = promises_.size() - 1](Result<Range> result) {
+          {
+            const std::lock_guard lock(mutex_);
+            order_.push_back(index);
+          }
+          promise->set_value(std::move(result));
+        });
+    if (!queued) promises_.back()->set_value(std::unexpected(queued.error()));
   }
   Result<Range> get(std::size_t index) { return promises_.at(index)->get_future().get(); }
   std::vector<std::size_t> order() {
@@ -83,19 +88,6 @@ class Answers {
   std::mutex mutex_;
   std::vector<std::size_t> order_;
 };
-
-// Linux tells the state of each thread after the name in parentheses: proc(5), S is asleep.
-bool all_other_threads_sleep() {
-  const std::string self = std::to_string(::gettid());
-  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
-    if (thread.path().filename() == self) continue;
-    std::string stat;
-    std::getline(std::ifstream(thread.path() / "stat"), stat);
-    const std::size_t name_end = stat.rfind(')');
-    if (name_end == std::string::npos || stat.compare(name_end, 3, ") S") != 0) return false;
-  }
-  return true;
-}
 
 Range run(std::int64_t first, std::int64_t count) { return {first, 1, count}; }
 
@@ -168,27 +160,118 @@ TEST(Combiner, BlockingAndAsynchronousCallersShareARound) {
 TEST(Combiner, ACallBackMaySubmitAndItsRequestGoesWithTheNextRound) {
   CombinerFixture f;
   std::promise<Result<Range>> second;
-  f.combiner.submit(1, [&](const Result<Range>& first) {
+  const Result<void> queued = f.combiner.submit(1, [&](const Result<Range>& first) {
     EXPECT_EQ(first, run(1, 1));
-    f.combiner.submit(2, [&](Result<Range> result) { second.set_value(std::move(result)); });
+    EXPECT_TRUE(
+        f.combiner.submit(2, [&](Result<Range> result) { second.set_value(std::move(result)); }));
   });
+  ASSERT_TRUE(queued);
   EXPECT_EQ(second.get_future().get(), run(2, 2));
   EXPECT_EQ(f.store.advances().size(), 2U);
 }
 
-TEST(Combiner, AThreadThatIsBornDuringARoundWaitsForItsEnd) {
-  CombinerFixture f;
+TEST(Combiner, ARequestThatComesDuringABlockingRoundIsServedByATaskAfterIt) {
+  ManualExecutor executor;
+  CombinerFixture f({1, kLargestValue}, kMany, kDeadline, executor);
   f.store.shut_gate();
   std::thread one([&] { EXPECT_EQ(f.combiner.take(1), run(1, 1)); });
   f.store.wait_for_advances(1);
   Answers answers;
   answers.submit(f.combiner, 2);
-  while (!all_other_threads_sleep()) std::this_thread::yield();
-  EXPECT_EQ(f.store.advances().size(), 1U);
+  EXPECT_EQ(executor.size(), 0U);
   EXPECT_EQ(f.combiner.queued(), 1U);
   f.store.open_gate();
   one.join();
+  EXPECT_EQ(executor.size(), 1U);
+  executor.run_all();
   EXPECT_EQ(answers.get(0), run(2, 2));
+}
+
+TEST(Combiner, ABlockingCallerLeadsInPlaceOfATaskThatHasNotBegun) {
+  ManualExecutor executor;
+  CombinerFixture f({1, kLargestValue}, kMany, kDeadline, executor);
+  Answers answers;
+  answers.submit(f.combiner, 2);
+  EXPECT_TRUE(answers.order().empty());
+  EXPECT_EQ(f.combiner.take(1), run(3, 1));
+  EXPECT_EQ(answers.get(0), run(1, 2));
+  executor.run_all();  // finds nothing left to do
+  EXPECT_THAT(f.store.advances(), ElementsAre(Advance{3, Take::kAll}));
+  EXPECT_EQ(f.combiner.take(1), run(4, 1));
+}
+
+TEST(Combiner, ABlockingCallerWithLittleTimeDoesNotLeadARequestWithMore) {
+  ManualExecutor executor;
+  CombinerFixture f({1, kLargestValue}, kMany, kDeadline, executor);
+  Answers answers;
+  answers.submit(f.combiner, 2);
+  const Result<Range> left = f.combiner.take(1, steady_clock::now() + milliseconds{1});
+  EXPECT_EQ(code_of(left), Code::kUnavailable);
+  EXPECT_TRUE(f.store.advances().empty());
+  executor.run_all();
+  EXPECT_EQ(answers.get(0), run(1, 2));
+  EXPECT_THAT(f.store.advances(), ElementsAre(Advance{2, Take::kAll}));
+}
+
+TEST(Combiner, ATaskGivesWayToOthersAfterATurn) {
+  ManualExecutor executor;
+  CombinerFixture f({1, kLargestValue}, kMany, kDeadline, executor);
+  std::move_only_function<void()> again = [&] {
+    const Result<void> queued = f.combiner.submit(1, [&](const Result<Range>& result) {
+      if (result) again();
+    });
+    EXPECT_TRUE(queued || queued.error().code == Code::kUnavailable);
+  };
+  again();
+  EXPECT_TRUE(executor.run_one());  // which would never return
+  EXPECT_EQ(executor.size(), 1U);
+  EXPECT_GT(f.store.advances().size(), 1U);
+  f.combiner.close();
+}
+
+TEST(Combiner, WhatTheExecutorRefusesIsNotQueued) {
+  ManualExecutor executor;
+  CombinerFixture f({1, kLargestValue}, kMany, kDeadline, executor);
+  executor.refuse(Error{Code::kResourceExhausted, "no thread"});
+  const Result<void> refused =
+      f.combiner.submit(1, [](const Result<Range>&) { ADD_FAILURE() << "called"; });
+  EXPECT_EQ(code_of(refused), Code::kResourceExhausted);
+  EXPECT_EQ(f.combiner.queued(), 0U);
+  EXPECT_EQ(f.combiner.take(1), run(1, 1));
+  executor.refuse(std::nullopt);
+  Answers answers;
+  answers.submit(f.combiner, 1);
+  executor.run_all();
+  EXPECT_EQ(answers.get(0), run(2, 1));
+}
+
+TEST(Combiner, ARequestWhoseTaskIsRefusedAfterARoundIsAnswered) {
+  ManualExecutor executor;
+  CombinerFixture f({1, kLargestValue}, kMany, kDeadline, executor);
+  f.store.shut_gate();
+  std::thread one([&] { EXPECT_EQ(f.combiner.take(1), run(1, 1)); });
+  f.store.wait_for_advances(1);
+  Answers answers;
+  answers.submit(f.combiner, 2);
+  executor.refuse(Error{Code::kResourceExhausted, "no thread"});
+  f.store.open_gate();
+  one.join();
+  EXPECT_EQ(code_of(answers.get(0)), Code::kResourceExhausted);
+  EXPECT_EQ(f.combiner.take(1), run(2, 1));
+}
+
+TEST(Combiner, ClosedBeforeItsTaskBeginsItAnswersAndTheTaskTouchesNothing) {
+  ManualExecutor executor;
+  Answers answers;
+  {
+    CombinerFixture f({1, kLargestValue}, kMany, kDeadline, executor);
+    answers.submit(f.combiner, 1);
+    f.combiner.close();
+    EXPECT_EQ(code_of(answers.get(0)), Code::kUnavailable);
+    EXPECT_TRUE(f.store.advances().empty());
+  }
+  executor.run_all();
+  EXPECT_EQ(answers.order().size(), 1U);
 }
 
 TEST(Combiner, NeverTwoAdvancesInFlight) {
@@ -200,9 +283,9 @@ TEST(Combiner, NeverTwoAdvancesInFlight) {
     threads.emplace_back([&] {
       for (int i = 0; i < 500; ++i) {
         EXPECT_TRUE(f.combiner.take(1));
-        f.combiner.submit(1, [&](const Result<Range>& result) {
+        EXPECT_TRUE(f.combiner.submit(1, [&](const Result<Range>& result) {
           if (result) answered.fetch_add(1);
-        });
+        }));
       }
     });
   }
@@ -676,10 +759,11 @@ TEST(Combiner, CloseAmongBusyCallersLeavesNobodyWaiting) {
         while (true) {
           if (round % 2 == 0 && t % 2 == 0) {
             submitted.fetch_add(1);
-            f.combiner.submit(1, [&](const Result<Range>& result) {
+            const Result<void> queued = f.combiner.submit(1, [&](const Result<Range>& result) {
               if (result) values.fetch_add(1);
               answered.fetch_add(1);
             });
+            if (!queued) answered.fetch_add(1);
           }
           const Result<Range> got = f.combiner.take(1);
           if (!got) {
@@ -704,7 +788,7 @@ TEST(Combiner, CloseAmongBusyCallersLeavesNobodyWaiting) {
 TEST(Combiner, AChildOfForkIsRefusedWithoutTouchingALock) {
   CombinerFixture f;
   Answers answers;
-  answers.submit(f.combiner, 1);  // the thread runs
+  answers.submit(f.combiner, 1);
   ASSERT_EQ(answers.get(0), run(1, 1));
   f.store.shut_gate();
   std::thread waiter([&] { EXPECT_EQ(f.combiner.take(1), run(2, 1)); });
@@ -712,10 +796,11 @@ TEST(Combiner, AChildOfForkIsRefusedWithoutTouchingALock) {
   fakes::in_child([&] {
     EXPECT_TRUE(f.combiner.inherited());
     EXPECT_EQ(code_of(f.combiner.take(1)), Code::kFailedPrecondition);
-    Code called{};
-    f.combiner.submit(1, [&](const Result<Range>& result) { called = code_of(result); });
+    bool called = false;
+    EXPECT_EQ(code_of(f.combiner.submit(1, [&](const Result<Range>&) { called = true; })),
+              Code::kFailedPrecondition);
     f.combiner.close();
-    EXPECT_EQ(called, Code::kFailedPrecondition);
+    EXPECT_FALSE(called);
     EXPECT_EQ(f.combiner.statistics().requests, 0);
   });
   f.store.open_gate();

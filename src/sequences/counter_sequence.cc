@@ -12,10 +12,13 @@ struct CounterSequence::State {
   State(Store& store, SequenceDefinition its_definition, const SequenceOptions& options)
       : definition(std::move(its_definition)),
         rounds(*store.counters(), definition.name, counter_of(definition, 0).bounds),
-        combiner(rounds, definition.name, options.max_outstanding, deadline_of(store, options)) {}
+        executor(executor_of(options)),
+        combiner(rounds, definition.name, options.max_outstanding, deadline_of(store, options),
+                 executor) {}
 
   SequenceDefinition definition;
   CounterRounds rounds;
+  Executor& executor;
   Combiner combiner;
 };
 
@@ -23,7 +26,7 @@ CounterSequence::CounterSequence(std::unique_ptr<State> state) noexcept
     : state_(std::move(state)) {}
 
 CounterSequence::~CounterSequence() {
-  // In a child of fork() the locks may be held and the thread is not there: nothing is touched.
+  // In a child of fork() the locks may be held: nothing is touched.
   if (!state_->combiner.inherited()) return;
   [[maybe_unused]] const State* const left_alone = state_.release();
 }
@@ -62,13 +65,18 @@ Result<Range> CounterSequence::take(std::int64_t count, SteadyTime until) {
   return state_->combiner.take(count, until);
 }
 
-void CounterSequence::submit(std::int64_t count,
-                             std::move_only_function<void(Result<Range>)> done) {
-  if (auto ok = check_count(state_->definition, count); !ok) {
-    done(std::unexpected(std::move(ok.error())));
-    return;
-  }
-  state_->combiner.submit(count, std::move(done));
+Result<void> CounterSequence::submit(std::int64_t count,
+                                     std::move_only_function<void(Result<Range>)> done) {
+  if (auto ok = check_count(state_->definition, count); !ok) return ok;
+  return state_->combiner.submit(count, std::move(done));
+}
+
+Result<void> CounterSequence::submit(std::span<std::int64_t> out,
+                                     std::move_only_function<void(Result<void>)> done) {
+  if (out.empty()) return submit_nothing(state_->executor, std::move(done));
+  const auto count = static_cast<std::int64_t>(out.size());
+  if (auto ok = check_count(state_->definition, count); !ok) return ok;
+  return state_->combiner.submit_fill(out, std::move(done));
 }
 
 void CounterSequence::close() noexcept { state_->combiner.close(); }

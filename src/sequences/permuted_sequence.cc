@@ -33,36 +33,58 @@ class PermutedSequence final : public Sequence {
     const auto count = static_cast<std::int64_t>(out.size());
     if (auto allowed = check_count(state_->definition, count); !allowed) return allowed;
     const Result<Range> indices = state_->combiner.take(count, until);
-    if (!indices) return std::unexpected(of_values(indices.error(), count));
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] = indices->at(static_cast<std::int64_t>(i));
-    state_->permutation.permute(out);
-    for (std::int64_t& value : out) value += state_->definition.first;
-    return {};
+    return state_->values_of(indices, out);
   }
+
+  Result<void> submit(std::span<std::int64_t> out,
+                      std::move_only_function<void(Result<void>)> done) override {
+    if (out.empty()) return submit_nothing(state_->executor, std::move(done));
+    const auto count = static_cast<std::int64_t>(out.size());
+    if (auto allowed = check_count(state_->definition, count); !allowed) return allowed;
+    return state_->combiner.submit(
+        count, [state = state_.get(), out, done = std::move(done)](
+                   const Result<Range>& indices) mutable { done(state->values_of(indices, out)); });
+  }
+
+  void close() noexcept override { state_->combiner.close(); }
 
   SequenceStatistics statistics() const noexcept override { return state_->combiner.statistics(); }
 
  private:
-  // That an index is the last says nothing to who knows the values only.
-  [[nodiscard]] Error of_values(Error error, std::int64_t count) const {
-    if (error.code != Code::kOutOfRange) return error;
-    const std::string left =
-        count == 1 ? "used up" : "fewer than " + std::to_string(count) + " values are left";
-    return {error.code, "sequence " + state_->definition.name + ": " + left + ", of " +
-                            std::to_string(state_->permutation.size()) + " in all"};
-  }
-
   struct State {
     State(Store& store, SequenceDefinition its_definition, const Permutation& its_permutation,
           const SequenceOptions& options)
         : definition(std::move(its_definition)),
           permutation(its_permutation),
           rounds(*store.counters(), definition.name, counter_of(definition, 0).bounds),
-          combiner(rounds, definition.name, options.max_outstanding, deadline_of(store, options)) {}
+          executor(executor_of(options)),
+          combiner(rounds, definition.name, options.max_outstanding, deadline_of(store, options),
+                   executor) {}
+
+    // The values of the indices, to `out`.
+    [[nodiscard]] Result<void> values_of(const Result<Range>& indices,
+                                         std::span<std::int64_t> out) const {
+      if (!indices) return std::unexpected(of_values(indices.error(), out.size()));
+      std::int64_t i = 0;
+      for (std::int64_t& index : out) index = indices->at(i++);
+      permutation.permute(out);
+      for (std::int64_t& value : out) value += definition.first;
+      return {};
+    }
+
+    // That an index is the last says nothing to who knows the values only.
+    [[nodiscard]] Error of_values(Error error, std::size_t count) const {
+      if (error.code != Code::kOutOfRange) return error;
+      const std::string left =
+          count == 1 ? "used up" : "fewer than " + std::to_string(count) + " values are left";
+      return {error.code, "sequence " + definition.name + ": " + left + ", of " +
+                              std::to_string(permutation.size()) + " in all"};
+    }
 
     const SequenceDefinition definition;
     const Permutation permutation;
     CounterRounds rounds;
+    Executor& executor;
     Combiner combiner;
   };
 

@@ -82,6 +82,12 @@ Result<void> must_match(const Store& store, const SequenceDefinition& definition
 
 }  // namespace
 
+Error too_many_wait(std::string_view sequence, std::size_t most) {
+  return {Code::kResourceExhausted,
+          "sequence " + std::string(sequence) + ": " + std::to_string(most) +
+              " requests are waiting already; ask again when some have been answered"};
+}
+
 Error inherited_through_fork(std::string_view name) {
   return {Code::kFailedPrecondition,
           "sequence " + std::string(name) + ": opened before fork(); open it again in the child"};

@@ -4,14 +4,17 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "idmint/catalog.h"
 #include "idmint/clock.h"
 #include "idmint/counter_store.h"
+#include "idmint/executor.h"
 #include "idmint/export.h"
 #include "idmint/lease_table.h"
 #include "idmint/result.h"
@@ -50,6 +53,20 @@ using Opened = Result<std::unique_ptr<Sequence>>;
   return options.deadline.value_or(store.deadline());
 }
 
+// Where its tasks run.
+[[nodiscard]] inline Executor& executor_of(const SequenceOptions& options) {
+  return options.executor != nullptr ? *options.executor : shared_executor();
+}
+
+// How long a task goes on before the tasks of others have their turn.
+inline constexpr std::chrono::milliseconds kTurn{1};
+
+// What submit() does for no value.
+[[nodiscard]] inline Result<void> submit_nothing(Executor& executor,
+                                                 std::move_only_function<void(Result<void>)> done) {
+  return executor.post([done = std::move(done)]() mutable { done({}); });
+}
+
 // ---- counters of a sequence
 
 // How many there are: 0 for kRandom, whose claims are in the space of its name.
@@ -84,6 +101,9 @@ using Opened = Result<std::unique_ptr<Sequence>>;
                              const std::string& what, Advice advice = {});
 [[nodiscard]] Error error_at(const Store& store, Code code, const Definition& definition,
                              const std::string& what, Advice advice = {});
+
+// One more request than SequenceOptions::max_outstanding.
+[[nodiscard]] Error too_many_wait(std::string_view sequence, std::size_t most);
 
 // What every call of a sequence is in a child of fork().
 [[nodiscard]] Error inherited_through_fork(std::string_view name);

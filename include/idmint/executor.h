@@ -1,0 +1,30 @@
+// Executor: runs the work that no caller waits for.
+#pragma once
+
+#include <functional>
+
+#include "idmint/export.h"
+#include "idmint/result.h"
+
+namespace idmint {
+
+// A task waits for the store at most, as long as the deadline of the sequence or inserter that
+// posted it. Tasks do not wait for each other, so one thread is enough for any number of sequences;
+// more threads let that many calls of stores be under way at a time. An executor that is handed in
+// must outlive what it was handed to, and run each task that it accepted or destroy it.
+class IDMINT_EXPORT Executor {
+ public:
+  virtual ~Executor() = default;
+
+  // Queues the task. Another thread runs it, or a later event of this one: post() itself does not
+  // run it, and does not call what posted it in any other way, since that may hold a lock. On an
+  // error the task never runs. Tasks do not throw. Threads may share it.
+  [[nodiscard]] virtual Result<void> post(std::move_only_function<void()> task) = 0;
+};
+
+// The default of all sequences and inserters of the process: at most 16 threads, each started when
+// all others are busy. A child of fork() has one of its own. kResourceExhausted: the system has no
+// thread left, and none runs yet.
+[[nodiscard]] IDMINT_EXPORT Executor& shared_executor();
+
+}  // namespace idmint

@@ -1,0 +1,107 @@
+#include "base/thread_pool.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <atomic>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+namespace idmint {
+namespace {
+
+constexpr std::size_t kSharedThreads = 16;
+
+// No thread that starts meanwhile gets a signal.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+// Never destroyed: what is static may post after any destructor of a static here.
+constinit std::atomic<ThreadPool*> of_the_process{nullptr};
+
+}  // namespace
+
+ThreadPool::~ThreadPool() {
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+  }
+  changed_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+Result<void> ThreadPool::post(std::move_only_function<void()> task) {
+  // In a child of fork() the mutex may be held by a thread that is not there.
+  if (inherited()) {
+    return std::unexpected(Error{Code::kFailedPrecondition,
+                                 "the executor was made before fork(), and its threads are not in "
+                                 "this process; make one after fork()"});
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.push_back(std::move(task));
+    if (queue_.size() > idle_ && threads_.size() < most_ && !start_thread() && threads_.empty()) {
+      queue_.pop_back();
+      return std::unexpected(
+          Error{Code::kResourceExhausted,
+                "the system starts no thread for the executor; raise its limit of threads"});
+    }
+  }
+  changed_.notify_one();
+  return {};
+}
+
+std::size_t ThreadPool::threads() const {
+  const std::lock_guard lock(mutex_);
+  return threads_.size();
+}
+
+bool ThreadPool::start_thread() {
+  const SignalsBlocked in_the_thread;
+  try {
+    threads_.emplace_back(&ThreadPool::run, this);
+    return true;
+  } catch (const std::system_error&) {
+    return false;
+  }
+}
+
+// The whole life of a thread.
+void ThreadPool::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    ++idle_;
+    changed_.wait(lock, [this] { return ended_ || !queue_.empty(); });
+    --idle_;
+    if (queue_.empty()) return;
+    std::move_only_function<void()> task = std::move(queue_.front());
+    queue_.pop_front();
+    lock.unlock();
+    task();
+    task = nullptr;
+    lock.lock();
+  }
+}
+
+// Without a lock, which a child of fork() might find held.
+Executor& shared_executor() {
+  ThreadPool* there = of_the_process.load();
+  if (there != nullptr && !there->inherited()) return *there;
+  auto made = std::make_unique<ThreadPool>(kSharedThreads);
+  return of_the_process.compare_exchange_strong(there, made.get()) ? *made.release() : *there;
+}
+
+}  // namespace idmint

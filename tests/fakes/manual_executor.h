@@ -1,0 +1,59 @@
+// An executor whose tasks run when a test says so.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "idmint/executor.h"
+
+namespace idmint::fakes {
+
+class ManualExecutor final : public Executor {
+ public:
+  Result<void> post(std::move_only_function<void()> task) override {
+    const std::lock_guard lock(mutex_);
+    if (refusal_) return std::unexpected(*refusal_);
+    tasks_.push_back(std::move(task));
+    return {};
+  }
+
+  // Every post() from now on is refused with it; nothing: none is.
+  void refuse(std::optional<Error> error) {
+    const std::lock_guard lock(mutex_);
+    refusal_ = std::move(error);
+  }
+
+  [[nodiscard]] std::size_t size() const {
+    const std::lock_guard lock(mutex_);
+    return tasks_.size();
+  }
+
+  // Runs the oldest task. False: there is none.
+  bool run_one() {
+    std::move_only_function<void()> task;
+    {
+      const std::lock_guard lock(mutex_);
+      if (tasks_.empty()) return false;
+      task = std::move(tasks_.front());
+      tasks_.pop_front();
+    }
+    task();
+    return true;
+  }
+
+  void run_all() {
+    while (run_one()) {
+    }
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::deque<std::move_only_function<void()>> tasks_;
+  std::optional<Error> refusal_;
+};
+
+}  // namespace idmint::fakes
