@@ -361,7 +361,7 @@ int main(int argc, char** argv) {
     const auto store = checked(open_store(near));
     checked(create_sequence(*store, {.name = "bills", .strategy = Strategy::kGapless}));
     const auto gapless =
-        checked(GaplessInserter::open(near, "bills", "bench.gapless_bills", "number"));
+        checked(GaplessInserter::open(*store, "bills", "bench.gapless_bills", "number"));
     const auto [one_by_one, together] = medians(
         [&] { return blocking(64, duration, [&] { return each.caller(); }); },
         [&] {

@@ -38,14 +38,12 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", error.message.c_str());
     return 1;
   };
-  {
-    const auto store = open_store(url);
-    if (!store) return fail(store.error());
-    const auto created =
-        create_sequence(**store, {.name = "invoices", .strategy = Strategy::kGapless});
-    if (!created) return fail(created.error());
-  }
-  auto inserter = GaplessInserter::open(url, "invoices", "app.invoices", "number");
+  const auto store = open_store(url);
+  if (!store) return fail(store.error());
+  const auto created =
+      create_sequence(**store, {.name = "invoices", .strategy = Strategy::kGapless});
+  if (!created) return fail(created.error());
+  auto inserter = GaplessInserter::open(**store, "invoices", "app.invoices", "number");
   if (!inserter) return fail(inserter.error());
   for (int i = 2; i < argc; ++i) {
     const std::vector<std::byte> document = invoice_for(argv[i]);

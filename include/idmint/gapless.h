@@ -5,16 +5,20 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "idmint/catalog.h"
 #include "idmint/counter_store.h"
 #include "idmint/entropy.h"
+#include "idmint/executor.h"
 #include "idmint/export.h"
 #include "idmint/result.h"
+#include "idmint/store.h"
 
 namespace idmint {
 
@@ -24,7 +28,8 @@ struct GaplessOptions {
   std::chrono::milliseconds deadline = std::chrono::seconds{5};
   // Calls waiting at one time; one more is kResourceExhausted.
   std::size_t max_outstanding = 100'000;
-  Entropy* entropy = nullptr;  // for jitter; null: system_entropy()
+  Entropy* entropy = nullptr;    // for jitter; null: system_entropy()
+  Executor* executor = nullptr;  // answers submit(); null: shared_executor()
 };
 
 struct GaplessStatistics {
@@ -43,15 +48,16 @@ struct GaplessStatistics {
 // hole, each once, as long as nobody deletes or changes them there.
 class IDMINT_EXPORT GaplessInserter final {
  public:
-  // `url`: of the store that has the sequence `name`. `collection`: "DATABASE.COLLECTION", on the
-  // servers of the store. `field`: where the number goes, "_id" or another name of a field of the
-  // document itself. kNotFound: no such store or sequence. kFailedPrecondition: of another
-  // strategy, or retired; the server is a standalone. kUnimplemented: a store without
-  // transactions. kInvalidArgument: no such name is possible. Errors of open_store.
+  // `store`: it has the sequence `name`, and must outlive the inserter, which connects to its
+  // servers with a connection of its own. `collection`: "DATABASE.COLLECTION", on these servers.
+  // `field`: where the number goes, "_id" or another name of a field of the document itself.
+  // kNotFound: no such sequence. kFailedPrecondition: of another strategy, or retired; the server
+  // is a standalone. kUnimplemented: a store without transactions. kInvalidArgument: no such name
+  // is possible. Errors of open_store().
   [[nodiscard]] static Result<std::unique_ptr<GaplessInserter>> open(
-      std::string_view url, std::string_view name, std::string_view collection,
-      std::string_view field, const GaplessOptions& options = {});
-  ~GaplessInserter();  // REQUIRES: no call is under way
+      Store& store, std::string_view name, std::string_view collection, std::string_view field,
+      const GaplessOptions& options = {});
+  ~GaplessInserter();  // as close()
   GaplessInserter(const GaplessInserter&) = delete;
   GaplessInserter& operator=(const GaplessInserter&) = delete;
 
@@ -80,9 +86,24 @@ class IDMINT_EXPORT GaplessInserter final {
     return range->first;
   }
 
+  // The same without waiting: `done` gets what insert() would return, once, never inside submit():
+  // from a task of GaplessOptions::executor, from insert() of another thread, or from close(). It
+  // may call submit(); it must not block, throw or close the inserter. If submit() itself returns
+  // an error, nothing was queued, and `done` is never called. kInvalidArgument: as above.
+  // kUnavailable: closed. kResourceExhausted: max_outstanding, or the executor has no thread.
+  [[nodiscard]] Result<void> submit(std::span<const std::span<const std::byte>> documents,
+                                    std::move_only_function<void(Result<Range>)> done);
+
+  // Answers all that wait with kUnavailable, waits for the transaction that is under way, and
+  // refuses what comes after.
+  void close() noexcept;
+
   [[nodiscard]] GaplessStatistics statistics() const noexcept;
 
  private:
+  [[nodiscard]] Result<std::vector<std::vector<std::byte>>> checked(
+      std::span<const std::span<const std::byte>> documents) const;
+
   struct State;
   explicit GaplessInserter(std::unique_ptr<State> state) noexcept;
   std::unique_ptr<State> state_;

@@ -20,6 +20,7 @@
 #include "idmint/bounds.h"
 #include "idmint/clock.h"
 #include "idmint/entropy.h"
+#include "idmint/executor.h"
 #include "idmint/export.h"
 #include "idmint/lease_table.h"
 #include "idmint/result.h"
@@ -158,6 +159,9 @@ struct SnowflakeOptions {
   std::chrono::nanoseconds window = std::chrono::seconds{15};
   // How long a call waits for a free sequence number, at most: see next() and fill(). 24 h at most.
   std::chrono::nanoseconds deadline = std::chrono::seconds{5};
+  // Requests of submit() that wait at a time; one more is kResourceExhausted.
+  std::size_t max_outstanding = 1'000'000;
+  Executor* executor = nullptr;  // answers submit(); null: shared_executor()
 };
 
 // A worker id that is leased from a pool of a store (lease_table.h) as long as it is used.
@@ -177,6 +181,9 @@ struct SnowflakeLeaseOptions {
   std::chrono::nanoseconds deadline = std::chrono::seconds{5};
   // open() answers by then, too.
   SteadyTime until = SteadyTime::max();
+  // As in SnowflakeOptions.
+  std::size_t max_outstanding = 1'000'000;
+  Executor* executor = nullptr;
   // The first lease is of one unit; a whole window follows when more is asked for. For programs
   // that mint a few ids and end. Those ids must be minted in the unit of open().
   bool one_unit = false;
@@ -239,6 +246,15 @@ class IDMINT_EXPORT SnowflakeGenerator final {
   [[nodiscard]] Result<void> fill(std::span<Snowflake> out);
   // The same, all of it by `until` instead of the deadline.
   [[nodiscard]] Result<void> fill(std::span<Snowflake> out, SteadyTime until);
+
+  // The same without waiting, all of it within the deadline. `done` gets what fill() would return,
+  // once, never inside submit(): from a task of the executor, or from the destructor
+  // (kUnavailable). It may call submit(); it must not block, throw or destroy the generator. `out`
+  // must stay until then. What one thread submits is filled in that order. If submit() itself
+  // returns an error, nothing was queued, and `done` is never called. kResourceExhausted:
+  // max_outstanding, or the executor has no thread.
+  [[nodiscard]] Result<void> submit(std::span<Snowflake> out,
+                                    std::move_only_function<void(Result<void>)> done);
 
   // Whether open() made the state file: then nothing before this run is known to it.
   [[nodiscard]] bool made_state_file() const noexcept;

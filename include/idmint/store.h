@@ -30,6 +30,8 @@ enum class Access : std::uint8_t {
   kReadOnly,  // every call that would change something is kPermissionDenied
 };
 
+class GaplessStore;  // which the strategies use
+
 struct StoreOptions {
   // The longest that one call waits: for another process's lock, for a server.
   std::chrono::milliseconds deadline = std::chrono::seconds{5};
@@ -75,11 +77,8 @@ class IDMINT_EXPORT Store {
   [[nodiscard]] virtual UniqueIndex* unique_index() noexcept = 0;
   [[nodiscard]] virtual LeaseTable* leases() noexcept = 0;
 
-  // Whether a counter and documents can be changed in one transaction, without which there are no
-  // gapless numbers (gapless.h). kUnimplemented: no such store can. kFailedPrecondition: this one
-  // cannot as it is set up.
-  [[nodiscard]] virtual Result<void> has_transactions(SteadyTime until);
-  [[nodiscard]] Result<void> has_transactions() { return has_transactions(SteadyTime::max()); }
+  // For gapless numbers (gapless.h): a counter and documents in one transaction.
+  [[nodiscard]] virtual GaplessStore* gapless() noexcept { return nullptr; }
 
   // Why the store may hold less than it handed out (it is a copy or an older backup, or its log is
   // missing): kDataLoss, saying what to do. nullopt: no doubt is known. A store in doubt opens, for

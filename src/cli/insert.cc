@@ -342,7 +342,7 @@ Error in_lines(Error error, std::int64_t number_from, std::int64_t count) {
 }
 
 // All documents of a call or none; what is not known has no number that is known.
-Result<void> insert_gapless(Context& context, const Collection& collection,
+Result<void> insert_gapless(Context& context, Mint& mint, const Collection& collection,
                             const SequenceDefinition& definition,
                             std::chrono::milliseconds deadline,
                             std::function<void(const Id& last)> note) {
@@ -353,8 +353,10 @@ Result<void> insert_gapless(Context& context, const Collection& collection,
     return refuse(definition.name +
                   " is gapless: its numbers are taken with the documents, so of the options only "
                   "--field goes with it");
+  const Result<std::shared_ptr<Store>> store = mint.store();
+  if (!store) return std::unexpected(store.error());
   const Result<std::unique_ptr<GaplessInserter>> opened = GaplessInserter::open(
-      store_given(), definition.name, collection.name(), given.field, {.deadline = deadline});
+      **store, definition.name, collection.name(), given.field, {.deadline = deadline});
   if (!opened) return std::unexpected(opened.error());
   Inserter inserter{.insert = {},
                     .source = definition.name,
@@ -411,8 +413,8 @@ Result<void> run_insert(Context& context) {
     if (opened.error().code != Code::kFailedPrecondition) return opened;
     const Result<SequenceStatus> status = mint.peek(name);
     if (status && has_strategy(status->definition, Strategy::kGapless))
-      return insert_gapless(context, *collection, std::get<SequenceDefinition>(status->definition),
-                            *timeout, note);
+      return insert_gapless(context, mint, *collection,
+                            std::get<SequenceDefinition>(status->definition), *timeout, note);
     return opened;
   }
   mongodb::InsertOptions options;

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/submitted.h"
 #include "ids/clock_sequence.h"
 #include "ids/snowflake_space.h"
 #include "ids/state_file.h"
@@ -404,7 +405,8 @@ struct SnowflakeGenerator::State {
   // `lease` is one of the two, or null.
   State(const SnowflakeLayout& layout, std::uint32_t given, std::chrono::nanoseconds max_drift,
         std::chrono::nanoseconds max_run_ahead, std::chrono::nanoseconds patience, Clock& clock,
-        std::unique_ptr<StateFile> state_file, std::unique_ptr<WorkerLease> worker_lease)
+        std::unique_ptr<StateFile> state_file, std::unique_ptr<WorkerLease> worker_lease,
+        std::size_t max_outstanding, Executor* executor)
       : shifts(shifts_of(layout)),
         worker(given),
         deadline(patience),
@@ -419,8 +421,14 @@ struct SnowflakeGenerator::State {
              .max_run_ahead = max_run_ahead,
              .deadline = deadline,
              .restart = after_restart()},
-            clock, [this] { return TickSeed{.high = worker_bits()}; }, lease()) {}
+            clock, [this] { return TickSeed{.high = worker_bits()}; }, lease()),
+        submitted("Snowflake generator", max_outstanding,
+                  executor != nullptr ? *executor : shared_executor(),
+                  [this](std::span<Request> batch) {
+                    for (Request& each : batch) each.done(fill(each.out, each.until));
+                  }) {}
   ~State() {
+    if (submitted.owned()) submitted.close();
     if (leased != nullptr) leased->end();  // its thread knows the sequence
   }
   State(const State&) = delete;
@@ -457,6 +465,18 @@ struct SnowflakeGenerator::State {
     return leased != nullptr ? std::chrono::steady_clock::now() + deadline : SteadyTime::max();
   }
 
+  Result<void> fill(std::span<Snowflake> out, SteadyTime by) {
+    while (!out.empty()) {
+      Result<Stamp> stamp = sequence.next(
+          static_cast<std::uint32_t>(std::min<std::size_t>(out.size(), ClockSequence::kMaxRun)),
+          by != SteadyTime::max() ? by : until());
+      if (!stamp) return std::unexpected(std::move(stamp.error()));
+      for (std::uint32_t i = 0; i < stamp->size; ++i) out[i] = id(*stamp, i);
+      out = out.subspan(stamp->size);
+    }
+    return {};
+  }
+
   // Apart, so that the common path saves no registers for it.
   [[gnu::noinline]] Result<Snowflake> next_slowly() {
     Result<Stamp> stamp = sequence.next(1, until());
@@ -470,6 +490,13 @@ struct SnowflakeGenerator::State {
   const std::unique_ptr<StateFile> file;
   const std::unique_ptr<WorkerLease> leased;
   ClockSequence sequence;
+
+  struct Request {
+    std::span<Snowflake> out;
+    SteadyTime until;
+    std::move_only_function<void(Result<void>)> done;
+  };
+  Submitted<Request> submitted;
 };
 
 Result<std::unique_ptr<SnowflakeGenerator>> SnowflakeGenerator::open(
@@ -518,9 +545,9 @@ Result<std::unique_ptr<SnowflakeGenerator>> SnowflakeGenerator::open(
     file->set_words({static_cast<std::uint64_t>(options.layout.time_bits), 0});
     if (file->minted_until() > 0) from = file->minted_until();
   }
-  auto state = std::make_unique<State>(options.layout, options.worker, options.max_drift,
-                                       options.max_run_ahead, options.deadline, clock,
-                                       std::move(file), nullptr);
+  auto state = std::make_unique<State>(
+      options.layout, options.worker, options.max_drift, options.max_run_ahead, options.deadline,
+      clock, std::move(file), nullptr, options.max_outstanding, options.executor);
   if (Result<void> started = state->sequence.start(from); !started) {
     return std::unexpected(std::move(started.error()));
   }
@@ -574,7 +601,8 @@ Result<std::unique_ptr<SnowflakeGenerator>> SnowflakeGenerator::open(
   if (!lease) return std::unexpected(std::move(lease.error()));
   WorkerLease& leased = **lease;
   auto state = std::make_unique<State>(options.layout, 0, drift, options.max_run_ahead, deadline,
-                                       clock, nullptr, *std::move(lease));
+                                       clock, nullptr, *std::move(lease), options.max_outstanding,
+                                       options.executor);
   if (Result<void> started = state->sequence.start(leased.from(), until); !started) {
     return std::unexpected(std::move(started.error()));
   }
@@ -601,15 +629,18 @@ Result<void> SnowflakeGenerator::fill(std::span<Snowflake> out) {
 }
 
 Result<void> SnowflakeGenerator::fill(std::span<Snowflake> out, SteadyTime until) {
-  while (!out.empty()) {
-    Result<Stamp> stamp = state_->sequence.next(
-        static_cast<std::uint32_t>(std::min<std::size_t>(out.size(), ClockSequence::kMaxRun)),
-        until != SteadyTime::max() ? until : state_->until());
-    if (!stamp) return std::unexpected(std::move(stamp.error()));
-    for (std::uint32_t i = 0; i < stamp->size; ++i) out[i] = state_->id(*stamp, i);
-    out = out.subspan(stamp->size);
+  return state_->fill(out, until);
+}
+
+Result<void> SnowflakeGenerator::submit(std::span<Snowflake> out,
+                                        std::move_only_function<void(Result<void>)> done) {
+  if (!state_->submitted.owned()) {
+    return std::unexpected(Error{Code::kFailedPrecondition,
+                                 "this generator was inherited through fork(): open another one in "
+                                 "the child"});
   }
-  return {};
+  return state_->submitted.submit(
+      {out, std::chrono::steady_clock::now() + state_->deadline, std::move(done)});
 }
 
 bool SnowflakeGenerator::made_state_file() const noexcept {

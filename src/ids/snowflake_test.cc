@@ -19,6 +19,7 @@
 #include "ids/state_file.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/in_child.h"
+#include "tests/fakes/manual_executor.h"
 #include "tests/fakes/scripted.h"
 
 namespace idmint {
@@ -653,6 +654,43 @@ TEST_F(SnowflakeGeneratorTest, NoIdIsMintedBeyondWhatTheFileHolds) {
   }
 }
 
+TEST_F(SnowflakeGeneratorTest, RequestsAreFilledInTheirOrderByATask) {
+  fakes::ManualExecutor executor;
+  options_.executor = &executor;
+  const auto generator = SnowflakeGenerator::open(options_, system_clock(), entropy_);
+  ASSERT_TRUE(generator) << generator.error().message;
+  std::array<Snowflake, 10'000> out;  // of several units
+  std::vector<Code> codes;
+  const auto note = [&](const Result<void>& result) { codes.push_back(fakes::code_of(result)); };
+  const std::span<Snowflake> all(out);
+  ASSERT_TRUE((*generator)->submit(all.first(1), note));
+  ASSERT_TRUE((*generator)->submit(all.subspan(1), note));
+  ASSERT_TRUE((*generator)->submit({}, note));
+  EXPECT_TRUE(codes.empty()) << "called back inside submit()";
+  executor.run_all();
+  EXPECT_EQ(codes, std::vector<Code>(3));
+  EXPECT_EQ(std::ranges::adjacent_find(out, std::ranges::greater_equal()), out.end());
+}
+
+TEST_F(SnowflakeGeneratorTest, RequestsThatWaitAreBoundedAndAnsweredWhenItIsDestroyed) {
+  fakes::ManualExecutor executor;
+  options_.executor = &executor;
+  options_.max_outstanding = 2;
+  auto generator = open();
+  ASSERT_TRUE(generator) << generator.error().message;
+  std::array<Snowflake, 1> out;
+  std::vector<Code> codes;
+  const auto note = [&](const Result<void>& result) { codes.push_back(fakes::code_of(result)); };
+  ASSERT_TRUE((*generator)->submit(out, note));
+  ASSERT_TRUE((*generator)->submit(out, note));
+  EXPECT_EQ(fakes::code_of((*generator)->submit(out, note)), Code::kResourceExhausted);
+  executor.refuse(Error{Code::kResourceExhausted, "no thread"});
+  generator->reset();
+  EXPECT_EQ(codes, (std::vector<Code>{Code::kUnavailable, Code::kUnavailable}));
+  executor.run_all();  // the task finds nobody
+  EXPECT_EQ(codes.size(), 2U);
+}
+
 TEST_F(SnowflakeGeneratorTest, AChildOfForkIsRefused) {
   auto generator = open();
   ASSERT_TRUE((*generator)->next());
@@ -660,6 +698,8 @@ TEST_F(SnowflakeGeneratorTest, AChildOfForkIsRefused) {
     std::array<Snowflake, 2> out;
     EXPECT_EQ(fakes::code_of((*generator)->next()), Code::kFailedPrecondition);
     EXPECT_EQ(fakes::code_of((*generator)->fill(out)), Code::kFailedPrecondition);
+    EXPECT_EQ(fakes::code_of((*generator)->submit(out, [](const Result<void>&) {})),
+              Code::kFailedPrecondition);
     generator->reset();
   });
   EXPECT_EQ(open().error().code, Code::kUnavailable) << "the parent's lock was released";

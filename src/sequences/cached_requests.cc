@@ -13,61 +13,15 @@
 
 namespace idmint {
 
-Result<void> CachedSequence::State::submit(std::span<std::int64_t> out,
-                                           std::move_only_function<void(Result<void>)> done) {
-  const SteadyTime until = latest_end();
-  const std::unique_lock lock = locked();
-  if (stopped) return std::unexpected(*stopped);
-  if (requests.size() + in_service >= max_outstanding) {
-    return std::unexpected(too_many_wait(definition.name, max_outstanding));
-  }
-  if (!serving && !serve_posted) {
-    if (auto posted = post_serve(); !posted) return posted;
-  }
-  requests.push_back({out, until, std::move(done)});
-  return {};
-}
-
-// Under the lock.
-Result<void> CachedSequence::State::post_serve() {
-  auto posted = executor.post([state = shared_from_this()] { state->serve(); });
-  serve_posted = posted.has_value();
-  return posted;
-}
-
-// One task at a time; while there are requests one serves, or is posted. noexcept: with no memory
-// left it is better to end the process than to leave requests without an answer.
-void CachedSequence::State::serve() noexcept {
-  const SteadyTime end = std::chrono::steady_clock::now() + kTurn;
+void CachedSequence::State::serve(std::span<Request> batch) {
+  drop_after_pause();
+  std::vector<Range> at_hand;
   std::unique_lock lock = locked();
-  serve_posted = false;
-  if (requests.empty()) return;  // closed
-  serving = true;
-  do {
-    std::vector<Request> batch = std::exchange(requests, {});
-    in_service = batch.size();
-    lock.unlock();
-    drop_after_pause();
-    lock.lock();
-    std::vector<Range> at_hand;
-    if (!stopped) at_hand.swap(spare);
-    lock.unlock();
-    fill(batch, at_hand);
-    batch.clear();
-    lock.lock();
-    in_service = 0;
-    spare.insert(spare.end(), at_hand.begin(), at_hand.end());
-  } while (!requests.empty() && std::chrono::steady_clock::now() < end);
-  while (!requests.empty()) {
-    const Result<void> posted = post_serve();
-    if (posted) break;
-    std::vector<Request> refused = std::exchange(requests, {});
-    lock.unlock();
-    for (Request& request : refused) request.done(std::unexpected(posted.error()));
-    lock.lock();
-  }
-  serving = false;
-  changed.notify_all();
+  if (!stopped) at_hand.swap(spare);
+  lock.unlock();
+  fill(batch, at_hand);
+  lock.lock();
+  spare.insert(spare.end(), at_hand.begin(), at_hand.end());
 }
 
 // All of them share an error of the store, since each would wait for it in vain. That fewer are

@@ -230,7 +230,7 @@ CachedSequence::Slice* CachedSequence::State::slice_of_this_thread(std::uint64_t
 // What is left in the slice goes to the next thread that comes: to it, it is the first it gets, so
 // its values increase.
 void CachedSequence::State::give_back(Slice* slice) noexcept {
-  if (!owned) return;
+  if (!submitted.owned()) return;
   const std::lock_guard lock(mutex);
   unused.push_back(slice);
 }
@@ -245,7 +245,7 @@ CachedSequence::CachedSequence(std::shared_ptr<State> state) noexcept
       state_(std::move(state)) {}
 
 CachedSequence::~CachedSequence() {
-  if (state_->owned) {
+  if (state_->submitted.owned()) {
     close();
     return;
   }
@@ -266,7 +266,8 @@ const SequenceDefinition& CachedSequence::definition() const noexcept { return s
 
 Result<std::int64_t> CachedSequence::next_slice(SteadyTime until) {
   State& state = *state_;
-  if (!state.owned) return std::unexpected(inherited_through_fork(state.definition.name));
+  if (!state.submitted.owned())
+    return std::unexpected(inherited_through_fork(state.definition.name));
   Slice* const slice = state.slice_of_this_thread(number_);
   if (slice != nullptr) {
     const std::int64_t value = slice->next.load(std::memory_order_relaxed);
@@ -293,7 +294,8 @@ Result<void> CachedSequence::next(std::span<std::int64_t> out, SteadyTime until)
     return {};
   }
   State& state = *state_;
-  if (!state.owned) return std::unexpected(inherited_through_fork(state.definition.name));
+  if (!state.submitted.owned())
+    return std::unexpected(inherited_through_fork(state.definition.name));
   if (out.empty()) return {};
   const auto all = static_cast<std::int64_t>(out.size());
   if (auto right = check_count(state.definition, all); !right) return right;
@@ -331,41 +333,41 @@ Result<void> CachedSequence::next(std::span<std::int64_t> out, SteadyTime until)
 Result<void> CachedSequence::submit(std::span<std::int64_t> out,
                                     std::move_only_function<void(Result<void>)> done) {
   State& state = *state_;
-  if (!state.owned) return std::unexpected(inherited_through_fork(state.definition.name));
+  if (!state.submitted.owned())
+    return std::unexpected(inherited_through_fork(state.definition.name));
   if (out.empty()) return submit_nothing(state.executor, std::move(done));
   if (auto right = check_count(state.definition, std::ssize(out)); !right) return right;
-  return state.submit(out, std::move(done));
+  return state.submitted.submit({out, state.latest_end(), std::move(done)});
 }
 
 std::int64_t CachedSequence::held() const noexcept {
   State& state = *state_;
-  if (!state.owned) return 0;
+  if (!state.submitted.owned()) return 0;
   const std::lock_guard lock(state.mutex);
   return state.stopped ? 0 : state.values_held();
 }
 
 std::size_t CachedSequence::waiting() const noexcept {
   State& state = *state_;
-  if (!state.owned) return 0;
+  if (!state.submitted.owned()) return 0;
   const std::lock_guard lock(state.mutex);
   return state.waiting;
 }
 
 void CachedSequence::close() noexcept {
   State& state = *state_;
-  if (!state.owned) return;
+  if (!state.submitted.owned()) return;
   std::unique_lock lock(state.mutex);
   state.stop({Code::kUnavailable, "sequence " + state.definition.name + ": closed"});
-  std::vector<State::Request> requests = std::exchange(state.requests, {});
   lock.unlock();
-  for (State::Request& request : requests) request.done(std::unexpected(*state.stopped));
+  state.submitted.close();
   lock.lock();
-  state.changed.wait(lock, [&state] { return !state.fetching && !state.serving; });
+  state.changed.wait(lock, [&state] { return !state.fetching; });
 }
 
 SequenceStatistics CachedSequence::statistics() const noexcept {
   State& state = *state_;
-  if (!state.owned) return {};
+  if (!state.submitted.owned()) return {};
   const std::lock_guard lock(state.mutex);
   const std::int64_t lost = state.lost.load(std::memory_order_relaxed);
   std::uint64_t extra = state.extra.load(std::memory_order_relaxed);

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/fork_wiped.h"
+#include "base/submitted.h"
 #include "idmint/cached_sequence.h"
 #include "idmint/catalog.h"
 #include "idmint/clock.h"
@@ -65,10 +66,11 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
         coarse(options.clock != nullptr ? *options.clock : coarse_clock()),
         entropy(options.entropy != nullptr ? *options.entropy : system_entropy()),
         executor(executor_of(options)),
-        max_outstanding(options.max_outstanding),
         deadline(deadline_of(its_store, options)),
         known{{definition.first, definition.last}},
-        step(definition.step, options.horizon) {}
+        step(definition.step, options.horizon),
+        submitted("sequence " + definition.name, options.max_outstanding, executor,
+                  [this](std::span<Request> batch) { serve(batch); }) {}
 
   // ---- handing out; without the lock
 
@@ -123,21 +125,16 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
     SteadyTime until;
     std::move_only_function<void(Result<void>)> done;
   };
-  Result<void> submit(std::span<std::int64_t> out,
-                      std::move_only_function<void(Result<void>)> done);
-  [[nodiscard]] Result<void> post_serve();
-  void serve() noexcept;
+  void serve(std::span<Request> batch);
   // Fills the requests in their order, with the values at hand first, and leaves the others there.
   void fill(std::span<Request> batch, std::vector<Range>& at_hand);
 
-  const OwnedByProcess owned;
   CounterStore& store;
   const SequenceDefinition definition;
   Clock& clock;
   Clock& coarse;  // read for each claim
   Entropy& entropy;
   Executor& executor;
-  const std::size_t max_outstanding;
   const nanoseconds deadline;
 
   const ForkWiped<Cursor> cursor;
@@ -186,12 +183,9 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
   std::vector<Kept> kept;  // for each slice in order
   std::size_t slice_count = 0;
 
-  std::vector<Request> requests;  // that nobody serves yet
-  bool serve_posted = false;      // a task is to serve them
-  bool serving = false;           // a task serves those before them
-  std::size_t in_service = 0;     // so many
-  std::vector<Range> spare;       // values of requests that failed, for those that come
+  std::vector<Range> spare;  // values of requests that failed, for those that come
 
+  Submitted<Request> submitted;
   std::shared_ptr<State> left_alone;  // itself, in a child of fork()
 };
 

@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/submitted.h"
 #include "sequences/strategies.h"
 
 namespace idmint {
@@ -195,7 +196,8 @@ std::optional<Error> Combiner::refusal(std::int64_t count) const {
                                              std::to_string(count) + " values; ask for at least 1"};
   }
   if (closed_) return Error{Code::kUnavailable, "sequence " + sequence_ + ": closed"};
-  if (outstanding_ >= max_outstanding_) return too_many_wait(sequence_, max_outstanding_);
+  if (outstanding_ >= max_outstanding_)
+    return too_many_wait("sequence " + sequence_, max_outstanding_);
   return std::nullopt;
 }
 
@@ -294,12 +296,11 @@ void Combiner::pass_on(std::unique_lock<std::mutex>& lock) {
 // Answers the asynchronous requests of the queue, without the lock.
 void Combiner::refuse_asynchronous(std::unique_lock<std::mutex>& lock, const Error& error) {
   phase_ = Phase::kGathering;  // nobody else leads meanwhile
-  const auto first = std::ranges::stable_partition(queue_, [](const Request& request) {
-                       return request.waiter != nullptr;
-                     }).begin();
-  std::vector<Request> refused(std::make_move_iterator(first),
-                               std::make_move_iterator(queue_.end()));
-  queue_.erase(first, queue_.end());
+  std::vector<Request> refused;
+  for (Request& request : queue_) {
+    if (!request.waiter) refused.push_back(std::move(request));
+  }
+  std::erase_if(queue_, [](const Request& request) { return !request.waiter; });
   queued_.store(queue_.size(), std::memory_order_relaxed);
   lock.unlock();
   fail(refused, error);

@@ -210,8 +210,7 @@ Result<void> create_sequence(Store& store, const SequenceDefinition& definition,
     return refuse(Code::kInvalidArgument, "it cannot be made retired: create it, then retire it");
   if (auto offered = offers(store, definition); !offered) return offered;
   if (definition.strategy == Strategy::kGapless) {
-    if (auto possible = store.has_transactions(); !possible)
-      return refuse(possible.error().code, possible.error().message, possible.error().advice);
+    if (auto possible = has_transactions(store, definition); !possible) return possible;
   }
   const Result<Definition> found = store.catalog()->find(definition.name);
   if (found) {

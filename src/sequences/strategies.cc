@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "stores/spi/gapless_store.h"
+
 namespace idmint {
 namespace {
 
@@ -82,12 +84,6 @@ Result<void> must_match(const Store& store, const SequenceDefinition& definition
 
 }  // namespace
 
-Error too_many_wait(std::string_view sequence, std::size_t most) {
-  return {Code::kResourceExhausted,
-          "sequence " + std::string(sequence) + ": " + std::to_string(most) +
-              " requests are waiting already; ask again when some have been answered"};
-}
-
 Error inherited_through_fork(std::string_view name) {
   return {Code::kFailedPrecondition,
           "sequence " + std::string(name) + ": opened before fork(); open it again in the child"};
@@ -119,6 +115,21 @@ Result<void> offers(Store& store, const Definition& definition) {
                                : "sequences of strategy " + std::string(name(sequence->strategy));
   return std::unexpected(error_at(store, Code::kUnimplemented, definition,
                                   "this store keeps no " + what + "; use another"));
+}
+
+Result<void> has_transactions(Store& store, const Definition& gapless, SteadyTime until) {
+  if (store.gapless() == nullptr) {
+    return std::unexpected(
+        error_at(store, Code::kUnimplemented, gapless,
+                 "a number is gapless where it and the document that bears it are one transaction, "
+                 "and such a store holds no documents; keep the sequence in the MongoDB replica "
+                 "set that holds them",
+                 {.remedy = Remedy::kSetOption, .values = {"store"}}));
+  }
+  const Result<void> possible = store.gapless()->has_transactions(until);
+  if (possible) return {};
+  return std::unexpected(error_at(store, possible.error().code, gapless, possible.error().message,
+                                  possible.error().advice));
 }
 
 Result<Definition> find_definition(Store& store, std::string_view name, SteadyTime until) {

@@ -58,9 +58,6 @@ using Opened = Result<std::unique_ptr<Sequence>>;
   return options.executor != nullptr ? *options.executor : shared_executor();
 }
 
-// How long a task goes on before the tasks of others have their turn.
-inline constexpr std::chrono::milliseconds kTurn{1};
-
 // What submit() does for no value.
 [[nodiscard]] inline Result<void> submit_nothing(Executor& executor,
                                                  std::move_only_function<void(Result<void>)> done) {
@@ -102,14 +99,16 @@ inline constexpr std::chrono::milliseconds kTurn{1};
 [[nodiscard]] Error error_at(const Store& store, Code code, const Definition& definition,
                              const std::string& what, Advice advice = {});
 
-// One more request than SequenceOptions::max_outstanding.
-[[nodiscard]] Error too_many_wait(std::string_view sequence, std::size_t most);
-
 // What every call of a sequence is in a child of fork().
 [[nodiscard]] Error inherited_through_fork(std::string_view name);
 
 // kUnimplemented: the store lacks what the strategy, or a pool, needs.
 [[nodiscard]] Result<void> offers(Store& store, const Definition& definition);
+
+// Whether the store can number documents in their transactions. kUnimplemented: no store of its
+// kind can. kFailedPrecondition: it cannot as it is set up.
+[[nodiscard]] Result<void> has_transactions(Store& store, const Definition& gapless,
+                                            SteadyTime until = SteadyTime::max());
 
 // The definition, retired or not.
 [[nodiscard]] Result<Definition> find_definition(Store& store, std::string_view name,

@@ -16,7 +16,6 @@
 #include "idmint/clock.h"
 #include "idmint/counter_store.h"
 #include "idmint/existing_values.h"
-#include "idmint/gapless.h"
 #include "idmint/lease_table.h"
 #include "idmint/result.h"
 #include "idmint/store.h"
@@ -47,35 +46,6 @@ struct NumberField {
 };
 // kInvalidArgument: not "DATABASE.COLLECTION" with the name of a field of a document itself.
 [[nodiscard]] Result<NumberField> number_field(std::string_view collection, std::string_view field);
-
-// One transaction after another, each of which inserts documents with the next values of a counter.
-class GaplessTransactions {
- public:
-  using Documents = std::vector<std::vector<std::byte>>;  // of one call
-  struct Refused {
-    Error error;
-    bool retry_others;                // those of other calls may be possible
-    std::optional<std::size_t> call;  // the one that is to blame, where that is known
-  };
-  // What is wrong with the document at a position among those of a call.
-  [[nodiscard]] static Error of_document(std::size_t position, const Error& why);
-  struct First {
-    std::int64_t first;  // number, of the first document of the first call
-  };
-
-  virtual ~GaplessTransactions() = default;
-  // kInvalidArgument: never possible.
-  [[nodiscard]] virtual Result<void> check(std::span<const std::byte> document) const = 0;
-  // All of them or none. Answers by `until`. kDataLoss, and nothing is inserted: the counter's next
-  // number is below `floor`, so the store has gone back.
-  [[nodiscard]] virtual std::expected<First, Refused> insert(
-      std::vector<std::shared_ptr<const Documents>> calls, std::int64_t floor,
-      SteadyTime until) = 0;
-};
-
-[[nodiscard]] Result<std::unique_ptr<GaplessTransactions>> open_mongodb_gapless(
-    std::string_view url, const SequenceDefinition& definition, NumberField target,
-    const GaplessOptions& options);
 
 [[nodiscard]] Result<std::unique_ptr<ExistingValues>> open_mongodb_values(
     std::string_view url, NumberField where, const ExistingForm& form,

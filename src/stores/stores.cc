@@ -69,15 +69,6 @@ Result<std::unique_ptr<Store>> open_store(std::string_view url, const StoreOptio
   return std::unexpected(Error{Code::kInvalidArgument, std::move(message)});
 }
 
-Result<void> Store::has_transactions(SteadyTime /*until*/) {
-  return std::unexpected(
-      Error{Code::kUnimplemented,
-            "a number is gapless where it and the document that bears it are one transaction, and "
-            "such a store holds no documents; keep the sequence in the MongoDB replica set that "
-            "holds them",
-            {.remedy = Remedy::kSetOption, .values = {"store"}}});
-}
-
 std::optional<Error> Store::doubt() { return std::nullopt; }
 
 Result<void> Store::settle(Settle) { return {}; }

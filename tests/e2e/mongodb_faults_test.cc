@@ -38,6 +38,7 @@
 #include "idmint/sequence.h"
 #include "idmint/store.h"
 #include "tests/e2e/counter_history.h"
+#include "tests/servers/gapless.h"
 #include "tests/servers/mongo.h"
 
 namespace idmint::e2e {
@@ -264,7 +265,7 @@ Note insert(GaplessInserter& inserter, milliseconds deadline, int caller, std::i
 
 auto open_inserter(const std::string& url, milliseconds deadline) {
   return patiently([&] {
-    return GaplessInserter::open(url, "bills", kBills, "number", {.deadline = deadline});
+    return servers::open_gapless(url, "bills", kBills, "number", {.deadline = deadline});
   });
 }
 

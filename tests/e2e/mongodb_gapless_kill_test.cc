@@ -26,6 +26,7 @@
 #include "idmint/sequence.h"
 #include "idmint/store.h"
 #include "tests/fakes/temp_folder.h"
+#include "tests/servers/gapless.h"
 #include "tests/servers/mongo.h"
 
 namespace idmint {
@@ -36,8 +37,8 @@ constexpr std::size_t kClients = 3;
 constexpr int kThreads = 8;
 constexpr int kLoad = 100;  // acknowledged inserts that each round waits for
 
-Result<std::unique_ptr<GaplessInserter>> open(const std::string& url) {
-  return GaplessInserter::open(url, "bills", "app.bills", "number", {.deadline = kDeadline});
+Result<servers::OpenedInserter> open(const std::string& url) {
+  return servers::open_gapless(url, "bills", "app.bills", "number", {.deadline = kDeadline});
 }
 
 Result<std::int64_t> insert(GaplessInserter& inserter, const std::string& key) {

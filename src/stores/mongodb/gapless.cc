@@ -10,7 +10,7 @@
 // (transactionLifetimeLimitSeconds). So each client's connections bear the name of the sequence,
 // and who finds the counter held ends the transactions under that name that have stood still for a
 // second. One of a client that only slept is begun again by it.
-#include "idmint/gapless.h"
+#include "stores/mongodb/gapless.h"
 
 #include <algorithm>
 #include <array>
@@ -31,8 +31,7 @@
 #include "stores/mongodb/document.h"
 #include "stores/mongodb/servers.h"
 
-namespace idmint::stores {
-namespace mongodb {
+namespace idmint::stores::mongodb {
 namespace {
 
 constexpr std::size_t kLargestCommand = std::size_t{12} << 20;  // or one document
@@ -408,18 +407,32 @@ std::expected<GaplessTransactions::First, GaplessTransactions::Refused> MongodbG
 }
 
 }  // namespace
-}  // namespace mongodb
 
-Result<std::unique_ptr<GaplessTransactions>> open_mongodb_gapless(
-    std::string_view url, const SequenceDefinition& definition, NumberField target,
-    const GaplessOptions& options) {
-  Result<mongodb::Connected> connected =
-      mongodb::connect(url, options.deadline, {.purpose = "gapless " + definition.name});
-  if (!connected) return std::unexpected(std::move(connected.error()));
-  auto plan = std::make_shared<const mongodb::Plan>(
-      mongodb::Plan{definition, std::move(target), connected->database, connected->application,
-                    options.entropy != nullptr ? *options.entropy : system_entropy()});
-  return std::make_unique<mongodb::MongodbGapless>(std::move(connected->servers), std::move(plan));
+Result<void> Gapless::has_transactions(SteadyTime by) {
+  const Result<SteadyTime> until = database_.enter_to_read(by);
+  if (!until) return std::unexpected(until.error());
+  const Result<Bson> hello =
+      database_.servers->run(std::move(Bson().add("hello", 1)), Kind::kPlain, *until, "ask");
+  if (!hello) return std::unexpected(hello.error());
+  if (hello->view().has("setName")) return {};
+  return std::unexpected(
+      Error{Code::kFailedPrecondition, database_.where + ": " + std::string(kNoTransactions)});
 }
 
-}  // namespace idmint::stores
+// With connections of their own, which bear the sequence's name.
+Result<std::unique_ptr<GaplessTransactions>> Gapless::transactions(
+    const SequenceDefinition& definition, std::string_view collection, std::string_view field,
+    milliseconds deadline, Entropy& entropy) {
+  if (const auto may_write = database_.enter(); !may_write) {
+    return std::unexpected(may_write.error());
+  }
+  Result<NumberField> target = number_field(collection, field);
+  if (!target) return std::unexpected(std::move(target).error());
+  Result<Connected> connected = connect(url_, deadline, {.purpose = "gapless " + definition.name});
+  if (!connected) return std::unexpected(std::move(connected).error());
+  auto plan = std::make_shared<const Plan>(
+      Plan{definition, *std::move(target), connected->database, connected->application, entropy});
+  return std::make_unique<MongodbGapless>(std::move(connected->servers), std::move(plan));
+}
+
+}  // namespace idmint::stores::mongodb

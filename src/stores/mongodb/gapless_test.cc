@@ -10,12 +10,14 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <set>
 #include <string>
@@ -27,6 +29,7 @@
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/in_child.h"
 #include "tests/fakes/temp_folder.h"
+#include "tests/servers/gapless.h"
 #include "tests/servers/mongo.h"
 
 namespace idmint {
@@ -156,11 +159,11 @@ class GaplessTest : public testing::Test {
     const auto created = create_sequence(**store, definition);
     ASSERT_TRUE(created) << why(created);
   }
-  std::unique_ptr<GaplessInserter> open(const std::string& name = "invoices",
-                                        const std::string& field = "number",
-                                        milliseconds deadline = seconds{60}) {
+  servers::OpenedInserter open(const std::string& name = "invoices",
+                               const std::string& field = "number",
+                               milliseconds deadline = seconds{60}) {
     const auto try_to = [&] {
-      return GaplessInserter::open(url_, name, database_ + ".docs", field, {.deadline = deadline});
+      return servers::open_gapless(url_, name, database_ + ".docs", field, {.deadline = deadline});
     };
     auto inserter = try_to();
     // The deadline may be so short that the opening misses it.
@@ -206,7 +209,7 @@ TEST_F(GaplessTest, IsBoundToItsFirstPlace) {
   for (const auto& [collection, field] :
        {std::pair{database_ + ".others", "number"}, {database_ + ".docs", "no"}}) {
     const auto other =
-        GaplessInserter::open(url_, "invoices", collection, field, {.deadline = seconds{60}});
+        servers::open_gapless(url_, "invoices", collection, field, {.deadline = seconds{60}});
     ASSERT_TRUE(other) << why(other);
     const auto refused = (*other)->insert(some);
     ASSERT_FALSE(refused);
@@ -274,6 +277,55 @@ TEST_F(GaplessTest, CallersShareTransactions) {
   }
   EXPECT_EQ(all.size(), kThreads * kEach);
   EXPECT_LT(inserter->statistics().transactions, kThreads * kEach / 4);
+}
+
+TEST_F(GaplessTest, OneThreadInsertsManyWithoutWaiting) {
+  constexpr std::int64_t kCalls = 2000;
+  const auto inserter = open();
+  const Document some = document(R"({"a":1})");
+  const std::span<const std::byte> bytes(some);
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<std::int64_t> given;
+  for (std::int64_t i = 0; i < kCalls; ++i) {
+    const auto queued = inserter->submit(std::span(&bytes, 1), [&](const Result<Range>& range) {
+      const std::lock_guard lock(mutex);
+      given.push_back(range ? range->first : 0);
+      changed.notify_one();
+    });
+    ASSERT_TRUE(queued) << why(queued);
+  }
+  {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return std::ssize(given) == kCalls; });
+  }
+  std::ranges::sort(given);
+  EXPECT_EQ(given, numbers());
+  EXPECT_EQ(expect_no_hole(), kCalls);
+  EXPECT_LT(inserter->statistics().transactions, kCalls / 4);
+}
+
+TEST_F(GaplessTest, CloseAnswersWhoWaitsAndLeavesNoHole) {
+  const auto inserter = open();
+  const Document some = document(R"({"a":1})");
+  const std::span<const std::byte> bytes(some);
+  std::atomic<int> answered{0};
+  std::atomic<int> inserted{0};
+  int queued = 0;
+  for (int i = 0; i < 3000; ++i) {
+    queued += inserter->submit(std::span(&bytes, 1),
+                               [&](const Result<Range>& range) {
+                                 EXPECT_TRUE(range || range.error().code == Code::kUnavailable);
+                                 inserted += range ? 1 : 0;
+                                 ++answered;
+                               })
+                  ? 1
+                  : 0;
+  }
+  inserter->close();
+  EXPECT_EQ(answered.load(), queued);
+  EXPECT_EQ(expect_no_hole(), inserted.load());
+  EXPECT_EQ(code_of(inserter->insert(some)), Code::kUnavailable);
 }
 
 TEST_F(GaplessTest, TwoInsertersShareASequence) {
@@ -379,17 +431,17 @@ TEST_F(GaplessTest, BadInputIsRefusedBeforeAnythingIsSent) {
   for (const std::string& collection :
        {"docs"s, ""s, ".docs"s, "a."s, "admin.docs"s, "a.b$c"s, "a.system.views"s, "a.b\0c"s,
         "a b.c"s, "a."s + std::string(300, 'x'), "a.b..c"s, "a.b\xff"s, "a\xff.b"s})
-    EXPECT_EQ(code_of(GaplessInserter::open(url_, "invoices", collection, "number")),
+    EXPECT_EQ(code_of(servers::open_gapless(url_, "invoices", collection, "number")),
               Code::kInvalidArgument)
         << collection;
   for (const std::string& field :
        {""s, "$n"s, "a.b"s, "a\0b"s, "\xc3"s, "\xed\xa0\x80"s, "\xc0\x80"s, std::string(256, 'x')})
-    EXPECT_EQ(code_of(GaplessInserter::open(url_, "invoices", "a.b", field)),
+    EXPECT_EQ(code_of(servers::open_gapless(url_, "invoices", "a.b", field)),
               Code::kInvalidArgument)
         << field;
-  EXPECT_EQ(code_of(GaplessInserter::open(url_, "none", "a.b", "n")), Code::kNotFound);
+  EXPECT_EQ(code_of(servers::open_gapless(url_, "none", "a.b", "n")), Code::kNotFound);
   create({.name = "orders"});
-  EXPECT_EQ(code_of(GaplessInserter::open(url_, "orders", "a.b", "n")), Code::kFailedPrecondition);
+  EXPECT_EQ(code_of(servers::open_gapless(url_, "orders", "a.b", "n")), Code::kFailedPrecondition);
 }
 
 TEST_F(GaplessTest, TheEndADamageAndARetirementAreTold) {
@@ -418,7 +470,7 @@ TEST_F(GaplessTest, TheEndADamageAndARetirementAreTold) {
   const auto store = open_store(url_, {.deadline = seconds{60}});
   ASSERT_TRUE(store && retire_sequence(**store, "invoices"));
   EXPECT_EQ(code_of(inserter->insert(one)), Code::kFailedPrecondition);
-  EXPECT_EQ(code_of(GaplessInserter::open(url_, "invoices", "a.b", "n")),
+  EXPECT_EQ(code_of(servers::open_gapless(url_, "invoices", "a.b", "n")),
             Code::kFailedPrecondition);
   ask(R"({"delete":"idmint.counters","deletes":[{"q":{"_id":"few"},"limit":1}]})");
   EXPECT_EQ(code_of(few->insert(one)), Code::kDataLoss);
@@ -467,7 +519,7 @@ TEST_F(GaplessTest, AStandaloneIsRefused) {
   EXPECT_THAT(why(refused), HasSubstr("--replSet"));
   ASSERT_TRUE((*store)->counters()->create("invoices", {1, kLargestValue}));
   ASSERT_TRUE((*store)->catalog()->define(definition));
-  EXPECT_EQ(code_of(GaplessInserter::open(url, "invoices", "a.b", "n")), Code::kFailedPrecondition);
+  EXPECT_EQ(code_of(servers::open_gapless(url, "invoices", "a.b", "n")), Code::kFailedPrecondition);
 }
 
 TEST_F(GaplessTest, ACallThatCannotBeDoneInTimeSaysSo) {
@@ -646,7 +698,7 @@ class GaplessRights : public GaplessTest {
            "?authSource=admin&replicaSet=set";
   }
   Result<std::int64_t> insert(const std::string& url, milliseconds deadline = seconds{30}) {
-    const auto inserter = GaplessInserter::open(url, "invoices", database_ + "b.docs", "number",
+    const auto inserter = servers::open_gapless(url, "invoices", database_ + "b.docs", "number",
                                                 {.deadline = deadline});
     if (!inserter) return std::unexpected(inserter.error());
     return (*inserter)->insert(key("a"));

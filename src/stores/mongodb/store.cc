@@ -28,6 +28,7 @@
 #include "stores/mongodb/counters.h"
 #include "stores/mongodb/database.h"
 #include "stores/mongodb/definitions.h"
+#include "stores/mongodb/gapless.h"
 #include "stores/mongodb/leases.h"
 #include "stores/mongodb/servers.h"
 
@@ -40,11 +41,12 @@ constexpr std::int64_t kSchema = 1;
 
 class MongodbStore final : public Store {
  public:
-  MongodbStore(Connected connected, const StoreOptions& options)
+  // `url`: the whole, with passwords.
+  MongodbStore(std::string_view url, Connected connected, const StoreOptions& options)
       : database_{std::move(connected.url), std::move(connected.where), connected.deadline,
                   options.access, std::move(connected.servers)},
-        leases_(*database_.servers, {database_.url, database_.where, database_.deadline, options}) {
-  }
+        leases_(*database_.servers, {database_.url, database_.where, database_.deadline, options}),
+        gapless_(database_, std::string(url)) {}
 
   const Uuid& id() const noexcept override { return id_; }
   std::string_view url() const noexcept override { return database_.url; }
@@ -53,7 +55,7 @@ class MongodbStore final : public Store {
   Catalog* catalog() noexcept override { return &definitions_; }
   UniqueIndex* unique_index() noexcept override { return &claims_; }
   LeaseTable* leases() noexcept override { return &leases_; }
-  Result<void> has_transactions(SteadyTime by) override;
+  GaplessStore* gapless() noexcept override { return &gapless_; }
 
   // Called once, before anything else.
   Result<void> open(const StoreOptions& options);
@@ -68,6 +70,7 @@ class MongodbStore final : public Store {
   Definitions definitions_{database_};
   Claims claims_{database_};
   Leases leases_;
+  Gapless gapless_;
   Uuid id_;
 };
 
@@ -171,24 +174,13 @@ Result<void> MongodbStore::open(const StoreOptions& options) {
   return {};
 }
 
-Result<void> MongodbStore::has_transactions(SteadyTime by) {
-  const Result<SteadyTime> until = database_.enter_to_read(by);
-  if (!until) return std::unexpected(until.error());
-  const Result<Bson> hello =
-      database_.servers->run(std::move(Bson().add("hello", 1)), Kind::kPlain, *until, "ask");
-  if (!hello) return std::unexpected(hello.error());
-  if (hello->view().has("setName")) return {};
-  return std::unexpected(
-      Error{Code::kFailedPrecondition, database_.where + ": " + std::string(kNoTransactions)});
-}
-
 }  // namespace
 }  // namespace mongodb
 
 Result<std::unique_ptr<Store>> open_mongodb(std::string_view url, const StoreOptions& options) {
   Result<mongodb::Connected> connected = mongodb::connect(url, options.deadline);
   if (!connected) return std::unexpected(std::move(connected.error()));
-  auto store = std::make_unique<mongodb::MongodbStore>(*std::move(connected), options);
+  auto store = std::make_unique<mongodb::MongodbStore>(url, *std::move(connected), options);
   if (Result<void> ok = store->open(options); !ok) return std::unexpected(ok.error());
   return store;
 }

@@ -1,5 +1,5 @@
 // The order of the calls of a GaplessInserter, over transactions that a script answers.
-#include "stores/gapless_queue.h"
+#include "sequences/gapless_queue.h"
 
 #include <gtest/gtest.h>
 
@@ -10,11 +10,13 @@
 #include <vector>
 
 #include "tests/fakes/code_of.h"
+#include "tests/fakes/manual_executor.h"
 
-namespace idmint::stores {
+namespace idmint {
 namespace {
 
 using fakes::code_of;
+using fakes::ManualExecutor;
 using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
@@ -56,22 +58,24 @@ Reply refused(std::optional<std::size_t> call) {
 
 struct Queue {
   std::vector<Sent> sent{};
+  ManualExecutor executor{};
   GaplessQueue queue;
 
   explicit Queue(std::deque<Reply> replies = {})
       : queue{.what = "test",
               .deadline = minutes{1},
               .max_outstanding = 100,
+              .executor = executor,
               .transactions = std::make_unique<Scripted>(std::move(replies), sent)} {}
 
   // Queued, as by a thread that then sleeps.
-  std::unique_ptr<Request> come(steady_clock::duration wait) {
-    auto request = std::make_unique<Request>();
+  std::shared_ptr<Request> come(steady_clock::duration wait) {
+    auto request = std::make_shared<Request>();
     request->documents = std::make_shared<const Documents>(Documents{std::vector<std::byte>(5)});
     request->until = steady_clock::now() + wait;
     request->begun_by = request->until;
     const std::lock_guard lock(queue.mutex);
-    queue.queue.push_back(request.get());
+    queue.queue.push_back(request);
     return request;
   }
   // The thread of the request wakes up, and does what is to be done until it is answered.
@@ -98,12 +102,12 @@ TEST(GaplessQueueTest, WhoIsLateWhenItIsToLeadLeavesNobodyAsleep) {
       const std::jthread one([&] { first = test.finish(*late, &late_waits); });
       const std::jthread other([&] { second = test.finish(*patient, &patient_waits); });
       for (bool both = false; !both; std::this_thread::yield()) {
-        const std::lock_guard lock(queue.mutex);
+        std::unique_lock lock(queue.mutex);
         both = late_waits && patient_waits;
         if (!both) continue;
         tried = queue.queue.size() == 2;  // or it went before the other came: once more
         while (steady_clock::now() <= late->begun_by) std::this_thread::yield();
-        queue.leave();
+        queue.leave(lock);
       }
     }
     if (!tried) continue;
@@ -132,7 +136,7 @@ TEST(GaplessQueueTest, WhereNobodyIsToBlameALeaderTriesItselfAloneAndGoes) {
   EXPECT_EQ(code_of(test.finish(*first)), Code::kInvalidArgument);
   EXPECT_EQ(test.sent, (std::vector<Sent>{{3, first->until}, {1, first->until}}));
   EXPECT_FALSE(second->answer || third->answer);
-  test.queue.queue.push_back(later.get());
+  test.queue.queue.push_back(later);
   EXPECT_EQ(test.finish(*second), (Range{1, 1, 1}));
   EXPECT_EQ(test.finish(*third), (Range{1, 1, 1}));
   EXPECT_EQ(test.finish(*later), (Range{1, 1, 1}));
@@ -179,5 +183,94 @@ TEST(GaplessQueueTest, WhoIsToBlameGoesAndTheNextOneLeads) {
   EXPECT_EQ(test.queue.statistics.calls, 1);
 }
 
+// ---- asynchronous calls
+
+// Documents of one call, and what it was answered with.
+struct Call {
+  std::vector<Result<Range>> answers{};
+
+  Result<void> submit(GaplessQueue& queue) {
+    return queue.submit({std::vector<std::byte>(5)},
+                        [this](Result<Range> answer) { answers.push_back(std::move(answer)); });
+  }
+};
+
+TEST(GaplessQueueTest, CallsThatDoNotWaitShareTheTransactionOfATask) {
+  Queue test;
+  Call first;
+  Call second;
+  ASSERT_TRUE(first.submit(test.queue));
+  ASSERT_TRUE(second.submit(test.queue));
+  EXPECT_TRUE(test.sent.empty() && first.answers.empty());
+  EXPECT_EQ(test.executor.size(), 1U);
+  test.executor.run_all();
+  EXPECT_EQ(first.answers, (std::vector<Result<Range>>{Range{1, 1, 1}}));
+  EXPECT_EQ(second.answers, (std::vector<Result<Range>>{Range{2, 1, 1}}));
+  EXPECT_EQ(test.sent.size(), 1U);
+}
+
+TEST(GaplessQueueTest, ABlockingCallLeadsInPlaceOfATaskThatHasNotBegun) {
+  Queue test;
+  Call first;
+  ASSERT_TRUE(first.submit(test.queue));
+  EXPECT_EQ(test.queue.insert({{}}), (Range{2, 1, 1}));
+  EXPECT_EQ(first.answers, (std::vector<Result<Range>>{Range{1, 1, 1}}));
+  test.executor.run_all();
+  EXPECT_EQ(test.sent.size(), 1U);
+}
+
+TEST(GaplessQueueTest, ATaskFollowsABlockingCall) {
+  Queue test;
+  static_cast<void>(test.come(minutes{1}));
+  Call next;
+  {
+    const std::lock_guard lock(test.queue.mutex);
+    test.queue.led = true;
+  }
+  ASSERT_TRUE(next.submit(test.queue));
+  {
+    std::unique_lock lock(test.queue.mutex);
+    test.queue.queue.pop_front();  // it was served
+    test.queue.leave(lock);
+  }
+  EXPECT_EQ(test.executor.size(), 1U);
+  test.executor.run_all();
+  EXPECT_EQ(next.answers, (std::vector<Result<Range>>{Range{1, 1, 1}}));
+}
+
+TEST(GaplessQueueTest, WhoIsToBlameAmongThoseThatDoNotWaitIsToldAndTheOthersGoOn) {
+  Queue test({refused(0)});
+  Call first;
+  Call second;
+  ASSERT_TRUE(first.submit(test.queue) && second.submit(test.queue));
+  test.executor.run_all();
+  ASSERT_EQ(first.answers.size(), 1U);
+  EXPECT_EQ(code_of(first.answers[0]), Code::kInvalidArgument);
+  EXPECT_EQ(second.answers, (std::vector<Result<Range>>{Range{1, 1, 1}}));
+}
+
+TEST(GaplessQueueTest, ATaskThatIsRefusedIsNotQueued) {
+  Queue test;
+  test.executor.refuse(Error{Code::kResourceExhausted, "no thread"});
+  Call call;
+  EXPECT_EQ(code_of(call.submit(test.queue)), Code::kResourceExhausted);
+  EXPECT_EQ(test.queue.insert({{}}), (Range{1, 1, 1}));
+  EXPECT_TRUE(call.answers.empty());
+}
+
+TEST(GaplessQueueTest, CloseAnswersEachCallOnceAndRefusesLaterOnes) {
+  Call first;
+  Queue test;
+  ASSERT_TRUE(first.submit(test.queue));
+  test.queue.close();
+  ASSERT_EQ(first.answers.size(), 1U);
+  EXPECT_EQ(code_of(first.answers[0]), Code::kUnavailable);
+  EXPECT_EQ(code_of(first.submit(test.queue)), Code::kUnavailable);
+  EXPECT_EQ(code_of(test.queue.insert({{}})), Code::kUnavailable);
+  test.executor.run_all();  // the task finds it closed
+  EXPECT_EQ(first.answers.size(), 1U);
+  EXPECT_TRUE(test.sent.empty());
+}
+
 }  // namespace
-}  // namespace idmint::stores
+}  // namespace idmint

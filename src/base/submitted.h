@@ -1,0 +1,159 @@
+// Submitted: asynchronous requests that a task of an executor serves, one task at a time, in
+// batches.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/fork_wiped.h"
+#include "idmint/executor.h"
+#include "idmint/result.h"
+
+namespace idmint {
+
+// How long a task goes on before the tasks of others have their turn.
+inline constexpr std::chrono::milliseconds kTurn{1};
+
+// One request more than may wait. `what` waits for it: "sequence orders".
+[[nodiscard]] inline Error too_many_wait(const std::string& what, std::size_t most) {
+  return {Code::kResourceExhausted,
+          what + ": " + std::to_string(most) +
+              " requests are waiting already; ask again when some have been answered"};
+}
+
+// Threads may share it. A Request has `done`, which is called once with a Result<void>: by `serve`,
+// or here with an error, and never inside submit().
+template <class Request>
+class Submitted {
+ public:
+  // Answers each of them. One call at a time, without a lock.
+  using Serve = std::move_only_function<void(std::span<Request>)>;
+
+  // `what`: for messages. `most`: requests that wait at a time. What `serve` uses must stay until
+  // close() has returned.
+  Submitted(std::string what, std::size_t most, Executor& executor, Serve serve)
+      : core_(std::make_shared<Core>(std::move(what), most, executor, std::move(serve))) {}
+  // As close(). In a child of fork() the lock may be held: nothing is touched.
+  ~Submitted() {
+    if (owned()) {
+      close();
+    } else {
+      [[maybe_unused]] auto* const left_alone = new std::shared_ptr<Core>(core_);
+    }
+  }
+  Submitted(const Submitted&) = delete;
+  Submitted& operator=(const Submitted&) = delete;
+
+  // Made by this process, and not by the one that it is a fork() of.
+  [[nodiscard]] bool owned() const noexcept { return static_cast<bool>(core_->owned); }
+
+  // kUnavailable: closed. kResourceExhausted: too many wait. Errors of Executor::post().
+  // REQUIRES: owned().
+  [[nodiscard]] Result<void> submit(Request request) {
+    Core& core = *core_;
+    const std::lock_guard lock(core.mutex);
+    if (core.closed) return std::unexpected(core.error_when_closed());
+    if (core.waiting.size() + core.in_service >= core.most) {
+      return std::unexpected(too_many_wait(core.what, core.most));
+    }
+    if (!core.posted && !core.serving) {
+      if (auto posted = core.post(); !posted) return posted;
+    }
+    core.waiting.push_back(std::move(request));
+    return {};
+  }
+
+  // Answers those that nobody serves yet with kUnavailable, waits for the batch that is served, and
+  // refuses what comes after. Not from `done`. REQUIRES: owned().
+  void close() noexcept {
+    Core& core = *core_;
+    std::unique_lock lock(core.mutex);
+    core.closed = true;
+    core.refuse_all(lock, core.error_when_closed());
+    core.changed.wait(lock, [&core] { return !core.serving && core.refusing == 0; });
+  }
+
+ private:
+  // Tasks share it: one may begin when the requests' owner is gone.
+  struct Core : std::enable_shared_from_this<Core> {
+    Core(std::string its_name, std::size_t its_most, Executor& its_executor, Serve its_serve)
+        : what(std::move(its_name)),
+          most(its_most),
+          executor(its_executor),
+          serve(std::move(its_serve)) {}
+
+    [[nodiscard]] Error error_when_closed() const {
+      return {Code::kUnavailable, what + ": closed"};
+    }
+
+    Result<void> post() {
+      auto will_run = executor.post([core = this->shared_from_this()] { core->take_turn(); });
+      posted = will_run.has_value();
+      return will_run;
+    }
+
+    // noexcept: with no memory left it is better to end the process than to leave requests without
+    // an answer.
+    void take_turn() noexcept {
+      const auto end = std::chrono::steady_clock::now() + kTurn;
+      std::unique_lock lock(mutex);
+      posted = false;
+      if (waiting.empty()) return;  // closed
+      serving = true;
+      do {
+        std::vector<Request> batch = std::exchange(waiting, {});
+        in_service = batch.size();
+        lock.unlock();
+        serve(batch);
+        batch.clear();
+        lock.lock();
+        in_service = 0;
+      } while (!waiting.empty() && std::chrono::steady_clock::now() < end);
+      while (!waiting.empty()) {
+        const Result<void> next = post();
+        if (next) break;
+        refuse_all(lock, next.error());
+      }
+      serving = false;
+      changed.notify_all();
+    }
+
+    void refuse_all(std::unique_lock<std::mutex>& lock, const Error& why) {
+      std::vector<Request> refused = std::exchange(waiting, {});
+      ++refusing;
+      lock.unlock();
+      for (Request& request : refused) request.done(std::unexpected(why));
+      lock.lock();
+      --refusing;
+      changed.notify_all();
+    }
+
+    const OwnedByProcess owned{};
+    const std::string what;
+    const std::size_t most;
+    Executor& executor;
+    Serve serve;
+
+    std::mutex mutex{};                 // guards what follows
+    std::condition_variable changed{};  // for close()
+    std::vector<Request> waiting{};     // while there are some, a task serves or is posted
+    std::size_t in_service = 0;
+    std::size_t refusing = 0;  // threads that call back
+    bool posted = false;
+    bool serving = false;
+    bool closed = false;
+  };
+
+  const std::shared_ptr<Core> core_;
+};
+
+}  // namespace idmint

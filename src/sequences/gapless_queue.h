@@ -1,0 +1,92 @@
+// The calls of a GaplessInserter, combined: a leader takes those that wait longest into one
+// transaction. Whoever leaves the lead wakes the next leader.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "idmint/clock.h"
+#include "idmint/executor.h"
+#include "idmint/gapless.h"
+#include "idmint/result.h"
+#include "stores/spi/gapless_store.h"
+
+namespace idmint {
+
+// A blocking call leads or, where the first in the queue is asynchronous, a task of the executor. A
+// blocking call does not wait for a task that has not begun: it leads in its place.
+//
+// Threads may share it.
+struct GaplessQueue {
+  using Done = std::move_only_function<void(Result<Range>)>;
+  using Documents = GaplessTransactions::Documents;
+
+  // A call. Guarded by the mutex.
+  struct Request {
+    std::shared_ptr<const Documents> documents{};
+    std::size_t bytes = 0;
+    SteadyTime begun_by{};
+    SteadyTime until{};
+    bool taken = false;  // into the transaction under way
+    bool alone = false;  // it shares no transaction
+    std::optional<Result<Range>> answer{};
+    std::condition_variable changed{};  // for a blocking call
+    Done done{};                        // of an asynchronous one
+  };
+  using Requests = std::vector<std::shared_ptr<Request>>;
+  using Lock = std::unique_lock<std::mutex>;
+
+  // What a task of the executor shares with the queue, which may be gone when the task begins.
+  struct Gate {
+    std::mutex mutex{};
+    GaplessQueue* queue = nullptr;  // null: closed, or no task was ever posted
+  };
+
+  const std::string what;  // for messages: the sequence and its store
+  const std::chrono::milliseconds deadline;
+  const std::size_t max_outstanding;
+  Executor& executor;
+  const std::unique_ptr<GaplessTransactions> transactions;
+
+  const std::shared_ptr<Gate> gate = std::make_shared<Gate>();
+  std::mutex& mutex = gate->mutex;  // guards what follows
+  std::condition_variable idle{};   // for close()
+  std::deque<std::shared_ptr<Request>> queue{};
+  bool led = false;
+  bool posted = false;  // a task is to lead
+  bool closed = false;
+  std::size_t calling_back = 0;  // so many leaders
+  std::int64_t floor = 0;        // every acknowledged number is below it
+  std::optional<Error> lost{};   // kDataLoss: the answer to every call from now on
+  GaplessStatistics statistics{};
+
+  // Documents that check() allows. Errors of GaplessInserter::insert() and submit().
+  Result<Range> insert(Documents documents);
+  Result<void> submit(Documents documents, Done done);
+  // Answers all that wait with kUnavailable, and waits for the transaction under way.
+  void close() noexcept;
+
+  [[nodiscard]] std::shared_ptr<Request> request_for(Documents documents) const;
+  [[nodiscard]] std::optional<Error> refusal() const;
+  [[nodiscard]] Error late() const;
+  [[nodiscard]] std::string what_closed() const;
+  Result<Range> wait_for(Request& request, Lock& lock);
+  [[nodiscard]] Result<void> post();
+  void lead(Lock& lock);
+  // Gives up the lead, and calls those who were answered back, without the lock.
+  void leave(Lock& lock, Requests answered = {});
+  static void answer(const std::shared_ptr<Request>& request, Result<Range> result,
+                     Requests& answered);
+  void end_all(const Error& why, Requests& answered);
+};
+
+}  // namespace idmint

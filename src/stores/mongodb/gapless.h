@@ -1,0 +1,34 @@
+// Gapless: numbers and the documents that bear them, in transactions of MongoDB.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "idmint/catalog.h"
+#include "idmint/clock.h"
+#include "idmint/entropy.h"
+#include "idmint/result.h"
+#include "stores/mongodb/database.h"
+#include "stores/spi/gapless_store.h"
+
+namespace idmint::stores::mongodb {
+
+class Gapless final : public GaplessStore {
+ public:
+  // `url`: the whole, with passwords. `database` must outlive it.
+  Gapless(const Database& database, std::string url) : database_(database), url_(std::move(url)) {}
+
+  [[nodiscard]] Result<void> has_transactions(SteadyTime until) override;
+  [[nodiscard]] Result<std::unique_ptr<GaplessTransactions>> transactions(
+      const SequenceDefinition& definition, std::string_view collection, std::string_view field,
+      std::chrono::milliseconds deadline, Entropy& entropy) override;
+
+ private:
+  const Database& database_;
+  const std::string url_;
+};
+
+}  // namespace idmint::stores::mongodb
