@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "distant_store.h"
-#include "idmint/catalog.h"
+#include "idmint/definition.h"
 #include "idmint/sequence.h"
 #include "idmint/store.h"
 #include "load.h"

@@ -9,10 +9,12 @@
 #include <thread>
 #include <vector>
 
-#include "idmint/catalog.h"
-#include "idmint/counter_store.h"
+#include "idmint/definition.h"
 #include "idmint/store.h"
-#include "idmint/unique_index.h"
+#include "ids/lease_table.h"
+#include "stores/spi/catalog.h"
+#include "stores/spi/counter_store.h"
+#include "stores/spi/unique_index.h"
 
 namespace idmint::bench {
 
@@ -26,32 +28,29 @@ class DistantStore final : public Store, public CounterStore {
   [[nodiscard]] Catalog* catalog() noexcept override { return store_.catalog(); }
   [[nodiscard]] UniqueIndex* unique_index() noexcept override { return store_.unique_index(); }
   [[nodiscard]] LeaseTable* leases() noexcept override { return store_.leases(); }
-
-  using CounterStore::create;
-  Result<void> create(std::span<const NewCounter> counters) override {
+  Result<void> do_create(std::span<const NewCounter> counters) override {
     return there().create(counters);
   }
-  using CounterStore::advance;
-  Result<Range> advance(std::string_view counter, std::int64_t count, Take take,
-                        SteadyTime until) override {
+  Result<Range> do_advance(std::string_view counter, std::int64_t count, Take take,
+                           SteadyTime until) override {
     std::this_thread::sleep_for(delay_);
     return there().advance(counter, count, take, until);
   }
-  Result<std::vector<std::int64_t>> raise(std::span<const std::string> counters,
-                                          std::int64_t floor) override {
+  Result<std::vector<std::int64_t>> do_raise(std::span<const std::string> counters,
+                                             std::int64_t floor) override {
     return there().raise(counters, floor);
   }
-  Result<std::vector<CounterBounds>> extend(std::span<const std::string> counters,
-                                            std::int64_t last) override {
+  Result<std::vector<CounterBounds>> do_extend(std::span<const std::string> counters,
+                                               std::int64_t last) override {
     return there().extend(counters, last);
   }
-  Result<void> close(std::span<const std::string> counters) override {
+  Result<void> do_close(std::span<const std::string> counters) override {
     return there().close(counters);
   }
-  Result<CounterState> peek(std::string_view counter, SteadyTime until) override {
+  Result<CounterState> do_peek(std::string_view counter, SteadyTime until) override {
     return there().peek(counter, until);
   }
-  Result<std::vector<CounterState>> list(std::string_view prefix, SteadyTime until) override {
+  Result<std::vector<CounterState>> do_list(std::string_view prefix, SteadyTime until) override {
     return there().list(prefix, until);
   }
 

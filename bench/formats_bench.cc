@@ -37,6 +37,7 @@
 #include "idmint/uuid.h"
 #include "idmint/uuid_time.h"
 #include "idmint/xid.h"
+#include "ids/lease_table.h"
 
 namespace {
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "idmint/store.h"
+#include "ids/lease_table.h"
 #include "tests/servers/mongo.h"
 
 using namespace idmint;

@@ -10,7 +10,7 @@
 #include <span>
 #include <string_view>
 
-#include "idmint/catalog.h"
+#include "idmint/definition.h"
 #include "idmint/export.h"
 #include "idmint/result.h"
 #include "idmint/sequence.h"

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-#include "idmint/counter_store.h"
+#include "idmint/definition.h"
 #include "idmint/export.h"
 #include "idmint/form.h"
 #include "idmint/result.h"

@@ -12,8 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "idmint/catalog.h"
-#include "idmint/counter_store.h"
+#include "idmint/definition.h"
 #include "idmint/entropy.h"
 #include "idmint/executor.h"
 #include "idmint/export.h"

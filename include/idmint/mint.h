@@ -12,14 +12,13 @@
 #include <string_view>
 #include <vector>
 
-#include "idmint/catalog.h"
 #include "idmint/clock.h"
+#include "idmint/definition.h"
 #include "idmint/digits.h"
 #include "idmint/entropy.h"
 #include "idmint/export.h"
 #include "idmint/form.h"
 #include "idmint/host.h"
-#include "idmint/lease_table.h"
 #include "idmint/result.h"
 #include "idmint/sequence.h"
 #include "idmint/snowflake.h"

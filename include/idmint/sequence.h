@@ -11,9 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "idmint/catalog.h"
 #include "idmint/clock.h"
-#include "idmint/counter_store.h"
+#include "idmint/definition.h"
 #include "idmint/entropy.h"
 #include "idmint/executor.h"
 #include "idmint/existing_values.h"

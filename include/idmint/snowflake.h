@@ -22,10 +22,12 @@
 #include "idmint/entropy.h"
 #include "idmint/executor.h"
 #include "idmint/export.h"
-#include "idmint/lease_table.h"
 #include "idmint/result.h"
+#include "idmint/uuid.h"
 
 namespace idmint {
+
+class LeaseTable;  // of a store
 
 // The bare integer; what its bits mean is the layout's to say. Printed in decimal.
 class Snowflake {
@@ -164,7 +166,28 @@ struct SnowflakeOptions {
   Executor* executor = nullptr;  // answers submit(); null: shared_executor()
 };
 
-// A worker id that is leased from a pool of a store (lease_table.h) as long as it is used.
+// A worker id of a pool, as its store has it. Id-time is counted in the units of the pool's layout,
+// from its epoch.
+struct LeaseState {
+  std::int64_t worker = 0;
+  Uuid token{};  // nil: nobody owns it
+  std::string holder{};
+  std::int64_t generation = 0;
+  std::int64_t minted_until = 0;         // no id with this timestamp or a later one may be there
+  std::chrono::milliseconds held_for{};  // by the store's clock; 0 and below: it may be taken
+  // Where the range of the latest acquire, or the latest fence, began. Nothing: it was made by an
+  // older program, which did not say.
+  std::optional<std::int64_t> taken_from{};
+
+  friend bool operator==(const LeaseState&, const LeaseState&) = default;
+};
+
+// Whether somebody owns it whose time is not over.
+[[nodiscard]] inline bool is_owned(const LeaseState& state) noexcept {
+  return state.token != Uuid{} && state.held_for > std::chrono::milliseconds{};
+}
+
+// A worker id that is leased from a pool of a store as long as it is used.
 struct SnowflakeLeaseOptions {
   SnowflakeLayout layout{};  // must be that of all who use the pool
   std::string holder{};      // who is said to hold the worker id, for people

@@ -13,14 +13,10 @@
 #include <string>
 #include <string_view>
 
-#include "idmint/catalog.h"
 #include "idmint/clock.h"
-#include "idmint/counter_store.h"
 #include "idmint/entropy.h"
 #include "idmint/export.h"
-#include "idmint/lease_table.h"
 #include "idmint/result.h"
-#include "idmint/unique_index.h"
 #include "idmint/uuid.h"
 
 namespace idmint {
@@ -30,7 +26,12 @@ enum class Access : std::uint8_t {
   kReadOnly,  // every call that would change something is kPermissionDenied
 };
 
-class GaplessStore;  // which the strategies use
+// What the strategies use of a store.
+class Catalog;
+class CounterStore;
+class GaplessStore;
+class LeaseTable;
+class UniqueIndex;
 
 struct StoreOptions {
   // The longest that one call waits: for another process's lock, for a server.
@@ -109,10 +110,16 @@ struct StoreKind {
   std::string_view scheme;   // "sqlite"
   std::string_view example;  // "sqlite:ids.db"
   std::string_view about;
-  bool shared;  // by several hosts; otherwise each host would have a store of its own
+  std::string_view durability{};  // when a value is safe; empty: it is not
+  bool shared = false;  // by several hosts; otherwise each host would have a store of its own
+  bool lasts = true;    // when the process ends
+  bool is_file = false;
+  bool has_documents = false;  // of applications, beside what is idmint's
 };
 
 // What open_store knows, in this build.
 [[nodiscard]] IDMINT_EXPORT std::span<const StoreKind> store_kinds() noexcept;
+// Null: it is the URL of none of them.
+[[nodiscard]] IDMINT_EXPORT const StoreKind* store_kind(std::string_view url) noexcept;
 
 }  // namespace idmint

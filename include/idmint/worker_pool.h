@@ -8,11 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "idmint/catalog.h"
 #include "idmint/clock.h"
+#include "idmint/definition.h"
 #include "idmint/entropy.h"
 #include "idmint/export.h"
-#include "idmint/lease_table.h"
 #include "idmint/result.h"
 #include "idmint/snowflake.h"
 #include "idmint/store.h"

@@ -7,7 +7,7 @@
 
 #include "advice/odds.h"
 #include "base/quantity.h"
-#include "idmint/counter_store.h"
+#include "idmint/definition.h"
 #include "idmint/sequence.h"
 
 namespace idmint::advice {

@@ -10,10 +10,10 @@
 #include <string_view>
 
 #include "idmint/clock.h"
-#include "idmint/lease_table.h"
 #include "idmint/result.h"
 #include "idmint/sequence.h"
 #include "idmint/snowflake.h"
+#include "ids/lease_table.h"
 
 namespace idmint::advice {
 

@@ -12,7 +12,7 @@
 #include "advice/named.h"
 #include "advice/odds.h"
 #include "base/quantity.h"
-#include "idmint/counter_store.h"
+#include "idmint/definition.h"
 #include "idmint/snowflake.h"
 #include "mint/worker.h"
 

@@ -47,7 +47,7 @@ class Submitted {
     if (owned()) {
       close();
     } else {
-      [[maybe_unused]] auto* const left_alone = new std::shared_ptr<Core>(core_);
+      core_->left_alone = core_;
     }
   }
   Submitted(const Submitted&) = delete;
@@ -151,6 +151,7 @@ class Submitted {
     bool posted = false;
     bool serving = false;
     bool closed = false;
+    std::shared_ptr<Core> left_alone{};  // itself, in a child of fork()
   };
 
   const std::shared_ptr<Core> core_;

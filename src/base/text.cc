@@ -89,4 +89,12 @@ std::string shortened(std::string_view text) {
   return std::string(text.substr(0, size)) + "...";
 }
 
+std::string shown(std::string_view name) {
+  constexpr std::size_t kMost = 120;
+  if (name.size() <= kMost) return "\"" + escaped(name) + "\"";
+  std::size_t end = kMost;  // no character is cut in two
+  while (end > kMost - 4 && (static_cast<unsigned char>(name[end]) & 0xc0) == 0x80) --end;
+  return "\"" + escaped(name.substr(0, end)) + "...\"";
+}
+
 }  // namespace idmint

@@ -21,4 +21,7 @@ namespace idmint {
 // At most about 100 characters of it, for a message.
 [[nodiscard]] std::string shortened(std::string_view text);
 
+// A name for a message: in quotes, on one line, cut where it is long.
+[[nodiscard]] std::string shown(std::string_view name);
+
 }  // namespace idmint

@@ -9,7 +9,7 @@
 #include "cli/json.h"
 #include "cli/source_options.h"
 #include "cli/store_option.h"
-#include "idmint/catalog.h"
+#include "idmint/definition.h"
 #include "terminal/confirm.h"
 
 namespace idmint::cli {

@@ -16,7 +16,7 @@
 #include "cli/read_id.h"
 #include "cli/source_options.h"
 #include "idmint/clock.h"
-#include "idmint/counter_store.h"
+#include "idmint/definition.h"
 #include "idmint/encoding.h"
 #include "idmint/form.h"
 #include "idmint/id.h"

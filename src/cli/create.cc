@@ -12,7 +12,7 @@
 #include "cli/json.h"
 #include "cli/source_options.h"
 #include "cli/store_option.h"
-#include "idmint/catalog.h"
+#include "idmint/definition.h"
 #include "ids/snowflake_space.h"
 #include "terminal/progress.h"
 

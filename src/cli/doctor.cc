@@ -265,21 +265,17 @@ Result<void> look_at_store(const Context& context, const Wanted& wanted, Instant
     findings.push_back({Health::kFail, "store", shown, why.message, why.advice});
     return {};
   }
-  const bool is_file = url->starts_with("sqlite:");
+  const StoreKind* const kind = store_kind(*url);
+  const bool is_file = kind != nullptr && kind->is_file;
   const SqliteUrl file = is_file ? *parse_sqlite_url(*url) : SqliteUrl();  // the store opened
   std::error_code ignored;
   const bool made = !is_file || fs::exists(file.path, ignored);
-  findings.push_back(
-      look_for_doubt(mint, shown)
-          .value_or(Finding{
-              Health::kOk, "store", shown,
-              !made ? "not made yet: nothing was ever created"
-              : is_file
-                  ? "opens; every value is synced before it is handed out (WAL, synchronous=FULL)"
-              : url->starts_with("mongodb") ? "opens; every value is in the journals of a "
-                                              "majority, or of the one server where "
-                                              "there is no set, before it is handed out"
-                                            : "opens"}));
+  findings.push_back(look_for_doubt(mint, shown)
+                         .value_or(Finding{Health::kOk, "store", shown,
+                                           !made ? "not made yet: nothing was ever created"
+                                           : kind == nullptr || kind->durability.empty()
+                                               ? "opens"
+                                               : "opens; " + std::string(kind->durability)}));
   if (is_file && made) {
     findings.push_back(on_disk(fs::path(file.path).parent_path(), file.local_file_system));
   }

@@ -128,7 +128,8 @@ constexpr std::chrono::seconds kDeadline{30};
 Result<Collection> open_collection(const std::string& collection,
                                    std::chrono::milliseconds deadline) {
   const std::string& store = store_given();
-  if (!store.starts_with("mongodb:") && !store.starts_with("mongodb+srv:"))
+  const StoreKind* const kind = store_kind(store);
+  if (store.empty() || (kind != nullptr && !kind->has_documents))
     return refuse((store.empty() ? "no MongoDB is given"
                                  : "the store " + redacted(store) + " is no MongoDB") +
                   ": give its URL with --store or in IDMINT_STORE, such as mongodb://HOST/app");

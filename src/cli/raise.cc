@@ -164,8 +164,8 @@ Result<std::vector<std::int64_t>> values_of(std::string_view text) {
 
 // Two names of one file.
 bool is_same_file(std::string_view a, std::string_view b) {
-  constexpr std::string_view scheme = "sqlite:";
-  if (!a.starts_with(scheme) || !b.starts_with(scheme)) return false;
+  const StoreKind* const kind = store_kind(a);
+  if (kind == nullptr || !kind->is_file || kind != store_kind(b)) return false;
   const Result<SqliteUrl> one = parse_sqlite_url(a);
   const Result<SqliteUrl> other = parse_sqlite_url(b);
   std::error_code none;

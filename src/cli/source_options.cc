@@ -14,7 +14,7 @@
 #include "idmint/check_symbol.h"
 #include "idmint/digits.h"
 #include "idmint/encoding.h"
-#include "idmint/lease_table.h"
+#include "ids/lease_table.h"
 #include "mint/sequence_wish.h"
 #include "terminal/output.h"
 
@@ -255,8 +255,8 @@ Result<void> read_uuid(const FormatTexts& given, FormatOptions& options) {
 
 // What was given instead, unless it may be a URL with a secret.
 std::string as_given(std::string_view text) {
-  return text.find_first_of("@=") == std::string_view::npos ? " is \"" + shortened(text) + "\""
-                                                            : " is something else";
+  const bool may_be_url = text.contains("://") || text.find_first_of("@=") != text.npos;
+  return may_be_url ? " is something else" : " is \"" + shortened(text) + "\"";
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "idmint/catalog.h"
 #include "idmint/clock.h"
+#include "idmint/definition.h"
 #include "idmint/mint.h"
 #include "idmint/result.h"
 

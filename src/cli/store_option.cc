@@ -69,11 +69,15 @@ Result<void> settle_store(CLI::App& command) {
   Result<std::string> whole = url_given(from_environment ? "IDMINT_STORE" : "--store", url);
   if (!whole) return std::unexpected(std::move(whole.error()));
   url = *std::move(whole);
-  if (url.starts_with("sqlite:~/"))
+  const StoreKind* const kind = store_kind(url);
+  if (kind == nullptr) return {};  // who opens it says so
+  const std::string_view place = std::string_view(url).substr(url.find(':') + 1);
+  if (kind->is_file && place.starts_with("~/")) {
     return refuse("idmint does not expand ~ in the store " + url +
-                  (from_environment ? " (from IDMINT_STORE)" : "") + ": write sqlite:$HOME" +
-                  url.substr(8));
-  if (url.starts_with("memory:") && stays == Stays::kYes)
+                  (from_environment ? " (from IDMINT_STORE)" : "") + ": write " +
+                  std::string(kind->scheme) + ":$HOME" + std::string(place.substr(1)));
+  }
+  if (!kind->lasts && stays == Stays::kYes)
     return refuse("the store " + url +
                   " begins empty and is gone when the command ends: give one that stays, such as "
                   "sqlite:ids.db");
@@ -82,13 +86,21 @@ Result<void> settle_store(CLI::App& command) {
 
 const std::string& store_given() noexcept { return store_option.url; }
 
+std::string lasting_store(std::string url) {
+  const StoreKind* const kind = store_kind(url);
+  if (kind == nullptr || kind->lasts) return url;
+  return std::string(std::ranges::find_if(store_kinds(), [](const StoreKind& each) {
+                       return each.lasts;
+                     })->example);
+}
+
 Error worded(Error error) {
   static const Advice kOfStore{.remedy = Remedy::kSetOption, .values = {"store"}};
   if (store_option.from_environment && error.advice == kOfStore) {
     error.message += " (the value came from IDMINT_STORE)";
     error.advice = {};
   }
-  return idmint::worded(std::move(error), redacted(store_option.url));
+  return idmint::worded(std::move(error), lasting_store(redacted(store_option.url)));
 }
 
 MintOptions mint_options(const Context& context, Access access) {

@@ -22,6 +22,9 @@ void add_store(CLI::App& command, Stays stays = Stays::kYes);
 // As given; empty: the default.
 [[nodiscard]] const std::string& store_given() noexcept;
 
+// The URL, or that of an example where what is made would be gone when the command ends.
+[[nodiscard]] std::string lasting_store(std::string url);
+
 // The error with its advice in the words of this command line; see terminal/advice.h. If the URL of
 // the store is refused, with where it came from.
 [[nodiscard]] Error worded(Error error);

@@ -20,8 +20,8 @@
 #include "cli/source_options.h"
 #include "cli/store_option.h"
 #include "idmint/clock.h"
-#include "idmint/lease_table.h"
 #include "idmint/sequence.h"
+#include "ids/lease_table.h"
 
 namespace idmint::cli {
 

@@ -7,6 +7,7 @@
 
 #include "base/submitted.h"
 #include "ids/clock_sequence.h"
+#include "ids/lease_table.h"
 #include "ids/snowflake_space.h"
 #include "ids/state_file.h"
 #include "ids/worker_lease.h"

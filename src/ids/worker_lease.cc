@@ -9,6 +9,7 @@
 
 #include "base/outcome.h"
 #include "base/unshared.h"
+#include "ids/lease_table.h"
 
 namespace idmint {
 namespace {

@@ -17,9 +17,9 @@
 #include "idmint/clock.h"
 #include "idmint/entropy.h"
 #include "idmint/export.h"
-#include "idmint/lease_table.h"
 #include "idmint/result.h"
 #include "ids/id_time_lease.h"
+#include "ids/lease_table.h"
 
 namespace idmint {
 

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "idmint/catalog.h"
+#include "idmint/definition.h"
 #include "idmint/export.h"
 #include "idmint/result.h"
 

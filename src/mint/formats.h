@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "idmint/catalog.h"
 #include "idmint/clock.h"
+#include "idmint/definition.h"
 #include "idmint/export.h"
 #include "idmint/mint.h"
 #include "idmint/result.h"

@@ -13,6 +13,7 @@
 #include "mint/formats.h"
 #include "mint/pool_source.h"
 #include "sequences/strategies.h"
+#include "stores/spi/catalog.h"
 
 namespace idmint {
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "idmint/catalog.h"
+#include "idmint/definition.h"
 #include "idmint/mint.h"
 #include "idmint/source.h"
 #include "idmint/store.h"

@@ -9,9 +9,9 @@
 #include "idmint/check_symbol.h"
 #include "idmint/digits.h"
 #include "idmint/encoding.h"
-#include "idmint/lease_table.h"
 #include "idmint/snowflake.h"
 #include "ids/form_width.h"
+#include "ids/lease_table.h"
 
 namespace idmint {
 

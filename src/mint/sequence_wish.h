@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "idmint/catalog.h"
+#include "idmint/definition.h"
 #include "idmint/export.h"
 #include "idmint/result.h"
 

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "stores/spi/counter_store.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/gated_store.h"
 #include "tests/fakes/in_child.h"

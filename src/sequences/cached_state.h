@@ -21,9 +21,8 @@
 #include "base/fork_wiped.h"
 #include "base/submitted.h"
 #include "idmint/cached_sequence.h"
-#include "idmint/catalog.h"
 #include "idmint/clock.h"
-#include "idmint/counter_store.h"
+#include "idmint/definition.h"
 #include "idmint/entropy.h"
 #include "idmint/executor.h"
 #include "idmint/result.h"
@@ -32,6 +31,7 @@
 #include "sequences/rounds.h"
 #include "sequences/step.h"
 #include "sequences/strategies.h"
+#include "stores/spi/counter_store.h"
 
 namespace idmint {
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <span>
 
-#include "idmint/catalog.h"
+#include "idmint/definition.h"
 #include "idmint/sequence.h"
 #include "sequences/rounds.h"
 

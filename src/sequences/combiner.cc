@@ -7,6 +7,7 @@
 
 #include "base/submitted.h"
 #include "sequences/strategies.h"
+#include "stores/spi/counter_store.h"
 
 namespace idmint {
 namespace {

@@ -17,11 +17,11 @@
 
 #include "base/fork_wiped.h"
 #include "idmint/clock.h"
-#include "idmint/counter_store.h"
 #include "idmint/executor.h"
 #include "idmint/result.h"
 #include "idmint/sequence.h"
 #include "sequences/rounds.h"
+#include "stores/spi/counter_store.h"
 
 namespace idmint {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "idmint/counter_store.h"
 #include "sequences/rounds.h"
+#include "stores/spi/counter_store.h"
 
 namespace idmint {
 

@@ -186,7 +186,7 @@ void GaplessQueue::leave(Lock& lock, Requests answered) {
     ++calling_back;
     lock.unlock();
     for (const std::shared_ptr<Request>& request : answered) {
-      request->done(*std::move(request->answer));
+      if (request->answer) request->done(*std::move(request->answer));
     }
     lock.lock();
     --calling_back;

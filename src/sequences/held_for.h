@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include "idmint/lease_table.h"
+#include "ids/lease_table.h"
 
 namespace idmint {
 

@@ -16,6 +16,9 @@
 #include "ids/form_width.h"
 #include "sequences/permutation.h"
 #include "sequences/strategies.h"
+#include "stores/spi/catalog.h"
+#include "stores/spi/counter_store.h"
+#include "stores/spi/unique_index.h"
 
 namespace idmint {
 

@@ -11,11 +11,12 @@
 #include <utility>
 #include <vector>
 
-#include "idmint/catalog.h"
-#include "idmint/counter_store.h"
+#include "idmint/definition.h"
 #include "idmint/export.h"
 #include "idmint/result.h"
 #include "idmint/store.h"
+#include "stores/spi/catalog.h"
+#include "stores/spi/counter_store.h"
 
 namespace idmint {
 

@@ -15,7 +15,10 @@
 
 #include "idmint/sequence.h"
 #include "idmint/worker_pool.h"
+#include "ids/lease_table.h"
 #include "sequences/strategies.h"
+#include "stores/spi/catalog.h"
+#include "stores/spi/counter_store.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/definitions.h"
 #include "tests/fakes/gated_store.h"

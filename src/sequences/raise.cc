@@ -14,8 +14,11 @@
 #include "idmint/form.h"
 #include "idmint/sequence.h"
 #include "idmint/worker_pool.h"
+#include "ids/lease_table.h"
 #include "sequences/life_cycle.h"
 #include "sequences/strategies.h"
+#include "stores/spi/catalog.h"
+#include "stores/spi/counter_store.h"
 
 namespace idmint {
 namespace {

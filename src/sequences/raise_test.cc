@@ -10,11 +10,14 @@
 #include <string>
 #include <vector>
 
-#include "idmint/lease_table.h"
 #include "idmint/sequence.h"
 #include "idmint/store.h"
 #include "idmint/testing.h"
 #include "idmint/worker_pool.h"
+#include "ids/lease_table.h"
+#include "stores/spi/catalog.h"
+#include "stores/spi/counter_store.h"
+#include "stores/spi/unique_index.h"
 #include "tests/fakes/code_of.h"
 
 namespace idmint {

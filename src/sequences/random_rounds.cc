@@ -11,6 +11,8 @@
 #include "idmint/form.h"
 #include "idmint/occupancy.h"
 #include "sequences/strategies.h"
+#include "stores/spi/counter_store.h"
+#include "stores/spi/unique_index.h"
 
 namespace idmint {
 namespace {

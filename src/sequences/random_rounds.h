@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "idmint/catalog.h"
+#include "idmint/definition.h"
 #include "idmint/entropy.h"
 #include "idmint/store.h"
-#include "idmint/unique_index.h"
 #include "sequences/rounds.h"
+#include "stores/spi/unique_index.h"
 
 namespace idmint {
 

@@ -22,6 +22,7 @@
 
 #include "idmint/occupancy.h"
 #include "idmint/sequence.h"
+#include "stores/spi/unique_index.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/gated_store.h"
 #include "tests/fakes/in_child.h"

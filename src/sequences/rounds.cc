@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "stores/spi/counter_store.h"
+
 namespace idmint {
 namespace {
 

@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "idmint/clock.h"
-#include "idmint/counter_store.h"
 #include "idmint/result.h"
+#include "stores/spi/counter_store.h"
 
 namespace idmint {
 

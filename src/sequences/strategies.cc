@@ -4,7 +4,10 @@
 #include <array>
 #include <utility>
 
+#include "stores/spi/catalog.h"
+#include "stores/spi/counter_store.h"
 #include "stores/spi/gapless_store.h"
+#include "stores/spi/unique_index.h"
 
 namespace idmint {
 namespace {

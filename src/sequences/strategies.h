@@ -11,16 +11,16 @@
 #include <utility>
 #include <vector>
 
-#include "idmint/catalog.h"
 #include "idmint/clock.h"
-#include "idmint/counter_store.h"
+#include "idmint/definition.h"
 #include "idmint/executor.h"
 #include "idmint/export.h"
-#include "idmint/lease_table.h"
 #include "idmint/result.h"
 #include "idmint/sequence.h"
 #include "idmint/snowflake.h"
 #include "idmint/store.h"
+#include "ids/lease_table.h"
+#include "stores/spi/counter_store.h"
 
 namespace idmint {
 

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "idmint/catalog.h"
 #include "idmint/clock.h"
-#include "idmint/counter_store.h"
+#include "idmint/definition.h"
 #include "idmint/entropy.h"
 #include "sequences/rounds.h"
+#include "stores/spi/counter_store.h"
 
 namespace idmint {
 

@@ -20,6 +20,7 @@
 
 #include "idmint/sequence.h"
 #include "sequences/stripe_rounds.h"
+#include "stores/spi/counter_store.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/gated_store.h"
 #include "tests/fakes/in_child.h"
@@ -84,7 +85,7 @@ struct Fixture {
   // What the stripes have left, all together.
   std::int64_t left() {
     std::int64_t sum = 0;
-    const Result<std::vector<CounterState>> all = store.list("accounts/");
+    const Result<std::vector<CounterState>> all = store.counters()->list("accounts/");
     for (const CounterState& stripe : all.value()) sum += stripe.left();
     return sum;
   }

@@ -13,10 +13,12 @@
 #include <utility>
 #include <vector>
 
+#include "ids/lease_table.h"
 #include "ids/snowflake_space.h"
 #include "sequences/held_for.h"
 #include "sequences/life_cycle.h"
 #include "sequences/strategies.h"
+#include "stores/spi/catalog.h"
 
 namespace idmint {
 namespace {

@@ -13,11 +13,14 @@
 #include <utility>
 #include <vector>
 
-#include "idmint/lease_table.h"
 #include "idmint/sequence.h"
 #include "idmint/snowflake.h"
 #include "idmint/store.h"
+#include "ids/lease_table.h"
 #include "sequences/life_cycle.h"
+#include "stores/spi/catalog.h"
+#include "stores/spi/counter_store.h"
+#include "stores/spi/unique_index.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/definitions.h"
 #include "tests/fakes/scripted.h"
@@ -58,42 +61,38 @@ class CutStore final : public Store, public LeaseTable, public Catalog {
   UniqueIndex* unique_index() noexcept override { return store_->unique_index(); }
   LeaseTable* leases() noexcept override { return offers_leases ? this : nullptr; }
 
-  Result<void> create_pool(std::string_view pool, std::int64_t workers) override {
+  Result<void> do_create_pool(std::string_view pool, std::int64_t workers) override {
     return cut([&] { return table().create_pool(pool, workers); });
   }
-  using LeaseTable::acquire;
-  Result<Lease> acquire(std::string_view pool, const LeaseRequest& request,
-                        SteadyTime until) override {
+  Result<Lease> do_acquire(std::string_view pool, const LeaseRequest& request,
+                           SteadyTime until) override {
     return table().acquire(pool, request, until);
   }
-  using LeaseTable::extend;
-  Result<Lease> extend(std::string_view pool, const Lease& lease, std::int64_t to,
-                       const Uuid& nonce, const LeaseTerms& terms, SteadyTime until) override {
+  Result<Lease> do_extend(std::string_view pool, const Lease& lease, std::int64_t to,
+                          const Uuid& nonce, const LeaseTerms& terms, SteadyTime until) override {
     return table().extend(pool, lease, to, nonce, terms, until);
   }
-  using LeaseTable::release;
-  Result<void> release(std::string_view pool, std::int64_t worker, const Uuid& token,
-                       std::int64_t generation, SteadyTime until) override {
+  Result<void> do_release(std::string_view pool, std::int64_t worker, const Uuid& token,
+                          std::int64_t generation, SteadyTime until) override {
     return cut([&] { return table().release(pool, worker, token, generation, until); });
   }
-  Result<void> raise_floor(std::string_view pool, std::int64_t floor) override {
+  Result<void> do_raise_floor(std::string_view pool, std::int64_t floor) override {
     return cut([&] { return table().raise_floor(pool, floor); });
   }
-  Result<std::vector<LeaseState>> workers(std::string_view pool) override {
+  Result<std::vector<LeaseState>> do_workers(std::string_view pool) override {
     if (no_workers) return std::unexpected(*no_workers);
     return cut([&] { return table().workers(pool); });
   }
-  Result<Definition> define(const Definition& definition) override {
+  Result<Definition> do_define(const Definition& definition) override {
     return cut([&] { return store_->catalog()->define(definition); });
   }
-  Result<Definition> replace(const Definition& old, const Definition& updated) override {
+  Result<Definition> do_replace(const Definition& old, const Definition& updated) override {
     return cut([&] { return store_->catalog()->replace(old, updated); });
   }
-  using Catalog::find;
-  Result<Definition> find(std::string_view name, SteadyTime until) override {
+  Result<Definition> do_find(std::string_view name, SteadyTime until) override {
     return cut([&] { return store_->catalog()->find(name, until); });
   }
-  Result<std::vector<CatalogEntry>> list() override { return store_->catalog()->list(); }
+  Result<std::vector<CatalogEntry>> do_list() override { return store_->catalog()->list(); }
 
  private:
   LeaseTable& table() { return *store_->leases(); }

@@ -12,24 +12,31 @@
 #include <string_view>
 #include <vector>
 
-#include "idmint/catalog.h"
+#include "base/text.h"
 #include "idmint/clock.h"
-#include "idmint/counter_store.h"
+#include "idmint/definition.h"
 #include "idmint/existing_values.h"
-#include "idmint/lease_table.h"
 #include "idmint/result.h"
 #include "idmint/store.h"
 #include "idmint/uuid.h"
+#include "ids/lease_table.h"
+#include "stores/spi/counter_store.h"
 
 namespace idmint::stores {
 
-// How open_store reaches them, with the whole URL; its scheme is the backend's.
-[[nodiscard]] Result<std::unique_ptr<Store>> open_memory(std::string_view url,
-                                                         const StoreOptions& options);
-[[nodiscard]] Result<std::unique_ptr<Store>> open_sqlite(std::string_view url,
-                                                         const StoreOptions& options);
-[[nodiscard]] Result<std::unique_ptr<Store>> open_mongodb(std::string_view url,
-                                                          const StoreOptions& options);
+using idmint::shown;
+
+// A kind of store, and how it is reached: each reads its own URL. A new one is a file that defines
+// its Backend, and a row of the table in stores.cc.
+struct Backend {
+  StoreKind kind;
+  std::string_view other_scheme{};  // that its URLs may have, too
+  Result<std::unique_ptr<Store>> (*open)(std::string_view url, const StoreOptions& options);
+  // Of a kind with documents.
+  Result<std::unique_ptr<ExistingValues>> (*existing_values)(
+      std::string_view url, std::string_view collection, std::string_view field,
+      const ExistingForm& form, std::chrono::milliseconds deadline) = nullptr;
+};
 
 // kInvalidArgument, saying what is wrong with the name of a field of a document itself, or of a
 // collection of MongoDB.
@@ -47,41 +54,9 @@ struct NumberField {
 // kInvalidArgument: not "DATABASE.COLLECTION" with the name of a field of a document itself.
 [[nodiscard]] Result<NumberField> number_field(std::string_view collection, std::string_view field);
 
-[[nodiscard]] Result<std::unique_ptr<ExistingValues>> open_mongodb_values(
-    std::string_view url, NumberField where, const ExistingForm& form,
-    std::chrono::milliseconds deadline);
-
 // A version 4 UUID for a new store.
 [[nodiscard]] Uuid draw_store_id(const StoreOptions& options);
 
-// A name for a message: in quotes, on one line, cut where it is long.
-[[nodiscard]] std::string shown(std::string_view name);
-
-// The largest end that a counter of this stride may have.
-[[nodiscard]] constexpr std::int64_t largest_last(std::int64_t stride) {
-  return kLargestValue - (stride - 1);
-}
-
-// kInvalidArgument, where the argument of the method it is named after is not allowed.
-// kUnimplemented: one is to be adopted, and may not be.
-[[nodiscard]] Result<void> check_new_counters(std::span<const NewCounter> counters,
-                                              bool may_adopt = false);
-// Of a call that takes so many counters at once.
-[[nodiscard]] Result<void> check_counters(std::size_t count);
-[[nodiscard]] Result<void> check_new_space(std::string_view space);
-[[nodiscard]] Result<void> check_keys(std::string_view space, std::size_t count);
-// Valid, and complete: the key of a permutation and the end of a pool may be missing before it is
-// stored, not after.
-[[nodiscard]] Result<void> check_stored(const Definition& definition);
-[[nodiscard]] Result<void> check_replacement(const Definition& old, const Definition& updated);
-[[nodiscard]] Result<void> check_count(std::string_view counter, std::int64_t count);
-
-// The same of pools of worker ids.
-[[nodiscard]] Result<void> check_new_pool(std::string_view pool, std::int64_t workers);
-[[nodiscard]] Result<void> check_request(std::string_view pool, const LeaseRequest& request);
-[[nodiscard]] Result<void> check_extension(std::string_view pool, const Lease& lease,
-                                           std::int64_t to, const Uuid& nonce);
-[[nodiscard]] Result<void> check_floor(std::string_view pool, std::int64_t floor);
 // Where the range ends that begins at `from`.
 [[nodiscard]] std::int64_t lease_end(const LeaseRequest& request, std::int64_t from) noexcept;
 // The first of an epoch that is drawn at random, so that none of them was there before. The largest

@@ -1,3 +1,5 @@
+#include "idmint/definition.h"
+
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -6,14 +8,14 @@
 #include <span>
 
 #include "base/errors.h"
-#include "idmint/catalog.h"
 #include "idmint/check_symbol.h"
 #include "idmint/encoding.h"
 #include "idmint/form.h"
-#include "idmint/lease_table.h"
 #include "idmint/snowflake.h"
 #include "ids/form_width.h"
+#include "ids/lease_table.h"
 #include "stores/backend.h"
+#include "stores/spi/catalog.h"
 
 namespace idmint {
 namespace {
@@ -516,7 +518,7 @@ Result<Definition> definition_from_json(std::string_view json) {
   Result<Form> form = form_from(object);
   if (!form) return std::unexpected(std::move(form.error()));
   std::visit([&](auto& its) { its.form = *std::move(form); }, *definition);
-  if (Result<void> ok = stores::check_stored(*definition); !ok) return damaged(ok.error().message);
+  if (Result<void> ok = check_stored(*definition); !ok) return damaged(ok.error().message);
   return definition;
 }
 

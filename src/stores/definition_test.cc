@@ -1,3 +1,5 @@
+#include "idmint/definition.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -5,9 +7,8 @@
 #include <algorithm>
 #include <string>
 
-#include "idmint/catalog.h"
-#include "idmint/lease_table.h"
 #include "idmint/snowflake.h"
+#include "ids/lease_table.h"
 #include "tests/fakes/code_of.h"
 
 namespace idmint {

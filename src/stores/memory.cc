@@ -8,7 +8,11 @@
 
 #include "base/fork_wiped.h"
 #include "idmint/store.h"
+#include "ids/lease_table.h"
 #include "stores/backend.h"
+#include "stores/spi/catalog.h"
+#include "stores/spi/counter_store.h"
+#include "stores/spi/unique_index.h"
 
 namespace idmint::stores {
 namespace {
@@ -49,9 +53,8 @@ class MemoryStore final : public Store,
     }
   };
 
-  Result<void> create(std::span<const NewCounter> counters) override {
+  Result<void> do_create(std::span<const NewCounter> counters) override {
     if (!owner_) return inherited();
-    if (Result<void> ok = check_new_counters(counters); !ok) return ok;
     const std::lock_guard lock(mutex_);
     for (const auto& [name, bounds, adopted] : counters) {
       const auto at = counters_.try_emplace(name, name, bounds, bounds.first, false).first;
@@ -60,10 +63,9 @@ class MemoryStore final : public Store,
     return {};
   }
 
-  Result<Range> advance(std::string_view counter, std::int64_t count, Take take,
-                        SteadyTime /*until*/) override {
+  Result<Range> do_advance(std::string_view counter, std::int64_t count, Take take,
+                           SteadyTime /*until*/) override {
     if (!owner_) return inherited();
-    if (Result<void> ok = check_count(counter, count); !ok) return std::unexpected(ok.error());
     const std::lock_guard lock(mutex_);
     const auto at = counters_.find(counter);
     if (at == counters_.end()) return std::unexpected(no_counter(counter, kUrl));
@@ -76,8 +78,8 @@ class MemoryStore final : public Store,
     return range;
   }
 
-  Result<std::vector<std::int64_t>> raise(std::span<const std::string> counters,
-                                          std::int64_t floor) override {
+  Result<std::vector<std::int64_t>> do_raise(std::span<const std::string> counters,
+                                             std::int64_t floor) override {
     std::vector<std::int64_t> next;
     const Result<void> raised = on_each(counters, [&](CounterState& state) -> Result<void> {
       state.next = std::max(state.next, state.bounds.at_or_above(floor));
@@ -88,8 +90,8 @@ class MemoryStore final : public Store,
     return next;
   }
 
-  Result<std::vector<CounterBounds>> extend(std::span<const std::string> counters,
-                                            std::int64_t last) override {
+  Result<std::vector<CounterBounds>> do_extend(std::span<const std::string> counters,
+                                               std::int64_t last) override {
     std::vector<CounterBounds> all;
     const Result<void> extended = on_each(counters, [&](CounterState& state) -> Result<void> {
       CounterBounds& bounds = state.bounds;
@@ -103,14 +105,14 @@ class MemoryStore final : public Store,
     return all;
   }
 
-  Result<void> close(std::span<const std::string> counters) override {
+  Result<void> do_close(std::span<const std::string> counters) override {
     return on_each(counters, [](CounterState& state) -> Result<void> {
       state.closed = true;
       return {};
     });
   }
 
-  Result<CounterState> peek(std::string_view counter, SteadyTime /*until*/) override {
+  Result<CounterState> do_peek(std::string_view counter, SteadyTime /*until*/) override {
     if (!owner_) return inherited();
     const std::lock_guard lock(mutex_);
     const auto at = counters_.find(counter);
@@ -118,7 +120,8 @@ class MemoryStore final : public Store,
     return at->second;
   }
 
-  Result<std::vector<CounterState>> list(std::string_view prefix, SteadyTime /*until*/) override {
+  Result<std::vector<CounterState>> do_list(std::string_view prefix,
+                                            SteadyTime /*until*/) override {
     if (!owner_) return inherited();
     const std::lock_guard lock(mutex_);
     std::vector<CounterState> found;
@@ -128,16 +131,14 @@ class MemoryStore final : public Store,
     return found;
   }
 
-  Result<Definition> define(const Definition& definition) override {
+  Result<Definition> do_define(const Definition& definition) override {
     if (!owner_) return inherited();
-    if (Result<void> ok = check_stored(definition); !ok) return std::unexpected(ok.error());
     const std::lock_guard lock(mutex_);
     return definitions_.try_emplace(name(definition), definition).first->second;
   }
 
-  Result<Definition> replace(const Definition& old, const Definition& updated) override {
+  Result<Definition> do_replace(const Definition& old, const Definition& updated) override {
     if (!owner_) return inherited();
-    if (Result<void> ok = check_replacement(old, updated); !ok) return std::unexpected(ok.error());
     const std::lock_guard lock(mutex_);
     const auto at = definitions_.find(name(old));
     if (at == definitions_.end()) return std::unexpected(no_definition(name(old), kUrl));
@@ -145,7 +146,7 @@ class MemoryStore final : public Store,
     return at->second;
   }
 
-  Result<Definition> find(std::string_view name, SteadyTime /*until*/) override {
+  Result<Definition> do_find(std::string_view name, SteadyTime /*until*/) override {
     if (!owner_) return inherited();
     const std::lock_guard lock(mutex_);
     const auto at = definitions_.find(name);
@@ -153,7 +154,7 @@ class MemoryStore final : public Store,
     return at->second;
   }
 
-  Result<std::vector<CatalogEntry>> list() override {
+  Result<std::vector<CatalogEntry>> do_list() override {
     if (!owner_) return inherited();
     const std::lock_guard lock(mutex_);
     std::vector<CatalogEntry> all;
@@ -161,18 +162,16 @@ class MemoryStore final : public Store,
     return all;
   }
 
-  Result<void> create_space(std::string_view space) override {
+  Result<void> do_create_space(std::string_view space) override {
     if (!owner_) return inherited();
-    if (Result<void> ok = check_new_space(space); !ok) return ok;
     const std::lock_guard lock(mutex_);
     spaces_.try_emplace(std::string(space));
     return {};
   }
 
-  Result<std::vector<bool>> insert(std::string_view space, std::span<const std::int64_t> keys,
-                                   SteadyTime /*until*/) override {
+  Result<std::vector<bool>> do_insert(std::string_view space, std::span<const std::int64_t> keys,
+                                      SteadyTime /*until*/) override {
     if (!owner_) return inherited();
-    if (Result<void> ok = check_keys(space, keys.size()); !ok) return std::unexpected(ok.error());
     const std::lock_guard lock(mutex_);
     const auto at = spaces_.find(space);
     if (at == spaces_.end()) return std::unexpected(no_space(space, kUrl));
@@ -183,7 +182,7 @@ class MemoryStore final : public Store,
     return ours;
   }
 
-  Result<std::int64_t> claimed(std::string_view space, SteadyTime /*until*/) override {
+  Result<std::int64_t> do_claimed(std::string_view space, SteadyTime /*until*/) override {
     if (!owner_) return inherited();
     const std::lock_guard lock(mutex_);
     const auto at = spaces_.find(space);
@@ -191,7 +190,7 @@ class MemoryStore final : public Store,
     return std::ssize(at->second.claims);
   }
 
-  Result<bool> contains(std::string_view space, std::int64_t key) override {
+  Result<bool> do_contains(std::string_view space, std::int64_t key) override {
     if (!owner_) return inherited();
     const std::lock_guard lock(mutex_);
     const auto at = spaces_.find(space);
@@ -199,7 +198,7 @@ class MemoryStore final : public Store,
     return at->second.claims.contains(key);
   }
 
-  Result<void> close_space(std::string_view space) override {
+  Result<void> do_close_space(std::string_view space) override {
     if (!owner_) return inherited();
     const std::lock_guard lock(mutex_);
     const auto at = spaces_.find(space);
@@ -208,9 +207,8 @@ class MemoryStore final : public Store,
     return {};
   }
 
-  Result<void> create_pool(std::string_view pool, std::int64_t workers) override {
+  Result<void> do_create_pool(std::string_view pool, std::int64_t workers) override {
     if (!owner_) return inherited();
-    if (Result<void> ok = check_new_pool(pool, workers); !ok) return ok;
     const std::lock_guard lock(mutex_);
     const auto [at, made] = pools_.try_emplace(std::string(pool));
     if (made) {
@@ -222,10 +220,9 @@ class MemoryStore final : public Store,
     return {};
   }
 
-  Result<Lease> acquire(std::string_view pool, const LeaseRequest& request,
-                        SteadyTime /*until*/) override {
+  Result<Lease> do_acquire(std::string_view pool, const LeaseRequest& request,
+                           SteadyTime /*until*/) override {
     if (!owner_) return inherited();
-    if (Result<void> ok = check_request(pool, request); !ok) return std::unexpected(ok.error());
     const std::lock_guard lock(mutex_);
     const auto at = pools_.find(pool);
     if (at == pools_.end()) return std::unexpected(no_pool(pool, kUrl));
@@ -254,11 +251,10 @@ class MemoryStore final : public Store,
     return Lease{state.worker, state.token, state.generation, from, state.minted_until};
   }
 
-  Result<Lease> extend(std::string_view pool, const Lease& lease, std::int64_t to,
-                       const Uuid& nonce, const LeaseTerms& terms, SteadyTime /*until*/) override {
+  Result<Lease> do_extend(std::string_view pool, const Lease& lease, std::int64_t to,
+                          const Uuid& nonce, const LeaseTerms& terms,
+                          SteadyTime /*until*/) override {
     if (!owner_) return inherited();
-    if (Result<void> ok = check_extension(pool, lease, to, nonce); !ok)
-      return std::unexpected(ok.error());
     const std::lock_guard lock(mutex_);
     const Result<Row*> row = row_of(pool, lease.worker);
     if (!row) return std::unexpected(row.error());
@@ -273,8 +269,8 @@ class MemoryStore final : public Store,
     return extended;
   }
 
-  Result<void> release(std::string_view pool, std::int64_t worker, const Uuid& token,
-                       std::int64_t generation, SteadyTime /*until*/) override {
+  Result<void> do_release(std::string_view pool, std::int64_t worker, const Uuid& token,
+                          std::int64_t generation, SteadyTime /*until*/) override {
     if (!owner_) return inherited();
     const std::lock_guard lock(mutex_);
     const Result<Row*> row = row_of(pool, worker);
@@ -287,9 +283,8 @@ class MemoryStore final : public Store,
     return {};
   }
 
-  Result<void> raise_floor(std::string_view pool, std::int64_t floor) override {
+  Result<void> do_raise_floor(std::string_view pool, std::int64_t floor) override {
     if (!owner_) return inherited();
-    if (Result<void> ok = check_floor(pool, floor); !ok) return ok;
     const std::lock_guard lock(mutex_);
     const auto at = pools_.find(pool);
     if (at == pools_.end()) return std::unexpected(no_pool(pool, kUrl));
@@ -304,7 +299,7 @@ class MemoryStore final : public Store,
     return {};
   }
 
-  Result<std::vector<LeaseState>> workers(std::string_view pool) override {
+  Result<std::vector<LeaseState>> do_workers(std::string_view pool) override {
     if (!owner_) return inherited();
     const std::lock_guard lock(mutex_);
     const auto at = pools_.find(pool);
@@ -331,7 +326,6 @@ class MemoryStore final : public Store,
   template <class Change>
   Result<void> on_each(std::span<const std::string> counters, const Change& change) {
     if (!owner_) return inherited();
-    if (Result<void> ok = check_counters(counters.size()); !ok) return ok;
     const std::lock_guard lock(mutex_);
     Result<void> all;
     for (const std::string& counter : counters) {
@@ -355,8 +349,6 @@ class MemoryStore final : public Store,
   std::map<std::string, std::vector<Row>, std::less<>> pools_;
 };
 
-}  // namespace
-
 Result<std::unique_ptr<Store>> open_memory(std::string_view url, const StoreOptions& options) {
   if (url != kUrl)
     return std::unexpected(Error{Code::kInvalidArgument,
@@ -369,5 +361,14 @@ Result<std::unique_ptr<Store>> open_memory(std::string_view url, const StoreOpti
                                  "StoreOptions::create"});
   return std::make_unique<MemoryStore>(options);
 }
+
+}  // namespace
+
+extern const Backend kMemory;
+constinit const Backend kMemory{.kind = {.scheme = "memory",
+                                         .example = "memory:",
+                                         .about = "this process only, gone with it; for tests",
+                                         .lasts = false},
+                                .open = open_memory};
 
 }  // namespace idmint::stores

@@ -36,23 +36,21 @@ std::string in_words(const Advice& advice, std::string_view store) {
     return at < advice.values.size() ? shell_word(advice.values[at]) : std::string(placeholder);
   };
   const std::string there = store.empty() ? "" : " --store " + shell_word(store);
-  // Nothing stays in memory.
-  const std::string lasting = store.starts_with("memory:") ? " --store sqlite:ids.db" : there;
   switch (advice.remedy) {
     case Remedy::kNone:
     case Remedy::kMendDocument:  // the command counts lines, and says which
       return "";
     case Remedy::kCreateSequence:
       return ": idmint create " + name +
-             (advice.values.empty() ? "" : " --strategy " + value(0, "")) + lasting;
+             (advice.values.empty() ? "" : " --strategy " + value(0, "")) + there;
     case Remedy::kCreateAbove:
-      return ": idmint create NAME --strategy " + value(0, "STRATEGY") + " --start N" + lasting;
+      return ": idmint create NAME --strategy " + value(0, "STRATEGY") + " --start N" + there;
     case Remedy::kCreatePool:
-      return ": idmint create " + name + " --kind pool" + lasting;
+      return ": idmint create " + name + " --kind pool" + there;
     case Remedy::kCreateSource:
-      return ": idmint create " + name + lasting +
+      return ": idmint create " + name + there +
              "; or, for Snowflake ids under worker ids that are leased: idmint create " + name +
-             " --kind pool" + lasting;
+             " --kind pool" + there;
     case Remedy::kCreateStore:
       return ": idmint create NAME --store " + name;
     case Remedy::kExtendSequence:

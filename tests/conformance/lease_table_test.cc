@@ -1,5 +1,5 @@
 // What the lease table of every store must do.
-#include "idmint/lease_table.h"
+#include "ids/lease_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "idmint/clock.h"
+#include "stores/spi/counter_store.h"
 #include "tests/conformance/store_conformance.h"
 #include "tests/fakes/in_child.h"
 

@@ -17,6 +17,10 @@
 #include <vector>
 
 #include "idmint/store.h"
+#include "ids/lease_table.h"
+#include "stores/spi/catalog.h"
+#include "stores/spi/counter_store.h"
+#include "stores/spi/unique_index.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/temp_folder.h"
 #ifdef IDMINT_CONFORMANCE_MONGODB

@@ -17,6 +17,8 @@
 #include <thread>
 #include <vector>
 
+#include "stores/spi/counter_store.h"
+#include "stores/spi/unique_index.h"
 #include "tests/conformance/store_conformance.h"
 #include "tests/fakes/definitions.h"
 #include "tests/fakes/in_child.h"
@@ -844,6 +846,20 @@ TEST(StoreUrls, EveryKindIsListedAndTested) {
   tested.emplace_back("mongodb");  // by mongodb_conformance_test
 #endif
   EXPECT_THAT(listed, testing::UnorderedElementsAreArray(tested));
+}
+
+TEST(StoreUrls, TheKindOfAUrlIsThatOfItsScheme) {
+  ASSERT_NE(store_kind("memory:"), nullptr);
+  EXPECT_FALSE(store_kind("memory:")->lasts);
+  EXPECT_EQ(store_kind("sqlite:a.db")->scheme, "sqlite");
+  EXPECT_TRUE(store_kind("sqlite:a.db")->is_file);
+  for (const char* const none : {"", ":", ":x", "sqlite", "sqlit:x", "other:x"}) {
+    EXPECT_EQ(store_kind(none), nullptr) << none;
+  }
+#ifdef IDMINT_MONGODB
+  EXPECT_EQ(store_kind("mongodb+srv://h/d"), store_kind("mongodb://h/d"));
+  EXPECT_TRUE(store_kind("mongodb://h/d")->has_documents);
+#endif
 }
 
 TEST(StoreUrls, WhatIsNoUrlIsRefusedNamingThoseThatAre) {

@@ -26,6 +26,9 @@
 
 #include "idmint/sequence.h"
 #include "idmint/store.h"
+#include "stores/spi/catalog.h"
+#include "stores/spi/counter_store.h"
+#include "stores/spi/unique_index.h"
 #ifdef IDMINT_DEADLINES_MONGODB
 #include "tests/servers/mongo.h"
 #else

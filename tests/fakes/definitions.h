@@ -2,7 +2,7 @@
 // fails the test.
 #pragma once
 
-#include "idmint/catalog.h"
+#include "idmint/definition.h"
 
 namespace idmint {
 

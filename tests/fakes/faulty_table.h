@@ -15,8 +15,11 @@
 #include <utility>
 #include <vector>
 
-#include "idmint/lease_table.h"
 #include "idmint/store.h"
+#include "ids/lease_table.h"
+#include "stores/spi/catalog.h"
+#include "stores/spi/counter_store.h"
+#include "stores/spi/unique_index.h"
 
 namespace idmint::fakes {
 
@@ -77,12 +80,11 @@ class FaultyTable final : public LeaseTable {
   // As restoring an old backup does: from now on every row shows less than was acknowledged.
   void go_back() { gone_back_ = true; }
 
-  Result<void> create_pool(std::string_view pool, std::int64_t workers) override {
+  Result<void> do_create_pool(std::string_view pool, std::int64_t workers) override {
     return table_.create_pool(pool, workers);
   }
-  using LeaseTable::acquire;
-  Result<Lease> acquire(std::string_view pool, const LeaseRequest& request,
-                        SteadyTime until) override {
+  Result<Lease> do_acquire(std::string_view pool, const LeaseRequest& request,
+                           SteadyTime until) override {
     const std::optional<Fault> fault = begin();
     {
       const std::lock_guard lock(mutex_);
@@ -90,9 +92,8 @@ class FaultyTable final : public LeaseTable {
     }
     return faulty(fault, [&] { return table_.acquire(pool, request, until); });
   }
-  using LeaseTable::extend;
-  Result<Lease> extend(std::string_view pool, const Lease& lease, std::int64_t to,
-                       const Uuid& nonce, const LeaseTerms& terms, SteadyTime until) override {
+  Result<Lease> do_extend(std::string_view pool, const Lease& lease, std::int64_t to,
+                          const Uuid& nonce, const LeaseTerms& terms, SteadyTime until) override {
     const std::optional<Fault> fault = begin();
     {
       std::unique_lock lock(mutex_);
@@ -112,15 +113,14 @@ class FaultyTable final : public LeaseTable {
     changed_.notify_all();
     return done;
   }
-  using LeaseTable::release;
-  Result<void> release(std::string_view pool, std::int64_t worker, const Uuid& token,
-                       std::int64_t generation, SteadyTime until) override {
+  Result<void> do_release(std::string_view pool, std::int64_t worker, const Uuid& token,
+                          std::int64_t generation, SteadyTime until) override {
     return table_.release(pool, worker, token, generation, until);
   }
-  Result<void> raise_floor(std::string_view pool, std::int64_t floor) override {
+  Result<void> do_raise_floor(std::string_view pool, std::int64_t floor) override {
     return table_.raise_floor(pool, floor);
   }
-  Result<std::vector<LeaseState>> workers(std::string_view pool) override {
+  Result<std::vector<LeaseState>> do_workers(std::string_view pool) override {
     return table_.workers(pool);
   }
 

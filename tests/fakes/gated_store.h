@@ -18,10 +18,12 @@
 #include <utility>
 #include <vector>
 
-#include "idmint/catalog.h"
-#include "idmint/counter_store.h"
+#include "idmint/definition.h"
 #include "idmint/store.h"
-#include "idmint/unique_index.h"
+#include "ids/lease_table.h"
+#include "stores/spi/catalog.h"
+#include "stores/spi/counter_store.h"
+#include "stores/spi/unique_index.h"
 
 namespace idmint::fakes {
 
@@ -147,14 +149,7 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   [[nodiscard]] LeaseTable* leases() noexcept override { return nullptr; }
 
   // CounterStore
-  using CounterStore::advance;
-  using CounterStore::close;
-  using CounterStore::create;
-  using CounterStore::extend;
-  using CounterStore::list;
-  using CounterStore::peek;
-  using CounterStore::raise;
-  Result<void> create(std::span<const NewCounter> counters) override {
+  Result<void> do_create(std::span<const NewCounter> counters) override {
     const std::lock_guard lock(mutex_);
     return call<void>([&]() -> Result<void> {
       for (const auto& [name, bounds, adopted] : counters) {
@@ -167,8 +162,8 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
     });
   }
 
-  Result<Range> advance(std::string_view counter, std::int64_t count, Take take,
-                        SteadyTime until) override {
+  Result<Range> do_advance(std::string_view counter, std::int64_t count, Take take,
+                           SteadyTime until) override {
     std::unique_lock lock(mutex_);
     deadlines_.push_back(until);
     advances_.push_back({count, take});
@@ -192,29 +187,29 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
     });
   }
 
-  Result<std::vector<std::int64_t>> raise(std::span<const std::string> counters,
-                                          std::int64_t floor) override {
+  Result<std::vector<std::int64_t>> do_raise(std::span<const std::string> counters,
+                                             std::int64_t floor) override {
     return on_each<std::int64_t>(counters, [&](CounterState& state) {
       return state.next = std::max(state.next, state.bounds.at_or_above(floor));
     });
   }
 
-  Result<std::vector<CounterBounds>> extend(std::span<const std::string> counters,
-                                            std::int64_t last) override {
+  Result<std::vector<CounterBounds>> do_extend(std::span<const std::string> counters,
+                                               std::int64_t last) override {
     return on_each<CounterBounds>(counters, [&](CounterState& state) {
       state.bounds.last = std::max(state.bounds.last, last);
       return state.bounds;
     });
   }
 
-  Result<void> close(std::span<const std::string> counters) override {
+  Result<void> do_close(std::span<const std::string> counters) override {
     const auto closed =
         on_each<bool>(counters, [](CounterState& state) { return state.closed = true; });
     if (!closed) return std::unexpected(closed.error());
     return {};
   }
 
-  Result<CounterState> peek(std::string_view counter, SteadyTime /*until*/) override {
+  Result<CounterState> do_peek(std::string_view counter, SteadyTime /*until*/) override {
     const std::lock_guard lock(mutex_);
     return call<CounterState>([&]() -> Result<CounterState> {
       const auto at = counters_.find(counter);
@@ -223,7 +218,8 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
     });
   }
 
-  Result<std::vector<CounterState>> list(std::string_view prefix, SteadyTime /*until*/) override {
+  Result<std::vector<CounterState>> do_list(std::string_view prefix,
+                                            SteadyTime /*until*/) override {
     const std::lock_guard lock(mutex_);
     return call<std::vector<CounterState>>([&] {
       std::vector<CounterState> all;
@@ -235,14 +231,14 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   }
 
   // Catalog
-  Result<Definition> define(const Definition& definition) override {
+  Result<Definition> do_define(const Definition& definition) override {
     const std::lock_guard lock(mutex_);
     return call<Definition>(next_fault(), [&]() -> Result<Definition> {
       return defined_.try_emplace(name(definition), definition).first->second;
     });
   }
 
-  Result<Definition> replace(const Definition& old, const Definition& updated) override {
+  Result<Definition> do_replace(const Definition& old, const Definition& updated) override {
     const std::lock_guard lock(mutex_);
     return call<Definition>([&]() -> Result<Definition> {
       const auto at = defined_.find(name(old));
@@ -251,9 +247,7 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
       return at->second;
     });
   }
-
-  using Catalog::find;
-  Result<Definition> find(std::string_view name, SteadyTime /*until*/) override {
+  Result<Definition> do_find(std::string_view name, SteadyTime /*until*/) override {
     const std::lock_guard lock(mutex_);
     return call<Definition>([&]() -> Result<Definition> {
       const auto at = defined_.find(name);
@@ -262,7 +256,7 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
     });
   }
 
-  Result<std::vector<CatalogEntry>> list() override {
+  Result<std::vector<CatalogEntry>> do_list() override {
     const std::lock_guard lock(mutex_);
     return call<std::vector<CatalogEntry>>([&] {
       std::vector<CatalogEntry> all;
@@ -272,17 +266,15 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   }
 
   // UniqueIndex
-  Result<void> create_space(std::string_view space) override {
+  Result<void> do_create_space(std::string_view space) override {
     const std::lock_guard lock(mutex_);
     return call<void>([&]() -> Result<void> {
       spaces_.try_emplace(std::string(space));
       return {};
     });
   }
-
-  using UniqueIndex::insert;
-  Result<std::vector<bool>> insert(std::string_view space, std::span<const std::int64_t> keys,
-                                   SteadyTime until) override {
+  Result<std::vector<bool>> do_insert(std::string_view space, std::span<const std::int64_t> keys,
+                                      SteadyTime until) override {
     std::unique_lock lock(mutex_);
     deadlines_.push_back(until);
     inserts_.emplace_back(keys.begin(), keys.end());
@@ -296,9 +288,7 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
       return ours;
     });
   }
-
-  using UniqueIndex::claimed;
-  Result<std::int64_t> claimed(std::string_view space, SteadyTime /*until*/) override {
+  Result<std::int64_t> do_claimed(std::string_view space, SteadyTime /*until*/) override {
     const std::lock_guard lock(mutex_);
     return call<std::int64_t>([&]() -> Result<std::int64_t> {
       const auto at = spaces_.find(space);
@@ -307,7 +297,7 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
     });
   }
 
-  Result<bool> contains(std::string_view space, std::int64_t key) override {
+  Result<bool> do_contains(std::string_view space, std::int64_t key) override {
     const std::lock_guard lock(mutex_);
     return call<bool>([&]() -> Result<bool> {
       const auto at = spaces_.find(space);
@@ -316,7 +306,7 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
     });
   }
 
-  Result<void> close_space(std::string_view space) override {
+  Result<void> do_close_space(std::string_view space) override {
     const std::lock_guard lock(mutex_);
     return call<void>([&]() -> Result<void> {
       const auto at = spaces_.find(space);

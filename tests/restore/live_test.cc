@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "idmint/catalog.h"
+#include "idmint/definition.h"
 #include "restore/replay/state.h"
 #include "restore/timestamp.h"
 #include "tests/fakes/temp_folder.h"

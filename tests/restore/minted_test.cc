@@ -16,6 +16,8 @@
 #include "idmint/sequence.h"
 #include "idmint/store.h"
 #include "idmint/worker_pool.h"
+#include "ids/lease_table.h"
+#include "stores/spi/counter_store.h"
 #include "tests/e2e/cli.h"
 #include "tests/restore/production.h"
 #include "tests/servers/mongo.h"

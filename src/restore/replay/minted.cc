@@ -9,14 +9,14 @@
 
 #include "base/quantity.h"
 #include "base/shell.h"
-#include "idmint/catalog.h"
 #include "idmint/clock.h"
-#include "idmint/counter_store.h"
+#include "idmint/definition.h"
 #include "restore/oplog/changes.h"
 #include "restore/oplog/reader.h"
 #include "restore/oplog/transactions.h"
 #include "restore/replay/state.h"
 #include "stores/mongodb/names.h"
+#include "stores/spi/counter_store.h"
 
 namespace idmint::restore {
 namespace {

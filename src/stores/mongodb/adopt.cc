@@ -13,6 +13,7 @@
 #include "stores/backend.h"
 #include "stores/mongodb/adopted.h"
 #include "stores/mongodb/counters.h"
+#include "stores/spi/counter_store.h"
 
 namespace idmint::stores::mongodb {
 

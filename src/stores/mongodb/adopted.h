@@ -13,8 +13,8 @@
 #include <string>
 #include <string_view>
 
-#include "idmint/counter_store.h"
 #include "mongo/bson.h"
+#include "stores/spi/counter_store.h"
 
 namespace idmint::stores::mongodb {
 

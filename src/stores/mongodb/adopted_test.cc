@@ -17,6 +17,8 @@
 #include "idmint/existing_values.h"
 #include "idmint/sequence.h"
 #include "idmint/store.h"
+#include "stores/spi/catalog.h"
+#include "stores/spi/counter_store.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/definitions.h"
 #include "tests/servers/mongo.h"

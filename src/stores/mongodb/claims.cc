@@ -37,10 +37,9 @@ Result<bool> Claims::is_closed(std::string_view space, SteadyTime until) {
   return *closed;
 }
 
-Result<void> Claims::create_space(std::string_view space) {
+Result<void> Claims::do_create_space(std::string_view space) {
   const Result<SteadyTime> until = database_.enter();
   if (!until) return std::unexpected(until.error());
-  if (Result<void> ok = check_new_space(space); !ok) return ok;
   Bson document;
   document.add("_id", kSpace).add("name", space).add("closed", false);
   const auto made = database_.servers->insert_new(claims_of(space), Bson().add("0", document), 1,
@@ -50,11 +49,10 @@ Result<void> Claims::create_space(std::string_view space) {
 }
 
 // A close that ends while this is under way may come before or after it.
-Result<std::vector<bool>> Claims::insert(std::string_view space, std::span<const std::int64_t> keys,
-                                         SteadyTime by) {
+Result<std::vector<bool>> Claims::do_insert(std::string_view space,
+                                            std::span<const std::int64_t> keys, SteadyTime by) {
   const Result<SteadyTime> until = database_.enter(by);
   if (!until) return std::unexpected(until.error());
-  if (Result<void> ok = check_keys(space, keys.size()); !ok) return std::unexpected(ok.error());
   const Result<bool> closed = is_closed(space, *until);
   if (!closed) return std::unexpected(closed.error());
   if (*closed) return std::unexpected(closed_space(space));
@@ -75,7 +73,7 @@ Result<std::vector<bool>> Claims::insert(std::string_view space, std::span<const
   return ours;
 }
 
-Result<std::int64_t> Claims::claimed(std::string_view space, SteadyTime by) {
+Result<std::int64_t> Claims::do_claimed(std::string_view space, SteadyTime by) {
   const Result<SteadyTime> until = database_.enter_to_read(by);
   if (!until) return std::unexpected(until.error());
   const Result<bool> closed = is_closed(space, *until);
@@ -88,7 +86,7 @@ Result<std::int64_t> Claims::claimed(std::string_view space, SteadyTime by) {
   return reply->view().number("n") - 1;
 }
 
-Result<bool> Claims::contains(std::string_view space, std::int64_t key) {
+Result<bool> Claims::do_contains(std::string_view space, std::int64_t key) {
   const Result<SteadyTime> until = database_.enter_to_read();
   if (!until) return std::unexpected(until.error());
   const Result<bool> closed = is_closed(space, *until);
@@ -96,7 +94,7 @@ Result<bool> Claims::contains(std::string_view space, std::int64_t key) {
   return database_.read(claims_of(space), Bson().add("_id", key), *until, [](const Document&) {});
 }
 
-Result<void> Claims::close_space(std::string_view space) {
+Result<void> Claims::do_close_space(std::string_view space) {
   const Result<SteadyTime> until = database_.enter();
   if (!until) return std::unexpected(until.error());
   const Result<bool> there =

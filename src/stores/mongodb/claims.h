@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "idmint/unique_index.h"
 #include "stores/mongodb/database.h"
+#include "stores/spi/unique_index.h"
 
 namespace idmint::stores::mongodb {
 
@@ -18,12 +18,12 @@ class Claims final : public UniqueIndex {
   // `database` must outlive it.
   explicit Claims(const Database& database) : database_(database) {}
 
-  Result<void> create_space(std::string_view space) override;
-  Result<std::vector<bool>> insert(std::string_view space, std::span<const std::int64_t> keys,
-                                   SteadyTime by) override;
-  Result<std::int64_t> claimed(std::string_view space, SteadyTime by) override;
-  Result<bool> contains(std::string_view space, std::int64_t key) override;
-  Result<void> close_space(std::string_view space) override;
+  Result<void> do_create_space(std::string_view space) override;
+  Result<std::vector<bool>> do_insert(std::string_view space, std::span<const std::int64_t> keys,
+                                      SteadyTime by) override;
+  Result<std::int64_t> do_claimed(std::string_view space, SteadyTime by) override;
+  Result<bool> do_contains(std::string_view space, std::int64_t key) override;
+  Result<void> do_close_space(std::string_view space) override;
 
  private:
   Result<bool> is_closed(std::string_view space, SteadyTime until);

@@ -16,6 +16,7 @@
 
 #include "stores/backend.h"
 #include "stores/mongodb/names.h"
+#include "stores/spi/counter_store.h"
 
 namespace idmint::stores::mongodb {
 namespace {
@@ -247,10 +248,9 @@ Result<void> Counters::make_some(std::span<const NewCounter> counters, SteadyTim
   return {};
 }
 
-Result<void> Counters::create(std::span<const NewCounter> counters) {
+Result<void> Counters::do_create(std::span<const NewCounter> counters) {
   const Result<SteadyTime> until = database_.enter();
   if (!until) return std::unexpected(until.error());
-  if (Result<void> ok = check_new_counters(counters, true); !ok) return ok;
   constexpr std::size_t kAtOnce = 5000;  // 6 MB at most, of the 16 that a message may have
   bool some = false;
   while (!counters.empty()) {
@@ -306,11 +306,10 @@ Result<Range> Counters::advance_adopted(std::string_view counter, std::int64_t c
   }
 }
 
-Result<Range> Counters::advance(std::string_view counter, std::int64_t count, Take take,
-                                SteadyTime by) {
+Result<Range> Counters::do_advance(std::string_view counter, std::int64_t count, Take take,
+                                   SteadyTime by) {
   const Result<SteadyTime> until = database_.enter(by);
   if (!until) return std::unexpected(until.error());
-  if (Result<void> ok = check_count(counter, count); !ok) return std::unexpected(ok.error());
   if (known(counter)) return advance_adopted(counter, count, take, *until);
   const std::int64_t least = take == Take::kAll ? count : 1;
   const Bson update =
@@ -346,7 +345,6 @@ Result<std::vector<CounterState>> Counters::change_each(std::span<const std::str
                                                         const UpdateOfAdopted& adopted) {
   const Result<SteadyTime> until = database_.enter();
   if (!until) return std::unexpected(until.error());
-  if (Result<void> ok = check_counters(counters.size()); !ok) return std::unexpected(ok.error());
   constexpr std::size_t kAtOnce = 2000;  // 6 MB at most, of the 16 that a message may have
   std::vector<CounterState> states;
   std::optional<Error> failure;
@@ -404,8 +402,8 @@ Result<std::vector<CounterState>> Counters::change_each(std::span<const std::str
   return states;
 }
 
-Result<std::vector<std::int64_t>> Counters::raise(std::span<const std::string> counters,
-                                                  std::int64_t floor) {
+Result<std::vector<std::int64_t>> Counters::do_raise(std::span<const std::string> counters,
+                                                     std::int64_t floor) {
   const std::string from_first = R"({"$subtract":[{"$min":[{"$max":[)" + number(floor) +
                                  R"(,"$first"]},{"$add":["$last",1]}]},"$first"]})";
   const std::string up = R"({"$add":[)" + from_first + R"(,{"$subtract":["$stride",1]}]})";
@@ -426,7 +424,6 @@ Result<std::vector<std::int64_t>> Counters::raise(std::span<const std::string> c
 Result<void> Counters::can_end_at(std::int64_t last, std::span<const std::string> counters) {
   const Result<SteadyTime> until = database_.enter();
   if (!until) return std::unexpected(until.error());
-  if (Result<void> ok = check_counters(counters.size()); !ok) return ok;
   constexpr std::size_t kAtOnce = 5000;  // 6 MB at most, of the 16 that a message may have
   for (std::size_t from = 0; from < counters.size(); from += kAtOnce) {
     const auto found =
@@ -439,8 +436,8 @@ Result<void> Counters::can_end_at(std::int64_t last, std::span<const std::string
   return {};
 }
 
-Result<std::vector<CounterBounds>> Counters::extend(std::span<const std::string> counters,
-                                                    std::int64_t last) {
+Result<std::vector<CounterBounds>> Counters::do_extend(std::span<const std::string> counters,
+                                                       std::int64_t last) {
   const std::string it_can_be = R"(,{"$lte":[)" + number(last) + R"(,{"$subtract":[)" +
                                 number(kLargestValue) + R"(,{"$subtract":["$stride",1]}]}]})";
   const Bson update(R"([{"$set":{"last":{"$toLong":{"$max":["$last",)" + number(last) + "]}}}}]");
@@ -467,13 +464,13 @@ Result<std::vector<CounterBounds>> Counters::extend(std::span<const std::string>
   return bounds;
 }
 
-Result<CounterState> Counters::peek(std::string_view counter, SteadyTime by) {
+Result<CounterState> Counters::do_peek(std::string_view counter, SteadyTime by) {
   const Result<SteadyTime> until = database_.enter_to_read(by);
   if (!until) return std::unexpected(until.error());
   return read_counter(counter, *until);
 }
 
-Result<std::vector<CounterState>> Counters::list(std::string_view prefix, SteadyTime by) {
+Result<std::vector<CounterState>> Counters::do_list(std::string_view prefix, SteadyTime by) {
   const Result<SteadyTime> until = database_.enter_to_read(by);
   if (!until) return std::unexpected(until.error());
   // A prefix may end within a character.
@@ -501,7 +498,7 @@ Result<std::vector<CounterState>> Counters::list(std::string_view prefix, Steady
   return states;
 }
 
-Result<void> Counters::close(std::span<const std::string> counters) {
+Result<void> Counters::do_close(std::span<const std::string> counters) {
   const auto states = change_each(
       counters, "", Bson(kClose), "close a counter in",
       [](const Record& record) { return Result<bool>(record.state.closed); },

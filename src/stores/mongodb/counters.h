@@ -16,9 +16,9 @@
 #include <string_view>
 #include <vector>
 
-#include "idmint/counter_store.h"
 #include "stores/mongodb/adopted.h"
 #include "stores/mongodb/database.h"
+#include "stores/spi/counter_store.h"
 
 namespace idmint::stores::mongodb {
 
@@ -27,16 +27,17 @@ class Counters final : public CounterStore {
   // `database` must outlive it.
   explicit Counters(const Database& database) : database_(database) {}
 
-  Result<void> create(std::span<const NewCounter> counters) override;
-  Result<Range> advance(std::string_view counter, std::int64_t count, Take take,
-                        SteadyTime by) override;
-  Result<std::vector<std::int64_t>> raise(std::span<const std::string> counters,
-                                          std::int64_t floor) override;
-  Result<std::vector<CounterBounds>> extend(std::span<const std::string> counters,
-                                            std::int64_t last) override;
-  Result<CounterState> peek(std::string_view counter, SteadyTime by) override;
-  Result<std::vector<CounterState>> list(std::string_view prefix, SteadyTime by) override;
-  Result<void> close(std::span<const std::string> counters) override;
+  [[nodiscard]] bool adopts() const noexcept override { return true; }
+  Result<void> do_create(std::span<const NewCounter> counters) override;
+  Result<Range> do_advance(std::string_view counter, std::int64_t count, Take take,
+                           SteadyTime by) override;
+  Result<std::vector<std::int64_t>> do_raise(std::span<const std::string> counters,
+                                             std::int64_t floor) override;
+  Result<std::vector<CounterBounds>> do_extend(std::span<const std::string> counters,
+                                               std::int64_t last) override;
+  Result<CounterState> do_peek(std::string_view counter, SteadyTime by) override;
+  Result<std::vector<CounterState>> do_list(std::string_view prefix, SteadyTime by) override;
+  Result<void> do_close(std::span<const std::string> counters) override;
 
  private:
   struct Record {

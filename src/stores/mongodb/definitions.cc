@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "stores/backend.h"
+#include "stores/spi/catalog.h"
 
 namespace idmint::stores::mongodb {
 
@@ -45,11 +46,10 @@ Result<Definition> Definitions::read(std::string_view name, SteadyTime until, st
   return parse(name, text);
 }
 
-Result<Definition> Definitions::define(const Definition& definition) {
+Result<Definition> Definitions::do_define(const Definition& definition) {
   const Result<SteadyTime> until = database_.enter();
   if (!until) return std::unexpected(until.error());
   static_cast<void>(take_first());
-  if (Result<void> ok = check_stored(definition); !ok) return std::unexpected(ok.error());
   Bson document;
   document.add("_id", std::string_view(name(definition)))
       .add("json", std::string_view(to_json(definition)));
@@ -62,11 +62,10 @@ Result<Definition> Definitions::define(const Definition& definition) {
 }
 
 // Replaces the text that was read, and no other.
-Result<Definition> Definitions::replace(const Definition& old, const Definition& updated) {
+Result<Definition> Definitions::do_replace(const Definition& old, const Definition& updated) {
   const Result<SteadyTime> until = database_.enter();
   if (!until) return std::unexpected(until.error());
   static_cast<void>(take_first());
-  if (Result<void> ok = check_replacement(old, updated); !ok) return std::unexpected(ok.error());
   std::string json;
   Result<Definition> there = read(name(old), *until, &json);
   if (!there || *there != old) return there;
@@ -84,7 +83,7 @@ Result<Definition> Definitions::replace(const Definition& old, const Definition&
   return there;
 }
 
-Result<Definition> Definitions::find(std::string_view name, SteadyTime by) {
+Result<Definition> Definitions::do_find(std::string_view name, SteadyTime by) {
   const Result<SteadyTime> until = database_.enter_to_read(by);
   if (!until) return std::unexpected(until.error());
   if (const auto first = take_first(); first && first->first == name)
@@ -92,7 +91,7 @@ Result<Definition> Definitions::find(std::string_view name, SteadyTime by) {
   return read(name, *until);
 }
 
-Result<std::vector<CatalogEntry>> Definitions::list() {
+Result<std::vector<CatalogEntry>> Definitions::do_list() {
   const Result<SteadyTime> until = database_.enter_to_read();
   if (!until) return std::unexpected(until.error());
   static_cast<void>(take_first());

@@ -10,8 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "idmint/catalog.h"
+#include "idmint/definition.h"
 #include "stores/mongodb/database.h"
+#include "stores/spi/catalog.h"
 
 namespace idmint::stores::mongodb {
 
@@ -25,10 +26,10 @@ class Definitions final : public Catalog {
   // The text of the definition that was read with the store: the first find() is answered with it.
   void remember(std::string_view name, std::string_view json);
 
-  Result<Definition> define(const Definition& definition) override;
-  Result<Definition> replace(const Definition& old, const Definition& updated) override;
-  Result<Definition> find(std::string_view name, SteadyTime by) override;
-  Result<std::vector<CatalogEntry>> list() override;
+  Result<Definition> do_define(const Definition& definition) override;
+  Result<Definition> do_replace(const Definition& old, const Definition& updated) override;
+  Result<Definition> do_find(std::string_view name, SteadyTime by) override;
+  Result<std::vector<CatalogEntry>> do_list() override;
 
  private:
   // What remember() was given, once.

@@ -13,10 +13,10 @@
 
 #include "mongo/bson.h"
 #include "stores/backend.h"
+#include "stores/mongodb/existing_values.h"
 #include "stores/mongodb/servers.h"
 
-namespace idmint::stores {
-namespace mongodb {
+namespace idmint::stores::mongodb {
 namespace {
 
 class MongodbValues final : public ExistingValues {
@@ -210,18 +210,21 @@ Result<std::optional<std::int64_t>> MongodbValues::largest(std::int64_t from, st
 }
 
 }  // namespace
-}  // namespace mongodb
 
-Result<std::unique_ptr<ExistingValues>> open_mongodb_values(std::string_view url, NumberField where,
-                                                            const ExistingForm& form,
-                                                            std::chrono::milliseconds deadline) {
-  Result<mongodb::Connected> connected = mongodb::connect(url, deadline);
-  if (!connected) return std::unexpected(std::move(connected.error()));
-  auto values = std::make_unique<mongodb::MongodbValues>(
-      std::move(connected->url), std::move(connected->servers), connected->deadline,
-      std::move(where), form);
+Result<std::unique_ptr<ExistingValues>> open_values(std::string_view url,
+                                                    std::string_view collection,
+                                                    std::string_view field,
+                                                    const ExistingForm& form,
+                                                    milliseconds deadline) {
+  Result<NumberField> where = number_field(collection, field);
+  if (!where) return std::unexpected(std::move(where).error());
+  Result<Connected> connected = connect(url, deadline);
+  if (!connected) return std::unexpected(std::move(connected).error());
+  auto values =
+      std::make_unique<MongodbValues>(std::move(connected->url), std::move(connected->servers),
+                                      connected->deadline, *std::move(where), form);
   if (Result<void> there = values->look(); !there) return std::unexpected(there.error());
   return values;
 }
 
-}  // namespace idmint::stores
+}  // namespace idmint::stores::mongodb

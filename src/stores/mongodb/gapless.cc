@@ -30,6 +30,7 @@
 #include "stores/backend.h"
 #include "stores/mongodb/document.h"
 #include "stores/mongodb/servers.h"
+#include "stores/spi/counter_store.h"
 
 namespace idmint::stores::mongodb {
 namespace {

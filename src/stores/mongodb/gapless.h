@@ -7,8 +7,8 @@
 #include <string_view>
 #include <utility>
 
-#include "idmint/catalog.h"
 #include "idmint/clock.h"
+#include "idmint/definition.h"
 #include "idmint/entropy.h"
 #include "idmint/result.h"
 #include "stores/mongodb/database.h"

@@ -26,6 +26,8 @@
 
 #include "idmint/sequence.h"
 #include "idmint/store.h"
+#include "stores/spi/catalog.h"
+#include "stores/spi/counter_store.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/in_child.h"
 #include "tests/fakes/temp_folder.h"

@@ -341,10 +341,9 @@ Result<bool> Leases::update(std::string_view pool, const Bson& query, const Bson
 
 // ---- pools
 
-Result<void> Leases::create_pool(std::string_view pool, std::int64_t workers) {
+Result<void> Leases::do_create_pool(std::string_view pool, std::int64_t workers) {
   const Result<Span> span = enter();
   if (!span) return std::unexpected(span.error());
-  if (Result<void> ok = check_new_pool(pool, workers); !ok) return ok;
   const SteadyTime until = span->until;
   Result<std::optional<Pool>> there = find_pool(pool, until);
   if (!there) return std::unexpected(there.error());
@@ -382,10 +381,9 @@ Result<void> Leases::create_pool(std::string_view pool, std::int64_t workers) {
 // out those that nobody has owned since they were. Applied late it changes nothing that has a
 // generation of its epoch; after another fence it takes worker ids from their owners, and it is
 // their tokens that keep them apart from those that come.
-Result<void> Leases::raise_floor(std::string_view pool, std::int64_t floor) {
+Result<void> Leases::do_raise_floor(std::string_view pool, std::int64_t floor) {
   const Result<Span> span = enter();
   if (!span) return std::unexpected(span.error());
-  if (Result<void> ok = check_floor(pool, floor); !ok) return ok;
   const SteadyTime until = span->until;
   constexpr std::string_view kDoing = "raise the worker ids of";
   const Result<Pool> there = read_pool(pool, until);
@@ -438,7 +436,7 @@ Result<void> Leases::raise_floor(std::string_view pool, std::int64_t floor) {
   return mark_pool(pool, "raising", false, until, kDoing);
 }
 
-Result<std::vector<LeaseState>> Leases::workers(std::string_view pool) {
+Result<std::vector<LeaseState>> Leases::do_workers(std::string_view pool) {
   const Result<Span> span = enter_to_read();
   if (!span) return std::unexpected(span.error());
   const Result<Pool> there = read_pool(pool, span->until);
@@ -479,10 +477,10 @@ Result<bool> Leases::why_none(std::string_view pool, const LeaseRequest& request
   return std::unexpected(refused_acquire(pool, request, std::nullopt));
 }
 
-Result<Lease> Leases::acquire(std::string_view pool, const LeaseRequest& request, SteadyTime by) {
+Result<Lease> Leases::do_acquire(std::string_view pool, const LeaseRequest& request,
+                                 SteadyTime by) {
   const Result<Span> span = enter(by);
   if (!span) return std::unexpected(span.error());
-  if (Result<void> ok = check_request(pool, request); !ok) return std::unexpected(ok.error());
   const Bson changes = taken_by(request);
   // Of several that want the same row at once, the server may tell some that there is none.
   for (bool own = request.repeated;;) {
@@ -567,12 +565,10 @@ Result<void> Leases::change_own(std::string_view pool, const Lease& lease, const
   }
 }
 
-Result<Lease> Leases::extend(std::string_view pool, const Lease& lease, std::int64_t to,
-                             const Uuid& nonce, const LeaseTerms& terms, SteadyTime by) {
+Result<Lease> Leases::do_extend(std::string_view pool, const Lease& lease, std::int64_t to,
+                                const Uuid& nonce, const LeaseTerms& terms, SteadyTime by) {
   const Result<Span> span = enter(by);
   if (!span) return std::unexpected(span.error());
-  if (Result<void> ok = check_extension(pool, lease, to, nonce); !ok)
-    return std::unexpected(ok.error());
   Bson nonce_of_this;
   add_uuid(nonce_of_this, "$literal", nonce);
   Bson set;
@@ -588,8 +584,8 @@ Result<Lease> Leases::extend(std::string_view pool, const Lease& lease, std::int
   return longer;
 }
 
-Result<void> Leases::release(std::string_view pool, std::int64_t worker, const Uuid& token,
-                             std::int64_t generation, SteadyTime by) {
+Result<void> Leases::do_release(std::string_view pool, std::int64_t worker, const Uuid& token,
+                                std::int64_t generation, SteadyTime by) {
   const Result<Span> span = enter(by);
   if (!span) return std::unexpected(span.error());
   Bson changes;

@@ -30,8 +30,8 @@
 #include <utility>
 #include <vector>
 
-#include "idmint/lease_table.h"
 #include "idmint/store.h"
+#include "ids/lease_table.h"
 #include "mongo/bson.h"
 #include "stores/mongodb/servers.h"
 
@@ -49,14 +49,15 @@ class Leases final : public LeaseTable {
   // `servers` must outlive it.
   Leases(Servers& servers, Place place) : servers_(servers), place_(std::move(place)) {}
 
-  Result<void> create_pool(std::string_view pool, std::int64_t workers) override;
-  Result<Lease> acquire(std::string_view pool, const LeaseRequest& request, SteadyTime by) override;
-  Result<Lease> extend(std::string_view pool, const Lease& lease, std::int64_t to,
-                       const Uuid& nonce, const LeaseTerms& terms, SteadyTime by) override;
-  Result<void> release(std::string_view pool, std::int64_t worker, const Uuid& token,
-                       std::int64_t generation, SteadyTime by) override;
-  Result<void> raise_floor(std::string_view pool, std::int64_t floor) override;
-  Result<std::vector<LeaseState>> workers(std::string_view pool) override;
+  Result<void> do_create_pool(std::string_view pool, std::int64_t workers) override;
+  Result<Lease> do_acquire(std::string_view pool, const LeaseRequest& request,
+                           SteadyTime by) override;
+  Result<Lease> do_extend(std::string_view pool, const Lease& lease, std::int64_t to,
+                          const Uuid& nonce, const LeaseTerms& terms, SteadyTime by) override;
+  Result<void> do_release(std::string_view pool, std::int64_t worker, const Uuid& token,
+                          std::int64_t generation, SteadyTime by) override;
+  Result<void> do_raise_floor(std::string_view pool, std::int64_t floor) override;
+  Result<std::vector<LeaseState>> do_workers(std::string_view pool) override;
 
  private:
   struct Pool {

@@ -29,6 +29,7 @@
 #include "idmint/clock.h"
 #include "idmint/store.h"
 #include "idmint/testing.h"
+#include "ids/lease_table.h"
 #include "tests/fakes/code_of.h"
 #include "tests/servers/mongo.h"
 

@@ -22,15 +22,20 @@
 #include <string_view>
 #include <utility>
 
+#include "ids/lease_table.h"
 #include "mongo/bson.h"
 #include "stores/backend.h"
 #include "stores/mongodb/claims.h"
 #include "stores/mongodb/counters.h"
 #include "stores/mongodb/database.h"
 #include "stores/mongodb/definitions.h"
+#include "stores/mongodb/existing_values.h"
 #include "stores/mongodb/gapless.h"
 #include "stores/mongodb/leases.h"
 #include "stores/mongodb/servers.h"
+#include "stores/spi/catalog.h"
+#include "stores/spi/counter_store.h"
+#include "stores/spi/unique_index.h"
 
 namespace idmint::stores {
 namespace mongodb {
@@ -177,6 +182,8 @@ Result<void> MongodbStore::open(const StoreOptions& options) {
 }  // namespace
 }  // namespace mongodb
 
+namespace {
+
 Result<std::unique_ptr<Store>> open_mongodb(std::string_view url, const StoreOptions& options) {
   Result<mongodb::Connected> connected = mongodb::connect(url, options.deadline);
   if (!connected) return std::unexpected(std::move(connected.error()));
@@ -184,5 +191,21 @@ Result<std::unique_ptr<Store>> open_mongodb(std::string_view url, const StoreOpt
   if (Result<void> ok = store->open(options); !ok) return std::unexpected(ok.error());
   return store;
 }
+
+}  // namespace
+
+extern const Backend kMongodb;
+constinit const Backend kMongodb{
+    .kind = {.scheme = "mongodb",
+             .example = "mongodb://HOST/DATABASE",
+             .about = "MongoDB 4.4 or later, any number of hosts; survives fail-overs as a replica "
+                      "set",
+             .durability = "every value is in the journals of a majority, or of the one server "
+                           "where there is no set, before it is handed out",
+             .shared = true,
+             .has_documents = true},
+    .other_scheme = "mongodb+srv",  // the hosts come from DNS
+    .open = open_mongodb,
+    .existing_values = mongodb::open_values};
 
 }  // namespace idmint::stores

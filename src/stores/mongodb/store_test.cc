@@ -22,9 +22,12 @@
 
 #include "base/background.h"
 #include "idmint/clock.h"
-#include "idmint/lease_table.h"
 #include "idmint/sequence.h"
+#include "ids/lease_table.h"
 #include "mongo/driver.h"
+#include "stores/spi/catalog.h"
+#include "stores/spi/counter_store.h"
+#include "stores/spi/unique_index.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/definitions.h"
 #include "tests/fakes/in_child.h"

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "idmint/catalog.h"
 #include "idmint/clock.h"
+#include "idmint/definition.h"
 #include "idmint/entropy.h"
 #include "idmint/result.h"
 

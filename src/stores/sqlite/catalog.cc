@@ -1,3 +1,5 @@
+#include "stores/spi/catalog.h"
+
 #include "stores/backend.h"
 #include "stores/sqlite/tables.h"
 
@@ -8,10 +10,9 @@ class Definitions final : public Catalog {
  public:
   explicit Definitions(TrustedFile& file) : file_(file) {}
 
-  Result<Definition> define(const Definition& definition) override {
+  Result<Definition> do_define(const Definition& definition) override {
     const auto lock = file_.enter();
     if (!lock) return std::unexpected(lock.error());
-    if (Result<void> ok = check_stored(definition); !ok) return std::unexpected(ok.error());
     const std::string json = to_json(definition);
     const Call call{"write a definition into"};
     const Result<void> done = file_.atomically(
@@ -21,10 +22,9 @@ class Definitions final : public Catalog {
   }
 
   // Replaces the text that was read, and no other.
-  Result<Definition> replace(const Definition& old, const Definition& updated) override {
+  Result<Definition> do_replace(const Definition& old, const Definition& updated) override {
     const auto lock = file_.enter();
     if (!lock) return std::unexpected(lock.error());
-    if (Result<void> ok = check_replacement(old, updated); !ok) return std::unexpected(ok.error());
     std::string json;
     Result<Definition> there = read(name(old), &json);
     if (!there || *there != old) return there;
@@ -37,13 +37,13 @@ class Definitions final : public Catalog {
     return read(name(old));
   }
 
-  Result<Definition> find(std::string_view name, SteadyTime until) override {
+  Result<Definition> do_find(std::string_view name, SteadyTime until) override {
     const auto lock = file_.enter(until);
     if (!lock) return std::unexpected(lock.error());
     return read(name);
   }
 
-  Result<std::vector<CatalogEntry>> list() override {
+  Result<std::vector<CatalogEntry>> do_list() override {
     const auto lock = file_.enter();
     if (!lock) return std::unexpected(lock.error());
     Statement row(file_, list_, "read");

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "stores/backend.h"
+#include "stores/spi/unique_index.h"
 #include "stores/sqlite/tables.h"
 
 namespace idmint::stores::sqlite {
@@ -10,14 +11,14 @@ class Claims final : public UniqueIndex {
  public:
   explicit Claims(TrustedFile& file) : file_(file) {}
 
-  Result<void> create_space(std::string_view space) override {
+  Result<void> do_create_space(std::string_view space) override {
     const Call call{"make a space of claims in"};
-    return file_.change(call, check_new_space(space),
+    return file_.change(call,
                         [&] { return Statement(file_, create_space_, call.doing, space).end(); });
   }
 
-  Result<std::vector<bool>> insert(std::string_view space, std::span<const std::int64_t> keys,
-                                   SteadyTime until) override {
+  Result<std::vector<bool>> do_insert(std::string_view space, std::span<const std::int64_t> keys,
+                                      SteadyTime until) override {
     const Call call{"claim numbers in", until};
     std::vector<bool> ours;
     const auto claim = [&]() -> Result<void> {
@@ -33,12 +34,12 @@ class Claims final : public UniqueIndex {
       const std::int64_t count = std::ranges::count(ours, true);
       return Statement(file_, count_, call.doing, space, count).end();
     };
-    const Result<void> done = file_.change(call, check_keys(space, keys.size()), claim);
+    const Result<void> done = file_.change(call, claim);
     if (!done) return std::unexpected(done.error());
     return ours;
   }
 
-  Result<std::int64_t> claimed(std::string_view space, SteadyTime until) override {
+  Result<std::int64_t> do_claimed(std::string_view space, SteadyTime until) override {
     const auto lock = file_.enter(until);
     if (!lock) return std::unexpected(lock.error());
     const Result<Space> there = read(space);
@@ -46,7 +47,7 @@ class Claims final : public UniqueIndex {
     return there->claimed;
   }
 
-  Result<bool> contains(std::string_view space, std::int64_t key) override {
+  Result<bool> do_contains(std::string_view space, std::int64_t key) override {
     const auto lock = file_.enter();
     if (!lock) return std::unexpected(lock.error());
     if (const Result<Space> there = read(space); !there) return std::unexpected(there.error());
@@ -56,9 +57,9 @@ class Claims final : public UniqueIndex {
     return found;
   }
 
-  Result<void> close_space(std::string_view space) override {
+  Result<void> do_close_space(std::string_view space) override {
     const Call call{.doing = "close a space of claims in", .needs = Needs::kNothing};
-    return file_.change(call, {}, [&]() -> Result<void> {
+    return file_.change(call, [&]() -> Result<void> {
       Statement run(file_, close_space_, call.doing, space);
       const bool there = run.next();
       if (Result<void> ended = run.end(); !ended || there) return ended;

@@ -1,4 +1,5 @@
 #include "stores/backend.h"
+#include "stores/spi/counter_store.h"
 #include "stores/sqlite/tables.h"
 
 namespace idmint::stores::sqlite {
@@ -15,17 +16,17 @@ class Counters final : public CounterStore {
  public:
   explicit Counters(TrustedFile& file) : file_(file) {}
 
-  Result<void> create(std::span<const NewCounter> counters) override {
+  Result<void> do_create(std::span<const NewCounter> counters) override {
     const Call call{"make counters in"};
-    return file_.change(call, check_new_counters(counters), [&]() -> Result<void> {
+    return file_.change(call, [&]() -> Result<void> {
       for (const NewCounter& counter : counters)
         if (Result<void> made = make(counter); !made) return made;
       return {};
     });
   }
 
-  Result<Range> advance(std::string_view counter, std::int64_t count, Take take,
-                        SteadyTime until) override {
+  Result<Range> do_advance(std::string_view counter, std::int64_t count, Take take,
+                           SteadyTime until) override {
     const Call call{"take values from", until};
     const std::int64_t least = take == Take::kAll ? count : 1;
     Range taken;
@@ -39,13 +40,13 @@ class Counters final : public CounterStore {
       const Result<CounterState> state = read(counter);
       return std::unexpected(state ? refused_advance(*state, count) : state.error());
     };
-    const Result<void> done = file_.change(call, check_count(counter, count), advance);
+    const Result<void> done = file_.change(call, advance);
     if (!done) return std::unexpected(done.error());
     return taken;
   }
 
-  Result<std::vector<std::int64_t>> raise(std::span<const std::string> counters,
-                                          std::int64_t floor) override {
+  Result<std::vector<std::int64_t>> do_raise(std::span<const std::string> counters,
+                                             std::int64_t floor) override {
     std::vector<std::int64_t> next;
     const Result<void> raised =
         change_each(raise_, counters, floor, "raise a counter in",
@@ -54,8 +55,8 @@ class Counters final : public CounterStore {
     return next;
   }
 
-  Result<std::vector<CounterBounds>> extend(std::span<const std::string> counters,
-                                            std::int64_t last) override {
+  Result<std::vector<CounterBounds>> do_extend(std::span<const std::string> counters,
+                                               std::int64_t last) override {
     std::vector<CounterBounds> bounds;
     const Result<void> extended = change_each(
         extend_, counters, last, "extend a counter in", [&bounds](const Statement& row) {
@@ -65,18 +66,18 @@ class Counters final : public CounterStore {
     return bounds;
   }
 
-  Result<void> close(std::span<const std::string> counters) override {
+  Result<void> do_close(std::span<const std::string> counters) override {
     return change_each(close_, counters, std::nullopt, "close a counter in",
                        [](const Statement&) {});
   }
 
-  Result<CounterState> peek(std::string_view counter, SteadyTime until) override {
+  Result<CounterState> do_peek(std::string_view counter, SteadyTime until) override {
     const auto lock = file_.enter(until);
     if (!lock) return std::unexpected(lock.error());
     return read(counter);
   }
 
-  Result<std::vector<CounterState>> list(std::string_view prefix, SteadyTime until) override {
+  Result<std::vector<CounterState>> do_list(std::string_view prefix, SteadyTime until) override {
     const auto lock = file_.enter(until);
     if (!lock) return std::unexpected(lock.error());
     Statement row(file_, list_, "read", prefix);
@@ -132,8 +133,7 @@ class Counters final : public CounterStore {
       }
       return {};
     };
-    const Result<void> done = file_.change({.doing = doing, .needs = Needs::kNothing},
-                                           check_counters(counters.size()), change);
+    const Result<void> done = file_.change({.doing = doing, .needs = Needs::kNothing}, change);
     return done ? all : done;
   }
 

@@ -1,5 +1,9 @@
 
+#include "ids/lease_table.h"
 #include "stores/backend.h"
+#include "stores/spi/catalog.h"
+#include "stores/spi/counter_store.h"
+#include "stores/spi/unique_index.h"
 #include "stores/sqlite/tables.h"
 
 namespace idmint::stores {
@@ -34,6 +38,8 @@ class SqliteStore final : public Store {
 }  // namespace
 }  // namespace sqlite
 
+namespace {
+
 Result<std::unique_ptr<Store>> open_sqlite(std::string_view whole, const StoreOptions& options) {
   const std::string url(whole);
   Result<SqliteUrl> parsed = parse_sqlite_url(whole);
@@ -50,5 +56,16 @@ Result<std::unique_ptr<Store>> open_sqlite(std::string_view whole, const StoreOp
   if (Result<void> ok = store->open(); !ok) return std::unexpected(ok.error());
   return store;
 }
+
+}  // namespace
+
+extern const Backend kSqlite;
+constinit const Backend kSqlite{
+    .kind = {.scheme = "sqlite",
+             .example = "sqlite:ids.db",
+             .about = "one file, no server, any number of processes of one host; durable",
+             .durability = "every value is synced before it is handed out (WAL, synchronous=FULL)",
+             .is_file = true},
+    .open = open_sqlite};
 
 }  // namespace idmint::stores

@@ -21,6 +21,10 @@
 #include <thread>
 #include <vector>
 
+#include "ids/lease_table.h"
+#include "stores/spi/catalog.h"
+#include "stores/spi/counter_store.h"
+#include "stores/spi/unique_index.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/in_child.h"
 #include "tests/fakes/run_sql.h"

@@ -1,6 +1,10 @@
 // The tables of a store, each behind its interface.
 #pragma once
 
+#include "ids/lease_table.h"
+#include "stores/spi/catalog.h"
+#include "stores/spi/counter_store.h"
+#include "stores/spi/unique_index.h"
 #include "stores/sqlite/trusted_file.h"
 
 namespace idmint::stores::sqlite {

@@ -39,11 +39,10 @@ Result<TrustedFile::Lock> TrustedFile::enter(SteadyTime by) {
   return lock;
 }
 
-Result<void> TrustedFile::change(const Call& call, const Result<void>& checked,
-                                 const Changes& changes) {
+Result<void> TrustedFile::change(const Call& call, const Changes& changes) {
   const Result<Lock> lock = enter(call.until);
   if (!lock) return std::unexpected(lock.error());
-  return checked ? atomically(call, changes) : checked;
+  return atomically(call, changes);
 }
 
 Result<void> TrustedFile::atomically(const Call& call, const Changes& changes) {

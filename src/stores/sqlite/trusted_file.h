@@ -46,8 +46,8 @@ class TrustedFile final : public Connection {
   // All of the changes in one transaction, or none; durable when it returns without an error.
   // REQUIRES: the caller has entered.
   Result<void> atomically(const Call& call, const Changes& changes);
-  // Enters, returns the error of `checked` if it has one, and makes the changes atomically.
-  Result<void> change(const Call& call, const Result<void>& checked, const Changes& changes);
+  // Enters, and makes the changes atomically.
+  Result<void> change(const Call& call, const Changes& changes);
 
   // As Store::doubt() and Store::settle().
   std::optional<Error> doubt();

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "ids/lease_table.h"
 #include "stores/backend.h"
 #include "stores/sqlite/tables.h"
 
@@ -42,9 +43,9 @@ class Workers final : public LeaseTable {
  public:
   explicit Workers(TrustedFile& file) : file_(file) {}
 
-  Result<void> create_pool(std::string_view pool, std::int64_t workers) override {
+  Result<void> do_create_pool(std::string_view pool, std::int64_t workers) override {
     const Call call{"make worker ids in"};
-    return file_.change(call, check_new_pool(pool, workers), [&]() -> Result<void> {
+    return file_.change(call, [&]() -> Result<void> {
       const Result<std::int64_t> there = count(pool);
       if (!there) return std::unexpected(there.error());
       if (*there == workers) return {};
@@ -56,8 +57,8 @@ class Workers final : public LeaseTable {
     });
   }
 
-  Result<Lease> acquire(std::string_view pool, const LeaseRequest& request,
-                        SteadyTime until) override {
+  Result<Lease> do_acquire(std::string_view pool, const LeaseRequest& request,
+                           SteadyTime until) override {
     const Call call{"lease a worker id from", until};
     Lease lease;
     // In one transaction with the reason why there is none.
@@ -82,13 +83,13 @@ class Workers final : public LeaseTable {
         return std::unexpected(row.failure());
       return std::unexpected(refused_acquire(pool, request, bound));
     };
-    const Result<void> done = file_.change(call, check_request(pool, request), acquire);
+    const Result<void> done = file_.change(call, acquire);
     if (!done) return std::unexpected(done.error());
     return lease;
   }
 
-  Result<Lease> extend(std::string_view pool, const Lease& lease, std::int64_t to,
-                       const Uuid& nonce, const LeaseTerms& terms, SteadyTime until) override {
+  Result<Lease> do_extend(std::string_view pool, const Lease& lease, std::int64_t to,
+                          const Uuid& nonce, const LeaseTerms& terms, SteadyTime until) override {
     const Call call{"extend a lease in", until};
     const auto extend = [&]() -> Result<void> {
       if (Result<void> right = check_clock(pool, terms); !right) return right;
@@ -100,17 +101,17 @@ class Workers final : public LeaseTable {
       }
       return refused(pool, lease, &nonce);
     };
-    const Result<void> done = file_.change(call, check_extension(pool, lease, to, nonce), extend);
+    const Result<void> done = file_.change(call, extend);
     if (!done) return std::unexpected(done.error());
     Lease extended = lease;
     extended.to = to;
     return extended;
   }
 
-  Result<void> release(std::string_view pool, std::int64_t worker, const Uuid& token,
-                       std::int64_t generation, SteadyTime until) override {
+  Result<void> do_release(std::string_view pool, std::int64_t worker, const Uuid& token,
+                          std::int64_t generation, SteadyTime until) override {
     const Call call{"release a worker id of", until, Needs::kNothing};
-    return file_.change(call, {}, [&]() -> Result<void> {
+    return file_.change(call, [&]() -> Result<void> {
       {
         Statement run(file_, release_, call.doing, pool, worker, token, generation);
         const bool released = run.next();
@@ -120,9 +121,9 @@ class Workers final : public LeaseTable {
     });
   }
 
-  Result<void> raise_floor(std::string_view pool, std::int64_t floor) override {
+  Result<void> do_raise_floor(std::string_view pool, std::int64_t floor) override {
     const Call call{.doing = "raise the worker ids of", .needs = Needs::kNothing};
-    return file_.change(call, check_floor(pool, floor), [&]() -> Result<void> {
+    return file_.change(call, [&]() -> Result<void> {
       if (Result<void> there = need_pool(pool); !there) return there;
       const std::int64_t generation = draw_generation(file_.options());
       Statement run(file_, raise_floor_, call.doing, pool, floor, generation);
@@ -131,7 +132,7 @@ class Workers final : public LeaseTable {
     });
   }
 
-  Result<std::vector<LeaseState>> workers(std::string_view pool) override {
+  Result<std::vector<LeaseState>> do_workers(std::string_view pool) override {
     const auto lock = file_.enter();
     if (!lock) return std::unexpected(lock.error());
     Statement row(file_, workers_, "read", pool);

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "idmint/clock.h"
-#include "idmint/export.h"
 #include "idmint/result.h"
+#include "idmint/snowflake.h"
 #include "idmint/uuid.h"
 
 namespace idmint {
@@ -61,25 +61,6 @@ struct Lease {
   friend bool operator==(const Lease&, const Lease&) = default;
 };
 
-struct LeaseState {
-  std::int64_t worker = 0;
-  Uuid token{};  // nil: nobody owns it
-  std::string holder{};
-  std::int64_t generation = 0;
-  std::int64_t minted_until = 0;         // no id with this timestamp or a later one may be there
-  std::chrono::milliseconds held_for{};  // by the store's clock; 0 and below: it may be taken
-  // Where the range of the latest acquire, or the latest fence, began. Nothing: it was made by an
-  // older program, which did not say.
-  std::optional<std::int64_t> taken_from{};
-
-  friend bool operator==(const LeaseState&, const LeaseState&) = default;
-};
-
-// Whether somebody owns it whose time is not over.
-[[nodiscard]] inline bool is_owned(const LeaseState& state) noexcept {
-  return state.token != Uuid{} && state.held_for > std::chrono::milliseconds{};
-}
-
 // Durable pools of worker ids. A row is (worker id, owner's token, generation, minted_until, nonce
 // of the latest extension). minted_until never falls and no row is ever removed: only ownership
 // lapses, by the store's clock, on which nothing depends but who may have the worker id next. Each
@@ -94,7 +75,7 @@ struct LeaseState {
 //   kNotFound: no such pool. kDataLoss: the store is damaged. kFailedPrecondition: the handle was
 //   inherited through fork().
 // There is no way to lower a bound, and none to remove a worker id.
-class IDMINT_EXPORT LeaseTable {
+class LeaseTable {
  public:
   static constexpr std::int64_t kMaxWorkers = 65'536;
 
@@ -102,7 +83,7 @@ class IDMINT_EXPORT LeaseTable {
   // an error some may have been made; the same call again makes the rest. kAlreadyExists: it has
   // another number of them. kInvalidArgument: an empty name or one longer than 1024 bytes; workers
   // below 1 or above kMaxWorkers.
-  [[nodiscard]] virtual Result<void> create_pool(std::string_view pool, std::int64_t workers) = 0;
+  [[nodiscard]] Result<void> create_pool(std::string_view pool, std::int64_t workers);
 
   // A worker id that nobody owns, or whose owner's time is over: the one with the smallest
   // minted_until. Its range begins at the larger of minted_until and `now`, and minted_until is
@@ -110,11 +91,8 @@ class IDMINT_EXPORT LeaseTable {
   // one, under the same generation. kResourceExhausted: all are owned. kUnavailable: of those that
   // are not, each has been minted further ahead than max_drift; the message says by how much.
   // kInvalidArgument: a nil token, units below 1, a range past 2^62.
-  [[nodiscard]] virtual Result<Lease> acquire(std::string_view pool, const LeaseRequest& request,
-                                              SteadyTime until) = 0;
-  [[nodiscard]] Result<Lease> acquire(std::string_view pool, const LeaseRequest& request) {
-    return acquire(pool, request, SteadyTime::max());
-  }
+  [[nodiscard]] Result<Lease> acquire(std::string_view pool, const LeaseRequest& request,
+                                      SteadyTime until = SteadyTime::max());
 
   // Moves the end of `lease` to `to`, or leaves it, and begins the owner's time anew. Returns the
   // lease with its new end: [lease.from, to) is its owner's.
@@ -130,34 +108,42 @@ class IDMINT_EXPORT LeaseTable {
   //   kDataLoss: the row shows what lease.to, which was acknowledged, rules out: the store has gone
   //   back; mint nothing more.
   //   kInvalidArgument: to < lease.to, or past 2^62; a nil nonce.
-  [[nodiscard]] virtual Result<Lease> extend(std::string_view pool, const Lease& lease,
-                                             std::int64_t to, const Uuid& nonce,
-                                             const LeaseTerms& terms, SteadyTime until) = 0;
   [[nodiscard]] Result<Lease> extend(std::string_view pool, const Lease& lease, std::int64_t to,
-                                     const Uuid& nonce, const LeaseTerms& terms) {
-    return extend(pool, lease, to, nonce, terms, SteadyTime::max());
-  }
+                                     const Uuid& nonce, const LeaseTerms& terms,
+                                     SteadyTime until = SteadyTime::max());
 
   // Nobody owns it from now on; minted_until stays. Only with the token and the generation of its
   // owner: otherwise nothing is changed, and it is kFailedPrecondition.
-  [[nodiscard]] virtual Result<void> release(std::string_view pool, std::int64_t worker,
-                                             const Uuid& token, std::int64_t generation,
-                                             SteadyTime until) = 0;
   [[nodiscard]] Result<void> release(std::string_view pool, std::int64_t worker, const Uuid& token,
-                                     std::int64_t generation) {
-    return release(pool, worker, token, generation, SteadyTime::max());
+                                     std::int64_t generation,
+                                     SteadyTime until = SteadyTime::max()) {
+    return do_release(pool, worker, token, generation, until);
   }
 
   // The fence of a restore, with nobody minting: afterwards nothing below `floor` is leased,
   // nobody owns a worker id, and no generation comes again. In a store that went on from an older
   // copy `floor` must be past every bound that was ever granted.
-  [[nodiscard]] virtual Result<void> raise_floor(std::string_view pool, std::int64_t floor) = 0;
+  [[nodiscard]] Result<void> raise_floor(std::string_view pool, std::int64_t floor);
 
   // By worker id, for people and monitoring.
-  [[nodiscard]] virtual Result<std::vector<LeaseState>> workers(std::string_view pool) = 0;
+  [[nodiscard]] Result<std::vector<LeaseState>> workers(std::string_view pool) {
+    return do_workers(pool);
+  }
 
  protected:
   ~LeaseTable() = default;
+
+ private:
+  // The methods above, whose arguments have been checked.
+  virtual Result<void> do_create_pool(std::string_view pool, std::int64_t workers) = 0;
+  virtual Result<Lease> do_acquire(std::string_view pool, const LeaseRequest& request,
+                                   SteadyTime until) = 0;
+  virtual Result<Lease> do_extend(std::string_view pool, const Lease& lease, std::int64_t to,
+                                  const Uuid& nonce, const LeaseTerms& terms, SteadyTime until) = 0;
+  virtual Result<void> do_release(std::string_view pool, std::int64_t worker, const Uuid& token,
+                                  std::int64_t generation, SteadyTime until) = 0;
+  virtual Result<void> do_raise_floor(std::string_view pool, std::int64_t floor) = 0;
+  virtual Result<std::vector<LeaseState>> do_workers(std::string_view pool) = 0;
 };
 
 }  // namespace idmint

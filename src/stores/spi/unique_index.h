@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "idmint/clock.h"
-#include "idmint/export.h"
 #include "idmint/result.h"
+#include "stores/spi/counter_store.h"
 
 namespace idmint {
 
@@ -16,40 +16,48 @@ namespace idmint {
 // is never claimed again, so no id is issued twice. Any thread may call any method at any time.
 // Errors as in CounterStore; after kUnknown and kDeadlineExceeded some of the numbers may be
 // claimed, now or later: draw others, never use them.
-class IDMINT_EXPORT UniqueIndex {
+class UniqueIndex {
  public:
   // Makes the space; one that exists is left as it is. kInvalidArgument: an empty name or one
   // longer than 1024 bytes.
-  [[nodiscard]] virtual Result<void> create_space(std::string_view space) = 0;
+  [[nodiscard]] Result<void> create_space(std::string_view space);
 
   // Claims those of the numbers that are free, in one step that is durable before it returns; says
   // for each whether it is the caller's now. Of a number that stands twice in `keys` at most one
   // is. kNotFound: no such space. kInvalidArgument: none, or more than kMaxKeys.
   // kFailedPrecondition: the space is closed.
-  [[nodiscard]] virtual Result<std::vector<bool>> insert(std::string_view space,
-                                                         std::span<const std::int64_t> keys,
-                                                         SteadyTime until) = 0;
   [[nodiscard]] Result<std::vector<bool>> insert(std::string_view space,
-                                                 std::span<const std::int64_t> keys) {
-    return insert(space, keys, SteadyTime::max());
-  }
+                                                 std::span<const std::int64_t> keys,
+                                                 SteadyTime until = SteadyTime::max());
   static constexpr std::size_t kMaxKeys = 100'000;
 
   // How many numbers are claimed. kNotFound: no such space.
-  [[nodiscard]] virtual Result<std::int64_t> claimed(std::string_view space, SteadyTime until) = 0;
-  [[nodiscard]] Result<std::int64_t> claimed(std::string_view space) {
-    return claimed(space, SteadyTime::max());
+  [[nodiscard]] Result<std::int64_t> claimed(std::string_view space,
+                                             SteadyTime until = SteadyTime::max()) {
+    return do_claimed(space, until);
   }
 
   // Whether the number is claimed, in a closed space too. kNotFound: no such space.
-  [[nodiscard]] virtual Result<bool> contains(std::string_view space, std::int64_t key) = 0;
+  [[nodiscard]] Result<bool> contains(std::string_view space, std::int64_t key) {
+    return do_contains(space, key);
+  }
 
   // Ends the space: every later insert, by anybody, is kFailedPrecondition. Again is fine.
   // kNotFound: no such space.
-  [[nodiscard]] virtual Result<void> close_space(std::string_view space) = 0;
+  [[nodiscard]] Result<void> close_space(std::string_view space) { return do_close_space(space); }
 
  protected:
   ~UniqueIndex() = default;
+
+ private:
+  // The methods above, whose arguments have been checked.
+  virtual Result<void> do_create_space(std::string_view space) = 0;
+  virtual Result<std::vector<bool>> do_insert(std::string_view space,
+                                              std::span<const std::int64_t> keys,
+                                              SteadyTime until) = 0;
+  virtual Result<std::int64_t> do_claimed(std::string_view space, SteadyTime until) = 0;
+  virtual Result<bool> do_contains(std::string_view space, std::int64_t key) = 0;
+  virtual Result<void> do_close_space(std::string_view space) = 0;
 };
 
 }  // namespace idmint

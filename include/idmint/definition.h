@@ -1,17 +1,15 @@
-// Catalog: what each sequence and each pool of a store is, written once, beside its counters. Two
-// hosts that disagreed on a definition would mint duplicates; so configuration on a host only says
-// where the store is.
+// Definition: what a sequence or a pool is. It stands in the store, written once, beside its
+// counters. Two hosts that disagreed on it would mint duplicates; so configuration on a host only
+// says where the store is.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
-#include <vector>
 
-#include "idmint/clock.h"
-#include "idmint/counter_store.h"
 #include "idmint/export.h"
 #include "idmint/form.h"
 #include "idmint/result.h"
@@ -19,6 +17,27 @@
 #include "idmint/source.h"
 
 namespace idmint {
+
+// Values taken from a counter and owned by whoever took them: first, first + stride, ...
+struct Range {
+  std::int64_t first = 0;
+  std::int64_t stride = 1;
+  std::int64_t count = 0;
+
+  [[nodiscard]] constexpr std::int64_t at(std::int64_t index) const noexcept {
+    return first + index * stride;
+  }
+  // REQUIRES: count >= 1.
+  [[nodiscard]] constexpr std::int64_t last() const noexcept { return at(count - 1); }
+
+  friend bool operator==(const Range&, const Range&) = default;
+};
+
+// A record holds its next value, so it cannot express that 2^63-1 was taken: 2^63-2 is the last.
+inline constexpr std::int64_t kLargestValue = std::numeric_limits<std::int64_t>::max() - 1;
+
+// The most worker ids that a pool can have.
+inline constexpr std::int64_t kMaxWorkers = 65'536;
 
 // How a sequence turns counters into values.
 enum class Strategy : std::uint8_t {
@@ -41,6 +60,18 @@ enum class Strategy : std::uint8_t {
 [[nodiscard]] IDMINT_EXPORT Guarantee guarantee(Strategy strategy) noexcept;
 // "all", "per thread" or "none".
 [[nodiscard]] IDMINT_EXPORT std::string_view order(Strategy strategy) noexcept;
+
+// A counter that other programs made and go on with, beside idmint: a field of a document.
+struct AdoptedRecord {
+  std::string collection{};  // in the database of the store
+  std::string id{};          // the _id of the document, a string
+  std::string field{};
+  bool holds_last = false;  // the field has the value handed out last; otherwise the next one
+  std::string max{};  // the field of the same document with the last value; empty: there is none
+  bool validator = false;  // the collection refuses what would pass the last value
+
+  friend bool operator==(const AdoptedRecord&, const AdoptedRecord&) = default;
+};
 
 // A sequence of integers.
 struct SequenceDefinition {
@@ -99,7 +130,7 @@ using Definition = std::variant<SequenceDefinition, PoolDefinition>;
 //   - of a sequence: 0 <= first <= last <= kLargestValue; each stripe has a value at least; what
 //     its strategy does not use is as above; the form goes with integers and has room for `last`;
 //   - of a pool: its layout has room for its worker ids, which are at most
-//     LeaseTable::kMaxWorkers; the form goes with Snowflake ids.
+//     kMaxWorkers; the form goes with Snowflake ids.
 [[nodiscard]] IDMINT_EXPORT Result<void> validate(const SequenceDefinition& sequence);
 [[nodiscard]] IDMINT_EXPORT Result<void> validate(const PoolDefinition& pool);
 [[nodiscard]] IDMINT_EXPORT Result<void> validate(const Definition& definition);
@@ -114,36 +145,5 @@ using Definition = std::variant<SequenceDefinition, PoolDefinition>;
 // ",validator" where they are wanted; and back. kInvalidArgument: not such a text.
 [[nodiscard]] IDMINT_EXPORT std::string to_text(const AdoptedRecord& adopted);
 [[nodiscard]] IDMINT_EXPORT Result<AdoptedRecord> adopted_from_text(std::string_view text);
-
-struct CatalogEntry {
-  std::string name{};
-  Result<Definition> definition{};
-};
-
-// Any thread may call any method at any time. Errors as in CounterStore.
-// There is no remove: a name, once given, is never given again.
-class IDMINT_EXPORT Catalog {
- public:
-  // Writes the definition unless its name has one already, in one atomic, durable step; returns the
-  // one that is now there, which may be another's. It is for the caller to compare.
-  [[nodiscard]] virtual Result<Definition> define(const Definition& definition) = 0;
-
-  // Puts `updated` in the place of `old`, in one atomic, durable step, if that is what is there;
-  // returns the definition that is now there. kNotFound: no such name. kInvalidArgument: not the
-  // same name.
-  [[nodiscard]] virtual Result<Definition> replace(const Definition& old,
-                                                   const Definition& updated) = 0;
-
-  // kNotFound: no such name.
-  [[nodiscard]] virtual Result<Definition> find(std::string_view name, SteadyTime until) = 0;
-  [[nodiscard]] Result<Definition> find(std::string_view name) {
-    return find(name, SteadyTime::max());
-  }
-  // By name. One that is damaged, or of a newer idmint, has its error in its entry.
-  [[nodiscard]] virtual Result<std::vector<CatalogEntry>> list() = 0;
-
- protected:
-  ~Catalog() = default;
-};
 
 }  // namespace idmint

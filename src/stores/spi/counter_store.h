@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,28 +12,10 @@
 #include <vector>
 
 #include "idmint/clock.h"
-#include "idmint/export.h"
+#include "idmint/definition.h"
 #include "idmint/result.h"
 
 namespace idmint {
-
-// Values taken from a counter and owned by whoever took them: first, first + stride, ...
-struct Range {
-  std::int64_t first = 0;
-  std::int64_t stride = 1;
-  std::int64_t count = 0;
-
-  [[nodiscard]] constexpr std::int64_t at(std::int64_t index) const noexcept {
-    return first + index * stride;
-  }
-  // REQUIRES: count >= 1.
-  [[nodiscard]] constexpr std::int64_t last() const noexcept { return at(count - 1); }
-
-  friend bool operator==(const Range&, const Range&) = default;
-};
-
-// A record holds its next value, so it cannot express that 2^63-1 was taken: 2^63-2 is the last.
-inline constexpr std::int64_t kLargestValue = std::numeric_limits<std::int64_t>::max() - 1;
 
 // The values a counter hands out: first, first + stride, ... up to last, which may be one of them.
 // 0 <= first <= last <= kLargestValue - (stride - 1), so that the value after them can be written.
@@ -53,6 +34,11 @@ struct CounterBounds {
   friend bool operator==(const CounterBounds&, const CounterBounds&) = default;
 };
 
+// The largest end that a counter of this stride may have.
+[[nodiscard]] constexpr std::int64_t largest_last(std::int64_t stride) {
+  return kLargestValue - (stride - 1);
+}
+
 struct CounterState {
   std::string name{};
   CounterBounds bounds{};
@@ -67,18 +53,6 @@ struct CounterState {
   }
 
   friend bool operator==(const CounterState&, const CounterState&) = default;
-};
-
-// A counter that other programs made and go on with, beside idmint: a field of a document.
-struct AdoptedRecord {
-  std::string collection{};  // in the database of the store
-  std::string id{};          // the _id of the document, a string
-  std::string field{};
-  bool holds_last = false;  // the field has the value handed out last; otherwise the next one
-  std::string max{};  // the field of the same document with the last value; empty: there is none
-  bool validator = false;  // the collection refuses what would pass the last value
-
-  friend bool operator==(const AdoptedRecord&, const AdoptedRecord&) = default;
 };
 
 struct NewCounter {
@@ -100,7 +74,7 @@ enum class Take : std::uint8_t {
 //   kUnknown, kDeadlineExceeded: may have been applied, now or later.
 //   kDataLoss: the store is damaged. kFailedPrecondition: the handle was inherited through fork().
 // There is no reset, and no way to give values back: a counter never goes down.
-class IDMINT_EXPORT CounterStore {
+class CounterStore {
  public:
   // Makes counters whose next value is bounds.first. Those that exist with the same bounds are left
   // as they are, whatever their value. On an error some of them may have been made; the same call
@@ -110,7 +84,7 @@ class IDMINT_EXPORT CounterStore {
   // has one that can be gone on with (otherwise kFailedPrecondition; it was left as it is).
   // kInvalidArgument: an AdoptedRecord that adopted_from_text() would not read, or that holds the
   // last value where bounds.first is 0. kUnimplemented: a store that adopts none.
-  [[nodiscard]] virtual Result<void> create(std::span<const NewCounter> counters) = 0;
+  [[nodiscard]] Result<void> create(std::span<const NewCounter> counters);
   static constexpr std::size_t kMaxCounters = 10'000;
   [[nodiscard]] Result<void> create(std::string_view counter, const CounterBounds& bounds) {
     const NewCounter one{std::string(counter), bounds};
@@ -121,11 +95,8 @@ class IDMINT_EXPORT CounterStore {
   // linearizable. The stride of the range is the counter's. kOutOfRange: fewer are left (kAll), or
   // none (kTail); not moved. kNotFound: no such counter: it is never created here.
   // kFailedPrecondition: it is closed. kInvalidArgument: count < 1.
-  [[nodiscard]] virtual Result<Range> advance(std::string_view counter, std::int64_t count,
-                                              Take take, SteadyTime until) = 0;
-  [[nodiscard]] Result<Range> advance(std::string_view counter, std::int64_t count, Take take) {
-    return advance(counter, count, take, SteadyTime::max());
-  }
+  [[nodiscard]] Result<Range> advance(std::string_view counter, std::int64_t count, Take take,
+                                      SteadyTime until = SteadyTime::max());
 
   // The three that follow take many counters at once, as few syncs are cheaper than many. Each
   // counter is changed in an atomic step, and all are durable before it returns. On an error
@@ -137,8 +108,8 @@ class IDMINT_EXPORT CounterStore {
   // which is the first of the counter's values at or above `floor` or, where the counter was past
   // that already, larger; at the end the one after the last. What a later extend() adds may be
   // below the floor: extend first.
-  [[nodiscard]] virtual Result<std::vector<std::int64_t>> raise(
-      std::span<const std::string> counters, std::int64_t floor) = 0;
+  [[nodiscard]] Result<std::vector<std::int64_t>> raise(std::span<const std::string> counters,
+                                                        std::int64_t floor);
   [[nodiscard]] Result<std::int64_t> raise(std::string_view counter, std::int64_t floor) {
     return only(raise(one(std::string(counter)), floor));
   }
@@ -146,35 +117,48 @@ class IDMINT_EXPORT CounterStore {
   // One atomic max each: moves the end of the bounds to `last`, or leaves it where that is not
   // larger. Returns the bounds of each as they are now. kInvalidArgument: last > kLargestValue -
   // (stride - 1) for one of them, or above its largest_end; that one is not changed.
-  [[nodiscard]] virtual Result<std::vector<CounterBounds>> extend(
-      std::span<const std::string> counters, std::int64_t last) = 0;
+  [[nodiscard]] Result<std::vector<CounterBounds>> extend(std::span<const std::string> counters,
+                                                          std::int64_t last);
   [[nodiscard]] Result<CounterBounds> extend(std::string_view counter, std::int64_t last) {
     return only(extend(one(std::string(counter)), last));
   }
 
   // Ends the counters: every later advance, by anybody, is kFailedPrecondition. Again is fine. The
   // records stay for ever, so that no counter is made again under the name of one.
-  [[nodiscard]] virtual Result<void> close(std::span<const std::string> counters) = 0;
+  [[nodiscard]] Result<void> close(std::span<const std::string> counters);
   [[nodiscard]] Result<void> close(std::string_view counter) {
     return close(one(std::string(counter)));
   }
 
   // For people and monitoring; says nothing of what the next advance will return.
-  [[nodiscard]] virtual Result<CounterState> peek(std::string_view counter, SteadyTime until) = 0;
-  [[nodiscard]] Result<CounterState> peek(std::string_view counter) {
-    return peek(counter, SteadyTime::max());
+  [[nodiscard]] Result<CounterState> peek(std::string_view counter,
+                                          SteadyTime until = SteadyTime::max()) {
+    return do_peek(counter, until);
   }
   // All counters whose names start with `prefix`, by name.
-  [[nodiscard]] virtual Result<std::vector<CounterState>> list(std::string_view prefix,
-                                                               SteadyTime until) = 0;
-  [[nodiscard]] Result<std::vector<CounterState>> list(std::string_view prefix) {
-    return list(prefix, SteadyTime::max());
+  [[nodiscard]] Result<std::vector<CounterState>> list(std::string_view prefix,
+                                                       SteadyTime until = SteadyTime::max()) {
+    return do_list(prefix, until);
   }
 
  protected:
   ~CounterStore() = default;
 
  private:
+  // The methods above, whose arguments have been checked.
+  virtual Result<void> do_create(std::span<const NewCounter> counters) = 0;
+  virtual Result<Range> do_advance(std::string_view counter, std::int64_t count, Take take,
+                                   SteadyTime until) = 0;
+  virtual Result<std::vector<std::int64_t>> do_raise(std::span<const std::string> counters,
+                                                     std::int64_t floor) = 0;
+  virtual Result<std::vector<CounterBounds>> do_extend(std::span<const std::string> counters,
+                                                       std::int64_t last) = 0;
+  virtual Result<void> do_close(std::span<const std::string> counters) = 0;
+  virtual Result<CounterState> do_peek(std::string_view counter, SteadyTime until) = 0;
+  virtual Result<std::vector<CounterState>> do_list(std::string_view prefix, SteadyTime until) = 0;
+  // Whether do_create() is given counters that are documents of other programs.
+  [[nodiscard]] virtual bool adopts() const noexcept { return false; }
+
   static std::span<const std::string> one(const std::string& counter) {
     return std::span(&counter, 1);
   }

@@ -1,0 +1,84 @@
+#include "ids/lease_table.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "base/errors.h"
+#include "base/text.h"
+
+namespace idmint {
+namespace {
+
+constexpr std::int64_t kLastUnit = std::int64_t{1} << 62;
+
+std::string of_pool(std::string_view pool) { return "pool " + shown(pool) + ": "; }
+
+Result<void> check_new_pool(std::string_view pool, std::int64_t workers) {
+  constexpr std::size_t kLongest = 1024;
+  if (pool.empty()) return refuse("cannot make a pool of worker ids: the name is empty");
+  if (pool.size() > kLongest)
+    return refuse("cannot make " + of_pool(pool) + "the name has " + std::to_string(pool.size()) +
+                  " bytes, 1024 are allowed");
+  if (workers < 1 || workers > LeaseTable::kMaxWorkers)
+    return refuse("cannot make " + of_pool(pool) + std::to_string(workers) +
+                  " worker ids; give 1 to " + std::to_string(LeaseTable::kMaxWorkers));
+  return {};
+}
+
+Result<void> check_request(std::string_view pool, const LeaseRequest& request) {
+  if (request.token == Uuid{}) return refuse(of_pool(pool) + "the token is nil; draw one");
+  if (request.units < 1 || request.units > kLastUnit)
+    return refuse(of_pool(pool) + "cannot lease " + std::to_string(request.units) +
+                  " units; ask for at least 1");
+  if (request.max_drift < 0) return refuse(of_pool(pool) + "max_drift is below 0");
+  // So that no sum overflows: the range begins at now + max_drift at most.
+  if (request.now > kLastUnit - request.units ||
+      request.max_drift > kLastUnit - request.units - std::max<std::int64_t>(request.now, 0))
+    return refuse(of_pool(pool) + "a range may end at 2^62 at most");
+  return {};
+}
+
+Result<void> check_extension(std::string_view pool, const Lease& lease, std::int64_t to,
+                             const Uuid& nonce) {
+  if (nonce == Uuid{}) return refuse(of_pool(pool) + "the nonce is nil; draw one");
+  if (to >= lease.to && to <= kLastUnit) return {};
+  return refuse(of_pool(pool) + "worker id " + std::to_string(lease.worker) + " is leased up to " +
+                std::to_string(lease.to) + " and cannot be extended to " + std::to_string(to) +
+                "; a bound only goes up, to 2^62 at most");
+}
+
+Result<void> check_floor(std::string_view pool, std::int64_t floor) {
+  if (floor <= kLastUnit) return {};
+  return refuse(of_pool(pool) + "the floor " + std::to_string(floor) + " is past 2^62");
+}
+
+}  // namespace
+
+Result<void> LeaseTable::create_pool(std::string_view pool, std::int64_t workers) {
+  if (auto ok = check_new_pool(pool, workers); !ok) return ok;
+  return do_create_pool(pool, workers);
+}
+
+Result<Lease> LeaseTable::acquire(std::string_view pool, const LeaseRequest& request,
+                                  SteadyTime until) {
+  if (auto ok = check_request(pool, request); !ok) return std::unexpected(std::move(ok).error());
+  return do_acquire(pool, request, until);
+}
+
+Result<Lease> LeaseTable::extend(std::string_view pool, const Lease& lease, std::int64_t to,
+                                 const Uuid& nonce, const LeaseTerms& terms, SteadyTime until) {
+  if (auto ok = check_extension(pool, lease, to, nonce); !ok) {
+    return std::unexpected(std::move(ok).error());
+  }
+  return do_extend(pool, lease, to, nonce, terms, until);
+}
+
+Result<void> LeaseTable::raise_floor(std::string_view pool, std::int64_t floor) {
+  if (auto ok = check_floor(pool, floor); !ok) return ok;
+  return do_raise_floor(pool, floor);
+}
+
+}  // namespace idmint

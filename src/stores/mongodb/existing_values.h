@@ -1,0 +1,18 @@
+// The values that a collection of MongoDB holds already.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string_view>
+
+#include "idmint/existing_values.h"
+#include "idmint/result.h"
+
+namespace idmint::stores::mongodb {
+
+// As open_existing_values().
+[[nodiscard]] Result<std::unique_ptr<ExistingValues>> open_values(
+    std::string_view url, std::string_view collection, std::string_view field,
+    const ExistingForm& form, std::chrono::milliseconds deadline);
+
+}  // namespace idmint::stores::mongodb

@@ -1,0 +1,175 @@
+// What all stores refuse alike: arguments that no method of theirs may be given.
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "idmint/definition.h"
+#include "stores/spi/catalog.h"
+#include "stores/spi/counter_store.h"
+#include "stores/spi/unique_index.h"
+
+namespace idmint {
+namespace {
+
+std::unexpected<Error> refuse_to(std::string what, const std::string& why) {
+  return std::unexpected(Error{Code::kInvalidArgument, std::move(what) + ": " + why});
+}
+
+Result<void> check_name(const std::string& making, std::string_view name) {
+  constexpr std::size_t kLongest = 1024;
+  if (name.empty()) return refuse_to(making, "the name is empty");
+  if (name.size() > kLongest)
+    return refuse_to(making,
+                     "the name has " + std::to_string(name.size()) + " bytes, 1024 are allowed");
+  return {};
+}
+
+Result<void> check_new_counter(std::string_view name, const CounterBounds& bounds) {
+  const std::string making = "cannot make counter " + shown(name);
+  if (Result<void> ok = check_name(making, name); !ok) return ok;
+  if (bounds.first < 0)
+    return refuse_to(
+        making, "the first value is " + std::to_string(bounds.first) + ", it must be 0 or more");
+  if (bounds.stride < 1)
+    return refuse_to(making,
+                     "the stride is " + std::to_string(bounds.stride) + ", it must be 1 or more");
+  if (bounds.last > largest_last(bounds.stride))
+    return refuse_to(making, "the last value is " + std::to_string(bounds.last) +
+                                 ", the largest possible is " +
+                                 std::to_string(largest_last(bounds.stride)));
+  if (bounds.first > bounds.last)
+    return refuse_to(making, "the first value, " + std::to_string(bounds.first) +
+                                 ", is above the last, " + std::to_string(bounds.last));
+  return {};
+}
+
+// What would not come back from its text as it is has a character, or a length, that none may have.
+Result<void> check_adopted(std::string_view name, const CounterBounds& bounds,
+                           const AdoptedRecord& adopted) {
+  const std::string making = "cannot make counter " + shown(name);
+  const Result<AdoptedRecord> read = adopted_from_text(to_text(adopted));
+  if (!read) return refuse_to(making, read.error().message);
+  if (*read != adopted)
+    return refuse_to(making, "no document is adopted as " + shown(to_text(adopted)) +
+                                 ": a collection has no /, a field only A-Z a-z 0-9 _ -");
+  if (adopted.holds_last && bounds.first == 0)
+    return refuse_to(making, "it would begin at 0, and " + adopted.field +
+                                 " holds the value before the next: begin at 1 or above");
+  return {};
+}
+
+Result<void> check_new_counters(std::span<const NewCounter> counters, bool may_adopt) {
+  if (counters.size() > CounterStore::kMaxCounters)
+    return refuse_to("cannot make " + std::to_string(counters.size()) + " counters at once",
+                     std::to_string(CounterStore::kMaxCounters) + " are allowed");
+  for (const auto& [name, bounds, adopted] : counters) {
+    if (Result<void> ok = check_new_counter(name, bounds); !ok) return ok;
+    if (!adopted) continue;
+    if (may_adopt) {
+      if (Result<void> ok = check_adopted(name, bounds, *adopted); !ok) return ok;
+      continue;
+    }
+    return std::unexpected(
+        Error{Code::kUnimplemented, "cannot make counter " + shown(name) +
+                                        ": this store adopts no documents of other programs; use "
+                                        "the mongodb: store of the database that has them"});
+  }
+  return {};
+}
+
+Result<void> check_counters(std::size_t count) {
+  if (count <= CounterStore::kMaxCounters) return {};
+  return refuse_to("cannot change " + std::to_string(count) + " counters at once",
+                   std::to_string(CounterStore::kMaxCounters) + " are allowed");
+}
+
+Result<void> check_new_space(std::string_view space) {
+  return check_name("cannot make the space of claims " + shown(space), space);
+}
+
+Result<void> check_keys(std::string_view space, std::size_t count) {
+  if (count >= 1 && count <= UniqueIndex::kMaxKeys) return {};
+  return refuse_to("cannot claim " + std::to_string(count) + " numbers of " + shown(space),
+                   "ask for 1 to " + std::to_string(UniqueIndex::kMaxKeys));
+}
+
+Result<void> check_count(std::string_view counter, std::int64_t count) {
+  if (count >= 1) return {};
+  return std::unexpected(Error{Code::kInvalidArgument, "cannot take " + std::to_string(count) +
+                                                           " values from counter " +
+                                                           shown(counter) + ": ask for 1 or more"});
+}
+
+}  // namespace
+
+Result<void> CounterStore::create(std::span<const NewCounter> counters) {
+  if (auto ok = check_new_counters(counters, adopts()); !ok) return ok;
+  return do_create(counters);
+}
+
+Result<Range> CounterStore::advance(std::string_view counter, std::int64_t count, Take take,
+                                    SteadyTime until) {
+  if (auto ok = check_count(counter, count); !ok) return std::unexpected(std::move(ok).error());
+  return do_advance(counter, count, take, until);
+}
+
+Result<std::vector<std::int64_t>> CounterStore::raise(std::span<const std::string> counters,
+                                                      std::int64_t floor) {
+  if (auto ok = check_counters(counters.size()); !ok) return std::unexpected(std::move(ok).error());
+  return do_raise(counters, floor);
+}
+
+Result<std::vector<CounterBounds>> CounterStore::extend(std::span<const std::string> counters,
+                                                        std::int64_t last) {
+  if (auto ok = check_counters(counters.size()); !ok) return std::unexpected(std::move(ok).error());
+  return do_extend(counters, last);
+}
+
+Result<void> CounterStore::close(std::span<const std::string> counters) {
+  if (auto ok = check_counters(counters.size()); !ok) return ok;
+  return do_close(counters);
+}
+
+Result<void> check_stored(const Definition& definition) {
+  if (Result<void> ok = validate(definition); !ok) return ok;
+  if (const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
+      sequence != nullptr && sequence->strategy == Strategy::kPermuted && sequence->key.empty())
+    return refuse_to("cannot store sequence " + sequence->name, "its key is missing");
+  if (const auto* const pool = std::get_if<PoolDefinition>(&definition);
+      pool != nullptr && pool->workers == 0)
+    return refuse_to("cannot store pool " + pool->name, "its number of worker ids is missing");
+  return {};
+}
+
+Result<Definition> Catalog::define(const Definition& definition) {
+  if (auto ok = check_stored(definition); !ok) return std::unexpected(std::move(ok).error());
+  return do_define(definition);
+}
+
+Result<Definition> Catalog::replace(const Definition& old, const Definition& updated) {
+  if (name(old) != name(updated)) {
+    return refuse_to("cannot replace the definition of " + shown(name(old)),
+                     "the new one is of " + shown(name(updated)));
+  }
+  if (auto ok = check_stored(updated); !ok) return std::unexpected(std::move(ok).error());
+  return do_replace(old, updated);
+}
+
+Result<void> UniqueIndex::create_space(std::string_view space) {
+  if (auto ok = check_new_space(space); !ok) return ok;
+  return do_create_space(space);
+}
+
+Result<std::vector<bool>> UniqueIndex::insert(std::string_view space,
+                                              std::span<const std::int64_t> keys,
+                                              SteadyTime until) {
+  if (auto ok = check_keys(space, keys.size()); !ok) return std::unexpected(std::move(ok).error());
+  return do_insert(space, keys, until);
+}
+
+}  // namespace idmint
