@@ -1,8 +1,6 @@
 #include <iostream>
 
-#include "idmint/sequence.h"
-#include "idmint/store.h"
-#include "idmint/uuid.h"
+#include "idmint/idmint.h"
 
 idmint::Result<void> greet() {
   idmint::Uuid7Generator ids;

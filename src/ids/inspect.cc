@@ -362,30 +362,7 @@ void read_ksuid(Reader& reader, std::string_view text, Alphabets) {
   reader.add_field("payload", Hex{high, low, 32});
 }
 
-}  // namespace
-
 // ---- decimal numbers
-
-struct KnownLayout {
-  struct Part {
-    std::string_view name{};
-    int bits = 0;
-    int shift = 0;
-  };
-
-  std::string_view name;
-  SnowflakeLayout layout;
-  bool always;                // is read whatever the time
-  int rarity;                 // in bits, beside the others
-  std::array<Part, 3> parts;  // below the time, from the highest; the unused have 0 bits
-  int time_shift = 0;
-  std::uint64_t last_tick = 0;        // that the layout and an Instant can hold
-  std::uint64_t first_plausible = 0;  // ticks; nobody minted in the first week
-  std::uint64_t last_plausible = 0;
-  std::uint64_t now = 0;
-};
-
-namespace {
 
 constexpr std::string_view kOwnLayout = "sequence-generator";
 

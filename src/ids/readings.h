@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -68,7 +69,24 @@ inline constexpr std::size_t kMaxFields = 10;
 inline constexpr std::size_t kMaxNameChars = 24;  // of formats, layouts and fields
 
 // A Snowflake layout, made ready for reading.
-struct KnownLayout;
+struct KnownLayout {
+  struct Part {
+    std::string_view name{};
+    int bits = 0;
+    int shift = 0;
+  };
+
+  std::string_view name;
+  SnowflakeLayout layout;
+  bool always;                // is read whatever the time
+  int rarity;                 // in bits, beside the others
+  std::array<Part, 3> parts;  // below the time, from the highest; the unused have 0 bits
+  int time_shift = 0;
+  std::uint64_t last_tick = 0;        // that the layout and an Instant can hold
+  std::uint64_t first_plausible = 0;  // ticks; nobody minted in the first week
+  std::uint64_t last_plausible = 0;
+  std::uint64_t now = 0;
+};
 
 // Keeps its room between texts: no allocation but for the first ones, and for texts that look like
 // an id until the last character. For one thread.

@@ -186,7 +186,8 @@ void GaplessQueue::leave(Lock& lock, Requests answered) {
     ++calling_back;
     lock.unlock();
     for (const std::shared_ptr<Request>& request : answered) {
-      if (request->answer) request->done(*std::move(request->answer));
+      std::optional<Result<Range>> its = std::move(request->answer);
+      if (its) request->done(*std::move(its));
     }
     lock.lock();
     --calling_back;
