@@ -218,13 +218,16 @@ Result<void> Combiner::post() {
   return posted;
 }
 
-// Whether a blocking caller that comes now is to lead. In place of a task it does so only if no
-// asynchronous request has more time left, which the round would cut short. They come in the order
-// of their deadlines.
+// Whether a blocking caller that comes now is to lead.
 bool Combiner::may_lead(SteadyTime until) const {
-  if (phase_ != Phase::kPosted) return phase_ == Phase::kIdle;
+  return phase_ == Phase::kIdle || (phase_ == Phase::kPosted && !cuts_short(until));
+}
+
+// Whether a round that ends by then would take more than a quarter of its time from an asynchronous
+// request. They come in the order of their deadlines.
+bool Combiner::cuts_short(SteadyTime until) const {
   const auto first = std::ranges::find(queue_, nullptr, &Request::waiter);
-  return first == queue_.end() || first->until <= until;
+  return first != queue_.end() && until < first->until - deadline_ / 4;
 }
 
 // What a task of the executor does. Another leader may have been there first.
@@ -269,8 +272,8 @@ void Combiner::run_round(std::unique_lock<std::mutex>& lock, SteadyTime until) {
   }
 }
 
-// The lead, from whoever has it: to the blocking caller with the most time left or, if an
-// asynchronous request has more, to a task.
+// The lead, from whoever has it: to the blocking caller with the most time left or, if there is
+// none or it would cut others short, to a task.
 void Combiner::pass_on(std::unique_lock<std::mutex>& lock) {
   const auto time_left = [](const Request& request) {
     return request.waiter ? request.until : SteadyTime::min();
@@ -279,13 +282,12 @@ void Combiner::pass_on(std::unique_lock<std::mutex>& lock) {
     if (closed_) drain(lock);
     if (queue_.empty()) break;
     const auto heir = std::ranges::max_element(queue_, {}, time_left);
-    const auto first = std::ranges::find(queue_, nullptr, &Request::waiter);
-    if (heir->waiter && (first == queue_.end() || first->until <= heir->until)) {
+    if (heir->waiter && !cuts_short(heir->until)) {
       phase_ = Phase::kGathering;
       if (heir->waiter->tell(Waiter::State::kLead, [] {})) return;
       // It has left, and so have all others that block.
     }
-    if (first == queue_.end()) break;
+    if (std::ranges::find(queue_, nullptr, &Request::waiter) == queue_.end()) break;
     const Result<void> posted = post();
     if (posted) return;
     refuse_asynchronous(lock, posted.error());

@@ -32,7 +32,7 @@ namespace idmint {
 // store split into two halves that each wait for two rounds.
 //
 // A blocking caller does not wait for a task that has not begun: it leads in place of the task,
-// unless its own deadline would cut the others short.
+// unless its own deadline would take more than a quarter of their time from asynchronous requests.
 //
 // Every call has a deadline of its own. A blocking caller leaves at its deadline: before its round
 // began nothing was taken for it (kUnavailable); afterwards its values may have been taken, and are
@@ -110,6 +110,7 @@ class Combiner {
   void enqueue(Request request);
   [[nodiscard]] Result<void> post();
   [[nodiscard]] bool may_lead(SteadyTime until) const;
+  [[nodiscard]] bool cuts_short(SteadyTime until) const;
   void take_turn(std::unique_lock<std::mutex>& lock) noexcept;
   void lead(SteadyTime until) noexcept;
   void run_round(std::unique_lock<std::mutex>& lock, SteadyTime until);

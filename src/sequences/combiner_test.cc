@@ -214,6 +214,23 @@ TEST(Combiner, ABlockingCallerWithLittleTimeDoesNotLeadARequestWithMore) {
   EXPECT_THAT(f.store.advances(), ElementsAre(Advance{2, Take::kAll}));
 }
 
+TEST(Combiner, ABlockingCallerLeadsARequestThatCameAfterIt) {
+  ManualExecutor executor;
+  CombinerFixture f({1, kLargestValue}, kMany, kDeadline, executor);
+  f.store.shut_gate();
+  std::thread one([&] { EXPECT_EQ(f.combiner.take(1), run(1, 1)); });
+  f.store.wait_for_advances(1);
+  std::thread two([&] { EXPECT_EQ(f.combiner.take(1), run(2, 1)); });
+  f.wait_for_queued(1);
+  Answers answers;
+  answers.submit(f.combiner, 2);
+  f.store.open_gate();
+  one.join();
+  two.join();
+  EXPECT_EQ(answers.get(0), run(3, 2));
+  EXPECT_EQ(executor.size(), 0U);
+}
+
 TEST(Combiner, ATaskGivesWayToOthersAfterATurn) {
   ManualExecutor executor;
   CombinerFixture f({1, kLargestValue}, kMany, kDeadline, executor);
