@@ -38,10 +38,10 @@ TEST(ThreadPool, OneThreadKeepsTheOrder) {
 
 TEST(ThreadPool, AThreadIsStartedWhenAllOthersAreBusyUpToTheMost) {
   constexpr std::size_t kMost = 3;
-  ThreadPool pool(kMost);
-  EXPECT_EQ(pool.threads(), 0U);
   std::counting_semaphore<> may_end{0};
   std::latch begun(kMost);
+  ThreadPool pool(kMost);  // ends before what its tasks use
+  EXPECT_EQ(pool.threads(), 0U);
   for (std::size_t i = 0; i < kMost; ++i) {
     ASSERT_TRUE(pool.post([&] {
       begun.count_down();
@@ -122,23 +122,23 @@ TEST(ThreadPool, AChildOfForkIsRefusedAndHasASharedOneOfItsOwn) {
 TEST(SharedExecutor, ItHasSixteenThreadsAtMost) {
   std::counting_semaphore<> may_end{0};
   std::latch begun(16);
-  std::latch ended(40);
+  const auto ended = std::make_shared<std::latch>(40);  // the last task goes on in it
   std::atomic<int> under_way{0};
   std::atomic<int> most{0};
   for (int i = 0; i < 40; ++i) {
-    ASSERT_TRUE(shared_executor().post([&, i] {
+    ASSERT_TRUE(shared_executor().post([&, i, ended] {
       const int now = ++under_way;
       for (int seen = most.load(); seen < now && !most.compare_exchange_weak(seen, now);) {
       }
       if (i < 16) begun.count_down();
       may_end.acquire();
       --under_way;
-      ended.count_down();
+      ended->count_down();
     }));
   }
   begun.wait();
   may_end.release(40);
-  ended.wait();
+  ended->wait();
   EXPECT_EQ(most.load(), 16);
 }
 
