@@ -27,7 +27,7 @@
 
 namespace idmint {
 
-class LeaseTable;  // of a store
+class LeaseTable;  // what a store has of pools; private
 
 // The bare integer; what its bits mean is the layout's to say. Printed in decimal.
 class Snowflake {
@@ -241,7 +241,9 @@ class IDMINT_EXPORT SnowflakeGenerator final {
   // window that with max_skew and max_run_ahead is larger than max_drift. kOutOfRange: as above.
   // kNotFound: no such pool. kResourceExhausted: every worker id is held. kUnavailable: all that
   // are free are ahead of this clock by more than max_drift, the clocks differ by more than
-  // max_skew, or no answer. Otherwise as LeaseTable::acquire().
+  // max_skew, or no answer. kUnknown, kDeadlineExceeded: a worker id may be held in vain until its
+  // time is over. kDataLoss: the store is damaged. A program opens it with open_pool()
+  // (worker_pool.h).
   [[nodiscard]] static Result<std::unique_ptr<SnowflakeGenerator>> open(
       LeaseTable& table, std::string_view pool, const SnowflakeLeaseOptions& options,
       Clock& clock = system_clock(), Entropy& entropy = system_entropy());

@@ -26,7 +26,7 @@ enum class Access : std::uint8_t {
   kReadOnly,  // every call that would change something is kPermissionDenied
 };
 
-// What the strategies use of a store.
+// What a store is to sequences and pools; private.
 class Catalog;
 class CounterStore;
 class GaplessStore;
@@ -73,12 +73,13 @@ class IDMINT_EXPORT Store {
     return StoreOptions{}.deadline;
   }
 
+  // What sequences and pools keep there. Programs do not call it: they open a sequence
+  // (sequence.h), a pool (worker_pool.h) or gapless numbers (gapless.h). Null: the store does not
+  // offer it.
   [[nodiscard]] virtual CounterStore* counters() noexcept = 0;
   [[nodiscard]] virtual Catalog* catalog() noexcept = 0;
   [[nodiscard]] virtual UniqueIndex* unique_index() noexcept = 0;
   [[nodiscard]] virtual LeaseTable* leases() noexcept = 0;
-
-  // For gapless numbers (gapless.h): a counter and documents in one transaction.
   [[nodiscard]] virtual GaplessStore* gapless() noexcept { return nullptr; }
 
   // Why the store may hold less than it handed out (it is a copy or an older backup, or its log is

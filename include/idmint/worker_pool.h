@@ -48,10 +48,10 @@ namespace idmint {
 [[nodiscard]] IDMINT_EXPORT Result<LeaseState> release_worker(Store& store, std::string_view name,
                                                               std::int64_t worker);
 
-// LeaseTable::raise_floor() to the unit after that of `past`, which is returned: the fence of a
-// restore, with nobody minting. Worker ids that are gone are made anew. `past`: every bound that
-// was ever granted, which may lie a window and max_drift past the time when the last one stopped.
-// kOutOfRange: it is not a time of the layout.
+// The fence of a restore, with nobody minting: afterwards no id of the unit of `past` or an earlier
+// one comes any more, and nobody owns a worker id. Returns the unit after that one. Worker ids that
+// are gone are made anew. `past`: every bound that was ever granted, which may lie a window and
+// max_drift past the time when the last one stopped. kOutOfRange: it is not a time of the layout.
 [[nodiscard]] IDMINT_EXPORT Result<std::int64_t> raise_pool(Store& store, std::string_view name,
                                                             Instant past);
 
