@@ -8,7 +8,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -16,6 +15,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/restore_work.h"
@@ -40,61 +40,43 @@ std::uint64_t stir(std::uint64_t& state) {
 }
 
 Bson entry(std::uint64_t number, std::uint64_t& state) {
-  const std::array<std::uint8_t, 32> bytes{};
-  Bson made;
-  bson_t* const doc = made.get();
-  bson_t lsid;
-  BSON_APPEND_DOCUMENT_BEGIN(doc, "lsid", &lsid);
-  BSON_APPEND_BINARY(&lsid, "id", BSON_SUBTYPE_UUID, bytes.data(), 16);
-  BSON_APPEND_BINARY(&lsid, "uid", BSON_SUBTYPE_BINARY, bytes.data(), 32);
-  bson_append_document_end(doc, &lsid);
-  BSON_APPEND_INT64(doc, "txnNumber", static_cast<std::int64_t>(number));
+  const std::string zeros(32, '\0');
+  const std::string_view uuid = std::string_view(zeros).substr(0, 16);
   const std::uint64_t kind = stir(state) % 10;
-  const std::uint64_t id = stir(state) % 1'000'000;
-  BSON_APPEND_UTF8(doc, "op", kind < 5 ? "i" : kind < 9 ? "u" : "d");
-  BSON_APPEND_UTF8(doc, "ns", ("shop.collection" + std::to_string(id % 64)).c_str());
-  BSON_APPEND_BINARY(doc, "ui", BSON_SUBTYPE_UUID, bytes.data(), 16);
-  bson_t o;
-  BSON_APPEND_DOCUMENT_BEGIN(doc, "o", &o);
+  const auto id = static_cast<std::int64_t>(stir(state) % 1'000'000);
+  Bson made;
+  made.add("lsid", Bson()
+                       .add_binary("id", BSON_SUBTYPE_UUID, uuid)
+                       .add_binary("uid", BSON_SUBTYPE_BINARY, zeros));
+  made.add("txnNumber", static_cast<std::int64_t>(number));
+  made.add("op", kind < 5 ? "i" : kind < 9 ? "u" : "d");
+  made.add("ns", std::string_view("shop.collection" + std::to_string(id % 64)));
+  made.add_binary("ui", BSON_SUBTYPE_UUID, uuid);
+  Bson o;
   if (kind < 5) {
-    BSON_APPEND_INT64(&o, "_id", static_cast<std::int64_t>(1'000'000 + number));
-    BSON_APPEND_UTF8(&o, "name", "Somebody with a name of usual length");
-    BSON_APPEND_INT32(&o, "amount", static_cast<std::int32_t>(id));
-    BSON_APPEND_UTF8(&o, "note", std::string(110, 'x').c_str());
-    BSON_APPEND_DATE_TIME(&o, "at", static_cast<std::int64_t>(number));
+    o.add("_id", static_cast<std::int64_t>(1'000'000 + number))
+        .add("name", "Somebody with a name of usual length")
+        .add("amount", static_cast<std::int32_t>(id))
+        .add("note", std::string_view(std::string(110, 'x')))
+        .add("at", std::chrono::milliseconds(number));
   } else if (kind < 9) {
-    bson_t diff;
-    bson_t set;
-    BSON_APPEND_INT32(&o, "$v", 2);
-    BSON_APPEND_DOCUMENT_BEGIN(&o, "diff", &diff);
-    BSON_APPEND_DOCUMENT_BEGIN(&diff, "u", &set);
-    BSON_APPEND_INT64(&set, "visits", static_cast<std::int64_t>(number));
-    BSON_APPEND_UTF8(&set, "last", std::string(60, 'y').c_str());
-    bson_append_document_end(&diff, &set);
-    bson_append_document_end(&o, &diff);
+    Bson set;
+    set.add("visits", static_cast<std::int64_t>(number))
+        .add("last", std::string_view(std::string(60, 'y')));
+    o.add("$v", 2).add("diff", Bson().add("u", set));
   } else {
-    BSON_APPEND_INT64(&o, "_id", static_cast<std::int64_t>(id));
+    o.add("_id", id);
   }
-  bson_append_document_end(doc, &o);
-  if (kind >= 5 && kind < 9) {
-    bson_t o2;
-    BSON_APPEND_DOCUMENT_BEGIN(doc, "o2", &o2);
-    BSON_APPEND_INT64(&o2, "_id", static_cast<std::int64_t>(id));
-    bson_append_document_end(doc, &o2);
-  }
-  BSON_APPEND_INT32(doc, "stmtId", 0);
+  made.add("o", o);
+  if (kind >= 5 && kind < 9) made.add("o2", Bson().add("_id", id));
   constexpr std::uint64_t a_second = 2000;
-  BSON_APPEND_TIMESTAMP(doc, "ts", static_cast<std::uint32_t>(1'795'000'000 + number / a_second),
-                        static_cast<std::uint32_t>(number % a_second + 1));
-  BSON_APPEND_INT64(doc, "t", 1);
-  BSON_APPEND_INT64(doc, "v", 2);
-  BSON_APPEND_DATE_TIME(doc, "wall",
-                        static_cast<std::int64_t>(1'795'000'000'000 + number * 1000 / a_second));
-  bson_t previous;
-  BSON_APPEND_DOCUMENT_BEGIN(doc, "prevOpTime", &previous);
-  BSON_APPEND_TIMESTAMP(&previous, "ts", 0U, 0U);
-  BSON_APPEND_INT64(&previous, "t", -1);
-  bson_append_document_end(doc, &previous);
+  made.add("stmtId", 0)
+      .add("ts", BsonTimestamp{static_cast<std::uint32_t>(1'795'000'000 + number / a_second),
+                               static_cast<std::uint32_t>(number % a_second + 1)})
+      .add("t", std::int64_t{1})
+      .add("v", std::int64_t{2})
+      .add("wall", std::chrono::milliseconds(1'795'000'000'000 + number * 1000 / a_second))
+      .add("prevOpTime", Bson().add("ts", BsonTimestamp{}).add("t", std::int64_t{-1}));
   return made;
 }
 
