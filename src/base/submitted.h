@@ -21,7 +21,7 @@
 namespace idmint {
 
 // How long a task goes on before the tasks of others have their turn.
-inline constexpr std::chrono::milliseconds kTurn{1};
+inline constexpr std::chrono::milliseconds kTurn{5};
 
 // One request more than may wait. `what` waits for it: "sequence orders".
 [[nodiscard]] inline Error too_many_wait(const std::string& what, std::size_t most) {

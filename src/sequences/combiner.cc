@@ -162,7 +162,7 @@ Result<void> Combiner::submit_fill(std::span<std::int64_t> out,
                        });
 }
 
-Result<void> Combiner::queue_request(std::int64_t count, std::int64_t* out, Done done) {
+Result<void> Combiner::queue_request(std::int64_t count, std::int64_t* out, Done&& done) {
   if (inherited()) return std::unexpected(inherited_through_fork(sequence_));
   const SteadyTime until = std::chrono::steady_clock::now() + deadline_;
   const std::lock_guard lock(mutex_);
@@ -202,7 +202,7 @@ std::optional<Error> Combiner::refusal(std::int64_t count) const {
   return std::nullopt;
 }
 
-void Combiner::enqueue(Request request) {
+void Combiner::enqueue(Request&& request) {
   queue_.push_back(std::move(request));
   queued_.store(queue_.size(), std::memory_order_relaxed);
   ++outstanding_;

@@ -27,7 +27,7 @@ namespace idmint {
 
 // A round takes everybody who queues, in arrival order. A leader runs it: a thread in take() or
 // fill(), or, where nobody blocks, a task of the executor, which gives way to other tasks after a
-// turn of a millisecond. The leader answers the callers of its round before the next round starts,
+// turn of 5 ms. The leader answers the callers of its round before the next round starts,
 // and the next leader gives them a short chance to queue again. Otherwise callers over a remote
 // store split into two halves that each wait for two rounds.
 //
@@ -106,8 +106,8 @@ class Combiner {
   [[nodiscard]] std::optional<Error> refusal(std::int64_t count) const;
   [[nodiscard]] Result<Range> wait_for(std::int64_t count, std::int64_t* out, SteadyTime until);
   [[nodiscard]] Error leave(const std::shared_ptr<Waiter>& waiter, SteadyTime begun);
-  [[nodiscard]] Result<void> queue_request(std::int64_t count, std::int64_t* out, Done done);
-  void enqueue(Request request);
+  [[nodiscard]] Result<void> queue_request(std::int64_t count, std::int64_t* out, Done&& done);
+  void enqueue(Request&& request);
   [[nodiscard]] Result<void> post();
   [[nodiscard]] bool may_lead(SteadyTime until) const;
   [[nodiscard]] bool cuts_short(SteadyTime until) const;
