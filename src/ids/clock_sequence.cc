@@ -258,10 +258,7 @@ Result<void> ClockSequence::enter_clocks_tick(SteadyTime until) {
   }
   const std::unique_lock lock(shared.entering, until);
   if (!lock) return not_entered();
-  if (!started() && !options_.self_starting)
-    return std::unexpected(Error{Code::kFailedPrecondition,
-                                 "this generator was inherited through fork(): open another one in "
-                                 "the child"});
+  if (!started() && !options_.self_starting) return std::unexpected(inherited_generator());
   if (lost_) return std::unexpected(*lost_);
   const std::int64_t ns = now();
   if (!started()) return enter(tick_of(ns), ns, until);

@@ -25,4 +25,10 @@ class IdTimeLease {
   [[nodiscard]] virtual std::int64_t from() const noexcept { return 0; }
 };
 
+// What every call of a generator is in a child of fork() that cannot go on with it.
+[[nodiscard]] inline Error inherited_generator() {
+  return {Code::kFailedPrecondition,
+          "this generator was inherited through fork(): open another one in the child"};
+}
+
 }  // namespace idmint

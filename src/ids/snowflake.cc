@@ -636,9 +636,7 @@ Result<void> SnowflakeGenerator::fill(std::span<Snowflake> out, SteadyTime until
 Result<void> SnowflakeGenerator::submit(std::span<Snowflake> out,
                                         std::move_only_function<void(Result<void>)> done) {
   if (!state_->submitted.owned()) {
-    return std::unexpected(Error{Code::kFailedPrecondition,
-                                 "this generator was inherited through fork(): open another one in "
-                                 "the child"});
+    return std::unexpected(inherited_generator());
   }
   return state_->submitted.submit(
       {out, std::chrono::steady_clock::now() + state_->deadline, std::move(done)});

@@ -393,9 +393,7 @@ Uuid2Generator::~Uuid2Generator() = default;
 Result<Uuid> Uuid2Generator::next() {
   // Before the mutex, which another thread may have held at the fork().
   if (!state_->owned) {
-    return std::unexpected(Error{Code::kFailedPrecondition,
-                                 "this generator was inherited through fork(): open another one in "
-                                 "the child"});
+    return std::unexpected(inherited_generator());
   }
   const std::lock_guard lock(state_->minting);
   return state_->next();

@@ -88,10 +88,7 @@ LeaseTerms WorkerLease::terms() const noexcept {
 }
 
 Result<std::int64_t> WorkerLease::extend(std::int64_t tick, SteadyTime until) {
-  if (!owner_)
-    return std::unexpected(Error{Code::kFailedPrecondition,
-                                 "this generator was inherited through fork(): open another one in "
-                                 "the child"});
+  if (!owner_) return std::unexpected(inherited_generator());
   if (const std::int64_t to = to_.load(); tick < to) return to;
   const std::unique_lock lock(asking_, until);
   if (!lock)

@@ -62,10 +62,7 @@ void CachedSequence::State::fill(std::span<Request> batch, std::vector<Range>& a
       continue;
     }
     std::span<Range> rest = at_hand;
-    for (std::size_t i = 0; i < request.out.size();) {
-      const Range run = pop(rest, std::ssize(request.out) - static_cast<std::int64_t>(i));
-      for (std::int64_t k = 0; k < run.count; ++k) request.out[i++] = run.at(k);
-    }
+    pop_into(rest, count, request.out.data());
     at_hand.erase(at_hand.begin(), at_hand.end() - std::ssize(rest));
     extra.fetch_add(request.out.size() - 1, std::memory_order_relaxed);
     request.done({});

@@ -13,12 +13,11 @@ struct CombinedSequence::State {
         const std::function<std::unique_ptr<Rounds>(const SequenceDefinition&)>& make)
       : definition(std::move(its_definition)),
         rounds(make(definition)),
-        executor(executor_of(options)),
-        combiner(*rounds, definition.name, options.max_outstanding, deadline, executor) {}
+        combiner(*rounds, definition.name, options.max_outstanding, deadline,
+                 executor_of(options)) {}
 
   const SequenceDefinition definition;
   const std::unique_ptr<Rounds> rounds;
-  Executor& executor;
   Combiner combiner;
 };
 
@@ -47,9 +46,7 @@ Result<void> CombinedSequence::next(std::span<std::int64_t> out, SteadyTime unti
 
 Result<void> CombinedSequence::submit(std::span<std::int64_t> out,
                                       std::move_only_function<void(Result<void>)> done) {
-  if (out.empty()) return submit_nothing(state_->executor, std::move(done));
-  const auto count = static_cast<std::int64_t>(out.size());
-  if (auto allowed = check_count(state_->definition, count); !allowed) return allowed;
+  if (auto allowed = check_values(state_->definition, out); !allowed) return allowed;
   return state_->combiner.submit_fill(out, std::move(done));
 }
 

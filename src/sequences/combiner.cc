@@ -17,15 +17,6 @@ constexpr std::uint64_t kTooMany = std::uint64_t{1} << 63;  // more than any cou
 // How often a leader lets others run while nobody comes, before it starts a round without them.
 constexpr int kPatience = 64;
 
-// The next `count` values, to `out` or, where that is null, to nobody.
-void copy(std::span<Range>& values, std::int64_t count, std::int64_t* out) {
-  while (count > 0) {
-    const Range run = pop(values, count);
-    for (std::int64_t i = 0; out != nullptr && i < run.count; ++i) *out++ = run.at(i);
-    count -= run.count;
-  }
-}
-
 std::string waited_since(SteadyTime begun) {
   const auto waited = std::chrono::steady_clock::now() - begun;
   return std::to_string(std::chrono::round<std::chrono::milliseconds>(waited).count()) + " ms";
@@ -152,6 +143,7 @@ Result<void> Combiner::submit(std::int64_t count, Done done) {
 
 Result<void> Combiner::submit_fill(std::span<std::int64_t> out,
                                    std::move_only_function<void(Result<void>)> done) {
+  if (out.empty()) return submit_nothing(executor_, std::move(done));
   return queue_request(static_cast<std::int64_t>(out.size()), out.data(),
                        [done = std::move(done)](Result<Range> filled) mutable {
                          if (filled) {
@@ -396,7 +388,7 @@ void Combiner::hand_out(std::span<Request> group, std::span<Range> values) {
   std::int64_t waste = 0;
   const auto values_of = [&](const Request& request) {
     if (request.out == nullptr) return pop(values, request.count);
-    copy(values, request.count, request.out);
+    pop_into(values, request.count, request.out);
     return Range{};
   };
   for (Request& request : group) {
@@ -404,7 +396,7 @@ void Combiner::hand_out(std::span<Request> group, std::span<Range> values) {
     if (!request.waiter) {
       request.done(values_of(request));
     } else if (!request.waiter->tell(Waiter::State::kAnswered, answer)) {
-      copy(values, request.count, nullptr);
+      pop_into(values, request.count, nullptr);
       ++left;
       waste += request.count;
     }

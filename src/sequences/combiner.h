@@ -67,6 +67,7 @@ class Combiner {
   // On an error `done` is never called. Otherwise it is called once, and not inside submit().
   [[nodiscard]] Result<void> submit(std::int64_t count, Done done);
   // The same for values of any ranges: each fills all of `out`, or nothing in it is to be used.
+  // submit_fill() may be asked for no value.
   [[nodiscard]] Result<void> fill(std::span<std::int64_t> out,
                                   SteadyTime until = SteadyTime::max());
   [[nodiscard]] Result<void> submit_fill(std::span<std::int64_t> out,

@@ -92,6 +92,14 @@ class Answers {
 
 Range run(std::int64_t first, std::int64_t count) { return {first, 1, count}; }
 
+// A caller whose round, the first, waits at the gate of the store.
+std::thread held_round(CombinerFixture& f) {
+  f.store.shut_gate();
+  std::thread caller([&f] { EXPECT_EQ(f.combiner.take(1), run(1, 1)); });
+  f.store.wait_for_advances(1);
+  return caller;
+}
+
 // ---- combining
 
 TEST(Combiner, OneCallIsOneAdvanceOfExactlyItsCount) {
@@ -174,9 +182,7 @@ TEST(Combiner, ACallBackMaySubmitAndItsRequestGoesWithTheNextRound) {
 TEST(Combiner, ARequestThatComesDuringABlockingRoundIsServedByATaskAfterIt) {
   ManualExecutor executor;
   CombinerFixture f({1, kLargestValue}, kMany, kDeadline, executor);
-  f.store.shut_gate();
-  std::thread one([&] { EXPECT_EQ(f.combiner.take(1), run(1, 1)); });
-  f.store.wait_for_advances(1);
+  std::thread one = held_round(f);
   Answers answers;
   answers.submit(f.combiner, 2);
   EXPECT_EQ(executor.size(), 0U);
@@ -217,9 +223,7 @@ TEST(Combiner, ABlockingCallerWithLittleTimeDoesNotLeadARequestWithMore) {
 TEST(Combiner, ABlockingCallerLeadsARequestThatCameAfterIt) {
   ManualExecutor executor;
   CombinerFixture f({1, kLargestValue}, kMany, kDeadline, executor);
-  f.store.shut_gate();
-  std::thread one([&] { EXPECT_EQ(f.combiner.take(1), run(1, 1)); });
-  f.store.wait_for_advances(1);
+  std::thread one = held_round(f);
   std::thread two([&] { EXPECT_EQ(f.combiner.take(1), run(2, 1)); });
   f.wait_for_queued(1);
   Answers answers;
@@ -266,9 +270,7 @@ TEST(Combiner, WhatTheExecutorRefusesIsNotQueued) {
 TEST(Combiner, ARequestWhoseTaskIsRefusedAfterARoundIsAnswered) {
   ManualExecutor executor;
   CombinerFixture f({1, kLargestValue}, kMany, kDeadline, executor);
-  f.store.shut_gate();
-  std::thread one([&] { EXPECT_EQ(f.combiner.take(1), run(1, 1)); });
-  f.store.wait_for_advances(1);
+  std::thread one = held_round(f);
   Answers answers;
   answers.submit(f.combiner, 2);
   executor.refuse(Error{Code::kResourceExhausted, "no thread"});
@@ -549,9 +551,7 @@ TEST(CombinerFailure, AMissingCounterIsDataLoss) {
 
 TEST(CombinerDeadline, ACallerThatQueuesLeavesAtItsOwnTimeAndNothingIsTakenForIt) {
   CombinerFixture f;
-  f.store.shut_gate();
-  std::thread one([&] { EXPECT_EQ(f.combiner.take(1), run(1, 1)); });
-  f.store.wait_for_advances(1);
+  std::thread one = held_round(f);
   const SteadyTime until = steady_clock::now() + milliseconds{20};
   const Result<Range> got = f.combiner.take(5, until);
   ASSERT_EQ(code_of(got), Code::kUnavailable);
@@ -566,9 +566,7 @@ TEST(CombinerDeadline, ACallerThatQueuesLeavesAtItsOwnTimeAndNothingIsTakenForIt
 
 TEST(CombinerDeadline, ACallWaitsNoLongerThanTheDeadlineOfItsSequence) {
   CombinerFixture f({1, kLargestValue}, kMany, milliseconds{20});
-  f.store.shut_gate();
-  std::thread one([&] { EXPECT_EQ(f.combiner.take(1), run(1, 1)); });
-  f.store.wait_for_advances(1);
+  std::thread one = held_round(f);
   EXPECT_EQ(code_of(f.combiner.take(1)), Code::kUnavailable);
   f.store.open_gate();
   one.join();

@@ -12,13 +12,11 @@ struct CounterSequence::State {
   State(Store& store, SequenceDefinition its_definition, const SequenceOptions& options)
       : definition(std::move(its_definition)),
         rounds(*store.counters(), definition.name, counter_of(definition, 0).bounds),
-        executor(executor_of(options)),
         combiner(rounds, definition.name, options.max_outstanding, deadline_of(store, options),
-                 executor) {}
+                 executor_of(options)) {}
 
   SequenceDefinition definition;
   CounterRounds rounds;
-  Executor& executor;
   Combiner combiner;
 };
 
@@ -73,9 +71,7 @@ Result<void> CounterSequence::submit(std::int64_t count,
 
 Result<void> CounterSequence::submit(std::span<std::int64_t> out,
                                      std::move_only_function<void(Result<void>)> done) {
-  if (out.empty()) return submit_nothing(state_->executor, std::move(done));
-  const auto count = static_cast<std::int64_t>(out.size());
-  if (auto ok = check_count(state_->definition, count); !ok) return ok;
+  if (auto allowed = check_values(state_->definition, out); !allowed) return allowed;
   return state_->combiner.submit_fill(out, std::move(done));
 }
 

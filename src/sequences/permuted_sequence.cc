@@ -30,20 +30,18 @@ class PermutedSequence final : public Sequence {
   using Sequence::next;
   Result<void> next(std::span<std::int64_t> out, SteadyTime until) override {
     if (out.empty()) return {};
-    const auto count = static_cast<std::int64_t>(out.size());
-    if (auto allowed = check_count(state_->definition, count); !allowed) return allowed;
-    const Result<Range> indices = state_->combiner.take(count, until);
-    return state_->values_of(indices, out);
+    if (auto allowed = check_values(state_->definition, out); !allowed) return allowed;
+    return state_->values_of(state_->combiner.fill(out, until), out);
   }
 
   Result<void> submit(std::span<std::int64_t> out,
                       std::move_only_function<void(Result<void>)> done) override {
-    if (out.empty()) return submit_nothing(state_->executor, std::move(done));
-    const auto count = static_cast<std::int64_t>(out.size());
-    if (auto allowed = check_count(state_->definition, count); !allowed) return allowed;
-    return state_->combiner.submit(
-        count, [state = state_.get(), out, done = std::move(done)](
-                   const Result<Range>& indices) mutable { done(state->values_of(indices, out)); });
+    if (out.empty()) return state_->combiner.submit_fill(out, std::move(done));
+    if (auto allowed = check_values(state_->definition, out); !allowed) return allowed;
+    return state_->combiner.submit_fill(
+        out, [state = state_.get(), out, done = std::move(done)](Result<void> filled) mutable {
+          done(state->values_of(std::move(filled), out));
+        });
   }
 
   void close() noexcept override { state_->combiner.close(); }
@@ -57,16 +55,12 @@ class PermutedSequence final : public Sequence {
         : definition(std::move(its_definition)),
           permutation(its_permutation),
           rounds(*store.counters(), definition.name, counter_of(definition, 0).bounds),
-          executor(executor_of(options)),
           combiner(rounds, definition.name, options.max_outstanding, deadline_of(store, options),
-                   executor) {}
+                   executor_of(options)) {}
 
-    // The values of the indices, to `out`.
-    [[nodiscard]] Result<void> values_of(const Result<Range>& indices,
-                                         std::span<std::int64_t> out) const {
-      if (!indices) return std::unexpected(of_values(indices.error(), out.size()));
-      std::int64_t i = 0;
-      for (std::int64_t& index : out) index = indices->at(i++);
+    // Makes values of the indices in `out`.
+    [[nodiscard]] Result<void> values_of(Result<void> filled, std::span<std::int64_t> out) const {
+      if (!filled) return std::unexpected(of_values(std::move(filled).error(), out.size()));
       permutation.permute(out);
       for (std::int64_t& value : out) value += definition.first;
       return {};
@@ -84,7 +78,6 @@ class PermutedSequence final : public Sequence {
     const SequenceDefinition definition;
     const Permutation permutation;
     CounterRounds rounds;
-    Executor& executor;
     Combiner combiner;
   };
 

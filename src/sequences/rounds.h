@@ -74,6 +74,16 @@ class Rounds {
   return run;
 }
 
+// The next `count` values of the ranges, to `out` or, where that is null, to nobody.
+// REQUIRES: the ranges have so many.
+inline void pop_into(std::span<Range>& ranges, std::int64_t count, std::int64_t* out) noexcept {
+  while (count > 0) {
+    const Range run = pop(ranges, count);
+    for (std::int64_t i = 0; out != nullptr && i < run.count; ++i) *out++ = run.at(i);
+    count -= run.count;
+  }
+}
+
 [[nodiscard]] inline std::int64_t values_in(std::span<const Range> ranges) noexcept {
   std::int64_t sum = 0;
   for (const Range& range : ranges) sum += range.count;

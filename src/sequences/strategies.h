@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -116,5 +117,10 @@ using Opened = Result<std::unique_ptr<Sequence>>;
 
 // kInvalidArgument: `count` is below 1, or more than the definition's largest_count.
 [[nodiscard]] Result<void> check_count(const SequenceDefinition& definition, std::int64_t count);
+// The same of a call that may be for no value.
+[[nodiscard]] inline Result<void> check_values(const SequenceDefinition& definition,
+                                               std::span<const std::int64_t> out) {
+  return out.empty() ? Result<void>{} : check_count(definition, std::ssize(out));
+}
 
 }  // namespace idmint

@@ -38,15 +38,15 @@ struct Optional {
 };
 constexpr std::array kOptional = {Optional{"mongodb", "-DIDMINT_MONGODB=ON"}};
 
-// The row of the URL; -1: there is none.
-std::ptrdiff_t row_of(std::string_view url) {
+// Null: it is the URL of none of them.
+const stores::Backend* backend_of(std::string_view url) {
   const std::size_t colon = url.find(':');
-  if (colon == std::string_view::npos || colon == 0) return -1;
+  if (colon == std::string_view::npos || colon == 0) return nullptr;
   const std::string_view scheme = url.substr(0, colon);
-  const auto found = std::ranges::find_if(kBackends, [&](const stores::Backend* backend) {
+  const auto* const found = std::ranges::find_if(kBackends, [&](const stores::Backend* backend) {
     return scheme == backend->kind.scheme || scheme == backend->other_scheme;
   });
-  return found == kBackends.end() ? -1 : found - kBackends.begin();
+  return found == kBackends.end() ? nullptr : *found;
 }
 
 Error no_such_store(std::string_view url) {
@@ -78,14 +78,14 @@ std::span<const StoreKind> store_kinds() noexcept {
 }
 
 const StoreKind* store_kind(std::string_view url) noexcept {
-  const std::ptrdiff_t row = row_of(url);
-  return row < 0 ? nullptr : &store_kinds()[static_cast<std::size_t>(row)];
+  const stores::Backend* const backend = backend_of(url);
+  return backend != nullptr ? &backend->kind : nullptr;
 }
 
 Result<std::unique_ptr<Store>> open_store(std::string_view url, const StoreOptions& options) {
-  const std::ptrdiff_t row = row_of(url);
-  if (row < 0) return std::unexpected(no_such_store(url));
-  return kBackends[static_cast<std::size_t>(row)]->open(url, options);
+  const stores::Backend* const backend = backend_of(url);
+  if (backend == nullptr) return std::unexpected(no_such_store(url));
+  return backend->open(url, options);
 }
 
 Result<std::unique_ptr<ExistingValues>> open_existing_values(std::string_view url,
@@ -93,16 +93,15 @@ Result<std::unique_ptr<ExistingValues>> open_existing_values(std::string_view ur
                                                              std::string_view field,
                                                              const ExistingForm& form,
                                                              std::chrono::milliseconds deadline) {
-  const std::ptrdiff_t row = row_of(url);
-  if (row < 0) return std::unexpected(no_such_store(url));
-  const stores::Backend& backend = *kBackends[static_cast<std::size_t>(row)];
-  if (backend.existing_values == nullptr) {
+  const stores::Backend* const backend = backend_of(url);
+  if (backend == nullptr) return std::unexpected(no_such_store(url));
+  if (backend->existing_values == nullptr) {
     return std::unexpected(Error{Code::kInvalidArgument,
                                  "a collection is in MongoDB, and this is the URL of another kind "
                                  "of store; say where the collection is",
                                  {.remedy = Remedy::kSetOption, .values = {"from"}}});
   }
-  return backend.existing_values(url, collection, field, form, deadline);
+  return backend->existing_values(url, collection, field, form, deadline);
 }
 
 std::optional<Error> Store::doubt() { return std::nullopt; }
