@@ -191,9 +191,11 @@ struct Mint::State {
                                               : "there is no sequence or pool ") +
                           quoted_start(name);
     const bool no_store = !opened && opened.error().code == Code::kNotFound;
-    const bool in_memory = where && where->starts_with("memory:");
+    const StoreKind* const kind = where ? store_kind(*where) : nullptr;
+    const bool in_memory = kind != nullptr && !kind->lasts;
     if (in_memory) {
-      message += " in memory:, which is empty at first and gone with the process";
+      message += " in " + std::string(kind->example) +
+                 ", which is empty at first and gone with the process";
     } else if (no_store && !options.store.empty()) {
       message += ", and there is no store " + redacted(*where);
     } else if (where) {

@@ -19,9 +19,8 @@
 #include <system_error>
 #include <utility>
 
-#include "base/sqlite_url.h"
 #include "mint/data_folder.h"
-#include "stores/sqlite/trust.h"
+#include "stores/backend.h"
 
 namespace idmint {
 namespace {
@@ -88,12 +87,7 @@ std::vector<Seen> read(const fs::path& path) {
 }
 
 fs::path file_of(const fs::path& folder, const SeenStore& store) {
-  std::optional<stores::sqlite::Place> place;
-  if (store.url.starts_with("sqlite:"))
-    if (const Result<SqliteUrl> file = parse_sqlite_url(store.url))
-      place = stores::sqlite::place_of(file->path);
-  return folder /
-         ("seen-" + (place ? stores::sqlite::name_of(store.id, *place) : store.id.to_string()));
+  return folder / ("seen-" + stores::name_on_host(store.id, store.url));
 }
 
 // Opens the file that is to replace another, empty, and locks it until it is closed. It has one

@@ -27,7 +27,7 @@ namespace idmint::stores {
 using idmint::shown;
 
 // A kind of store, and how it is reached: each reads its own URL. A new one is a file that defines
-// its Backend, and a row of the table in stores.cc.
+// its Backend, and a row of the table in stores.cc. What a kind cannot do is null.
 struct Backend {
   StoreKind kind;
   std::string_view other_scheme{};  // that its URLs may have, too
@@ -36,7 +36,12 @@ struct Backend {
   Result<std::unique_ptr<ExistingValues>> (*existing_values)(
       std::string_view url, std::string_view collection, std::string_view field,
       const ExistingForm& form, std::chrono::milliseconds deadline) = nullptr;
+  // Names a store among all files of this host, where its copies have the id of the store.
+  std::string (*name_on_host)(const Uuid& id, std::string_view url) = nullptr;
 };
+
+// What files of this host that speak of a store are called after.
+[[nodiscard]] std::string name_on_host(const Uuid& id, std::string_view url);
 
 // kInvalidArgument, saying what is wrong with the name of a field of a document itself, or of a
 // collection of MongoDB.

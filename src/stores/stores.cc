@@ -110,6 +110,12 @@ Result<void> Store::settle(Settle) { return {}; }
 
 namespace stores {
 
+std::string name_on_host(const Uuid& id, std::string_view url) {
+  const Backend* const backend = backend_of(url);
+  return backend != nullptr && backend->name_on_host != nullptr ? backend->name_on_host(id, url)
+                                                                : id.to_string();
+}
+
 Uuid draw_store_id(const StoreOptions& options) {
   Entropy& entropy = options.entropy != nullptr ? *options.entropy : system_entropy();
   return Uuid4Generator(entropy).next();

@@ -5,6 +5,7 @@
 #include "stores/spi/counter_store.h"
 #include "stores/spi/unique_index.h"
 #include "stores/sqlite/tables.h"
+#include "stores/sqlite/trust.h"
 
 namespace idmint::stores {
 namespace sqlite {
@@ -57,6 +58,13 @@ Result<std::unique_ptr<Store>> open_sqlite(std::string_view whole, const StoreOp
   return store;
 }
 
+// A copy has another place.
+std::string name_with_place(const Uuid& id, std::string_view url) {
+  std::optional<sqlite::Place> place;
+  if (const Result<SqliteUrl> file = parse_sqlite_url(url)) place = sqlite::place_of(file->path);
+  return place ? sqlite::name_of(id, *place) : id.to_string();
+}
+
 }  // namespace
 
 extern const Backend kSqlite;
@@ -66,6 +74,7 @@ constinit const Backend kSqlite{
              .about = "one file, no server, any number of processes of one host; durable",
              .durability = "every value is synced before it is handed out (WAL, synchronous=FULL)",
              .is_file = true},
-    .open = open_sqlite};
+    .open = open_sqlite,
+    .name_on_host = name_with_place};
 
 }  // namespace idmint::stores
