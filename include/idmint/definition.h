@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <limits>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -61,18 +60,6 @@ enum class Strategy : std::uint8_t {
 // "all", "per thread" or "none".
 [[nodiscard]] IDMINT_EXPORT std::string_view order(Strategy strategy) noexcept;
 
-// A counter that other programs made and go on with, beside idmint: a field of a document.
-struct AdoptedRecord {
-  std::string collection{};  // in the database of the store
-  std::string id{};          // the _id of the document, a string
-  std::string field{};
-  bool holds_last = false;  // the field has the value handed out last; otherwise the next one
-  std::string max{};  // the field of the same document with the last value; empty: there is none
-  bool validator = false;  // the collection refuses what would pass the last value
-
-  friend bool operator==(const AdoptedRecord&, const AdoptedRecord&) = default;
-};
-
 // A sequence of integers.
 struct SequenceDefinition {
   std::string name{};
@@ -87,9 +74,10 @@ struct SequenceDefinition {
   // `last`.
   Form form{};
   bool retired = false;  // a tombstone: nothing comes from it any more
-  // kCounter, kCached, kStriped: the document that has the next value, where it is not idmint's
-  // own. Of stripes {k} in its id is the number of the stripe, 0 to stripes - 1.
-  std::optional<AdoptedRecord> adopted{};
+  // kCounter, kCached, kStriped: the record of other programs that has the next value, in words
+  // that the store of the sequence reads (docs/mongodb-adopt.md has MongoDB's). Empty: idmint's
+  // own.
+  std::string adopted{};
 
   static constexpr std::int64_t kMaxStripes = 100'000;
 
@@ -129,6 +117,7 @@ using Definition = std::variant<SequenceDefinition, PoolDefinition>;
 // 0-9 . _ - and begins with a letter or digit, and
 //   - of a sequence: 0 <= first <= last <= kLargestValue; each stripe has a value at least; what
 //     its strategy does not use is as above; the form goes with integers and has room for `last`;
+//     `adopted` can be printed and has 1000 bytes at most (its store checks it when it is created);
 //   - of a pool: its layout has room for its worker ids, which are at most
 //     kMaxWorkers; the form goes with Snowflake ids.
 [[nodiscard]] IDMINT_EXPORT Result<void> validate(const SequenceDefinition& sequence);
@@ -140,10 +129,5 @@ using Definition = std::variant<SequenceDefinition, PoolDefinition>;
 // (kDataLoss).
 [[nodiscard]] IDMINT_EXPORT std::string to_json(const Definition& definition);
 [[nodiscard]] IDMINT_EXPORT Result<Definition> definition_from_json(std::string_view json);
-
-// "COLLECTION/ID:next=FIELD", or last= where the field holds the last value; then ",max=FIELD" and
-// ",validator" where they are wanted; and back. kInvalidArgument: not such a text.
-[[nodiscard]] IDMINT_EXPORT std::string to_text(const AdoptedRecord& adopted);
-[[nodiscard]] IDMINT_EXPORT Result<AdoptedRecord> adopted_from_text(std::string_view text);
 
 }  // namespace idmint

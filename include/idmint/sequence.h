@@ -150,6 +150,9 @@ struct SequenceStatus {
   // as it refuses to go on before the last (occupancy.h); of a pool: worker ids that nobody owns,
   // or whose owner's time is over.
   std::int64_t left = 0;
+  // Where the record is that its counters were adopted from (SequenceDefinition::adopted), such as
+  // the name of a collection; empty: they are idmint's own.
+  std::string adopted_from{};
   // What keeps the rest from being known or used. kDataLoss, kUnimplemented: as read (a counter is
   // gone, say). kFailedPrecondition: a retire that was cut off. kUnavailable: an extension that
   // was.

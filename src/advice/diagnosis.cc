@@ -194,7 +194,7 @@ Finding diagnose(const SequenceStatus& status, std::optional<double> rate, const
       finding.text += ", less than " + print_duration(seconds(limits.horizon));
     }
   }
-  if (definition.adopted) finding.text += "; adopted from " + definition.adopted->collection;
+  if (!status.adopted_from.empty()) finding.text += "; adopted from " + status.adopted_from;
   return finding;
 }
 

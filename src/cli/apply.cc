@@ -44,7 +44,7 @@ void add_apply(CLI::App& command) {
   add_store(command);
 }
 
-Result<std::vector<Definition>> read_file(const std::string& path) {
+Result<std::vector<Definition>> read_file(const std::string& path, std::string_view store) {
   struct Closed {
     void operator()(std::FILE* file) const noexcept { std::fclose(file); }
   };
@@ -60,7 +60,7 @@ Result<std::vector<Definition>> read_file(const std::string& path) {
                                      std::generic_category().message(errno) +
                                      "): give a TOML file of sequences"});
   }
-  Result<std::vector<Definition>> definitions = definitions_from_toml(text);
+  Result<std::vector<Definition>> definitions = definitions_from_toml(text, store);
   if (!definitions) {
     definitions.error().message = shown + ": " + definitions.error().message;
   }
@@ -126,9 +126,10 @@ void print_applied(Output& out, const std::vector<Applied>& all) {
 }
 
 Result<void> run_apply(Context& context) {
-  const Result<std::vector<Definition>> wanted = read_file(apply_options.file);
-  if (!wanted) return std::unexpected(wanted.error());
   Mint mint = open_mint(context, apply_options.dry_run ? Access::kReadOnly : Access::kReadWrite);
+  const Result<std::vector<Definition>> wanted =
+      read_file(apply_options.file, mint.store_url().value_or(""));
+  if (!wanted) return std::unexpected(wanted.error());
   Result<std::vector<SequenceStatus>> all = mint.list();
   if (!all) {
     if (all.error().code != Code::kNotFound) return std::unexpected(std::move(all.error()));

@@ -109,11 +109,12 @@ void tell_of_equal_pools(Mint& mint, const PoolDefinition& pool, bool json) {
 
 Result<void> run_create(Context& context) {
   const std::string& name = create_options.name;
-  Result<Definition> wanted = definition(name, create_options.sequence);
+  Mint mint = open_mint(context);
+  Result<Definition> wanted =
+      definition(name, create_options.sequence, mint.store_url().value_or(""));
   if (!wanted) return std::unexpected(wanted.error());
   auto* const pool = std::get_if<PoolDefinition>(&*wanted);
   const bool usual_layout = pool != nullptr && !create_options.sequence.layout;
-  Mint mint = open_mint(context);
   const bool tell = !context.json && ::isatty(STDERR_FILENO) == 1;
   bool there = false;
   if (tell || context.json || usual_layout) {

@@ -41,8 +41,8 @@ Json sequence(const SequenceStatus& status) {
             {"index", integer(next_index(status))},
             {"left", integer(status.left)},
             {"state", state_name(status)}};
-  if (const AdoptedRecord* const adopted = adopted_of(definition))
-    json["adopted"] = to_text(*adopted);
+  if (const std::string_view adopted = adopted_of(definition); !adopted.empty())
+    json["adopted"] = adopted;
   if (const auto* const pool = std::get_if<PoolDefinition>(&definition)) {
     json["layout"] = to_string(pool->layout);
     json["workers"] = pool->workers;

@@ -72,7 +72,7 @@ Result<void> run_list(Context& context) {
     const auto [first, last] = ends_of(definition);
     rows.push_back({name(definition),
                     std::string(strategy_name(definition)) +
-                        (adopted_of(definition) != nullptr ? ", adopted" : ""),
+                        (adopted_of(definition).empty() ? "" : ", adopted"),
                     std::string(name(guarantee(definition))), or_dash(next_value(status)),
                     std::to_string(first), std::to_string(last), std::string(state_name(status))});
   }
@@ -127,8 +127,8 @@ Result<void> run_peek(Context& context) {
     rows.push_back({"left", std::to_string(status->left)});
   }
   rows.push_back({"state", std::string(state_name(*status))});
-  if (const AdoptedRecord* const adopted = adopted_of(definition))
-    rows.push_back({"adopted", to_text(*adopted)});
+  if (const std::string_view adopted = adopted_of(definition); !adopted.empty())
+    rows.push_back({"adopted", std::string(adopted)});
   rows.push_back({"store", *store});
   print_table(context.out, {{pool != nullptr ? "POOL" : "SEQUENCE"}, {name(definition)}}, rows);
   return {};

@@ -20,10 +20,10 @@ struct Ends {
   return {0, std::get<PoolDefinition>(definition).workers - 1};
 }
 
-// Null: its counter is idmint's own, or it has none.
-[[nodiscard]] inline const AdoptedRecord* adopted_of(const Definition& definition) noexcept {
+// Empty: its counter is idmint's own, or it has none.
+[[nodiscard]] inline std::string_view adopted_of(const Definition& definition) noexcept {
   const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
-  return sequence != nullptr && sequence->adopted ? &*sequence->adopted : nullptr;
+  return sequence != nullptr ? sequence->adopted : std::string_view();
 }
 
 [[nodiscard]] inline bool is_pool(const SequenceStatus& status) noexcept {

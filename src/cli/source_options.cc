@@ -330,7 +330,8 @@ Result<FormatOptions> format_options(std::string_view format, const FormatTexts&
   return options;
 }
 
-Result<Definition> definition(std::string_view name, const SequenceTexts& given) {
+Result<Definition> definition(std::string_view name, const SequenceTexts& given,
+                              std::string_view store) {
   SequenceWish wish{.name = std::string(name),
                     .kind = given.kind,
                     .layout = given.layout,
@@ -365,7 +366,7 @@ Result<Definition> definition(std::string_view name, const SequenceTexts& given)
     if (!value) return std::unexpected(value.error());
     number.value = *value;
   }
-  return definition_of(wish);
+  return definition_of(wish, store);
 }
 
 }  // namespace idmint::cli

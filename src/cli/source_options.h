@@ -78,8 +78,9 @@ void add_timeout(CLI::App& command, std::optional<std::string>& timeout, const s
 [[nodiscard]] Result<FormatOptions> format_options(std::string_view format,
                                                    const FormatTexts& given);
 
-// What is not given follows from the rest: see mint/sequence_wish.h.
-[[nodiscard]] Result<Definition> definition(std::string_view name, const SequenceTexts& given);
+// What is not given follows from the rest: see mint/sequence_wish.h. `store`: its URL, or empty.
+[[nodiscard]] Result<Definition> definition(std::string_view name, const SequenceTexts& given,
+                                            std::string_view store = {});
 
 // What an int holds; what an encoding takes is for validate() to say.
 inline constexpr std::int64_t kMostWidth = std::numeric_limits<int>::max();

@@ -10,18 +10,20 @@ namespace {
 
 using testing::HasSubstr;
 
-Definition made_of(const SequenceTexts& given) {
-  const Result<Definition> made = definition("x", given);
+Definition made_of(const SequenceTexts& given, std::string_view store = {}) {
+  const Result<Definition> made = definition("x", given, store);
   EXPECT_TRUE(made) << made.error().message;
   if (!made) return {};
   EXPECT_TRUE(validate(*made)) << validate(*made).error().message;
   return *made;
 }
 
-SequenceDefinition defined(const SequenceTexts& given) { return as_sequence(made_of(given)); }
+SequenceDefinition defined(const SequenceTexts& given, std::string_view store = {}) {
+  return as_sequence(made_of(given, store));
+}
 
-std::string refusal(const SequenceTexts& given) {
-  const Result<Definition> made = definition("x", given);
+std::string refusal(const SequenceTexts& given, std::string_view store = {}) {
+  const Result<Definition> made = definition("x", given, store);
   EXPECT_FALSE(made);
   return made ? "" : made.error().message;
 }
@@ -38,50 +40,64 @@ TEST(SequenceOptions, FollowFromWhatIsGiven) {
   EXPECT_EQ(defined({.largest_count = "5"}).largest_count, 5);
 }
 
+#ifdef IDMINT_MONGODB
 TEST(SequenceOptions, AClassicRecipeSaysTheRest) {
+  constexpr const char* kStore = "mongodb://h/shop";
   constexpr std::int64_t last = 9'007'199'254'740'990;
-  const SequenceDefinition counter = defined({.adopt = "counter"});
-  EXPECT_EQ(counter,
-            (SequenceDefinition{.name = "x",
-                                .first = 0,
-                                .last = last,
-                                .adopted = AdoptedRecord{.collection = "uniqueIdentifierCounter",
-                                                         .id = "UNIQUE COUNT DOCUMENT IDENTIFIER",
-                                                         .field = "COUNT"}}));
-  EXPECT_EQ(defined({.adopt = "counters", .validator = true}),
+  EXPECT_EQ(defined({.adopt = "counter"}, kStore),
+            (SequenceDefinition{
+                .name = "x",
+                .first = 0,
+                .last = last,
+                .adopted = "uniqueIdentifierCounter/UNIQUE COUNT DOCUMENT IDENTIFIER:next=COUNT"}));
+  EXPECT_EQ(defined({.adopt = "counters", .validator = true}, kStore),
             (SequenceDefinition{.name = "x",
                                 .strategy = Strategy::kStriped,
                                 .first = 0,
                                 .last = 999'999'999'999,
                                 .stripes = 1000,
                                 .form = {.digits = 12},
-                                .adopted = AdoptedRecord{.collection = "uniqueIdentifierCounter",
-                                                         .id = "COUNTER DOCUMENT NUMBER {k}",
-                                                         .field = "COUNT",
-                                                         .max = "MAX_VALUE",
-                                                         .validator = true}}));
-  EXPECT_EQ(defined({.adopt = "ids:orders"}),
-            (SequenceDefinition{
-                .name = "x",
-                .strategy = Strategy::kCached,
-                .first = 1000,
-                .last = last,
-                .step = 10,
-                .adopted = AdoptedRecord{.collection = "ids", .id = "orders", .field = "index"}}));
+                                .adopted = "uniqueIdentifierCounter/COUNTER DOCUMENT NUMBER "
+                                           "{k}:next=COUNT,max=MAX_VALUE,validator"}));
+  EXPECT_EQ(defined({.adopt = "ids:orders"}, kStore),
+            (SequenceDefinition{.name = "x",
+                                .strategy = Strategy::kCached,
+                                .first = 1000,
+                                .last = last,
+                                .step = 10,
+                                .adopted = "ids/orders:next=index"}));
   // What is said counts.
-  EXPECT_EQ(defined({.strategy = "cached", .step = "50", .adopt = "counter"}).step, 50);
-  EXPECT_EQ(defined({.strategy = "counter", .adopt = "ids:a:b"}).step, 0);
-  EXPECT_EQ(defined({.strategy = "counter", .adopt = "ids:a:b"}).adopted->id, "a:b");
-  const SequenceDefinition few = defined({.max = "79", .stripes = "8", .adopt = "counters"});
+  EXPECT_EQ(defined({.strategy = "cached", .step = "50", .adopt = "counter"}, kStore).step, 50);
+  EXPECT_EQ(defined({.strategy = "counter", .adopt = "ids:a:b"}, kStore).step, 0);
+  EXPECT_EQ(defined({.strategy = "counter", .adopt = "ids:a:b"}, kStore).adopted,
+            "ids/a:b:next=index");
+  const SequenceDefinition few =
+      defined({.max = "79", .stripes = "8", .adopt = "counters"}, kStore);
   EXPECT_EQ(few.stripes, 8);
   EXPECT_EQ(few.last, 79);
-  EXPECT_EQ(defined({.adopt = "c/i:last=seq"}).first, 1);
-  EXPECT_EQ(defined({.adopt = "c/i:next=seq"}).first, 0);
-  EXPECT_THAT(refusal({.adopt = "count"}), HasSubstr("counter, counters or ids:NAME"));
-  EXPECT_THAT(refusal({.adopt = "ids:"}), HasSubstr("document"));
-  EXPECT_THAT(refusal({.strategy = "permuted", .adopt = "counter"}), HasSubstr("as they come"));
-  EXPECT_THAT(refusal({.adopt = "counter", .validator = true}), HasSubstr("max=FIELD"));
-  EXPECT_THAT(refusal({.validator = true}), HasSubstr("adopted documents"));
+  EXPECT_EQ(defined({.adopt = "c/i:last=seq"}, kStore).first, 1);
+  EXPECT_EQ(defined({.adopt = "c/i:next=seq"}, kStore).first, 0);
+  EXPECT_THAT(refusal({.adopt = "count"}, kStore), HasSubstr("counter, counters or ids:NAME"));
+  EXPECT_THAT(refusal({.adopt = "ids:"}, kStore), HasSubstr("document"));
+  EXPECT_THAT(refusal({.strategy = "permuted", .adopt = "counter"}, kStore),
+              HasSubstr("as they come"));
+  EXPECT_THAT(refusal({.strategy = "striped", .stripes = "8", .adopt = "counter"}, kStore),
+              HasSubstr("write {k} in the _id"));
+  EXPECT_THAT(refusal({.adopt = "counter", .validator = true}, kStore), HasSubstr("max=FIELD"));
+}
+#endif
+
+// The store refuses it when the sequence is made.
+TEST(SequenceOptions, WhatNoStoreReadsIsLeftAsItIs) {
+  for (const char* const store : {"", "sqlite:ids.db", "memory:"}) {
+    EXPECT_EQ(defined({.adopt = "counters"}, store),
+              (SequenceDefinition{.name = "x", .adopted = "counters"}))
+        << store;
+    EXPECT_THAT(refusal({.strategy = "permuted", .adopt = "counter"}, store),
+                HasSubstr("as they come"));
+    EXPECT_THAT(refusal({.validator = true}, store), HasSubstr("adopted documents"));
+    EXPECT_THAT(refusal({.adopt = ""}, store), HasSubstr("has no name"));
+  }
 }
 
 TEST(SequenceOptions, DigitsSayWhichValuesThereAre) {

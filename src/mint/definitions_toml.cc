@@ -133,7 +133,8 @@ Result<SequenceWish> read_table(std::string_view name, const toml::table& table)
 
 }  // namespace
 
-Result<std::vector<Definition>> definitions_from_toml(std::string_view text) {
+Result<std::vector<Definition>> definitions_from_toml(std::string_view text,
+                                                      std::string_view store) {
   if (text.size() > kLongestToml) {
     return std::unexpected(Error{Code::kInvalidArgument,
                                  "the file has " + std::to_string(text.size()) + " bytes, of " +
@@ -167,7 +168,7 @@ Result<std::vector<Definition>> definitions_from_toml(std::string_view text) {
       }
       const Result<SequenceWish> given = read_table(name.str(), *table);
       if (!given) return std::unexpected(given.error());
-      Result<Definition> definition = definition_of(*given);
+      Result<Definition> definition = definition_of(*given, store);
       if (!definition) return at_line(name.source(), std::move(definition.error().message));
       found.push_back({name.source().begin, *std::move(definition)});
     }
@@ -183,6 +184,16 @@ Result<std::vector<Definition>> definitions_from_toml(std::string_view text) {
 }
 
 namespace {
+
+// As it stands in a basic string. REQUIRES: UTF-8 without control characters.
+std::string toml_escaped(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '"' || c == '\\') escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
+}
 
 // The keys of one table.
 class Table {
@@ -213,7 +224,7 @@ class Table {
       write("key", sequence.key);
     }
     write(sequence.form);
-    if (sequence.adopted) write("adopt", to_text(*sequence.adopted));
+    if (!sequence.adopted.empty()) write("adopt", toml_escaped(sequence.adopted));
   }
 
   void write(const PoolDefinition& pool) {

@@ -24,11 +24,12 @@ namespace idmint {
 
 inline constexpr std::size_t kLongestToml = std::size_t{1} << 20;
 
-// Every definition of the file, in its order; each is valid. kInvalidArgument, with the line: no
-// TOML, an unknown key, a value of the wrong type, a definition that validate() refuses, a file
-// longer than kLongestToml.
+// Every definition of the file, in its order; each is valid. `store`: the URL of the store that
+// they are for, which reads what is adopted; empty: that stays as the file has it.
+// kInvalidArgument, with the line: no TOML, an unknown key, a value of the wrong type, a definition
+// that validate() refuses, a file longer than kLongestToml.
 [[nodiscard]] IDMINT_EXPORT Result<std::vector<Definition>> definitions_from_toml(
-    std::string_view text);
+    std::string_view text, std::string_view store = {});
 
 // The inverse, which reads as the same definitions. Retired ones are named in a comment only: a
 // name that was given once cannot be given again. REQUIRES: each is valid.

@@ -74,11 +74,22 @@ TEST(DefinitionsToml, DigitsThatAnIntegerCannotFillWantAnEnd) {
 }
 
 TEST(DefinitionsToml, AValidatorIsWishedForWithWhatIsAdopted) {
-  const auto read = definitions_from_toml("[sequence.a]\nadopt = 'counters'\nvalidator = true\n");
+#ifdef IDMINT_MONGODB
+  const std::string counters =
+      "uniqueIdentifierCounter/COUNTER DOCUMENT NUMBER {k}:next=COUNT,max=MAX_VALUE";
+  const auto read = definitions_from_toml("[sequence.a]\nadopt = 'counters'\nvalidator = true\n",
+                                          "mongodb://h/shop");
   ASSERT_TRUE(read) << read.error().message;
-  EXPECT_TRUE(as_sequence(read->front()).adopted->validator);
-  const auto none = definitions_from_toml("[sequence.a]\nadopt = 'counters'\nvalidator = false\n");
-  EXPECT_FALSE(as_sequence(none->front()).adopted->validator);
+  EXPECT_EQ(as_sequence(read->front()).adopted, counters + ",validator");
+  const auto none = definitions_from_toml("[sequence.a]\nadopt = 'counters'\nvalidator = false\n",
+                                          "mongodb://h/shop");
+  EXPECT_EQ(as_sequence(none->front()).adopted, counters);
+  const auto wrong =
+      definitions_from_toml("\n[sequence.a]\nadopt = 'public.a_id_seq'\n", "mongodb://h/shop");
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(wrong.error().message, StartsWith("line 2: cannot adopt \"public.a_id_seq\": write "
+                                                "COLLECTION/ID:next=FIELD"));
+#endif
   EXPECT_THAT(refusal("[sequence.a]\nvalidator = true\n"), HasSubstr("adopted documents"));
   EXPECT_THAT(refusal("[sequence.a]\nadopt = 'counters'\nvalidator = 'yes'\n"),
               StartsWith("line 3: validator is neither true nor false"));
@@ -168,12 +179,12 @@ TEST(DefinitionsToml, WhatIsWrittenReadsAsTheSame) {
       SequenceDefinition{.name = "a.b", .strategy = Strategy::kStriped, .last = 5000, .stripes = 5},
       SequenceDefinition{
           .name = "x", .strategy = Strategy::kInterleaved, .last = 5000, .stripes = 7},
-      SequenceDefinition{
-          .name = "adopted",
-          .strategy = Strategy::kCached,
-          .first = 1000,
-          .step = 10,
-          .adopted = AdoptedRecord{.collection = "ids", .id = "my orders", .field = "index"}},
+      SequenceDefinition{.name = "adopted",
+                         .strategy = Strategy::kCached,
+                         .first = 1000,
+                         .step = 10,
+                         .adopted = "ids/my orders:next=index"},
+      SequenceDefinition{.name = "quoted", .adopted = R"(sequence "public"."a\b")"},
       SequenceDefinition{
           .name = "c", .strategy = Strategy::kCached, .step = 9, .largest_count = 50},
       SequenceDefinition{.name = "p",

@@ -12,6 +12,7 @@
 #include "idmint/snowflake.h"
 #include "ids/form_width.h"
 #include "ids/lease_table.h"
+#include "stores/backend.h"
 
 namespace idmint {
 
@@ -45,61 +46,30 @@ std::int64_t last_of(const SequenceDefinition& definition) {
   return last;
 }
 
-// A classic recipe: the documents that its set-up script makes, and how its programs take from
-// them.
-struct Recipe {
-  std::string_view name;  // one that ends with a colon is followed by the _id
-  std::string_view place;
-  std::string_view strategy;
-  std::optional<std::int64_t> stripes;
-  std::optional<std::int64_t> step;
-  std::optional<std::int64_t> digits;
-  std::int64_t start;
-};
-constexpr std::array kRecipes = {
-    Recipe{"counter", "uniqueIdentifierCounter/UNIQUE COUNT DOCUMENT IDENTIFIER:next=COUNT",
-           "counter", std::nullopt, std::nullopt, std::nullopt, 0},
-    Recipe{"counters",
-           "uniqueIdentifierCounter/COUNTER DOCUMENT NUMBER {k}:next=COUNT,max=MAX_VALUE",
-           "striped", 1000, std::nullopt, 12, 0},
-    Recipe{"ids:", "ids/:next=index", "cached", std::nullopt, 10, std::nullopt, 1000},
-};
-
-// The wish with what its document says and the wish does not.
-Result<SequenceWish> with_recipe(SequenceWish wish, std::optional<AdoptedRecord>& adopted) {
+// The wish with what its store says of the record and the wish does not. `adoption`: null where the
+// store adopts none.
+Result<SequenceWish> with_record(SequenceWish wish, const Adoption* adoption,
+                                 std::string& adopted) {
   if (!wish.adopt) {
     if (wish.validator) return refuse("a validator is for adopted documents: say which");
     return wish;
   }
-  // 2^53 - 2: the value after it is the last one that a double tells from the next.
-  constexpr std::int64_t kLargestForAll = 9'007'199'254'740'990;
-  std::string text = *wish.adopt;
-  const auto* const recipe = std::ranges::find_if(kRecipes, [&](const Recipe& row) {
-    return row.name.ends_with(':') ? text.starts_with(row.name) : text == row.name;
-  });
-  const bool classic = recipe != kRecipes.end();
-  if (classic) {
-    const std::string id = text.substr(recipe->name.size());
-    text = recipe->place;
-    if (!id.empty()) text.insert(text.find('/') + 1, id);
-  }
-  Result<AdoptedRecord> record = adopted_from_text(text);
-  if (!record) {
-    record.error().message += "; or adopt counter, counters or ids:NAME";
-    return std::unexpected(std::move(record.error()));
-  }
-  record->validator = record->validator || wish.validator;
-  adopted = *std::move(record);
-  if (classic) {
-    // Another strategy has no use for what goes with the recipe's.
-    const bool same = !wish.strategy || *wish.strategy == recipe->strategy;
-    if (!wish.strategy) wish.strategy = recipe->strategy;
-    if (!wish.stripes && same) wish.stripes = recipe->stripes;
-    if (!wish.step && same) wish.step = recipe->step;
-    if (!wish.digits && !wish.width && !wish.max && !wish.encoding) wish.digits = recipe->digits;
-  }
-  if (!wish.start) wish.start = classic ? recipe->start : (adopted->holds_last ? 1 : 0);
-  if (!wish.max && !wish.digits && !wish.width) wish.max = kLargestForAll;
+  adopted = *wish.adopt;
+  if (adoption == nullptr && adopted.empty())
+    return refuse("what is to be adopted has no name: give it, or leave it out");
+  if (adoption == nullptr) return wish;
+  Result<Adoptable> record = adoption->read(*wish.adopt, wish.validator);
+  if (!record) return std::unexpected(std::move(record.error()));
+  adopted = std::move(record->record);
+  // Another strategy has no use for what goes with the record's.
+  const std::optional<Strategy> usual = record->strategy;
+  const bool same = !usual || !wish.strategy || *wish.strategy == name(*usual);
+  if (!wish.strategy && usual) wish.strategy = name(*usual);
+  if (!wish.stripes && same) wish.stripes = record->stripes;
+  if (!wish.step && same) wish.step = record->step;
+  if (!wish.digits && !wish.width && !wish.max && !wish.encoding) wish.digits = record->digits;
+  if (!wish.start) wish.start = record->first;
+  if (!wish.max && !wish.digits && !wish.width) wish.max = record->last;
   return wish;
 }
 
@@ -155,7 +125,7 @@ Result<Definition> pool_of(const SequenceWish& wish) {
 
 }  // namespace
 
-Result<Definition> definition_of(const SequenceWish& wanted) {
+Result<Definition> definition_of(const SequenceWish& wanted, std::string_view store) {
   if (wanted.kind == "pool") return pool_of(wanted);
   if (wanted.kind && *wanted.kind != "sequence")
     return refuse("kind is \"" + *wanted.kind + "\": give sequence or pool", option("kind"));
@@ -166,7 +136,8 @@ Result<Definition> definition_of(const SequenceWish& wanted) {
   if (wanted.strategy == "pool")
     return refuse("a pool is of a kind of its own: give kind pool and no strategy", option("kind"));
   SequenceDefinition definition{.name = wanted.name};
-  const Result<SequenceWish> completed = with_recipe(wanted, definition.adopted);
+  const Adoption* const adoption = stores::adoption_of(store);
+  const Result<SequenceWish> completed = with_record(wanted, adoption, definition.adopted);
   if (!completed) return std::unexpected(completed.error());
   const SequenceWish& wish = *completed;
   if (wish.strategy) {
@@ -224,6 +195,11 @@ Result<Definition> definition_of(const SequenceWish& wanted) {
   }
   if (Result<void> valid = validate(definition); !valid) {
     return std::unexpected(std::move(valid.error()));
+  }
+  if (adoption != nullptr && !definition.adopted.empty()) {
+    if (Result<void> valid = adoption->check(definition); !valid) {
+      return std::unexpected(std::move(valid.error()));
+    }
   }
   return definition;
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "idmint/definition.h"
 #include "idmint/export.h"
@@ -31,10 +32,9 @@ struct SequenceWish {
   std::optional<std::int64_t> digits{};
   std::optional<std::int64_t> width{};
   bool no_leading_zeros = false;
-  // "counter", "counters" or "ids:NAME": the documents of MongoDB's classic recipes; or what
-  // adopted_from_text() reads.
+  // A record of other programs, in words of its store (stores/spi/adoption.h).
   std::optional<std::string> adopt{};
-  bool validator = false;
+  bool validator = false;  // the store is to guard its end
 };
 
 // Valid. What is not said follows from the rest:
@@ -46,11 +46,12 @@ struct SequenceWish {
 //     smallest number that has none (a prefix with digits has the first digit itself).
 //   - A pool has the layout sequence-generator, and how many worker ids is left to
 //   create_pool().
-//   - Of an adopted document the recipe says the rest, and where it does not, the first is 0 (1
-//   where
-//     the document holds the last value) and the last 2^53 - 2, up to which every program can
-//     count.
+//   - The store says the rest of a record that is adopted. `store`: the URL of the store. Where
+//   that
+//     is empty or its stores adopt nothing, the definition has what is wished: create_sequence() is
+//     refused there.
 // kInvalidArgument, naming what is wrong.
-[[nodiscard]] IDMINT_EXPORT Result<Definition> definition_of(const SequenceWish& wish);
+[[nodiscard]] IDMINT_EXPORT Result<Definition> definition_of(const SequenceWish& wish,
+                                                             std::string_view store = {});
 
 }  // namespace idmint

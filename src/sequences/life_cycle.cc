@@ -86,10 +86,7 @@ class Differences {
     compare("key", spelled(there.key), spelled(here.key));
     compare("largest count", there.largest_count, here.largest_count);
     compare(there.form, here.form);
-    const auto adopted = [](const SequenceDefinition& definition) {
-      return definition.adopted ? to_text(*definition.adopted) : std::string("none");
-    };
-    compare("adopted", adopted(there), adopted(here));
+    compare("adopted", spelled(there.adopted), spelled(here.adopted));
   }
   void compare(const PoolDefinition& there, const PoolDefinition& here) {
     compare("workers", there.workers, here.workers);
@@ -165,6 +162,12 @@ Result<void> must_agree(const Store& store, const Definition& there, Definition 
 
 namespace {
 
+// Null: the sequence adopts nothing, or the store adopts nothing.
+const Adoption* adoption_of(Store& store, const SequenceDefinition& sequence) {
+  return sequence.adopted.empty() || store.counters() == nullptr ? nullptr
+                                                                 : store.counters()->adoption();
+}
+
 std::string draw_key(Entropy& entropy) {
   constexpr std::string_view kHex = "0123456789abcdef";
   std::array<std::byte, 16> bytes{};
@@ -214,6 +217,9 @@ Result<void> create_sequence(Store& store, const SequenceDefinition& definition,
   if (auto offered = offers(store, definition); !offered) return offered;
   if (definition.strategy == Strategy::kGapless) {
     if (auto possible = has_transactions(store, definition); !possible) return possible;
+  }
+  if (const Adoption* const adoption = adoption_of(store, definition)) {
+    if (auto valid = adoption->check(definition); !valid) return valid;
   }
   const Result<Definition> found = store.catalog()->find(definition.name);
   if (found) {
@@ -296,7 +302,7 @@ Result<SequenceDefinition> extend_sequence(Store& store, std::string_view name, 
     // The definition first: a counter that ended above it would be taken for a damaged one. But not
     // where the counters cannot follow: it never goes down again.
     if (updated != *found) {
-      if (updated.adopted) {
+      if (!updated.adopted.empty()) {
         const Result<std::vector<CounterState>> counters = read_counters(store, updated);
         if (!counters) {
           // Another may have extended it further since.
@@ -304,13 +310,13 @@ Result<SequenceDefinition> extend_sequence(Store& store, std::string_view name, 
           if (now && *now != *there) continue;
           return std::unexpected(counters.error());
         }
-        for (const CounterState& counter : *counters)
-          if (last > counter.largest_end)
-            return refuse(Code::kInvalidArgument,
-                          "its counter " + counter.name + " was adopted from a document with a " +
-                              "double, which counts by one up to " +
-                              std::to_string(counter.largest_end) +
-                              "; end there or below, or make it a NumberLong");
+        std::vector<std::string> names;
+        for (const CounterState& counter : *counters) names.push_back(counter.name);
+        if (const auto possible = store.counters()->can_extend(names, last); !possible) {
+          if (possible.error().code != Code::kInvalidArgument)
+            return std::unexpected(possible.error());
+          return refuse(Code::kInvalidArgument, possible.error().message);
+        }
       }
       const Result<Definition> now = store.catalog()->replace(*there, updated);
       if (!now) return std::unexpected(now.error());
@@ -446,6 +452,9 @@ Result<SequenceStatus> status_as_read(Store& store, Definition definition, Stead
   status.definition = std::move(definition);
   const Definition& its = status.definition;
   if (is_retired(its)) return status;
+  if (const auto* const sequence = std::get_if<SequenceDefinition>(&its))
+    if (const Adoption* const adoption = adoption_of(store, *sequence))
+      status.adopted_from = adoption->place_of(sequence->adopted);
   Result<void> done = offers(store, its);
   const auto read = [&](const auto& kind) { return read_status(store, kind, until, status); };
   if (done) done = std::visit(read, its);

@@ -44,16 +44,6 @@ bool has_stripes(const SequenceDefinition& definition) {
   return definition.strategy == Strategy::kStriped || definition.strategy == Strategy::kInterleaved;
 }
 
-// The document of counter k.
-std::optional<AdoptedRecord> adopted_of(const SequenceDefinition& definition, std::int64_t k) {
-  std::optional<AdoptedRecord> adopted = definition.adopted;
-  if (!adopted) return adopted;
-  constexpr std::string_view kNumber = "{k}";
-  if (const std::size_t at = adopted->id.find(kNumber); at != std::string::npos)
-    adopted->id.replace(at, kNumber.size(), std::to_string(k));
-  return adopted;
-}
-
 std::string text_of(const CounterBounds& bounds) {
   std::string text = std::to_string(bounds.first) + " to " + std::to_string(bounds.last);
   if (bounds.stride != 1) text += " in steps of " + std::to_string(bounds.stride);
@@ -176,7 +166,8 @@ NewCounter counter_of(const SequenceDefinition& definition, std::int64_t k) {
       const std::int64_t begin = first + k * size;
       return {stripe,
               {begin, k + 1 == definition.stripes ? last : begin + size - 1},
-              adopted_of(definition, k)};
+              definition.adopted,
+              k};
     }
     case Strategy::kInterleaved:
       return {stripe, {first + k, last, definition.stripes}};
@@ -188,7 +179,7 @@ NewCounter counter_of(const SequenceDefinition& definition, std::int64_t k) {
     case Strategy::kGapless:
       break;
   }
-  return {definition.name, {first, last}, adopted_of(definition, k)};
+  return {definition.name, {first, last}, definition.adopted};
 }
 
 Result<std::vector<CounterState>> read_counters(Store& store, const SequenceDefinition& definition,

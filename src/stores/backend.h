@@ -20,6 +20,7 @@
 #include "idmint/store.h"
 #include "idmint/uuid.h"
 #include "ids/lease_table.h"
+#include "stores/spi/adoption.h"
 #include "stores/spi/counter_store.h"
 
 namespace idmint::stores {
@@ -36,12 +37,19 @@ struct Backend {
   Result<std::unique_ptr<ExistingValues>> (*existing_values)(
       std::string_view url, std::string_view collection, std::string_view field,
       const ExistingForm& form, std::chrono::milliseconds deadline) = nullptr;
+  // That its stores have (CounterStore::adoption).
+  const Adoption* adoption = nullptr;
   // Names a store among all files of this host, where its copies have the id of the store.
   std::string (*name_on_host)(const Uuid& id, std::string_view url) = nullptr;
 };
 
+// Null: the stores of that URL adopt no records of other programs, or it is the URL of none.
+[[nodiscard]] const Adoption* adoption_of(std::string_view url) noexcept;
 // What files of this host that speak of a store are called after.
 [[nodiscard]] std::string name_on_host(const Uuid& id, std::string_view url);
+
+// kDataLoss.
+[[nodiscard]] Error damaged_definition(std::string why);
 
 // kInvalidArgument, saying what is wrong with the name of a field of a document itself, or of a
 // collection of MongoDB.

@@ -4,10 +4,10 @@
 #include <array>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <span>
 
 #include "base/errors.h"
+#include "base/text.h"
 #include "idmint/check_symbol.h"
 #include "idmint/encoding.h"
 #include "idmint/form.h"
@@ -54,9 +54,7 @@ constexpr std::array<std::string_view, 16> kFields = {
     "prefix", "encoding", "check", "digits", "width",   "retired", "adopted", "layout"};
 
 std::unexpected<Error> damaged(std::string why) {
-  return std::unexpected(Error{
-      Code::kDataLoss,
-      "a stored definition is damaged: " + std::move(why) + "; restore the store from a backup"});
+  return std::unexpected(stores::damaged_definition(std::move(why)));
 }
 
 std::unexpected<Error> newer(std::string what) {
@@ -191,71 +189,21 @@ Result<void> validate_workers(const PoolDefinition& pool) {
   return {};
 }
 
-constexpr std::string_view kStripeNumber = "{k}";
-
-// What stands there goes into commands, messages and files as it is.
-Result<void> validate_record(const AdoptedRecord& adopted) {
-  constexpr std::size_t kLongestField = 60;
-  constexpr std::size_t kLongestPlace = 200;  // of a collection, of an _id
-  const auto field = [](std::string_view what, const std::string& name) -> Result<void> {
-    constexpr std::string_view kLetters =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
-    if (!name.empty() && name.size() <= kLongestField && name != "_id" &&
-        name.find_first_not_of(kLetters) == std::string::npos)
-      return {};
-    return refuse("the field " + stores::shown(name) + ", " + std::string(what) +
-                  ", cannot be adopted: its name must be 1 to 60 of A-Z a-z 0-9 _ - and not _id");
-  };
-  const auto place = [](std::string_view what, const std::string& name,
-                        std::string_view without) -> Result<void> {
-    const auto fits = [&](char c) { return c >= ' ' && c <= '~' && !without.contains(c); };
-    if (!name.empty() && name.size() <= kLongestPlace && std::ranges::all_of(name, fits)) return {};
-    return refuse("the " + std::string(what) + " " + stores::shown(name) +
-                  " cannot be adopted: it must be 1 to 200 ASCII characters without any of " +
-                  std::string(without));
-  };
-  const std::string& collection = adopted.collection;
-  if (Result<void> ok = place("collection", collection, "$/\"\\"); !ok) return ok;
-  if (collection.starts_with("idmint.") || collection.starts_with("system.") ||
-      collection.starts_with('.') || collection.ends_with('.'))
-    return refuse("the collection " + stores::shown(collection) +
-                  " cannot be adopted from: name one of an application");
-  if (Result<void> ok = place("document", adopted.id, "\"\\"); !ok) return ok;
-  if (Result<void> ok = field("which counts", adopted.field); !ok) return ok;
-  if (!adopted.max.empty()) {
-    if (Result<void> ok = field("which has the last value", adopted.max); !ok) return ok;
-    if (adopted.max == adopted.field)
-      return refuse("the field " + adopted.field + " cannot count and have the last value as well");
-  } else if (adopted.validator) {
-    return refuse("a validator compares with a field that has the last value: name it (max=FIELD)");
-  }
-  return {};
-}
-
-// Whoever shares the document counts by one, and takes what is there for the value itself.
+// What counts in a record of other programs gives the values as they come. The rest is for the
+// store to say: the text is its own, and goes into commands, messages and files as it is.
 Result<void> validate_adopted(const SequenceDefinition& definition) {
-  if (!definition.adopted) return {};
+  constexpr std::size_t kLongest = 1000;
+  const std::string& adopted = definition.adopted;
+  if (adopted.empty()) return {};
   const std::string sequence = titled(definition);
-  const AdoptedRecord& adopted = *definition.adopted;
-  const bool striped = definition.strategy == Strategy::kStriped;
-  if (!striped && definition.strategy != Strategy::kCounter &&
+  if (definition.strategy != Strategy::kStriped && definition.strategy != Strategy::kCounter &&
       definition.strategy != Strategy::kCached)
     return refuse(sequence + " is " + std::string(row_of(definition.strategy).name) +
-                  ", and other programs take the values of an adopted document as they come: "
+                  ", and other programs take the values of an adopted record as they come: "
                   "adopt it as counter, cached or striped");
-  // The document of the last stripe, whose number is the longest.
-  AdoptedRecord longest = adopted;
-  if (const std::size_t at = longest.id.find(kStripeNumber);
-      at != std::string::npos && definition.stripes > 1000)
-    longest.id.replace(at, kStripeNumber.size(), std::to_string(definition.stripes - 1));
-  if (Result<void> ok = validate_record(longest); !ok) return refused(sequence, ok.error());
-  if (adopted.id.contains(kStripeNumber) != striped)
-    return refuse(sequence + (striped ? " has stripes, each in a document of its own: write {k} in "
-                                        "the _id for the number of the stripe"
-                                      : " has one document: {k} in its _id is for stripes"));
-  if (adopted.holds_last && definition.first == 0)
-    return refuse(sequence + " would begin at 0, and " + adopted.field +
-                  " holds the value before the next: begin at 1 or above");
+  if (adopted.size() > kLongest || escaped(adopted) != adopted)
+    return refuse(sequence + " cannot adopt " + stores::shown(adopted) +
+                  ": a record is named in 1000 bytes of UTF-8 at most, all of which can be seen");
   return {};
 }
 
@@ -273,6 +221,11 @@ Result<void> validate_form(const SequenceDefinition& definition) {
 }
 
 }  // namespace
+
+Error stores::damaged_definition(std::string why) {
+  return {Code::kDataLoss, "a stored definition is damaged: " + std::move(why) +
+                               "; restore the store from a backup"};
+}
 
 std::string_view name(Strategy strategy) noexcept { return row_of(strategy).name; }
 Guarantee guarantee(Strategy strategy) noexcept { return row_of(strategy).guarantee; }
@@ -338,48 +291,6 @@ Result<void> validate(const Definition& definition) {
   return std::visit([](const auto& its) { return validate(its); }, definition);
 }
 
-std::string to_text(const AdoptedRecord& adopted) {
-  return adopted.collection + "/" + adopted.id + (adopted.holds_last ? ":last=" : ":next=") +
-         adopted.field + (adopted.max.empty() ? "" : ",max=" + adopted.max) +
-         (adopted.validator ? ",validator" : "");
-}
-
-// No collection has a slash here, and no field a colon.
-Result<AdoptedRecord> adopted_from_text(std::string_view text) {
-  const auto none = [&] {
-    return refuse("cannot adopt " + stores::shown(text) +
-                  ": write COLLECTION/ID:next=FIELD where the field holds the value that comes "
-                  "next, or last= where it holds the one that came last; and ,max=FIELD if another "
-                  "field has the last value of all");
-  };
-  const std::size_t slash = text.find('/');
-  const std::size_t colon = text.rfind(':');
-  if (slash == std::string_view::npos || colon == std::string_view::npos || colon < slash)
-    return none();
-  AdoptedRecord adopted{.collection = std::string(text.substr(0, slash)),
-                        .id = std::string(text.substr(slash + 1, colon - slash - 1))};
-  bool holds = false;
-  for (std::string_view rest = text.substr(colon + 1);;) {
-    const std::size_t end = std::min(rest.find(','), rest.size());
-    const std::string_view part = rest.substr(0, end);
-    if (!holds && (part.starts_with("next=") || part.starts_with("last="))) {
-      holds = true;
-      adopted.holds_last = part.starts_with("last=");
-      adopted.field = part.substr(5);
-    } else if (holds && adopted.max.empty() && part.size() > 4 && part.starts_with("max=")) {
-      adopted.max = part.substr(4);
-    } else if (holds && !adopted.validator && part == "validator") {
-      adopted.validator = true;
-    } else {
-      return none();
-    }
-    if (end == rest.size()) break;
-    rest.remove_prefix(end + 1);
-  }
-  if (Result<void> ok = validate_record(adopted); !ok) return std::unexpected(ok.error());
-  return adopted;
-}
-
 namespace {
 
 // Only what is not as in every definition: an older idmint refuses a field that it does not know.
@@ -409,7 +320,7 @@ Json json_of(const SequenceDefinition& sequence) {
   write(json, "key", sequence.key, plain.key);
   write(json, "largest_count", sequence.largest_count, plain.largest_count);
   write_form(json, sequence.form, sequence.retired);
-  if (sequence.adopted) json["adopted"] = to_text(*sequence.adopted);
+  write(json, "adopted", sequence.adopted, plain.adopted);
   return json;
 }
 
@@ -451,21 +362,17 @@ Result<Form> form_from(const Json& object) {
 
 Result<Definition> sequence_from(const Json& object, std::string_view strategy) {
   SequenceDefinition sequence;
-  std::string adopted;
   if (!read(object, "name", sequence.name) || !read(object, "first", sequence.first) ||
       !read(object, "last", sequence.last) || !read(object, "stripes", sequence.stripes) ||
       !read(object, "step", sequence.step) || !read(object, "key", sequence.key) ||
       !read(object, "largest_count", sequence.largest_count) ||
-      !read(object, "retired", sequence.retired) || !read(object, "adopted", adopted))
+      !read(object, "retired", sequence.retired) || !read(object, "adopted", sequence.adopted))
     return wrong_type(object);
   const Result<Strategy> known = strategy_named(strategy);
   if (!known) return newer("the strategy " + stores::shown(strategy));
   sequence.strategy = *known;
-  if (object.contains("adopted")) {
-    Result<AdoptedRecord> record = adopted_from_text(adopted);
-    if (!record) return damaged(record.error().message);
-    sequence.adopted = *std::move(record);
-  }
+  if (object.contains("adopted") && sequence.adopted.empty())
+    return damaged("the record that it adopts has no name");
   if (object.contains("layout")) return damaged("it is a sequence with a layout");
   return sequence;
 }

@@ -110,6 +110,11 @@ Result<void> Store::settle(Settle) { return {}; }
 
 namespace stores {
 
+const Adoption* adoption_of(std::string_view url) noexcept {
+  const Backend* const backend = backend_of(url);
+  return backend != nullptr ? backend->adoption : nullptr;
+}
+
 std::string name_on_host(const Uuid& id, std::string_view url) {
   const Backend* const backend = backend_of(url);
   return backend != nullptr && backend->name_on_host != nullptr ? backend->name_on_host(id, url)

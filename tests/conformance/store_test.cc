@@ -110,6 +110,16 @@ TEST_P(StoreConformance, MakesManyCountersInOneCallAndTheRestInTheNext) {
             Code::kInvalidArgument);
 }
 
+// Of no store, with a control character.
+TEST_P(StoreConformance, ARecordThatItDoesNotKnowIsNotAdopted) {
+  const NewCounter some[] = {{"own", {1, 9}}, {"adopted", {1, 9}, "no record\n"}};
+  const Result<void> refused = counters().create(some);
+  EXPECT_EQ(code_of(refused),
+            counters().adoption() == nullptr ? Code::kUnimplemented : Code::kInvalidArgument);
+  EXPECT_EQ(code_of(counters().peek("own")), Code::kNotFound) << "nothing was made";
+  EXPECT_EQ(code_of(counters().peek("adopted")), Code::kNotFound);
+}
+
 // ---- strides
 
 TEST_P(StoreConformance, AStrideHandsOutItsOwnValuesOnly) {

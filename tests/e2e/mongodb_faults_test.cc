@@ -580,23 +580,19 @@ TEST_F(MongodbFaults, OfEveryKindRepeatNothingAndLoseNothing) {
       SequenceDefinition{
           .name = kNames[kUsers],
           .first = 0,
-          .adopted =
-              AdoptedRecord{.collection = kClassicCollection, .id = kUsersId, .field = "COUNT"}},
+          .adopted = std::string(kClassicCollection) + "/" + kUsersId + ":next=COUNT"},
       SequenceDefinition{.name = kNames[kAccounts],
                          .strategy = Strategy::kStriped,
                          .first = 0,
                          .last = accounts - 1,
                          .stripes = kBlocks,
-                         .adopted = AdoptedRecord{.collection = kClassicCollection,
-                                                  .id = std::string(kAccountsId) + "{k}",
-                                                  .field = "COUNT",
-                                                  .max = "MAX_VALUE"}},
-      SequenceDefinition{
-          .name = kNames[kOrders],
-          .strategy = Strategy::kCached,
-          .first = kFirstOrder,
-          .step = 10,
-          .adopted = AdoptedRecord{.collection = "ids", .id = "orders", .field = "index"}}};
+                         .adopted = std::string(kClassicCollection) + "/" + kAccountsId +
+                                    "{k}:next=COUNT,max=MAX_VALUE"},
+      SequenceDefinition{.name = kNames[kOrders],
+                         .strategy = Strategy::kCached,
+                         .first = kFirstOrder,
+                         .step = 10,
+                         .adopted = "ids/orders:next=index"}};
   for (const SequenceDefinition& definition : adopted) {
     const auto created = create_sequence(*store_, definition);
     ASSERT_TRUE(created) << created.error().message;

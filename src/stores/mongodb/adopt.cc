@@ -110,19 +110,10 @@ Result<void> Counters::guard(const AdoptedRecord& record, SteadyTime until) {
 
 // The documents first, their records in idmint.counters last: where there is a record there was a
 // document, and none is made again. REQUIRES: few enough for one message.
-Result<void> Counters::adopt(std::span<const NewCounter> counters, SteadyTime until) {
+Result<void> Counters::adopt(std::span<const std::shared_ptr<const Adopted>> all,
+                             SteadyTime until) {
   std::vector<std::string> names;
-  std::vector<std::shared_ptr<const Adopted>> all;
-  for (const NewCounter& counter : counters) {
-    const AdoptedRecord record = counter.adopted.value_or(AdoptedRecord{});
-    if (counter.bounds.stride != 1)
-      return std::unexpected(
-          Error{Code::kInvalidArgument, "cannot adopt " + place_of(record) + " in steps of " +
-                                            std::to_string(counter.bounds.stride) +
-                                            ": the others that use it count by one"});
-    names.push_back(counter.name);
-    all.push_back(std::make_shared<const Adopted>(counter.name, record, counter.bounds));
-  }
+  for (const auto& adopted : all) names.push_back(adopted->name);
   // A new primary's majority may lack a record, whose document would be made again.
   Result<Records> there = find_counters(names, Kind::kReadOne, until);
   if (!there) return std::unexpected(there.error());

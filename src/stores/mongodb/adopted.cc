@@ -210,8 +210,7 @@ Reading read_adopted(const Adopted& adopted, const Document& document) {
     return reading;
   }
   std::int64_t& last = reading.state.bounds.last;
-  reading.state.largest_end = now.is_double ? kLargestInDouble : kLargestValue;
-  last = std::min({last, reading.max, reading.state.largest_end});
+  last = std::min({last, reading.max, now.is_double ? kLargestInDouble : kLargestValue});
   // Programs that do not look at the last value first leave the field beyond it.
   reading.state.next = now.value > last ? last + 1 : now.value + ahead(adopted);
   reading.state.closed = document.boolean(kClosed).value_or(false);

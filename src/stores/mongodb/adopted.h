@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "mongo/bson.h"
+#include "stores/mongodb/adopted_record.h"
 #include "stores/spi/counter_store.h"
 
 namespace idmint::stores::mongodb {
@@ -42,7 +43,7 @@ inline constexpr std::int64_t kLargestInDouble = (std::int64_t{1} << 53) - 2;
 struct Reading {
   CounterState state{};
   std::string wrong{};
-  bool is_double = false;
+  bool is_double = false;            // counts to kLargestInDouble
   std::int64_t max = kLargestValue;  // in MAX, where there is one
 };
 [[nodiscard]] Reading read_adopted(const Adopted& adopted, const Document& document);

@@ -17,10 +17,12 @@
 #include "idmint/existing_values.h"
 #include "idmint/sequence.h"
 #include "idmint/store.h"
+#include "stores/mongodb/adopted_record.h"
 #include "stores/spi/catalog.h"
 #include "stores/spi/counter_store.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/definitions.h"
+#include "tests/fakes/temp_folder.h"
 #include "tests/servers/mongo.h"
 
 namespace idmint {
@@ -31,6 +33,7 @@ using fakes::why;
 using servers::mongo_command;
 using servers::mongo_set;
 using std::chrono::seconds;
+using stores::mongodb::AdoptedRecord;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
@@ -54,7 +57,7 @@ class Adopted : public testing::Test {
   CounterStore& counters() { return *store_->counters(); }
   Result<void> adopt(const AdoptedRecord& record, const CounterBounds& bounds,
                      const std::string& name = "c") {
-    const NewCounter one{name, bounds, record};
+    const NewCounter one{name, bounds, to_text(record)};
     return counters().create(std::span(&one, 1));
   }
   Result<Range> take(std::int64_t count, Take how = Take::kAll) {
@@ -216,7 +219,8 @@ TEST_F(Adopted, ADoubleEndsWhereItStopsCounting) {
 TEST_F(Adopted, ADoubleIsNotExtendedToWhereItCannotCount) {
   put(R"({"COUNT":41.0,"MAX_VALUE":99})");
   ASSERT_TRUE(is("double"));
-  ASSERT_TRUE(create_sequence(*store_, {.name = "c", .first = 0, .last = 99, .adopted = kBounded}));
+  ASSERT_TRUE(create_sequence(*store_,
+                              {.name = "c", .first = 0, .last = 99, .adopted = to_text(kBounded)}));
   const std::string document = documents();
   const std::string record = documents("idmint.counters");
   const auto refused = extend_sequence(*store_, "c", kTwoTo53);
@@ -307,7 +311,7 @@ TEST_F(Adopted, WhatBecomesUncountableIsDamagedAndNotMended) {
 }
 
 TEST_F(Adopted, ADocumentThatIsDeletedUnderWayIsNotMadeAgain) {
-  const SequenceDefinition definition{.name = "c", .first = 0, .adopted = kCounter};
+  const SequenceDefinition definition{.name = "c", .first = 0, .adopted = to_text(kCounter)};
   ASSERT_TRUE(create_sequence(*store_, definition));
   const auto sequence = open_sequence(*store_, "c");
   ASSERT_TRUE(sequence) << why(sequence);
@@ -353,15 +357,19 @@ TEST_F(Adopted, ARecordIsLookedAtWhoeverGivesIt) {
         AdoptedRecord{.collection = "counters", .id = "one", .field = "a.b"},
         AdoptedRecord{.collection = "counters", .id = "one", .field = "$a"},
         AdoptedRecord{.collection = "counters", .id = "one", .field = "_id"},
-        AdoptedRecord{.collection = "counters", .id = "one", .field = "a,max=b"},
         AdoptedRecord{.collection = "counters", .id = "one", .field = "a", .max = "a\"b"},
         AdoptedRecord{.collection = "counters", .id = "one\0"s, .field = "a"},
         AdoptedRecord{.collection = "counters", .id = std::string(201, 'i'), .field = "a"},
-        AdoptedRecord{.collection = "counters/c", .id = "one", .field = "a"},
         AdoptedRecord{.collection = "idmint.counters", .id = "one", .field = "a"},
         AdoptedRecord{.collection = "counters", .id = "one", .field = "a", .validator = true},
         AdoptedRecord{}})
     EXPECT_EQ(code_of(adopt(bad, {0, 99})), Code::kInvalidArgument) << to_text(bad);
+  // Of another kind of store.
+  const auto foreign = create_sequence(
+      *store_, {.name = "c", .first = 0, .adopted = "sequence public.orders_id_seq"});
+  EXPECT_EQ(code_of(foreign), Code::kInvalidArgument);
+  EXPECT_THAT(why(foreign), HasSubstr("cannot adopt \"sequence public.orders_id_seq\": write "
+                                      "COLLECTION/ID:next=FIELD"));
   AdoptedRecord last = kCounter;
   last.holds_last = true;
   const auto below = adopt(last, {0, 99});
@@ -374,7 +382,7 @@ TEST_F(Adopted, ARecordIsLookedAtWhoeverGivesIt) {
 TEST_F(Adopted, OneThatHoldsTheLastValueGivesTheNext) {
   const AdoptedRecord seq{
       .collection = "counters", .id = "one", .field = "seq", .holds_last = true, .max = "max"};
-  EXPECT_EQ(code_of(create_sequence(*store_, {.name = "c", .first = 0, .adopted = seq})),
+  EXPECT_EQ(code_of(create_sequence(*store_, {.name = "c", .first = 0, .adopted = to_text(seq)})),
             Code::kInvalidArgument);
   ASSERT_TRUE(adopt(seq, {1, 20}));
   EXPECT_THAT(documents(), HasSubstr(R"({ "_id" : "one", "seq" : 0, "max" : 20 })"));
@@ -396,7 +404,7 @@ TEST_F(Adopted, OneThatHoldsTheLastValueGivesTheNext) {
 }
 
 TEST_F(Adopted, ClosedIsMarkedInTheDocument) {
-  ASSERT_TRUE(create_sequence(*store_, {.name = "c", .first = 0, .adopted = kCounter}));
+  ASSERT_TRUE(create_sequence(*store_, {.name = "c", .first = 0, .adopted = to_text(kCounter)}));
   const auto other = open_store(mongo_set().url(database_), {.deadline = seconds{30}});
   ASSERT_TRUE(other) << why(other);
   EXPECT_EQ((*other)->counters()->advance("c", 1, Take::kAll), (Range{0, 1, 1}));
@@ -407,6 +415,48 @@ TEST_F(Adopted, ClosedIsMarkedInTheDocument) {
   EXPECT_EQ(code_of(adopt(kCounter, {0, kLargestValue}, "d")), Code::kFailedPrecondition);
 }
 
+// The catalog has the text as every release has written it.
+TEST_F(Adopted, ADefinitionIsReadAndWrittenAsItIs) {
+  const std::string json = R"({"name":"c","strategy":"counter","first":0,"last":99,)"
+                           R"("adopted":"counters/one:next=COUNT,max=MAX_VALUE"})";
+  ASSERT_TRUE(adopt(kBounded, {0, 99}));
+  const auto put_definition = [&](const std::string& text) {
+    std::string escaped;
+    for (const char c : text) escaped += c == '"' ? std::string("\\\"") : std::string(1, c);
+    ASSERT_THAT(ask(R"({"update":"idmint.definitions","updates":[{"q":{"_id":"c"},"u":)"
+                    R"({"json":")" +
+                    escaped + R"("},"upsert":true}],"writeConcern":{"w":"majority"}})"),
+                HasSubstr(R"("ok" : 1.0)"));
+  };
+  put_definition(json);
+  const SequenceDefinition definition{
+      .name = "c", .first = 0, .last = 99, .adopted = "counters/one:next=COUNT,max=MAX_VALUE"};
+  EXPECT_EQ(store_->catalog()->find("c"), Definition(definition));
+  EXPECT_TRUE(create_sequence(*store_, definition)) << "it is the same";
+  EXPECT_EQ(sequence_status(*store_, "c")->adopted_from, "counters");
+  SequenceDefinition longer = definition;
+  longer.last = 199;
+  ASSERT_TRUE(store_->catalog()->replace(definition, longer));
+  std::string expected = json;
+  expected.replace(expected.find("99"), 2, "199");
+  std::string kept;
+  for (const char c : expected) kept += c == '"' ? std::string("\\\"") : std::string(1, c);
+  EXPECT_THAT(documents("idmint.definitions"), HasSubstr("\"json\" : \"" + kept + "\""));
+  // What a hand wrote.
+  put_definition(R"({"name":"c","strategy":"counter","first":0,"last":99,)"
+                 R"("adopted":"counters/one:next=COUNT,validator,max=MAX_VALUE"})");
+  EXPECT_EQ(as_sequence(*store_->catalog()->find("c")).adopted,
+            "counters/one:next=COUNT,max=MAX_VALUE,validator");
+  for (const std::string bad : {"c", "public.orders_id_seq", "counters/{k}:next=COUNT",
+                                "counters/one:last=COUNT", "idmint.counters/one:next=COUNT"}) {
+    put_definition(R"({"name":"c","strategy":"counter","first":0,"last":99,"adopted":")" + bad +
+                   R"("})");
+    const auto damaged = store_->catalog()->find("c");
+    EXPECT_EQ(code_of(damaged), Code::kDataLoss) << bad;
+    EXPECT_THAT(why(damaged), HasSubstr("a stored definition is damaged: sequence c")) << bad;
+  }
+}
+
 TEST_F(Adopted, AThousandAreMadeAndThenOneIsPickedAtRandom) {
   const SequenceDefinition definition{
       .name = "accounts",
@@ -414,10 +464,7 @@ TEST_F(Adopted, AThousandAreMadeAndThenOneIsPickedAtRandom) {
       .first = 0,
       .last = 999'999'999'999,
       .stripes = 1000,
-      .adopted = AdoptedRecord{.collection = "uniqueIdentifierCounter",
-                               .id = "COUNTER DOCUMENT NUMBER {k}",
-                               .field = "COUNT",
-                               .max = "MAX_VALUE"}};
+      .adopted = "uniqueIdentifierCounter/COUNTER DOCUMENT NUMBER {k}:next=COUNT,max=MAX_VALUE"};
   // Some are there, of every type.
   ASSERT_THAT(ask(R"({"insert":"uniqueIdentifierCounter","documents":[)"
                   R"({"_id":"COUNTER DOCUMENT NUMBER 0","COUNT":77,"MAX_VALUE":999999999},)"
@@ -455,7 +502,7 @@ TEST_F(Adopted, WithAllBlocksUsedUpItIsOutOfRange) {
                                       .first = 0,
                                       .last = 39,
                                       .stripes = 4,
-                                      .adopted = each};
+                                      .adopted = to_text(each)};
   ASSERT_TRUE(create_sequence(*store_, definition));
   // One is past its end already.
   ASSERT_THAT(ask(R"({"update":"counters","updates":[{"q":{"_id":"2"},"u":{"$inc":)"
@@ -488,15 +535,12 @@ class Existing final : public ExistingValues {
 
 // As the other programs, too, take from those documents.
 TEST_F(Adopted, ARaiseStaysWithinEachBlock) {
-  ASSERT_TRUE(create_sequence(
-      *store_,
-      {.name = "accounts",
-       .strategy = Strategy::kStriped,
-       .first = 0,
-       .last = 29,
-       .stripes = 3,
-       .adopted = AdoptedRecord{
-           .collection = "counters", .id = "block {k}", .field = "COUNT", .max = "MAX_VALUE"}}));
+  ASSERT_TRUE(create_sequence(*store_, {.name = "accounts",
+                                        .strategy = Strategy::kStriped,
+                                        .first = 0,
+                                        .last = 29,
+                                        .stripes = 3,
+                                        .adopted = "counters/block {k}:next=COUNT,max=MAX_VALUE"}));
   const auto raise_past = [&](std::vector<std::int64_t> values) {
     Existing existing(std::move(values));
     const auto raised = raise_sequence(*store_, "accounts", existing);
@@ -521,8 +565,8 @@ TEST_F(Adopted, AValidatorGuardsTheEndAgainstEverybody) {
   // Each of a call has its own.
   AdoptedRecord also = guarded;
   also.collection = "also";
-  const std::array two{NewCounter{"p", {0, 99}, AdoptedRecord{"also", "first", "COUNT"}},
-                       NewCounter{"q", {0, 99}, also}};
+  const std::array two{NewCounter{"p", {0, 99}, "also/first:next=COUNT"},
+                       NewCounter{"q", {0, 99}, to_text(also)}};
   ASSERT_TRUE(counters().create(two));
   EXPECT_THAT(ask(R"({"listCollections":1,"filter":{"name":"also"}})"), HasSubstr("validator"));
   EXPECT_EQ(take(95), (Range{0, 1, 95}));
@@ -597,7 +641,8 @@ TEST_F(Adopted, NobodyReadsAsTheNextValueWhatIsTheLastOfAnother) {
   AdoptedRecord next = last;
   last.id = next.id = "two";
   next.holds_last = false;
-  const std::array both{NewCounter{"e", {1, 99}, last}, NewCounter{"f", {1, 99}, next}};
+  const std::array both{NewCounter{"e", {1, 99}, to_text(last)},
+                        NewCounter{"f", {1, 99}, to_text(next)}};
   EXPECT_EQ(code_of(counters().create(both)), Code::kFailedPrecondition);
   EXPECT_THAT(documents(), Not(HasSubstr("two")));
   // Others of the collection, and of the document.
@@ -634,12 +679,20 @@ TEST_F(Adopted, AllWhoTakeAtOnceTakeDifferentValues) {
 }
 
 TEST(AdoptedElsewhere, AStoreThatCannotSaysSo) {
-  const auto store = open_store("memory:");
-  ASSERT_TRUE(store);
-  const auto refused = create_sequence(**store, {.name = "c", .first = 0, .adopted = kCounter});
-  EXPECT_EQ(code_of(refused), Code::kUnimplemented);
-  EXPECT_THAT(why(refused), HasSubstr("mongodb:"));
-  EXPECT_EQ(code_of((*store)->counters()->peek("c")), Code::kNotFound);
+  const fakes::TempFolder folder;
+  for (const std::string& url : {std::string("memory:"), "sqlite:" + folder.path("ids.db")}) {
+    const auto store = open_store(url);
+    ASSERT_TRUE(store) << why(store);
+    EXPECT_EQ((*store)->counters()->adoption(), nullptr);
+    const auto refused =
+        create_sequence(**store, {.name = "c", .first = 0, .adopted = to_text(kCounter)});
+    EXPECT_EQ(code_of(refused), Code::kUnimplemented);
+    EXPECT_THAT(why(refused),
+                HasSubstr("cannot make counter \"c\": this store adopts no documents of other "
+                          "programs; use the mongodb: store of the database that has them"));
+    EXPECT_EQ(code_of((*store)->counters()->peek("c")), Code::kNotFound);
+    EXPECT_EQ(code_of((*store)->catalog()->find("c")), Code::kNotFound);
+  }
 }
 
 }  // namespace

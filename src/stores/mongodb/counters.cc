@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/errors.h"
 #include "stores/backend.h"
 #include "stores/mongodb/names.h"
 #include "stores/spi/counter_store.h"
@@ -61,6 +62,23 @@ std::string in_strides(std::int64_t count) {
 // The update that makes the next value `expression`: a long, whatever a hand may have typed.
 Bson next_becomes(const std::string& expression) {
   return Bson(R"({"0":{"$set":{"next":{"$toLong":)" + expression + "}}}}");
+}
+
+// kInvalidArgument: not the text of a document, or the counter cannot be in it.
+Result<Adopted> adopted_by(const NewCounter& counter) {
+  const std::string making = "cannot make counter " + shown(counter.name);
+  const Result<AdoptedRecord> pattern = adopted_from_text(counter.adopted);
+  if (!pattern) return refused(making, pattern.error());
+  const Result<AdoptedRecord> record =
+      adopted_from_text(to_text(of_stripe(*pattern, counter.stripe)));
+  if (!record) return refused(making, record.error());
+  if (record->holds_last && counter.bounds.first == 0)
+    return refuse(making + ": it would begin at 0, and " + record->field +
+                  " holds the value before the next: begin at 1 or above");
+  if (counter.bounds.stride != 1)
+    return refuse("cannot adopt " + place_of(*record) + " in steps of " +
+                  std::to_string(counter.bounds.stride) + ": the others that use it count by one");
+  return Adopted{counter.name, *record, counter.bounds};
 }
 
 }  // namespace
@@ -214,7 +232,7 @@ Result<Counters::Records> Counters::find_counters(std::span<const std::string> c
 Result<void> Counters::make_some(std::span<const NewCounter> counters, SteadyTime until) {
   Bson documents;
   for (std::size_t i = 0; i < counters.size(); ++i) {
-    const auto& [name, bounds, adopted] = counters[i];
+    const auto& [name, bounds, adopted, stripe] = counters[i];
     documents.add(std::to_string(i).c_str(), Bson()
                                                  .add("_id", std::string_view(name))
                                                  .add("first", bounds.first)
@@ -249,17 +267,26 @@ Result<void> Counters::make_some(std::span<const NewCounter> counters, SteadyTim
 }
 
 Result<void> Counters::do_create(std::span<const NewCounter> counters) {
+  std::vector<std::shared_ptr<const Adopted>> all_adopted;
+  for (const NewCounter& counter : counters) {
+    if (counter.adopted.empty()) continue;
+    Result<Adopted> adopted = adopted_by(counter);
+    if (!adopted) return std::unexpected(std::move(adopted.error()));
+    all_adopted.push_back(std::make_shared<const Adopted>(*std::move(adopted)));
+  }
   const Result<SteadyTime> until = database_.enter();
   if (!until) return std::unexpected(until.error());
+  std::span<const std::shared_ptr<const Adopted>> adopted = all_adopted;
   constexpr std::size_t kAtOnce = 5000;  // 6 MB at most, of the 16 that a message may have
   bool some = false;
   while (!counters.empty()) {
-    const bool adopted = counters.front().adopted.has_value();
+    const bool own = counters.front().adopted.empty();
     const auto other = std::ranges::find_if(
-        counters, [&](const NewCounter& each) { return each.adopted.has_value() != adopted; });
+        counters, [&](const NewCounter& each) { return each.adopted.empty() != own; });
     const auto alike = static_cast<std::size_t>(other - counters.begin());
     const auto batch = counters.first(std::min(kAtOnce, alike));
-    Result<void> made = adopted ? adopt(batch, *until) : make_some(batch, *until);
+    Result<void> made = own ? make_some(batch, *until) : adopt(adopted.first(batch.size()), *until);
+    if (!own) adopted = adopted.subspan(batch.size());
     if (!made && some) return std::unexpected(after_a_write(made.error()));
     if (!made) return made;
     some = true;
@@ -421,7 +448,8 @@ Result<std::vector<std::int64_t>> Counters::do_raise(std::span<const std::string
   return next;
 }
 
-Result<void> Counters::can_end_at(std::int64_t last, std::span<const std::string> counters) {
+Result<void> Counters::do_can_extend(std::span<const std::string> counters, std::int64_t last) {
+  if (last <= kLargestInDouble) return {};
   const Result<SteadyTime> until = database_.enter();
   if (!until) return std::unexpected(until.error());
   constexpr std::size_t kAtOnce = 5000;  // 6 MB at most, of the 16 that a message may have
@@ -442,9 +470,8 @@ Result<std::vector<CounterBounds>> Counters::do_extend(std::span<const std::stri
                                 number(kLargestValue) + R"(,{"$subtract":["$stride",1]}]}]})";
   const Bson update(R"([{"$set":{"last":{"$toLong":{"$max":["$last",)" + number(last) + "]}}}}]");
   // Before anything is changed: the end in idmint.counters would stay.
-  if (last > kLargestInDouble)
-    if (Result<void> ok = can_end_at(last, counters); !ok)
-      return std::unexpected(std::move(ok.error()));
+  if (Result<void> ok = do_can_extend(counters, last); !ok)
+    return std::unexpected(std::move(ok.error()));
   const auto states = change_each(
       counters, it_can_be, update, "extend a counter in",
       [&](const Record& record) {

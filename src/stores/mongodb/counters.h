@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "stores/mongodb/adopted.h"
+#include "stores/mongodb/adoption.h"
 #include "stores/mongodb/database.h"
 #include "stores/spi/counter_store.h"
 
@@ -27,7 +28,7 @@ class Counters final : public CounterStore {
   // `database` must outlive it.
   explicit Counters(const Database& database) : database_(database) {}
 
-  [[nodiscard]] bool adopts() const noexcept override { return true; }
+  [[nodiscard]] const Adoption* adoption() const noexcept override { return &kAdoption; }
   Result<void> do_create(std::span<const NewCounter> counters) override;
   Result<Range> do_advance(std::string_view counter, std::int64_t count, Take take,
                            SteadyTime by) override;
@@ -35,6 +36,7 @@ class Counters final : public CounterStore {
                                              std::int64_t floor) override;
   Result<std::vector<CounterBounds>> do_extend(std::span<const std::string> counters,
                                                std::int64_t last) override;
+  Result<void> do_can_extend(std::span<const std::string> counters, std::int64_t last) override;
   Result<CounterState> do_peek(std::string_view counter, SteadyTime by) override;
   Result<std::vector<CounterState>> do_list(std::string_view prefix, SteadyTime by) override;
   Result<void> do_close(std::span<const std::string> counters) override;
@@ -63,7 +65,7 @@ class Counters final : public CounterStore {
 
   // Makes
   Result<void> make_some(std::span<const NewCounter> counters, SteadyTime until);
-  Result<void> adopt(std::span<const NewCounter> counters, SteadyTime until);
+  Result<void> adopt(std::span<const std::shared_ptr<const Adopted>> all, SteadyTime until);
   Result<void> agrees_with_others(std::span<const std::shared_ptr<const Adopted>> all,
                                   SteadyTime until);
   Result<void> guard(const AdoptedRecord& record, SteadyTime until);
@@ -83,7 +85,6 @@ class Counters final : public CounterStore {
                                                 const std::string& condition, const Bson& update,
                                                 std::string_view doing, const Done& done,
                                                 const UpdateOfAdopted& adopted);
-  Result<void> can_end_at(std::int64_t last, std::span<const std::string> counters);
 
   const Database& database_;
   std::mutex mutex_;  // guards adopted_

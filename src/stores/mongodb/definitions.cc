@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "stores/backend.h"
+#include "stores/mongodb/adopted_record.h"
+#include "stores/mongodb/adoption.h"
 #include "stores/spi/catalog.h"
 
 namespace idmint::stores::mongodb {
@@ -25,6 +27,14 @@ std::optional<std::pair<std::string, std::string>> Definitions::take_first() {
 
 Result<Definition> Definitions::parse(std::string_view name, std::string_view json) const {
   Result<Definition> definition = definition_from_json(json);
+  if (auto* const sequence = definition ? std::get_if<SequenceDefinition>(&*definition) : nullptr;
+      sequence != nullptr && !sequence->adopted.empty()) {
+    // A hand may have written the parts of the text in another order.
+    if (const Result<AdoptedRecord> record = adopted_from_text(sequence->adopted))
+      sequence->adopted = to_text(*record);
+    if (const Result<void> valid = kAdoption.check(*sequence); !valid)
+      definition = std::unexpected(damaged_definition(valid.error().message));
+  }
   if (!definition) {
     definition.error().message =
         database_.where + ", " + shown(name) + ": " + definition.error().message;

@@ -25,6 +25,7 @@
 #include "ids/lease_table.h"
 #include "mongo/bson.h"
 #include "stores/backend.h"
+#include "stores/mongodb/adoption.h"
 #include "stores/mongodb/claims.h"
 #include "stores/mongodb/counters.h"
 #include "stores/mongodb/database.h"
@@ -206,6 +207,7 @@ constinit const Backend kMongodb{
              .has_documents = true},
     .other_scheme = "mongodb+srv",  // the hosts come from DNS
     .open = open_mongodb,
-    .existing_values = mongodb::open_values};
+    .existing_values = mongodb::open_values,
+    .adoption = &mongodb::kAdoption};
 
 }  // namespace idmint::stores

@@ -860,14 +860,12 @@ TEST_F(MongodbUsers, FindInsertAndUpdateAreAllThatIsNeeded) {
   EXPECT_TRUE(counters.peek("c"));
   EXPECT_TRUE(counters.list(""));
   EXPECT_TRUE(counters.close("c"));
-  NewCounter adopted{
-      "d", {0, 99}, AdoptedRecord{.collection = "n", .id = "d", .field = "n", .max = "max"}};
+  NewCounter adopted{"d", {0, 99}, "n/d:next=n,max=max"};
   EXPECT_TRUE(counters.create(std::span(&adopted, 1)));
   EXPECT_TRUE(counters.advance("d", 1, Take::kAll));
   EXPECT_TRUE(counters.close("d"));
   adopted.name = "e";
-  adopted.adopted->id = "e";
-  adopted.adopted->validator = true;
+  adopted.adopted = "n/e:next=n,max=max,validator";
   EXPECT_EQ(code_of(counters.create(std::span(&adopted, 1))), Code::kPermissionDenied);
   EXPECT_TRUE(claims.create_space("s"));
   EXPECT_TRUE(claims.insert("s", std::array{std::int64_t{1}}));

@@ -48,34 +48,15 @@ Result<void> check_new_counter(std::string_view name, const CounterBounds& bound
   return {};
 }
 
-// What would not come back from its text as it is has a character, or a length, that none may have.
-Result<void> check_adopted(std::string_view name, const CounterBounds& bounds,
-                           const AdoptedRecord& adopted) {
-  const std::string making = "cannot make counter " + shown(name);
-  const Result<AdoptedRecord> read = adopted_from_text(to_text(adopted));
-  if (!read) return refuse_to(making, read.error().message);
-  if (*read != adopted)
-    return refuse_to(making, "no document is adopted as " + shown(to_text(adopted)) +
-                                 ": a collection has no /, a field only A-Z a-z 0-9 _ -");
-  if (adopted.holds_last && bounds.first == 0)
-    return refuse_to(making, "it would begin at 0, and " + adopted.field +
-                                 " holds the value before the next: begin at 1 or above");
-  return {};
-}
-
 Result<void> check_new_counters(std::span<const NewCounter> counters, bool may_adopt) {
   if (counters.size() > CounterStore::kMaxCounters)
     return refuse_to("cannot make " + std::to_string(counters.size()) + " counters at once",
                      std::to_string(CounterStore::kMaxCounters) + " are allowed");
-  for (const auto& [name, bounds, adopted] : counters) {
-    if (Result<void> ok = check_new_counter(name, bounds); !ok) return ok;
-    if (!adopted) continue;
-    if (may_adopt) {
-      if (Result<void> ok = check_adopted(name, bounds, *adopted); !ok) return ok;
-      continue;
-    }
+  for (const NewCounter& counter : counters) {
+    if (Result<void> ok = check_new_counter(counter.name, counter.bounds); !ok) return ok;
+    if (counter.adopted.empty() || may_adopt) continue;
     return std::unexpected(
-        Error{Code::kUnimplemented, "cannot make counter " + shown(name) +
+        Error{Code::kUnimplemented, "cannot make counter " + shown(counter.name) +
                                         ": this store adopts no documents of other programs; use "
                                         "the mongodb: store of the database that has them"});
   }
@@ -108,7 +89,7 @@ Result<void> check_count(std::string_view counter, std::int64_t count) {
 }  // namespace
 
 Result<void> CounterStore::create(std::span<const NewCounter> counters) {
-  if (auto ok = check_new_counters(counters, adopts()); !ok) return ok;
+  if (auto ok = check_new_counters(counters, adoption() != nullptr); !ok) return ok;
   return do_create(counters);
 }
 
@@ -128,6 +109,11 @@ Result<std::vector<CounterBounds>> CounterStore::extend(std::span<const std::str
                                                         std::int64_t last) {
   if (auto ok = check_counters(counters.size()); !ok) return std::unexpected(std::move(ok).error());
   return do_extend(counters, last);
+}
+
+Result<void> CounterStore::can_extend(std::span<const std::string> counters, std::int64_t last) {
+  if (auto ok = check_counters(counters.size()); !ok) return ok;
+  return do_can_extend(counters, last);
 }
 
 Result<void> CounterStore::close(std::span<const std::string> counters) {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +13,7 @@
 #include "idmint/clock.h"
 #include "idmint/definition.h"
 #include "idmint/result.h"
+#include "stores/spi/adoption.h"
 
 namespace idmint {
 
@@ -44,8 +44,6 @@ struct CounterState {
   CounterBounds bounds{};
   std::int64_t next = 0;  // what the next advance hands out; above bounds.last when none is left
   bool closed = false;
-  // Where the end can be moved to at most, by the type that an adopted document counts in.
-  std::int64_t largest_end = kLargestValue;
 
   // How many values are not taken yet, whether or not it is closed.
   [[nodiscard]] constexpr std::int64_t left() const noexcept {
@@ -58,7 +56,9 @@ struct CounterState {
 struct NewCounter {
   std::string name{};
   CounterBounds bounds{};
-  std::optional<AdoptedRecord> adopted{};  // nothing: a counter of idmint's own
+  // As in SequenceDefinition, and which of its stripes the counter is. Empty: idmint's own.
+  std::string adopted{};
+  std::int64_t stripe = 0;
 };
 
 enum class Take : std::uint8_t {
@@ -80,10 +80,10 @@ class CounterStore {
   // as they are, whatever their value. On an error some of them may have been made; the same call
   // again makes the rest. kAlreadyExists: one exists with other bounds. kInvalidArgument: more than
   // kMaxCounters; an empty name or one longer than 1024 bytes; bounds that are not as above.
-  // An adopted document that is not there is made; one that is there keeps its value, as long as it
+  // An adopted record that is not there is made; one that is there keeps its value, as long as it
   // has one that can be gone on with (otherwise kFailedPrecondition; it was left as it is).
-  // kInvalidArgument: an AdoptedRecord that adopted_from_text() would not read, or that holds the
-  // last value where bounds.first is 0. kUnimplemented: a store that adopts none.
+  // kInvalidArgument: not a text of such a record, or one that cannot count from bounds.first.
+  // kUnimplemented: a store that adopts none.
   [[nodiscard]] Result<void> create(std::span<const NewCounter> counters);
   static constexpr std::size_t kMaxCounters = 10'000;
   [[nodiscard]] Result<void> create(std::string_view counter, const CounterBounds& bounds) {
@@ -116,12 +116,14 @@ class CounterStore {
 
   // One atomic max each: moves the end of the bounds to `last`, or leaves it where that is not
   // larger. Returns the bounds of each as they are now. kInvalidArgument: last > kLargestValue -
-  // (stride - 1) for one of them, or above its largest_end; that one is not changed.
+  // (stride - 1) for one of them, or can_extend() says so; that one is not changed.
   [[nodiscard]] Result<std::vector<CounterBounds>> extend(std::span<const std::string> counters,
                                                           std::int64_t last);
   [[nodiscard]] Result<CounterBounds> extend(std::string_view counter, std::int64_t last) {
     return only(extend(one(std::string(counter)), last));
   }
+  // kInvalidArgument, naming one: what an adopted counter is kept in cannot count to `last`.
+  [[nodiscard]] Result<void> can_extend(std::span<const std::string> counters, std::int64_t last);
 
   // Ends the counters: every later advance, by anybody, is kFailedPrecondition. Again is fine. The
   // records stay for ever, so that no counter is made again under the name of one.
@@ -141,6 +143,9 @@ class CounterStore {
     return do_list(prefix, until);
   }
 
+  // Null: it adopts no records of other programs.
+  [[nodiscard]] virtual const Adoption* adoption() const noexcept { return nullptr; }
+
  protected:
   ~CounterStore() = default;
 
@@ -156,8 +161,7 @@ class CounterStore {
   virtual Result<void> do_close(std::span<const std::string> counters) = 0;
   virtual Result<CounterState> do_peek(std::string_view counter, SteadyTime until) = 0;
   virtual Result<std::vector<CounterState>> do_list(std::string_view prefix, SteadyTime until) = 0;
-  // Whether do_create() is given counters that are documents of other programs.
-  [[nodiscard]] virtual bool adopts() const noexcept { return false; }
+  virtual Result<void> do_can_extend(std::span<const std::string>, std::int64_t) { return {}; }
 
   static std::span<const std::string> one(const std::string& counter) {
     return std::span(&counter, 1);

@@ -1,0 +1,98 @@
+#include "stores/mongodb/adoption.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/errors.h"
+#include "base/text.h"
+#include "stores/mongodb/adopted_record.h"
+
+namespace idmint::stores::mongodb {
+namespace {
+
+// A classic recipe: the documents that its set-up script makes, and how its programs take from
+// them.
+struct Recipe {
+  std::string_view name;  // one that ends with a colon is followed by the _id
+  std::string_view place;
+  Strategy strategy;
+  std::optional<std::int64_t> stripes;
+  std::optional<std::int64_t> step;
+  std::optional<std::int64_t> digits;
+  std::int64_t first;
+};
+constexpr std::array kRecipes = {
+    Recipe{"counter", "uniqueIdentifierCounter/UNIQUE COUNT DOCUMENT IDENTIFIER:next=COUNT",
+           Strategy::kCounter, std::nullopt, std::nullopt, std::nullopt, 0},
+    Recipe{"counters",
+           "uniqueIdentifierCounter/COUNTER DOCUMENT NUMBER {k}:next=COUNT,max=MAX_VALUE",
+           Strategy::kStriped, 1000, std::nullopt, 12, 0},
+    Recipe{"ids:", "ids/:next=index", Strategy::kCached, std::nullopt, 10, std::nullopt, 1000},
+};
+
+}  // namespace
+
+constinit const DocumentAdoption kAdoption;
+
+Result<Adoptable> DocumentAdoption::read(std::string_view text, bool guarded) const {
+  // 2^53 - 2: the value after it is the last one that a double tells from the next.
+  constexpr std::int64_t kLargestForAll = 9'007'199'254'740'990;
+  std::string place(text);
+  const auto* const recipe = std::ranges::find_if(kRecipes, [&](const Recipe& row) {
+    return row.name.ends_with(':') ? text.starts_with(row.name) : text == row.name;
+  });
+  const bool classic = recipe != kRecipes.end();
+  if (classic) {
+    const std::string_view id = text.substr(recipe->name.size());
+    place = recipe->place;
+    if (!id.empty()) place.insert(place.find('/') + 1, id);
+  }
+  Result<AdoptedRecord> record = adopted_from_text(place);
+  if (!record) {
+    record.error().message += "; or adopt counter, counters or ids:NAME";
+    return std::unexpected(std::move(record.error()));
+  }
+  record->validator = record->validator || guarded;
+  Adoptable adoptable{
+      .record = to_text(*record), .first = record->holds_last ? 1 : 0, .last = kLargestForAll};
+  if (!classic) return adoptable;
+  adoptable.first = recipe->first;
+  adoptable.strategy = recipe->strategy;
+  adoptable.stripes = recipe->stripes;
+  adoptable.step = recipe->step;
+  adoptable.digits = recipe->digits;
+  return adoptable;
+}
+
+// The other programs that use the document count by one, and take what is there for the value
+// itself.
+Result<void> DocumentAdoption::check(const SequenceDefinition& definition) const {
+  const std::string sequence = "sequence " + definition.name;
+  const bool striped = definition.strategy == Strategy::kStriped;
+  Result<AdoptedRecord> record = adopted_from_text(definition.adopted);
+  // The document of the last stripe, whose number is the longest.
+  if (record && striped)
+    if (auto longest = adopted_from_text(to_text(of_stripe(*record, definition.stripes - 1)));
+        !longest)
+      record = std::move(longest);
+  if (!record) return refused(sequence, record.error());
+  if (has_stripes(*record) != striped)
+    return refuse(sequence + (striped ? " has stripes, each in a document of its own: write {k} in "
+                                        "the _id for the number of the stripe"
+                                      : " has one document: {k} in its _id is for stripes"));
+  if (record->holds_last && definition.first == 0)
+    return refuse(sequence + " would begin at 0, and " + record->field +
+                  " holds the value before the next: begin at 1 or above");
+  if (const std::string text = to_text(*record); text != definition.adopted)
+    return refuse(sequence + " adopts " + shown(definition.adopted) + ": write it as " +
+                  shown(text));
+  return {};
+}
+
+std::string DocumentAdoption::place_of(std::string_view record) const {
+  const Result<AdoptedRecord> read = adopted_from_text(record);
+  return read ? read->collection : std::string();
+}
+
+}  // namespace idmint::stores::mongodb

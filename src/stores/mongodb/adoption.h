@@ -1,0 +1,20 @@
+// What can be adopted in MongoDB: documents, as the classic recipes make them or others.
+#pragma once
+
+#include "stores/spi/adoption.h"
+
+namespace idmint::stores::mongodb {
+
+class DocumentAdoption final : public Adoption {
+ public:
+  // "counter", "counters" or "ids:NAME", the classic recipes; or the text of a record
+  // (adopted_record.h).
+  Result<Adoptable> read(std::string_view text, bool guarded) const override;
+  Result<void> check(const SequenceDefinition& definition) const override;
+  // The collection.
+  std::string place_of(std::string_view record) const override;
+};
+
+extern const DocumentAdoption kAdoption;
+
+}  // namespace idmint::stores::mongodb
