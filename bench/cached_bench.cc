@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "distant_store.h"
-#include "idmint/cached_sequence.h"
 #include "idmint/sequence.h"
 #include "idmint/store.h"
 #include "load.h"

@@ -32,7 +32,6 @@
 #include "idmint/object_id.h"
 #include "idmint/snowflake.h"
 #include "idmint/store.h"
-#include "idmint/type_id.h"
 #include "idmint/ulid.h"
 #include "idmint/uuid.h"
 #include "idmint/uuid_time.h"

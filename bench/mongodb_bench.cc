@@ -24,7 +24,6 @@
 #include <utility>
 #include <vector>
 
-#include "idmint/cached_sequence.h"
 #include "idmint/gapless.h"
 #include "idmint/mint.h"
 #include "idmint/mongodb.h"

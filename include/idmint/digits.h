@@ -8,9 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "idmint/check_symbol.h"
+#include "idmint/encoding.h"
 #include "idmint/entropy.h"
-#include "idmint/export.h"
 #include "idmint/result.h"
 
 namespace idmint {

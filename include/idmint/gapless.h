@@ -15,7 +15,6 @@
 #include "idmint/definition.h"
 #include "idmint/entropy.h"
 #include "idmint/executor.h"
-#include "idmint/export.h"
 #include "idmint/result.h"
 #include "idmint/store.h"
 

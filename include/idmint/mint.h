@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -16,7 +15,6 @@
 #include "idmint/definition.h"
 #include "idmint/digits.h"
 #include "idmint/entropy.h"
-#include "idmint/export.h"
 #include "idmint/form.h"
 #include "idmint/host.h"
 #include "idmint/result.h"
@@ -95,7 +93,7 @@ struct MintOptions {
   // as long for the lock of its state file.
   StoreOptions store_options{};
   // Where state files are kept; empty: DATA.
-  std::filesystem::path state_directory{};
+  std::string state_directory{};
   // null: system_clock(), and seconds_clock() for the formats that are ordered by second.
   Clock* clock = nullptr;
   Entropy* entropy = nullptr;  // null: system_entropy()

@@ -12,10 +12,8 @@
 #include <string>
 #include <string_view>
 
-#include "idmint/bounds.h"
 #include "idmint/clock.h"
 #include "idmint/entropy.h"
-#include "idmint/export.h"
 #include "idmint/host.h"
 #include "idmint/result.h"
 

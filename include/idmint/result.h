@@ -12,7 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "idmint/export.h"
+// Marks what the shared library shows; everything else is hidden.
+#define IDMINT_EXPORT __attribute__((visibility("default")))
 
 namespace idmint {
 

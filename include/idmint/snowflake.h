@@ -9,7 +9,6 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -17,11 +16,9 @@
 #include <string>
 #include <string_view>
 
-#include "idmint/bounds.h"
 #include "idmint/clock.h"
 #include "idmint/entropy.h"
 #include "idmint/executor.h"
-#include "idmint/export.h"
 #include "idmint/result.h"
 #include "idmint/uuid.h"
 
@@ -142,7 +139,7 @@ struct SnowflakeOptions {
   // Keeps what was minted across restarts and keeps a second generator on this host out (see
   // SnowflakeGenerator). Made when it is not there. Empty: nothing is kept, and a restart after the
   // clock was set back may repeat ids.
-  std::filesystem::path state_file{};
+  std::string state_file{};
 
   // How long open() waits for another process that holds the state file.
   std::chrono::nanoseconds lock_wait = std::chrono::seconds{5};

@@ -7,26 +7,12 @@
 #include <string_view>
 
 #include "idmint/clock.h"
-#include "idmint/export.h"
+#include "idmint/definition.h"
 #include "idmint/form.h"
 #include "idmint/id.h"
 #include "idmint/result.h"
 
 namespace idmint {
-
-// What a source promises of its ids; each includes those before it, kUniqueIfConfigured and kUnique
-// as one.
-enum class Guarantee : std::uint8_t {
-  kPractical,           // nothing is coordinated: the odds of a repeat are small, and stated
-  kUniqueIfConfigured,  // no value twice, as long as no other generator was given the same worker
-                        // id
-  kUnique,              // no value twice, ever
-  kLinearizable,        // and a call that begins after another ended gets a larger value
-  kGapless,             // and no value is missing: it and the record that bears it are one commit
-};
-
-// "practical", "unique if configured so", "unique", "linearizable", "gapless".
-[[nodiscard]] IDMINT_EXPORT std::string_view name(Guarantee guarantee) noexcept;
 
 struct Declaration {
   std::string name;    // what `next` is asked for

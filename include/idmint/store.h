@@ -15,7 +15,6 @@
 
 #include "idmint/clock.h"
 #include "idmint/entropy.h"
-#include "idmint/export.h"
 #include "idmint/result.h"
 #include "idmint/uuid.h"
 

@@ -13,10 +13,8 @@
 #include <string>
 #include <string_view>
 
-#include "idmint/bounds.h"
 #include "idmint/clock.h"
 #include "idmint/entropy.h"
-#include "idmint/export.h"
 #include "idmint/result.h"
 
 namespace idmint {

@@ -12,15 +12,13 @@
 
 #include <chrono>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 
-#include "idmint/bounds.h"
 #include "idmint/clock.h"
 #include "idmint/entropy.h"
-#include "idmint/export.h"
 #include "idmint/host.h"
 #include "idmint/result.h"
 #include "idmint/uuid.h"
@@ -54,7 +52,7 @@ struct Uuid1Options {
   std::optional<HardwareAddress> node{};
   // Where the clock sequence, the node and a bound above all times used are kept; empty: nowhere.
   // Its folder must exist.
-  std::filesystem::path state_file{};
+  std::string state_file{};
   // How long open() waits for another process that holds the state file.
   std::chrono::nanoseconds lock_wait = std::chrono::seconds{5};
   // open() gives up by then, too.
@@ -136,7 +134,7 @@ struct Uuid2Options {
   // As Uuid1Options.
   std::optional<HardwareAddress> node{};
   // One for each node, domain and local id. Its folder must exist.
-  std::filesystem::path state_file{};
+  std::string state_file{};
   std::chrono::nanoseconds lock_wait = std::chrono::seconds{5};
   SteadyTime until = SteadyTime::max();
 };

@@ -11,7 +11,6 @@
 #include "idmint/clock.h"
 #include "idmint/definition.h"
 #include "idmint/entropy.h"
-#include "idmint/export.h"
 #include "idmint/result.h"
 #include "idmint/snowflake.h"
 #include "idmint/store.h"

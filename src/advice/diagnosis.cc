@@ -10,7 +10,7 @@
 #include "base/quantity.h"
 #include "idmint/form.h"
 #include "idmint/id.h"
-#include "idmint/occupancy.h"
+#include "idmint/sequence.h"
 #include "ids/snowflake_space.h"
 #include "ids/uuid_bits.h"
 #include "sequences/strategies.h"

@@ -7,7 +7,7 @@
 
 #include "cli/sequence_facts.h"
 #include "idmint/clock.h"
-#include "idmint/existing_values.h"
+#include "idmint/mongodb.h"
 #include "mint/formats.h"
 
 namespace idmint::cli {

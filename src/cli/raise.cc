@@ -30,7 +30,7 @@
 #include "cli/source_options.h"
 #include "cli/store_option.h"
 #include "idmint/clock.h"
-#include "idmint/existing_values.h"
+#include "idmint/mongodb.h"
 #include "idmint/sequence.h"
 #include "idmint/store.h"
 #include "mint/data_folder.h"

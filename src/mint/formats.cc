@@ -15,7 +15,6 @@
 #include "idmint/ksuid.h"
 #include "idmint/object_id.h"
 #include "idmint/snowflake.h"
-#include "idmint/type_id.h"
 #include "idmint/ulid.h"
 #include "idmint/uuid.h"
 #include "idmint/uuid_time.h"

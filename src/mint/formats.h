@@ -8,7 +8,6 @@
 
 #include "idmint/clock.h"
 #include "idmint/definition.h"
-#include "idmint/export.h"
 #include "idmint/mint.h"
 #include "idmint/result.h"
 #include "idmint/snowflake.h"

@@ -103,22 +103,6 @@ std::string quoted_start(std::string_view text) {
 
 }  // namespace
 
-std::string_view name(Guarantee guarantee) noexcept {
-  switch (guarantee) {
-    case Guarantee::kPractical:
-      return "practical";
-    case Guarantee::kUniqueIfConfigured:
-      return "unique if configured so";
-    case Guarantee::kUnique:
-      return "unique";
-    case Guarantee::kLinearizable:
-      return "linearizable";
-    case Guarantee::kGapless:
-      return "gapless";
-  }
-  return "unknown";
-}
-
 struct Mint::State {
   explicit State(MintOptions its_options) : options(std::move(its_options)) {}
 

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "idmint/definition.h"
-#include "idmint/export.h"
 #include "idmint/result.h"
 
 namespace idmint {

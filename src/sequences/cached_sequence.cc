@@ -1,5 +1,3 @@
-#include "idmint/cached_sequence.h"
-
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -14,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "idmint/sequence.h"
 #include "sequences/cached_state.h"
 
 namespace idmint {

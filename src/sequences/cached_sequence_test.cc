@@ -1,5 +1,3 @@
-#include "idmint/cached_sequence.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -19,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "idmint/sequence.h"
 #include "stores/spi/counter_store.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/gated_store.h"

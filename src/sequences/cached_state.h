@@ -20,7 +20,6 @@
 
 #include "base/fork_wiped.h"
 #include "base/submitted.h"
-#include "idmint/cached_sequence.h"
 #include "idmint/clock.h"
 #include "idmint/definition.h"
 #include "idmint/entropy.h"

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "idmint/form.h"
-#include "idmint/occupancy.h"
 #include "idmint/sequence.h"
 #include "ids/form_width.h"
 #include "sequences/permutation.h"

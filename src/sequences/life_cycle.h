@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "idmint/definition.h"
-#include "idmint/export.h"
 #include "idmint/result.h"
 #include "idmint/store.h"
 #include "stores/spi/catalog.h"

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "idmint/mongodb.h"
 #include "idmint/sequence.h"
 #include "idmint/worker_pool.h"
 #include "ids/lease_table.h"

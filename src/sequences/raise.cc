@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "idmint/form.h"
+#include "idmint/mongodb.h"
 #include "idmint/sequence.h"
 #include "idmint/worker_pool.h"
 #include "ids/lease_table.h"

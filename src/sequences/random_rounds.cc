@@ -9,7 +9,7 @@
 #include "base/outcome.h"
 #include "base/uniform.h"
 #include "idmint/form.h"
-#include "idmint/occupancy.h"
+#include "idmint/sequence.h"
 #include "sequences/strategies.h"
 #include "stores/spi/counter_store.h"
 #include "stores/spi/unique_index.h"

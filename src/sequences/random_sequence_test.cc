@@ -20,7 +20,6 @@
 #include <utility>
 #include <vector>
 
-#include "idmint/occupancy.h"
 #include "idmint/sequence.h"
 #include "stores/spi/unique_index.h"
 #include "tests/fakes/code_of.h"

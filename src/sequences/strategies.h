@@ -15,7 +15,6 @@
 #include "idmint/clock.h"
 #include "idmint/definition.h"
 #include "idmint/executor.h"
-#include "idmint/export.h"
 #include "idmint/result.h"
 #include "idmint/sequence.h"
 #include "idmint/snowflake.h"

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "idmint/mongodb.h"
 #include "idmint/sequence.h"
 #include "idmint/snowflake.h"
 #include "idmint/store.h"

@@ -15,7 +15,7 @@
 #include "base/text.h"
 #include "idmint/clock.h"
 #include "idmint/definition.h"
-#include "idmint/existing_values.h"
+#include "idmint/mongodb.h"
 #include "idmint/result.h"
 #include "idmint/store.h"
 #include "idmint/uuid.h"

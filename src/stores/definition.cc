@@ -8,7 +8,6 @@
 #include <span>
 
 #include "base/errors.h"
-#include "idmint/check_symbol.h"
 #include "idmint/encoding.h"
 #include "idmint/form.h"
 #include "idmint/snowflake.h"
@@ -275,6 +274,22 @@ Result<void> validate_form(const SequenceDefinition& definition) {
 }  // namespace
 
 std::string_view name(Strategy strategy) noexcept { return row_of(strategy).name; }
+std::string_view name(Guarantee guarantee) noexcept {
+  switch (guarantee) {
+    case Guarantee::kPractical:
+      return "practical";
+    case Guarantee::kUniqueIfConfigured:
+      return "unique if configured so";
+    case Guarantee::kUnique:
+      return "unique";
+    case Guarantee::kLinearizable:
+      return "linearizable";
+    case Guarantee::kGapless:
+      return "gapless";
+  }
+  return "unknown";
+}
+
 Guarantee guarantee(Strategy strategy) noexcept { return row_of(strategy).guarantee; }
 std::string_view order(Strategy strategy) noexcept { return row_of(strategy).order; }
 

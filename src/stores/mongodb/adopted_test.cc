@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "idmint/existing_values.h"
+#include "idmint/mongodb.h"
 #include "idmint/sequence.h"
 #include "idmint/store.h"
 #include "stores/spi/catalog.h"

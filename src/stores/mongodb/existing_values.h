@@ -5,7 +5,7 @@
 #include <memory>
 #include <string_view>
 
-#include "idmint/existing_values.h"
+#include "idmint/mongodb.h"
 #include "idmint/result.h"
 
 namespace idmint::stores::mongodb {

@@ -12,7 +12,6 @@
 #include <thread>
 #include <vector>
 
-#include "idmint/existing_values.h"
 #include "idmint/mint.h"
 #include "idmint/mongodb.h"
 #include "idmint/testing.h"
