@@ -156,10 +156,10 @@ std::function<Calls()> bulk() {
   return [] {
     auto generator = std::make_shared<Generator>();
     return repeat([generator, ids = std::vector<Id>(kBulk)]() mutable {
-      if constexpr (std::is_void_v<decltype(generator->fill(ids))>) {
-        generator->fill(ids);
+      if constexpr (std::is_void_v<decltype(generator->next(ids))>) {
+        generator->next(ids);
       } else {
-        must(generator->fill(ids));
+        must(generator->next(ids));
       }
       keep(*ids.data());
     });
@@ -260,7 +260,7 @@ std::function<Calls()> digits_bulk(const DigitsLayout& layout) {
   return [layout] {
     auto generator = std::make_shared<DigitsGenerator>(layout);
     return repeat([generator, ids = std::vector<Digits>(kBulk)]() mutable {
-      generator->fill(ids);
+      generator->next(ids);
       keep(*ids.data());
     });
   };

@@ -39,7 +39,7 @@ int main(int argc, char** argv) {
 
   // Many at once is faster.
   std::array<idmint::Snowflake, 10'000> many;
-  if (const idmint::Result<void> filled = (*ids)->fill(many); !filled) give_up(filled.error());
+  if (const idmint::Result<void> filled = (*ids)->next(many); !filled) give_up(filled.error());
 
   // Another one, as in another process or on another host.
   auto others = idmint::open_pool(**store, "web");

@@ -89,7 +89,7 @@ class IDMINT_EXPORT DigitsGenerator final {
 
   [[nodiscard]] const DigitsLayout& layout() const noexcept { return layout_; }
   [[nodiscard]] Digits next() noexcept;
-  void fill(std::span<Digits> out) noexcept;
+  void next(std::span<Digits> out) noexcept;
 
  private:
   struct Recipe {

@@ -142,7 +142,7 @@ class IDMINT_EXPORT Mint final {
   [[nodiscard]] Result<void> create(const SequenceDefinition& sequence) {
     return create(Definition(sequence));
   }
-  // As raise_sequence, extend_sequence, retire_sequence and sequence_status.
+  // As raise_sequence, alter_sequence, retire_sequence and peek_sequence.
   [[nodiscard]] Result<Raised> raise(std::string_view name, std::int64_t past,
                                      RaiseMode mode = RaiseMode::kCarryOut);
   [[nodiscard]] Result<Raised> raise(std::string_view name, std::span<const std::int64_t> past,
@@ -151,12 +151,12 @@ class IDMINT_EXPORT Mint final {
                                      RaiseMode mode = RaiseMode::kCarryOut);
   [[nodiscard]] Result<Raised> raise(std::string_view name, Store& from,
                                      RaiseMode mode = RaiseMode::kCarryOut);
-  [[nodiscard]] Result<SequenceDefinition> extend(std::string_view name, std::int64_t last);
+  [[nodiscard]] Result<SequenceDefinition> alter(std::string_view name, std::int64_t last);
   [[nodiscard]] Result<void> retire(std::string_view name);
   [[nodiscard]] Result<SequenceStatus> peek(std::string_view name,
                                             SteadyTime until = SteadyTime::max());
-  // As pool_workers, release_worker and raise_pool.
-  [[nodiscard]] Result<std::vector<LeaseState>> workers(std::string_view pool);
+  // As list_workers, release_worker and raise_pool.
+  [[nodiscard]] Result<std::vector<LeaseState>> list_workers(std::string_view pool);
   [[nodiscard]] Result<LeaseState> release_worker(std::string_view pool, std::int64_t worker);
   [[nodiscard]] Result<std::int64_t> raise_pool(std::string_view pool, Instant past);
   // By name. Empty when nothing was ever created: the store is the default one and is not there.

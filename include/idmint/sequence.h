@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "idmint/clock.h"
@@ -129,9 +130,9 @@ struct GivenValue {
 // store, kUnavailable too, the definition and some of the counters may have been extended; the same
 // call finishes it. Running processes keep the end they know until they open the sequence again; a
 // range that one of them takes beyond it is lost.
-[[nodiscard]] IDMINT_EXPORT Result<SequenceDefinition> extend_sequence(Store& store,
-                                                                       std::string_view name,
-                                                                       std::int64_t last);
+[[nodiscard]] IDMINT_EXPORT Result<SequenceDefinition> alter_sequence(Store& store,
+                                                                      std::string_view name,
+                                                                      std::int64_t last);
 
 // Ends the sequence or the pool for ever, for every process; a tombstone keeps its name. Again is
 // fine. On any error of the store, kUnavailable too, some of its counters may have been closed,
@@ -158,11 +159,11 @@ struct SequenceStatus {
 };
 
 // kNotFound: no such sequence.
-[[nodiscard]] IDMINT_EXPORT Result<SequenceStatus> sequence_status(
+[[nodiscard]] IDMINT_EXPORT Result<SequenceStatus> peek_sequence(
     Store& store, std::string_view name, SteadyTime until = SteadyTime::max());
 // By name. A definition that cannot be read, or whose counters are not right, has its error in its
 // row.
-[[nodiscard]] IDMINT_EXPORT Result<std::vector<SequenceStatus>> sequence_statuses(Store& store);
+[[nodiscard]] IDMINT_EXPORT Result<std::vector<SequenceStatus>> list_sequences(Store& store);
 
 // Whether the store knows that `value` was handed out: by its counters, its claims or, for a pool
 // and one of its ids, its leases. False for a value that was handed out: the store holds less than
@@ -217,6 +218,13 @@ class IDMINT_EXPORT Sequence {
   [[nodiscard]] virtual Result<void> next(std::span<std::int64_t> out, SteadyTime until) = 0;
   [[nodiscard]] Result<void> next(std::span<std::int64_t> out) {
     return next(out, SteadyTime::max());
+  }
+  // One value. Errors as of the call for many.
+  [[nodiscard]] Result<std::int64_t> next() {
+    std::int64_t value = 0;
+    if (Result<void> filled = next(std::span(&value, 1)); !filled)
+      return std::unexpected(std::move(filled).error());
+    return value;
   }
 
   // The same without waiting. `done` gets what next() would return, once, never inside submit():

@@ -156,7 +156,7 @@ struct SnowflakeOptions {
   // The first write takes one unit, so that short runs follow each other without a gap; further
   // ones are in whole units, rounded up, at least two. With max_run_ahead at most max_drift.
   std::chrono::nanoseconds window = std::chrono::seconds{15};
-  // How long a call waits for a free sequence number, at most: see next() and fill(). 24 h at most.
+  // How long a call waits for a free sequence number, at most: see next(). 24 h at most.
   std::chrono::nanoseconds deadline = std::chrono::seconds{5};
   // Requests of submit() that wait at a time; one more is kResourceExhausted.
   std::size_t max_outstanding = 1'000'000;
@@ -264,12 +264,12 @@ class IDMINT_EXPORT SnowflakeGenerator final {
   [[nodiscard]] Result<Snowflake> next();
   // All of `out`, increasing; on an error its content is of no use. Other threads' ids may lie
   // between. The ids come in runs of up to 4096 of one unit, and the deadline holds for each run: a
-  // fill that needs many units takes as long as they last. Errors as next().
-  [[nodiscard]] Result<void> fill(std::span<Snowflake> out);
+  // call that needs many units takes as long as they last. Errors as for one.
+  [[nodiscard]] Result<void> next(std::span<Snowflake> out);
   // The same, all of it by `until` instead of the deadline.
-  [[nodiscard]] Result<void> fill(std::span<Snowflake> out, SteadyTime until);
+  [[nodiscard]] Result<void> next(std::span<Snowflake> out, SteadyTime until);
 
-  // The same without waiting, all of it within the deadline. `done` gets what fill() would return,
+  // The same without waiting, all of it within the deadline. `done` gets what next() would return,
   // once, never inside submit(): from a task of the executor, or from the destructor
   // (kUnavailable). It may call submit(); it must not block, throw or destroy the generator. `out`
   // must stay until then. What one thread submits is filled in that order. If submit() itself

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "idmint/clock.h"
 #include "idmint/definition.h"
@@ -30,6 +31,14 @@ class IDMINT_EXPORT Source {
   virtual ~Source() = default;
 
   [[nodiscard]] virtual const Declaration& declaration() const noexcept = 0;
+
+  // One id. Errors as of the call for many.
+  [[nodiscard]] Result<Id> next() {
+    Id id{};
+    if (Result<void> filled = next(std::span(&id, 1)); !filled)
+      return std::unexpected(std::move(filled).error());
+    return id;
+  }
 
   // Fills all of `out`, in the declared order. On an error nothing in `out` is to be used.
   [[nodiscard]] virtual Result<void> next(std::span<Id> out) = 0;

@@ -83,7 +83,7 @@ class IDMINT_EXPORT UlidGenerator final {
 
   // All of `out`, increasing; on an error its content is of no use. Other threads' ids may lie
   // between.
-  [[nodiscard]] Result<void> fill(std::span<Ulid> out);
+  [[nodiscard]] Result<void> next(std::span<Ulid> out);
 
  private:
   struct State;

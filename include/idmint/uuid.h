@@ -172,7 +172,7 @@ class IDMINT_EXPORT Uuid4Generator final {
   Uuid4Generator& operator=(const Uuid4Generator&) = delete;
 
   [[nodiscard]] Uuid next() noexcept;
-  void fill(std::span<Uuid> out) noexcept;
+  void next(std::span<Uuid> out) noexcept;
 
  private:
   Entropy& entropy_;
@@ -209,7 +209,7 @@ class IDMINT_EXPORT Uuid7Generator final {
 
   // All of `out`, increasing; on an error its content is of no use. Other threads' ids may lie
   // between.
-  [[nodiscard]] Result<void> fill(std::span<Uuid> out);
+  [[nodiscard]] Result<void> next(std::span<Uuid> out);
 
  private:
   struct State;

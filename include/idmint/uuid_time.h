@@ -98,7 +98,7 @@ class IDMINT_EXPORT Uuid1Generator final {
   [[nodiscard]] Result<Uuid> next();
   // All of `out`, no two alike; on an error its content is of no use. Times increase until the
   // clock sequence changes.
-  [[nodiscard]] Result<void> fill(std::span<Uuid> out);
+  [[nodiscard]] Result<void> next(std::span<Uuid> out);
 
   // Whether open() made the state file: then nothing before this run is known to it.
   [[nodiscard]] bool made_state_file() const noexcept;
@@ -160,6 +160,9 @@ class IDMINT_EXPORT Uuid2Generator final {
   // kUnavailable: the clock shows an earlier tick than that of the last id; likewise. Others: of
   // the state file. Nothing was handed out.
   [[nodiscard]] Result<Uuid> next();
+  // All of `out`, each with a durable write of its own. On an error its content is of no use, and
+  // the ids that were minted for it are lost.
+  [[nodiscard]] Result<void> next(std::span<Uuid> out);
 
   // Whether open() made the state file: then nothing before this run is known to it.
   [[nodiscard]] bool made_state_file() const noexcept;
@@ -199,7 +202,7 @@ class IDMINT_EXPORT Uuid6Generator final {
 
   // As Uuid7Generator.
   [[nodiscard]] Result<Uuid> next();
-  [[nodiscard]] Result<void> fill(std::span<Uuid> out);
+  [[nodiscard]] Result<void> next(std::span<Uuid> out);
 
  private:
   struct State;

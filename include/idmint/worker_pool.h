@@ -37,7 +37,7 @@ namespace idmint {
 
 // By worker id. Here and below: kFailedPrecondition: no pool, or retired. kDataLoss: its worker ids
 // are gone.
-[[nodiscard]] IDMINT_EXPORT Result<std::vector<LeaseState>> pool_workers(Store& store,
+[[nodiscard]] IDMINT_EXPORT Result<std::vector<LeaseState>> list_workers(Store& store,
                                                                          std::string_view name);
 
 // Takes the worker id from its owner, and returns who that was: with a nil token nobody was, and

@@ -87,7 +87,7 @@ class IDMINT_EXPORT XidGenerator final {
   // Nothing was handed out.
   [[nodiscard]] Result<Xid> next();
   // All of `out`; on an error its content is of no use.
-  [[nodiscard]] Result<void> fill(std::span<Xid> out);
+  [[nodiscard]] Result<void> next(std::span<Xid> out);
 
  private:
   struct State;

@@ -148,7 +148,7 @@ Finding on_disk(const fs::path& folder, bool local) {
 Finding look_at_pool(Mint& mint, SequenceStatus status, const Limits& limits, Instant now) {
   std::vector<LeaseState> workers;
   if (!is_retired(status.definition) && !status.error) {
-    Result<std::vector<LeaseState>> read = mint.workers(name(status.definition));
+    Result<std::vector<LeaseState>> read = mint.list_workers(name(status.definition));
     if (read) {
       workers = *std::move(read);
     } else {

@@ -348,7 +348,7 @@ std::vector<GivenValue> all_given_here(const Store& store, bool doubtful) {
 Result<void> check_only_moved(Store& store, std::span<const GivenValue> given) {
   std::string lacking;
   for (const GivenValue& each : given) {
-    const Result<SequenceStatus> status = sequence_status(store, each.source);
+    const Result<SequenceStatus> status = peek_sequence(store, each.source);
     const bool is_gone = !status && status.error().code == Code::kNotFound;
     if (!status && !is_gone) return std::unexpected(status.error());
     if (is_gone) {

@@ -253,8 +253,8 @@ TEST(DigitsGenerator, BulkMakesWhatOneAtATimeMakes) {
     DigitsGenerator one(layout, first);
     DigitsGenerator many(layout, second);
     std::vector<Digits> ids(1000);
-    many.fill(ids);
-    many.fill({});
+    many.next(ids);
+    many.next({});
     for (const Digits& id : ids) ASSERT_EQ(one.next(), id);
     EXPECT_EQ(many.next(), one.next()) << "no draw was in vain";
     EXPECT_EQ(one.layout(), layout);
@@ -269,7 +269,7 @@ TEST(DigitsGenerator, EveryIdIsOneOfTheLayout) {
     fakes::ScriptedEntropy entropy;
     DigitsGenerator generator(layout, entropy);
     std::vector<Digits> ids(2000);
-    generator.fill(ids);
+    generator.next(ids);
     for (const Digits& id : ids) ASSERT_TRUE(layout.index_of(id)) << id.to_string();
     if (layout.capacity() > 100) continue;
     const std::unordered_set<Digits> seen(ids.begin(), ids.end());
@@ -283,7 +283,7 @@ TEST(DigitsGenerator, IsUniform) {
     fakes::ScriptedEntropy entropy;
     DigitsGenerator generator({.digits = digits}, entropy);
     std::vector<Digits> ids(100'000);
-    generator.fill(ids);
+    generator.next(ids);
     std::array<int, 1000> counts{};
     const Uint128 part = power_of_ten(digits - 3);
     for (const Digits& id : ids) ++counts[static_cast<std::size_t>(id.value() / part)];

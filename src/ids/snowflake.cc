@@ -625,11 +625,11 @@ Result<Snowflake> SnowflakeGenerator::next() {
   return state_->next_slowly();
 }
 
-Result<void> SnowflakeGenerator::fill(std::span<Snowflake> out) {
-  return fill(out, SteadyTime::max());
+Result<void> SnowflakeGenerator::next(std::span<Snowflake> out) {
+  return next(out, SteadyTime::max());
 }
 
-Result<void> SnowflakeGenerator::fill(std::span<Snowflake> out, SteadyTime until) {
+Result<void> SnowflakeGenerator::next(std::span<Snowflake> out, SteadyTime until) {
   return state_->fill(out, until);
 }
 

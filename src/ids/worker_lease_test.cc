@@ -122,7 +122,7 @@ TEST_F(WorkerLeaseTest, OneUnitIsAllAShortRunTakes) {
   for (int run = 0; run < 5; ++run) {
     const auto generator = open(true);
     std::vector<Snowflake> ids(4096);
-    ASSERT_TRUE(generator->fill(ids));
+    ASSERT_TRUE(generator->next(ids));
     for (const Snowflake id : ids) EXPECT_TRUE(seen_.insert(id.value()).second);
     const SnowflakeParts parts = layout().decode(ids.back()).value();
     workers.insert(parts.worker);
@@ -266,9 +266,9 @@ TEST_F(WorkerLeaseTest, ADeadlineTravelsDownAsAPointInTime) {
   const SteadyTime until = std::chrono::steady_clock::now() + hours{7};
   std::array<Snowflake, 1> ids;
   table_.fail_next(Code::kUnknown);
-  ASSERT_FALSE(generator->fill(ids, until));
+  ASSERT_FALSE(generator->next(ids, until));
   clock_.set(at(kStartOfLease + kWindow + 300));
-  ASSERT_TRUE(generator->fill(ids, until)) << "two requests, the one of before first";
+  ASSERT_TRUE(generator->next(ids, until)) << "two requests, the one of before first";
   clock_.set(at(kStartOfLease + 3 * kWindow));
   const SteadyTime begin = std::chrono::steady_clock::now();
   ASSERT_TRUE(generator->next());
@@ -292,7 +292,7 @@ TEST_F(WorkerLeaseTest, CallersBehindOneThatAsksLeaveAtTheirOwnTime) {
     for (int i = 0; i < 16; ++i)
       callers.emplace_back([&] {
         std::array<Snowflake, 1> ids;
-        const auto late = generator->fill(ids, std::chrono::steady_clock::now() + milliseconds{20});
+        const auto late = generator->next(ids, std::chrono::steady_clock::now() + milliseconds{20});
         EXPECT_EQ(late.error().code, Code::kUnavailable);
       });
   }
@@ -373,7 +373,7 @@ TEST_F(WorkerLeaseTest, WhoIsAheadOfTheClockLeavesTheNextWithinMaxDrift) {
   const auto generator = open();
   EXPECT_EQ(next(*generator).time, at(kStartOfLease + kDrift - 5));
   std::vector<Snowflake> ids(3 * 4096);
-  ASSERT_TRUE(generator->fill(ids));
+  ASSERT_TRUE(generator->next(ids));
   EXPECT_EQ(layout().decode(ids.back())->time, at(kStartOfLease + kDrift - 2));
   EXPECT_LE(row(0).minted_until, kStartOfLease + kDrift + 3) << "and not a window past the last id";
 }
@@ -388,7 +388,7 @@ TEST_F(WorkerLeaseTest, TakenAnewAheadOfTheClockItStaysWithinMaxDrift) {
   ASSERT_TRUE(table_.release(pool_, 0, mine.token, mine.generation));
   ASSERT_TRUE(table_.raise_floor(pool_, kStartOfLease + kDrift + 100));
   std::vector<Snowflake> ids(4096);
-  const auto refused = generator->fill(ids);
+  const auto refused = generator->next(ids);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kUnavailable);
   EXPECT_EQ(row(0).token, Uuid{}) << "nobody has it for nothing";

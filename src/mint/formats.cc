@@ -29,7 +29,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A generator with a bulk fill() of its own kind of id.
+// A generator with a bulk next() of its own kind of id.
 template <class Value, class Generator>
 class GeneratorSource final : public Source {
  public:
@@ -44,9 +44,9 @@ class GeneratorSource final : public Source {
     std::array<Value, 256> block;
     while (!out.empty()) {
       const std::span<Value> part = std::span(block).first(std::min(block.size(), out.size()));
-      if constexpr (std::is_void_v<decltype(generator_->fill(part))>) {
-        generator_->fill(part);
-      } else if (Result<void> filled = generator_->fill(part); !filled) {
+      if constexpr (std::is_void_v<decltype(generator_->next(part))>) {
+        generator_->next(part);
+      } else if (Result<void> filled = generator_->next(part); !filled) {
         return filled;
       }
       std::ranges::copy(part, out.begin());
@@ -298,29 +298,6 @@ OpenedSource open_uuid1(const Format& format, const FormatOptions& options,
   return source_over<Uuid>(std::move(declaration), options, *std::move(generator));
 }
 
-// Each id is a durable write, so there is no bulk form.
-class Uuid2Source final : public Source {
- public:
-  Uuid2Source(Declaration declaration, std::unique_ptr<Uuid2Generator> generator)
-      : declaration_(std::move(declaration)), generator_(std::move(generator)) {}
-
-  const Declaration& declaration() const noexcept override { return declaration_; }
-
-  using Source::next;
-  Result<void> next(std::span<Id> out) override {
-    for (Id& id : out) {
-      const Result<Uuid> minted = generator_->next();
-      if (!minted) return std::unexpected(minted.error());
-      id = *minted;
-    }
-    return {};
-  }
-
- private:
-  const Declaration declaration_;
-  const std::unique_ptr<Uuid2Generator> generator_;
-};
-
 OpenedSource open_uuid2(const Format& format, const FormatOptions& options,
                         const MintOptions& mint) {
   if (!options.domain || !options.local_id) {
@@ -352,9 +329,7 @@ OpenedSource open_uuid2(const Format& format, const FormatOptions& options,
   if ((*generator)->made_state_file()) {
     tell_of(uuid2.state_file, "local id " + std::to_string(uuid2.local_id), mint);
   }
-  Declaration declaration = format.declaration();
-  if (options.form) declaration.form = *options.form;
-  return std::make_unique<Uuid2Source>(std::move(declaration), *std::move(generator));
+  return source_over<Uuid>(format.declaration(), options, *std::move(generator));
 }
 
 // ---- Snowflake

@@ -299,7 +299,7 @@ auto Mint::State::on_sequence(std::string_view name, Act act, SteadyTime until)
 
 Result<SequenceStatus> Mint::peek(std::string_view name, SteadyTime until) {
   return state_->on_sequence(
-      name, [&](Store& store) { return sequence_status(store, name, until); }, until);
+      name, [&](Store& store) { return peek_sequence(store, name, until); }, until);
 }
 
 Result<Raised> Mint::raise(std::string_view name, std::int64_t past, RaiseMode mode) {
@@ -323,17 +323,16 @@ Result<Raised> Mint::raise(std::string_view name, Store& from, RaiseMode mode) {
                              [&](Store& store) { return raise_sequence(store, name, from, mode); });
 }
 
-Result<SequenceDefinition> Mint::extend(std::string_view name, std::int64_t last) {
-  return state_->on_sequence(name,
-                             [&](Store& store) { return extend_sequence(store, name, last); });
+Result<SequenceDefinition> Mint::alter(std::string_view name, std::int64_t last) {
+  return state_->on_sequence(name, [&](Store& store) { return alter_sequence(store, name, last); });
 }
 
 Result<void> Mint::retire(std::string_view name) {
   return state_->on_sequence(name, [&](Store& store) { return retire_sequence(store, name); });
 }
 
-Result<std::vector<LeaseState>> Mint::workers(std::string_view pool) {
-  return state_->on_sequence(pool, [&](Store& store) { return pool_workers(store, pool); });
+Result<std::vector<LeaseState>> Mint::list_workers(std::string_view pool) {
+  return state_->on_sequence(pool, [&](Store& store) { return idmint::list_workers(store, pool); });
 }
 
 Result<LeaseState> Mint::release_worker(std::string_view pool, std::int64_t worker) {
@@ -352,7 +351,7 @@ Result<std::vector<SequenceStatus>> Mint::list() {
     if (state_->nothing_created(store.error())) return std::vector<SequenceStatus>{};
     return std::unexpected(store.error());
   }
-  return sequence_statuses(**store);
+  return list_sequences(**store);
 }
 
 Result<bool> Mint::has_given(std::string_view name, std::int64_t value) {

@@ -56,6 +56,12 @@ class MintTest : public ::testing::Test {
     return options;
   }
 
+  static Id take_one(Source& source) {
+    const Result<Id> taken = source.next();
+    EXPECT_TRUE(taken) << taken.error().message;
+    return taken.value_or(Id{});
+  }
+
   static std::vector<Id> take(Source& source, std::size_t count) {
     std::vector<Id> ids(count);
     const Result<void> taken = source.next(ids);
@@ -178,7 +184,7 @@ TEST_F(MintTest, AFormIsOfTheFormat) {
       {.form = Form{.prefix = "ord_", .encoding = Encoding::kBase58, .check = Check::kLuhn}});
   ASSERT_TRUE(source) << source.error().message;
   const Form& form = (*source)->declaration().form;
-  const Id id = take(**source, 1)[0];
+  const Id id = take_one(**source);
   const std::string text = to_string(id, form);
   EXPECT_THAT(text, StartsWith("ord_"));
   EXPECT_EQ(text.size(), 4U + 22 + 1);
@@ -255,7 +261,7 @@ TEST_F(MintTest, LayoutsThatMintTheSameIdsShareTheStateFile) {
   }
   const auto source = of("discord");
   ASSERT_TRUE(source) << source.error().message;
-  EXPECT_GT(std::get<Snowflake>(take(**source, 1)[0]), std::get<Snowflake>(ids[1]));
+  EXPECT_GT(std::get<Snowflake>(take_one(**source)), std::get<Snowflake>(ids[1]));
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
   ASSERT_TRUE(of("41t10w0s"));
   ASSERT_TRUE(of("41t0s10w"));
@@ -279,7 +285,7 @@ TEST_F(MintTest, AHardwareNodeMakesAUuid1UniqueIfConfiguredSo) {
   ASSERT_TRUE(source) << source.error().message;
   EXPECT_EQ((*source)->declaration().guarantee, Guarantee::kUniqueIfConfigured);
   EXPECT_TRUE(std::filesystem::exists(folder_ / "uuid1-000102030405.state"));
-  EXPECT_EQ(decode_uuid1(std::get<Uuid>(take(**source, 1)[0]))->node, node.address);
+  EXPECT_EQ(decode_uuid1(std::get<Uuid>(take_one(**source)))->node, node.address);
 }
 
 TEST_F(MintTest, TheHardwareNodeIsTheAddressOfTheHost) {
@@ -291,7 +297,7 @@ TEST_F(MintTest, TheHardwareNodeIsTheAddressOfTheHost) {
     return;
   }
   ASSERT_TRUE(source) << source.error().message;
-  EXPECT_EQ(decode_uuid1(std::get<Uuid>(take(**source, 1)[0]))->node, address);
+  EXPECT_EQ(decode_uuid1(std::get<Uuid>(take_one(**source)))->node, address);
 }
 
 TEST_F(MintTest, ASequenceIsASource) {
@@ -330,9 +336,9 @@ TEST_F(MintTest, APoolIsASource) {
   EXPECT_EQ(mint.peek("web")->left, 1023);
   // Beside it, and after it.
   const auto other = mint.source("web");
-  EXPECT_NE(decoded(take(**other, 1)[0]).worker, decoded(first[0]).worker);
+  EXPECT_NE(decoded(take_one(**other)).worker, decoded(first[0]).worker);
   clock_.advance(std::chrono::seconds{10});
-  EXPECT_EQ(decoded(take(**source, 1)[0]).time, kNow + std::chrono::seconds{11})
+  EXPECT_EQ(decoded(take_one(**source)).time, kNow + std::chrono::seconds{11})
       << "the clock has gone on";
 }
 
@@ -362,9 +368,11 @@ TEST_F(MintTest, TheFirstIdsOfAPoolBearTheTimeAtWhichTheyWereAskedFor) {
   const Instant asked = hasty.now() + 2 * layout.unit;  // the first look is for the deadline
   for (const Id& id : take(**source, 1000))
     ASSERT_EQ(layout.decode(std::get<Snowflake>(id))->time, asked);
-  const auto bound = [&] { return time_of(layout, mint.workers("web")->front().minted_until); };
+  const auto bound = [&] {
+    return time_of(layout, mint.list_workers("web")->front().minted_until);
+  };
   EXPECT_EQ(bound(), asked + layout.unit) << "one unit was leased";
-  const Id later = take(**source, 1)[0];
+  const Id later = take_one(**source);
   EXPECT_GT(layout.decode(std::get<Snowflake>(later))->time, asked) << "the clock goes on";
   EXPECT_GE(bound(), asked + std::chrono::seconds{15});
 }
@@ -587,7 +595,7 @@ TEST_F(MintTest, AMissingSequenceIsNotMadeToBeChanged) {
   Mint mint(sqlite);
   const auto messages = [&](std::string_view name) {
     const std::vector<Error> errors = {mint.peek(name).error(), mint.raise(name, 5).error(),
-                                       mint.extend(name, 5).error(), mint.retire(name).error()};
+                                       mint.alter(name, 5).error(), mint.retire(name).error()};
     for (const Error& error : errors) {
       EXPECT_EQ(error.code, Code::kNotFound);
       EXPECT_EQ(error.message, errors[0].message);
@@ -640,11 +648,11 @@ TEST_F(MintTest, OnlyCreateMakesAStore) {
 TEST_F(MintTest, TheWorkerIdsOfAPool) {
   Mint mint(options());
   ASSERT_TRUE(mint.create(PoolDefinition{.name = "web", .workers = 4}));
-  EXPECT_EQ(mint.workers("web")->size(), 4u);
+  EXPECT_EQ(mint.list_workers("web")->size(), 4u);
   EXPECT_EQ(mint.release_worker("web", 2)->token, Uuid{}) << "nobody owned it";
   EXPECT_EQ(mint.raise_pool("web", Instant{std::chrono::seconds{1}}), 1001);
-  EXPECT_EQ(mint.workers("web")->at(0).minted_until, 1001);
-  EXPECT_EQ(mint.workers("shop").error().code, Code::kNotFound);
+  EXPECT_EQ(mint.list_workers("web")->at(0).minted_until, 1001);
+  EXPECT_EQ(mint.list_workers("shop").error().code, Code::kNotFound);
 }
 
 TEST_F(MintTest, ThreadsShareAMint) {
@@ -658,7 +666,7 @@ TEST_F(MintTest, ThreadsShareAMint) {
     for (std::vector<Id>& ids : taken) {
       threads.emplace_back([&mint, &ids] {
         const auto source = mint.source("orders");
-        for (std::size_t i = 0; i < kEach; ++i) ids.push_back(take(**source, 1)[0]);
+        for (std::size_t i = 0; i < kEach; ++i) ids.push_back(take_one(**source));
       });
     }
   }

@@ -147,7 +147,7 @@ class PoolSource final : public Source {
     return filled;
   }
 
-  // Without `by` the deadline holds for each run of ids, as in SnowflakeGenerator::fill().
+  // Without `by` the deadline holds for each run of ids, as in SnowflakeGenerator::next().
   Result<void> fill(std::span<Id> out, SteadyTime by) {
     if (declaration_.largest_count != 0 && std::ssize(out) > declaration_.largest_count)
       return std::unexpected(
@@ -157,7 +157,7 @@ class PoolSource final : public Source {
     std::array<Snowflake, 256> ids;
     while (!out.empty()) {
       const auto some = std::span(ids).first(std::min(ids.size(), out.size()));
-      if (Result<void> filled = generator_.load()->fill(some, by); !filled) return filled;
+      if (Result<void> filled = generator_.load()->next(some, by); !filled) return filled;
       std::ranges::copy(some, out.begin());
       out = out.subspan(some.size());
     }

@@ -572,7 +572,7 @@ TEST(CachedSequence, AnotherThreadsSliceIsVoidToo) {
 
 TEST(CachedSequence, ValuesBeyondTheLastOneThatIsKnownAreNotHandedOut) {
   CachedFixture f(tickets(10, 25));
-  ASSERT_TRUE(extend_sequence(f.store, "tickets", 1000));
+  ASSERT_TRUE(alter_sequence(f.store, "tickets", 1000));
   Result<std::int64_t> got = 0;
   while (got) {
     got = f.sequence->next();

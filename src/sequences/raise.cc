@@ -122,7 +122,7 @@ Result<Raised> raise_defined(Store& store, const SequenceDefinition& definition,
                      "; raise it past that, " +
                      (can_end_later ? "or first move its end up"
                                     : "and go on with a new sequence that begins above"),
-                 can_end_later ? Advice{Remedy::kExtendSequence, definition.name} : Advice{}));
+                 can_end_later ? Advice{Remedy::kAlterSequence, definition.name} : Advice{}));
   }
   Result<Floors> floors = floors_of(store, definition, mode);
   if (!floors) return std::unexpected(std::move(floors.error()));
@@ -293,7 +293,7 @@ Result<Raised> raise_past_counters(Store& store, const SequenceDefinition& defin
                    "it ends at " + std::to_string(definition.last) + ", and has gone on to " +
                        std::to_string(ahead.next - ahead.bounds.stride) + " in " +
                        std::string(from.url()) + "; first move its end up",
-                   {Remedy::kExtendSequence, definition.name, {std::to_string(there->last)}}));
+                   {Remedy::kAlterSequence, definition.name, {std::to_string(there->last)}}));
     floors->floors[k] = ahead.next;
   }
   if (auto reached = check_reached(store, definition, *floors, given); !reached)

@@ -178,12 +178,12 @@ TEST(RaisePastAStore, ThatWasExtendedSinceSaysWhichCommandIsFirst) {
   Doubtful store;
   Doubtful newer("newer:");
   for (Doubtful* const each : {&store, &newer}) ASSERT_TRUE(create_sequence(*each, counter()));
-  ASSERT_TRUE(extend_sequence(newer, "orders", 2000));
+  ASSERT_TRUE(alter_sequence(newer, "orders", 2000));
   ASSERT_TRUE(newer.counters()->advance("orders", 1500, Take::kAll));
   const auto beyond = raise_sequence(store, "orders", newer);
   EXPECT_EQ(code_of(beyond), Code::kFailedPrecondition);
-  EXPECT_EQ(beyond.error().advice, (Advice{Remedy::kExtendSequence, "orders", {"2000"}}));
-  ASSERT_TRUE(extend_sequence(store, "orders", 2000));
+  EXPECT_EQ(beyond.error().advice, (Advice{Remedy::kAlterSequence, "orders", {"2000"}}));
+  ASSERT_TRUE(alter_sequence(store, "orders", 2000));
   ASSERT_TRUE(raise_sequence(store, "orders", newer));
   EXPECT_EQ(store.next("orders"), 1501);
 }
@@ -281,7 +281,7 @@ TEST(RaiseAll, RefusesWhatItWouldNotTakePastAGivenValue) {
   Doubtful other;
   ASSERT_TRUE(create_sequence(other, permuted()));
   ASSERT_TRUE(raise_sequence(other, "cards", 20));
-  const std::int64_t card = *sequence_status(other, "cards")->permuted;  // of index 20
+  const std::int64_t card = *peek_sequence(other, "cards")->permuted;  // of index 20
   const auto late = pool().layout.encode({.time = kEpoch + 3h, .worker = 1, .sequence = 0});
   const std::vector<GivenValue> given = {
       {"orders", 21, "A"},    {"tickets", 20, "B"},

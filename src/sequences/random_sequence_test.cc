@@ -210,7 +210,7 @@ TEST(Random, GivesAsManyAsItSaysAndThenSaysHowFullTheSpaceIs) {
     if (size == 1000) {
       EXPECT_THAT(refused.error().message,
                   HasSubstr("910 of 1000 values are claimed (91.0 % full, 10.1 redraws"));
-      EXPECT_EQ(refused.error().advice, (Advice{Remedy::kExtendSequence, "codes"}));
+      EXPECT_EQ(refused.error().advice, (Advice{Remedy::kAlterSequence, "codes"}));
     }
     if (size == 1) {
       EXPECT_THAT(refused.error().message, HasSubstr("1 of 1 values are claimed, and 0 more"));

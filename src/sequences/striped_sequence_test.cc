@@ -489,7 +489,7 @@ TEST(Striped, NothingOfAStripesNeighbourIsHandedOut) {
 
 TEST(Interleaved, WhatAnExtensionAddedIsNotTakenForAProcessThatDoesNotKnowOfIt) {
   Fixture f(interleaved(0, 9, 2));
-  ASSERT_TRUE(extend_sequence(f.store, "accounts", 19));
+  ASSERT_TRUE(alter_sequence(f.store, "accounts", 19));
   EXPECT_EQ(sorted(f.next(10).value()), from_to(0, 9));
   const auto more = f.next(1);
   ASSERT_EQ(code_of(more), Code::kOutOfRange);

@@ -201,14 +201,14 @@ std::optional<std::int64_t> position_of(const PoolDefinition& pool, std::int64_t
   return (parts->time - pool.layout.epoch) / pool.layout.unit;
 }
 
-Result<std::vector<LeaseState>> pool_workers(Store& store, std::string_view name) {
+Result<std::vector<LeaseState>> list_workers(Store& store, std::string_view name) {
   const Result<PoolDefinition> pool = find_pool(store, name);
   if (!pool) return std::unexpected(pool.error());
   return read_workers(store, *pool);
 }
 
 Result<LeaseState> release_worker(Store& store, std::string_view name, std::int64_t worker) {
-  const Result<std::vector<LeaseState>> workers = pool_workers(store, name);
+  const Result<std::vector<LeaseState>> workers = list_workers(store, name);
   if (!workers) return std::unexpected(workers.error());
   if (worker < 0 || worker >= std::ssize(*workers))
     return std::unexpected(error_at(store, Code::kInvalidArgument, of_pool(name),

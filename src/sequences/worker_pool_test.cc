@@ -237,7 +237,7 @@ TEST(Pool, LostWorkerIdsAreNotMadeAgain) {
   ASSERT_TRUE(store.define(web()));
   EXPECT_EQ(code_of(create_pool(store, web())), Code::kDataLoss);
   EXPECT_EQ(code_of(store.workers("web")), Code::kNotFound) << "they would start over";
-  const auto status = sequence_status(store, "web");
+  const auto status = peek_sequence(store, "web");
   ASSERT_TRUE(status && status->error);
   EXPECT_EQ(status->error->code, Code::kDataLoss);
   EXPECT_THAT(status->error->message, HasSubstr("0 are there"));
@@ -249,7 +249,7 @@ TEST(Pool, LostWorkerIdsAreMadeAgainByAFenceAndBeginThere) {
   CutStore store;
   ASSERT_TRUE(store.define(web()));
   ASSERT_EQ(raise_pool(store, "web", kEpochOfPool + 41ms), 42);
-  const auto workers = pool_workers(store, "web");
+  const auto workers = list_workers(store, "web");
   ASSERT_TRUE(workers);
   ASSERT_EQ(workers->size(), 4U);
   for (const LeaseState& state : *workers) EXPECT_EQ(state.minted_until, 42);
@@ -267,25 +267,24 @@ TEST(Pool, AFenceMayBeFurtherFromTheEpochThanAnInstantReaches) {
   const std::chrono::milliseconds since =
       std::chrono::sys_days{std::chrono::year{2025} / 1 / 1} - old_epoch;
   EXPECT_EQ(*floor, since.count() + 1);
-  EXPECT_EQ(pool_workers(store, "web")->front().minted_until, *floor);
+  EXPECT_EQ(list_workers(store, "web")->front().minted_until, *floor);
 }
 
 TEST(Pool, ItsStatusCountsWhatNobodyOwns) {
   CutStore store;
   ASSERT_TRUE(create_pool(store, web()));
-  EXPECT_EQ(sequence_status(store, "web")->left, 4);
+  EXPECT_EQ(peek_sequence(store, "web")->left, 4);
   acquired(store, 1);
   const Lease second = acquired(store, 2);
-  const auto status = sequence_status(store, "web");
+  const auto status = peek_sequence(store, "web");
   ASSERT_TRUE(status);
   EXPECT_EQ(status->left, 2);
   EXPECT_EQ(status->next, std::nullopt);
   EXPECT_EQ(status->error, std::nullopt);
   ASSERT_TRUE(store.release("web", second.worker, second.token, second.generation));
-  EXPECT_EQ(sequence_status(store, "web")->left, 3);
+  EXPECT_EQ(peek_sequence(store, "web")->left, 3);
   store.no_workers = Error{Code::kUnavailable, "away"};
-  EXPECT_EQ(code_of(sequence_status(store, "web")), Code::kUnavailable)
-      << "not the pool's own fault";
+  EXPECT_EQ(code_of(peek_sequence(store, "web")), Code::kUnavailable) << "not the pool's own fault";
 }
 
 // ---- what is done to other sequences
@@ -303,7 +302,7 @@ TEST(Pool, SaysWhatToDoInstead) {
     Result<std::optional<std::int64_t>> largest(std::int64_t, std::int64_t) override { return 2; }
   } values;
   EXPECT_EQ(code_of(raise_sequence(store, "web", values)), Code::kInvalidArgument);
-  const auto extended = extend_sequence(store, "web", 9);
+  const auto extended = alter_sequence(store, "web", 9);
   ASSERT_EQ(code_of(extended), Code::kInvalidArgument);
   EXPECT_THAT(extended.error().message, HasSubstr("a pool with more has another name"));
   EXPECT_EQ(store.find("web"), Definition(web()));
@@ -314,11 +313,11 @@ TEST(Pool, SaysWhatToDoInstead) {
   const auto no_worker = release_worker(store, "web", 99);
   ASSERT_EQ(code_of(no_worker), Code::kInvalidArgument);
   ASSERT_TRUE(retire_sequence(store, "web"));
-  const auto retired = pool_workers(store, "web");
+  const auto retired = list_workers(store, "web");
   ASSERT_FALSE(retired);
   for (const Error& error :
        {opened.error(), raised.error(), extended.error(), no_worker.error(), retired.error(),
-        extend_sequence(store, "web", 9).error(), raise_sequence(store, "web", 5).error(),
+        alter_sequence(store, "web", 9).error(), raise_sequence(store, "web", 5).error(),
         create_pool(store, web()).error()})
     EXPECT_THAT(error.message, StartsWith("pool web in ")) << "nobody has a sequence here";
 }
@@ -326,10 +325,10 @@ TEST(Pool, SaysWhatToDoInstead) {
 TEST(Pool, OnlyPoolsHaveWorkerIds) {
   CutStore store;
   ASSERT_TRUE(create_sequence(store, {.name = "orders"}));
-  EXPECT_EQ(code_of(pool_workers(store, "orders")), Code::kFailedPrecondition);
+  EXPECT_EQ(code_of(list_workers(store, "orders")), Code::kFailedPrecondition);
   EXPECT_EQ(code_of(release_worker(store, "orders", 0)), Code::kFailedPrecondition);
   EXPECT_EQ(code_of(raise_pool(store, "orders", kEpochOfPool)), Code::kFailedPrecondition);
-  EXPECT_EQ(code_of(pool_workers(store, "shop")), Code::kNotFound);
+  EXPECT_EQ(code_of(list_workers(store, "shop")), Code::kNotFound);
 }
 
 // ---- release
@@ -396,7 +395,7 @@ TEST(Pool, RetiredNobodyGetsAWorkerIdOrKeepsOne) {
   EXPECT_EQ(code_of(store.acquire("web", request)), Code::kFailedPrecondition);
   request.max_drift = (std::int64_t{1} << 62) - 2001;  // the most that is allowed
   EXPECT_EQ(code_of(store.acquire("web", request)), Code::kFailedPrecondition);
-  EXPECT_EQ(code_of(pool_workers(store, "web")), Code::kFailedPrecondition);
+  EXPECT_EQ(code_of(list_workers(store, "web")), Code::kFailedPrecondition);
   EXPECT_EQ(code_of(raise_pool(store, "web", kEpochOfPool)), Code::kFailedPrecondition);
   const Result<void> again = create_pool(store, web());
   ASSERT_EQ(code_of(again), Code::kFailedPrecondition);
@@ -409,7 +408,7 @@ TEST(Pool, ARetireThatWasCutOffShows) {
   store.calls = 0;
   store.fail_at = 3;  // find, raise_floor, replace
   EXPECT_EQ(code_of(retire_sequence(store, "web")), Code::kUnknown);
-  const auto status = sequence_status(store, "web");
+  const auto status = peek_sequence(store, "web");
   ASSERT_TRUE(status && status->error);
   EXPECT_EQ(status->left, 0);
   EXPECT_EQ(status->error->code, Code::kFailedPrecondition);

@@ -60,7 +60,7 @@ TEST_P(LeasedGenerators, InOneProcessEachHasAWorkerIdOfItsOwn) {
     for (std::size_t i = 0; i < ids.size(); ++i)
       threads.emplace_back([&, i] {
         ids.at(i).resize(20'000);
-        EXPECT_TRUE(generators.at(i)->fill(ids.at(i)));
+        EXPECT_TRUE(generators.at(i)->next(ids.at(i)));
       });
   }
   std::set<std::uint32_t> workers;

@@ -139,7 +139,7 @@ int mint(const std::string& url, const std::string& pool, const fs::path& out,
       continue;
     }
     while (ending == 0) {
-      if (const auto filled = (*generator)->fill(ids); !filled) {
+      if (const auto filled = (*generator)->next(ids); !filled) {
         refused(filled.error());
         continue;
       }
@@ -794,7 +794,7 @@ TEST_F(LeaseFaults, NoCallOutlivesItsDeadlineWhileTheStoreIsGone) {
           for (int call = 0; call < 2; ++call) {
             const auto begin = std::chrono::steady_clock::now();
             std::array<Snowflake, 1> ids;
-            const auto filled = (*generator)->fill(ids);
+            const auto filled = (*generator)->next(ids);
             ASSERT_FALSE(filled);
             EXPECT_TRUE(may_pass(filled.error().code)) << filled.error().message;
             const auto took = std::chrono::steady_clock::now() - begin;

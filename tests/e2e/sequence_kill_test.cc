@@ -159,7 +159,7 @@ TEST_P(SequenceKill, OfEightProcessesRepeatsNothing) {
   // What was handed out is taken, in the store as it is now.
   const auto store = open_store(url);
   ASSERT_TRUE(store) << store.error().message;
-  const auto status = sequence_status(**store, "s");
+  const auto status = peek_sequence(**store, "s");
   ASSERT_TRUE(status) << status.error().message;
   EXPECT_FALSE(status->error);
   EXPECT_LE(status->left,

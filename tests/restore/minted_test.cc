@@ -45,7 +45,7 @@ class Minted : public e2e::Cli {
       auto generator = open_pool(store, name);
       ASSERT_TRUE(generator) << generator.error().message;
       std::vector<Snowflake> ids(static_cast<std::size_t>(count));
-      ASSERT_TRUE((*generator)->fill(ids));
+      ASSERT_TRUE((*generator)->next(ids));
       for (const Snowflake& id : ids)
         EXPECT_TRUE(all.insert(static_cast<std::int64_t>(id.value())).second) << name;
       return;
@@ -123,7 +123,7 @@ TEST_F(Minted, TheAdviceBringsEachStrategyToWhereProductionWas) {
   const std::string limit = print_timestamp(production.now());
   // What a restore takes back, and clients have seen.
   mint_some();
-  ASSERT_TRUE(extend_sequence(store, "small", 1000));
+  ASSERT_TRUE(alter_sequence(store, "small", 1000));
   mint(store, "small", 20);
   ASSERT_TRUE(retire_sequence(store, "old"));
   ASSERT_TRUE(create_sequence(store, {.name = "later"}));

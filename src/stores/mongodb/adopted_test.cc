@@ -219,7 +219,7 @@ TEST_F(Adopted, ADoubleIsNotExtendedToWhereItCannotCount) {
   ASSERT_TRUE(create_sequence(*store_, {.name = "c", .first = 0, .last = 99, .adopted = kBounded}));
   const std::string document = documents();
   const std::string record = documents("idmint.counters");
-  const auto refused = extend_sequence(*store_, "c", kTwoTo53);
+  const auto refused = alter_sequence(*store_, "c", kTwoTo53);
   EXPECT_EQ(code_of(refused), Code::kInvalidArgument);
   EXPECT_THAT(why(refused), HasSubstr("make it a NumberLong"));
   EXPECT_EQ(code_of(counters().extend("c", kTwoTo53)), Code::kInvalidArgument);
@@ -229,7 +229,7 @@ TEST_F(Adopted, ADoubleIsNotExtendedToWhereItCannotCount) {
   ASSERT_TRUE(there) << why(there);
   EXPECT_EQ(as_sequence(*there).last, 99);
   EXPECT_TRUE(raise_sequence(*store_, "c", 50));
-  const auto extended = extend_sequence(*store_, "c", kTwoTo53 - 2);
+  const auto extended = alter_sequence(*store_, "c", kTwoTo53 - 2);
   EXPECT_TRUE(extended) << why(extended);
   EXPECT_EQ(counters().peek("c")->bounds, (CounterBounds{0, kTwoTo53 - 2}));
 }
@@ -324,7 +324,7 @@ TEST_F(Adopted, ADocumentThatIsDeletedUnderWayIsNotMadeAgain) {
   EXPECT_EQ(code_of(adopt(kCounter, {0, kLargestValue})), Code::kDataLoss);
   EXPECT_EQ(code_of(create_sequence(*store_, definition)), Code::kDataLoss);
   EXPECT_EQ(code_of(open_sequence(*store_, "c")), Code::kDataLoss);
-  const auto status = sequence_status(*store_, "c");
+  const auto status = peek_sequence(*store_, "c");
   ASSERT_TRUE(status && status->error);
   EXPECT_EQ(status->error->code, Code::kDataLoss);
   EXPECT_EQ(code_of(raise_sequence(*store_, "c", 10)), Code::kDataLoss);
