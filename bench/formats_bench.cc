@@ -185,11 +185,10 @@ std::function<Calls()> snowflake(const SnowflakeLayout& layout, Clock& clock) {
 // Under a leased worker id, of a store in memory: what an id costs between two renewals.
 std::function<Calls()> leased(const SnowflakeLayout& layout, Clock& clock) {
   return [layout, &clock] {
-    const std::shared_ptr store = must(open_store("memory:"));
+    const std::shared_ptr store = must(Store::open("memory:"));
     LeaseTable& table = *store->leases();
     static_cast<void>(table.create_pool("p", 4));
-    const std::shared_ptr generator =
-        must(SnowflakeGenerator::open(table, "p", {.layout = layout}, clock));
+    const std::shared_ptr generator = must(open_leased(table, "p", {.layout = layout}, clock));
     // The store outlives the generator: it is captured first.
     return repeat([store, generator] { keep(generator->next()); });
   };

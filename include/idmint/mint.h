@@ -94,9 +94,6 @@ struct MintOptions {
   StoreOptions store_options{};
   // Where state files are kept; empty: DATA.
   std::string state_directory{};
-  // null: system_clock(), and seconds_clock() for the formats that are ordered by second.
-  Clock* clock = nullptr;
-  Entropy* entropy = nullptr;  // null: system_entropy()
   // Asked, a few times a second, while the source of a pool waits because every worker id is owned:
   // false ends the waiting. With it the source waits until the first worker id that is held is
   // free, as it was when the waiting began, and at least until StoreOptions::deadline; `of` is all
@@ -113,10 +110,13 @@ struct MintOptions {
 // clock and the entropy.
 class IDMINT_EXPORT Mint final {
  public:
-  explicit Mint(MintOptions options = {});
+  // The formats that are ordered by second take seconds_clock() where `clock` is system_clock().
+  explicit Mint(MintOptions options = {}, Clock& clock = system_clock(),
+                Entropy& entropy = system_entropy());
   // Over a store that is open already; options.store and options.store_options but for the deadline
   // are not looked at. The mint and its sources share the store. REQUIRES: store is not null.
-  explicit Mint(std::shared_ptr<Store> store, MintOptions options = {});
+  explicit Mint(std::shared_ptr<Store> store, MintOptions options = {},
+                Clock& clock = system_clock(), Entropy& entropy = system_entropy());
   ~Mint();
   Mint(Mint&&) noexcept;
   Mint& operator=(Mint&&) noexcept;

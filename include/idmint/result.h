@@ -49,7 +49,7 @@ enum class Remedy : std::uint8_t {
   kCreateAbove,      // create_sequence() that begins above every value in use; values: its strategy
   kCreatePool,       // create_pool(); subject: its name
   kCreateSource,     // either of the two; subject: its name
-  kCreateStore,      // open_store() with StoreOptions::create; subject: its URL
+  kCreateStore,      // Store::open() with StoreOptions::create; subject: its URL
   kAlterSequence,    // alter_sequence(); subject: its name; values: the new last value, if known
   kRetireSequence,   // retire_sequence(); subject: its name
   kRaiseSequence,    // raise_sequence(); subject: its name; values: the value to pass, if known

@@ -34,8 +34,9 @@ class ExistingValues;  // mongodb.h
 // what the strategy needs. `progress`: told now and then how many of how many
 // counters are made.
 [[nodiscard]] IDMINT_EXPORT Result<void> create_sequence(
-    Store& store, const SequenceDefinition& definition, Entropy& entropy = system_entropy(),
-    const std::function<void(std::int64_t done, std::int64_t of)>& progress = {});
+    Store& store, const SequenceDefinition& definition,
+    const std::function<void(std::int64_t done, std::int64_t of)>& progress = {},
+    Entropy& entropy = system_entropy());
 
 struct Raised {
   std::int64_t next = 0;     // the smallest value (permuted: index) that may come now; above the
@@ -115,14 +116,14 @@ struct GivenValue {
 // sequences stay as they are; `remains` says what follows.
 [[nodiscard]] IDMINT_EXPORT Result<std::vector<RaisedSource>> raise_all(
     Store& store, std::int64_t past, RaiseMode mode = RaiseMode::kCarryOut,
-    Clock& clock = system_clock(), std::span<const GivenValue> given = {});
+    std::span<const GivenValue> given = {}, Clock& clock = system_clock());
 
 // The same past what each has come to in `from`, whose errors are those of raise_sequence(), each
 // in its row. A source that is retired there is retired here. One that is in `from` alone has a row
 // too. kInvalidArgument: `from` is `store` itself.
 [[nodiscard]] IDMINT_EXPORT Result<std::vector<RaisedSource>> raise_all(
-    Store& store, Store& from, RaiseMode mode = RaiseMode::kCarryOut, Clock& clock = system_clock(),
-    std::span<const GivenValue> given = {});
+    Store& store, Store& from, RaiseMode mode = RaiseMode::kCarryOut,
+    std::span<const GivenValue> given = {}, Clock& clock = system_clock());
 
 // Moves the last value up; nothing else of a definition ever changes. kFailedPrecondition: smaller
 // than the last value there, retired, or of a strategy whose values depend on it (striped,
@@ -187,8 +188,6 @@ struct SequenceOptions {
   std::optional<std::chrono::milliseconds> deadline{};
   // Opening ends by then, too, each of its reads within the store's deadline.
   SteadyTime until = SteadyTime::max();
-  Clock* clock = nullptr;      // null: system_clock()
-  Entropy* entropy = nullptr;  // for stripes, random values and jitter; null: system_entropy()
   // Answers submit(), and fetches the ranges of cached sequences; null: shared_executor().
   Executor* executor = nullptr;
 };
@@ -204,6 +203,14 @@ struct SequenceStatistics {
 // kFailedPrecondition; open stores and sequences after the fork.
 class IDMINT_EXPORT Sequence {
  public:
+  // The store must outlive the sequence. `clock`: for the rate and the pauses of cached and
+  // striped ones; `entropy`: for stripes, random values and jitter. kNotFound: no such name; the
+  // error has the advice to create it. kFailedPrecondition: retired, gapless (gapless.h) or a pool
+  // (snowflake.h). kDataLoss: defined, but a counter is gone.
+  [[nodiscard]] static Result<std::unique_ptr<Sequence>> open(Store& store, std::string_view name,
+                                                              const SequenceOptions& options = {},
+                                                              Clock& clock = system_clock(),
+                                                              Entropy& entropy = system_entropy());
   virtual ~Sequence() = default;
 
   [[nodiscard]] virtual const SequenceDefinition& definition() const noexcept = 0;
@@ -245,12 +252,6 @@ class IDMINT_EXPORT Sequence {
   [[nodiscard]] virtual SequenceStatistics statistics() const noexcept = 0;
 };
 
-// The store must outlive the sequence. kNotFound: no such name; the message has the command that
-// creates it. kFailedPrecondition: retired, gapless (gapless.h) or a pool (worker_pool.h).
-// kDataLoss: defined, but a counter is gone.
-[[nodiscard]] IDMINT_EXPORT Result<std::unique_ptr<Sequence>> open_sequence(
-    Store& store, std::string_view name, const SequenceOptions& options = {});
-
 // ---- strategy counter, with ranges
 
 // Linearizable: a call that begins after another ended, in any process on any host, gets larger
@@ -262,7 +263,7 @@ class IDMINT_EXPORT Sequence {
 // kDataLoss for that call and for every later one.
 class IDMINT_EXPORT CounterSequence final : public Sequence {
  public:
-  // As open_sequence; kFailedPrecondition also where the name is of another strategy.
+  // As Sequence::open(); kFailedPrecondition also where the name is of another strategy.
   [[nodiscard]] static Result<std::unique_ptr<CounterSequence>> open(
       Store& store, std::string_view name, const SequenceOptions& options = {});
   ~CounterSequence() override;
@@ -290,7 +291,8 @@ class IDMINT_EXPORT CounterSequence final : public Sequence {
   struct State;
   explicit CounterSequence(std::unique_ptr<State> state) noexcept;
   friend Result<std::unique_ptr<Sequence>> open_counter(Store& store, SequenceDefinition definition,
-                                                        const SequenceOptions& options);
+                                                        const SequenceOptions& options,
+                                                        Clock& clock, Entropy& entropy);
   std::unique_ptr<State> state_;
 };
 
@@ -320,10 +322,11 @@ class IDMINT_EXPORT CounterSequence final : public Sequence {
 // kDataLoss for ever.
 class IDMINT_EXPORT CachedSequence final : public Sequence {
  public:
-  // As open_sequence; kFailedPrecondition also where the name is of another strategy. Takes nothing
-  // from the store.
+  // As Sequence::open(); kFailedPrecondition also where the name is of another strategy. Takes
+  // nothing from the store.
   [[nodiscard]] static Result<std::unique_ptr<CachedSequence>> open(
-      Store& store, std::string_view name, const SequenceOptions& options = {});
+      Store& store, std::string_view name, const SequenceOptions& options = {},
+      Clock& clock = system_clock(), Entropy& entropy = system_entropy());
   ~CachedSequence() override;
   CachedSequence(const CachedSequence&) = delete;
   CachedSequence& operator=(const CachedSequence&) = delete;
@@ -385,7 +388,8 @@ class IDMINT_EXPORT CachedSequence final : public Sequence {
 
   explicit CachedSequence(std::shared_ptr<State> state) noexcept;
   friend Result<std::unique_ptr<Sequence>> open_cached(Store& store, SequenceDefinition definition,
-                                                       const SequenceOptions& options);
+                                                       const SequenceOptions& options, Clock& clock,
+                                                       Entropy& entropy);
 
   // The next value that this thread holds. False: it holds none.
   bool take_held(std::int64_t& value) noexcept {

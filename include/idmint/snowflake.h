@@ -25,6 +25,7 @@
 namespace idmint {
 
 class LeaseTable;  // what a store has of pools; private
+class Store;
 
 // The bare integer; what its bits mean is the layout's to say. Printed in decimal.
 class Snowflake {
@@ -186,7 +187,7 @@ struct LeaseState {
 
 // A worker id that is leased from a pool of a store as long as it is used.
 struct SnowflakeLeaseOptions {
-  SnowflakeLayout layout{};  // must be that of all who use the pool
+  SnowflakeLayout layout{};  // SnowflakeGenerator::open() makes it that of the pool
   std::string holder{};      // who is said to hold the worker id, for people
   // As in SnowflakeOptions; max_drift must have room for the window and max_skew as well.
   std::chrono::nanoseconds max_drift = std::chrono::seconds{20};
@@ -234,15 +235,17 @@ class IDMINT_EXPORT SnowflakeGenerator final {
   [[nodiscard]] static Result<std::unique_ptr<SnowflakeGenerator>> open(
       const SnowflakeOptions& options, Clock& clock = system_clock(),
       Entropy& entropy = system_entropy());
-  // The table must outlive the generator. kInvalidArgument: the layout, a negative duration, a
-  // window that with max_skew and max_run_ahead is larger than max_drift. kOutOfRange: as above.
-  // kNotFound: no such pool. kResourceExhausted: every worker id is held. kUnavailable: all that
-  // are free are ahead of this clock by more than max_drift, the clocks differ by more than
-  // max_skew, or no answer. kUnknown, kDeadlineExceeded: a worker id may be held in vain until its
-  // time is over. kDataLoss: the store is damaged. A program opens it with open_pool()
-  // (worker_pool.h).
+  // A generator under a worker id of the pool `name` (worker_pool.h); two commands to the store,
+  // which must outlive the generator. The layout is the pool's, whatever the options say; without a
+  // holder it is "HOST, process N". kInvalidArgument: a negative duration, a window that with
+  // max_skew and max_run_ahead is larger than max_drift. kOutOfRange: as above. kNotFound: no such
+  // pool; the error has the advice to create it. kFailedPrecondition: it is no pool, or is retired.
+  // kResourceExhausted: every worker id is held. kUnavailable: all that are free are ahead of this
+  // clock by more than max_drift, the clocks differ by more than max_skew, or no answer. kUnknown,
+  // kDeadlineExceeded: a worker id may be held in vain until its time is over. kDataLoss: its
+  // worker ids are gone, or the store is damaged.
   [[nodiscard]] static Result<std::unique_ptr<SnowflakeGenerator>> open(
-      LeaseTable& table, std::string_view pool, const SnowflakeLeaseOptions& options,
+      Store& store, std::string_view name, SnowflakeLeaseOptions options = {},
       Clock& clock = system_clock(), Entropy& entropy = system_entropy());
 
   // Hands the worker id or the state file over; no other call may be under way.
@@ -285,6 +288,9 @@ class IDMINT_EXPORT SnowflakeGenerator final {
 
  private:
   explicit SnowflakeGenerator(std::unique_ptr<State> state) noexcept;
+  friend IDMINT_EXPORT Result<std::unique_ptr<SnowflakeGenerator>> open_leased(
+      LeaseTable& table, std::string_view pool, const SnowflakeLeaseOptions& options, Clock& clock,
+      Entropy& entropy);
   std::unique_ptr<State> state_;
 };
 

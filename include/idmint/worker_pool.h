@@ -3,14 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
 
 #include "idmint/clock.h"
 #include "idmint/definition.h"
-#include "idmint/entropy.h"
 #include "idmint/result.h"
 #include "idmint/snowflake.h"
 #include "idmint/store.h"
@@ -23,15 +21,6 @@ namespace idmint {
 // kUsualWorkers, or as many as the layout has, or those that are there. kUnimplemented: the store
 // leases no worker ids.
 [[nodiscard]] IDMINT_EXPORT Result<void> create_pool(Store& store, const PoolDefinition& pool);
-
-// A generator under a worker id of the pool `name`; two commands to the store. The layout is the
-// pool's, whatever the options say; without a holder it is "HOST, process N". The store must
-// outlive the generator. Errors as SnowflakeGenerator::open. kNotFound: no such pool; the message
-// has the command that creates it. kFailedPrecondition: it is no pool, or is retired. kDataLoss:
-// its worker ids are gone.
-[[nodiscard]] IDMINT_EXPORT Result<std::unique_ptr<SnowflakeGenerator>> open_pool(
-    Store& store, std::string_view name, SnowflakeLeaseOptions options = {},
-    Clock& clock = system_clock(), Entropy& entropy = system_entropy());
 
 // ---- the worker ids, for people; who mints takes them by itself
 

@@ -240,7 +240,7 @@ class Evidence {
     const bool pool = std::holds_alternative<PoolDefinition>(definition);
     const auto [first, last] = pool ? Ends{0, kLargestValue} : ends_of(definition);
     const auto values =
-        open_existing_values(url_, place.collection, place.field, {form(definition), first, last});
+        ExistingValues::open(url_, place.collection, place.field, {form(definition), first, last});
     if (!values) return std::unexpected(values.error());
     return (*values)->largest(first, last);
   }

@@ -228,7 +228,7 @@ TEST(DigitsGenerator, RejectsInBulkAndBeyond64BitsAsWell) {
   // Draw 0 is always one of those that are rejected, unless the capacity is a power of two.
   fakes::ScriptedEntropy entropy(bytes_of({0, kHalf, 0}));
   std::vector<Digits> ids(2);
-  DigitsGenerator({.digits = 1}, entropy).fill(ids);
+  DigitsGenerator({.digits = 1}, entropy).next(ids);
   EXPECT_EQ(ids[0].to_string(), "5");
   EXPECT_EQ(first_after({.digits = 30}, {0, 0, kTop, 1}), "500000000000000000000000000000");
   // 2^128 mod 10^30, the first draw that is kept, and the last one that is not.

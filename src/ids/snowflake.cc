@@ -555,9 +555,9 @@ Result<std::unique_ptr<SnowflakeGenerator>> SnowflakeGenerator::open(
   return std::unique_ptr<SnowflakeGenerator>(new SnowflakeGenerator(std::move(state)));
 }
 
-Result<std::unique_ptr<SnowflakeGenerator>> SnowflakeGenerator::open(
-    LeaseTable& table, std::string_view pool, const SnowflakeLeaseOptions& options, Clock& clock,
-    Entropy& entropy) {
+Result<std::unique_ptr<SnowflakeGenerator>> open_leased(LeaseTable& table, std::string_view pool,
+                                                        const SnowflakeLeaseOptions& options,
+                                                        Clock& clock, Entropy& entropy) {
   if (Result<void> valid = options.layout.validate(); !valid) {
     return std::unexpected(std::move(valid.error()));
   }
@@ -601,9 +601,9 @@ Result<std::unique_ptr<SnowflakeGenerator>> SnowflakeGenerator::open(
                            clock, entropy, until);
   if (!lease) return std::unexpected(std::move(lease.error()));
   WorkerLease& leased = **lease;
-  auto state = std::make_unique<State>(options.layout, 0, drift, options.max_run_ahead, deadline,
-                                       clock, nullptr, *std::move(lease), options.max_outstanding,
-                                       options.executor);
+  auto state = std::make_unique<SnowflakeGenerator::State>(
+      options.layout, 0, drift, options.max_run_ahead, deadline, clock, nullptr, *std::move(lease),
+      options.max_outstanding, options.executor);
   if (Result<void> started = state->sequence.start(leased.from(), until); !started) {
     return std::unexpected(std::move(started.error()));
   }

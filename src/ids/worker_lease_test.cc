@@ -55,13 +55,13 @@ class WorkerLeaseTest : public testing::Test {
   static SnowflakeLayout layout() { return snowflake_layout("sequence-generator").value(); }
 
   Result<std::unique_ptr<SnowflakeGenerator>> try_open(bool one_unit = false) {
-    return SnowflakeGenerator::open(table_, pool_,
-                                    {.layout = layout(),
-                                     .holder = "me",
-                                     .max_drift = milliseconds{kDrift},
-                                     .window = milliseconds{kWindow},
-                                     .one_unit = one_unit},
-                                    clock_);
+    return open_leased(table_, pool_,
+                       {.layout = layout(),
+                        .holder = "me",
+                        .max_drift = milliseconds{kDrift},
+                        .window = milliseconds{kWindow},
+                        .one_unit = one_unit},
+                       clock_);
   }
   std::unique_ptr<SnowflakeGenerator> open(bool one_unit = false) {
     auto generator = try_open(one_unit);
@@ -104,8 +104,7 @@ class WorkerLeaseTest : public testing::Test {
 
 TEST_F(WorkerLeaseTest, TakesAWindowAndMintsBelowIt) {
   const auto begin = std::chrono::steady_clock::now();
-  const auto generator =
-      SnowflakeGenerator::open(table_, pool_, {.layout = layout(), .holder = "me"}, clock_);
+  const auto generator = open_leased(table_, pool_, {.layout = layout(), .holder = "me"}, clock_);
   ASSERT_TRUE(generator) << generator.error().message;
   const SnowflakeParts parts = next(**generator);
   EXPECT_EQ(parts.time, at(kStartOfLease));
@@ -458,7 +457,7 @@ TEST_F(WorkerLeaseTest, TheThreadStopsItAtOnce) {
   many.sequence_bits = 22;
   make_pool(1);
   const auto generator =
-      SnowflakeGenerator::open(table_, pool_, {.layout = many, .window = milliseconds{30}}, clock_);
+      open_leased(table_, pool_, {.layout = many, .window = milliseconds{30}}, clock_);
   ASSERT_TRUE(generator) << generator.error().message;
   ASSERT_TRUE((*generator)->next());
   table_.go_back();
@@ -476,7 +475,7 @@ TEST_F(WorkerLeaseTest, TheThreadStopsItAtOnce) {
 
 TEST_F(WorkerLeaseTest, TheThreadKeepsTheBoundAheadWithoutAnybodyAsking) {
   auto options = SnowflakeLeaseOptions{.layout = layout(), .window = milliseconds{30}};
-  const auto generator = SnowflakeGenerator::open(table_, pool_, options, clock_);
+  const auto generator = open_leased(table_, pool_, options, clock_);
   ASSERT_TRUE(generator);
   const std::uint32_t worker = next(**generator).worker;
   clock_.set(at(kStartOfLease + 20));
@@ -506,8 +505,8 @@ TEST_F(WorkerLeaseTest, AChildOfForkMintsNothingAndLeavesTheLeaseAlone) {
 
 // Children are forked while threads mint, one of them in the middle of a renewal or two.
 TEST_F(WorkerLeaseTest, ForkWhileThreadsMint) {
-  auto generator = SnowflakeGenerator::open(
-      table_, pool_, {.layout = layout(), .window = milliseconds{3}}, system_clock());
+  auto generator =
+      open_leased(table_, pool_, {.layout = layout(), .window = milliseconds{3}}, system_clock());
   ASSERT_TRUE(generator) << generator.error().message;
   std::atomic<bool> stop{false};
   std::array<std::vector<Snowflake>, 2> ids;
@@ -556,7 +555,7 @@ TEST_F(WorkerLeaseTest, LongUnitsHaveWindowsOfTwo) {
   clock_.set(hourly.epoch + hours{100});
   make_pool(1);
   for (int run = 0; run < 2; ++run) {
-    const auto generator = SnowflakeGenerator::open(table_, pool_, {.layout = hourly}, clock_);
+    const auto generator = open_leased(table_, pool_, {.layout = hourly}, clock_);
     ASSERT_TRUE(generator) << generator.error().message;
     const auto id = (*generator)->next();
     ASSERT_TRUE(id);
@@ -567,7 +566,7 @@ TEST_F(WorkerLeaseTest, LongUnitsHaveWindowsOfTwo) {
 
 TEST_F(WorkerLeaseTest, BadOptionsAreRefused) {
   const auto code = [&](const SnowflakeLeaseOptions& options) {
-    const auto generator = SnowflakeGenerator::open(table_, pool_, options, clock_);
+    const auto generator = open_leased(table_, pool_, options, clock_);
     return generator ? Code{0} : generator.error().code;
   };
   EXPECT_EQ(code({.layout = {.time_bits = 0}}), Code::kInvalidArgument);

@@ -104,11 +104,16 @@ std::string quoted_start(std::string_view text) {
 }  // namespace
 
 struct Mint::State {
-  explicit State(MintOptions its_options) : options(std::move(its_options)) {}
+  State(MintOptions its_options, Clock& its_clock, Entropy& its_entropy)
+      : options(std::move(its_options)), clock(its_clock), entropy(its_entropy) {}
 
   const MintOptions options;
+  Clock& clock;
+  Entropy& entropy;
   std::mutex mutex;
   std::shared_ptr<Store> store;  // guarded by mutex; null until it was opened
+
+  [[nodiscard]] MadeWith made_with() const { return {options, clock, entropy}; }
 
   [[nodiscard]] Result<std::string> url() const {
     if (!options.store.empty()) return options.store;
@@ -128,7 +133,6 @@ struct Mint::State {
     StoreOptions store_options = options.store_options;
     store_options.create =
         make && store_options.create && store_options.access == Access::kReadWrite;
-    if (store_options.entropy == nullptr) store_options.entropy = options.entropy;
     store_options.first_definition = name;
     store_options.until = std::min(store_options.until, until);
     const Result<std::filesystem::path> data = data_folder();
@@ -140,7 +144,7 @@ struct Mint::State {
         return std::unexpected(std::move(made.error()));
       }
     }
-    Result<std::unique_ptr<Store>> opened = open_store(*where, store_options);
+    Result<std::unique_ptr<Store>> opened = Store::open(*where, store_options, entropy);
     if (!opened) {
       if (opened.error().code == Code::kInvalidArgument)
         opened.error().advice = {.remedy = Remedy::kSetOption, .values = {"store"}};
@@ -207,10 +211,11 @@ struct Mint::State {
   }
 };
 
-Mint::Mint(MintOptions options) : state_(std::make_shared<State>(std::move(options))) {}
-Mint::Mint(std::shared_ptr<Store> store, MintOptions options) {
+Mint::Mint(MintOptions options, Clock& clock, Entropy& entropy)
+    : state_(std::make_shared<State>(std::move(options), clock, entropy)) {}
+Mint::Mint(std::shared_ptr<Store> store, MintOptions options, Clock& clock, Entropy& entropy) {
   options.store = store->url();
-  state_ = std::make_shared<State>(std::move(options));
+  state_ = std::make_shared<State>(std::move(options), clock, entropy);
   state_->store = std::move(store);
 }
 Mint::~Mint() = default;
@@ -220,7 +225,7 @@ Mint& Mint::operator=(Mint&&) noexcept = default;
 std::vector<Declaration> Mint::formats() { return format_declarations(); }
 
 Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const FormatOptions& options) {
-  if (is_format(name)) return open_format(name, options, state_->options);
+  if (is_format(name)) return open_format(name, options, state_->made_with());
   if (!validate(SequenceDefinition{.name = std::string(name)})) {
     return std::unexpected(state_->unknown(name, true));
   }
@@ -232,8 +237,7 @@ Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const Format
     if (store.error().code == Code::kNotFound) return std::unexpected(state_->unknown(name, true));
     return std::unexpected(std::move(store.error()));
   }
-  const SequenceOptions sequence_options{
-      .until = until, .clock = state_->options.clock, .entropy = state_->options.entropy};
+  const SequenceOptions sequence_options{.until = until};
   Result<Definition> definition = find_definition(**store, name, until);
   if (definition) {
     if (Result<void> taken = check_made(*definition, options); !taken)
@@ -241,9 +245,10 @@ Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const Format
   }
   auto* const pool = definition ? std::get_if<PoolDefinition>(&*definition) : nullptr;
   if (pool != nullptr && !pool->retired)
-    return make_pool_source(*std::move(store), std::move(*pool), options.window, state_->options);
-  Result<std::unique_ptr<Sequence>> sequence =
-      open_defined(**store, std::move(definition), sequence_options);
+    return make_pool_source(*std::move(store), std::move(*pool), options.window,
+                            state_->made_with());
+  Result<std::unique_ptr<Sequence>> sequence = open_defined(
+      **store, std::move(definition), sequence_options, state_->clock, state_->entropy);
   if (!sequence) {
     if (sequence.error().code == Code::kNotFound)
       return std::unexpected(state_->unknown(name, true));
@@ -262,18 +267,15 @@ Result<void> Mint::create(const Definition& definition,
     const Result<Definition> found =
         there ? find_definition(**there, pool->name) : std::unexpected(there.error());
     if (!found && found.error().code == Code::kNotFound) {
-      Clock* const clock = state_->options.clock;
-      const Instant now = (clock != nullptr ? *clock : system_clock()).now();
-      if (Result<void> fit = check_new(definition, now); !fit) return fit;
+      if (Result<void> fit = check_new(definition, state_->clock.now()); !fit) return fit;
     }
   }
   const Result<std::shared_ptr<Store>> store = state_->open(true);
   if (!store) return std::unexpected(store.error());
   if (const auto* const pool = std::get_if<PoolDefinition>(&definition))
     return create_pool(**store, *pool);
-  Entropy* const entropy = state_->options.entropy;
-  return create_sequence(**store, std::get<SequenceDefinition>(definition),
-                         entropy != nullptr ? *entropy : system_entropy(), progress);
+  return create_sequence(**store, std::get<SequenceDefinition>(definition), progress,
+                         state_->entropy);
 }
 
 // What `act` does with the store that has the sequence `name`.

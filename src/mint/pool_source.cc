@@ -49,14 +49,14 @@ constexpr std::chrono::nanoseconds kLastPause = std::chrono::milliseconds{250};
 class PoolSource final : public Source {
  public:
   PoolSource(std::shared_ptr<Store> store, PoolDefinition pool,
-             std::optional<std::chrono::nanoseconds> window, const MintOptions& mint)
+             std::optional<std::chrono::nanoseconds> window, const MadeWith& mint)
       : store_(std::move(store)),
         pool_(std::move(pool)),
         window_(window),
-        deadline_(mint.store_options.deadline),
-        wait_on_(mint.wait_on),
-        clock_(mint.clock != nullptr ? *mint.clock : system_clock()),
-        entropy_(mint.entropy != nullptr ? *mint.entropy : system_entropy()),
+        deadline_(mint.options.store_options.deadline),
+        wait_on_(mint.options.wait_on),
+        clock_(mint.clock),
+        entropy_(mint.entropy),
         declaration_{.name = pool_.name,
                      .format = "snowflake",
                      .guarantee = idmint::guarantee(pool_),
@@ -182,7 +182,7 @@ class PoolSource final : public Source {
 
 std::unique_ptr<Source> make_pool_source(std::shared_ptr<Store> store, PoolDefinition pool,
                                          std::optional<std::chrono::nanoseconds> window,
-                                         const MintOptions& mint) {
+                                         const MadeWith& mint) {
   return std::make_unique<PoolSource>(std::move(store), std::move(pool), window, mint);
 }
 

@@ -66,7 +66,7 @@ TEST(CounterSequence, TakesSubmitsCountsAndCloses) {
 TEST(CounterSequence, FillsWithConsecutiveValues) {
   GatedStore store;
   ASSERT_TRUE(create_sequence(store, orders(5, 10)));
-  const auto sequence = open_sequence(store, "orders").value();
+  const auto sequence = Sequence::open(store, "orders").value();
   std::array<std::int64_t, 4> values{};
   ASSERT_TRUE(sequence->next(values));
   EXPECT_THAT(values, testing::ElementsAre(5, 6, 7, 8));

@@ -202,8 +202,9 @@ Result<void> must_be_there(Store& store, const SequenceDefinition& definition) {
 
 }  // namespace
 
-Result<void> create_sequence(Store& store, const SequenceDefinition& definition, Entropy& entropy,
-                             const std::function<void(std::int64_t, std::int64_t)>& progress) {
+Result<void> create_sequence(Store& store, const SequenceDefinition& definition,
+                             const std::function<void(std::int64_t, std::int64_t)>& progress,
+                             Entropy& entropy) {
   if (auto valid = validate(definition); !valid) return valid;
   const auto refuse = [&](Code code, const std::string& what, Advice advice = {}) {
     return std::unexpected(error_at(store, code, definition, what, std::move(advice)));

@@ -206,7 +206,7 @@ TEST(CreateSequence, WantsAStoreWithSequencesAndAValidDefinition) {
             Code::kInvalidArgument);
   store.offer_nothing();
   EXPECT_EQ(create_sequence(store, definition_of_orders(1, 10)).error().code, Code::kUnimplemented);
-  EXPECT_EQ(open_sequence(store, "orders").error().code, Code::kUnimplemented);
+  EXPECT_EQ(Sequence::open(store, "orders").error().code, Code::kUnimplemented);
 }
 
 TEST(CreateSequence, MakesWhatEachStrategyNeeds) {
@@ -227,9 +227,8 @@ TEST(CreateSequence, MakesAThousandStripesInAFewCallsAndTellsHowFarItIs) {
   definition.last = 1'000'000;
   definition.stripes = 12'000;
   std::vector<std::pair<std::int64_t, std::int64_t>> told;
-  ASSERT_TRUE(
-      create_sequence(store, definition, system_entropy(),
-                      [&](std::int64_t done, std::int64_t of) { told.emplace_back(done, of); }));
+  ASSERT_TRUE(create_sequence(
+      store, definition, [&](std::int64_t done, std::int64_t of) { told.emplace_back(done, of); }));
   EXPECT_THAT(told, ElementsAre(std::pair(5000, 12'000), std::pair(10'000, 12'000),
                                 std::pair(12'000, 12'000)));
   EXPECT_LE(store.calls(), 5U);
@@ -242,11 +241,11 @@ TEST(CreateSequence, DrawsAKeyOnceAndThenKeepsIt) {
                            0x76, 0x54, 0x32, 0x10});
   SequenceDefinition keyless = of(Strategy::kPermuted);
   keyless.key.clear();
-  ASSERT_TRUE(create_sequence(store, keyless, entropy));
+  ASSERT_TRUE(create_sequence(store, keyless, {}, entropy));
   EXPECT_EQ(as_sequence(*store.find("s")).key, "0123456789abcdeffedcba9876543210");
-  EXPECT_TRUE(create_sequence(store, keyless, entropy)) << "whatever is there";
+  EXPECT_TRUE(create_sequence(store, keyless, {}, entropy)) << "whatever is there";
   EXPECT_EQ(as_sequence(*store.find("s")).key, "0123456789abcdeffedcba9876543210");
-  const auto other = create_sequence(store, of(Strategy::kPermuted), entropy);
+  const auto other = create_sequence(store, of(Strategy::kPermuted), {}, entropy);
   ASSERT_EQ(code_of(other), Code::kFailedPrecondition);
   EXPECT_THAT(other.error().message, HasSubstr("key: 0123456789abcdeffedcba9876543210 there"));
 }
@@ -373,7 +372,7 @@ TEST(RaiseSequence, OfAPermutationGoesByIndex) {
   const auto status = peek_sequence(store, "s");
   EXPECT_EQ(status->next, 12);
   std::vector<std::int64_t> values(1);
-  ASSERT_TRUE((*open_sequence(store, "s"))->next(values));
+  ASSERT_TRUE((*Sequence::open(store, "s"))->next(values));
   EXPECT_EQ(status->permuted, values[0]) << "the value that comes next";
   EXPECT_EQ(raise_sequence(store, "s", 31)->next, 31);
   EXPECT_EQ(peek_sequence(store, "s")->permuted, std::nullopt);
@@ -578,7 +577,7 @@ TEST(RetireSequence, ClosesEverythingAndLeavesATombstone) {
       EXPECT_EQ(code_of(store.insert("s", std::vector<std::int64_t>{11})),
                 Code::kFailedPrecondition);
     }
-    const auto opened = open_sequence(store, "s");
+    const auto opened = Sequence::open(store, "s");
     ASSERT_EQ(code_of(opened), Code::kFailedPrecondition);
     EXPECT_THAT(opened.error().message, HasSubstr("retired"));
   }
@@ -913,7 +912,7 @@ TEST(HasGiven, ValuesThatWereHandedOutAndNoOthers) {
     ScriptedEntropy entropy;
     ASSERT_TRUE(create_sequence(store, of(strategy)));
     std::vector<std::int64_t> given(10);
-    const auto sequence = open_sequence(store, "s", {.entropy = &entropy});
+    const auto sequence = Sequence::open(store, "s", {}, system_clock(), entropy);
     ASSERT_TRUE(sequence && (*sequence)->next(given));
     const std::int64_t fetched = strategy == Strategy::kCached ? 31 : 10;
     std::int64_t known = 0;
@@ -940,7 +939,7 @@ TEST(HasGiven, ValuesThatWereHandedOutAndNoOthers) {
 }
 
 TEST(HasGiven, IdsOfAPoolBelowTheBoundOfTheirWorker) {
-  const auto store = open_store("memory:");
+  const auto store = Store::open("memory:");
   ASSERT_TRUE(store);
   const SnowflakeLayout layout = *snowflake_layout("twitter");
   ASSERT_TRUE(create_pool(**store, {.name = "web", .layout = layout, .workers = 2}));
@@ -968,7 +967,7 @@ TEST(OpenSequence, AnExtensionBetweenDefinitionAndCounterIsNoDamage) {
   ASSERT_TRUE(store.extend("orders", 20));
   store.meanwhile(2,
                   [](auto& definitions) { definitions["orders"] = definition_of_orders(1, 20); });
-  const auto opened = open_sequence(store, "orders");
+  const auto opened = Sequence::open(store, "orders");
   ASSERT_TRUE(opened) << opened.error().message;
   EXPECT_EQ((*opened)->definition().last, 20);
 }

@@ -570,15 +570,15 @@ Result<std::vector<RaisedSource>> raise_store(Store& store, const Known& known, 
 }  // namespace
 
 Result<std::vector<RaisedSource>> raise_all(Store& store, std::int64_t past, RaiseMode mode,
-                                            Clock& clock, std::span<const GivenValue> given) {
+                                            std::span<const GivenValue> given, Clock& clock) {
   const Known known{.newer = nullptr, .given = given, .clock = clock};
   return raise_store(store, known, mode, [&](const SequenceDefinition& definition) {
     return raise_past_number(store, definition, past, mode, given);
   });
 }
 
-Result<std::vector<RaisedSource>> raise_all(Store& store, Store& from, RaiseMode mode, Clock& clock,
-                                            std::span<const GivenValue> given) {
+Result<std::vector<RaisedSource>> raise_all(Store& store, Store& from, RaiseMode mode,
+                                            std::span<const GivenValue> given, Clock& clock) {
   if (store.url() == from.url())
     return std::unexpected(Error{Code::kInvalidArgument,
                                  std::string(from.url()) +

@@ -60,7 +60,7 @@ struct RandomFixture {
 
   // One more, as another process has it.
   std::unique_ptr<Sequence> open() {
-    auto opened = open_sequence(store, "codes", {.entropy = &entropy});
+    auto opened = Sequence::open(store, "codes", {}, system_clock(), entropy);
     EXPECT_TRUE(opened) << opened.error().message;
     return *std::move(opened);
   }
@@ -334,7 +334,7 @@ TEST(Random, ClaimsThatAreGoneAreDataLossForEver) {
   ASSERT_TRUE(f.store.create_space("codes"));
   EXPECT_EQ(code_of(f.next(1)), Code::kDataLoss) << "made anew: it would repeat";
   f.store.lose_claims("codes");
-  const auto opened = open_sequence(f.store, "codes");
+  const auto opened = Sequence::open(f.store, "codes");
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().code, Code::kDataLoss);
 }

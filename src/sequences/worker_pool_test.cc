@@ -47,7 +47,7 @@ PoolDefinition open_ended() { return web(0); }
 // A store in memory of which one call fails: the n-th of its lease table and its catalog.
 class CutStore final : public Store, public LeaseTable, public Catalog {
  public:
-  CutStore() : store_(*open_store("memory:")) {}
+  CutStore() : store_(*Store::open("memory:")) {}
 
   std::size_t calls = 0;
   std::size_t fail_at = 0;
@@ -132,12 +132,12 @@ TEST(Pool, IsMadeWithItsWorkerIds) {
 }
 
 TEST(Pool, WhereAllAreOwnedTheRefusalSaysUntilWhen) {
-  const auto store = *open_store("memory:");
+  const auto store = *Store::open("memory:");
   ASSERT_TRUE(create_pool(*store, web(1)));
-  const auto first = open_pool(*store, "web");
+  const auto first = SnowflakeGenerator::open(*store, "web");
   ASSERT_TRUE(first) << first.error().message;
   const Instant now = system_clock().now();
-  const auto second = open_pool(*store, "web");
+  const auto second = SnowflakeGenerator::open(*store, "web");
   ASSERT_EQ(code_of(second), Code::kResourceExhausted);
   // To the minute, and the tenth of a second that is not looked at.
   EXPECT_THAT(second.error().message,
@@ -148,17 +148,17 @@ TEST(Pool, WhereAllAreOwnedTheRefusalSaysUntilWhen) {
 }
 
 TEST(Pool, WhereAllAreAheadTheRefusalSaysFromWhenOn) {
-  const auto store = *open_store("memory:");
+  const auto store = *Store::open("memory:");
   ASSERT_TRUE(create_pool(*store, web(2)));
   ASSERT_TRUE(raise_pool(*store, "web", kEpochOfPool + 30 * 24h));
   fakes::ManualClock clock(kEpochOfPool + 1h);
-  const auto refused = open_pool(*store, "web", {}, clock);
+  const auto refused = SnowflakeGenerator::open(*store, "web", {}, clock);
   ASSERT_EQ(code_of(refused), Code::kUnavailable);
   EXPECT_THAT(refused.error().message,
               HasSubstr("it is leased again from 2025-01-30T23:59:40.001Z on"));
   EXPECT_EQ(refused.error().advice, (Advice{Remedy::kPlanPool, "web"}));
   clock.set(kEpochOfPool + 30 * 24h - 19s);
-  EXPECT_TRUE(open_pool(*store, "web", {}, clock));
+  EXPECT_TRUE(SnowflakeGenerator::open(*store, "web", {}, clock));
 }
 
 TEST(Pool, HasAThousandWorkerIdsIfNobodySaysHowMany) {
@@ -292,9 +292,9 @@ TEST(Pool, ItsStatusCountsWhatNobodyOwns) {
 TEST(Pool, SaysWhatToDoInstead) {
   CutStore store;
   ASSERT_TRUE(create_pool(store, web()));
-  const auto opened = open_sequence(store, "web");
+  const auto opened = Sequence::open(store, "web");
   ASSERT_EQ(code_of(opened), Code::kFailedPrecondition);
-  EXPECT_THAT(opened.error().message, HasSubstr("open_pool()"));
+  EXPECT_THAT(opened.error().message, HasSubstr("SnowflakeGenerator::open()"));
   const auto raised = raise_sequence(store, "web", 5);
   ASSERT_EQ(code_of(raised), Code::kInvalidArgument);
   EXPECT_EQ(raised.error().advice, (Advice{Remedy::kRaisePool, "web"}));
@@ -306,7 +306,7 @@ TEST(Pool, SaysWhatToDoInstead) {
   ASSERT_EQ(code_of(extended), Code::kInvalidArgument);
   EXPECT_THAT(extended.error().message, HasSubstr("a pool with more has another name"));
   EXPECT_EQ(store.find("web"), Definition(web()));
-  const auto missing = open_pool(store, "jobs");
+  const auto missing = SnowflakeGenerator::open(store, "jobs");
   ASSERT_EQ(code_of(missing), Code::kNotFound);
   EXPECT_THAT(missing.error().message, HasSubstr("no such pool; create it"));
   EXPECT_EQ(missing.error().advice, (Advice{Remedy::kCreatePool, "jobs"}));

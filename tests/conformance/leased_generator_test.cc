@@ -25,12 +25,12 @@ class LeasedGenerators : public StoreConformance {
   static SnowflakeLayout layout() { return snowflake_layout("sequence-generator").value(); }
 
   static Result<std::unique_ptr<SnowflakeGenerator>> try_open(Store& store, milliseconds window) {
-    return SnowflakeGenerator::open(*store.leases(), "p",
-                                    {.layout = layout(),
-                                     .holder = "me",
-                                     .max_drift = hours{3},
-                                     .window = window,
-                                     .max_skew = hours{1}});
+    return open_leased(*store.leases(), "p",
+                       {.layout = layout(),
+                        .holder = "me",
+                        .max_drift = hours{3},
+                        .window = window,
+                        .max_skew = hours{1}});
   }
   static std::unique_ptr<SnowflakeGenerator> open_in(Store& store, milliseconds window) {
     auto generator = try_open(store, window);

@@ -46,7 +46,7 @@ class Adopted : public testing::Test {
   static void SetUpTestSuite() { static_cast<void>(mongo_set()); }
 
   void SetUp() override {
-    auto opened = open_store(mongo_set().url(database_), {.deadline = seconds{30}});
+    auto opened = Store::open(mongo_set().url(database_), {.deadline = seconds{30}});
     ASSERT_TRUE(opened) << why(opened);
     store_ = *std::move(opened);
   }
@@ -154,7 +154,7 @@ TEST_F(Adopted, TheBoundsAreThoseOfTheInstant) {
   EXPECT_EQ(take(500, Take::kTail), (Range{10, 1, 90})) << "the definition's end holds as well";
 
   // Another process extends it: read again where this one would refuse.
-  const auto other = open_store(mongo_set().url(database_), {.deadline = seconds{30}});
+  const auto other = Store::open(mongo_set().url(database_), {.deadline = seconds{30}});
   ASSERT_TRUE(other) << why(other);
   EXPECT_EQ((*other)->counters()->extend("c", 2000), (CounterBounds{0, 2000}));
   EXPECT_EQ(take(500), (Range{100, 1, 500}));
@@ -309,7 +309,7 @@ TEST_F(Adopted, WhatBecomesUncountableIsDamagedAndNotMended) {
 TEST_F(Adopted, ADocumentThatIsDeletedUnderWayIsNotMadeAgain) {
   const SequenceDefinition definition{.name = "c", .first = 0, .adopted = kCounter};
   ASSERT_TRUE(create_sequence(*store_, definition));
-  const auto sequence = open_sequence(*store_, "c");
+  const auto sequence = Sequence::open(*store_, "c");
   ASSERT_TRUE(sequence) << why(sequence);
   std::int64_t value = 0;
   ASSERT_TRUE((*sequence)->next(std::span(&value, 1)));
@@ -323,7 +323,7 @@ TEST_F(Adopted, ADocumentThatIsDeletedUnderWayIsNotMadeAgain) {
   EXPECT_EQ(code_of(counters().close("c")), Code::kNotFound);
   EXPECT_EQ(code_of(adopt(kCounter, {0, kLargestValue})), Code::kDataLoss);
   EXPECT_EQ(code_of(create_sequence(*store_, definition)), Code::kDataLoss);
-  EXPECT_EQ(code_of(open_sequence(*store_, "c")), Code::kDataLoss);
+  EXPECT_EQ(code_of(Sequence::open(*store_, "c")), Code::kDataLoss);
   const auto status = peek_sequence(*store_, "c");
   ASSERT_TRUE(status && status->error);
   EXPECT_EQ(status->error->code, Code::kDataLoss);
@@ -397,7 +397,7 @@ TEST_F(Adopted, OneThatHoldsTheLastValueGivesTheNext) {
 
 TEST_F(Adopted, ClosedIsMarkedInTheDocument) {
   ASSERT_TRUE(create_sequence(*store_, {.name = "c", .first = 0, .adopted = kCounter}));
-  const auto other = open_store(mongo_set().url(database_), {.deadline = seconds{30}});
+  const auto other = Store::open(mongo_set().url(database_), {.deadline = seconds{30}});
   ASSERT_TRUE(other) << why(other);
   EXPECT_EQ((*other)->counters()->advance("c", 1, Take::kAll), (Range{0, 1, 1}));
   ASSERT_TRUE(retire_sequence(*store_, "c"));
@@ -425,7 +425,7 @@ TEST_F(Adopted, AThousandAreMadeAndThenOneIsPickedAtRandom) {
                   R"("MAX_VALUE":{"$numberDouble":"7999999999"}}]})"),
               HasSubstr(R"("n" : 2)"));
   std::vector<std::int64_t> told;
-  ASSERT_TRUE(create_sequence(*store_, definition, system_entropy(),
+  ASSERT_TRUE(create_sequence(*store_, definition,
                               [&](std::int64_t done, std::int64_t) { told.push_back(done); }));
   EXPECT_EQ(told.back(), 1000);
   EXPECT_THAT(ask(R"({"count":"uniqueIdentifierCounter"})"), HasSubstr(R"("n" : 1000)"));
@@ -439,7 +439,7 @@ TEST_F(Adopted, AThousandAreMadeAndThenOneIsPickedAtRandom) {
   }
   EXPECT_EQ(sum, 77 + 1);
   ASSERT_TRUE(create_sequence(*store_, definition)) << "again changes nothing";
-  const auto sequence = open_sequence(*store_, "accounts");
+  const auto sequence = Sequence::open(*store_, "accounts");
   ASSERT_TRUE(sequence) << why(sequence);
   std::array<std::int64_t, 100> values{};
   ASSERT_TRUE((*sequence)->next(values));
@@ -461,7 +461,7 @@ TEST_F(Adopted, WithAllBlocksUsedUpItIsOutOfRange) {
   ASSERT_THAT(ask(R"({"update":"counters","updates":[{"q":{"_id":"2"},"u":{"$inc":)"
                   R"({"COUNT":100}}}]})"),
               HasSubstr(R"("nModified" : 1)"));
-  const auto sequence = open_sequence(*store_, "few");
+  const auto sequence = Sequence::open(*store_, "few");
   ASSERT_TRUE(sequence) << why(sequence);
   std::array<std::int64_t, 30> values{};
   ASSERT_TRUE((*sequence)->next(values));
@@ -634,7 +634,7 @@ TEST_F(Adopted, AllWhoTakeAtOnceTakeDifferentValues) {
 }
 
 TEST(AdoptedElsewhere, AStoreThatCannotSaysSo) {
-  const auto store = open_store("memory:");
+  const auto store = Store::open("memory:");
   ASSERT_TRUE(store);
   const auto refused = create_sequence(**store, {.name = "c", .first = 0, .adopted = kCounter});
   EXPECT_EQ(code_of(refused), Code::kUnimplemented);

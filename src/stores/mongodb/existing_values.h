@@ -10,7 +10,7 @@
 
 namespace idmint::stores::mongodb {
 
-// As open_existing_values().
+// As ExistingValues::open().
 [[nodiscard]] Result<std::unique_ptr<ExistingValues>> open_values(
     std::string_view url, std::string_view collection, std::string_view field,
     const ExistingForm& form, std::chrono::milliseconds deadline);
