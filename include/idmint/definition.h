@@ -111,8 +111,8 @@ struct SequenceDefinition {
 // A pool of worker ids, leased one by one; who has one mints Snowflake ids (worker_pool.h).
 struct PoolDefinition {
   std::string name{};
-  SnowflakeLayout layout{};  // of the ids
-  // The worker ids are 0 to workers - 1. 0: create_pool() sets it.
+  SnowflakeLayout layout = kUsualSnowflakeLayout;  // of the ids
+  // The worker ids are 0 to workers - 1. 0: all that the layout has, or kUsualWorkers.
   std::int64_t workers = 0;
   std::int64_t largest_count = 0;  // the most ids that one call may take; 0: no limit
   Form form{};                     // how the ids are printed

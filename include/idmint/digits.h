@@ -83,7 +83,7 @@ struct DigitsLayout {
 class IDMINT_EXPORT DigitsGenerator final {
  public:
   // REQUIRES: layout.validate() succeeds.
-  explicit DigitsGenerator(const DigitsLayout& layout, Entropy& entropy = system_entropy());
+  explicit DigitsGenerator(const DigitsLayout& layout = {}, Entropy& entropy = system_entropy());
   DigitsGenerator(const DigitsGenerator&) = delete;
   DigitsGenerator& operator=(const DigitsGenerator&) = delete;
 

@@ -99,6 +99,10 @@ struct SnowflakeLayout {
   friend bool operator==(const SnowflakeLayout&, const SnowflakeLayout&) = default;
 };
 
+// The layout where none is said, the preset "sequence-generator": 41 ms | 10 | 12 since 2015.
+inline constexpr SnowflakeLayout kUsualSnowflakeLayout{
+    .epoch = std::chrono::sys_days{std::chrono::January / 1 / 2015}};
+
 // A worker id that its users read as two numbers. Nothing but their names depends on it.
 struct SnowflakeWorkerSplit {
   std::string_view high;
@@ -132,7 +136,7 @@ struct SnowflakePreset {
 [[nodiscard]] IDMINT_EXPORT Result<SnowflakeLayout> parse_snowflake_layout(std::string_view text);
 
 struct SnowflakeOptions {
-  SnowflakeLayout layout{};
+  SnowflakeLayout layout = kUsualSnowflakeLayout;
   // Must be this generator's alone, among all that use the layout, or one that differs from it in
   // nothing but time_bits: both mint the same ids.
   std::uint32_t worker = 0;

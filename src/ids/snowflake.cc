@@ -108,7 +108,7 @@ constexpr std::array kPresets = {
     SnowflakePreset{"sequence-generator",
                     "41 bits of milliseconds since 2015, 10 of node, 12 of sequence: the classic "
                     "64-bit sequence generator",
-                    {.epoch = since(2015, 1, 1)}},
+                    kUsualSnowflakeLayout},
     SnowflakePreset{"twitter",
                     "41 bits of milliseconds since 2010-11-04T01:42:54.657Z, 5 of datacenter, 5 of "
                     "worker, 12 of sequence: Twitter's Snowflake",

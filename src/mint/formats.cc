@@ -337,13 +337,7 @@ std::string name_of(const SnowflakeLayout& layout) {
 OpenedSource open_snowflake(const Format& format, const FormatOptions& options,
                             const MadeWith& mint) {
   SnowflakeOptions snowflake;
-  if (options.layout) {
-    snowflake.layout = *options.layout;
-  } else {
-    const Result<SnowflakeLayout> usual = snowflake_layout("sequence-generator");
-    if (!usual) return std::unexpected(usual.error());
-    snowflake.layout = *usual;
-  }
+  if (options.layout) snowflake.layout = *options.layout;
   const SnowflakeLayout& layout = snowflake.layout;
   if (Result<void> valid = layout.validate(); !valid) {
     return std::unexpected(std::move(valid.error()));

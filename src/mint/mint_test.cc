@@ -644,7 +644,7 @@ TEST_F(MintTest, TheWorkerIdsOfAPool) {
   ASSERT_TRUE(mint.create(PoolDefinition{.name = "web", .workers = 4}));
   EXPECT_EQ(mint.list_workers("web")->size(), 4u);
   EXPECT_EQ(mint.release_worker("web", 2)->token, Uuid{}) << "nobody owned it";
-  EXPECT_EQ(mint.raise_pool("web", Instant{std::chrono::seconds{1}}), 1001);
+  EXPECT_EQ(mint.raise_pool("web", kUsualSnowflakeLayout.epoch + std::chrono::seconds{1}), 1001);
   EXPECT_EQ(mint.list_workers("web")->at(0).minted_until, 1001);
   EXPECT_EQ(mint.list_workers("shop").error().code, Code::kNotFound);
 }
