@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "distant_store.h"
-#include "idmint/cached_sequence.h"
 #include "idmint/sequence.h"
 #include "idmint/store.h"
 #include "load.h"
@@ -87,7 +86,7 @@ void per_id(const char* row, std::size_t threads, Steady::duration duration,
 void cached_rows(Steady::duration duration) {
   for (const std::int64_t step : {1000, 0}) {
     for (const std::size_t threads : {1U, 2U}) {
-      const auto store = checked(open_store("memory:"));
+      const auto store = checked(Store::open("memory:"));
       checked(
           create_sequence(*store, {.name = "bench", .strategy = Strategy::kCached, .step = step}));
       const auto sequence = checked(CachedSequence::open(*store, "bench"));
@@ -154,7 +153,7 @@ int main(int argc, char** argv) {
       "microseconds for an id\n%2s %10s %9s %9s %9s %9s %8s %12s\n",
       seconds, "", "ids", "p50", "p99", "p99.9", "max", "fetches", "held at end");
   for (const std::size_t threads : {1U, 2U}) {
-    const auto store = checked(open_store("memory:"));
+    const auto store = checked(Store::open("memory:"));
     DistantStore distant(*store, std::chrono::milliseconds{25});
     checked(create_sequence(distant, {.name = "bench", .strategy = Strategy::kCached}));
     const auto sequence = checked(CachedSequence::open(distant, "bench"));

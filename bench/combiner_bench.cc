@@ -49,7 +49,7 @@ std::string threads(std::size_t count) {
 void one_counter(const std::string& title, Store& store, Steady::duration duration) {
   Table table(title);
   for (const std::size_t callers : {1U, 16U, 64U, 256U, 1000U}) {
-    const auto sequence = checked(open_sequence(store, "bench"));
+    const auto sequence = checked(Sequence::open(store, "bench"));
     const Figures is = blocking(*sequence, callers, duration);
     table.row(threads(callers), is, sequence->statistics());
   }
@@ -73,7 +73,7 @@ void strategies(const std::string& title, Store& store, Steady::duration duratio
     for (const auto& [name, what] : {std::pair{"bench", "counter"},
                                      {"striped", "striped, 1000 stripes"},
                                      {"random", "random, claimed"}}) {
-      const auto sequence = checked(open_sequence(store, name));
+      const auto sequence = checked(Sequence::open(store, name));
       const Figures is = blocking(*sequence, callers, duration);
       table.row(std::string(what) + ", " + threads(callers), is, sequence->statistics());
     }
@@ -90,7 +90,7 @@ int main(int argc, char** argv) {
       std::chrono::duration_cast<Steady::duration>(std::chrono::duration<double>(seconds));
   if (argc <= 1) std::filesystem::create_directory(folder);
   {
-    const auto store = checked(open_store(url));
+    const auto store = checked(Store::open(url));
     checked(create_sequence(*store, SequenceDefinition{.name = "bench"}));
     one_counter(url, *store, duration);
     DistantStore distant(*store, std::chrono::milliseconds{25});

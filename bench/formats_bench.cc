@@ -32,7 +32,6 @@
 #include "idmint/object_id.h"
 #include "idmint/snowflake.h"
 #include "idmint/store.h"
-#include "idmint/type_id.h"
 #include "idmint/ulid.h"
 #include "idmint/uuid.h"
 #include "idmint/uuid_time.h"
@@ -157,10 +156,10 @@ std::function<Calls()> bulk() {
   return [] {
     auto generator = std::make_shared<Generator>();
     return repeat([generator, ids = std::vector<Id>(kBulk)]() mutable {
-      if constexpr (std::is_void_v<decltype(generator->fill(ids))>) {
-        generator->fill(ids);
+      if constexpr (std::is_void_v<decltype(generator->next(ids))>) {
+        generator->next(ids);
       } else {
-        must(generator->fill(ids));
+        must(generator->next(ids));
       }
       keep(*ids.data());
     });
@@ -186,11 +185,10 @@ std::function<Calls()> snowflake(const SnowflakeLayout& layout, Clock& clock) {
 // Under a leased worker id, of a store in memory: what an id costs between two renewals.
 std::function<Calls()> leased(const SnowflakeLayout& layout, Clock& clock) {
   return [layout, &clock] {
-    const std::shared_ptr store = must(open_store("memory:"));
+    const std::shared_ptr store = must(Store::open("memory:"));
     LeaseTable& table = *store->leases();
     static_cast<void>(table.create_pool("p", 4));
-    const std::shared_ptr generator =
-        must(SnowflakeGenerator::open(table, "p", {.layout = layout}, clock));
+    const std::shared_ptr generator = must(open_leased(table, "p", {.layout = layout}, clock));
     // The store outlives the generator: it is captured first.
     return repeat([store, generator] { keep(generator->next()); });
   };
@@ -261,7 +259,7 @@ std::function<Calls()> digits_bulk(const DigitsLayout& layout) {
   return [layout] {
     auto generator = std::make_shared<DigitsGenerator>(layout);
     return repeat([generator, ids = std::vector<Digits>(kBulk)]() mutable {
-      generator->fill(ids);
+      generator->next(ids);
       keep(*ids.data());
     });
   };

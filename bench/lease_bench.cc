@@ -60,7 +60,7 @@ int main(int argc, char** argv) {
   const std::int64_t workers = argc > 1 ? std::atoll(argv[1]) : 1024;
   const seconds lasting{argc > 2 ? std::atoll(argv[2]) : 10};
   servers::MongoSet set;
-  const auto store = open_store(set.url("bench"), {.deadline = seconds{60}});
+  const auto store = Store::open(set.url("bench"), {.deadline = seconds{60}});
   if (!store || !(*store)->leases()->create_pool("p", workers)) {
     std::fprintf(stderr, "lease_bench: no pool\n");
     return 1;

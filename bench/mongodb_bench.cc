@@ -24,7 +24,6 @@
 #include <utility>
 #include <vector>
 
-#include "idmint/cached_sequence.h"
 #include "idmint/gapless.h"
 #include "idmint/mint.h"
 #include "idmint/mongodb.h"
@@ -311,11 +310,11 @@ int main(int argc, char** argv) {
     rows.push_back(std::move(row));
   };
   for (const auto& [url, delay] : {std::pair{near, "none"}, std::pair{far, "+25 ms"}}) {
-    const auto store = checked(open_store(url));
+    const auto store = checked(Store::open(url));
     checked(create_sequence(*store, {.name = "counter"}));
     for (const std::size_t callers : {1U, 16U, 64U, 256U, 1000U}) {
       Recipe recipe(url, callers);
-      const auto sequence = checked(open_sequence(*store, "counter"));
+      const auto sequence = checked(Sequence::open(*store, "counter"));
       const auto [theirs, ours] =
           medians([&] { return blocking(callers, duration, [&] { return recipe.caller(); }); },
                   [&] { return blocking(*sequence, callers, duration); });
@@ -323,7 +322,7 @@ int main(int argc, char** argv) {
     }
   }
   {
-    const auto store = checked(open_store(far));
+    const auto store = checked(Store::open(far));
     add({"counter, asynchronous", "+25 ms", 32'768, {}, median([&] {
            const auto sequence = checked(CounterSequence::open(*store, "counter"));
            return asynchronous(*sequence, 32'768, duration);
@@ -358,7 +357,7 @@ int main(int argc, char** argv) {
         [&] { return blocking(1, duration, [&] { return insert; }, kDocuments); });
     add({"documents, 10,000 a call, 12 digits", "none", 1, theirs, ours});
     TransactionEach each(near, 64);
-    const auto store = checked(open_store(near));
+    const auto store = checked(Store::open(near));
     checked(create_sequence(*store, {.name = "bills", .strategy = Strategy::kGapless}));
     const auto gapless =
         checked(GaplessInserter::open(*store, "bills", "bench.gapless_bills", "number"));

@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", error.message.c_str());
     return 1;
   };
-  const auto store = open_store(url);
+  const auto store = Store::open(url);
   if (!store) return fail(store.error());
   const auto created =
       create_sequence(**store, {.name = "invoices", .strategy = Strategy::kGapless});

@@ -21,7 +21,7 @@ namespace {
 }  // namespace
 
 int main(int argc, char** argv) {
-  auto store = idmint::open_store(argc > 1 ? argv[1] : "sqlite:shop.db");
+  auto store = idmint::Store::open(argc > 1 ? argv[1] : "sqlite:shop.db");
   if (!store) give_up(store.error());
 
   // 16 worker ids, and the layout of all ids of the pool. Every process may do this when it starts.
@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
   if (auto created = idmint::create_pool(**store, web); !created) give_up(created.error());
 
   // Has a worker id that no other generator has, until it is destroyed. Threads may share it.
-  auto ids = idmint::open_pool(**store, "web");
+  auto ids = idmint::SnowflakeGenerator::open(**store, "web");
   if (!ids) give_up(ids.error());
   const idmint::Result<idmint::Snowflake> one = (*ids)->next();
   if (!one) give_up(one.error());  // kUnavailable: the store has not answered for a window
@@ -39,10 +39,10 @@ int main(int argc, char** argv) {
 
   // Many at once is faster.
   std::array<idmint::Snowflake, 10'000> many;
-  if (const idmint::Result<void> filled = (*ids)->fill(many); !filled) give_up(filled.error());
+  if (const idmint::Result<void> filled = (*ids)->next(many); !filled) give_up(filled.error());
 
   // Another one, as in another process or on another host.
-  auto others = idmint::open_pool(**store, "web");
+  auto others = idmint::SnowflakeGenerator::open(**store, "web");
   if (!others) give_up(others.error());
   const idmint::Result<idmint::Snowflake> other = (*others)->next();
   if (!other) give_up(other.error());

@@ -48,7 +48,7 @@ int main() {
 
   // Many at once is faster, and still in order.
   std::array<idmint::Uuid, 1000> many;
-  if (const idmint::Result<void> filled = uuid7.fill(many); !filled) {
+  if (const idmint::Result<void> filled = uuid7.next(many); !filled) {
     std::cerr << filled.error().message << '\n';
     return 1;
   }

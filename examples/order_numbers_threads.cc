@@ -25,7 +25,7 @@ constexpr std::size_t kOrdersPerThread = 100;
 }  // namespace
 
 int main(int argc, char** argv) {
-  auto store = idmint::open_store(argc > 1 ? argv[1] : "sqlite:shop.db");
+  auto store = idmint::Store::open(argc > 1 ? argv[1] : "sqlite:shop.db");
   if (!store) give_up(store.error());
   if (auto created = idmint::create_sequence(**store, {.name = "order-numbers"}); !created)
     give_up(created.error());

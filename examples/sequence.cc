@@ -21,7 +21,7 @@ namespace {
 }  // namespace
 
 int main(int argc, char** argv) {
-  auto store = idmint::open_store(argc > 1 ? argv[1] : "sqlite:shop.db");
+  auto store = idmint::Store::open(argc > 1 ? argv[1] : "sqlite:shop.db");
   if (!store) give_up(store.error());
 
   // Again with the same definition is fine, so every process may do this when it starts.

@@ -9,6 +9,7 @@
 
 #include "fuzz/require.h"
 #include "idmint/form.h"
+#include "idmint/id.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using idmint::fuzz::require;

@@ -1,6 +1,6 @@
-// open_store() answers any URL with a store or an error that says something. Texts that name a file
-// are left out, and those that name a host are given an option that is refused: a fuzzer must not
-// write files all over, nor call anybody.
+// Store::open() answers any URL with a store or an error that says something. Texts that name a
+// file are left out, and those that name a host are given an option that is refused: a fuzzer must
+// not write files all over, nor call anybody.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (url.starts_with("mongodb") && url.contains('@')) return 0;
   if (url.starts_with("mongodb")) url += url.contains('?') ? "&w=1" : "?w=1";
   const idmint::Result<std::unique_ptr<idmint::Store>> store =
-      idmint::open_store(url, {.create = false});
+      idmint::Store::open(url, {.create = false});
   if (store) {
     require(url.starts_with("memory:") && (*store)->counters() != nullptr);
   } else {

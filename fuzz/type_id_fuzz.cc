@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "fuzz/require.h"
-#include "idmint/type_id.h"
+#include "idmint/uuid.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using idmint::TypeId;

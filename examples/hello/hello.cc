@@ -8,7 +8,7 @@ idmint::Result<void> greet() {
   if (!id) return std::unexpected(id.error());
   std::cout << id->to_string() << '\n';
 
-  auto store = idmint::open_store("sqlite:hello.db");
+  auto store = idmint::Store::open("sqlite:hello.db");
   if (!store) return std::unexpected(store.error());
   if (auto created = idmint::create_sequence(**store, {.name = "greetings"}); !created)
     return created;

@@ -6,7 +6,6 @@
 #include <string>
 #include <string_view>
 
-#include "idmint/export.h"
 #include "idmint/result.h"
 
 namespace idmint {
@@ -45,6 +44,16 @@ coarse_clock() noexcept;  // at most one kernel tick (4 ms) stale; 5 ns
 // the processor's time stamp counter and asks CLOCK_REALTIME once in a millisecond and thread.
 // Where there is no invariant time stamp counter it is system_clock().
 [[nodiscard]] IDMINT_EXPORT Clock& tsc_clock() noexcept;
+
+// The ids of one instant, for range queries by time on a column of ids. Both ends belong to it:
+// smallest <= id <= largest for every id of that instant's time unit.
+template <class T>
+struct Bounds {
+  T smallest;
+  T largest;
+
+  friend constexpr bool operator==(const Bounds&, const Bounds&) = default;
+};
 
 // ---- instants as text
 

@@ -9,11 +9,9 @@
 #include <string_view>
 #include <variant>
 
-#include "idmint/export.h"
 #include "idmint/form.h"
 #include "idmint/result.h"
 #include "idmint/snowflake.h"
-#include "idmint/source.h"
 
 namespace idmint {
 
@@ -55,6 +53,20 @@ enum class Strategy : std::uint8_t {
 // kInvalidArgument, with the names there are.
 [[nodiscard]] IDMINT_EXPORT Result<Strategy> strategy_named(std::string_view name);
 
+// What a source promises of its ids; each includes those before it, kUniqueIfConfigured and kUnique
+// as one.
+enum class Guarantee : std::uint8_t {
+  kPractical,           // nothing is coordinated: the odds of a repeat are small, and stated
+  kUniqueIfConfigured,  // no value twice, as long as no other generator was given the same worker
+                        // id
+  kUnique,              // no value twice, ever
+  kLinearizable,        // and a call that begins after another ended gets a larger value
+  kGapless,             // and no value is missing: it and the record that bears it are one commit
+};
+
+// "practical", "unique if configured so", "unique", "linearizable", "gapless".
+[[nodiscard]] IDMINT_EXPORT std::string_view name(Guarantee guarantee) noexcept;
+
 // What a strategy promises of the values of one sequence.
 [[nodiscard]] IDMINT_EXPORT Guarantee guarantee(Strategy strategy) noexcept;
 // "all", "per thread" or "none".
@@ -87,8 +99,8 @@ struct SequenceDefinition {
 // A pool of worker ids, leased one by one; who has one mints Snowflake ids (worker_pool.h).
 struct PoolDefinition {
   std::string name{};
-  SnowflakeLayout layout{};  // of the ids
-  // The worker ids are 0 to workers - 1. 0: create_pool() sets it.
+  SnowflakeLayout layout = kUsualSnowflakeLayout;  // of the ids
+  // The worker ids are 0 to workers - 1. 0: all that the layout has, or kUsualWorkers.
   std::int64_t workers = 0;
   std::int64_t largest_count = 0;  // the most ids that one call may take; 0: no limit
   Form form{};                     // how the ids are printed

@@ -8,9 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "idmint/check_symbol.h"
+#include "idmint/encoding.h"
 #include "idmint/entropy.h"
-#include "idmint/export.h"
 #include "idmint/result.h"
 
 namespace idmint {
@@ -84,13 +83,13 @@ struct DigitsLayout {
 class IDMINT_EXPORT DigitsGenerator final {
  public:
   // REQUIRES: layout.validate() succeeds.
-  explicit DigitsGenerator(const DigitsLayout& layout, Entropy& entropy = system_entropy());
+  explicit DigitsGenerator(const DigitsLayout& layout = {}, Entropy& entropy = system_entropy());
   DigitsGenerator(const DigitsGenerator&) = delete;
   DigitsGenerator& operator=(const DigitsGenerator&) = delete;
 
   [[nodiscard]] const DigitsLayout& layout() const noexcept { return layout_; }
   [[nodiscard]] Digits next() noexcept;
-  void fill(std::span<Digits> out) noexcept;
+  void next(std::span<Digits> out) noexcept;
 
  private:
   struct Recipe {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "idmint/export.h"
+#include "idmint/result.h"
 
 namespace idmint {
 

@@ -3,7 +3,6 @@
 
 #include <functional>
 
-#include "idmint/export.h"
 #include "idmint/result.h"
 
 namespace idmint {

@@ -1,15 +1,13 @@
-// Form: how an id is printed: prefix, encoding, check symbol; one pipeline for every source, and
-// the way back.
+// Form: how an id is printed: prefix, encoding, check symbol. id.h has the one pipeline for every
+// source, and the way back.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
-#include "idmint/check_symbol.h"
 #include "idmint/encoding.h"
-#include "idmint/export.h"
-#include "idmint/id.h"
 #include "idmint/result.h"
 
 namespace idmint {
@@ -39,23 +37,11 @@ struct Form {
   friend bool operator==(const Form&, const Form&) = default;
 };
 
-inline constexpr std::size_t kMaxFormChars = 128;
-
 // kInvalidArgument, naming the field, where the form does not go with ids of this format ("uuid",
 // "integer", ... as format_of(Id) has it).
 [[nodiscard]] IDMINT_EXPORT Result<void> validate(const Form& form, std::string_view format);
 // The largest integer that `form.digits` or `form.width` has room for; kLargestValue where both are
 // 0. REQUIRES: validate(form, "integer") succeeds.
 [[nodiscard]] IDMINT_EXPORT std::int64_t largest_integer(const Form& form) noexcept;
-
-// Writes at most kMaxFormChars characters, no terminating zero; returns the end. REQUIRES: the form
-// is valid for the id's format; an integer is 0 to largest_integer(form).
-IDMINT_EXPORT char* to_chars(const Id& id, const Form& form, char* out) noexcept;
-[[nodiscard]] IDMINT_EXPORT std::string to_string(const Id& id, const Form& form);
-
-// The exact inverse: no other spelling than that of to_chars(). kInvalidArgument: not an id of this
-// format in this form; the message says what is wrong (prefix, width, character, check symbol).
-[[nodiscard]] IDMINT_EXPORT Result<Id> parse(std::string_view text, std::string_view format,
-                                             const Form& form = {});
 
 }  // namespace idmint

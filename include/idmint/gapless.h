@@ -15,7 +15,6 @@
 #include "idmint/definition.h"
 #include "idmint/entropy.h"
 #include "idmint/executor.h"
-#include "idmint/export.h"
 #include "idmint/result.h"
 #include "idmint/store.h"
 
@@ -27,7 +26,6 @@ struct GaplessOptions {
   std::chrono::milliseconds deadline = std::chrono::seconds{5};
   // Calls waiting at one time; one more is kResourceExhausted.
   std::size_t max_outstanding = 100'000;
-  Entropy* entropy = nullptr;    // for jitter; null: system_entropy()
   Executor* executor = nullptr;  // answers submit(); null: shared_executor()
 };
 
@@ -52,10 +50,10 @@ class IDMINT_EXPORT GaplessInserter final {
   // `field`: where the number goes, "_id" or another name of a field of the document itself.
   // kNotFound: no such sequence. kFailedPrecondition: of another strategy, or retired; the server
   // is a standalone. kUnimplemented: a store without transactions. kInvalidArgument: no such name
-  // is possible. Errors of open_store().
+  // is possible. `entropy`: for jitter. Errors of Store::open().
   [[nodiscard]] static Result<std::unique_ptr<GaplessInserter>> open(
       Store& store, std::string_view name, std::string_view collection, std::string_view field,
-      const GaplessOptions& options = {});
+      const GaplessOptions& options = {}, Entropy& entropy = system_entropy());
   ~GaplessInserter();  // as close()
   GaplessInserter(const GaplessInserter&) = delete;
   GaplessInserter& operator=(const GaplessInserter&) = delete;

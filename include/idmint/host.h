@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "idmint/entropy.h"
-#include "idmint/export.h"
 #include "idmint/result.h"
 
 namespace idmint {

@@ -11,7 +11,7 @@
 
 #include "idmint/clock.h"
 #include "idmint/digits.h"
-#include "idmint/export.h"
+#include "idmint/form.h"
 #include "idmint/ksuid.h"
 #include "idmint/object_id.h"
 #include "idmint/snowflake.h"
@@ -33,6 +33,22 @@ inline constexpr std::size_t kMaxIdChars = 36;
 // Writes the canonical text, at most kMaxIdChars characters, no terminating zero; returns the end.
 IDMINT_EXPORT char* to_chars(const Id& id, char* out) noexcept;
 [[nodiscard]] IDMINT_EXPORT std::string to_string(const Id& id);
+
+// ---- in a form
+
+inline constexpr std::size_t kMaxFormChars = 128;
+
+// Writes at most kMaxFormChars characters, no terminating zero; returns the end. REQUIRES: the form
+// is valid for the id's format; an integer is 0 to largest_integer(form).
+IDMINT_EXPORT char* to_chars(const Id& id, const Form& form, char* out) noexcept;
+[[nodiscard]] IDMINT_EXPORT std::string to_string(const Id& id, const Form& form);
+
+// The exact inverse: no other spelling than that of to_chars(). kInvalidArgument: not an id of this
+// format in this form; the message says what is wrong (prefix, width, character, check symbol).
+[[nodiscard]] IDMINT_EXPORT Result<Id> parse(std::string_view text, std::string_view format,
+                                             const Form& form = {});
+
+// ---- what a text can be
 
 struct Field {
   std::string name;

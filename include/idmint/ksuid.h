@@ -11,10 +11,8 @@
 #include <string>
 #include <string_view>
 
-#include "idmint/bounds.h"
 #include "idmint/clock.h"
 #include "idmint/entropy.h"
-#include "idmint/export.h"
 #include "idmint/result.h"
 
 namespace idmint {
@@ -74,7 +72,7 @@ class IDMINT_EXPORT KsuidGenerator final {
   // kOutOfRange: the clock shows a time that no KSUID can hold. Nothing was handed out.
   [[nodiscard]] Result<Ksuid> next();
   // All of `out`; on an error its content is of no use.
-  [[nodiscard]] Result<void> fill(std::span<Ksuid> out);
+  [[nodiscard]] Result<void> next(std::span<Ksuid> out);
 
  private:
   Clock& clock_;

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -16,7 +15,6 @@
 #include "idmint/definition.h"
 #include "idmint/digits.h"
 #include "idmint/entropy.h"
-#include "idmint/export.h"
 #include "idmint/form.h"
 #include "idmint/host.h"
 #include "idmint/result.h"
@@ -95,10 +93,7 @@ struct MintOptions {
   // as long for the lock of its state file.
   StoreOptions store_options{};
   // Where state files are kept; empty: DATA.
-  std::filesystem::path state_directory{};
-  // null: system_clock(), and seconds_clock() for the formats that are ordered by second.
-  Clock* clock = nullptr;
-  Entropy* entropy = nullptr;  // null: system_entropy()
+  std::string state_directory{};
   // Asked, a few times a second, while the source of a pool waits because every worker id is owned:
   // false ends the waiting. With it the source waits until the first worker id that is held is
   // free, as it was when the waiting began, and at least until StoreOptions::deadline; `of` is all
@@ -115,10 +110,13 @@ struct MintOptions {
 // clock and the entropy.
 class IDMINT_EXPORT Mint final {
  public:
-  explicit Mint(MintOptions options = {});
+  // The formats that are ordered by second take seconds_clock() where `clock` is system_clock().
+  explicit Mint(MintOptions options = {}, Clock& clock = system_clock(),
+                Entropy& entropy = system_entropy());
   // Over a store that is open already; options.store and options.store_options but for the deadline
   // are not looked at. The mint and its sources share the store. REQUIRES: store is not null.
-  explicit Mint(std::shared_ptr<Store> store, MintOptions options = {});
+  explicit Mint(std::shared_ptr<Store> store, MintOptions options = {},
+                Clock& clock = system_clock(), Entropy& entropy = system_entropy());
   ~Mint();
   Mint(Mint&&) noexcept;
   Mint& operator=(Mint&&) noexcept;
@@ -144,7 +142,7 @@ class IDMINT_EXPORT Mint final {
   [[nodiscard]] Result<void> create(const SequenceDefinition& sequence) {
     return create(Definition(sequence));
   }
-  // As raise_sequence, extend_sequence, retire_sequence and sequence_status.
+  // As raise_sequence, alter_sequence, retire_sequence and peek_sequence.
   [[nodiscard]] Result<Raised> raise(std::string_view name, std::int64_t past,
                                      RaiseMode mode = RaiseMode::kCarryOut);
   [[nodiscard]] Result<Raised> raise(std::string_view name, std::span<const std::int64_t> past,
@@ -153,12 +151,12 @@ class IDMINT_EXPORT Mint final {
                                      RaiseMode mode = RaiseMode::kCarryOut);
   [[nodiscard]] Result<Raised> raise(std::string_view name, Store& from,
                                      RaiseMode mode = RaiseMode::kCarryOut);
-  [[nodiscard]] Result<SequenceDefinition> extend(std::string_view name, std::int64_t last);
+  [[nodiscard]] Result<SequenceDefinition> alter(std::string_view name, std::int64_t last);
   [[nodiscard]] Result<void> retire(std::string_view name);
   [[nodiscard]] Result<SequenceStatus> peek(std::string_view name,
                                             SteadyTime until = SteadyTime::max());
-  // As pool_workers, release_worker and raise_pool.
-  [[nodiscard]] Result<std::vector<LeaseState>> workers(std::string_view pool);
+  // As list_workers, release_worker and raise_pool.
+  [[nodiscard]] Result<std::vector<LeaseState>> list_workers(std::string_view pool);
   [[nodiscard]] Result<LeaseState> release_worker(std::string_view pool, std::int64_t worker);
   [[nodiscard]] Result<std::int64_t> raise_pool(std::string_view pool, Instant past);
   // By name. Empty when nothing was ever created: the store is the default one and is not there.

@@ -23,12 +23,49 @@
 #include <vector>
 
 #include "idmint/clock.h"
-#include "idmint/export.h"
+#include "idmint/definition.h"
 #include "idmint/id.h"
 #include "idmint/result.h"
 #include "idmint/source.h"
 
+namespace idmint {
+
+// ---- values that are in use already, in a collection: what a sequence is to be raised past
+
+// As a sequence's definition has them: texts of this form are read as its values.
+struct ExistingForm {
+  Form form{};
+  std::int64_t first = 0;
+  std::int64_t last = kLargestValue;
+};
+
+// Any thread may call it at any time.
+class IDMINT_EXPORT ExistingValues {
+ public:
+  // The field `field` of the documents in `collection` ("DATABASE.COLLECTION"), on the servers of
+  // `url`, whose path need not be a store. Values are int32, int64, doubles (their fraction is
+  // cut off) and texts as `form` prints them; anything else is passed over. An index on the field
+  // makes it quick. `deadline`: of each call. kInvalidArgument: no such URL or name is possible.
+  // kNotFound: there is no such collection, or it has documents and none of them has the field; an
+  // empty one is fine. As for largest(): kUnavailable, kPermissionDenied.
+  [[nodiscard]] static Result<std::unique_ptr<ExistingValues>> open(
+      std::string_view url, std::string_view collection, std::string_view field,
+      const ExistingForm& form, std::chrono::milliseconds deadline = std::chrono::seconds{5});
+  virtual ~ExistingValues() = default;
+
+  // The largest of the values from `from` to `to`, both included, on the primary, whether or not a
+  // majority has it; nothing where there is none. kFailedPrecondition: the field holds what cannot
+  // be told apart from a value: an array, or text where the form does not give all values one
+  // width. kUnavailable: no answer. kPermissionDenied: may not be read.
+  [[nodiscard]] virtual Result<std::optional<std::int64_t>> largest(std::int64_t from,
+                                                                    std::int64_t to) = 0;
+};
+
+}  // namespace idmint
+
 namespace idmint::mongodb {
+
+// ---- documents that get their ids as they are inserted
 
 // One whole BSON document.
 using Bytes = std::span<const std::byte>;
@@ -91,12 +128,11 @@ struct InsertOptions {
   // the database's.
   std::optional<std::string> proxy{};
   std::string owner{};                  // for people, at most 200 bytes; empty: "HOST:PID"
-  Clock* clock = nullptr;               // of the claims; null: system_clock()
   std::int64_t number_from = 1;         // what the first document is called in messages
   std::string counted_as = "document";  // likewise: "document 1 of app.accounts"
   // Called where a source that gives no value twice gave one that was there, so that it is behind
   // the data: is to move it past what is there, as Mint::raise() does with the values of
-  // open_existing_values(). The documents then get new ids.
+  // ExistingValues::open(). The documents then get new ids.
   std::function<Result<void>()> heal{};
 };
 
@@ -144,14 +180,13 @@ struct NotInserted {
 // documents may be in or not; see their outcomes, and do not send them again without a look.
 [[nodiscard]] IDMINT_EXPORT std::expected<Inserted, NotInserted> insert_with_id(
     Collection& collection, Source& source, std::span<const Bytes> documents,
-    const InsertOptions& options = {});
+    const InsertOptions& options = {}, Clock& clock = system_clock());
 
 struct SweepOptions {
   std::string field = "_id";
   std::string proxy{};  // empty: the collection's name and ".ids"
   // Only claims this old are looked at: longer than any insert takes.
   std::chrono::milliseconds older_than = std::chrono::hours{1};
-  Clock* clock = nullptr;  // null: system_clock()
   std::function<void(std::int64_t looked_at)> progress{};
 };
 
@@ -166,6 +201,7 @@ struct Swept {
 // fine. kNotFound: no such collection, or no such proxy. kFailedPrecondition: no index begins with
 // the field, so each look-up would read the whole collection.
 [[nodiscard]] IDMINT_EXPORT Result<Swept> sweep(Collection& collection,
-                                                const SweepOptions& options = {});
+                                                const SweepOptions& options = {},
+                                                Clock& clock = system_clock());
 
 }  // namespace idmint::mongodb

@@ -12,10 +12,8 @@
 #include <string>
 #include <string_view>
 
-#include "idmint/bounds.h"
 #include "idmint/clock.h"
 #include "idmint/entropy.h"
-#include "idmint/export.h"
 #include "idmint/host.h"
 #include "idmint/result.h"
 
@@ -77,7 +75,7 @@ class IDMINT_EXPORT ObjectIdGenerator final {
   // kOutOfRange: the clock shows a time outside 1970 to 2106. Nothing was handed out.
   [[nodiscard]] Result<ObjectId> next();
   // All of `out`; on an error its content is of no use.
-  [[nodiscard]] Result<void> fill(std::span<ObjectId> out);
+  [[nodiscard]] Result<void> next(std::span<ObjectId> out);
 
  private:
   struct State;
@@ -111,7 +109,7 @@ class IDMINT_EXPORT ClassicObjectIdGenerator final {
   // Nothing was handed out.
   [[nodiscard]] Result<ObjectId> next();
   // All of `out`; on an error its content is of no use.
-  [[nodiscard]] Result<void> fill(std::span<ObjectId> out);
+  [[nodiscard]] Result<void> next(std::span<ObjectId> out);
 
  private:
   struct State;

@@ -12,7 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "idmint/export.h"
+// Marks what the shared library shows; everything else is hidden.
+#define IDMINT_EXPORT __attribute__((visibility("default")))
 
 namespace idmint {
 
@@ -48,8 +49,8 @@ enum class Remedy : std::uint8_t {
   kCreateAbove,      // create_sequence() that begins above every value in use; values: its strategy
   kCreatePool,       // create_pool(); subject: its name
   kCreateSource,     // either of the two; subject: its name
-  kCreateStore,      // open_store() with StoreOptions::create; subject: its URL
-  kExtendSequence,   // extend_sequence(); subject: its name; values: the new last value, if known
+  kCreateStore,      // Store::open() with StoreOptions::create; subject: its URL
+  kAlterSequence,    // alter_sequence(); subject: its name; values: the new last value, if known
   kRetireSequence,   // retire_sequence(); subject: its name
   kRaiseSequence,    // raise_sequence(); subject: its name; values: the value to pass, if known
   kRaiseEach,        // raise_sequence() past a value in each block; subject: its name; values: them
@@ -58,8 +59,8 @@ enum class Remedy : std::uint8_t {
   kRaiseStore,       // raise_all(); subject: the URL; values: "moved" if settle(kMoved) will do
   kInsertDocuments,  // GaplessInserter::insert(); subject: the sequence
   kMendDocument,     // subject: the number of a document among those of the call, from 1
-  kCompare,          // sequence_status() in both stores; subject: the sequence
-  kListWorkers,      // pool_workers(); subject: the pool
+  kCompare,          // peek_sequence() in both stores; subject: the sequence
+  kListWorkers,      // list_workers(); subject: the pool
   kPlanPool,         // a pool whose ids never meet those of this one; subject: the pool
   kListSources,      // Mint::formats() and Catalog::list()
   kListSequences,    // Catalog::list()

@@ -1,6 +1,7 @@
 // Sequences: durable integers by name, over the counters and claims of a store.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -9,18 +10,19 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "idmint/clock.h"
 #include "idmint/definition.h"
 #include "idmint/entropy.h"
 #include "idmint/executor.h"
-#include "idmint/existing_values.h"
-#include "idmint/export.h"
 #include "idmint/result.h"
 #include "idmint/store.h"
 
 namespace idmint {
+
+class ExistingValues;  // mongodb.h
 
 // ---- what a sequence is: its life in the store
 
@@ -32,8 +34,9 @@ namespace idmint {
 // what the strategy needs. `progress`: told now and then how many of how many
 // counters are made.
 [[nodiscard]] IDMINT_EXPORT Result<void> create_sequence(
-    Store& store, const SequenceDefinition& definition, Entropy& entropy = system_entropy(),
-    const std::function<void(std::int64_t done, std::int64_t of)>& progress = {});
+    Store& store, const SequenceDefinition& definition,
+    const std::function<void(std::int64_t done, std::int64_t of)>& progress = {},
+    Entropy& entropy = system_entropy());
 
 struct Raised {
   std::int64_t next = 0;     // the smallest value (permuted: index) that may come now; above the
@@ -113,14 +116,14 @@ struct GivenValue {
 // sequences stay as they are; `remains` says what follows.
 [[nodiscard]] IDMINT_EXPORT Result<std::vector<RaisedSource>> raise_all(
     Store& store, std::int64_t past, RaiseMode mode = RaiseMode::kCarryOut,
-    Clock& clock = system_clock(), std::span<const GivenValue> given = {});
+    std::span<const GivenValue> given = {}, Clock& clock = system_clock());
 
 // The same past what each has come to in `from`, whose errors are those of raise_sequence(), each
 // in its row. A source that is retired there is retired here. One that is in `from` alone has a row
 // too. kInvalidArgument: `from` is `store` itself.
 [[nodiscard]] IDMINT_EXPORT Result<std::vector<RaisedSource>> raise_all(
-    Store& store, Store& from, RaiseMode mode = RaiseMode::kCarryOut, Clock& clock = system_clock(),
-    std::span<const GivenValue> given = {});
+    Store& store, Store& from, RaiseMode mode = RaiseMode::kCarryOut,
+    std::span<const GivenValue> given = {}, Clock& clock = system_clock());
 
 // Moves the last value up; nothing else of a definition ever changes. kFailedPrecondition: smaller
 // than the last value there, retired, or of a strategy whose values depend on it (striped,
@@ -128,9 +131,9 @@ struct GivenValue {
 // store, kUnavailable too, the definition and some of the counters may have been extended; the same
 // call finishes it. Running processes keep the end they know until they open the sequence again; a
 // range that one of them takes beyond it is lost.
-[[nodiscard]] IDMINT_EXPORT Result<SequenceDefinition> extend_sequence(Store& store,
-                                                                       std::string_view name,
-                                                                       std::int64_t last);
+[[nodiscard]] IDMINT_EXPORT Result<SequenceDefinition> alter_sequence(Store& store,
+                                                                      std::string_view name,
+                                                                      std::int64_t last);
 
 // Ends the sequence or the pool for ever, for every process; a tombstone keeps its name. Again is
 // fine. On any error of the store, kUnavailable too, some of its counters may have been closed,
@@ -147,7 +150,7 @@ struct SequenceStatus {
   // kPermuted: the value of that index, which comes next; nothing when none is left.
   std::optional<std::int64_t> permuted;
   // Values not yet taken, of counters that are not closed; kRandom: those that will still be given,
-  // as it refuses to go on before the last (occupancy.h); of a pool: worker ids that nobody owns,
+  // as it refuses to go on before the last (Occupancy); of a pool: worker ids that nobody owns,
   // or whose owner's time is over.
   std::int64_t left = 0;
   // Where the record is that its counters were adopted from (SequenceDefinition::adopted), such as
@@ -160,11 +163,11 @@ struct SequenceStatus {
 };
 
 // kNotFound: no such sequence.
-[[nodiscard]] IDMINT_EXPORT Result<SequenceStatus> sequence_status(
+[[nodiscard]] IDMINT_EXPORT Result<SequenceStatus> peek_sequence(
     Store& store, std::string_view name, SteadyTime until = SteadyTime::max());
 // By name. A definition that cannot be read, or whose counters are not right, has its error in its
 // row.
-[[nodiscard]] IDMINT_EXPORT Result<std::vector<SequenceStatus>> sequence_statuses(Store& store);
+[[nodiscard]] IDMINT_EXPORT Result<std::vector<SequenceStatus>> list_sequences(Store& store);
 
 // Whether the store knows that `value` was handed out: by its counters, its claims or, for a pool
 // and one of its ids, its leases. False for a value that was handed out: the store holds less than
@@ -188,8 +191,6 @@ struct SequenceOptions {
   std::optional<std::chrono::milliseconds> deadline{};
   // Opening ends by then, too, each of its reads within the store's deadline.
   SteadyTime until = SteadyTime::max();
-  Clock* clock = nullptr;      // null: system_clock()
-  Entropy* entropy = nullptr;  // for stripes, random values and jitter; null: system_entropy()
   // Answers submit(), and fetches the ranges of cached sequences; null: shared_executor().
   Executor* executor = nullptr;
 };
@@ -205,6 +206,14 @@ struct SequenceStatistics {
 // kFailedPrecondition; open stores and sequences after the fork.
 class IDMINT_EXPORT Sequence {
  public:
+  // The store must outlive the sequence. `clock`: for the rate and the pauses of cached and
+  // striped ones; `entropy`: for stripes, random values and jitter. kNotFound: no such name; the
+  // error has the advice to create it. kFailedPrecondition: retired, gapless (gapless.h) or a pool
+  // (snowflake.h). kDataLoss: defined, but a counter is gone.
+  [[nodiscard]] static Result<std::unique_ptr<Sequence>> open(Store& store, std::string_view name,
+                                                              const SequenceOptions& options = {},
+                                                              Clock& clock = system_clock(),
+                                                              Entropy& entropy = system_entropy());
   virtual ~Sequence() = default;
 
   [[nodiscard]] virtual const SequenceDefinition& definition() const noexcept = 0;
@@ -219,6 +228,13 @@ class IDMINT_EXPORT Sequence {
   [[nodiscard]] virtual Result<void> next(std::span<std::int64_t> out, SteadyTime until) = 0;
   [[nodiscard]] Result<void> next(std::span<std::int64_t> out) {
     return next(out, SteadyTime::max());
+  }
+  // One value. Errors as of the call for many.
+  [[nodiscard]] Result<std::int64_t> next() {
+    std::int64_t value = 0;
+    if (Result<void> filled = next(std::span(&value, 1)); !filled)
+      return std::unexpected(std::move(filled).error());
+    return value;
   }
 
   // The same without waiting. `done` gets what next() would return, once, never inside submit():
@@ -239,12 +255,6 @@ class IDMINT_EXPORT Sequence {
   [[nodiscard]] virtual SequenceStatistics statistics() const noexcept = 0;
 };
 
-// The store must outlive the sequence. kNotFound: no such name; the message has the command that
-// creates it. kFailedPrecondition: retired, gapless (gapless.h) or a pool (worker_pool.h).
-// kDataLoss: defined, but a counter is gone.
-[[nodiscard]] IDMINT_EXPORT Result<std::unique_ptr<Sequence>> open_sequence(
-    Store& store, std::string_view name, const SequenceOptions& options = {});
-
 // ---- strategy counter, with ranges
 
 // Linearizable: a call that begins after another ended, in any process on any host, gets larger
@@ -256,7 +266,7 @@ class IDMINT_EXPORT Sequence {
 // kDataLoss for that call and for every later one.
 class IDMINT_EXPORT CounterSequence final : public Sequence {
  public:
-  // As open_sequence; kFailedPrecondition also where the name is of another strategy.
+  // As Sequence::open(); kFailedPrecondition also where the name is of another strategy.
   [[nodiscard]] static Result<std::unique_ptr<CounterSequence>> open(
       Store& store, std::string_view name, const SequenceOptions& options = {});
   ~CounterSequence() override;
@@ -284,8 +294,149 @@ class IDMINT_EXPORT CounterSequence final : public Sequence {
   struct State;
   explicit CounterSequence(std::unique_ptr<State> state) noexcept;
   friend Result<std::unique_ptr<Sequence>> open_counter(Store& store, SequenceDefinition definition,
-                                                        const SequenceOptions& options);
+                                                        const SequenceOptions& options,
+                                                        Clock& clock, Entropy& entropy);
   std::unique_ptr<State> state_;
 };
+
+// ---- strategy cached: ranges are taken from the store ahead of need and handed out from memory, a
+// nanosecond or two for each id
+
+// Unique, and increasing for each thread that asks. Values of different threads come in no order,
+// since each thread is handed up to 256 of them at a time.
+//
+// A range is fetched when half of the one before is left, or sooner where the store takes so long
+// that callers would have to wait. With SequenceDefinition::step it has that many values (more only
+// where callers that wait want more); without, it starts at 16 and follows the rate, so that it
+// lasts SequenceOptions::horizon, with at most 10,000,000 values and at most a 256th of those left,
+// or 16. Only one fetch is under way. A caller makes the first; a task of SequenceOptions::executor
+// makes the later ones, or a caller if the store is in memory and quicker than waking a thread.
+//
+// A fetch that failed is tried again, after 10 to 200 ms and a little chance, as long as callers
+// have values. Those that have none wait for SequenceOptions::deadline, and one call of the store
+// more, at most; then all that wait get the error. After an unknown outcome the range is lost, and
+// the next one is asked for.
+//
+// A copy of the process (a VM snapshot, a container checkpoint) holds the same values and hands
+// them out too. If nobody took from a range for 10 minutes by the wall clock, it is dropped, and
+// counted as waste; what threads have in their slices stays.
+//
+// If the store goes back, or its counter is gone, everything held is void, and every call is
+// kDataLoss for ever.
+class IDMINT_EXPORT CachedSequence final : public Sequence {
+ public:
+  // As Sequence::open(); kFailedPrecondition also where the name is of another strategy. Takes
+  // nothing from the store.
+  [[nodiscard]] static Result<std::unique_ptr<CachedSequence>> open(
+      Store& store, std::string_view name, const SequenceOptions& options = {},
+      Clock& clock = system_clock(), Entropy& entropy = system_entropy());
+  ~CachedSequence() override;
+  CachedSequence(const CachedSequence&) = delete;
+  CachedSequence& operator=(const CachedSequence&) = delete;
+
+  [[nodiscard]] const SequenceDefinition& definition() const noexcept override;
+
+  // One value, within SequenceOptions::deadline. Errors as next(out).
+  [[nodiscard]] Result<std::int64_t> next() {
+    std::int64_t value = 0;
+    if (take_held(value)) [[likely]]
+      return value;
+    return next_slice(SteadyTime::max());
+  }
+
+  // Increasing; not consecutive. On an error nothing in `out` is to be used: it comes again, in
+  // later calls of this thread. kOutOfRange: fewer are left to this thread; what other threads hold
+  // is for them alone.
+  using Sequence::next;
+  [[nodiscard]] Result<void> next(std::span<std::int64_t> out, SteadyTime until) override;
+
+  // Increasing for each thread that submits, and with the same guarantees.
+  [[nodiscard]] Result<void> submit(std::span<std::int64_t> out,
+                                    std::move_only_function<void(Result<void>)> done) override;
+
+  // Values taken from the store and not yet handed out: what raise_sequence() does not recall, and
+  // what is lost when the program ends now. Exact while no thread calls next().
+  [[nodiscard]] std::int64_t held() const noexcept;
+
+  // How many callers wait for values. At once out of date.
+  [[nodiscard]] std::size_t waiting() const noexcept;
+
+  // What is held is lost, and counted as waste. Answers all that wait with kUnavailable, and every
+  // call after it. Waits for the fetch under way, and at most 200 ms more.
+  void close() noexcept override;
+
+  // As exact as held(). `waste` is what fetches of unknown outcome and closing cost.
+  [[nodiscard]] SequenceStatistics statistics() const noexcept override;
+
+ private:
+  struct State;
+
+  // Values of one thread: next to end - 1. Only that thread moves `next`; `end` is lowered by
+  // whoever stops the sequence. All zero, as fork() leaves it: none.
+  struct alignas(64) Slice {
+    std::atomic<std::int64_t> next;
+    std::atomic<std::int64_t> end;
+    std::atomic<std::int64_t> until;   // the end, whether stopped or not
+    std::atomic<std::int64_t> kept;    // more, of calls that failed, to come after these
+    std::atomic<std::uint64_t> extra;  // values beyond the first of each call
+  };
+  // Where this thread finds its slice of the sequence of that number; a few of the latest. No two
+  // sequences of a process ever have one number, so what was left by one that is gone is not found.
+  struct Holding {
+    std::uint64_t sequence;  // 0: none
+    Slice* slice;
+  };
+  static constexpr std::size_t kHoldings = 8;
+  [[gnu::tls_model("initial-exec")]] static constinit thread_local Holding holdings_[kHoldings];
+
+  explicit CachedSequence(std::shared_ptr<State> state) noexcept;
+  friend Result<std::unique_ptr<Sequence>> open_cached(Store& store, SequenceDefinition definition,
+                                                       const SequenceOptions& options, Clock& clock,
+                                                       Entropy& entropy);
+
+  // The next value that this thread holds. False: it holds none.
+  bool take_held(std::int64_t& value) noexcept {
+    const Holding& holding = holdings_[number_ % kHoldings];
+    if (holding.sequence != number_) return false;
+    const std::int64_t next = holding.slice->next.load(std::memory_order_relaxed);
+    if (next >= holding.slice->end.load(std::memory_order_relaxed)) return false;
+    holding.slice->next.store(next + 1, std::memory_order_relaxed);
+    value = next;
+    return true;
+  }
+  [[nodiscard]] Result<std::int64_t> next_slice(SteadyTime until);
+
+  const std::uint64_t number_;
+  const std::shared_ptr<State> state_;
+};
+
+// ---- strategy random: how full the space of a sequence is, and what that costs
+
+// A random value that is claimed already is drawn again. With a share p of the values claimed, an
+// id costs 1 / (1 - p) draws: p / (1 - p) redraws and one that succeeds.
+struct Occupancy {
+  std::int64_t claimed = 0;     // 0 to size
+  std::int64_t size = 1;        // how many values there are
+  double expected_redraws = 0;  // for the next id; infinity where none is left
+
+  // A random sequence refuses (kResourceExhausted) to claim where more redraws are to be expected:
+  // when 10 of 11 values, about 91 %, are claimed.
+  static constexpr int kMostRedraws = 10;
+};
+
+// REQUIRES: 0 <= claimed <= size, size >= 1.
+[[nodiscard]] IDMINT_EXPORT Occupancy occupancy(std::int64_t claimed, std::int64_t size) noexcept;
+
+// Of a random sequence, as its store says now. kNotFound: no such sequence. kFailedPrecondition:
+// of another strategy. kDataLoss: it is defined, but its claims are gone.
+[[nodiscard]] IDMINT_EXPORT Result<Occupancy> occupancy(Store& store, std::string_view sequence);
+
+// How many of `size` values a random sequence gives before it refuses.
+[[nodiscard]] IDMINT_EXPORT std::int64_t most_claims(std::int64_t size) noexcept;
+
+// The redraws to be expected for the next `count` ids in all; infinity where fewer are left.
+// REQUIRES: count >= 0.
+[[nodiscard]] IDMINT_EXPORT double expected_redraws(const Occupancy& from,
+                                                    std::int64_t count) noexcept;
 
 }  // namespace idmint

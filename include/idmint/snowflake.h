@@ -9,7 +9,6 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -17,17 +16,16 @@
 #include <string>
 #include <string_view>
 
-#include "idmint/bounds.h"
 #include "idmint/clock.h"
 #include "idmint/entropy.h"
 #include "idmint/executor.h"
-#include "idmint/export.h"
 #include "idmint/result.h"
 #include "idmint/uuid.h"
 
 namespace idmint {
 
 class LeaseTable;  // what a store has of pools; private
+class Store;
 
 // The bare integer; what its bits mean is the layout's to say. Printed in decimal.
 class Snowflake {
@@ -101,6 +99,10 @@ struct SnowflakeLayout {
   friend bool operator==(const SnowflakeLayout&, const SnowflakeLayout&) = default;
 };
 
+// The layout where none is said, the preset "sequence-generator": 41 ms | 10 | 12 since 2015.
+inline constexpr SnowflakeLayout kUsualSnowflakeLayout{
+    .epoch = std::chrono::sys_days{std::chrono::January / 1 / 2015}};
+
 // A worker id that its users read as two numbers. Nothing but their names depends on it.
 struct SnowflakeWorkerSplit {
   std::string_view high;
@@ -134,7 +136,7 @@ struct SnowflakePreset {
 [[nodiscard]] IDMINT_EXPORT Result<SnowflakeLayout> parse_snowflake_layout(std::string_view text);
 
 struct SnowflakeOptions {
-  SnowflakeLayout layout{};
+  SnowflakeLayout layout = kUsualSnowflakeLayout;
   // Must be this generator's alone, among all that use the layout, or one that differs from it in
   // nothing but time_bits: both mint the same ids.
   std::uint32_t worker = 0;
@@ -142,7 +144,7 @@ struct SnowflakeOptions {
   // Keeps what was minted across restarts and keeps a second generator on this host out (see
   // SnowflakeGenerator). Made when it is not there. Empty: nothing is kept, and a restart after the
   // clock was set back may repeat ids.
-  std::filesystem::path state_file{};
+  std::string state_file{};
 
   // How long open() waits for another process that holds the state file.
   std::chrono::nanoseconds lock_wait = std::chrono::seconds{5};
@@ -159,7 +161,7 @@ struct SnowflakeOptions {
   // The first write takes one unit, so that short runs follow each other without a gap; further
   // ones are in whole units, rounded up, at least two. With max_run_ahead at most max_drift.
   std::chrono::nanoseconds window = std::chrono::seconds{15};
-  // How long a call waits for a free sequence number, at most: see next() and fill(). 24 h at most.
+  // How long a call waits for a free sequence number, at most: see next(). 24 h at most.
   std::chrono::nanoseconds deadline = std::chrono::seconds{5};
   // Requests of submit() that wait at a time; one more is kResourceExhausted.
   std::size_t max_outstanding = 1'000'000;
@@ -189,7 +191,7 @@ struct LeaseState {
 
 // A worker id that is leased from a pool of a store as long as it is used.
 struct SnowflakeLeaseOptions {
-  SnowflakeLayout layout{};  // must be that of all who use the pool
+  SnowflakeLayout layout{};  // SnowflakeGenerator::open() makes it that of the pool
   std::string holder{};      // who is said to hold the worker id, for people
   // As in SnowflakeOptions; max_drift must have room for the window and max_skew as well.
   std::chrono::nanoseconds max_drift = std::chrono::seconds{20};
@@ -237,15 +239,17 @@ class IDMINT_EXPORT SnowflakeGenerator final {
   [[nodiscard]] static Result<std::unique_ptr<SnowflakeGenerator>> open(
       const SnowflakeOptions& options, Clock& clock = system_clock(),
       Entropy& entropy = system_entropy());
-  // The table must outlive the generator. kInvalidArgument: the layout, a negative duration, a
-  // window that with max_skew and max_run_ahead is larger than max_drift. kOutOfRange: as above.
-  // kNotFound: no such pool. kResourceExhausted: every worker id is held. kUnavailable: all that
-  // are free are ahead of this clock by more than max_drift, the clocks differ by more than
-  // max_skew, or no answer. kUnknown, kDeadlineExceeded: a worker id may be held in vain until its
-  // time is over. kDataLoss: the store is damaged. A program opens it with open_pool()
-  // (worker_pool.h).
+  // A generator under a worker id of the pool `name` (worker_pool.h); two commands to the store,
+  // which must outlive the generator. The layout is the pool's, whatever the options say; without a
+  // holder it is "HOST, process N". kInvalidArgument: a negative duration, a window that with
+  // max_skew and max_run_ahead is larger than max_drift. kOutOfRange: as above. kNotFound: no such
+  // pool; the error has the advice to create it. kFailedPrecondition: it is no pool, or is retired.
+  // kResourceExhausted: every worker id is held. kUnavailable: all that are free are ahead of this
+  // clock by more than max_drift, the clocks differ by more than max_skew, or no answer. kUnknown,
+  // kDeadlineExceeded: a worker id may be held in vain until its time is over. kDataLoss: its
+  // worker ids are gone, or the store is damaged.
   [[nodiscard]] static Result<std::unique_ptr<SnowflakeGenerator>> open(
-      LeaseTable& table, std::string_view pool, const SnowflakeLeaseOptions& options,
+      Store& store, std::string_view name, SnowflakeLeaseOptions options = {},
       Clock& clock = system_clock(), Entropy& entropy = system_entropy());
 
   // Hands the worker id or the state file over; no other call may be under way.
@@ -267,12 +271,12 @@ class IDMINT_EXPORT SnowflakeGenerator final {
   [[nodiscard]] Result<Snowflake> next();
   // All of `out`, increasing; on an error its content is of no use. Other threads' ids may lie
   // between. The ids come in runs of up to 4096 of one unit, and the deadline holds for each run: a
-  // fill that needs many units takes as long as they last. Errors as next().
-  [[nodiscard]] Result<void> fill(std::span<Snowflake> out);
+  // call that needs many units takes as long as they last. Errors as for one.
+  [[nodiscard]] Result<void> next(std::span<Snowflake> out);
   // The same, all of it by `until` instead of the deadline.
-  [[nodiscard]] Result<void> fill(std::span<Snowflake> out, SteadyTime until);
+  [[nodiscard]] Result<void> next(std::span<Snowflake> out, SteadyTime until);
 
-  // The same without waiting, all of it within the deadline. `done` gets what fill() would return,
+  // The same without waiting, all of it within the deadline. `done` gets what next() would return,
   // once, never inside submit(): from a task of the executor, or from the destructor
   // (kUnavailable). It may call submit(); it must not block, throw or destroy the generator. `out`
   // must stay until then. What one thread submits is filled in that order. If submit() itself
@@ -288,6 +292,9 @@ class IDMINT_EXPORT SnowflakeGenerator final {
 
  private:
   explicit SnowflakeGenerator(std::unique_ptr<State> state) noexcept;
+  friend IDMINT_EXPORT Result<std::unique_ptr<SnowflakeGenerator>> open_leased(
+      LeaseTable& table, std::string_view pool, const SnowflakeLeaseOptions& options, Clock& clock,
+      Entropy& entropy);
   std::unique_ptr<State> state_;
 };
 

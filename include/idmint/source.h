@@ -5,28 +5,15 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "idmint/clock.h"
-#include "idmint/export.h"
+#include "idmint/definition.h"
 #include "idmint/form.h"
 #include "idmint/id.h"
 #include "idmint/result.h"
 
 namespace idmint {
-
-// What a source promises of its ids; each includes those before it, kUniqueIfConfigured and kUnique
-// as one.
-enum class Guarantee : std::uint8_t {
-  kPractical,           // nothing is coordinated: the odds of a repeat are small, and stated
-  kUniqueIfConfigured,  // no value twice, as long as no other generator was given the same worker
-                        // id
-  kUnique,              // no value twice, ever
-  kLinearizable,        // and a call that begins after another ended gets a larger value
-  kGapless,             // and no value is missing: it and the record that bears it are one commit
-};
-
-// "practical", "unique if configured so", "unique", "linearizable", "gapless".
-[[nodiscard]] IDMINT_EXPORT std::string_view name(Guarantee guarantee) noexcept;
 
 struct Declaration {
   std::string name;    // what `next` is asked for
@@ -44,6 +31,14 @@ class IDMINT_EXPORT Source {
   virtual ~Source() = default;
 
   [[nodiscard]] virtual const Declaration& declaration() const noexcept = 0;
+
+  // One id. Errors as of the call for many.
+  [[nodiscard]] Result<Id> next() {
+    Id id{};
+    if (Result<void> filled = next(std::span(&id, 1)); !filled)
+      return std::unexpected(std::move(filled).error());
+    return id;
+  }
 
   // Fills all of `out`, in the declared order. On an error nothing in `out` is to be used.
   [[nodiscard]] virtual Result<void> next(std::span<Id> out) = 0;

@@ -15,7 +15,6 @@
 
 #include "idmint/clock.h"
 #include "idmint/entropy.h"
-#include "idmint/export.h"
 #include "idmint/result.h"
 #include "idmint/uuid.h"
 
@@ -42,7 +41,6 @@ struct StoreOptions {
   bool create = true;
   // Read-only never makes a store, whatever `create` is, and can do with less: see docs/stores.md.
   Access access = Access::kReadWrite;
-  Entropy* entropy = nullptr;  // for the id of a new store; null: system_entropy()
   // The definition that will be asked for first. MongoDB reads it with the store, in one command,
   // and answers the first find() with it as it was then. Read while the store is opened only.
   std::string_view first_definition{};
@@ -62,6 +60,15 @@ struct StoreOptions {
 // mongoc_cleanup() to the driver.
 class IDMINT_EXPORT Store {
  public:
+  // `entropy`: for what is random in it, such as its id. kInvalidArgument: not a URL of a known
+  // kind (the message lists them). kUnimplemented: this build left the backend out, or this host
+  // has not the library it needs. kNotFound: not there, and options.create is false.
+  // kPermissionDenied, kResourceExhausted: cannot be written. kUnauthenticated: no such user.
+  // kUnavailable: no answer. kDataLoss: damaged. kFailedPrecondition: another program's, or from a
+  // newer idmint; left as it was.
+  [[nodiscard]] static Result<std::unique_ptr<Store>> open(std::string_view url,
+                                                           const StoreOptions& options = {},
+                                                           Entropy& entropy = system_entropy());
   virtual ~Store() = default;
 
   // The random id the store was given when it was made: two URLs with one id are one store.
@@ -99,14 +106,6 @@ class IDMINT_EXPORT Store {
   [[nodiscard]] Result<void> settle() { return settle(Settle::kRaised); }
 };
 
-// kInvalidArgument: not a URL of a known kind (the message lists them). kUnimplemented: this build
-// left the backend out, or this host has not the library it needs. kNotFound: not there, and
-// options.create is false. kPermissionDenied, kResourceExhausted: cannot be written.
-// kUnauthenticated: no such user. kUnavailable: no answer. kDataLoss: damaged. kFailedPrecondition:
-// another program's, or from a newer idmint; left as it was.
-[[nodiscard]] IDMINT_EXPORT Result<std::unique_ptr<Store>> open_store(
-    std::string_view url, const StoreOptions& options = {});
-
 struct StoreKind {
   std::string_view scheme;   // "sqlite"
   std::string_view example;  // "sqlite:ids.db"
@@ -118,7 +117,7 @@ struct StoreKind {
   bool has_documents = false;  // of applications, beside what is idmint's
 };
 
-// What open_store knows, in this build.
+// What Store::open() knows, in this build.
 [[nodiscard]] IDMINT_EXPORT std::span<const StoreKind> store_kinds() noexcept;
 // Null: it is the URL of none of them.
 [[nodiscard]] IDMINT_EXPORT const StoreKind* store_kind(std::string_view url) noexcept;

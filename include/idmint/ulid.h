@@ -13,10 +13,8 @@
 #include <string>
 #include <string_view>
 
-#include "idmint/bounds.h"
 #include "idmint/clock.h"
 #include "idmint/entropy.h"
-#include "idmint/export.h"
 #include "idmint/result.h"
 
 namespace idmint {
@@ -85,7 +83,7 @@ class IDMINT_EXPORT UlidGenerator final {
 
   // All of `out`, increasing; on an error its content is of no use. Other threads' ids may lie
   // between.
-  [[nodiscard]] Result<void> fill(std::span<Ulid> out);
+  [[nodiscard]] Result<void> next(std::span<Ulid> out);
 
  private:
   struct State;

@@ -12,15 +12,13 @@
 
 #include <chrono>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 
-#include "idmint/bounds.h"
 #include "idmint/clock.h"
 #include "idmint/entropy.h"
-#include "idmint/export.h"
 #include "idmint/host.h"
 #include "idmint/result.h"
 #include "idmint/uuid.h"
@@ -54,7 +52,7 @@ struct Uuid1Options {
   std::optional<HardwareAddress> node{};
   // Where the clock sequence, the node and a bound above all times used are kept; empty: nowhere.
   // Its folder must exist.
-  std::filesystem::path state_file{};
+  std::string state_file{};
   // How long open() waits for another process that holds the state file.
   std::chrono::nanoseconds lock_wait = std::chrono::seconds{5};
   // open() gives up by then, too.
@@ -100,7 +98,7 @@ class IDMINT_EXPORT Uuid1Generator final {
   [[nodiscard]] Result<Uuid> next();
   // All of `out`, no two alike; on an error its content is of no use. Times increase until the
   // clock sequence changes.
-  [[nodiscard]] Result<void> fill(std::span<Uuid> out);
+  [[nodiscard]] Result<void> next(std::span<Uuid> out);
 
   // Whether open() made the state file: then nothing before this run is known to it.
   [[nodiscard]] bool made_state_file() const noexcept;
@@ -136,7 +134,7 @@ struct Uuid2Options {
   // As Uuid1Options.
   std::optional<HardwareAddress> node{};
   // One for each node, domain and local id. Its folder must exist.
-  std::filesystem::path state_file{};
+  std::string state_file{};
   std::chrono::nanoseconds lock_wait = std::chrono::seconds{5};
   SteadyTime until = SteadyTime::max();
 };
@@ -162,6 +160,9 @@ class IDMINT_EXPORT Uuid2Generator final {
   // kUnavailable: the clock shows an earlier tick than that of the last id; likewise. Others: of
   // the state file. Nothing was handed out.
   [[nodiscard]] Result<Uuid> next();
+  // All of `out`, each with a durable write of its own. On an error its content is of no use, and
+  // the ids that were minted for it are lost.
+  [[nodiscard]] Result<void> next(std::span<Uuid> out);
 
   // Whether open() made the state file: then nothing before this run is known to it.
   [[nodiscard]] bool made_state_file() const noexcept;
@@ -201,7 +202,7 @@ class IDMINT_EXPORT Uuid6Generator final {
 
   // As Uuid7Generator.
   [[nodiscard]] Result<Uuid> next();
-  [[nodiscard]] Result<void> fill(std::span<Uuid> out);
+  [[nodiscard]] Result<void> next(std::span<Uuid> out);
 
  private:
   struct State;

@@ -3,15 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
 
 #include "idmint/clock.h"
 #include "idmint/definition.h"
-#include "idmint/entropy.h"
-#include "idmint/export.h"
 #include "idmint/result.h"
 #include "idmint/snowflake.h"
 #include "idmint/store.h"
@@ -25,20 +22,11 @@ namespace idmint {
 // leases no worker ids.
 [[nodiscard]] IDMINT_EXPORT Result<void> create_pool(Store& store, const PoolDefinition& pool);
 
-// A generator under a worker id of the pool `name`; two commands to the store. The layout is the
-// pool's, whatever the options say; without a holder it is "HOST, process N". The store must
-// outlive the generator. Errors as SnowflakeGenerator::open. kNotFound: no such pool; the message
-// has the command that creates it. kFailedPrecondition: it is no pool, or is retired. kDataLoss:
-// its worker ids are gone.
-[[nodiscard]] IDMINT_EXPORT Result<std::unique_ptr<SnowflakeGenerator>> open_pool(
-    Store& store, std::string_view name, SnowflakeLeaseOptions options = {},
-    Clock& clock = system_clock(), Entropy& entropy = system_entropy());
-
 // ---- the worker ids, for people; who mints takes them by itself
 
 // By worker id. Here and below: kFailedPrecondition: no pool, or retired. kDataLoss: its worker ids
 // are gone.
-[[nodiscard]] IDMINT_EXPORT Result<std::vector<LeaseState>> pool_workers(Store& store,
+[[nodiscard]] IDMINT_EXPORT Result<std::vector<LeaseState>> list_workers(Store& store,
                                                                          std::string_view name);
 
 // Takes the worker id from its owner, and returns who that was: with a nil token nobody was, and

@@ -12,10 +12,8 @@
 #include <string>
 #include <string_view>
 
-#include "idmint/bounds.h"
 #include "idmint/clock.h"
 #include "idmint/entropy.h"
-#include "idmint/export.h"
 #include "idmint/host.h"
 #include "idmint/result.h"
 
@@ -89,7 +87,7 @@ class IDMINT_EXPORT XidGenerator final {
   // Nothing was handed out.
   [[nodiscard]] Result<Xid> next();
   // All of `out`; on an error its content is of no use.
-  [[nodiscard]] Result<void> fill(std::span<Xid> out);
+  [[nodiscard]] Result<void> next(std::span<Xid> out);
 
  private:
   struct State;

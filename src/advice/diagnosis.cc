@@ -10,7 +10,7 @@
 #include "base/quantity.h"
 #include "idmint/form.h"
 #include "idmint/id.h"
-#include "idmint/occupancy.h"
+#include "idmint/sequence.h"
 #include "ids/snowflake_space.h"
 #include "ids/uuid_bits.h"
 #include "sequences/strategies.h"
@@ -59,7 +59,7 @@ void use_up(Finding& finding, const SequenceDefinition& definition) {
   finding.text = "used up: go on with ";
   if (definition.last < most && has_movable_end(definition)) {
     finding.text += "another, or move its last value up";
-    finding.advice = {Remedy::kExtendSequence, definition.name};
+    finding.advice = {Remedy::kAlterSequence, definition.name};
   } else if (definition.last == kLargestValue) {
     finding.text += "a new sequence, under another prefix";
   } else {

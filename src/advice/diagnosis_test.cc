@@ -36,7 +36,7 @@ TEST(Diagnosis, SequencesByWhatIsLeft) {
   const Finding none = diagnose(thousand(0), {}, {}, kTimeOfDiagnosis);
   EXPECT_EQ(none.health, Health::kFail);
   EXPECT_THAT(none.text, HasSubstr("used up"));
-  EXPECT_EQ(none.advice, (Advice{Remedy::kExtendSequence, name(thousand(0).definition)}));
+  EXPECT_EQ(none.advice, (Advice{Remedy::kAlterSequence, name(thousand(0).definition)}));
 }
 
 TEST(Diagnosis, WhatTheStoreDoesNotKnowOfIsAFailureWithTheWayOutOfItsStrategy) {

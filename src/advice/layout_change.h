@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <optional>
 
-#include "idmint/bounds.h"
 #include "idmint/clock.h"
 #include "idmint/snowflake.h"
 

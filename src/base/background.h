@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "idmint/export.h"
+#include "idmint/result.h"
 
 namespace idmint {
 

@@ -1,5 +1,3 @@
-#include "idmint/check_symbol.h"
-
 #include <algorithm>
 #include <array>
 #include <string>

@@ -1,5 +1,3 @@
-#include "idmint/check_symbol.h"
-
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 

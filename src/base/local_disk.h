@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "idmint/export.h"
+#include "idmint/result.h"
 
 namespace idmint {
 

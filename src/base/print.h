@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "idmint/clock.h"
-#include "idmint/export.h"
+#include "idmint/result.h"
 
 namespace idmint::detail {
 

@@ -4,7 +4,6 @@
 #include <string>
 #include <string_view>
 
-#include "idmint/export.h"
 #include "idmint/result.h"
 
 namespace idmint {

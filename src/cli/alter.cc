@@ -62,7 +62,7 @@ Result<void> run_alter(Context& context) {
   if (!last) return std::unexpected(last.error());
   const std::string& name = alter_options.name;
   Mint mint = open_mint(context);
-  const Result<SequenceDefinition> altered = mint.extend(name, *last);
+  const Result<SequenceDefinition> altered = mint.alter(name, *last);
   if (!altered) return std::unexpected(altered.error());
   return tell(context, mint, name, name + " ends at " + std::to_string(altered->last));
 }

@@ -109,7 +109,7 @@ Result<void> carry_out(Mint& mint, const Definition& wanted, Outcome outcome) {
   if (outcome == Outcome::kCreated) return mint.create(wanted);
   if (outcome != Outcome::kExtended) return {};
   const auto& sequence = std::get<SequenceDefinition>(wanted);
-  const Result<SequenceDefinition> extended = mint.extend(sequence.name, sequence.last);
+  const Result<SequenceDefinition> extended = mint.alter(sequence.name, sequence.last);
   if (!extended) return std::unexpected(extended.error());
   return {};
 }

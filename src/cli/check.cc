@@ -21,7 +21,7 @@
 #include "idmint/form.h"
 #include "idmint/id.h"
 #include "idmint/mint.h"
-#include "idmint/type_id.h"
+#include "idmint/uuid.h"
 #include "terminal/exit_status.h"
 
 namespace idmint::cli {

@@ -20,7 +20,7 @@
 #include "idmint/encoding.h"
 #include "idmint/form.h"
 #include "idmint/id.h"
-#include "idmint/type_id.h"
+#include "idmint/uuid.h"
 #include "terminal/exit_status.h"
 
 namespace idmint::cli {

@@ -23,8 +23,8 @@
 #include "cli/json.h"
 #include "cli/sequence_facts.h"
 #include "cli/store_option.h"
-#include "idmint/existing_values.h"
 #include "idmint/ksuid.h"
+#include "idmint/mongodb.h"
 #include "idmint/store.h"
 #include "ids/state_file.h"
 #include "mint/formats.h"
@@ -148,7 +148,7 @@ Finding on_disk(const fs::path& folder, bool local) {
 Finding look_at_pool(Mint& mint, SequenceStatus status, const Limits& limits, Instant now) {
   std::vector<LeaseState> workers;
   if (!is_retired(status.definition) && !status.error) {
-    Result<std::vector<LeaseState>> read = mint.workers(name(status.definition));
+    Result<std::vector<LeaseState>> read = mint.list_workers(name(status.definition));
     if (read) {
       workers = *std::move(read);
     } else {
@@ -240,7 +240,7 @@ class Evidence {
     const bool pool = std::holds_alternative<PoolDefinition>(definition);
     const auto [first, last] = pool ? Ends{0, kLargestValue} : ends_of(definition);
     const auto values =
-        open_existing_values(url_, place.collection, place.field, {form(definition), first, last});
+        ExistingValues::open(url_, place.collection, place.field, {form(definition), first, last});
     if (!values) return std::unexpected(values.error());
     return (*values)->largest(first, last);
   }

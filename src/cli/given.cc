@@ -7,7 +7,7 @@
 
 #include "cli/sequence_facts.h"
 #include "idmint/clock.h"
-#include "idmint/existing_values.h"
+#include "idmint/mongodb.h"
 #include "mint/formats.h"
 
 namespace idmint::cli {
@@ -42,7 +42,7 @@ Result<Raised> raise_past_field(Mint& mint, const Definition& definition, std::s
                                 std::chrono::milliseconds deadline, RaiseMode mode) {
   const auto [first, last] = ends_of(definition);
   const auto values =
-      open_existing_values(url, collection, field, {form(definition), first, last}, deadline);
+      ExistingValues::open(url, collection, field, {form(definition), first, last}, deadline);
   if (!values) return std::unexpected(values.error());
   return mint.raise(name(definition), **values, mode);
 }

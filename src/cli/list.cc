@@ -98,7 +98,7 @@ Result<void> run_peek(Context& context) {
   const auto* const pool = std::get_if<PoolDefinition>(&definition);
   std::optional<Instant> from;
   if (pool != nullptr && !pool->retired && !status->error) {
-    const Result<std::vector<LeaseState>> workers = mint.workers(pool->name);
+    const Result<std::vector<LeaseState>> workers = mint.list_workers(pool->name);
     if (!workers) return std::unexpected(workers.error());
     from = leased_from(pool->layout, *workers, system_clock().now());
   }

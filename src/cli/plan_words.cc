@@ -20,7 +20,7 @@ std::string note_of(const Needs& needs, const Choice& choice) {
       break;
     case Then::kMintFromPool:
       return std::string("and then ") + (needs.hosts > 1 ? "on each host " : "") +
-             "idmint next NAME, or open_pool(): each process leases a worker id";
+             "idmint next NAME, or SnowflakeGenerator::open(): each process leases a worker id";
     case Then::kInsertWithIt:
       return "and then idmint insert COLLECTION --from NAME, or a GaplessInserter, in a replica "
              "set: next mints none of it";

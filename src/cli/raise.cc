@@ -30,7 +30,7 @@
 #include "cli/source_options.h"
 #include "cli/store_option.h"
 #include "idmint/clock.h"
-#include "idmint/existing_values.h"
+#include "idmint/mongodb.h"
 #include "idmint/sequence.h"
 #include "idmint/store.h"
 #include "mint/data_folder.h"
@@ -182,8 +182,8 @@ Result<std::unique_ptr<Store>> open_newer(const std::string& url, Mint& mint, bo
                   "handed out since");
   const Result<std::filesystem::path> data = data_folder();
   const std::string trust_folder = data ? data->string() : "";
-  Result<std::unique_ptr<Store>> from =
-      open_store(url, {.create = false, .access = Access::kReadOnly, .trust_folder = trust_folder});
+  Result<std::unique_ptr<Store>> from = Store::open(
+      url, {.create = false, .access = Access::kReadOnly, .trust_folder = trust_folder});
   if (!from || yes) return from;
   const auto refuse = [&](Code code, const std::string& why) {
     return std::unexpected(Error{code, "--past-from " + std::string((*from)->url()) + ": " + why +
@@ -348,7 +348,7 @@ std::vector<GivenValue> all_given_here(const Store& store, bool doubtful) {
 Result<void> check_only_moved(Store& store, std::span<const GivenValue> given) {
   std::string lacking;
   for (const GivenValue& each : given) {
-    const Result<SequenceStatus> status = sequence_status(store, each.source);
+    const Result<SequenceStatus> status = peek_sequence(store, each.source);
     const bool is_gone = !status && status.error().code == Code::kNotFound;
     if (!status && !is_gone) return std::unexpected(status.error());
     if (is_gone) {
@@ -419,8 +419,8 @@ Result<void> raise_all_of(Context& context, std::string_view way) {
     past = *number;
   }
   const auto raise = [&](RaiseMode mode) {
-    return from != nullptr ? raise_all(store, *from, mode, system_clock(), given_values)
-                           : raise_all(store, past, mode, system_clock(), given_values);
+    return from != nullptr ? raise_all(store, *from, mode, given_values)
+                           : raise_all(store, past, mode, given_values);
   };
   Result<std::vector<RaisedSource>> sources = raise(RaiseMode::kPreview);
   if (!sources) return std::unexpected(sources.error());

@@ -10,7 +10,7 @@
 #include "cli/bson.h"
 #include "idmint/encoding.h"
 #include "idmint/form.h"
-#include "idmint/type_id.h"
+#include "idmint/uuid.h"
 
 namespace idmint::cli {
 

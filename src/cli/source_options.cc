@@ -11,7 +11,6 @@
 #include "base/errors.h"
 #include "base/quantity.h"
 #include "base/text.h"
-#include "idmint/check_symbol.h"
 #include "idmint/digits.h"
 #include "idmint/encoding.h"
 #include "ids/lease_table.h"

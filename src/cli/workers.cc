@@ -74,7 +74,7 @@ Row row_of(const PoolDefinition& pool, const LeaseState& state) {
 }
 
 Result<void> list(Context& context, Mint& mint, const PoolDefinition& pool) {
-  const Result<std::vector<LeaseState>> all = mint.workers(pool.name);
+  const Result<std::vector<LeaseState>> all = mint.list_workers(pool.name);
   if (!all) return std::unexpected(all.error());
   const std::int64_t owned = std::ranges::count_if(*all, is_owned);
   const std::optional<Instant> from = leased_from(pool.layout, *all, system_clock().now());

@@ -15,6 +15,6 @@ ClassicObjectIdGenerator::~ClassicObjectIdGenerator() = default;
 
 Result<ObjectId> ClassicObjectIdGenerator::next() { return state_->next(); }
 
-Result<void> ClassicObjectIdGenerator::fill(std::span<ObjectId> out) { return state_->fill(out); }
+Result<void> ClassicObjectIdGenerator::next(std::span<ObjectId> out) { return state_->fill(out); }
 
 }  // namespace idmint

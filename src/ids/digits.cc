@@ -180,7 +180,7 @@ Digits DigitsGenerator::next() noexcept {
   return make(recipe_, [this] { return entropy_.draw(); });
 }
 
-void DigitsGenerator::fill(std::span<Digits> out) noexcept {
+void DigitsGenerator::next(std::span<Digits> out) noexcept {
   // Random numbers in blocks, none of them in vain; rejected ones are drawn again at the end.
   std::array<std::uint64_t, 256> numbers;
   std::size_t wanted = out.size() * (recipe_.capacity <= kNarrow ? 1 : 2);

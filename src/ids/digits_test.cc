@@ -228,7 +228,7 @@ TEST(DigitsGenerator, RejectsInBulkAndBeyond64BitsAsWell) {
   // Draw 0 is always one of those that are rejected, unless the capacity is a power of two.
   fakes::ScriptedEntropy entropy(bytes_of({0, kHalf, 0}));
   std::vector<Digits> ids(2);
-  DigitsGenerator({.digits = 1}, entropy).fill(ids);
+  DigitsGenerator({.digits = 1}, entropy).next(ids);
   EXPECT_EQ(ids[0].to_string(), "5");
   EXPECT_EQ(first_after({.digits = 30}, {0, 0, kTop, 1}), "500000000000000000000000000000");
   // 2^128 mod 10^30, the first draw that is kept, and the last one that is not.
@@ -253,8 +253,8 @@ TEST(DigitsGenerator, BulkMakesWhatOneAtATimeMakes) {
     DigitsGenerator one(layout, first);
     DigitsGenerator many(layout, second);
     std::vector<Digits> ids(1000);
-    many.fill(ids);
-    many.fill({});
+    many.next(ids);
+    many.next({});
     for (const Digits& id : ids) ASSERT_EQ(one.next(), id);
     EXPECT_EQ(many.next(), one.next()) << "no draw was in vain";
     EXPECT_EQ(one.layout(), layout);
@@ -269,7 +269,7 @@ TEST(DigitsGenerator, EveryIdIsOneOfTheLayout) {
     fakes::ScriptedEntropy entropy;
     DigitsGenerator generator(layout, entropy);
     std::vector<Digits> ids(2000);
-    generator.fill(ids);
+    generator.next(ids);
     for (const Digits& id : ids) ASSERT_TRUE(layout.index_of(id)) << id.to_string();
     if (layout.capacity() > 100) continue;
     const std::unordered_set<Digits> seen(ids.begin(), ids.end());
@@ -283,7 +283,7 @@ TEST(DigitsGenerator, IsUniform) {
     fakes::ScriptedEntropy entropy;
     DigitsGenerator generator({.digits = digits}, entropy);
     std::vector<Digits> ids(100'000);
-    generator.fill(ids);
+    generator.next(ids);
     std::array<int, 1000> counts{};
     const Uint128 part = power_of_ten(digits - 3);
     for (const Digits& id : ids) ++counts[static_cast<std::size_t>(id.value() / part)];

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/errors.h"
+#include "idmint/id.h"
 #include "ids/form_width.h"
 
 namespace idmint {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "idmint/id.h"
 #include "ids/form_width.h"
 
 namespace idmint {

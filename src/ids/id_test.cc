@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <array>
 #include <chrono>
 #include <limits>
+
+#include "idmint/uuid_time.h"
 
 namespace idmint {
 namespace {
@@ -21,6 +24,36 @@ TEST(Print, EveryKindOfId) {
   EXPECT_EQ(to_string(Id{Uuid::nil()}), "00000000-0000-0000-0000-000000000000");
   EXPECT_EQ(to_string(Id{Ulid{}}), "00000000000000000000000000");
   EXPECT_EQ(to_string(Id{ObjectId{}}), "000000000000000000000000");
+}
+
+// ---- minting
+
+template <class Generator>
+bool mints_two(Generator& generator) {
+  std::array<decltype(generator.next()), 2> ids{generator.next(), generator.next()};
+  return ids[0] && ids[1] && *ids[0] != *ids[1];
+}
+
+TEST(Generators, NeedNoArgument) {
+  EXPECT_NE(Uuid4Generator().next(), Uuid4Generator().next());
+  EXPECT_EQ(DigitsGenerator().next().size(), 12U);
+  Uuid6Generator uuid6;
+  EXPECT_TRUE(mints_two(uuid6));
+  Uuid7Generator uuid7;
+  EXPECT_TRUE(mints_two(uuid7));
+  UlidGenerator ulid;
+  EXPECT_TRUE(mints_two(ulid));
+  KsuidGenerator ksuid;
+  EXPECT_TRUE(mints_two(ksuid));
+  XidGenerator xid;
+  EXPECT_TRUE(mints_two(xid));
+  ObjectIdGenerator object_id;
+  EXPECT_TRUE(mints_two(object_id));
+  ClassicObjectIdGenerator classic;
+  EXPECT_TRUE(mints_two(classic));
+  const auto uuid1 = Uuid1Generator::open();
+  ASSERT_TRUE(uuid1) << uuid1.error().message;
+  EXPECT_TRUE(mints_two(**uuid1));
 }
 
 }  // namespace

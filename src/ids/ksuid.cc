@@ -77,7 +77,7 @@ Result<Ksuid> KsuidGenerator::next() {
   return compose(static_cast<std::uint32_t>(ns / std::nano::den), payload[0], payload[1]);
 }
 
-Result<void> KsuidGenerator::fill(std::span<Ksuid> out) {
+Result<void> KsuidGenerator::next(std::span<Ksuid> out) {
   const std::uint64_t ns = since_epoch(clock_.now());
   if (ns >= kEndOfKsuids) [[unlikely]]
     return outside();

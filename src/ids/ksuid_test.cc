@@ -88,11 +88,11 @@ TEST(KsuidGenerator, BulkHasTheTimeAndFreshBytesInEach) {
   fakes::ManualClock clock(kVectorsTime);
   KsuidGenerator generator(clock);
   std::vector<Ksuid> ids(1000);
-  ASSERT_TRUE(generator.fill(ids));
+  ASSERT_TRUE(generator.next(ids));
   for (const Ksuid& id : ids) EXPECT_EQ(id.timestamp(), 107608047U);
   std::ranges::sort(ids);
   EXPECT_EQ(std::ranges::adjacent_find(ids), ids.end());
-  EXPECT_TRUE(generator.fill({}));
+  EXPECT_TRUE(generator.next({}));
 }
 
 TEST(KsuidGenerator, RefusesTimesThatDoNotFit) {
@@ -102,7 +102,7 @@ TEST(KsuidGenerator, RefusesTimesThatDoNotFit) {
   EXPECT_EQ(generator.next()->timestamp(), 0U);
   clock.advance(-1ns);
   EXPECT_EQ(generator.next().error().code, Code::kOutOfRange);
-  EXPECT_EQ(generator.fill(ids).error().code, Code::kOutOfRange);
+  EXPECT_EQ(generator.next(ids).error().code, Code::kOutOfRange);
   clock.set(Instant{seconds{Ksuid::kEpochSeconds + (std::int64_t{1} << 32)}} - 1ns);
   EXPECT_EQ(generator.next()->timestamp(), 0xffffffffU);
   clock.advance(1ns);

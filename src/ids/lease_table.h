@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "idmint/clock.h"
+#include "idmint/entropy.h"
 #include "idmint/result.h"
 #include "idmint/snowflake.h"
 #include "idmint/uuid.h"
@@ -145,5 +147,12 @@ class LeaseTable {
   virtual Result<void> do_raise_floor(std::string_view pool, std::int64_t floor) = 0;
   virtual Result<std::vector<LeaseState>> do_workers(std::string_view pool) = 0;
 };
+
+// A generator under a worker id of the table, which must outlive it: what
+// SnowflakeGenerator::open() does with the table of a store. Errors as there. kInvalidArgument:
+// also the layout. kNotFound: no such pool.
+[[nodiscard]] IDMINT_EXPORT Result<std::unique_ptr<SnowflakeGenerator>> open_leased(
+    LeaseTable& table, std::string_view pool, const SnowflakeLeaseOptions& options,
+    Clock& clock = system_clock(), Entropy& entropy = system_entropy());
 
 }  // namespace idmint

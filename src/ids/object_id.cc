@@ -111,7 +111,7 @@ Result<ObjectId> ObjectIdGenerator::next() {
   return id;
 }
 
-Result<void> ObjectIdGenerator::fill(std::span<ObjectId> out) {
+Result<void> ObjectIdGenerator::next(std::span<ObjectId> out) {
   while (!out.empty()) {
     Result<std::size_t> taken = state_->take(out.first(std::min<std::size_t>(out.size(), 1024)));
     if (!taken) return std::unexpected(std::move(taken.error()));

@@ -73,7 +73,7 @@ TEST(ObjectId, KeepsItsRandomValueAndCountsUpThroughTheWrap) {
   fakes::ScriptedEntropy entropy({0xfe, 0xff, 0xff, 0x55, 0x44, 0x33, 0x22, 0x11});
   ObjectIdGenerator generator(clock, entropy);
   std::vector<ObjectId> ids(4);
-  ASSERT_TRUE(generator.fill(ids));
+  ASSERT_TRUE(generator.next(ids));
   const std::vector<std::uint32_t> expected{0xfffffe, 0xffffff, 0x000000, 0x000001};
   for (std::size_t i = 0; i < ids.size(); ++i) {
     EXPECT_EQ(counter(ids[i]), expected[i]);
@@ -86,7 +86,7 @@ TEST(ObjectId, Past24BitsOfCounterInOneSecondItDrawsANewRandomValue) {
   fakes::ManualClock clock(Instant{seconds{1'700'000'000}});
   ObjectIdGenerator generator(clock);
   std::vector<ObjectId> ids((1U << 24) + 5);
-  ASSERT_TRUE(generator.fill(ids));
+  ASSERT_TRUE(generator.next(ids));
   // Not sorted: that takes minutes under a sanitizer.
   std::vector<bool> seen(1U << 24);
   for (std::size_t i = 0; i < seen.size(); ++i) {
@@ -130,7 +130,7 @@ TEST(ObjectId, ThreadsOfOneGeneratorNeverRepeat) {
     for (auto& mine : ids) {
       threads.emplace_back([&generator, &mine] {
         for (std::size_t i = 0; i < mine.size() / 2; ++i) mine[i] = *generator.next();
-        EXPECT_TRUE(generator.fill(std::span(mine).subspan(mine.size() / 2)));
+        EXPECT_TRUE(generator.next(std::span(mine).subspan(mine.size() / 2)));
       });
     }
   }

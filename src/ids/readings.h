@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "idmint/clock.h"
-#include "idmint/export.h"
+#include "idmint/result.h"
 #include "idmint/snowflake.h"
 #include "idmint/ulid.h"
 #include "idmint/uuid.h"

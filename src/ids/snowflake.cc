@@ -108,7 +108,7 @@ constexpr std::array kPresets = {
     SnowflakePreset{"sequence-generator",
                     "41 bits of milliseconds since 2015, 10 of node, 12 of sequence: the classic "
                     "64-bit sequence generator",
-                    {.epoch = since(2015, 1, 1)}},
+                    kUsualSnowflakeLayout},
     SnowflakePreset{"twitter",
                     "41 bits of milliseconds since 2010-11-04T01:42:54.657Z, 5 of datacenter, 5 of "
                     "worker, 12 of sequence: Twitter's Snowflake",
@@ -555,9 +555,9 @@ Result<std::unique_ptr<SnowflakeGenerator>> SnowflakeGenerator::open(
   return std::unique_ptr<SnowflakeGenerator>(new SnowflakeGenerator(std::move(state)));
 }
 
-Result<std::unique_ptr<SnowflakeGenerator>> SnowflakeGenerator::open(
-    LeaseTable& table, std::string_view pool, const SnowflakeLeaseOptions& options, Clock& clock,
-    Entropy& entropy) {
+Result<std::unique_ptr<SnowflakeGenerator>> open_leased(LeaseTable& table, std::string_view pool,
+                                                        const SnowflakeLeaseOptions& options,
+                                                        Clock& clock, Entropy& entropy) {
   if (Result<void> valid = options.layout.validate(); !valid) {
     return std::unexpected(std::move(valid.error()));
   }
@@ -601,9 +601,9 @@ Result<std::unique_ptr<SnowflakeGenerator>> SnowflakeGenerator::open(
                            clock, entropy, until);
   if (!lease) return std::unexpected(std::move(lease.error()));
   WorkerLease& leased = **lease;
-  auto state = std::make_unique<State>(options.layout, 0, drift, options.max_run_ahead, deadline,
-                                       clock, nullptr, *std::move(lease), options.max_outstanding,
-                                       options.executor);
+  auto state = std::make_unique<SnowflakeGenerator::State>(
+      options.layout, 0, drift, options.max_run_ahead, deadline, clock, nullptr, *std::move(lease),
+      options.max_outstanding, options.executor);
   if (Result<void> started = state->sequence.start(leased.from(), until); !started) {
     return std::unexpected(std::move(started.error()));
   }
@@ -625,11 +625,11 @@ Result<Snowflake> SnowflakeGenerator::next() {
   return state_->next_slowly();
 }
 
-Result<void> SnowflakeGenerator::fill(std::span<Snowflake> out) {
-  return fill(out, SteadyTime::max());
+Result<void> SnowflakeGenerator::next(std::span<Snowflake> out) {
+  return next(out, SteadyTime::max());
 }
 
-Result<void> SnowflakeGenerator::fill(std::span<Snowflake> out, SteadyTime until) {
+Result<void> SnowflakeGenerator::next(std::span<Snowflake> out, SteadyTime until) {
   return state_->fill(out, until);
 }
 

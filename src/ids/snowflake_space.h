@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "idmint/clock.h"
-#include "idmint/export.h"
 #include "idmint/result.h"
 #include "idmint/snowflake.h"
 

@@ -380,7 +380,7 @@ TEST_F(SnowflakeGeneratorTest, EveryOrderOfFieldsIsMinted) {
 TEST_F(SnowflakeGeneratorTest, AnExhaustedUnitWaitsForTheNextOne) {
   const auto generator = open();
   std::vector<Snowflake> ids(4096);
-  ASSERT_TRUE((*generator)->fill(ids));
+  ASSERT_TRUE((*generator)->next(ids));
   EXPECT_EQ(clock_.sleeps(), 0);
   EXPECT_EQ(ids.back().value() & 4095, 4095U);
   const auto next = (*generator)->next();
@@ -392,7 +392,7 @@ TEST_F(SnowflakeGeneratorTest, AnExhaustedUnitWaitsForTheNextOne) {
 TEST_F(SnowflakeGeneratorTest, BulkCrossesUnitsInOrder) {
   const auto generator = open();
   std::vector<Snowflake> ids(10'000);
-  ASSERT_TRUE((*generator)->fill(ids));
+  ASSERT_TRUE((*generator)->next(ids));
   for (std::size_t i = 0; i < ids.size(); ++i) {
     EXPECT_EQ(parts(ids[i]),
               (SnowflakeParts{.time = kArticleTime + std::chrono::milliseconds(i / 4096),
@@ -407,7 +407,7 @@ TEST_F(SnowflakeGeneratorTest, RunAheadTakesTheNextUnitsNumbersAtOnce) {
   const auto generator = open();
   ASSERT_TRUE(generator) << generator.error().message;
   std::vector<Snowflake> ids(5001 * 4096);
-  ASSERT_TRUE((*generator)->fill(ids));
+  ASSERT_TRUE((*generator)->next(ids));
   EXPECT_EQ(clock_.now(), kArticleTime);
   EXPECT_EQ(parts(ids.back()),
             (SnowflakeParts{.time = kArticleTime + 5s, .worker = 786, .sequence = 4095}));
@@ -423,7 +423,7 @@ TEST_F(SnowflakeGeneratorTest, ARestartAfterRunningAheadGoesOnAboveTheOldIds) {
     const auto generator = open();
     ASSERT_TRUE(generator) << generator.error().message;
     std::vector<Snowflake> ids(10 * 4096);
-    ASSERT_TRUE((*generator)->fill(ids));
+    ASSERT_TRUE((*generator)->next(ids));
     EXPECT_GT(ids.front(), last);
     last = ids.back();
   }
@@ -448,7 +448,7 @@ TEST_F(SnowflakeGeneratorTest, AClockSetBackTooFarIsRefusedUntilItCatchesUp) {
   clock_.set(kArticleTime - options_.max_drift - 1ns);
   EXPECT_EQ((*generator)->next().error().code, Code::kUnavailable);
   std::array<Snowflake, 3> out;
-  EXPECT_EQ((*generator)->fill(out).error().code, Code::kUnavailable);
+  EXPECT_EQ((*generator)->next(out).error().code, Code::kUnavailable);
   clock_.set(kArticleTime - options_.max_drift);
   EXPECT_GT((*generator)->next().value(), before);
 }
@@ -519,7 +519,7 @@ TEST_F(SnowflakeGeneratorTest, TimeHasAnEnd) {
   const auto generator = open();
   ASSERT_TRUE((*generator)->next());
   std::vector<Snowflake> rest(4095);
-  ASSERT_TRUE((*generator)->fill(rest));
+  ASSERT_TRUE((*generator)->next(rest));
   EXPECT_EQ(rest.back(), Snowflake{std::numeric_limits<std::int64_t>::max()});
   EXPECT_EQ((*generator)->next().error().code, Code::kOutOfRange);
   EXPECT_EQ((*generator)->next().error().code, Code::kOutOfRange);
@@ -697,7 +697,7 @@ TEST_F(SnowflakeGeneratorTest, AChildOfForkIsRefused) {
   fakes::in_child([&] {
     std::array<Snowflake, 2> out;
     EXPECT_EQ(fakes::code_of((*generator)->next()), Code::kFailedPrecondition);
-    EXPECT_EQ(fakes::code_of((*generator)->fill(out)), Code::kFailedPrecondition);
+    EXPECT_EQ(fakes::code_of((*generator)->next(out)), Code::kFailedPrecondition);
     EXPECT_EQ(fakes::code_of((*generator)->submit(out, [](const Result<void>&) {})),
               Code::kFailedPrecondition);
     generator->reset();
@@ -720,7 +720,7 @@ TEST_F(SnowflakeGeneratorTest, ThreadsGetDistinctAndIncreasingIds) {
       ids.resize(each);
       for (std::size_t i = 0; i < each / 2; ++i) ids[i] = (*generator)->next().value();
       for (std::size_t i = each / 2; i < each; i += 100) {
-        ASSERT_TRUE((*generator)->fill(std::span(ids).subspan(i, 100)));
+        ASSERT_TRUE((*generator)->next(std::span(ids).subspan(i, 100)));
       }
     });
   }

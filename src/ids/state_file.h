@@ -11,7 +11,6 @@
 #include <string_view>
 
 #include "idmint/entropy.h"
-#include "idmint/export.h"
 #include "idmint/result.h"
 #include "ids/id_time_lease.h"
 

@@ -1,8 +1,7 @@
-#include "idmint/type_id.h"
-
 #include <algorithm>
 
 #include "idmint/encoding.h"
+#include "idmint/uuid.h"
 
 namespace idmint {
 

@@ -1,10 +1,10 @@
-#include "idmint/type_id.h"
-
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <string>
 #include <vector>
+
+#include "idmint/uuid.h"
 
 namespace idmint {
 namespace {

@@ -105,7 +105,7 @@ Result<Ulid> UlidGenerator::next() {
   return State::id(stamp, 0);
 }
 
-Result<void> UlidGenerator::fill(std::span<Ulid> out) {
+Result<void> UlidGenerator::next(std::span<Ulid> out) {
   while (!out.empty()) {
     Result<Stamp> stamp =
         state_->next(static_cast<std::uint32_t>(std::min<std::size_t>(out.size(), 1024)));

@@ -95,10 +95,10 @@ TEST(Ulid, OverflowIsAnErrorAndNeverCarriesIntoTheTime) {
 TEST(Ulid, OverflowInBulkIsAnErrorToo) {
   StartingAt at("01BX5ZZKBKZZZZZZZZZZZZZZZX");
   std::vector<Ulid> ids(4);
-  EXPECT_EQ(at.generator.fill(ids).error().code, Code::kResourceExhausted);
+  EXPECT_EQ(at.generator.next(ids).error().code, Code::kResourceExhausted);
   StartingAt fits("01BX5ZZKBKZZZZZZZZZZZZZZZX");
   ids.resize(3);
-  ASSERT_TRUE(fits.generator.fill(ids));
+  ASSERT_TRUE(fits.generator.next(ids));
   EXPECT_EQ(ids.back().to_string(), "01BX5ZZKBKZZZZZZZZZZZZZZZZ");
 }
 
@@ -117,7 +117,7 @@ TEST(Ulid, IncreasesAcrossStepsBackAndBulk) {
   std::vector<Ulid> bulk(3000);
   for (const int step : {0, 1, 0, -5000, 0, 5001, -19'999, 0}) {
     clock.advance(milliseconds{step});
-    ASSERT_TRUE(generator.fill(bulk));
+    ASSERT_TRUE(generator.next(bulk));
     EXPECT_LT(previous, bulk.front());
     EXPECT_EQ(std::adjacent_find(bulk.begin(), bulk.end(), std::greater_equal<>{}), bulk.end());
     previous = bulk.back();
@@ -152,7 +152,7 @@ TEST(Ulid, ThreadsOfOneGeneratorNeverRepeatAndEachSeesThemIncrease) {
     for (auto& mine : ids) {
       threads.emplace_back([&generator, &mine] {
         for (std::size_t i = 0; i < mine.size() / 2; ++i) mine[i] = *generator.next();
-        const Result<void> filled = generator.fill(std::span(mine).subspan(mine.size() / 2));
+        const Result<void> filled = generator.next(std::span(mine).subspan(mine.size() / 2));
         EXPECT_TRUE(filled);
       });
     }

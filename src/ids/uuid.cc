@@ -172,7 +172,7 @@ Uuid Uuid4Generator::next() noexcept {
   return as_version4(random);
 }
 
-void Uuid4Generator::fill(std::span<Uuid> out) noexcept {
+void Uuid4Generator::next(std::span<Uuid> out) noexcept {
   static_assert(sizeof(Uuid) == 16);
   // In pieces that stay in the first-level cache between drawing and marking.
   constexpr std::size_t kPiece = 512;
@@ -229,7 +229,7 @@ Result<Uuid> Uuid7Generator::next() {
   return state_->id(stamp);
 }
 
-Result<void> Uuid7Generator::fill(std::span<Uuid> out) {
+Result<void> Uuid7Generator::next(std::span<Uuid> out) {
   std::array<std::uint64_t, 512> random;
   while (!out.empty()) {
     const auto want = static_cast<std::uint32_t>(std::min(out.size(), random.size()));

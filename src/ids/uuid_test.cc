@@ -189,7 +189,7 @@ TEST(Uuid4, IsItsRandomBitsWithVersionAndVariant) {
 TEST(Uuid4, InBulkAllAreVersion4AndDiffer) {
   Uuid4Generator generator;
   std::vector<Uuid> ids(10'001);
-  generator.fill(ids);
+  generator.next(ids);
   std::unordered_set<Uuid> distinct;
   for (const Uuid& id : ids) {
     EXPECT_EQ(id.version(), 4);
@@ -243,7 +243,7 @@ TEST(Uuid7, IncreasesAcrossMillisecondsStepsBackAndBulk) {
     clock.advance(milliseconds{step});
     const Uuid one = *generator.next();
     EXPECT_LT(previous, one);
-    ASSERT_TRUE(generator.fill(bulk));
+    ASSERT_TRUE(generator.next(bulk));
     EXPECT_LT(one, bulk.front());
     EXPECT_EQ(std::adjacent_find(bulk.begin(), bulk.end(), std::greater_equal<>{}), bulk.end());
     previous = bulk.back();
@@ -291,7 +291,7 @@ TEST(Uuid7, ThreadsOfOneGeneratorNeverRepeatAndEachSeesThemIncrease) {
     for (auto& mine : ids) {
       threads.emplace_back([&generator, &mine] {
         for (std::size_t i = 0; i < mine.size() / 2; ++i) mine[i] = *generator.next();
-        const Result<void> filled = generator.fill(std::span(mine).subspan(mine.size() / 2));
+        const Result<void> filled = generator.next(std::span(mine).subspan(mine.size() / 2));
         EXPECT_TRUE(filled);
       });
     }
@@ -311,7 +311,7 @@ TEST(Uuid7, AChildOfForkStartsAfresh) {
   ASSERT_TRUE(generator.next());
   const auto thousand = [&] {
     std::vector<Uuid> ids(1000);
-    EXPECT_TRUE(generator.fill(ids));
+    EXPECT_TRUE(generator.next(ids));
     return ids;
   };
   const std::vector<Uuid> childs = fakes::in_child(thousand);

@@ -260,7 +260,7 @@ Result<Uuid> Uuid1Generator::next() {
   return State::id(stamp, 0);
 }
 
-Result<void> Uuid1Generator::fill(std::span<Uuid> out) {
+Result<void> Uuid1Generator::next(std::span<Uuid> out) {
   while (!out.empty()) {
     Result<Stamp> stamp = state_->sequence.next(
         static_cast<std::uint32_t>(std::min<std::size_t>(out.size(), ClockSequence::kMaxRun)));
@@ -399,6 +399,17 @@ Result<Uuid> Uuid2Generator::next() {
   return state_->next();
 }
 
+Result<void> Uuid2Generator::next(std::span<Uuid> out) {
+  if (!state_->owned) return std::unexpected(inherited_generator());
+  const std::lock_guard lock(state_->minting);
+  for (Uuid& id : out) {
+    Result<Uuid> minted = state_->next();
+    if (!minted) return std::unexpected(std::move(minted).error());
+    id = *minted;
+  }
+  return {};
+}
+
 bool Uuid2Generator::made_state_file() const noexcept { return state_->file->made(); }
 
 // ---- version 6
@@ -460,7 +471,7 @@ Result<Uuid> Uuid6Generator::next() {
   return State::id(stamp.tick, stamp.count, state_->entropy.draw());
 }
 
-Result<void> Uuid6Generator::fill(std::span<Uuid> out) {
+Result<void> Uuid6Generator::next(std::span<Uuid> out) {
   std::array<std::uint64_t, 512> random;
   while (!out.empty()) {
     const auto want = static_cast<std::uint32_t>(std::min(out.size(), random.size()));

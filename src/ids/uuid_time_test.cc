@@ -48,7 +48,7 @@ void expect_distinct_from_two_threads(Generator& generator) {
     for (auto& mine : ids) {
       threads.emplace_back([&generator, &mine] {
         for (std::size_t i = 0; i < mine.size() / 2; ++i) mine[i] = generator.next().value();
-        EXPECT_TRUE(generator.fill(std::span(mine).subspan(mine.size() / 2)));
+        EXPECT_TRUE(generator.next(std::span(mine).subspan(mine.size() / 2)));
       });
     }
   }
@@ -166,7 +166,7 @@ TEST_F(Uuid1Test, HasTheClocksTimeAndThenCountsSteps) {
   EXPECT_EQ(first.time, kRfcTime + 1234500ns);
   EXPECT_EQ(first.node, kCard);
   std::vector<Uuid> more(3);
-  ASSERT_TRUE((*generator)->fill(more));
+  ASSERT_TRUE((*generator)->next(more));
   for (std::size_t i = 0; i < more.size(); ++i) {
     const UuidTimeParts parts = parts1(more[i]);
     EXPECT_EQ(parts.time, first.time + 100ns * (i + 1));
@@ -179,7 +179,7 @@ TEST_F(Uuid1Test, AMillisecondHoldsTenThousandAndThenTheNextIsWaitedFor) {
   clock_.set(kRfcTime);
   const auto generator = open();
   std::vector<Uuid> ids(10'000);
-  ASSERT_TRUE((*generator)->fill(ids));
+  ASSERT_TRUE((*generator)->next(ids));
   EXPECT_EQ(parts1(ids.front()).time, kRfcTime);
   EXPECT_EQ(parts1(ids.back()).time, kRfcTime + 999'900ns);
   EXPECT_EQ(clock_.sleeps(), 0);
@@ -379,7 +379,7 @@ TEST_F(Uuid1Test, AChildOfForkStartsAfreshOrIsRefused) {
   EXPECT_TRUE(in_child([&] {
     std::vector<Uuid> ids(2);
     return (*generator)->next().error().code == Code::kFailedPrecondition &&
-           (*generator)->fill(ids).error().code == Code::kFailedPrecondition;
+           (*generator)->next(ids).error().code == Code::kFailedPrecondition;
   }));
   EXPECT_TRUE((*generator)->next());
 }
@@ -523,6 +523,16 @@ TEST_F(Uuid2Test, SixtyFourInATickAcrossRestartsAndThenTheWaitIsSaid) {
     EXPECT_TRUE(ids.insert(*id).second);
   }
   EXPECT_EQ((*generator)->next().error().code, Code::kResourceExhausted);
+}
+
+TEST_F(Uuid2Test, ManyAreMintedInOneCallOrNone) {
+  const auto generator = open();
+  std::vector<Uuid> ids(60);
+  ASSERT_TRUE((*generator)->next(ids));
+  EXPECT_EQ(std::unordered_set<Uuid>(ids.begin(), ids.end()).size(), 60U);
+  EXPECT_EQ(code_of((*generator)->next(std::span(ids).first(5))), Code::kResourceExhausted);
+  EXPECT_EQ(code_of((*generator)->next()), Code::kResourceExhausted) << "the other four are lost";
+  EXPECT_TRUE((*generator)->next(std::span<Uuid>()));
 }
 
 TEST_F(Uuid2Test, EachIdIsOneDurableWrite) {
@@ -674,7 +684,7 @@ TEST(Uuid6, IsIncreasingOneByOneInBulkAndUnderAClockThatJumps) {
     clock.advance(step);
     const Uuid one = generator.next().value();
     EXPECT_LT(previous, one);
-    ASSERT_TRUE(generator.fill(bulk));
+    ASSERT_TRUE(generator.next(bulk));
     EXPECT_LT(one, bulk.front());
     EXPECT_EQ(std::ranges::adjacent_find(bulk, std::greater_equal<>{}), bulk.end());
     previous = bulk.back();
@@ -687,7 +697,7 @@ TEST(Uuid6, ClockSequenceAndNodeAreFreshInEachId) {
   std::set<HardwareAddress> nodes;
   std::set<int> clock_seqs;
   std::vector<Uuid> ids(1000);
-  ASSERT_TRUE(generator.fill(std::span(ids).first(500)));
+  ASSERT_TRUE(generator.next(std::span(ids).first(500)));
   for (std::size_t i = 500; i < ids.size(); ++i) ids[i] = generator.next().value();
   for (const Uuid& id : ids) {
     const UuidTimeParts parts = parts6(id);
@@ -703,11 +713,11 @@ TEST(Uuid6, AMillisecondHolds640Thousand) {
   fakes::ManualClock clock(kRfcTime);
   Uuid6Generator generator({}, clock);
   std::vector<Uuid> ids(640'000 - 31);
-  ASSERT_TRUE(generator.fill(ids));
+  ASSERT_TRUE(generator.next(ids));
   EXPECT_EQ(clock.sleeps(), 0);
   EXPECT_LT(parts6(ids.back()).time, kRfcTime + 1ms);
   std::vector<Uuid> more(32);
-  ASSERT_TRUE(generator.fill(more));
+  ASSERT_TRUE(generator.next(more));
   EXPECT_EQ(clock.sleeps(), 1);
   EXPECT_GE(parts6(more.back()).time, kRfcTime + 1ms);
   EXPECT_LT(ids.back(), more.front());
@@ -730,7 +740,7 @@ TEST(Uuid6, AChildOfForkStartsAfresh) {
   fakes::ManualClock clock(kRfcTime);
   Uuid6Generator generator({}, clock);
   std::vector<Uuid> before(100);
-  ASSERT_TRUE(generator.fill(before));
+  ASSERT_TRUE(generator.next(before));
   // A child that went on would be in the next 100 ns.
   EXPECT_TRUE(in_child([&] {
     const Uuid id = generator.next().value();

@@ -16,7 +16,6 @@
 #include "base/fork_wiped.h"
 #include "idmint/clock.h"
 #include "idmint/entropy.h"
-#include "idmint/export.h"
 #include "idmint/result.h"
 #include "ids/id_time_lease.h"
 #include "ids/lease_table.h"

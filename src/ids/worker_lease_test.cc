@@ -55,13 +55,13 @@ class WorkerLeaseTest : public testing::Test {
   static SnowflakeLayout layout() { return snowflake_layout("sequence-generator").value(); }
 
   Result<std::unique_ptr<SnowflakeGenerator>> try_open(bool one_unit = false) {
-    return SnowflakeGenerator::open(table_, pool_,
-                                    {.layout = layout(),
-                                     .holder = "me",
-                                     .max_drift = milliseconds{kDrift},
-                                     .window = milliseconds{kWindow},
-                                     .one_unit = one_unit},
-                                    clock_);
+    return open_leased(table_, pool_,
+                       {.layout = layout(),
+                        .holder = "me",
+                        .max_drift = milliseconds{kDrift},
+                        .window = milliseconds{kWindow},
+                        .one_unit = one_unit},
+                       clock_);
   }
   std::unique_ptr<SnowflakeGenerator> open(bool one_unit = false) {
     auto generator = try_open(one_unit);
@@ -104,8 +104,7 @@ class WorkerLeaseTest : public testing::Test {
 
 TEST_F(WorkerLeaseTest, TakesAWindowAndMintsBelowIt) {
   const auto begin = std::chrono::steady_clock::now();
-  const auto generator =
-      SnowflakeGenerator::open(table_, pool_, {.layout = layout(), .holder = "me"}, clock_);
+  const auto generator = open_leased(table_, pool_, {.layout = layout(), .holder = "me"}, clock_);
   ASSERT_TRUE(generator) << generator.error().message;
   const SnowflakeParts parts = next(**generator);
   EXPECT_EQ(parts.time, at(kStartOfLease));
@@ -122,7 +121,7 @@ TEST_F(WorkerLeaseTest, OneUnitIsAllAShortRunTakes) {
   for (int run = 0; run < 5; ++run) {
     const auto generator = open(true);
     std::vector<Snowflake> ids(4096);
-    ASSERT_TRUE(generator->fill(ids));
+    ASSERT_TRUE(generator->next(ids));
     for (const Snowflake id : ids) EXPECT_TRUE(seen_.insert(id.value()).second);
     const SnowflakeParts parts = layout().decode(ids.back()).value();
     workers.insert(parts.worker);
@@ -266,9 +265,9 @@ TEST_F(WorkerLeaseTest, ADeadlineTravelsDownAsAPointInTime) {
   const SteadyTime until = std::chrono::steady_clock::now() + hours{7};
   std::array<Snowflake, 1> ids;
   table_.fail_next(Code::kUnknown);
-  ASSERT_FALSE(generator->fill(ids, until));
+  ASSERT_FALSE(generator->next(ids, until));
   clock_.set(at(kStartOfLease + kWindow + 300));
-  ASSERT_TRUE(generator->fill(ids, until)) << "two requests, the one of before first";
+  ASSERT_TRUE(generator->next(ids, until)) << "two requests, the one of before first";
   clock_.set(at(kStartOfLease + 3 * kWindow));
   const SteadyTime begin = std::chrono::steady_clock::now();
   ASSERT_TRUE(generator->next());
@@ -292,7 +291,7 @@ TEST_F(WorkerLeaseTest, CallersBehindOneThatAsksLeaveAtTheirOwnTime) {
     for (int i = 0; i < 16; ++i)
       callers.emplace_back([&] {
         std::array<Snowflake, 1> ids;
-        const auto late = generator->fill(ids, std::chrono::steady_clock::now() + milliseconds{20});
+        const auto late = generator->next(ids, std::chrono::steady_clock::now() + milliseconds{20});
         EXPECT_EQ(late.error().code, Code::kUnavailable);
       });
   }
@@ -373,7 +372,7 @@ TEST_F(WorkerLeaseTest, WhoIsAheadOfTheClockLeavesTheNextWithinMaxDrift) {
   const auto generator = open();
   EXPECT_EQ(next(*generator).time, at(kStartOfLease + kDrift - 5));
   std::vector<Snowflake> ids(3 * 4096);
-  ASSERT_TRUE(generator->fill(ids));
+  ASSERT_TRUE(generator->next(ids));
   EXPECT_EQ(layout().decode(ids.back())->time, at(kStartOfLease + kDrift - 2));
   EXPECT_LE(row(0).minted_until, kStartOfLease + kDrift + 3) << "and not a window past the last id";
 }
@@ -388,7 +387,7 @@ TEST_F(WorkerLeaseTest, TakenAnewAheadOfTheClockItStaysWithinMaxDrift) {
   ASSERT_TRUE(table_.release(pool_, 0, mine.token, mine.generation));
   ASSERT_TRUE(table_.raise_floor(pool_, kStartOfLease + kDrift + 100));
   std::vector<Snowflake> ids(4096);
-  const auto refused = generator->fill(ids);
+  const auto refused = generator->next(ids);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kUnavailable);
   EXPECT_EQ(row(0).token, Uuid{}) << "nobody has it for nothing";
@@ -458,7 +457,7 @@ TEST_F(WorkerLeaseTest, TheThreadStopsItAtOnce) {
   many.sequence_bits = 22;
   make_pool(1);
   const auto generator =
-      SnowflakeGenerator::open(table_, pool_, {.layout = many, .window = milliseconds{30}}, clock_);
+      open_leased(table_, pool_, {.layout = many, .window = milliseconds{30}}, clock_);
   ASSERT_TRUE(generator) << generator.error().message;
   ASSERT_TRUE((*generator)->next());
   table_.go_back();
@@ -476,7 +475,7 @@ TEST_F(WorkerLeaseTest, TheThreadStopsItAtOnce) {
 
 TEST_F(WorkerLeaseTest, TheThreadKeepsTheBoundAheadWithoutAnybodyAsking) {
   auto options = SnowflakeLeaseOptions{.layout = layout(), .window = milliseconds{30}};
-  const auto generator = SnowflakeGenerator::open(table_, pool_, options, clock_);
+  const auto generator = open_leased(table_, pool_, options, clock_);
   ASSERT_TRUE(generator);
   const std::uint32_t worker = next(**generator).worker;
   clock_.set(at(kStartOfLease + 20));
@@ -506,8 +505,8 @@ TEST_F(WorkerLeaseTest, AChildOfForkMintsNothingAndLeavesTheLeaseAlone) {
 
 // Children are forked while threads mint, one of them in the middle of a renewal or two.
 TEST_F(WorkerLeaseTest, ForkWhileThreadsMint) {
-  auto generator = SnowflakeGenerator::open(
-      table_, pool_, {.layout = layout(), .window = milliseconds{3}}, system_clock());
+  auto generator =
+      open_leased(table_, pool_, {.layout = layout(), .window = milliseconds{3}}, system_clock());
   ASSERT_TRUE(generator) << generator.error().message;
   std::atomic<bool> stop{false};
   std::array<std::vector<Snowflake>, 2> ids;
@@ -556,7 +555,7 @@ TEST_F(WorkerLeaseTest, LongUnitsHaveWindowsOfTwo) {
   clock_.set(hourly.epoch + hours{100});
   make_pool(1);
   for (int run = 0; run < 2; ++run) {
-    const auto generator = SnowflakeGenerator::open(table_, pool_, {.layout = hourly}, clock_);
+    const auto generator = open_leased(table_, pool_, {.layout = hourly}, clock_);
     ASSERT_TRUE(generator) << generator.error().message;
     const auto id = (*generator)->next();
     ASSERT_TRUE(id);
@@ -567,7 +566,7 @@ TEST_F(WorkerLeaseTest, LongUnitsHaveWindowsOfTwo) {
 
 TEST_F(WorkerLeaseTest, BadOptionsAreRefused) {
   const auto code = [&](const SnowflakeLeaseOptions& options) {
-    const auto generator = SnowflakeGenerator::open(table_, pool_, options, clock_);
+    const auto generator = open_leased(table_, pool_, options, clock_);
     return generator ? Code{0} : generator.error().code;
   };
   EXPECT_EQ(code({.layout = {.time_bits = 0}}), Code::kInvalidArgument);

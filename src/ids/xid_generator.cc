@@ -27,6 +27,6 @@ XidGenerator::~XidGenerator() = default;
 
 Result<Xid> XidGenerator::next() { return state_->next(); }
 
-Result<void> XidGenerator::fill(std::span<Xid> out) { return state_->fill(out); }
+Result<void> XidGenerator::next(std::span<Xid> out) { return state_->fill(out); }
 
 }  // namespace idmint

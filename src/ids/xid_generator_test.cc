@@ -54,7 +54,7 @@ TYPED_TEST(MachineFormats, MakeThePublishedIdAndTheOnesAfterIt) {
   EXPECT_EQ(generator.next()->bytes(), kBytes);
   auto expected = kBytes;
   std::array<typename TestFixture::Id, 5000> ids;
-  ASSERT_TRUE(generator.fill(ids));
+  ASSERT_TRUE(generator.next(ids));
   for (const auto& id : ids) {
     if (++expected[11] == 0) ++expected[10];
     EXPECT_EQ(id.bytes(), expected);
@@ -66,7 +66,7 @@ TYPED_TEST(MachineFormats, OutsideTheirTimesThereIsNone) {
   typename TestFixture::Generator generator(kIdentity, clock);
   EXPECT_EQ(generator.next().error().code, Code::kOutOfRange);
   std::array<typename TestFixture::Id, 2> ids;
-  EXPECT_EQ(generator.fill(ids).error().code, Code::kOutOfRange);
+  EXPECT_EQ(generator.next(ids).error().code, Code::kOutOfRange);
   clock.set(kTime);
   EXPECT_TRUE(generator.next());
 }
@@ -76,7 +76,7 @@ TYPED_TEST(MachineFormats, PastTheCountersOfASecondTheyWaitForTheNext) {
   typename TestFixture::Generator generator(kIdentity, clock);
   constexpr std::size_t kAll = 1U << 24;
   std::vector<typename TestFixture::Id> ids(kAll + 2);
-  ASSERT_TRUE(generator.fill(ids));
+  ASSERT_TRUE(generator.next(ids));
   EXPECT_EQ(clock.now(), kTime + seconds{1});
   std::vector<bool> seen(kAll);
   for (std::size_t i = 0; i < kAll; ++i) {
@@ -94,7 +94,7 @@ TYPED_TEST(MachineFormats, AreRefusedInAChildOfFork) {
   fakes::in_child([&] {
     std::array<typename TestFixture::Id, 2> ids;
     EXPECT_EQ(fakes::code_of(generator.next()), Code::kFailedPrecondition);
-    EXPECT_EQ(fakes::code_of(generator.fill(ids)), Code::kFailedPrecondition);
+    EXPECT_EQ(fakes::code_of(generator.next(ids)), Code::kFailedPrecondition);
   });
   EXPECT_TRUE(generator.next());
 }
@@ -147,7 +147,7 @@ TYPED_TEST(MachineFormats, OfOneGeneratorAreDistinctInAllItsThreads) {
     for (auto& mine : ids) {
       threads.emplace_back([&generator, &mine] {
         for (std::size_t i = 0; i < mine.size() / 2; ++i) mine[i] = *generator.next();
-        EXPECT_TRUE(generator.fill(std::span(mine).subspan(mine.size() / 2)));
+        EXPECT_TRUE(generator.next(std::span(mine).subspan(mine.size() / 2)));
       });
     }
   }

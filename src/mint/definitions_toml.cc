@@ -22,7 +22,6 @@
 #include <optional>
 #include <utility>
 
-#include "idmint/check_symbol.h"
 #include "idmint/encoding.h"
 #include "idmint/form.h"
 #include "mint/sequence_wish.h"

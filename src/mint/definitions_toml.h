@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "idmint/definition.h"
-#include "idmint/export.h"
 #include "idmint/result.h"
 
 namespace idmint {

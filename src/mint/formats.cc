@@ -15,7 +15,6 @@
 #include "idmint/ksuid.h"
 #include "idmint/object_id.h"
 #include "idmint/snowflake.h"
-#include "idmint/type_id.h"
 #include "idmint/ulid.h"
 #include "idmint/uuid.h"
 #include "idmint/uuid_time.h"
@@ -30,7 +29,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A generator with a bulk fill() of its own kind of id.
+// A generator with a bulk next() of its own kind of id.
 template <class Value, class Generator>
 class GeneratorSource final : public Source {
  public:
@@ -45,9 +44,9 @@ class GeneratorSource final : public Source {
     std::array<Value, 256> block;
     while (!out.empty()) {
       const std::span<Value> part = std::span(block).first(std::min(block.size(), out.size()));
-      if constexpr (std::is_void_v<decltype(generator_->fill(part))>) {
-        generator_->fill(part);
-      } else if (Result<void> filled = generator_->fill(part); !filled) {
+      if constexpr (std::is_void_v<decltype(generator_->next(part))>) {
+        generator_->next(part);
+      } else if (Result<void> filled = generator_->next(part); !filled) {
         return filled;
       }
       std::ranges::copy(part, out.begin());
@@ -123,7 +122,7 @@ struct Format {
   std::string_view notes;
   unsigned options;  // those that it takes
   Result<std::unique_ptr<Source>> (*open)(const Format& format, const FormatOptions& options,
-                                          const MintOptions& mint);
+                                          const MadeWith& mint);
 
   [[nodiscard]] Declaration declaration() const {
     return {std::string(name),  std::string(ids),   guarantee,
@@ -143,12 +142,10 @@ Result<void> check_options(const Format& format, const FormatOptions& options) {
   return validate(*options.form, format.ids);
 }
 
-Clock& clock_of(const MintOptions& mint, Clock& usual) {
-  return mint.clock != nullptr ? *mint.clock : usual;
-}
-
-Entropy& entropy_of(const MintOptions& mint) {
-  return mint.entropy != nullptr ? *mint.entropy : system_entropy();
+// Seconds are all that ids ordered by second need, and the clock that shows no more is the
+// cheapest.
+Clock& clock_of_seconds(const MadeWith& mint) {
+  return &mint.clock == &system_clock() ? seconds_clock() : mint.clock;
 }
 
 using OpenedSource = Result<std::unique_ptr<Source>>;
@@ -164,38 +161,35 @@ OpenedSource source_over(Declaration declaration, const FormatOptions& options,
 // ---- formats that need nothing but a clock and entropy
 
 template <class Value, class Generator>
-OpenedSource open_random(const Format& format, const FormatOptions& options,
-                         const MintOptions& mint) {
+OpenedSource open_random(const Format& format, const FormatOptions& options, const MadeWith& mint) {
   return source_over<Value>(format.declaration(), options,
-                            std::make_unique<Generator>(entropy_of(mint)));
+                            std::make_unique<Generator>(mint.entropy));
 }
 
 template <class Value, class Generator, class Options>
 OpenedSource open_ordered(const Format& format, const FormatOptions& options,
-                          const MintOptions& mint) {
-  return source_over<Value>(
-      format.declaration(), options,
-      std::make_unique<Generator>(Options{}, clock_of(mint, system_clock()), entropy_of(mint)));
+                          const MadeWith& mint) {
+  return source_over<Value>(format.declaration(), options,
+                            std::make_unique<Generator>(Options{}, mint.clock, mint.entropy));
 }
 
 template <class Value, class Generator>
 OpenedSource open_by_second(const Format& format, const FormatOptions& options,
-                            const MintOptions& mint) {
-  return source_over<Value>(
-      format.declaration(), options,
-      std::make_unique<Generator>(clock_of(mint, seconds_clock()), entropy_of(mint)));
+                            const MadeWith& mint) {
+  return source_over<Value>(format.declaration(), options,
+                            std::make_unique<Generator>(clock_of_seconds(mint), mint.entropy));
 }
 
 template <class Value, class Generator, ProcessIdentity (*identity)()>
 OpenedSource open_by_process(const Format& format, const FormatOptions& options,
-                             const MintOptions& mint) {
+                             const MadeWith& mint) {
   return source_over<Value>(
       format.declaration(), options,
-      std::make_unique<Generator>(identity(), clock_of(mint, seconds_clock()), entropy_of(mint)));
+      std::make_unique<Generator>(identity(), clock_of_seconds(mint), mint.entropy));
 }
 
 OpenedSource open_type_id(const Format& format, const FormatOptions& options,
-                          const MintOptions& mint) {
+                          const MadeWith& mint) {
   const std::string type = options.type.value_or("");
   if (Result<void> valid = validate_type_prefix(type); !valid) {
     return std::unexpected(std::move(valid.error()));
@@ -205,8 +199,7 @@ OpenedSource open_type_id(const Format& format, const FormatOptions& options,
   return open_ordered<Uuid, Uuid7Generator, Uuid7Options>(format, as_text, mint);
 }
 
-OpenedSource open_digits(const Format& format, const FormatOptions& options,
-                         const MintOptions& mint) {
+OpenedSource open_digits(const Format& format, const FormatOptions& options, const MadeWith& mint) {
   const DigitsLayout layout = options.digits.value_or(DigitsLayout{});
   if (Result<void> valid = layout.validate(); !valid) {
     return std::unexpected(std::move(valid.error()));
@@ -220,14 +213,14 @@ OpenedSource open_digits(const Format& format, const FormatOptions& options,
                 2 * capacity);
   declaration.notes = odds;
   return source_over<Digits>(std::move(declaration), options,
-                             std::make_unique<DigitsGenerator>(layout, entropy_of(mint)));
+                             std::make_unique<DigitsGenerator>(layout, mint.entropy));
 }
 
 // ---- what keeps a state file
 
 // The folder of the state files, made if that is our business.
-Result<fs::path> state_folder(const MintOptions& mint) {
-  if (!mint.state_directory.empty()) return mint.state_directory;
+Result<fs::path> state_folder(const MadeWith& mint) {
+  if (!mint.options.state_directory.empty()) return mint.options.state_directory;
   Result<fs::path> data = data_folder();
   if (!data) return data;
   if (Result<void> made = make_folder(*data); !made) return std::unexpected(made.error());
@@ -236,17 +229,18 @@ Result<fs::path> state_folder(const MintOptions& mint) {
 
 // The state file is waited for as long as a store is.
 template <class Options>
-void wait_as_for_a_store(Options& options, const MintOptions& mint) {
-  options.lock_wait = mint.store_options.deadline;
-  options.until = mint.store_options.until;
+void wait_as_for_a_store(Options& options, const MadeWith& mint) {
+  options.lock_wait = mint.options.store_options.deadline;
+  options.until = mint.options.store_options.until;
 }
 
-void tell_of(const fs::path& state_file, std::string_view keeps, const MintOptions& mint) {
-  if (!mint.notice) return;
-  mint.notice("made the state file " + state_file.string() + ": from now on it keeps the ids of " +
-              std::string(keeps) +
-              " unique among all that use this file; neither copy nor remove it, and let nobody "
-              "mint for the same with another one");
+void tell_of(const fs::path& state_file, std::string_view keeps, const MadeWith& mint) {
+  if (!mint.options.notice) return;
+  mint.options.notice(
+      "made the state file " + state_file.string() + ": from now on it keeps the ids of " +
+      std::string(keeps) +
+      " unique among all that use this file; neither copy nor remove it, and let nobody "
+      "mint for the same with another one");
 }
 
 // ---- UUID versions 1 and 2
@@ -275,8 +269,7 @@ Result<std::optional<HardwareAddress>> node_of(const UuidNode& node) {
   return std::nullopt;
 }
 
-OpenedSource open_uuid1(const Format& format, const FormatOptions& options,
-                        const MintOptions& mint) {
+OpenedSource open_uuid1(const Format& format, const FormatOptions& options, const MadeWith& mint) {
   Uuid1Options uuid1;
   const auto node = node_of(options.node.value_or(UuidNode{}));
   if (!node) return std::unexpected(node.error());
@@ -291,7 +284,7 @@ OpenedSource open_uuid1(const Format& format, const FormatOptions& options,
   }
   wait_as_for_a_store(uuid1, mint);
   Result<std::unique_ptr<Uuid1Generator>> generator =
-      Uuid1Generator::open(uuid1, clock_of(mint, system_clock()), entropy_of(mint));
+      Uuid1Generator::open(uuid1, mint.clock, mint.entropy);
   if (!generator) return std::unexpected(std::move(generator.error()));
   if (uuid1.node && (*generator)->made_state_file()) {
     tell_of(uuid1.state_file, "node " + hex(*uuid1.node), mint);
@@ -299,31 +292,7 @@ OpenedSource open_uuid1(const Format& format, const FormatOptions& options,
   return source_over<Uuid>(std::move(declaration), options, *std::move(generator));
 }
 
-// Each id is a durable write, so there is no bulk form.
-class Uuid2Source final : public Source {
- public:
-  Uuid2Source(Declaration declaration, std::unique_ptr<Uuid2Generator> generator)
-      : declaration_(std::move(declaration)), generator_(std::move(generator)) {}
-
-  const Declaration& declaration() const noexcept override { return declaration_; }
-
-  using Source::next;
-  Result<void> next(std::span<Id> out) override {
-    for (Id& id : out) {
-      const Result<Uuid> minted = generator_->next();
-      if (!minted) return std::unexpected(minted.error());
-      id = *minted;
-    }
-    return {};
-  }
-
- private:
-  const Declaration declaration_;
-  const std::unique_ptr<Uuid2Generator> generator_;
-};
-
-OpenedSource open_uuid2(const Format& format, const FormatOptions& options,
-                        const MintOptions& mint) {
+OpenedSource open_uuid2(const Format& format, const FormatOptions& options, const MadeWith& mint) {
   if (!options.domain || !options.local_id) {
     return fail(Code::kInvalidArgument,
                 "uuid2 is an id of a person, group or organization of this host: give its domain "
@@ -348,14 +317,12 @@ OpenedSource open_uuid2(const Format& format, const FormatOptions& options,
                  "-" + std::to_string(uuid2.local_id) + ".state");
   wait_as_for_a_store(uuid2, mint);
   Result<std::unique_ptr<Uuid2Generator>> generator =
-      Uuid2Generator::open(uuid2, clock_of(mint, system_clock()), entropy_of(mint));
+      Uuid2Generator::open(uuid2, mint.clock, mint.entropy);
   if (!generator) return std::unexpected(std::move(generator.error()));
   if ((*generator)->made_state_file()) {
     tell_of(uuid2.state_file, "local id " + std::to_string(uuid2.local_id), mint);
   }
-  Declaration declaration = format.declaration();
-  if (options.form) declaration.form = *options.form;
-  return std::make_unique<Uuid2Source>(std::move(declaration), *std::move(generator));
+  return source_over<Uuid>(format.declaration(), options, *std::move(generator));
 }
 
 // ---- Snowflake
@@ -368,15 +335,9 @@ std::string name_of(const SnowflakeLayout& layout) {
 }
 
 OpenedSource open_snowflake(const Format& format, const FormatOptions& options,
-                            const MintOptions& mint) {
+                            const MadeWith& mint) {
   SnowflakeOptions snowflake;
-  if (options.layout) {
-    snowflake.layout = *options.layout;
-  } else {
-    const Result<SnowflakeLayout> usual = snowflake_layout("sequence-generator");
-    if (!usual) return std::unexpected(usual.error());
-    snowflake.layout = *usual;
-  }
+  if (options.layout) snowflake.layout = *options.layout;
   const SnowflakeLayout& layout = snowflake.layout;
   if (Result<void> valid = layout.validate(); !valid) {
     return std::unexpected(std::move(valid.error()));
@@ -389,7 +350,7 @@ OpenedSource open_snowflake(const Format& format, const FormatOptions& options,
                     range,
                 {.remedy = Remedy::kSetOption, .values = {"worker"}});
   }
-  const Result<ChosenWorker> worker = choose_worker(*options.worker, layout, entropy_of(mint));
+  const Result<ChosenWorker> worker = choose_worker(*options.worker, layout, mint.entropy);
   if (!worker) return std::unexpected(worker.error());
   snowflake.worker = worker->id;
   Declaration declaration = format.declaration();
@@ -405,9 +366,9 @@ OpenedSource open_snowflake(const Format& format, const FormatOptions& options,
                                       std::to_string(snowflake.worker) + ".state");
   }
   wait_as_for_a_store(snowflake, mint);
-  snowflake.deadline = mint.store_options.deadline;
+  snowflake.deadline = mint.options.store_options.deadline;
   Result<std::unique_ptr<SnowflakeGenerator>> generator =
-      SnowflakeGenerator::open(snowflake, clock_of(mint, system_clock()), entropy_of(mint));
+      SnowflakeGenerator::open(snowflake, mint.clock, mint.entropy);
   if (!generator) return std::unexpected(std::move(generator.error()));
   if ((*generator)->made_state_file()) {
     tell_of(snowflake.state_file, "worker " + std::to_string(snowflake.worker), mint);
@@ -589,7 +550,7 @@ std::optional<Hint> hint_for(std::string_view name) {
 }
 
 Result<std::unique_ptr<Source>> open_format(std::string_view name, const FormatOptions& options,
-                                            const MintOptions& mint) {
+                                            const MadeWith& mint) {
   const Format& format = *find_format(name);
   if (Result<void> taken = check_options(format, options); !taken) {
     return std::unexpected(std::move(taken.error()));

@@ -8,13 +8,20 @@
 
 #include "idmint/clock.h"
 #include "idmint/definition.h"
-#include "idmint/export.h"
+#include "idmint/entropy.h"
 #include "idmint/mint.h"
 #include "idmint/result.h"
 #include "idmint/snowflake.h"
 #include "idmint/source.h"
 
 namespace idmint {
+
+// What a mint was made with.
+struct MadeWith {
+  const MintOptions& options;
+  Clock& clock;
+  Entropy& entropy;
+};
 
 [[nodiscard]] std::vector<Declaration> format_declarations();
 [[nodiscard]] bool is_format(std::string_view name) noexcept;
@@ -49,6 +56,6 @@ struct Hint {
 // As Mint::source. REQUIRES: is_format(name).
 [[nodiscard]] Result<std::unique_ptr<Source>> open_format(std::string_view name,
                                                           const FormatOptions& options,
-                                                          const MintOptions& mint);
+                                                          const MadeWith& mint);
 
 }  // namespace idmint

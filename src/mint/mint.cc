@@ -103,28 +103,17 @@ std::string quoted_start(std::string_view text) {
 
 }  // namespace
 
-std::string_view name(Guarantee guarantee) noexcept {
-  switch (guarantee) {
-    case Guarantee::kPractical:
-      return "practical";
-    case Guarantee::kUniqueIfConfigured:
-      return "unique if configured so";
-    case Guarantee::kUnique:
-      return "unique";
-    case Guarantee::kLinearizable:
-      return "linearizable";
-    case Guarantee::kGapless:
-      return "gapless";
-  }
-  return "unknown";
-}
-
 struct Mint::State {
-  explicit State(MintOptions its_options) : options(std::move(its_options)) {}
+  State(MintOptions its_options, Clock& its_clock, Entropy& its_entropy)
+      : options(std::move(its_options)), clock(its_clock), entropy(its_entropy) {}
 
   const MintOptions options;
+  Clock& clock;
+  Entropy& entropy;
   std::mutex mutex;
   std::shared_ptr<Store> store;  // guarded by mutex; null until it was opened
+
+  [[nodiscard]] MadeWith made_with() const { return {options, clock, entropy}; }
 
   [[nodiscard]] Result<std::string> url() const {
     if (!options.store.empty()) return options.store;
@@ -144,7 +133,6 @@ struct Mint::State {
     StoreOptions store_options = options.store_options;
     store_options.create =
         make && store_options.create && store_options.access == Access::kReadWrite;
-    if (store_options.entropy == nullptr) store_options.entropy = options.entropy;
     store_options.first_definition = name;
     store_options.until = std::min(store_options.until, until);
     const Result<std::filesystem::path> data = data_folder();
@@ -156,7 +144,7 @@ struct Mint::State {
         return std::unexpected(std::move(made.error()));
       }
     }
-    Result<std::unique_ptr<Store>> opened = open_store(*where, store_options);
+    Result<std::unique_ptr<Store>> opened = Store::open(*where, store_options, entropy);
     if (!opened) {
       if (opened.error().code == Code::kInvalidArgument)
         opened.error().advice = {.remedy = Remedy::kSetOption, .values = {"store"}};
@@ -225,10 +213,11 @@ struct Mint::State {
   }
 };
 
-Mint::Mint(MintOptions options) : state_(std::make_shared<State>(std::move(options))) {}
-Mint::Mint(std::shared_ptr<Store> store, MintOptions options) {
+Mint::Mint(MintOptions options, Clock& clock, Entropy& entropy)
+    : state_(std::make_shared<State>(std::move(options), clock, entropy)) {}
+Mint::Mint(std::shared_ptr<Store> store, MintOptions options, Clock& clock, Entropy& entropy) {
   options.store = store->url();
-  state_ = std::make_shared<State>(std::move(options));
+  state_ = std::make_shared<State>(std::move(options), clock, entropy);
   state_->store = std::move(store);
 }
 Mint::~Mint() = default;
@@ -238,7 +227,7 @@ Mint& Mint::operator=(Mint&&) noexcept = default;
 std::vector<Declaration> Mint::formats() { return format_declarations(); }
 
 Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const FormatOptions& options) {
-  if (is_format(name)) return open_format(name, options, state_->options);
+  if (is_format(name)) return open_format(name, options, state_->made_with());
   if (!validate(SequenceDefinition{.name = std::string(name)})) {
     return std::unexpected(state_->unknown(name, true));
   }
@@ -250,8 +239,7 @@ Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const Format
     if (store.error().code == Code::kNotFound) return std::unexpected(state_->unknown(name, true));
     return std::unexpected(std::move(store.error()));
   }
-  const SequenceOptions sequence_options{
-      .until = until, .clock = state_->options.clock, .entropy = state_->options.entropy};
+  const SequenceOptions sequence_options{.until = until};
   Result<Definition> definition = find_definition(**store, name, until);
   if (definition) {
     if (Result<void> taken = check_made(*definition, options); !taken)
@@ -259,9 +247,10 @@ Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const Format
   }
   auto* const pool = definition ? std::get_if<PoolDefinition>(&*definition) : nullptr;
   if (pool != nullptr && !pool->retired)
-    return make_pool_source(*std::move(store), std::move(*pool), options.window, state_->options);
-  Result<std::unique_ptr<Sequence>> sequence =
-      open_defined(**store, std::move(definition), sequence_options);
+    return make_pool_source(*std::move(store), std::move(*pool), options.window,
+                            state_->made_with());
+  Result<std::unique_ptr<Sequence>> sequence = open_defined(
+      **store, std::move(definition), sequence_options, state_->clock, state_->entropy);
   if (!sequence) {
     if (sequence.error().code == Code::kNotFound)
       return std::unexpected(state_->unknown(name, true));
@@ -280,18 +269,15 @@ Result<void> Mint::create(const Definition& definition,
     const Result<Definition> found =
         there ? find_definition(**there, pool->name) : std::unexpected(there.error());
     if (!found && found.error().code == Code::kNotFound) {
-      Clock* const clock = state_->options.clock;
-      const Instant now = (clock != nullptr ? *clock : system_clock()).now();
-      if (Result<void> fit = check_new(definition, now); !fit) return fit;
+      if (Result<void> fit = check_new(definition, state_->clock.now()); !fit) return fit;
     }
   }
   const Result<std::shared_ptr<Store>> store = state_->open(true);
   if (!store) return std::unexpected(store.error());
   if (const auto* const pool = std::get_if<PoolDefinition>(&definition))
     return create_pool(**store, *pool);
-  Entropy* const entropy = state_->options.entropy;
-  return create_sequence(**store, std::get<SequenceDefinition>(definition),
-                         entropy != nullptr ? *entropy : system_entropy(), progress);
+  return create_sequence(**store, std::get<SequenceDefinition>(definition), progress,
+                         state_->entropy);
 }
 
 // What `act` does with the store that has the sequence `name`.
@@ -317,7 +303,7 @@ auto Mint::State::on_sequence(std::string_view name, Act act, SteadyTime until)
 
 Result<SequenceStatus> Mint::peek(std::string_view name, SteadyTime until) {
   return state_->on_sequence(
-      name, [&](Store& store) { return sequence_status(store, name, until); }, until);
+      name, [&](Store& store) { return peek_sequence(store, name, until); }, until);
 }
 
 Result<Raised> Mint::raise(std::string_view name, std::int64_t past, RaiseMode mode) {
@@ -341,17 +327,16 @@ Result<Raised> Mint::raise(std::string_view name, Store& from, RaiseMode mode) {
                              [&](Store& store) { return raise_sequence(store, name, from, mode); });
 }
 
-Result<SequenceDefinition> Mint::extend(std::string_view name, std::int64_t last) {
-  return state_->on_sequence(name,
-                             [&](Store& store) { return extend_sequence(store, name, last); });
+Result<SequenceDefinition> Mint::alter(std::string_view name, std::int64_t last) {
+  return state_->on_sequence(name, [&](Store& store) { return alter_sequence(store, name, last); });
 }
 
 Result<void> Mint::retire(std::string_view name) {
   return state_->on_sequence(name, [&](Store& store) { return retire_sequence(store, name); });
 }
 
-Result<std::vector<LeaseState>> Mint::workers(std::string_view pool) {
-  return state_->on_sequence(pool, [&](Store& store) { return pool_workers(store, pool); });
+Result<std::vector<LeaseState>> Mint::list_workers(std::string_view pool) {
+  return state_->on_sequence(pool, [&](Store& store) { return idmint::list_workers(store, pool); });
 }
 
 Result<LeaseState> Mint::release_worker(std::string_view pool, std::int64_t worker) {
@@ -370,7 +355,7 @@ Result<std::vector<SequenceStatus>> Mint::list() {
     if (state_->nothing_created(store.error())) return std::vector<SequenceStatus>{};
     return std::unexpected(store.error());
   }
-  return sequence_statuses(**store);
+  return list_sequences(**store);
 }
 
 Result<bool> Mint::has_given(std::string_view name, std::int64_t value) {

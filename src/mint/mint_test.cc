@@ -50,10 +50,14 @@ class MintTest : public ::testing::Test {
     MintOptions options;
     options.store = "memory:";
     options.state_directory = folder_;
-    options.clock = &clock_;
-    options.entropy = &entropy_;
     options.notice = [this](std::string_view text) { notices_.emplace_back(text); };
     return options;
+  }
+
+  static Id take_one(Source& source) {
+    const Result<Id> taken = source.next();
+    EXPECT_TRUE(taken) << taken.error().message;
+    return taken.value_or(Id{});
   }
 
   static std::vector<Id> take(Source& source, std::size_t count) {
@@ -82,27 +86,27 @@ FormatOptions needed(std::string_view format) {
 }
 
 TEST_F(MintTest, MayBeGivenAStoreThatIsOpen) {
-  Result<std::unique_ptr<Store>> opened = open_store("memory:");
+  Result<std::unique_ptr<Store>> opened = Store::open("memory:");
   ASSERT_TRUE(opened) << opened.error().message;
   const std::shared_ptr<Store> store = *std::move(opened);
   MintOptions other_store = options();
   other_store.store = "sqlite:" + (folder_ / "not_looked_at.db").string();
   std::unique_ptr<Source> source;
   {
-    Mint mint(store, other_store);
+    Mint mint(store, other_store, clock_, entropy_);
     ASSERT_TRUE(mint.create({.name = "orders"}));
     EXPECT_EQ(mint.store().value(), store);
     EXPECT_EQ(mint.store_url().value(), "memory:");
     source = mint.source("orders").value();
   }
-  Mint second(store, other_store);
+  Mint second(store, other_store, clock_, entropy_);
   EXPECT_THAT(take(*source, 2), ElementsAre(Id{std::int64_t{1}}, Id{std::int64_t{2}}));
   EXPECT_THAT(take(*second.source("orders").value(), 1), ElementsAre(Id{std::int64_t{3}}));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "not_looked_at.db"));
 }
 
 TEST_F(MintTest, EveryFormatDeclaresItselfAndOpensByItsName) {
-  Mint mint(options());
+  Mint mint(options(), clock_, entropy_);
   std::vector<std::string> names;
   for (const Declaration& format : Mint::formats()) {
     names.push_back(format.name);
@@ -128,7 +132,7 @@ TEST_F(MintTest, EveryFormatDeclaresItselfAndOpensByItsName) {
 }
 
 TEST_F(MintTest, AFormatTakesItsOwnOptionsOnly) {
-  Mint mint(options());
+  Mint mint(options(), clock_, entropy_);
   ASSERT_TRUE(mint.create({.name = "orders"}));
   const FormatOptions all[] = {
       {.form = Form{.prefix = "x"}},
@@ -172,13 +176,13 @@ TEST_F(MintTest, AFormatTakesItsOwnOptionsOnly) {
 }
 
 TEST_F(MintTest, AFormIsOfTheFormat) {
-  Mint mint(options());
+  Mint mint(options(), clock_, entropy_);
   const auto source = mint.source(
       "ulid",
       {.form = Form{.prefix = "ord_", .encoding = Encoding::kBase58, .check = Check::kLuhn}});
   ASSERT_TRUE(source) << source.error().message;
   const Form& form = (*source)->declaration().form;
-  const Id id = take(**source, 1)[0];
+  const Id id = take_one(**source);
   const std::string text = to_string(id, form);
   EXPECT_THAT(text, StartsWith("ord_"));
   EXPECT_EQ(text.size(), 4U + 22 + 1);
@@ -188,7 +192,7 @@ TEST_F(MintTest, AFormIsOfTheFormat) {
 }
 
 TEST_F(MintTest, FormatsUseTheClockThatWasGiven) {
-  Mint mint(options());
+  Mint mint(options(), clock_, entropy_);
   const auto first = [&](std::string_view name) {
     return take(**mint.source(name, needed(name)), 1)[0];
   };
@@ -204,7 +208,7 @@ TEST_F(MintTest, FormatsUseTheClockThatWasGiven) {
 }
 
 TEST_F(MintTest, SnowflakeNeedsAWorkerAndTellsOfItsStateFile) {
-  Mint mint(options());
+  Mint mint(options(), clock_, entropy_);
   const auto refused = mint.source("snowflake");
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kInvalidArgument);
@@ -227,7 +231,7 @@ TEST_F(MintTest, SnowflakeNeedsAWorkerAndTellsOfItsStateFile) {
 }
 
 TEST_F(MintTest, TheStateFileIsTheLayouts) {
-  Mint mint(options());
+  Mint mint(options(), clock_, entropy_);
   const auto layout = parse_snowflake_layout("39t8s16w epoch 2014-09-01T00:00:00Z unit 10ms");
   ASSERT_TRUE(layout);
   ASSERT_TRUE(mint.source("snowflake", {.worker = Worker{.id = 5}, .layout = *layout}));
@@ -242,7 +246,7 @@ TEST_F(MintTest, TheStateFileIsTheLayouts) {
 }
 
 TEST_F(MintTest, LayoutsThatMintTheSameIdsShareTheStateFile) {
-  Mint mint(options());
+  Mint mint(options(), clock_, entropy_);
   const auto of = [&](const char* layout) {
     return mint.source(
         "snowflake", {.worker = Worker{.id = 3}, .layout = parse_snowflake_layout(layout).value()});
@@ -255,7 +259,7 @@ TEST_F(MintTest, LayoutsThatMintTheSameIdsShareTheStateFile) {
   }
   const auto source = of("discord");
   ASSERT_TRUE(source) << source.error().message;
-  EXPECT_GT(std::get<Snowflake>(take(**source, 1)[0]), std::get<Snowflake>(ids[1]));
+  EXPECT_GT(std::get<Snowflake>(take_one(**source)), std::get<Snowflake>(ids[1]));
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
   ASSERT_TRUE(of("41t10w0s"));
   ASSERT_TRUE(of("41t0s10w"));
@@ -263,7 +267,7 @@ TEST_F(MintTest, LayoutsThatMintTheSameIdsShareTheStateFile) {
 }
 
 TEST_F(MintTest, AGuessedWorkerMakesASnowflakePractical) {
-  Mint mint(options());
+  Mint mint(options(), clock_, entropy_);
   for (const Worker::From from : {Worker::From::kHardware, Worker::From::kRandom}) {
     const auto source = mint.source("snowflake", {.worker = Worker{.from = from}});
     ASSERT_TRUE(source) << source.error().message;
@@ -273,29 +277,29 @@ TEST_F(MintTest, AGuessedWorkerMakesASnowflakePractical) {
 }
 
 TEST_F(MintTest, AHardwareNodeMakesAUuid1UniqueIfConfiguredSo) {
-  Mint mint(options());
+  Mint mint(options(), clock_, entropy_);
   const UuidNode node{.from = UuidNode::From::kGiven, .address = {0, 1, 2, 3, 4, 5}};
   const auto source = mint.source("uuid1", {.node = node});
   ASSERT_TRUE(source) << source.error().message;
   EXPECT_EQ((*source)->declaration().guarantee, Guarantee::kUniqueIfConfigured);
   EXPECT_TRUE(std::filesystem::exists(folder_ / "uuid1-000102030405.state"));
-  EXPECT_EQ(decode_uuid1(std::get<Uuid>(take(**source, 1)[0]))->node, node.address);
+  EXPECT_EQ(decode_uuid1(std::get<Uuid>(take_one(**source)))->node, node.address);
 }
 
 TEST_F(MintTest, TheHardwareNodeIsTheAddressOfTheHost) {
   const std::optional<HardwareAddress> address = host_address();
-  Mint mint(options());
+  Mint mint(options(), clock_, entropy_);
   const auto source = mint.source("uuid1", {.node = UuidNode{.from = UuidNode::From::kHardware}});
   if (!address) {
     EXPECT_EQ(source.error().code, Code::kFailedPrecondition);
     return;
   }
   ASSERT_TRUE(source) << source.error().message;
-  EXPECT_EQ(decode_uuid1(std::get<Uuid>(take(**source, 1)[0]))->node, address);
+  EXPECT_EQ(decode_uuid1(std::get<Uuid>(take_one(**source)))->node, address);
 }
 
 TEST_F(MintTest, ASequenceIsASource) {
-  Mint mint(options());
+  Mint mint(options(), clock_, entropy_);
   ASSERT_TRUE(mint.create({.name = "small", .first = 5, .last = 9}));
   const auto source = mint.source("small");
   ASSERT_TRUE(source) << source.error().message;
@@ -312,7 +316,7 @@ TEST_F(MintTest, ASequenceIsASource) {
 }
 
 TEST_F(MintTest, APoolIsASource) {
-  Mint mint(options());
+  Mint mint(options(), clock_, entropy_);
   const SnowflakeLayout layout = snowflake_layout("sequence-generator").value();
   const auto made = mint.create(PoolDefinition{.name = "web", .layout = layout});
   ASSERT_TRUE(made) << made.error().message;
@@ -330,9 +334,9 @@ TEST_F(MintTest, APoolIsASource) {
   EXPECT_EQ(mint.peek("web")->left, 1023);
   // Beside it, and after it.
   const auto other = mint.source("web");
-  EXPECT_NE(decoded(take(**other, 1)[0]).worker, decoded(first[0]).worker);
+  EXPECT_NE(decoded(take_one(**other)).worker, decoded(first[0]).worker);
   clock_.advance(std::chrono::seconds{10});
-  EXPECT_EQ(decoded(take(**source, 1)[0]).time, kNow + std::chrono::seconds{11})
+  EXPECT_EQ(decoded(take_one(**source)).time, kNow + std::chrono::seconds{11})
       << "the clock has gone on";
 }
 
@@ -354,23 +358,24 @@ class HastyClock final : public Clock {
 TEST_F(MintTest, TheFirstIdsOfAPoolBearTheTimeAtWhichTheyWereAskedFor) {
   HastyClock hasty;
   MintOptions with = options();
-  with.clock = &hasty;
-  Mint mint(with);
+  Mint mint(with, hasty, entropy_);
   const SnowflakeLayout layout = snowflake_layout("sequence-generator").value();
   ASSERT_TRUE(mint.create(PoolDefinition{.name = "web", .layout = layout, .workers = 1}));
   const auto source = mint.source("web");
   const Instant asked = hasty.now() + 2 * layout.unit;  // the first look is for the deadline
   for (const Id& id : take(**source, 1000))
     ASSERT_EQ(layout.decode(std::get<Snowflake>(id))->time, asked);
-  const auto bound = [&] { return time_of(layout, mint.workers("web")->front().minted_until); };
+  const auto bound = [&] {
+    return time_of(layout, mint.list_workers("web")->front().minted_until);
+  };
   EXPECT_EQ(bound(), asked + layout.unit) << "one unit was leased";
-  const Id later = take(**source, 1)[0];
+  const Id later = take_one(**source);
   EXPECT_GT(layout.decode(std::get<Snowflake>(later))->time, asked) << "the clock goes on";
   EXPECT_GE(bound(), asked + std::chrono::seconds{15});
 }
 
 TEST_F(MintTest, APoolTakesAWindowAndNothingElse) {
-  Mint mint(options());
+  Mint mint(options(), clock_, entropy_);
   ASSERT_TRUE(mint.create(PoolDefinition{.name = "web", .layout = {.worker_bits = 1}}));
   ASSERT_TRUE(mint.create({.name = "orders"}));
   EXPECT_EQ(mint.source("web", {.worker = Worker{}}).error().code, Code::kInvalidArgument);
@@ -419,8 +424,7 @@ class WaitedForClock final : public Clock {
 TEST_F(MintTest, WhereAllWorkerIdsAreOwnedOneIsWaitedFor) {
   WaitedForClock waited_for;
   MintOptions with = options();
-  with.clock = &waited_for;
-  Mint mint(with);
+  Mint mint(with, waited_for, entropy_);
   ASSERT_TRUE(mint.create(PoolDefinition{.name = "web", .workers = 1}));
   auto first = *mint.source("web");
   take(*first, 1);
@@ -438,9 +442,8 @@ TEST_F(MintTest, AnAttemptThatTheDeadlineCutsShortDoesNotHideThatAllAreOwned) {
   for (const Code cut_short : {Code::kUnavailable, Code::kDeadlineExceeded, Code::kUnknown}) {
     WaitedForClock waited_for;
     MintOptions with = options();
-    with.clock = &waited_for;
     const auto store = std::make_shared<fakes::FaultyLeases>();
-    Mint mint(store, with);
+    Mint mint(store, with, waited_for, entropy_);
     ASSERT_TRUE(mint.create(PoolDefinition{.name = "web", .workers = 1}));
     const auto first = *mint.source("web");
     take(*first, 1);
@@ -460,14 +463,13 @@ TEST_F(MintTest, AnAttemptThatTheDeadlineCutsShortDoesNotHideThatAllAreOwned) {
 TEST_F(MintTest, WithWaitOnItIsWaitedForUntilItIsNoLongerHeld) {
   WaitedForClock waited_for;
   MintOptions with = options();
-  with.clock = &waited_for;
   with.store_options.deadline = std::chrono::milliseconds{100};
   std::vector<std::chrono::milliseconds> all;
   with.wait_on = [&](std::chrono::milliseconds, std::chrono::milliseconds of) {
     all.push_back(of);
     return true;
   };
-  Mint mint(with);
+  Mint mint(with, waited_for, entropy_);
   ASSERT_TRUE(mint.create(PoolDefinition{.name = "web", .workers = 1}));
   const auto first = *mint.source("web");
   take(*first, 1);
@@ -483,10 +485,9 @@ TEST_F(MintTest, WithWaitOnItIsWaitedForUntilItIsNoLongerHeld) {
 TEST_F(MintTest, TheWaitingEndsWhenItIsToldTo) {
   WaitedForClock waited_for;
   MintOptions with = options();
-  with.clock = &waited_for;
   int asked = 0;
   with.wait_on = [&](std::chrono::milliseconds, std::chrono::milliseconds) { return ++asked < 3; };
-  Mint mint(with);
+  Mint mint(with, waited_for, entropy_);
   ASSERT_TRUE(mint.create(PoolDefinition{.name = "web", .workers = 1}));
   const auto first = *mint.source("web");
   take(*first, 1);
@@ -496,7 +497,7 @@ TEST_F(MintTest, TheWaitingEndsWhenItIsToldTo) {
 }
 
 TEST_F(MintTest, APoolThatWouldMintNothingIsNotMade) {
-  Mint mint(options());
+  Mint mint(options(), clock_, entropy_);
   using std::chrono::seconds;
   PoolDefinition pool{.name = "web", .layout = {.epoch = kNow + seconds{1}}};
   for (const SnowflakeLayout& never :
@@ -519,7 +520,7 @@ TEST_F(MintTest, APoolThatWouldMintNothingIsNotMade) {
 }
 
 TEST_F(MintTest, APoolInAChildOfForkIsRefusedWithoutTouchingALock) {
-  Mint mint(options());
+  Mint mint(options(), clock_, entropy_);
   ASSERT_TRUE(mint.create(PoolDefinition{.name = "web"}));
   const auto source = mint.source("web");
   ASSERT_TRUE(source) << source.error().message;
@@ -531,7 +532,7 @@ TEST_F(MintTest, APoolInAChildOfForkIsRefusedWithoutTouchingALock) {
 }
 
 TEST_F(MintTest, ASourceOutlivesItsMint) {
-  auto mint = std::make_unique<Mint>(options());
+  auto mint = std::make_unique<Mint>(options(), clock_, entropy_);
   ASSERT_TRUE(mint->create({.name = "orders"}));
   const auto source = mint->source("orders");
   mint.reset();
@@ -539,7 +540,7 @@ TEST_F(MintTest, ASourceOutlivesItsMint) {
 }
 
 TEST_F(MintTest, NamesOfFormatsAreTaken) {
-  Mint mint(options());
+  Mint mint(options(), clock_, entropy_);
   for (const Declaration& format : Mint::formats()) {
     EXPECT_EQ(mint.create({.name = format.name}).error().code, Code::kInvalidArgument);
   }
@@ -562,7 +563,7 @@ TEST_F(MintTest, NamesOfFormatsAreTaken) {
 }
 
 TEST_F(MintTest, UnknownNamesAreToldWithWhatIsNear) {
-  Mint mint(options());
+  Mint mint(options(), clock_, entropy_);
   ASSERT_TRUE(mint.create({.name = "invoices"}));
   const auto message = [&](std::string_view name) {
     const auto source = mint.source(name);
@@ -584,10 +585,10 @@ TEST_F(MintTest, UnknownNamesAreToldWithWhatIsNear) {
 TEST_F(MintTest, AMissingSequenceIsNotMadeToBeChanged) {
   MintOptions sqlite = options();
   sqlite.store = "sqlite:" + (folder_ / "ids.db").string();
-  Mint mint(sqlite);
+  Mint mint(sqlite, clock_, entropy_);
   const auto messages = [&](std::string_view name) {
     const std::vector<Error> errors = {mint.peek(name).error(), mint.raise(name, 5).error(),
-                                       mint.extend(name, 5).error(), mint.retire(name).error()};
+                                       mint.alter(name, 5).error(), mint.retire(name).error()};
     for (const Error& error : errors) {
       EXPECT_EQ(error.code, Code::kNotFound);
       EXPECT_EQ(error.message, errors[0].message);
@@ -606,7 +607,7 @@ TEST_F(MintTest, AMissingSequenceIsNotMadeToBeChanged) {
 }
 
 TEST_F(MintTest, NamesThatStandForSomethingElseAreExplained) {
-  Mint mint(options());
+  Mint mint(options(), clock_, entropy_);
   const auto message = [&](std::string_view name) { return mint.source(name).error().message; };
   EXPECT_THAT(message("guid"), HasSubstr("uuid4 (random) or uuid7 (in order of time)"));
   EXPECT_THAT(message("uuid"), HasSubstr("uuid4 (random) or uuid7 (in order of time)"));
@@ -622,7 +623,7 @@ TEST_F(MintTest, NamesThatStandForSomethingElseAreExplained) {
 TEST_F(MintTest, OnlyCreateMakesAStore) {
   MintOptions sqlite = options();
   sqlite.store = "sqlite:" + (folder_ / "ids.db").string();
-  Mint mint(sqlite);
+  Mint mint(sqlite, clock_, entropy_);
   EXPECT_EQ(mint.source("orders").error().code, Code::kNotFound);
   EXPECT_EQ(mint.peek("orders").error().code, Code::kNotFound);
   EXPECT_EQ(mint.list().error().code, Code::kNotFound);
@@ -634,21 +635,22 @@ TEST_F(MintTest, OnlyCreateMakesAStore) {
   MintOptions forbidden = options();
   forbidden.store = "sqlite:" + (folder_ / "other.db").string();
   forbidden.store_options.create = false;
-  EXPECT_EQ(Mint(forbidden).create({.name = "orders"}).error().code, Code::kNotFound);
+  EXPECT_EQ(Mint(forbidden, clock_, entropy_).create({.name = "orders"}).error().code,
+            Code::kNotFound);
 }
 
 TEST_F(MintTest, TheWorkerIdsOfAPool) {
-  Mint mint(options());
+  Mint mint(options(), clock_, entropy_);
   ASSERT_TRUE(mint.create(PoolDefinition{.name = "web", .workers = 4}));
-  EXPECT_EQ(mint.workers("web")->size(), 4u);
+  EXPECT_EQ(mint.list_workers("web")->size(), 4u);
   EXPECT_EQ(mint.release_worker("web", 2)->token, Uuid{}) << "nobody owned it";
-  EXPECT_EQ(mint.raise_pool("web", Instant{std::chrono::seconds{1}}), 1001);
-  EXPECT_EQ(mint.workers("web")->at(0).minted_until, 1001);
-  EXPECT_EQ(mint.workers("shop").error().code, Code::kNotFound);
+  EXPECT_EQ(mint.raise_pool("web", kUsualSnowflakeLayout.epoch + std::chrono::seconds{1}), 1001);
+  EXPECT_EQ(mint.list_workers("web")->at(0).minted_until, 1001);
+  EXPECT_EQ(mint.list_workers("shop").error().code, Code::kNotFound);
 }
 
 TEST_F(MintTest, ThreadsShareAMint) {
-  Mint mint(options());
+  Mint mint(options(), clock_, entropy_);
   ASSERT_TRUE(mint.create({.name = "orders"}));
   constexpr int kThreads = 4;
   constexpr std::size_t kEach = 500;
@@ -658,7 +660,7 @@ TEST_F(MintTest, ThreadsShareAMint) {
     for (std::vector<Id>& ids : taken) {
       threads.emplace_back([&mint, &ids] {
         const auto source = mint.source("orders");
-        for (std::size_t i = 0; i < kEach; ++i) ids.push_back(take(**source, 1)[0]);
+        for (std::size_t i = 0; i < kEach; ++i) ids.push_back(take_one(**source));
       });
     }
   }

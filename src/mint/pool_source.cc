@@ -49,14 +49,14 @@ constexpr std::chrono::nanoseconds kLastPause = std::chrono::milliseconds{250};
 class PoolSource final : public Source {
  public:
   PoolSource(std::shared_ptr<Store> store, PoolDefinition pool,
-             std::optional<std::chrono::nanoseconds> window, const MintOptions& mint)
+             std::optional<std::chrono::nanoseconds> window, const MadeWith& mint)
       : store_(std::move(store)),
         pool_(std::move(pool)),
         window_(window),
-        deadline_(mint.store_options.deadline),
-        wait_on_(mint.wait_on),
-        clock_(mint.clock != nullptr ? *mint.clock : system_clock()),
-        entropy_(mint.entropy != nullptr ? *mint.entropy : system_entropy()),
+        deadline_(mint.options.store_options.deadline),
+        wait_on_(mint.options.wait_on),
+        clock_(mint.clock),
+        entropy_(mint.entropy),
         declaration_{.name = pool_.name,
                      .format = "snowflake",
                      .guarantee = idmint::guarantee(pool_),
@@ -147,7 +147,7 @@ class PoolSource final : public Source {
     return filled;
   }
 
-  // Without `by` the deadline holds for each run of ids, as in SnowflakeGenerator::fill().
+  // Without `by` the deadline holds for each run of ids, as in SnowflakeGenerator::next().
   Result<void> fill(std::span<Id> out, SteadyTime by) {
     if (declaration_.largest_count != 0 && std::ssize(out) > declaration_.largest_count)
       return std::unexpected(
@@ -157,7 +157,7 @@ class PoolSource final : public Source {
     std::array<Snowflake, 256> ids;
     while (!out.empty()) {
       const auto some = std::span(ids).first(std::min(ids.size(), out.size()));
-      if (Result<void> filled = generator_.load()->fill(some, by); !filled) return filled;
+      if (Result<void> filled = generator_.load()->next(some, by); !filled) return filled;
       std::ranges::copy(some, out.begin());
       out = out.subspan(some.size());
     }
@@ -182,7 +182,7 @@ class PoolSource final : public Source {
 
 std::unique_ptr<Source> make_pool_source(std::shared_ptr<Store> store, PoolDefinition pool,
                                          std::optional<std::chrono::nanoseconds> window,
-                                         const MintOptions& mint) {
+                                         const MadeWith& mint) {
   return std::make_unique<PoolSource>(std::move(store), std::move(pool), window, mint);
 }
 

@@ -6,9 +6,9 @@
 #include <optional>
 
 #include "idmint/definition.h"
-#include "idmint/mint.h"
 #include "idmint/source.h"
 #include "idmint/store.h"
+#include "mint/formats.h"
 
 namespace idmint {
 
@@ -17,6 +17,6 @@ namespace idmint {
 // keeps the store alive.
 [[nodiscard]] std::unique_ptr<Source> make_pool_source(
     std::shared_ptr<Store> store, PoolDefinition pool,
-    std::optional<std::chrono::nanoseconds> window, const MintOptions& mint);
+    std::optional<std::chrono::nanoseconds> window, const MadeWith& mint);
 
 }  // namespace idmint

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "idmint/clock.h"
-#include "idmint/export.h"
+#include "idmint/result.h"
 #include "idmint/uuid.h"
 
 namespace idmint {

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/errors.h"
-#include "idmint/check_symbol.h"
 #include "idmint/digits.h"
 #include "idmint/encoding.h"
 #include "idmint/snowflake.h"

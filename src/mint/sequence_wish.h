@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "idmint/definition.h"
-#include "idmint/export.h"
 #include "idmint/result.h"
 
 namespace idmint {

@@ -8,7 +8,6 @@
 
 #include "base/host_facts.h"
 #include "idmint/entropy.h"
-#include "idmint/export.h"
 #include "idmint/mint.h"
 #include "idmint/result.h"
 #include "idmint/snowflake.h"

@@ -1,5 +1,3 @@
-#include "idmint/cached_sequence.h"
-
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -14,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "idmint/sequence.h"
 #include "sequences/cached_state.h"
 
 namespace idmint {
@@ -254,11 +253,13 @@ CachedSequence::~CachedSequence() {
 }
 
 Result<std::unique_ptr<Sequence>> open_cached(Store& store, SequenceDefinition definition,
-                                              const SequenceOptions& options) {
+                                              const SequenceOptions& options, Clock& clock,
+                                              Entropy& entropy) {
   if (auto counters = read_counters(store, definition, options.until); !counters) {
     return std::unexpected(std::move(counters).error());
   }
-  auto state = std::make_shared<CachedSequence::State>(store, std::move(definition), options);
+  auto state = std::make_shared<CachedSequence::State>(store, std::move(definition), options, clock,
+                                                       entropy);
   return std::unique_ptr<Sequence>(new CachedSequence(std::move(state)));
 }
 
@@ -385,8 +386,9 @@ SequenceStatistics CachedSequence::statistics() const noexcept {
 }
 
 Result<std::unique_ptr<CachedSequence>> CachedSequence::open(Store& store, std::string_view name,
-                                                             const SequenceOptions& options) {
-  Opened opened = open_sequence(store, name, options);
+                                                             const SequenceOptions& options,
+                                                             Clock& clock, Entropy& entropy) {
+  Opened opened = Sequence::open(store, name, options, clock, entropy);
   if (!opened) return std::unexpected(std::move(opened).error());
   if (auto* const cached = dynamic_cast<CachedSequence*>(opened->get())) {
     [[maybe_unused]] const Sequence* const same = opened->release();
@@ -395,7 +397,7 @@ Result<std::unique_ptr<CachedSequence>> CachedSequence::open(Store& store, std::
   const std::string strategy(idmint::name((*opened)->definition().strategy));
   return std::unexpected(
       error_at(store, Code::kFailedPrecondition, name,
-               "it is " + strategy + ", not cached; open it with open_sequence()"));
+               "it is " + strategy + ", not cached; open it with Sequence::open()"));
 }
 
 }  // namespace idmint

@@ -1,5 +1,3 @@
-#include "idmint/cached_sequence.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -19,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "idmint/sequence.h"
 #include "stores/spi/counter_store.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/gated_store.h"
@@ -85,9 +84,8 @@ struct CachedFixture {
   }
 
   std::unique_ptr<CachedSequence> open() {
-    return CachedSequence::open(
-               store, "tickets",
-               {.clock = used_clock != nullptr ? used_clock : &manual, .entropy = &entropy})
+    return CachedSequence::open(store, "tickets", {}, used_clock != nullptr ? *used_clock : manual,
+                                entropy)
         .value();
   }
   Result<std::vector<std::int64_t>> next(std::size_t count) const {
@@ -573,7 +571,7 @@ TEST(CachedSequence, AnotherThreadsSliceIsVoidToo) {
 
 TEST(CachedSequence, ValuesBeyondTheLastOneThatIsKnownAreNotHandedOut) {
   CachedFixture f(tickets(10, 25));
-  ASSERT_TRUE(extend_sequence(f.store, "tickets", 1000));
+  ASSERT_TRUE(alter_sequence(f.store, "tickets", 1000));
   Result<std::int64_t> got = 0;
   while (got) {
     got = f.sequence->next();
@@ -748,7 +746,7 @@ void take_from_all_sides(Clock* clock, std::int64_t step) {
   for (int round = 0; round < 3; ++round) {
     std::array<std::unique_ptr<CachedSequence>, 2> sequences;
     for (auto& each : sequences) {
-      each = CachedSequence::open(store, "tickets", {.clock = clock}).value();
+      each = CachedSequence::open(store, "tickets", {}, *clock).value();
     }
     std::vector<std::thread> threads;
     for (std::size_t t = 0; t < kThreads; ++t) {
@@ -806,7 +804,7 @@ TEST(CachedSequenceUnderThreads, NoValueTwiceWhereTheyMeetWithinACut) {
   GatedStore store;
   ASSERT_TRUE(create_sequence(store, tickets(1'000'000)));
   ManualClock clock(kStart);
-  const auto sequence = CachedSequence::open(store, "tickets", {.clock = &clock}).value();
+  const auto sequence = CachedSequence::open(store, "tickets", {}, clock).value();
   std::atomic<bool> enough{false};
   // Values of one thread with none of the other's between them: the first, and the one past them.
   std::array<std::vector<std::pair<std::int64_t, std::int64_t>>, 2> stretches;
@@ -866,7 +864,7 @@ RC_GTEST_PROP(CachedSequenceProperty, NoValueTwiceUnderAnyFaults, ()) {
   GatedStore store;
   RC_ASSERT(create_sequence(store, tickets(step, 3000)).has_value());
   const auto open = [&] {
-    return CachedSequence::open(store, "tickets", {.clock = &clock, .entropy = &entropy}).value();
+    return CachedSequence::open(store, "tickets", {}, clock, entropy).value();
   };
   std::array<std::unique_ptr<CachedSequence>, 3> sequences{open(), open(), open()};
   std::set<std::int64_t> seen;

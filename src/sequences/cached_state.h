@@ -20,7 +20,6 @@
 
 #include "base/fork_wiped.h"
 #include "base/submitted.h"
-#include "idmint/cached_sequence.h"
 #include "idmint/clock.h"
 #include "idmint/definition.h"
 #include "idmint/entropy.h"
@@ -59,12 +58,13 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
   static constexpr std::int64_t kStopped = std::numeric_limits<std::int64_t>::min();  // below all
   static constexpr nanoseconds kFirstPause = std::chrono::milliseconds{10};
 
-  State(Store& its_store, SequenceDefinition its_definition, const SequenceOptions& options)
+  State(Store& its_store, SequenceDefinition its_definition, const SequenceOptions& options,
+        Clock& its_clock, Entropy& its_entropy)
       : store(*its_store.counters()),
         definition(std::move(its_definition)),
-        clock(options.clock != nullptr ? *options.clock : system_clock()),
-        coarse(options.clock != nullptr ? *options.clock : coarse_clock()),
-        entropy(options.entropy != nullptr ? *options.entropy : system_entropy()),
+        clock(its_clock),
+        coarse(&clock == &system_clock() ? coarse_clock() : clock),
+        entropy(its_entropy),
         executor(executor_of(options)),
         deadline(deadline_of(its_store, options)),
         known{{definition.first, definition.last}},

@@ -31,7 +31,7 @@ CounterSequence::~CounterSequence() {
 
 Result<std::unique_ptr<CounterSequence>> CounterSequence::open(Store& store, std::string_view name,
                                                                const SequenceOptions& options) {
-  Opened opened = open_sequence(store, name, options);
+  Opened opened = Sequence::open(store, name, options);
   if (!opened) return std::unexpected(std::move(opened.error()));
   if (auto* const counter = dynamic_cast<CounterSequence*>(opened->get())) {
     [[maybe_unused]] const Sequence* const same = opened->release();
@@ -41,7 +41,7 @@ Result<std::unique_ptr<CounterSequence>> CounterSequence::open(Store& store, std
   return std::unexpected(error_at(store, Code::kFailedPrecondition, name,
                                   "it is " + strategy +
                                       ", and only a counter gives ranges; open it with "
-                                      "open_sequence()"));
+                                      "Sequence::open()"));
 }
 
 const SequenceDefinition& CounterSequence::definition() const noexcept {
@@ -81,7 +81,8 @@ SequenceStatistics CounterSequence::statistics() const noexcept {
   return state_->combiner.statistics();
 }
 
-Opened open_counter(Store& store, SequenceDefinition definition, const SequenceOptions& options) {
+Opened open_counter(Store& store, SequenceDefinition definition, const SequenceOptions& options,
+                    Clock&, Entropy&) {
   if (auto counters = read_counters(store, definition, options.until); !counters)
     return std::unexpected(std::move(counters.error()));
   auto state = std::make_unique<CounterSequence::State>(store, std::move(definition), options);

@@ -57,7 +57,8 @@ TEST(CounterSequence, TakesSubmitsCountsAndCloses) {
   ASSERT_TRUE(
       sequence->submit(1, [&](Result<Range> result) { submitted.set_value(std::move(result)); }));
   EXPECT_EQ(submitted.get_future().get(), (Range{7, 1, 1}));
-  EXPECT_EQ(sequence->statistics().values, 3);
+  EXPECT_EQ(sequence->next(), 8);
+  EXPECT_EQ(sequence->statistics().values, 4);
   sequence->close();
   EXPECT_EQ(sequence->take(1).error().code, Code::kUnavailable);
 }
@@ -65,7 +66,7 @@ TEST(CounterSequence, TakesSubmitsCountsAndCloses) {
 TEST(CounterSequence, FillsWithConsecutiveValues) {
   GatedStore store;
   ASSERT_TRUE(create_sequence(store, orders(5, 10)));
-  const auto sequence = open_sequence(store, "orders").value();
+  const auto sequence = Sequence::open(store, "orders").value();
   std::array<std::int64_t, 4> values{};
   ASSERT_TRUE(sequence->next(values));
   EXPECT_THAT(values, testing::ElementsAre(5, 6, 7, 8));
@@ -96,7 +97,7 @@ TEST(CounterSequence, AnEndThatWasMovedIsKnownOnceItIsOpenedAgain) {
   ASSERT_TRUE(create_sequence(store, orders(1, 3)));
   const auto before = CounterSequence::open(store, "orders").value();
   EXPECT_EQ(before->take(3), (Range{1, 1, 3}));
-  ASSERT_TRUE(extend_sequence(store, "orders", 9));
+  ASSERT_TRUE(alter_sequence(store, "orders", 9));
   EXPECT_EQ(before->take(1).error().code, Code::kOutOfRange);
   const auto after = CounterSequence::open(store, "orders").value();
   EXPECT_EQ(after->take(1), (Range{5, 1, 1})) << "4 was taken by the one that could not use it";

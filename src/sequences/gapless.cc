@@ -42,7 +42,8 @@ GaplessStatistics GaplessInserter::statistics() const noexcept {
 Result<std::unique_ptr<GaplessInserter>> GaplessInserter::open(Store& store, std::string_view name,
                                                                std::string_view collection,
                                                                std::string_view field,
-                                                               const GaplessOptions& options) {
+                                                               const GaplessOptions& options,
+                                                               Entropy& entropy) {
   const SteadyTime until = std::chrono::steady_clock::now() + options.deadline;
   const Result<Definition> found = find_definition(store, name, until);
   if (!found) {
@@ -65,9 +66,8 @@ Result<std::unique_ptr<GaplessInserter>> GaplessInserter::open(Store& store, std
   if (auto possible = has_transactions(store, *definition, until); !possible) {
     return std::unexpected(std::move(possible).error());
   }
-  auto transactions = store.gapless()->transactions(
-      *definition, collection, field, options.deadline,
-      options.entropy != nullptr ? *options.entropy : system_entropy());
+  auto transactions =
+      store.gapless()->transactions(*definition, collection, field, options.deadline, entropy);
   if (!transactions) return std::unexpected(std::move(transactions).error());
   std::unique_ptr<State> state(new State{
       .definition = *definition,

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "idmint/form.h"
-#include "idmint/occupancy.h"
 #include "idmint/sequence.h"
 #include "ids/form_width.h"
 #include "sequences/permutation.h"
@@ -135,7 +134,7 @@ Error defined_otherwise(const Store& store, const Definition& there, const Defin
   if (sequence != nullptr && other != nullptr) {
     if (can_extend(*sequence, *other))
       return error_at(store, Code::kFailedPrecondition, there, what + "move its end up",
-                      {Remedy::kExtendSequence, other->name, {std::to_string(other->last)}});
+                      {Remedy::kAlterSequence, other->name, {std::to_string(other->last)}});
     if (other->last > largest_integer(sequence->form))
       room = "its " + room_of(sequence->form) + "; ";
   }
@@ -206,8 +205,9 @@ Result<void> must_be_there(Store& store, const SequenceDefinition& definition) {
 
 }  // namespace
 
-Result<void> create_sequence(Store& store, const SequenceDefinition& definition, Entropy& entropy,
-                             const std::function<void(std::int64_t, std::int64_t)>& progress) {
+Result<void> create_sequence(Store& store, const SequenceDefinition& definition,
+                             const std::function<void(std::int64_t, std::int64_t)>& progress,
+                             Entropy& entropy) {
   if (auto valid = validate(definition); !valid) return valid;
   const auto refuse = [&](Code code, const std::string& what, Advice advice = {}) {
     return std::unexpected(error_at(store, code, definition, what, std::move(advice)));
@@ -263,7 +263,7 @@ bool can_extend(const SequenceDefinition& there, const SequenceDefinition& wante
          has_movable_end(there) && validate(moved).has_value();
 }
 
-Result<SequenceDefinition> extend_sequence(Store& store, std::string_view name, std::int64_t last) {
+Result<SequenceDefinition> alter_sequence(Store& store, std::string_view name, std::int64_t last) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const Result<Definition> there = find_definition(store, name);
     if (!there) return std::unexpected(there.error());
@@ -421,7 +421,7 @@ Result<void> read_status(Store& store, const SequenceDefinition& its, SteadyTime
           error_at(store, Code::kUnavailable, its.name,
                    "counter " + counter.name + " ends at " + std::to_string(counter.bounds.last) +
                        " yet: an extension was cut off; finish it",
-                   {Remedy::kExtendSequence, its.name, {std::to_string(its.last)}});
+                   {Remedy::kAlterSequence, its.name, {std::to_string(its.last)}});
     if (counter.closed && !status.error)
       status.error = error_at(store, Code::kFailedPrecondition, its.name,
                               "counter " + counter.name +
@@ -484,13 +484,13 @@ Result<SequenceStatus> status_of(Store& store, Definition definition,
 
 }  // namespace
 
-Result<SequenceStatus> sequence_status(Store& store, std::string_view name, SteadyTime until) {
+Result<SequenceStatus> peek_sequence(Store& store, std::string_view name, SteadyTime until) {
   Result<Definition> found = find_definition(store, name, until);
   if (!found) return std::unexpected(std::move(found.error()));
   return status_of(store, *std::move(found), until);
 }
 
-Result<std::vector<SequenceStatus>> sequence_statuses(Store& store) {
+Result<std::vector<SequenceStatus>> list_sequences(Store& store) {
   if (store.catalog() == nullptr)
     return std::unexpected(Error{Code::kUnimplemented, "the store " + std::string(store.url()) +
                                                            " keeps no sequences; use another"});

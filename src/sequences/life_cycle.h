@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "idmint/definition.h"
-#include "idmint/export.h"
 #include "idmint/result.h"
 #include "idmint/store.h"
 #include "stores/spi/catalog.h"
@@ -20,7 +19,7 @@
 
 namespace idmint {
 
-// Whether extend_sequence() makes of what is there what is wanted: the same with its end further
+// Whether alter_sequence() makes of what is there what is wanted: the same with its end further
 // up, or where it is, which finishes an extension that was cut off. A key or a width that `wanted`
 // leaves open is whatever is there.
 [[nodiscard]] IDMINT_EXPORT bool can_extend(const SequenceDefinition& there,

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "idmint/mongodb.h"
 #include "idmint/sequence.h"
 #include "idmint/worker_pool.h"
 #include "ids/lease_table.h"
@@ -172,7 +173,7 @@ TEST(CreateSequence, AdvisesToMoveTheEndOnlyWhereThatCanBe) {
   ASSERT_TRUE(create_sequence(store, codes));
   codes.last = 15;
   EXPECT_EQ(create_sequence(store, codes).error().advice,
-            (Advice{Remedy::kExtendSequence, "orders", {"15"}}));
+            (Advice{Remedy::kAlterSequence, "orders", {"15"}}));
   codes.last = 16;
   EXPECT_THAT(create_sequence(store, codes).error().message,
               AllOf(HasSubstr("; its width 1 in hex has room for values up to 15; use it as it is"),
@@ -205,7 +206,7 @@ TEST(CreateSequence, WantsAStoreWithSequencesAndAValidDefinition) {
             Code::kInvalidArgument);
   store.offer_nothing();
   EXPECT_EQ(create_sequence(store, definition_of_orders(1, 10)).error().code, Code::kUnimplemented);
-  EXPECT_EQ(open_sequence(store, "orders").error().code, Code::kUnimplemented);
+  EXPECT_EQ(Sequence::open(store, "orders").error().code, Code::kUnimplemented);
 }
 
 TEST(CreateSequence, MakesWhatEachStrategyNeeds) {
@@ -226,9 +227,8 @@ TEST(CreateSequence, MakesAThousandStripesInAFewCallsAndTellsHowFarItIs) {
   definition.last = 1'000'000;
   definition.stripes = 12'000;
   std::vector<std::pair<std::int64_t, std::int64_t>> told;
-  ASSERT_TRUE(
-      create_sequence(store, definition, system_entropy(),
-                      [&](std::int64_t done, std::int64_t of) { told.emplace_back(done, of); }));
+  ASSERT_TRUE(create_sequence(
+      store, definition, [&](std::int64_t done, std::int64_t of) { told.emplace_back(done, of); }));
   EXPECT_THAT(told, ElementsAre(std::pair(5000, 12'000), std::pair(10'000, 12'000),
                                 std::pair(12'000, 12'000)));
   EXPECT_LE(store.calls(), 5U);
@@ -241,11 +241,11 @@ TEST(CreateSequence, DrawsAKeyOnceAndThenKeepsIt) {
                            0x76, 0x54, 0x32, 0x10});
   SequenceDefinition keyless = of(Strategy::kPermuted);
   keyless.key.clear();
-  ASSERT_TRUE(create_sequence(store, keyless, entropy));
+  ASSERT_TRUE(create_sequence(store, keyless, {}, entropy));
   EXPECT_EQ(as_sequence(*store.find("s")).key, "0123456789abcdeffedcba9876543210");
-  EXPECT_TRUE(create_sequence(store, keyless, entropy)) << "whatever is there";
+  EXPECT_TRUE(create_sequence(store, keyless, {}, entropy)) << "whatever is there";
   EXPECT_EQ(as_sequence(*store.find("s")).key, "0123456789abcdeffedcba9876543210");
-  const auto other = create_sequence(store, of(Strategy::kPermuted), entropy);
+  const auto other = create_sequence(store, of(Strategy::kPermuted), {}, entropy);
   ASSERT_EQ(code_of(other), Code::kFailedPrecondition);
   EXPECT_THAT(other.error().message, HasSubstr("key: 0123456789abcdeffedcba9876543210 there"));
 }
@@ -369,13 +369,13 @@ TEST(RaiseSequence, OfAPermutationGoesByIndex) {
   ASSERT_TRUE(raised);
   EXPECT_EQ(raised->next, 12) << "0 to 11 are passed";
   EXPECT_EQ(raised->skipped, 12);
-  const auto status = sequence_status(store, "s");
+  const auto status = peek_sequence(store, "s");
   EXPECT_EQ(status->next, 12);
   std::vector<std::int64_t> values(1);
-  ASSERT_TRUE((*open_sequence(store, "s"))->next(values));
+  ASSERT_TRUE((*Sequence::open(store, "s"))->next(values));
   EXPECT_EQ(status->permuted, values[0]) << "the value that comes next";
   EXPECT_EQ(raise_sequence(store, "s", 31)->next, 31);
-  EXPECT_EQ(sequence_status(store, "s")->permuted, std::nullopt);
+  EXPECT_EQ(peek_sequence(store, "s")->permuted, std::nullopt);
   EXPECT_EQ(code_of(raise_sequence(store, "s", 32)), Code::kOutOfRange);
 }
 
@@ -475,7 +475,7 @@ TEST(RaiseSequence, HoldsForAnExtensionThatWasCutOffBefore) {
   ASSERT_TRUE(create_sequence(store, definition_of_orders(1, 10)));
   store.put(definition_of_orders(1, 30));  // the definition was extended, the counter not yet
   ASSERT_TRUE(raise_sequence(store, "orders", 20));
-  ASSERT_TRUE(extend_sequence(store, "orders", 30));
+  ASSERT_TRUE(alter_sequence(store, "orders", 30));
   EXPECT_EQ(store.advance("orders", 1, Take::kAll), (Range{21, 1, 1}));
 }
 
@@ -486,20 +486,20 @@ TEST(ExtendSequence, MovesTheEndUp) {
     GatedStore store;
     ASSERT_TRUE(create_sequence(store, of(strategy)));
     ASSERT_TRUE(store.advance("s", 31, Take::kAll));
-    const auto extended = extend_sequence(store, "s", 42);
+    const auto extended = alter_sequence(store, "s", 42);
     ASSERT_TRUE(extended) << extended.error().message;
     EXPECT_EQ(extended->last, 42);
     EXPECT_EQ(store.find("s"), Definition(*extended));
     EXPECT_EQ(store.advance("s", 9, Take::kTail), (Range{41, 1, 2}));
-    EXPECT_EQ(extend_sequence(store, "s", 42), *extended) << "again";
-    EXPECT_EQ(sequence_status(store, "s")->left, 0);
+    EXPECT_EQ(alter_sequence(store, "s", 42), *extended) << "again";
+    EXPECT_EQ(peek_sequence(store, "s")->left, 0);
   }
 }
 
 TEST(ExtendSequence, MovesTheEndOfEveryInterleavedStripe) {
   GatedStore store;
   ASSERT_TRUE(create_sequence(store, of(Strategy::kInterleaved)));
-  ASSERT_TRUE(extend_sequence(store, "s", 43));
+  ASSERT_TRUE(alter_sequence(store, "s", 43));
   std::int64_t values = 0;
   for (const char* stripe : {"s/0", "s/1", "s/2"})
     values += store.advance(stripe, 100, Take::kTail)->count;
@@ -509,27 +509,27 @@ TEST(ExtendSequence, MovesTheEndOfEveryInterleavedStripe) {
 TEST(ExtendSequence, OfRandomValuesNeedsNoCounter) {
   GatedStore store;
   ASSERT_TRUE(create_sequence(store, of(Strategy::kRandom)));
-  ASSERT_TRUE(extend_sequence(store, "s", 49));
-  EXPECT_EQ(sequence_status(store, "s")->left, 37);
+  ASSERT_TRUE(alter_sequence(store, "s", 49));
+  EXPECT_EQ(peek_sequence(store, "s")->left, 37);
 }
 
 TEST(ExtendSequence, SaysWhyItCannot) {
   GatedStore store;
-  EXPECT_EQ(code_of(extend_sequence(store, "orders", 12)), Code::kNotFound);
+  EXPECT_EQ(code_of(alter_sequence(store, "orders", 12)), Code::kNotFound);
   ASSERT_TRUE(create_sequence(store, definition_of_orders(1, 10)));
-  const auto down = extend_sequence(store, "orders", 9);
+  const auto down = alter_sequence(store, "orders", 9);
   ASSERT_EQ(code_of(down), Code::kFailedPrecondition);
   EXPECT_THAT(down.error().message, HasSubstr("10"));
-  EXPECT_EQ(code_of(extend_sequence(store, "orders", kLargestValue + 1)), Code::kInvalidArgument);
+  EXPECT_EQ(code_of(alter_sequence(store, "orders", kLargestValue + 1)), Code::kInvalidArgument);
   EXPECT_EQ(store.find("orders"), Definition(definition_of_orders(1, 10)));
   for (const Strategy strategy : {Strategy::kStriped, Strategy::kPermuted}) {
     GatedStore other;
     ASSERT_TRUE(create_sequence(other, of(strategy)));
-    EXPECT_EQ(code_of(extend_sequence(other, "s", 100)), Code::kFailedPrecondition);
+    EXPECT_EQ(code_of(alter_sequence(other, "s", 100)), Code::kFailedPrecondition);
     EXPECT_EQ(other.find("s"), Definition(of(strategy)));
   }
   ASSERT_TRUE(retire_sequence(store, "orders"));
-  EXPECT_EQ(code_of(extend_sequence(store, "orders", 20)), Code::kFailedPrecondition);
+  EXPECT_EQ(code_of(alter_sequence(store, "orders", 20)), Code::kFailedPrecondition);
 }
 
 TEST(ExtendSequence, NotBeyondTheDigitsThatArePrinted) {
@@ -537,13 +537,13 @@ TEST(ExtendSequence, NotBeyondTheDigitsThatArePrinted) {
   SequenceDefinition two_digits = definition_of_orders(1, 50);
   two_digits.form.digits = 2;
   ASSERT_TRUE(create_sequence(store, two_digits));
-  const auto far = extend_sequence(store, "orders", 100);
+  const auto far = alter_sequence(store, "orders", 100);
   ASSERT_EQ(code_of(far), Code::kInvalidArgument) << "100 would be printed as another value is";
   EXPECT_THAT(far.error().message, HasSubstr("99"));
   EXPECT_THAT(far.error().message, HasSubstr("move its end there at most"));
   EXPECT_EQ(store.peek("orders")->bounds.last, 50);
-  EXPECT_EQ(extend_sequence(store, "orders", 99)->last, 99);
-  const auto full = extend_sequence(store, "orders", 100);
+  EXPECT_EQ(alter_sequence(store, "orders", 99)->last, 99);
+  const auto full = alter_sequence(store, "orders", 100);
   ASSERT_EQ(code_of(full), Code::kInvalidArgument);
   EXPECT_THAT(full.error().message, HasSubstr("a new and wider sequence"));
   EXPECT_THAT(full.error().message, Not(HasSubstr("there at most")));
@@ -554,10 +554,10 @@ TEST(ExtendSequence, NotBeyondTheWidthThatIsPrinted) {
   SequenceDefinition hex = definition_of_orders(1, 50);
   hex.form.encoding = Encoding::kHex;
   ASSERT_TRUE(create_sequence(store, hex));
-  EXPECT_EQ(code_of(extend_sequence(store, "orders", 256)), Code::kInvalidArgument)
+  EXPECT_EQ(code_of(alter_sequence(store, "orders", 256)), Code::kInvalidArgument)
       << "256 would be printed as 0 is";
   EXPECT_EQ(store.peek("orders")->bounds.last, 50);
-  EXPECT_EQ(extend_sequence(store, "orders", 255)->last, 255);
+  EXPECT_EQ(alter_sequence(store, "orders", 255)->last, 255);
 }
 
 // ---- retire
@@ -577,7 +577,7 @@ TEST(RetireSequence, ClosesEverythingAndLeavesATombstone) {
       EXPECT_EQ(code_of(store.insert("s", std::vector<std::int64_t>{11})),
                 Code::kFailedPrecondition);
     }
-    const auto opened = open_sequence(store, "s");
+    const auto opened = Sequence::open(store, "s");
     ASSERT_EQ(code_of(opened), Code::kFailedPrecondition);
     EXPECT_THAT(opened.error().message, HasSubstr("retired"));
   }
@@ -618,9 +618,9 @@ TEST(LifeCycle, AThousandStripesTakeAFewCalls) {
   EXPECT_EQ(raised->skipped, 1491);
   EXPECT_EQ(store.calls() - calls, 3U) << "find, list, raise";
   calls = store.calls();
-  ASSERT_TRUE(extend_sequence(store, "s", 60'000));
+  ASSERT_TRUE(alter_sequence(store, "s", 60'000));
   EXPECT_EQ(store.calls() - calls, 4U) << "find, replace, list, extend";
-  EXPECT_EQ(sequence_status(store, "s")->left, 60'000 - 1500);
+  EXPECT_EQ(peek_sequence(store, "s")->left, 60'000 - 1500);
   calls = store.calls();
   ASSERT_TRUE(retire_sequence(store, "s"));
   EXPECT_EQ(store.calls() - calls, 3U) << "find, close, replace";
@@ -703,7 +703,7 @@ TEST(LifeCycle, CutOffAtAnyCallItIsFinishedByTheNextAndSoundInBetween) {
        [](Strategy strategy) { return strategy != Strategy::kRandom; }},
       {"extend",
        [](GatedStore& store, const SequenceDefinition&) {
-         return extend_sequence(store, "s", 100).has_value();
+         return alter_sequence(store, "s", 100).has_value();
        },
        [](Strategy strategy) {
          return strategy != Strategy::kStriped && strategy != Strategy::kPermuted;
@@ -761,7 +761,7 @@ TEST(LifeCycle, OthersMayChangeTheDefinitionMeanwhile) {
       EXPECT_TRUE(is_retired(*store.find("orders")));
       EXPECT_EQ(as_sequence(*store.find("orders")).last, 20) << "what the other wrote is kept";
     } else {
-      EXPECT_EQ(extend_sequence(store, "orders", 30)->last, 30);
+      EXPECT_EQ(alter_sequence(store, "orders", 30)->last, 30);
       EXPECT_EQ(as_sequence(*store.find("orders")).last, 30);
       EXPECT_EQ(store.peek("orders")->bounds.last, 30);
     }
@@ -787,7 +787,7 @@ TEST(LifeCycle, AnExtensionBetweenDefinitionAndCounterIsNoDamage) {
   {
     GatedStore store;  // to the last value there is, which the other one moved
     extended_meanwhile(store, 2);
-    EXPECT_EQ(code_of(extend_sequence(store, "orders", 10)), Code::kFailedPrecondition);
+    EXPECT_EQ(code_of(alter_sequence(store, "orders", 10)), Code::kFailedPrecondition);
     EXPECT_EQ(as_sequence(*store.find("orders")).last, 20);
   }
   {
@@ -799,7 +799,7 @@ TEST(LifeCycle, AnExtensionBetweenDefinitionAndCounterIsNoDamage) {
   {
     GatedStore store;
     extended_meanwhile(store, 2);
-    const auto status = sequence_status(store, "orders");
+    const auto status = peek_sequence(store, "orders");
     ASSERT_TRUE(status);
     EXPECT_EQ(status->error, std::nullopt);
     EXPECT_EQ(as_sequence(status->definition).last, 20);
@@ -808,7 +808,7 @@ TEST(LifeCycle, AnExtensionBetweenDefinitionAndCounterIsNoDamage) {
   {
     GatedStore store;
     extended_meanwhile(store, 2);
-    const auto all = sequence_statuses(store);
+    const auto all = list_sequences(store);
     ASSERT_TRUE(all);
     ASSERT_EQ(all->size(), 1U);
     EXPECT_EQ(all->front().error, std::nullopt);
@@ -818,9 +818,9 @@ TEST(LifeCycle, AnExtensionBetweenDefinitionAndCounterIsNoDamage) {
   ASSERT_TRUE(create_sequence(changed, definition_of_orders(1, 10)));
   ASSERT_TRUE(changed.extend("orders", 20));
   EXPECT_EQ(code_of(raise_sequence(changed, "orders", 5)), Code::kDataLoss);
-  EXPECT_EQ(code_of(extend_sequence(changed, "orders", 10)), Code::kDataLoss);
+  EXPECT_EQ(code_of(alter_sequence(changed, "orders", 10)), Code::kDataLoss);
   EXPECT_EQ(code_of(create_sequence(changed, definition_of_orders(1, 10))), Code::kDataLoss);
-  const auto status = sequence_status(changed, "orders");
+  const auto status = peek_sequence(changed, "orders");
   ASSERT_TRUE(status && status->error);
   EXPECT_EQ(status->error->code, Code::kDataLoss);
 }
@@ -831,7 +831,7 @@ TEST(SequenceStatus, CountsWhatIsLeft) {
   GatedStore store;
   ASSERT_TRUE(create_sequence(store, definition_of_orders(5, 10)));
   ASSERT_TRUE(store.advance("orders", 2, Take::kAll));
-  auto status = sequence_status(store, "orders");
+  auto status = peek_sequence(store, "orders");
   ASSERT_TRUE(status);
   EXPECT_EQ(as_sequence(status->definition), definition_of_orders(5, 10));
   EXPECT_EQ(status->next, 7);
@@ -841,7 +841,7 @@ TEST(SequenceStatus, CountsWhatIsLeft) {
     GatedStore striped;
     ASSERT_TRUE(create_sequence(striped, of(strategy)));
     ASSERT_TRUE(striped.advance("s/2", 4, Take::kAll));
-    status = sequence_status(striped, "s");
+    status = peek_sequence(striped, "s");
     ASSERT_TRUE(status);
     EXPECT_EQ(status->next, std::nullopt);
     EXPECT_EQ(status->left, 27);
@@ -849,29 +849,29 @@ TEST(SequenceStatus, CountsWhatIsLeft) {
   GatedStore random;
   ASSERT_TRUE(create_sequence(random, of(Strategy::kRandom)));
   ASSERT_TRUE(random.insert("s", std::vector<std::int64_t>{11, 12, 13}));
-  EXPECT_EQ(sequence_status(random, "s")->left, 26) << "of 31 values it gives 29";
+  EXPECT_EQ(peek_sequence(random, "s")->left, 26) << "of 31 values it gives 29";
   std::vector<std::int64_t> others(27);
   std::iota(others.begin(), others.end(), 14);
   ASSERT_TRUE(random.insert("s", others));
-  EXPECT_EQ(sequence_status(random, "s")->left, 0) << "30 are claimed";
+  EXPECT_EQ(peek_sequence(random, "s")->left, 0) << "30 are claimed";
   ASSERT_TRUE(retire_sequence(random, "s"));
-  EXPECT_EQ(sequence_status(random, "s")->left, 0);
-  EXPECT_EQ(code_of(sequence_status(random, "t")), Code::kNotFound);
+  EXPECT_EQ(peek_sequence(random, "s")->left, 0);
+  EXPECT_EQ(code_of(peek_sequence(random, "t")), Code::kNotFound);
 }
 
 TEST(SequenceStatus, TellsWhatWasCutOff) {
   GatedStore store;
   ASSERT_TRUE(create_sequence(store, definition_of_orders(1, 10)));
   store.put(definition_of_orders(1, 20));
-  auto status = sequence_status(store, "orders");
+  auto status = peek_sequence(store, "orders");
   ASSERT_TRUE(status && status->error);
   EXPECT_EQ(status->error->code, Code::kUnavailable);
-  EXPECT_EQ(status->error->advice, (Advice{Remedy::kExtendSequence, "orders", {"20"}}));
+  EXPECT_EQ(status->error->advice, (Advice{Remedy::kAlterSequence, "orders", {"20"}}));
   EXPECT_EQ(status->left, 10);
 
-  ASSERT_TRUE(extend_sequence(store, "orders", 20));
+  ASSERT_TRUE(alter_sequence(store, "orders", 20));
   ASSERT_TRUE(store.close("orders"));
-  status = sequence_status(store, "orders");
+  status = peek_sequence(store, "orders");
   ASSERT_TRUE(status && status->error);
   EXPECT_EQ(status->error->code, Code::kFailedPrecondition);
   EXPECT_EQ(status->left, 0);
@@ -885,7 +885,7 @@ TEST(SequenceStatuses, HaveTheirErrorsInTheirRows) {
   SequenceDefinition claims = of(Strategy::kRandom);
   claims.name = "z";
   store.put(claims);
-  const auto all = sequence_statuses(store);
+  const auto all = list_sequences(store);
   ASSERT_TRUE(all) << all.error().message;
   ASSERT_EQ(all->size(), 3U);
   EXPECT_EQ((*all)[0].error, std::nullopt);
@@ -901,7 +901,7 @@ TEST(SequenceStatuses, AStoreThatDoesNotAnswerIsNotTheSequencesFault) {
   GatedStore store;
   ASSERT_TRUE(create_sequence(store, definition_of_orders(1, 10)));
   store.fail_call(2, {{Code::kUnavailable, "away"}, false});
-  EXPECT_EQ(code_of(sequence_statuses(store)), Code::kUnavailable);
+  EXPECT_EQ(code_of(list_sequences(store)), Code::kUnavailable);
 }
 
 // ---- whether a value was given
@@ -912,7 +912,7 @@ TEST(HasGiven, ValuesThatWereHandedOutAndNoOthers) {
     ScriptedEntropy entropy;
     ASSERT_TRUE(create_sequence(store, of(strategy)));
     std::vector<std::int64_t> given(10);
-    const auto sequence = open_sequence(store, "s", {.entropy = &entropy});
+    const auto sequence = Sequence::open(store, "s", {}, system_clock(), entropy);
     ASSERT_TRUE(sequence && (*sequence)->next(given));
     const std::int64_t fetched = strategy == Strategy::kCached ? 31 : 10;
     std::int64_t known = 0;
@@ -939,7 +939,7 @@ TEST(HasGiven, ValuesThatWereHandedOutAndNoOthers) {
 }
 
 TEST(HasGiven, IdsOfAPoolBelowTheBoundOfTheirWorker) {
-  const auto store = open_store("memory:");
+  const auto store = Store::open("memory:");
   ASSERT_TRUE(store);
   const SnowflakeLayout layout = *snowflake_layout("twitter");
   ASSERT_TRUE(create_pool(**store, {.name = "web", .layout = layout, .workers = 2}));
@@ -967,7 +967,7 @@ TEST(OpenSequence, AnExtensionBetweenDefinitionAndCounterIsNoDamage) {
   ASSERT_TRUE(store.extend("orders", 20));
   store.meanwhile(2,
                   [](auto& definitions) { definitions["orders"] = definition_of_orders(1, 20); });
-  const auto opened = open_sequence(store, "orders");
+  const auto opened = Sequence::open(store, "orders");
   ASSERT_TRUE(opened) << opened.error().message;
   EXPECT_EQ((*opened)->definition().last, 20);
 }
@@ -980,7 +980,7 @@ TEST(OpenSequence, AnEndBelowTheDefinitionsIsNoDamageEither) {
   ASSERT_TRUE(opened) << opened.error().message;
   EXPECT_EQ((*opened)->take(3), (Range{1, 1, 3}));
   EXPECT_EQ(code_of((*opened)->take(1)), Code::kOutOfRange);
-  ASSERT_TRUE(extend_sequence(store, "orders", 20));
+  ASSERT_TRUE(alter_sequence(store, "orders", 20));
   EXPECT_EQ((*opened)->take(1), (Range{4, 1, 1})) << "it knows of that end";
 }
 

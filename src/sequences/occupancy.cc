@@ -1,10 +1,9 @@
-#include "idmint/occupancy.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
 
+#include "idmint/sequence.h"
 #include "sequences/strategies.h"
 
 namespace idmint {

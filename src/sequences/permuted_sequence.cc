@@ -86,7 +86,8 @@ class PermutedSequence final : public Sequence {
 
 }  // namespace
 
-Opened open_permuted(Store& store, SequenceDefinition definition, const SequenceOptions& options) {
+Opened open_permuted(Store& store, SequenceDefinition definition, const SequenceOptions& options,
+                     Clock&, Entropy&) {
   if (auto counters = read_counters(store, definition, options.until); !counters) {
     return std::unexpected(std::move(counters).error());
   }

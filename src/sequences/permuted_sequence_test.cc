@@ -36,7 +36,7 @@ SequenceDefinition cards(std::int64_t first, std::int64_t last) {
 struct PermutedFixture {
   explicit PermutedFixture(const SequenceDefinition& definition) {
     EXPECT_TRUE(create_sequence(store, definition));
-    sequence = open_sequence(store, "cards").value();
+    sequence = Sequence::open(store, "cards").value();
   }
   std::vector<std::int64_t> next(std::size_t count) const {
     std::vector<std::int64_t> values(count);
@@ -105,7 +105,7 @@ TEST(PermutedSequence, AnotherProcessGoesOnWithTheSameKey) {
   const std::string key = as_sequence(*f.store.find("cards")).key;
   EXPECT_EQ(key.size(), 32U) << "drawn when it was created";
   std::vector<std::int64_t> values = f.next(5);
-  f.sequence = open_sequence(f.store, "cards").value();
+  f.sequence = Sequence::open(f.store, "cards").value();
   for (const std::int64_t value : f.next(5)) values.push_back(value);
   std::ranges::sort(values);
   EXPECT_THAT(values, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));

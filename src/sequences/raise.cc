@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "idmint/form.h"
+#include "idmint/mongodb.h"
 #include "idmint/sequence.h"
 #include "idmint/worker_pool.h"
 #include "ids/lease_table.h"
@@ -121,7 +122,7 @@ Result<Raised> raise_defined(Store& store, const SequenceDefinition& definition,
                      "; raise it past that, " +
                      (can_end_later ? "or first move its end up"
                                     : "and go on with a new sequence that begins above"),
-                 can_end_later ? Advice{Remedy::kExtendSequence, definition.name} : Advice{}));
+                 can_end_later ? Advice{Remedy::kAlterSequence, definition.name} : Advice{}));
   }
   Result<Floors> floors = floors_of(store, definition, mode);
   if (!floors) return std::unexpected(std::move(floors.error()));
@@ -292,7 +293,7 @@ Result<Raised> raise_past_counters(Store& store, const SequenceDefinition& defin
                    "it ends at " + std::to_string(definition.last) + ", and has gone on to " +
                        std::to_string(ahead.next - ahead.bounds.stride) + " in " +
                        std::string(from.url()) + "; first move its end up",
-                   {Remedy::kExtendSequence, definition.name, {std::to_string(there->last)}}));
+                   {Remedy::kAlterSequence, definition.name, {std::to_string(there->last)}}));
     floors->floors[k] = ahead.next;
   }
   if (auto reached = check_reached(store, definition, *floors, given); !reached)
@@ -569,15 +570,15 @@ Result<std::vector<RaisedSource>> raise_store(Store& store, const Known& known, 
 }  // namespace
 
 Result<std::vector<RaisedSource>> raise_all(Store& store, std::int64_t past, RaiseMode mode,
-                                            Clock& clock, std::span<const GivenValue> given) {
+                                            std::span<const GivenValue> given, Clock& clock) {
   const Known known{.newer = nullptr, .given = given, .clock = clock};
   return raise_store(store, known, mode, [&](const SequenceDefinition& definition) {
     return raise_past_number(store, definition, past, mode, given);
   });
 }
 
-Result<std::vector<RaisedSource>> raise_all(Store& store, Store& from, RaiseMode mode, Clock& clock,
-                                            std::span<const GivenValue> given) {
+Result<std::vector<RaisedSource>> raise_all(Store& store, Store& from, RaiseMode mode,
+                                            std::span<const GivenValue> given, Clock& clock) {
   if (store.url() == from.url())
     return std::unexpected(Error{Code::kInvalidArgument,
                                  std::string(from.url()) +

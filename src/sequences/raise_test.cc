@@ -57,7 +57,7 @@ class Doubtful final : public Store {
 
  private:
   std::string url_;
-  std::unique_ptr<Store> store_ = *open_store("memory:");
+  std::unique_ptr<Store> store_ = *Store::open("memory:");
 };
 
 SequenceDefinition counter(std::string name = "orders") {
@@ -178,12 +178,12 @@ TEST(RaisePastAStore, ThatWasExtendedSinceSaysWhichCommandIsFirst) {
   Doubtful store;
   Doubtful newer("newer:");
   for (Doubtful* const each : {&store, &newer}) ASSERT_TRUE(create_sequence(*each, counter()));
-  ASSERT_TRUE(extend_sequence(newer, "orders", 2000));
+  ASSERT_TRUE(alter_sequence(newer, "orders", 2000));
   ASSERT_TRUE(newer.counters()->advance("orders", 1500, Take::kAll));
   const auto beyond = raise_sequence(store, "orders", newer);
   EXPECT_EQ(code_of(beyond), Code::kFailedPrecondition);
-  EXPECT_EQ(beyond.error().advice, (Advice{Remedy::kExtendSequence, "orders", {"2000"}}));
-  ASSERT_TRUE(extend_sequence(store, "orders", 2000));
+  EXPECT_EQ(beyond.error().advice, (Advice{Remedy::kAlterSequence, "orders", {"2000"}}));
+  ASSERT_TRUE(alter_sequence(store, "orders", 2000));
   ASSERT_TRUE(raise_sequence(store, "orders", newer));
   EXPECT_EQ(store.next("orders"), 1501);
 }
@@ -194,7 +194,7 @@ TEST(RaiseAll, PastANumberEachInItsOwnMeasure) {
   Doubtful store;
   make_all(store, {counter(), blocks(), interleaved(), permuted(), random_values()});
   ManualClock clock{kEpoch + 10min};
-  const auto rows = raise_all(store, 20, RaiseMode::kCarryOut, clock);
+  const auto rows = raise_all(store, 20, RaiseMode::kCarryOut, {}, clock);
   ASSERT_TRUE(rows) << rows.error().message;
   EXPECT_EQ(rows->size(), 6U);
   for (const RaisedSource& row : *rows) EXPECT_FALSE(row.error) << row.error->message;
@@ -263,7 +263,7 @@ TEST(RaiseAll, PastAStoreSaysWhatIsMissing) {
   ASSERT_TRUE(newer.unique_index()->insert("codes", claims));
   ASSERT_TRUE(newer.leases()->raise_floor("web", 900'000));
   ManualClock clock{kEpoch + 10min};
-  const auto rows = raise_all(store, newer, RaiseMode::kCarryOut, clock);
+  const auto rows = raise_all(store, newer, RaiseMode::kCarryOut, {}, clock);
   ASSERT_TRUE(rows) << rows.error().message;
   EXPECT_EQ(store.next("orders"), 41);
   EXPECT_THAT(row_of(*rows, "codes").remains, HasSubstr("1 of its claims"));
@@ -281,13 +281,13 @@ TEST(RaiseAll, RefusesWhatItWouldNotTakePastAGivenValue) {
   Doubtful other;
   ASSERT_TRUE(create_sequence(other, permuted()));
   ASSERT_TRUE(raise_sequence(other, "cards", 20));
-  const std::int64_t card = *sequence_status(other, "cards")->permuted;  // of index 20
+  const std::int64_t card = *peek_sequence(other, "cards")->permuted;  // of index 20
   const auto late = pool().layout.encode({.time = kEpoch + 3h, .worker = 1, .sequence = 0});
   const std::vector<GivenValue> given = {
       {"orders", 21, "A"},    {"tickets", 20, "B"},
       {"accounts", 130, "C"}, {"cards", card, "D"},
       {"codes", 17, "E"},     {"web", static_cast<std::int64_t>(late->value()), "F"}};
-  const auto rows = raise_all(store, 20, RaiseMode::kCarryOut, clock, given);
+  const auto rows = raise_all(store, 20, RaiseMode::kCarryOut, given, clock);
   ASSERT_TRUE(rows) << rows.error().message;
   const auto advice = [&](std::string_view name) {
     const RaisedSource& row = row_of(*rows, name);
@@ -305,7 +305,7 @@ TEST(RaiseAll, RefusesWhatItWouldNotTakePastAGivenValue) {
   EXPECT_EQ(store.next("orders"), 1) << "nothing of it was raised";
   EXPECT_EQ(store.next("tickets"), 21);
   EXPECT_EQ(store.settled, 0);
-  EXPECT_TRUE(row_of(*raise_all(store, 20, RaiseMode::kPreview, clock, given), "orders").error);
+  EXPECT_TRUE(row_of(*raise_all(store, 20, RaiseMode::kPreview, given, clock), "orders").error);
 
   ASSERT_TRUE(raise_sequence(store, "orders", 21));
   const std::vector<std::int64_t> block = {130};
@@ -324,18 +324,18 @@ TEST(RaiseAll, PastAStoreRefusesWhatItWouldNotTakePastAGivenValue) {
   for (Doubtful* const each : {&store, &newer}) ASSERT_TRUE(create_sequence(*each, counter()));
   ASSERT_TRUE(newer.counters()->advance("orders", 40, Take::kAll));
   std::vector<GivenValue> given = {{"orders", 41, "A"}};
-  const auto rows = raise_all(store, newer, RaiseMode::kCarryOut, system_clock(), given);
+  const auto rows = raise_all(store, newer, RaiseMode::kCarryOut, given);
   ASSERT_TRUE(rows) << rows.error().message;
   ASSERT_TRUE(rows->front().error) << "the other one was set back, too";
   EXPECT_EQ(rows->front().error->advice, (Advice{Remedy::kRaiseSequence, "orders", {"41"}}));
   given = {{"orders", 1500, "A"}};
-  const auto extended = raise_all(store, newer, RaiseMode::kCarryOut, system_clock(), given);
+  const auto extended = raise_all(store, newer, RaiseMode::kCarryOut, given);
   EXPECT_THAT(extended->front().error->message, HasSubstr("move its end up to 1500, then raise it"))
       << "it was extended";
   EXPECT_EQ(extended->front().error->advice, (Advice{Remedy::kRaiseSequence, "orders", {"1500"}}));
   EXPECT_EQ(store.settled, 0);
   given = {{"orders", 40, "A"}, {"gone", 7, "B"}};
-  const auto reached = raise_all(store, newer, RaiseMode::kCarryOut, system_clock(), given);
+  const auto reached = raise_all(store, newer, RaiseMode::kCarryOut, given);
   EXPECT_FALSE(row_of(*reached, "orders").error);
   EXPECT_THAT(row_of(*reached, "gone").remains, HasSubstr("B, and the store has nothing"));
   EXPECT_EQ(store.settled, 1);

@@ -9,7 +9,7 @@
 #include "base/outcome.h"
 #include "base/uniform.h"
 #include "idmint/form.h"
-#include "idmint/occupancy.h"
+#include "idmint/sequence.h"
 #include "sequences/strategies.h"
 #include "stores/spi/counter_store.h"
 #include "stores/spi/unique_index.h"
@@ -84,7 +84,7 @@ Error RandomRounds::refusal(std::uint64_t count) const {
               std::to_string(size_) + " values are claimed" + redraws.data() + ", and " +
               std::to_string(std::max<std::int64_t>(room(), 0)) + " more are given, fewer than " +
               std::to_string(count) + "; " + more,
-          has_room ? Advice{Remedy::kExtendSequence, definition_.name} : Advice{}};
+          has_room ? Advice{Remedy::kAlterSequence, definition_.name} : Advice{}};
 }
 
 std::int64_t RandomRounds::kept() const noexcept { return static_cast<std::int64_t>(kept_.size()); }

@@ -6,14 +6,14 @@
 
 namespace idmint {
 
-Opened open_random(Store& store, SequenceDefinition definition, const SequenceOptions& options) {
+Opened open_random(Store& store, SequenceDefinition definition, const SequenceOptions& options,
+                   Clock&, Entropy& entropy) {
   const Result<std::int64_t> claimed = read_claimed(store, definition, options.until);
   if (!claimed) return std::unexpected(claimed.error());
   return std::make_unique<CombinedSequence>(
       std::move(definition), options, deadline_of(store, options),
       [&](const SequenceDefinition& its) {
-        return std::make_unique<RandomRounds>(
-            store, its, *claimed, options.entropy != nullptr ? *options.entropy : system_entropy());
+        return std::make_unique<RandomRounds>(store, its, *claimed, entropy);
       });
 }
 

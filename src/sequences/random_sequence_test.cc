@@ -20,7 +20,6 @@
 #include <utility>
 #include <vector>
 
-#include "idmint/occupancy.h"
 #include "idmint/sequence.h"
 #include "stores/spi/unique_index.h"
 #include "tests/fakes/code_of.h"
@@ -61,7 +60,7 @@ struct RandomFixture {
 
   // One more, as another process has it.
   std::unique_ptr<Sequence> open() {
-    auto opened = open_sequence(store, "codes", {.entropy = &entropy});
+    auto opened = Sequence::open(store, "codes", {}, system_clock(), entropy);
     EXPECT_TRUE(opened) << opened.error().message;
     return *std::move(opened);
   }
@@ -211,7 +210,7 @@ TEST(Random, GivesAsManyAsItSaysAndThenSaysHowFullTheSpaceIs) {
     if (size == 1000) {
       EXPECT_THAT(refused.error().message,
                   HasSubstr("910 of 1000 values are claimed (91.0 % full, 10.1 redraws"));
-      EXPECT_EQ(refused.error().advice, (Advice{Remedy::kExtendSequence, "codes"}));
+      EXPECT_EQ(refused.error().advice, (Advice{Remedy::kAlterSequence, "codes"}));
     }
     if (size == 1) {
       EXPECT_THAT(refused.error().message, HasSubstr("1 of 1 values are claimed, and 0 more"));
@@ -335,7 +334,7 @@ TEST(Random, ClaimsThatAreGoneAreDataLossForEver) {
   ASSERT_TRUE(f.store.create_space("codes"));
   EXPECT_EQ(code_of(f.next(1)), Code::kDataLoss) << "made anew: it would repeat";
   f.store.lose_claims("codes");
-  const auto opened = open_sequence(f.store, "codes");
+  const auto opened = Sequence::open(f.store, "codes");
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().code, Code::kDataLoss);
 }

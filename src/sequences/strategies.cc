@@ -13,7 +13,8 @@ namespace idmint {
 namespace {
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): as the others of the table.
-Opened open_gapless(Store& store, SequenceDefinition definition, const SequenceOptions&) {
+Opened open_gapless(Store& store, SequenceDefinition definition, const SequenceOptions&, Clock&,
+                    Entropy&) {
   return std::unexpected(error_at(
       store, Code::kFailedPrecondition, definition.name,
       "it is gapless: a number comes only in the transaction that inserts the document that bears "
@@ -23,7 +24,8 @@ Opened open_gapless(Store& store, SequenceDefinition definition, const SequenceO
 
 struct Opener {
   Strategy strategy;
-  Opened (*open)(Store& store, SequenceDefinition definition, const SequenceOptions& options);
+  Opened (*open)(Store& store, SequenceDefinition definition, const SequenceOptions& options,
+                 Clock& clock, Entropy& entropy);
 };
 constexpr std::array kOpeners = {
     // counter_sequence.cc
@@ -224,18 +226,20 @@ Result<std::int64_t> read_claimed(Store& store, const SequenceDefinition& defini
                "sequence of values that are not in use"));
 }
 
-Result<std::unique_ptr<Sequence>> open_sequence(Store& store, std::string_view name,
-                                                const SequenceOptions& options) {
-  return open_defined(store, find_definition(store, name, options.until), options);
+Result<std::unique_ptr<Sequence>> Sequence::open(Store& store, std::string_view name,
+                                                 const SequenceOptions& options, Clock& clock,
+                                                 Entropy& entropy) {
+  return open_defined(store, find_definition(store, name, options.until), options, clock, entropy);
 }
 
-Opened open_defined(Store& store, Result<Definition> found, const SequenceOptions& options) {
+Opened open_defined(Store& store, Result<Definition> found, const SequenceOptions& options,
+                    Clock& clock, Entropy& entropy) {
   while (found) {
     if (std::holds_alternative<PoolDefinition>(*found))
       return std::unexpected(error_at(
           store, Code::kFailedPrecondition, *found,
           "it is a pool of worker ids, and its ids are minted under a lease of one: open it with "
-          "open_pool() (idmint/worker_pool.h)"));
+          "SnowflakeGenerator::open() (idmint/snowflake.h)"));
     const auto& sequence = std::get<SequenceDefinition>(*found);
     if (sequence.retired)
       return std::unexpected(error_at(store, Code::kFailedPrecondition, sequence,
@@ -247,7 +251,7 @@ Opened open_defined(Store& store, Result<Definition> found, const SequenceOption
       return std::unexpected(error_at(store, Code::kUnimplemented, sequence,
                                       "this idmint does not open sequences of strategy " +
                                           std::string(name(sequence.strategy))));
-    Opened opened = opener->open(store, sequence, options);
+    Opened opened = opener->open(store, sequence, options, clock, entropy);
     if (opened || opened.error().code != Code::kDataLoss) return opened;
     // Its counters may have been extended since its definition was read.
     Result<Definition> now = find_definition(store, sequence.name, options.until);

@@ -1,5 +1,5 @@
 // The strategies: what each makes in the store, and how it is opened. One opener for each, in a
-// file of its own; open_sequence() has the table.
+// file of its own; Sequence::open() has the table.
 #pragma once
 
 #include <chrono>
@@ -14,8 +14,8 @@
 
 #include "idmint/clock.h"
 #include "idmint/definition.h"
+#include "idmint/entropy.h"
 #include "idmint/executor.h"
-#include "idmint/export.h"
 #include "idmint/result.h"
 #include "idmint/sequence.h"
 #include "idmint/snowflake.h"
@@ -29,19 +29,20 @@ namespace idmint {
 // verifies its counters with read_counters(), or its claims, first.
 using Opened = Result<std::unique_ptr<Sequence>>;
 [[nodiscard]] Opened open_counter(Store& store, SequenceDefinition definition,
-                                  const SequenceOptions& options);
+                                  const SequenceOptions& options, Clock& clock, Entropy& entropy);
 [[nodiscard]] Opened open_striped(Store& store, SequenceDefinition definition,
-                                  const SequenceOptions& options);  // kInterleaved too
+                                  const SequenceOptions& options, Clock& clock,
+                                  Entropy& entropy);  // kInterleaved too
 [[nodiscard]] Opened open_cached(Store& store, SequenceDefinition definition,
-                                 const SequenceOptions& options);
+                                 const SequenceOptions& options, Clock& clock, Entropy& entropy);
 [[nodiscard]] Opened open_random(Store& store, SequenceDefinition definition,
-                                 const SequenceOptions& options);
+                                 const SequenceOptions& options, Clock& clock, Entropy& entropy);
 [[nodiscard]] Opened open_permuted(Store& store, SequenceDefinition definition,
-                                   const SequenceOptions& options);
+                                   const SequenceOptions& options, Clock& clock, Entropy& entropy);
 
 // Opens what the definition, as found, describes.
 [[nodiscard]] Opened open_defined(Store& store, Result<Definition> found,
-                                  const SequenceOptions& options);
+                                  const SequenceOptions& options, Clock& clock, Entropy& entropy);
 // REQUIRES: not retired.
 [[nodiscard]] Result<std::unique_ptr<SnowflakeGenerator>> open_pool(Store& store,
                                                                     const PoolDefinition& pool,

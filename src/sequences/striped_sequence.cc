@@ -8,16 +8,14 @@
 
 namespace idmint {
 
-Opened open_striped(Store& store, SequenceDefinition definition, const SequenceOptions& options) {
+Opened open_striped(Store& store, SequenceDefinition definition, const SequenceOptions& options,
+                    Clock& clock, Entropy& entropy) {
   const Result<std::vector<CounterState>> stripes = read_counters(store, definition, options.until);
   if (!stripes) return std::unexpected(stripes.error());
   return std::make_unique<CombinedSequence>(
       std::move(definition), options, deadline_of(store, options),
       [&](const SequenceDefinition& its) {
-        return std::make_unique<StripeRounds>(
-            *store.counters(), its, *stripes,
-            options.clock != nullptr ? *options.clock : system_clock(),
-            options.entropy != nullptr ? *options.entropy : system_entropy());
+        return std::make_unique<StripeRounds>(*store.counters(), its, *stripes, clock, entropy);
       });
 }
 

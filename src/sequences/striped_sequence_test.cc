@@ -60,7 +60,7 @@ struct Fixture {
 
   // One more, as another process has it.
   std::unique_ptr<Sequence> open() {
-    auto opened = open_sequence(store, "accounts", {.clock = &clock, .entropy = &entropy});
+    auto opened = Sequence::open(store, "accounts", {}, clock, entropy);
     EXPECT_TRUE(opened) << opened.error().message;
     return *std::move(opened);
   }
@@ -429,7 +429,7 @@ TEST(Striped, TheAttemptsOfARoundDivideTheTimeThatIsLeft) {
     const SteadyTime before = std::chrono::steady_clock::now();
     const SteadyTime until = before + minutes{60};
     Values values(1);
-    const auto sequence = open_sequence(f.store, "accounts", {.deadline = minutes{90}}).value();
+    const auto sequence = Sequence::open(f.store, "accounts", {.deadline = minutes{90}}).value();
     const Result<void> got = sequence->next(values, until);
     const auto taken = std::chrono::steady_clock::now() - before;
     ASSERT_FALSE(got);
@@ -489,7 +489,7 @@ TEST(Striped, NothingOfAStripesNeighbourIsHandedOut) {
 
 TEST(Interleaved, WhatAnExtensionAddedIsNotTakenForAProcessThatDoesNotKnowOfIt) {
   Fixture f(interleaved(0, 9, 2));
-  ASSERT_TRUE(extend_sequence(f.store, "accounts", 19));
+  ASSERT_TRUE(alter_sequence(f.store, "accounts", 19));
   EXPECT_EQ(sorted(f.next(10).value()), from_to(0, 9));
   const auto more = f.next(1);
   ASSERT_EQ(code_of(more), Code::kOutOfRange);
@@ -504,7 +504,7 @@ TEST(Striped, AStripeThatIsGoneIsDataLoss) {
   const auto gone = f.next(1);
   ASSERT_EQ(code_of(gone), Code::kDataLoss);
   EXPECT_THAT(gone.error().message, HasSubstr("accounts/1"));
-  const auto opened = open_sequence(f.store, "accounts");
+  const auto opened = Sequence::open(f.store, "accounts");
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().code, Code::kDataLoss);
   EXPECT_THAT(opened.error().message, HasSubstr("accounts/1"));

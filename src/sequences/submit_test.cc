@@ -123,7 +123,7 @@ class Submit : public testing::TestWithParam<Strategy> {
   std::unique_ptr<Sequence> open(Executor& executor = shared_executor(), std::int64_t last = kLast,
                                  std::size_t max_outstanding = 1'000'000) {
     EXPECT_TRUE(create_sequence(store_, orders_of(GetParam(), last)));
-    return open_sequence(
+    return Sequence::open(
                store_, "orders",
                {.max_outstanding = max_outstanding, .deadline = kForever, .executor = &executor})
         .value();
@@ -250,7 +250,7 @@ TEST_P(Submit, CloseAmongBusyCallersLeavesNobodyWaiting) {
   for (int round = 0; round < 20; ++round) {
     GatedStore store;
     ASSERT_TRUE(create_sequence(store, orders_of(GetParam())));
-    const auto sequence = open_sequence(store, "orders", {.deadline = kForever}).value();
+    const auto sequence = Sequence::open(store, "orders", {.deadline = kForever}).value();
     std::atomic<int> working{0};
     std::vector<std::thread> threads;
     for (int t = 0; t < 4; ++t) {
@@ -365,7 +365,7 @@ TEST_P(Submit, OpenSequencesNeedNoThreadsOfTheirOwn) {
   for (std::size_t i = 0; i < kSequences; ++i) {
     const std::string name = "s" + std::to_string(i);
     ASSERT_TRUE(create_sequence(store_, orders_of(GetParam(), kLast, name)));
-    sequences.push_back(open_sequence(store_, name, {.deadline = kForever}).value());
+    sequences.push_back(Sequence::open(store_, name, {.deadline = kForever}).value());
     answers.emplace_back(*sequences.back());
   }
   store_.shut_gate();

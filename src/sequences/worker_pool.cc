@@ -101,9 +101,11 @@ std::optional<std::chrono::milliseconds> held_for(LeaseTable& leases, std::strin
   return std::ranges::min(*workers, {}, &LeaseState::held_for).held_for;
 }
 
-Result<std::unique_ptr<SnowflakeGenerator>> open_pool(Store& store, std::string_view name,
-                                                      SnowflakeLeaseOptions options, Clock& clock,
-                                                      Entropy& entropy) {
+Result<std::unique_ptr<SnowflakeGenerator>> SnowflakeGenerator::open(Store& store,
+                                                                     std::string_view name,
+                                                                     SnowflakeLeaseOptions options,
+                                                                     Clock& clock,
+                                                                     Entropy& entropy) {
   // Its two commands share the deadline.
   options.until = std::min(options.until, std::chrono::steady_clock::now() +
                                               std::min(options.deadline, kLongestDeadline));
@@ -119,7 +121,7 @@ Result<std::unique_ptr<SnowflakeGenerator>> open_pool(Store& store, const PoolDe
     return std::unexpected(std::move(offered.error()));
   options.layout = pool.layout;
   if (options.holder.empty()) options.holder = this_process();
-  auto opened = SnowflakeGenerator::open(*store.leases(), pool.name, options, clock, entropy);
+  auto opened = open_leased(*store.leases(), pool.name, options, clock, entropy);
   if (!opened && opened.error().code == Code::kNotFound)
     return std::unexpected(error_at(
         store, Code::kDataLoss, pool,
@@ -201,14 +203,14 @@ std::optional<std::int64_t> position_of(const PoolDefinition& pool, std::int64_t
   return (parts->time - pool.layout.epoch) / pool.layout.unit;
 }
 
-Result<std::vector<LeaseState>> pool_workers(Store& store, std::string_view name) {
+Result<std::vector<LeaseState>> list_workers(Store& store, std::string_view name) {
   const Result<PoolDefinition> pool = find_pool(store, name);
   if (!pool) return std::unexpected(pool.error());
   return read_workers(store, *pool);
 }
 
 Result<LeaseState> release_worker(Store& store, std::string_view name, std::int64_t worker) {
-  const Result<std::vector<LeaseState>> workers = pool_workers(store, name);
+  const Result<std::vector<LeaseState>> workers = list_workers(store, name);
   if (!workers) return std::unexpected(workers.error());
   if (worker < 0 || worker >= std::ssize(*workers))
     return std::unexpected(error_at(store, Code::kInvalidArgument, of_pool(name),

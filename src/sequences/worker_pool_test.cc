@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "idmint/mongodb.h"
 #include "idmint/sequence.h"
 #include "idmint/snowflake.h"
 #include "idmint/store.h"
@@ -46,7 +47,7 @@ PoolDefinition open_ended() { return web(0); }
 // A store in memory of which one call fails: the n-th of its lease table and its catalog.
 class CutStore final : public Store, public LeaseTable, public Catalog {
  public:
-  CutStore() : store_(*open_store("memory:")) {}
+  CutStore() : store_(*Store::open("memory:")) {}
 
   std::size_t calls = 0;
   std::size_t fail_at = 0;
@@ -131,12 +132,12 @@ TEST(Pool, IsMadeWithItsWorkerIds) {
 }
 
 TEST(Pool, WhereAllAreOwnedTheRefusalSaysUntilWhen) {
-  const auto store = *open_store("memory:");
+  const auto store = *Store::open("memory:");
   ASSERT_TRUE(create_pool(*store, web(1)));
-  const auto first = open_pool(*store, "web");
+  const auto first = SnowflakeGenerator::open(*store, "web");
   ASSERT_TRUE(first) << first.error().message;
   const Instant now = system_clock().now();
-  const auto second = open_pool(*store, "web");
+  const auto second = SnowflakeGenerator::open(*store, "web");
   ASSERT_EQ(code_of(second), Code::kResourceExhausted);
   // To the minute, and the tenth of a second that is not looked at.
   EXPECT_THAT(second.error().message,
@@ -147,17 +148,17 @@ TEST(Pool, WhereAllAreOwnedTheRefusalSaysUntilWhen) {
 }
 
 TEST(Pool, WhereAllAreAheadTheRefusalSaysFromWhenOn) {
-  const auto store = *open_store("memory:");
+  const auto store = *Store::open("memory:");
   ASSERT_TRUE(create_pool(*store, web(2)));
   ASSERT_TRUE(raise_pool(*store, "web", kEpochOfPool + 30 * 24h));
   fakes::ManualClock clock(kEpochOfPool + 1h);
-  const auto refused = open_pool(*store, "web", {}, clock);
+  const auto refused = SnowflakeGenerator::open(*store, "web", {}, clock);
   ASSERT_EQ(code_of(refused), Code::kUnavailable);
   EXPECT_THAT(refused.error().message,
               HasSubstr("it is leased again from 2025-01-30T23:59:40.001Z on"));
   EXPECT_EQ(refused.error().advice, (Advice{Remedy::kPlanPool, "web"}));
   clock.set(kEpochOfPool + 30 * 24h - 19s);
-  EXPECT_TRUE(open_pool(*store, "web", {}, clock));
+  EXPECT_TRUE(SnowflakeGenerator::open(*store, "web", {}, clock));
 }
 
 TEST(Pool, HasAThousandWorkerIdsIfNobodySaysHowMany) {
@@ -236,7 +237,7 @@ TEST(Pool, LostWorkerIdsAreNotMadeAgain) {
   ASSERT_TRUE(store.define(web()));
   EXPECT_EQ(code_of(create_pool(store, web())), Code::kDataLoss);
   EXPECT_EQ(code_of(store.workers("web")), Code::kNotFound) << "they would start over";
-  const auto status = sequence_status(store, "web");
+  const auto status = peek_sequence(store, "web");
   ASSERT_TRUE(status && status->error);
   EXPECT_EQ(status->error->code, Code::kDataLoss);
   EXPECT_THAT(status->error->message, HasSubstr("0 are there"));
@@ -248,7 +249,7 @@ TEST(Pool, LostWorkerIdsAreMadeAgainByAFenceAndBeginThere) {
   CutStore store;
   ASSERT_TRUE(store.define(web()));
   ASSERT_EQ(raise_pool(store, "web", kEpochOfPool + 41ms), 42);
-  const auto workers = pool_workers(store, "web");
+  const auto workers = list_workers(store, "web");
   ASSERT_TRUE(workers);
   ASSERT_EQ(workers->size(), 4U);
   for (const LeaseState& state : *workers) EXPECT_EQ(state.minted_until, 42);
@@ -266,25 +267,24 @@ TEST(Pool, AFenceMayBeFurtherFromTheEpochThanAnInstantReaches) {
   const std::chrono::milliseconds since =
       std::chrono::sys_days{std::chrono::year{2025} / 1 / 1} - old_epoch;
   EXPECT_EQ(*floor, since.count() + 1);
-  EXPECT_EQ(pool_workers(store, "web")->front().minted_until, *floor);
+  EXPECT_EQ(list_workers(store, "web")->front().minted_until, *floor);
 }
 
 TEST(Pool, ItsStatusCountsWhatNobodyOwns) {
   CutStore store;
   ASSERT_TRUE(create_pool(store, web()));
-  EXPECT_EQ(sequence_status(store, "web")->left, 4);
+  EXPECT_EQ(peek_sequence(store, "web")->left, 4);
   acquired(store, 1);
   const Lease second = acquired(store, 2);
-  const auto status = sequence_status(store, "web");
+  const auto status = peek_sequence(store, "web");
   ASSERT_TRUE(status);
   EXPECT_EQ(status->left, 2);
   EXPECT_EQ(status->next, std::nullopt);
   EXPECT_EQ(status->error, std::nullopt);
   ASSERT_TRUE(store.release("web", second.worker, second.token, second.generation));
-  EXPECT_EQ(sequence_status(store, "web")->left, 3);
+  EXPECT_EQ(peek_sequence(store, "web")->left, 3);
   store.no_workers = Error{Code::kUnavailable, "away"};
-  EXPECT_EQ(code_of(sequence_status(store, "web")), Code::kUnavailable)
-      << "not the pool's own fault";
+  EXPECT_EQ(code_of(peek_sequence(store, "web")), Code::kUnavailable) << "not the pool's own fault";
 }
 
 // ---- what is done to other sequences
@@ -292,9 +292,9 @@ TEST(Pool, ItsStatusCountsWhatNobodyOwns) {
 TEST(Pool, SaysWhatToDoInstead) {
   CutStore store;
   ASSERT_TRUE(create_pool(store, web()));
-  const auto opened = open_sequence(store, "web");
+  const auto opened = Sequence::open(store, "web");
   ASSERT_EQ(code_of(opened), Code::kFailedPrecondition);
-  EXPECT_THAT(opened.error().message, HasSubstr("open_pool()"));
+  EXPECT_THAT(opened.error().message, HasSubstr("SnowflakeGenerator::open()"));
   const auto raised = raise_sequence(store, "web", 5);
   ASSERT_EQ(code_of(raised), Code::kInvalidArgument);
   EXPECT_EQ(raised.error().advice, (Advice{Remedy::kRaisePool, "web"}));
@@ -302,22 +302,22 @@ TEST(Pool, SaysWhatToDoInstead) {
     Result<std::optional<std::int64_t>> largest(std::int64_t, std::int64_t) override { return 2; }
   } values;
   EXPECT_EQ(code_of(raise_sequence(store, "web", values)), Code::kInvalidArgument);
-  const auto extended = extend_sequence(store, "web", 9);
+  const auto extended = alter_sequence(store, "web", 9);
   ASSERT_EQ(code_of(extended), Code::kInvalidArgument);
   EXPECT_THAT(extended.error().message, HasSubstr("a pool with more has another name"));
   EXPECT_EQ(store.find("web"), Definition(web()));
-  const auto missing = open_pool(store, "jobs");
+  const auto missing = SnowflakeGenerator::open(store, "jobs");
   ASSERT_EQ(code_of(missing), Code::kNotFound);
   EXPECT_THAT(missing.error().message, HasSubstr("no such pool; create it"));
   EXPECT_EQ(missing.error().advice, (Advice{Remedy::kCreatePool, "jobs"}));
   const auto no_worker = release_worker(store, "web", 99);
   ASSERT_EQ(code_of(no_worker), Code::kInvalidArgument);
   ASSERT_TRUE(retire_sequence(store, "web"));
-  const auto retired = pool_workers(store, "web");
+  const auto retired = list_workers(store, "web");
   ASSERT_FALSE(retired);
   for (const Error& error :
        {opened.error(), raised.error(), extended.error(), no_worker.error(), retired.error(),
-        extend_sequence(store, "web", 9).error(), raise_sequence(store, "web", 5).error(),
+        alter_sequence(store, "web", 9).error(), raise_sequence(store, "web", 5).error(),
         create_pool(store, web()).error()})
     EXPECT_THAT(error.message, StartsWith("pool web in ")) << "nobody has a sequence here";
 }
@@ -325,10 +325,10 @@ TEST(Pool, SaysWhatToDoInstead) {
 TEST(Pool, OnlyPoolsHaveWorkerIds) {
   CutStore store;
   ASSERT_TRUE(create_sequence(store, {.name = "orders"}));
-  EXPECT_EQ(code_of(pool_workers(store, "orders")), Code::kFailedPrecondition);
+  EXPECT_EQ(code_of(list_workers(store, "orders")), Code::kFailedPrecondition);
   EXPECT_EQ(code_of(release_worker(store, "orders", 0)), Code::kFailedPrecondition);
   EXPECT_EQ(code_of(raise_pool(store, "orders", kEpochOfPool)), Code::kFailedPrecondition);
-  EXPECT_EQ(code_of(pool_workers(store, "shop")), Code::kNotFound);
+  EXPECT_EQ(code_of(list_workers(store, "shop")), Code::kNotFound);
 }
 
 // ---- release
@@ -395,7 +395,7 @@ TEST(Pool, RetiredNobodyGetsAWorkerIdOrKeepsOne) {
   EXPECT_EQ(code_of(store.acquire("web", request)), Code::kFailedPrecondition);
   request.max_drift = (std::int64_t{1} << 62) - 2001;  // the most that is allowed
   EXPECT_EQ(code_of(store.acquire("web", request)), Code::kFailedPrecondition);
-  EXPECT_EQ(code_of(pool_workers(store, "web")), Code::kFailedPrecondition);
+  EXPECT_EQ(code_of(list_workers(store, "web")), Code::kFailedPrecondition);
   EXPECT_EQ(code_of(raise_pool(store, "web", kEpochOfPool)), Code::kFailedPrecondition);
   const Result<void> again = create_pool(store, web());
   ASSERT_EQ(code_of(again), Code::kFailedPrecondition);
@@ -408,7 +408,7 @@ TEST(Pool, ARetireThatWasCutOffShows) {
   store.calls = 0;
   store.fail_at = 3;  // find, raise_floor, replace
   EXPECT_EQ(code_of(retire_sequence(store, "web")), Code::kUnknown);
-  const auto status = sequence_status(store, "web");
+  const auto status = peek_sequence(store, "web");
   ASSERT_TRUE(status && status->error);
   EXPECT_EQ(status->left, 0);
   EXPECT_EQ(status->error->code, Code::kFailedPrecondition);

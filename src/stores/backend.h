@@ -1,4 +1,4 @@
-// What the backends share: how open_store reaches them, and the refusals that read alike in all.
+// What the backends share: how Store::open() reaches them, and the refusals that read alike in all.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,8 @@
 #include "base/text.h"
 #include "idmint/clock.h"
 #include "idmint/definition.h"
-#include "idmint/existing_values.h"
+#include "idmint/entropy.h"
+#include "idmint/mongodb.h"
 #include "idmint/result.h"
 #include "idmint/store.h"
 #include "idmint/uuid.h"
@@ -32,7 +33,8 @@ using idmint::shown;
 struct Backend {
   StoreKind kind;
   std::string_view other_scheme{};  // that its URLs may have, too
-  Result<std::unique_ptr<Store>> (*open)(std::string_view url, const StoreOptions& options);
+  Result<std::unique_ptr<Store>> (*open)(std::string_view url, const StoreOptions& options,
+                                         Entropy& entropy);
   // Of a kind with documents.
   Result<std::unique_ptr<ExistingValues>> (*existing_values)(
       std::string_view url, std::string_view collection, std::string_view field,
@@ -68,14 +70,14 @@ struct NumberField {
 [[nodiscard]] Result<NumberField> number_field(std::string_view collection, std::string_view field);
 
 // A version 4 UUID for a new store.
-[[nodiscard]] Uuid draw_store_id(const StoreOptions& options);
+[[nodiscard]] Uuid draw_store_id(Entropy& entropy);
 
 // Where the range ends that begins at `from`.
 [[nodiscard]] std::int64_t lease_end(const LeaseRequest& request, std::int64_t from) noexcept;
 // The first of an epoch that is drawn at random, so that none of them was there before. The largest
 // of it is kEpoch - 1 more.
 constexpr std::int64_t kEpoch = std::int64_t{1} << 32;
-[[nodiscard]] std::int64_t draw_generation(const StoreOptions& options);
+[[nodiscard]] std::int64_t draw_generation(Entropy& entropy);
 
 // kAlreadyExists: a counter that exists with bounds other than those wanted.
 [[nodiscard]] Error other_bounds(const CounterState& there, const CounterBounds& wanted);

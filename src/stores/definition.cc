@@ -8,7 +8,6 @@
 
 #include "base/errors.h"
 #include "base/text.h"
-#include "idmint/check_symbol.h"
 #include "idmint/encoding.h"
 #include "idmint/form.h"
 #include "idmint/snowflake.h"
@@ -228,6 +227,22 @@ Error stores::damaged_definition(std::string why) {
 }
 
 std::string_view name(Strategy strategy) noexcept { return row_of(strategy).name; }
+std::string_view name(Guarantee guarantee) noexcept {
+  switch (guarantee) {
+    case Guarantee::kPractical:
+      return "practical";
+    case Guarantee::kUniqueIfConfigured:
+      return "unique if configured so";
+    case Guarantee::kUnique:
+      return "unique";
+    case Guarantee::kLinearizable:
+      return "linearizable";
+    case Guarantee::kGapless:
+      return "gapless";
+  }
+  return "unknown";
+}
+
 Guarantee guarantee(Strategy strategy) noexcept { return row_of(strategy).guarantee; }
 std::string_view order(Strategy strategy) noexcept { return row_of(strategy).order; }
 

@@ -179,6 +179,7 @@ TEST(DefinitionTest, EachStrategyHasItsNameAndItsPromise) {
     EXPECT_EQ(order(definition), row.order);
   }
   const Definition pool = PoolDefinition{.name = "a"};
+  EXPECT_EQ(std::get<PoolDefinition>(pool).layout, snowflake_layout("sequence-generator").value());
   EXPECT_EQ(strategy_name(pool), "pool");
   EXPECT_EQ(guarantee(pool), Guarantee::kUnique);
   EXPECT_EQ(order(pool), "per process");

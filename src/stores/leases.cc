@@ -28,8 +28,7 @@ std::int64_t lease_end(const LeaseRequest& request, std::int64_t from) noexcept 
   return std::max(from + 1, request.now + request.units);
 }
 
-std::int64_t draw_generation(const StoreOptions& options) {
-  Entropy& entropy = options.entropy != nullptr ? *options.entropy : system_entropy();
+std::int64_t draw_generation(Entropy& entropy) {
   std::int64_t generation = 0;
   do {
     generation = static_cast<std::int64_t>(entropy.draw() >> 1) / kEpoch * kEpoch;

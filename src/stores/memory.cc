@@ -26,8 +26,8 @@ class MemoryStore final : public Store,
                           private UniqueIndex,
                           private LeaseTable {
  public:
-  explicit MemoryStore(const StoreOptions& options)
-      : options_(options), id_(draw_store_id(options)) {}
+  MemoryStore(const StoreOptions& options, Entropy& entropy)
+      : options_(options), entropy_(entropy), id_(draw_store_id(entropy)) {}
 
   const Uuid& id() const noexcept override { return id_; }
   std::string_view url() const noexcept override { return kUrl; }
@@ -288,7 +288,7 @@ class MemoryStore final : public Store,
     const std::lock_guard lock(mutex_);
     const auto at = pools_.find(pool);
     if (at == pools_.end()) return std::unexpected(no_pool(pool, kUrl));
-    const std::int64_t generation = draw_generation(options_);
+    const std::int64_t generation = draw_generation(entropy_);
     for (Row& row : at->second) {
       const std::int64_t bound = std::max(row.state.minted_until, floor);
       row.state = {.worker = row.state.worker,
@@ -341,6 +341,7 @@ class MemoryStore final : public Store,
 
   const OwnedByProcess owner_;
   const StoreOptions options_;
+  Entropy& entropy_;
   const Uuid id_;
   std::mutex mutex_;
   std::map<std::string, CounterState, std::less<>> counters_;
@@ -349,7 +350,8 @@ class MemoryStore final : public Store,
   std::map<std::string, std::vector<Row>, std::less<>> pools_;
 };
 
-Result<std::unique_ptr<Store>> open_memory(std::string_view url, const StoreOptions& options) {
+Result<std::unique_ptr<Store>> open_memory(std::string_view url, const StoreOptions& options,
+                                           Entropy& entropy) {
   if (url != kUrl)
     return std::unexpected(Error{Code::kInvalidArgument,
                                  "a memory store has no name: use \"memory:\", "
@@ -359,7 +361,7 @@ Result<std::unique_ptr<Store>> open_memory(std::string_view url, const StoreOpti
     return std::unexpected(Error{Code::kNotFound,
                                  "no memory store is there before it is opened: open it with "
                                  "StoreOptions::create"});
-  return std::make_unique<MemoryStore>(options);
+  return std::make_unique<MemoryStore>(options, entropy);
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ const std::string& Collection::name() const noexcept {
 }
 
 std::expected<Inserted, NotInserted> insert_with_id(Collection&, Source&, std::span<const Bytes>,
-                                                    const InsertOptions&) {
+                                                    const InsertOptions&, Clock&) {
   return std::unexpected(NotInserted{left_out()});
 }
 
@@ -37,6 +37,8 @@ Result<std::vector<std::byte>> document_from_json(std::string_view) {
   return std::unexpected(left_out());
 }
 
-Result<Swept> sweep(Collection&, const SweepOptions&) { return std::unexpected(left_out()); }
+Result<Swept> sweep(Collection&, const SweepOptions&, Clock&) {
+  return std::unexpected(left_out());
+}
 
 }  // namespace idmint::mongodb

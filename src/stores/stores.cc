@@ -82,13 +82,14 @@ const StoreKind* store_kind(std::string_view url) noexcept {
   return backend != nullptr ? &backend->kind : nullptr;
 }
 
-Result<std::unique_ptr<Store>> open_store(std::string_view url, const StoreOptions& options) {
+Result<std::unique_ptr<Store>> Store::open(std::string_view url, const StoreOptions& options,
+                                           Entropy& entropy) {
   const stores::Backend* const backend = backend_of(url);
   if (backend == nullptr) return std::unexpected(no_such_store(url));
-  return backend->open(url, options);
+  return backend->open(url, options, entropy);
 }
 
-Result<std::unique_ptr<ExistingValues>> open_existing_values(std::string_view url,
+Result<std::unique_ptr<ExistingValues>> ExistingValues::open(std::string_view url,
                                                              std::string_view collection,
                                                              std::string_view field,
                                                              const ExistingForm& form,
@@ -121,10 +122,7 @@ std::string name_on_host(const Uuid& id, std::string_view url) {
                                                                 : id.to_string();
 }
 
-Uuid draw_store_id(const StoreOptions& options) {
-  Entropy& entropy = options.entropy != nullptr ? *options.entropy : system_entropy();
-  return Uuid4Generator(entropy).next();
-}
+Uuid draw_store_id(Entropy& entropy) { return Uuid4Generator(entropy).next(); }
 
 Result<void> check_field(std::string_view field) {
   const std::string the = "the field " + shown(field) + " ";

@@ -53,7 +53,7 @@ std::string in_words(const Advice& advice, std::string_view store) {
              " --kind pool" + there;
     case Remedy::kCreateStore:
       return ": idmint create NAME --store " + name;
-    case Remedy::kExtendSequence:
+    case Remedy::kAlterSequence:
       return ": idmint alter " + name + " --max " + value(0, "N") + there;
     case Remedy::kRetireSequence:
       return ": idmint retire " + name + there;

@@ -24,8 +24,8 @@ TEST(Advice, IsTheCommandThatDoesIt) {
             "idmint create web --kind pool");
   EXPECT_EQ(words({Remedy::kCreateStore, "sqlite:a.db"}),
             "no: idmint create NAME --store sqlite:a.db");
-  EXPECT_EQ(words({Remedy::kExtendSequence, "orders"}), "no: idmint alter orders --max N");
-  EXPECT_EQ(words({Remedy::kExtendSequence, "orders", {"20"}}), "no: idmint alter orders --max 20");
+  EXPECT_EQ(words({Remedy::kAlterSequence, "orders"}), "no: idmint alter orders --max N");
+  EXPECT_EQ(words({Remedy::kAlterSequence, "orders", {"20"}}), "no: idmint alter orders --max 20");
   EXPECT_EQ(words({Remedy::kRetireSequence, "orders"}), "no: idmint retire orders");
   EXPECT_EQ(words({Remedy::kRaiseSequence, "orders", {"7"}}), "no: idmint raise orders --past 7");
   EXPECT_EQ(words({Remedy::kRaiseEach, "orders"}), "no: idmint raise orders --past-each V,V,...");

@@ -25,12 +25,12 @@ class LeasedGenerators : public StoreConformance {
   static SnowflakeLayout layout() { return snowflake_layout("sequence-generator").value(); }
 
   static Result<std::unique_ptr<SnowflakeGenerator>> try_open(Store& store, milliseconds window) {
-    return SnowflakeGenerator::open(*store.leases(), "p",
-                                    {.layout = layout(),
-                                     .holder = "me",
-                                     .max_drift = hours{3},
-                                     .window = window,
-                                     .max_skew = hours{1}});
+    return open_leased(*store.leases(), "p",
+                       {.layout = layout(),
+                        .holder = "me",
+                        .max_drift = hours{3},
+                        .window = window,
+                        .max_skew = hours{1}});
   }
   static std::unique_ptr<SnowflakeGenerator> open_in(Store& store, milliseconds window) {
     auto generator = try_open(store, window);
@@ -60,7 +60,7 @@ TEST_P(LeasedGenerators, InOneProcessEachHasAWorkerIdOfItsOwn) {
     for (std::size_t i = 0; i < ids.size(); ++i)
       threads.emplace_back([&, i] {
         ids.at(i).resize(20'000);
-        EXPECT_TRUE(generators.at(i)->fill(ids.at(i)));
+        EXPECT_TRUE(generators.at(i)->next(ids.at(i)));
       });
   }
   std::set<std::uint32_t> workers;

@@ -75,7 +75,7 @@ class StoreConformance : public testing::TestWithParam<StoreUnderTest> {
 
   std::unique_ptr<Store> open() {
     // So long that no disk, however slow, fails a test in which many threads take turns.
-    Result<std::unique_ptr<Store>> store = open_store(url_, {.deadline = std::chrono::minutes{1}});
+    Result<std::unique_ptr<Store>> store = Store::open(url_, {.deadline = std::chrono::minutes{1}});
     if (!store) {
       ADD_FAILURE() << store.error().message;
       std::abort();

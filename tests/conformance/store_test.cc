@@ -35,7 +35,7 @@ TEST_P(StoreConformance, HasARandomIdAndItsUrl) {
   ASSERT_NE(store_->catalog(), nullptr);
   ASSERT_NE(store_->unique_index(), nullptr);
   const fakes::TempFolder elsewhere;
-  const auto other = open_store(GetParam().url(elsewhere), {.deadline = std::chrono::minutes{1}});
+  const auto other = Store::open(GetParam().url(elsewhere), {.deadline = std::chrono::minutes{1}});
   ASSERT_TRUE(other.has_value());
   EXPECT_NE((*other)->id(), store_->id());
 }
@@ -836,8 +836,8 @@ TEST_P(StoreConformance, OpenedAgainItIsTheSameStoreIfItPersists) {
 
 TEST_P(StoreConformance, WithoutLeaveNothingIsMade) {
   const fakes::TempFolder elsewhere;
-  const auto store =
-      open_store(GetParam().url(elsewhere), {.deadline = std::chrono::minutes{1}, .create = false});
+  const auto store = Store::open(GetParam().url(elsewhere),
+                                 {.deadline = std::chrono::minutes{1}, .create = false});
   EXPECT_EQ(code_of(store), Code::kNotFound);
   EXPECT_TRUE(std::filesystem::is_empty(elsewhere.path("")));
 }
@@ -874,19 +874,19 @@ TEST(StoreUrls, TheKindOfAUrlIsThatOfItsScheme) {
 
 TEST(StoreUrls, WhatIsNoUrlIsRefusedNamingThoseThatAre) {
   for (const char* url : {"", "sqlite", "ids.db", "ftp:ids.db", ":x", "SQLITE:x"}) {
-    const auto store = open_store(url);
+    const auto store = Store::open(url);
     ASSERT_EQ(code_of(store), Code::kInvalidArgument) << url;
     EXPECT_THAT(store.error().message, testing::HasSubstr("sqlite:ids.db or memory:"));
   }
   for (const char* url : {"sqlite:", "sqlite:///", "sqlite://host/x", "sqlite:x/", "memory:x"})
-    EXPECT_EQ(code_of(open_store(url)), Code::kInvalidArgument) << url;
+    EXPECT_EQ(code_of(Store::open(url)), Code::kInvalidArgument) << url;
 }
 
 #ifndef IDMINT_MONGODB
 
 TEST(StoreUrls, ABackendThatIsLeftOutSaysWhatToBuild) {
   for (const char* url : {"mongodb://host/ids", "mongodb+srv://host/ids"}) {
-    const auto store = open_store(url);
+    const auto store = Store::open(url);
     ASSERT_EQ(code_of(store), Code::kUnimplemented) << url;
     EXPECT_THAT(store.error().message, testing::HasSubstr("-DIDMINT_MONGODB=ON"));
   }

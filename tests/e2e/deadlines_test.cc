@@ -59,7 +59,7 @@ constexpr std::array kStrategies = {Strategy::kCounter, Strategy::kStriped, Stra
                                     Strategy::kCached,  Strategy::kRandom,  Strategy::kPermuted};
 
 void create_all(const std::string& url) {
-  const auto store = open_store(url, {.deadline = std::chrono::minutes{1}}).value();
+  const auto store = Store::open(url, {.deadline = std::chrono::minutes{1}}).value();
   for (const Strategy strategy : kStrategies) {
     SequenceDefinition definition{.name = std::string(name(strategy)), .strategy = strategy};
     if (strategy == Strategy::kStriped || strategy == Strategy::kInterleaved)
@@ -142,7 +142,7 @@ std::vector<Cell> open_all(const std::function<Store&()>& store) {
   std::vector<Cell> cells;
   for (const Strategy strategy : kStrategies) {
     for (const std::size_t threads : kThreads) {
-      auto sequence = open_sequence(store(), name(strategy), {.deadline = deadline()});
+      auto sequence = Sequence::open(store(), name(strategy), {.deadline = deadline()});
       EXPECT_TRUE(sequence) << sequence.error().message;
       if (sequence) cells.push_back({*std::move(sequence), threads});
     }
@@ -187,8 +187,8 @@ TEST(Deadlines, OfMongodbWithEveryMemberFrozen) {
   // None stands for election while it is frozen.
   servers::MongoSet set({.election_timeout = std::chrono::minutes{5}});
   create_all(set.url("ids"));
-  const auto store = open_store(set.url("ids"), {.deadline = deadline()}).value();
-  const auto patient = open_store(set.url("ids"), {.deadline = std::chrono::minutes{1}}).value();
+  const auto store = Store::open(set.url("ids"), {.deadline = deadline()}).value();
+  const auto patient = Store::open(set.url("ids"), {.deadline = std::chrono::minutes{1}}).value();
   std::vector<Cell> cells = open_all([&]() -> Store& { return *store; });
   for (std::size_t i = 0; i < 3; ++i) set.member(i).signal(SIGSTOP);
   expect_all_in_time(cells);
@@ -256,10 +256,10 @@ TEST(Deadlines, OfSqliteWithTheLockHeldByAnotherProcess) {
   Holder holder(folder.path("ids.db"));
   std::vector<std::unique_ptr<Store> > stores;
   std::vector<Cell> cells = open_all([&]() -> Store& {
-    stores.push_back(open_store(url, {.deadline = deadline()}).value());
+    stores.push_back(Store::open(url, {.deadline = deadline()}).value());
     return *stores.back();
   });
-  const auto patient = open_store(url, {.deadline = std::chrono::minutes{1}}).value();
+  const auto patient = Store::open(url, {.deadline = std::chrono::minutes{1}}).value();
   holder.hold();
   expect_all_in_time(cells);
   expect_given_time_is_kept(*patient);

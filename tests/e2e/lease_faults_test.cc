@@ -93,7 +93,7 @@ Refusal refusal_of(const Error& error) {
 // Asked again where a busy machine missed the deadline.
 std::unique_ptr<Store> store_at(const std::string& url, milliseconds deadline) {
   for (;;) {
-    auto store = open_store(url, {.deadline = deadline});
+    auto store = Store::open(url, {.deadline = deadline});
     if (store) return *std::move(store);
     if (may_pass(store.error().code)) continue;
     std::fprintf(stderr, "%s\n", store.error().message.c_str());
@@ -130,16 +130,16 @@ int mint(const std::string& url, const std::string& pool, const fs::path& out,
   };
   const std::unique_ptr<Store> store = store_at(url, 3s);
   while (ending == 0) {
-    const auto generator = open_pool(*store, pool,
-                                     {.max_drift = 20s + 2 * minting.ahead,
-                                      .max_run_ahead = minting.ahead,
-                                      .window = minting.window});
+    const auto generator = SnowflakeGenerator::open(*store, pool,
+                                                    {.max_drift = 20s + 2 * minting.ahead,
+                                                     .max_run_ahead = minting.ahead,
+                                                     .window = minting.window});
     if (!generator) {
       refused(generator.error());
       continue;
     }
     while (ending == 0) {
-      if (const auto filled = (*generator)->fill(ids); !filled) {
+      if (const auto filled = (*generator)->next(ids); !filled) {
         refused(filled.error());
         continue;
       }
@@ -168,7 +168,7 @@ int race(const std::string& url, const std::string& pool) {
     std::array<std::int64_t, 2> outcome{};
     if (command == 'a') {
       // For so long that none lapses while it is held, on a machine that stands still for a while.
-      auto opened = open_pool(*store, pool, {.max_drift = 2h, .window = 1h});
+      auto opened = SnowflakeGenerator::open(*store, pool, {.max_drift = 2h, .window = 1h});
       const auto id = opened ? (*opened)->next() : std::unexpected(opened.error());
       outcome = id ? std::array{std::int64_t{layout.decode(*id)->worker},
                                 static_cast<std::int64_t>(id->value())}
@@ -773,7 +773,8 @@ TEST_F(LeaseFaults, NoCallOutlivesItsDeadlineWhileTheStoreIsGone) {
   const auto store = store_at(url_, 5s);
   ManualClock clock(system_clock().now());
   // Renewals, every 100 ms, are under way when the callers come.
-  auto generator = open_pool(*store, "p", {.window = 300ms, .deadline = kDeadline}, clock);
+  auto generator =
+      SnowflakeGenerator::open(*store, "p", {.window = 300ms, .deadline = kDeadline}, clock);
   ASSERT_TRUE(generator) << generator.error().message;
   ASSERT_TRUE((*generator)->next());
 #ifdef IDMINT_LEASES_MONGODB
@@ -794,7 +795,7 @@ TEST_F(LeaseFaults, NoCallOutlivesItsDeadlineWhileTheStoreIsGone) {
           for (int call = 0; call < 2; ++call) {
             const auto begin = std::chrono::steady_clock::now();
             std::array<Snowflake, 1> ids;
-            const auto filled = (*generator)->fill(ids);
+            const auto filled = (*generator)->next(ids);
             ASSERT_FALSE(filled);
             EXPECT_TRUE(may_pass(filled.error().code)) << filled.error().message;
             const auto took = std::chrono::steady_clock::now() - begin;

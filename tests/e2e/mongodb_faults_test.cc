@@ -157,11 +157,11 @@ auto patiently(const auto& open) {
 int write_until_told(const std::string& url, int caller) {
   const Output output;
   const milliseconds deadline = deadline_of(caller);
-  const auto store = patiently([&] { return open_store(url, {.deadline = deadline}); });
+  const auto store = patiently([&] { return Store::open(url, {.deadline = deadline}); });
   std::array<std::unique_ptr<Sequence>, kItems> sequences;
   for (std::size_t item = kUsers; item < kItems; ++item)
     sequences.at(item) =
-        patiently([&] { return open_sequence(*store, kNames.at(item), {.deadline = deadline}); });
+        patiently([&] { return Sequence::open(*store, kNames.at(item), {.deadline = deadline}); });
   for (std::int64_t i = caller; Output::goes_on(); ++i) {
     const std::int64_t count = 1 + i % 3;
     if (i % 2 == 0) {
@@ -437,7 +437,7 @@ class MongodbFaults : public testing::Test {
     const char* const wanted = std::getenv("IDMINT_FAULT_ROUNDS");
     rounds_ = wanted != nullptr ? std::atoi(wanted) : 1;
     ASSERT_GT(rounds_, 0);
-    auto store = open_store(url_, {.deadline = seconds{30}});
+    auto store = Store::open(url_, {.deadline = seconds{30}});
     ASSERT_TRUE(store) << store.error().message;
     store_ = *std::move(store);
   }
@@ -621,7 +621,7 @@ TEST_F(MongodbFaults, OfEveryKindRepeatNothingAndLoseNothing) {
   notes[kCounter].push_back(take(*store_->counters(), 1, kLast, seconds{30}));
   ASSERT_EQ(notes[kCounter].back().outcome, Outcome::kTaken);
   for (const Item item : {kUsers, kAccounts, kOrders}) {
-    const auto sequence = open_sequence(*store_, kNames.at(item), {.deadline = seconds{30}});
+    const auto sequence = Sequence::open(*store_, kNames.at(item), {.deadline = seconds{30}});
     ASSERT_TRUE(sequence) << sequence.error().message;
     do {
       for (const Note& note : take(**sequence, 1, kLast, seconds{30}, item))

@@ -124,7 +124,7 @@ TEST(MongodbGaplessKill, OfClientsAndOfThePrimaryLeavesNoHole) {
   servers::MongoSet set;
   const std::string url = set.url("app");
   {
-    const auto store = open_store(url, {.deadline = kDeadline});
+    const auto store = Store::open(url, {.deadline = kDeadline});
     ASSERT_TRUE(store) << store.error().message;
     ASSERT_TRUE(create_sequence(**store, {.name = "bills", .strategy = Strategy::kGapless}));
   }

@@ -149,7 +149,7 @@ TEST_P(MongodbInsertKill, OfProgramsThatInsertRepeatsAndLosesNothing) {
   Result<Collection> accounts = Collection::open(url, "accounts");
   ASSERT_TRUE(accounts);
   ManualClock tomorrow(system_clock().now() + std::chrono::days{1});
-  const auto swept = sweep(*accounts, {.field = "account", .clock = &tomorrow});
+  const auto swept = sweep(*accounts, {.field = "account"}, tomorrow);
   ASSERT_TRUE(swept) << swept.error().message;
   std::printf("%zu documents, %lld of their claims marked by the sweep, %lld claims abandoned\n",
               acknowledged.size(), static_cast<long long>(swept->used),

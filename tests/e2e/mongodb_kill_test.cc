@@ -47,7 +47,7 @@ TEST(MongodbKill, OfThePrimaryUnderLoadRepeatsAndLosesNothing) {
   const int rounds = wanted != nullptr ? std::atoi(wanted) : 4;
   ASSERT_GT(rounds, 0);
   servers::MongoSet set;
-  const auto store = open_store(set.url("ids"), {.deadline = kDeadline});
+  const auto store = Store::open(set.url("ids"), {.deadline = kDeadline});
   ASSERT_TRUE(store) << store.error().message;
   CounterStore& counters = *(*store)->counters();
   UniqueIndex& claims = *(*store)->unique_index();

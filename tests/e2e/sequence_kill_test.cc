@@ -58,9 +58,9 @@ constexpr std::int64_t kLoad = 20;       // of them for each round, or nothing i
     ::close(fd);
   };
   for (;;) {
-    const auto store = open_store(url, {.deadline = std::chrono::seconds{60}});
+    const auto store = Store::open(url, {.deadline = std::chrono::seconds{60}});
     if (!store) fail(store.error().message);
-    const auto sequence = open_sequence(**store, "s");
+    const auto sequence = Sequence::open(**store, "s");
     if (!sequence) fail(sequence.error().message);
     std::thread other([&] { take(**sequence, log + "b"); });
     take(**sequence, log + "a");
@@ -95,7 +95,7 @@ TEST_P(SequenceKill, OfEightProcessesRepeatsNothing) {
   const fakes::TempFolder folder;
   const std::string url = "sqlite:" + folder.path("ids.db");
   {
-    const auto store = open_store(url);
+    const auto store = Store::open(url);
     ASSERT_TRUE(store) << store.error().message;
     const auto created = create_sequence(**store, definition);
     ASSERT_TRUE(created) << created.error().message;
@@ -157,9 +157,9 @@ TEST_P(SequenceKill, OfEightProcessesRepeatsNothing) {
   EXPECT_LE(all.back(), definition.last);
 
   // What was handed out is taken, in the store as it is now.
-  const auto store = open_store(url);
+  const auto store = Store::open(url);
   ASSERT_TRUE(store) << store.error().message;
-  const auto status = sequence_status(**store, "s");
+  const auto status = peek_sequence(**store, "s");
   ASSERT_TRUE(status) << status.error().message;
   EXPECT_FALSE(status->error);
   EXPECT_LE(status->left,

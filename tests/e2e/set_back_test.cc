@@ -22,11 +22,11 @@ using testing::HasSubstr;
 class SetBack : public testing::TestWithParam<SequenceDefinition> {
  protected:
   void SetUp() override {
-    auto opened = open_store("sqlite:" + path_);
+    auto opened = Store::open("sqlite:" + path_);
     ASSERT_TRUE(opened) << opened.error().message;
     store_ = *std::move(opened);
     ASSERT_TRUE(create_sequence(*store_, GetParam()));
-    auto sequence = open_sequence(*store_, GetParam().name);
+    auto sequence = Sequence::open(*store_, GetParam().name);
     ASSERT_TRUE(sequence) << sequence.error().message;
     sequence_ = *std::move(sequence);
   }

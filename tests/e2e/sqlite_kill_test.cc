@@ -69,7 +69,7 @@ bool claim_and_note(UniqueIndex& claims, int fd) {
   const int fd = open(log.c_str(), O_CREAT | O_WRONLY | O_APPEND, 0600);
   const int claim_fd = open((log + ".claims").c_str(), O_CREAT | O_WRONLY | O_APPEND, 0600);
   for (;;) {
-    const auto store = open_store(url, {.deadline = std::chrono::seconds{60}});
+    const auto store = Store::open(url, {.deadline = std::chrono::seconds{60}});
     if (fd < 0 || claim_fd < 0 || !store) {
       std::fprintf(stderr, "%s\n", store ? "no log" : store.error().message.c_str());
       _exit(1);
@@ -124,7 +124,7 @@ TEST(Kill, OfEightWritersRepeatsNothingAndLosesNothing) {
   const std::string path = folder.path("ids.db");
   const std::string url = "sqlite:" + path;
   {
-    const auto store = open_store(url);
+    const auto store = Store::open(url);
     ASSERT_TRUE(store.has_value()) << store.error().message;
     ASSERT_TRUE((*store)->counters()->create("c", {1, kLargestValue}).has_value());
     ASSERT_TRUE((*store)->unique_index()->create_space("s").has_value());
@@ -191,7 +191,7 @@ TEST(Kill, OfEightWritersRepeatsNothingAndLosesNothing) {
     ASSERT_GE(note.first, note.floor) << "below what was acknowledged before";
     next = note.first + note.count;
   }
-  const auto store = open_store(url);
+  const auto store = Store::open(url);
   ASSERT_TRUE(store.has_value()) << store.error().message;
   const auto state = (*store)->counters()->peek("c");
   ASSERT_TRUE(state.has_value()) << state.error().message;

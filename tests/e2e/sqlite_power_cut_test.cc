@@ -46,7 +46,7 @@ struct Session {
 Session work(fakes::RecordedDisk& disk, const std::string& path, int advances,
              std::vector<Acknowledged>& log) {
   Session session;
-  auto store = open_store("sqlite:" + path);
+  auto store = Store::open("sqlite:" + path);
   if (!store) return {store.error(), 0};
   CounterStore& counters = *(*store)->counters();
   UniqueIndex& claims = *(*store)->unique_index();
@@ -110,7 +110,7 @@ void check_cut(const fakes::RecordedDisk& disk, std::size_t moment,
   if (removed) std::filesystem::remove(left.path("ids.db-wal"));
   const auto known = std::ranges::find_if(
       log.rbegin(), log.rend(), [&](const Acknowledged& a) { return a.moment <= moment; });
-  const auto store = open_store("sqlite:" + left.path("ids.db"));
+  const auto store = Store::open("sqlite:" + left.path("ids.db"));
   ASSERT_TRUE(store.has_value()) << store.error().message;
   if (known == log.rend()) return;
   const bool missed = misses_its_log(**store);
@@ -200,7 +200,7 @@ TEST(Mark, ACheckpointBeforeItIsNoReasonForDoubt) {
   const fakes::TempFolder folder;
   fakes::RecordedDisk disk(folder.path(""));
   const std::string path = folder.path("ids.db");
-  ASSERT_TRUE((*open_store("sqlite:" + path))->counters()->create("c", kBounds));
+  ASSERT_TRUE((*Store::open("sqlite:" + path))->counters()->create("c", kBounds));
   Other other(path);
   other.run("SELECT * FROM counters");
   int marks = 0;
@@ -208,11 +208,11 @@ TEST(Mark, ACheckpointBeforeItIsNoReasonForDoubt) {
     if (file != "ids.db" || at != kMarkAt || ++marks > 1) return;
     EXPECT_EQ(other.checkpoint(), SQLITE_OK);
   };
-  EXPECT_TRUE((*open_store("sqlite:" + path))->counters()->advance("c", 1, Take::kAll));
+  EXPECT_TRUE((*Store::open("sqlite:" + path))->counters()->advance("c", 1, Take::kAll));
   EXPECT_EQ(marks, 1);
   disk.before_write = nullptr;  // what it refers to goes before the disk
   other.run("PRAGMA wal_checkpoint(TRUNCATE)");
-  const auto store = open_store("sqlite:" + path);
+  const auto store = Store::open("sqlite:" + path);
   EXPECT_EQ((*store)->doubt(), std::nullopt);
   EXPECT_EQ((*store)->counters()->advance("c", 1, Take::kAll), (Range{2, 1, 1}));
 }
@@ -223,9 +223,9 @@ TEST(Mark, AKillBeforeItIsNoReasonForDoubt) {
   const std::string trust_folder = folder.path("");
   const StoreOptions trusting{.trust_folder = trust_folder};
   const auto take = [&] {
-    return (*open_store("sqlite:" + path, trusting))->counters()->advance("c", 1, Take::kAll);
+    return (*Store::open("sqlite:" + path, trusting))->counters()->advance("c", 1, Take::kAll);
   };
-  ASSERT_TRUE((*open_store("sqlite:" + path, trusting))->counters()->create("c", kBounds));
+  ASSERT_TRUE((*Store::open("sqlite:" + path, trusting))->counters()->create("c", kBounds));
   for (int time = 0; time < 3; ++time) {
     fakes::in_dying_child([&] {
       fakes::RecordedDisk disk(folder.path(""));
@@ -235,7 +235,7 @@ TEST(Mark, AKillBeforeItIsNoReasonForDoubt) {
       static_cast<void>(take());
     });
   }
-  EXPECT_EQ((*open_store("sqlite:" + path, trusting))->doubt(), std::nullopt);
+  EXPECT_EQ((*Store::open("sqlite:" + path, trusting))->doubt(), std::nullopt);
   EXPECT_EQ(take(), (Range{4, 1, 1})) << "three values were committed and not handed out";
 }
 
@@ -244,7 +244,7 @@ TEST(Mark, OneThatCannotBeSetAgainAfterTheCommitLeavesTheOutcomeUnknown) {
   const fakes::TempFolder folder;
   fakes::RecordedDisk disk(folder.path(""));
   const std::string path = folder.path("ids.db");
-  const auto store = open_store("sqlite:" + path, {.deadline = std::chrono::milliseconds{50}});
+  const auto store = Store::open("sqlite:" + path, {.deadline = std::chrono::milliseconds{50}});
   ASSERT_TRUE((*store)->counters()->create("c", kBounds));
   Other other(path);
   other.run("SELECT * FROM counters");
@@ -275,7 +275,7 @@ TEST(Mark, AnOlderFirstPageOfTheLogIsNoReasonForDoubt) {
   const fakes::TempFolder folder;
   fakes::RecordedDisk disk(folder.path(""));
   const std::string path = folder.path("ids.db");
-  const auto store = open_store("sqlite:" + path);
+  const auto store = Store::open("sqlite:" + path);
   ASSERT_TRUE((*store)->counters()->create("c", kBounds));
   Other other(path);
   other.run("SELECT * FROM counters");

@@ -53,10 +53,10 @@ bool mint(Generator& generator, std::uint64_t count, bool ordered, const fs::pat
     const std::span<T> batch = std::span(ids).first(size);
     // Every other batch one by one: both ways share the generator's state.
     if (minted / ids.size() % 2 == 0) {
-      if constexpr (std::is_void_v<decltype(generator.fill(batch))>) {
-        generator.fill(batch);
+      if constexpr (std::is_void_v<decltype(generator.next(batch))>) {
+        generator.next(batch);
       } else {
-        fine = generator.fill(batch).has_value();
+        fine = generator.next(batch).has_value();
       }
     } else {
       for (T& id : batch) {
@@ -210,7 +210,7 @@ TEST(Uniqueness, SnowflakeAtItsCap) {
       std::vector<Snowflake> ids(256);
       Snowflake previous;
       while (goes_on(system_clock().now())) {
-        if (!(*generator)->fill(ids) || !(previous < ids.front())) return false;
+        if (!(*generator)->next(ids) || !(previous < ids.front())) return false;
         if (std::adjacent_find(ids.begin(), ids.end(), std::greater_equal<>{}) != ids.end())
           return false;
         previous = ids.back();

@@ -31,7 +31,7 @@ class FaultyTable final : public LeaseTable {
     bool applied = false;
   };
 
-  explicit FaultyTable(std::unique_ptr<Store> store = open_store("memory:").value())
+  explicit FaultyTable(std::unique_ptr<Store> store = Store::open("memory:").value())
       : store_(std::move(store)), table_(*store_->leases()) {}
   [[nodiscard]] Store& store() noexcept { return *store_; }
 

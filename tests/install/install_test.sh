@@ -71,7 +71,7 @@ foreign=$(grep -rhE '^ *# *include' "$prefix/include" | grep -vE '<[a-z_0-9]+>|"
 
 if [[ $kind == shared ]]; then
   exported=$(nm -D --defined-only --demangle "$lib_dir/libidmint.so" | cut -d' ' -f3-)
-  grep -q 'idmint::open_store(' <<<"$exported" || fail "libidmint.so does not show open_store"
+  grep -q 'idmint::Store::open(' <<<"$exported" || fail "libidmint.so does not show Store::open"
   foreign=$(grep -vE '^((typeinfo( name)?|vtable) for )?idmint::' <<<"$exported" || true)
   [[ -z $foreign ]] || fail "libidmint.so shows what is not idmint's: $foreign"
   echo "libidmint.so shows $(wc -l <<<"$exported") names, all idmint's"

@@ -42,15 +42,15 @@ class Minted : public e2e::Cli {
   void mint(Store& store, const std::string& name, int count) {
     std::set<std::int64_t>& all = given_[name];
     if (name == "web") {
-      auto generator = open_pool(store, name);
+      auto generator = SnowflakeGenerator::open(store, name);
       ASSERT_TRUE(generator) << generator.error().message;
       std::vector<Snowflake> ids(static_cast<std::size_t>(count));
-      ASSERT_TRUE((*generator)->fill(ids));
+      ASSERT_TRUE((*generator)->next(ids));
       for (const Snowflake& id : ids)
         EXPECT_TRUE(all.insert(static_cast<std::int64_t>(id.value())).second) << name;
       return;
     }
-    const auto sequence = open_sequence(store, name);
+    const auto sequence = Sequence::open(store, name);
     ASSERT_TRUE(sequence) << sequence.error().message;
     for (int i = 0; i < count; ++i) {
       std::int64_t value = 0;
@@ -84,7 +84,7 @@ std::map<std::string, std::int64_t> next_values(Store& store) {
 TEST_F(Minted, TheAdviceBringsEachStrategyToWhereProductionWas) {
   const std::string url = set_.url(kDatabase);
   Production production(set_.url("admin"));
-  const auto opened = open_store(url);
+  const auto opened = Store::open(url);
   ASSERT_TRUE(opened) << opened.error().message;
   Store& store = **opened;
   const std::vector<SequenceDefinition> definitions = {
@@ -122,7 +122,7 @@ TEST_F(Minted, TheAdviceBringsEachStrategyToWhereProductionWas) {
   const std::string limit = print_timestamp(production.now());
   // What a restore takes back, and clients have seen.
   mint_some();
-  ASSERT_TRUE(extend_sequence(store, "small", 1000));
+  ASSERT_TRUE(alter_sequence(store, "small", 1000));
   mint(store, "small", 20);
   ASSERT_TRUE(retire_sequence(store, "old"));
   ASSERT_TRUE(create_sequence(store, {.name = "later"}));
@@ -146,7 +146,7 @@ TEST_F(Minted, TheAdviceBringsEachStrategyToWhereProductionWas) {
 
   const std::string spare_url = out.substr(out.find("mongodb://127.0.0.1"));
   const std::string host = spare_url.substr(0, spare_url.find('/', 10));
-  const auto spare = open_store(host + "/" + kDatabase + "?directConnection=true");
+  const auto spare = Store::open(host + "/" + kDatabase + "?directConnection=true");
   ASSERT_TRUE(spare) << spare.error().message;
   auto expected = next_values(store);
   EXPECT_NE(next_values(**spare), expected);
@@ -175,7 +175,7 @@ TEST_F(Minted, TheAdviceBringsEachStrategyToWhereProductionWas) {
     if (name != "codes" && name != "web") mint(**spare, name, 20);
   mint(**spare, "idle", 3);
   mint(**spare, "small", 3);
-  EXPECT_FALSE(open_sequence(**spare, "old"));
+  EXPECT_FALSE(Sequence::open(**spare, "old"));
   const e2e::Ended ended = follow("kill \"$(head -n 1 spare/mongod.lock)\"");
   EXPECT_EQ(ended.status, 0) << ended.err;
 }

@@ -22,7 +22,7 @@ inline Result<OpenedInserter> open_gapless(std::string_view url, std::string_vie
                                            std::string_view collection, std::string_view field,
                                            const GaplessOptions& options = {}) {
   Result<std::unique_ptr<Store>> store =
-      open_store(url, {.deadline = options.deadline, .create = false});
+      Store::open(url, {.deadline = options.deadline, .create = false});
   if (!store) return std::unexpected(std::move(store).error());
   auto inserter = GaplessInserter::open(**store, name, collection, field, options);
   if (!inserter) return std::unexpected(std::move(inserter).error());

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "idmint/existing_values.h"
+#include "idmint/mongodb.h"
 #include "idmint/sequence.h"
 #include "idmint/store.h"
 #include "stores/mongodb/adopted_record.h"
@@ -49,7 +49,7 @@ class Adopted : public testing::Test {
   static void SetUpTestSuite() { static_cast<void>(mongo_set()); }
 
   void SetUp() override {
-    auto opened = open_store(mongo_set().url(database_), {.deadline = seconds{30}});
+    auto opened = Store::open(mongo_set().url(database_), {.deadline = seconds{30}});
     ASSERT_TRUE(opened) << why(opened);
     store_ = *std::move(opened);
   }
@@ -157,7 +157,7 @@ TEST_F(Adopted, TheBoundsAreThoseOfTheInstant) {
   EXPECT_EQ(take(500, Take::kTail), (Range{10, 1, 90})) << "the definition's end holds as well";
 
   // Another process extends it: read again where this one would refuse.
-  const auto other = open_store(mongo_set().url(database_), {.deadline = seconds{30}});
+  const auto other = Store::open(mongo_set().url(database_), {.deadline = seconds{30}});
   ASSERT_TRUE(other) << why(other);
   EXPECT_EQ((*other)->counters()->extend("c", 2000), (CounterBounds{0, 2000}));
   EXPECT_EQ(take(500), (Range{100, 1, 500}));
@@ -223,7 +223,7 @@ TEST_F(Adopted, ADoubleIsNotExtendedToWhereItCannotCount) {
                               {.name = "c", .first = 0, .last = 99, .adopted = to_text(kBounded)}));
   const std::string document = documents();
   const std::string record = documents("idmint.counters");
-  const auto refused = extend_sequence(*store_, "c", kTwoTo53);
+  const auto refused = alter_sequence(*store_, "c", kTwoTo53);
   EXPECT_EQ(code_of(refused), Code::kInvalidArgument);
   EXPECT_THAT(why(refused), HasSubstr("make it a NumberLong"));
   EXPECT_EQ(code_of(counters().extend("c", kTwoTo53)), Code::kInvalidArgument);
@@ -233,7 +233,7 @@ TEST_F(Adopted, ADoubleIsNotExtendedToWhereItCannotCount) {
   ASSERT_TRUE(there) << why(there);
   EXPECT_EQ(as_sequence(*there).last, 99);
   EXPECT_TRUE(raise_sequence(*store_, "c", 50));
-  const auto extended = extend_sequence(*store_, "c", kTwoTo53 - 2);
+  const auto extended = alter_sequence(*store_, "c", kTwoTo53 - 2);
   EXPECT_TRUE(extended) << why(extended);
   EXPECT_EQ(counters().peek("c")->bounds, (CounterBounds{0, kTwoTo53 - 2}));
 }
@@ -313,7 +313,7 @@ TEST_F(Adopted, WhatBecomesUncountableIsDamagedAndNotMended) {
 TEST_F(Adopted, ADocumentThatIsDeletedUnderWayIsNotMadeAgain) {
   const SequenceDefinition definition{.name = "c", .first = 0, .adopted = to_text(kCounter)};
   ASSERT_TRUE(create_sequence(*store_, definition));
-  const auto sequence = open_sequence(*store_, "c");
+  const auto sequence = Sequence::open(*store_, "c");
   ASSERT_TRUE(sequence) << why(sequence);
   std::int64_t value = 0;
   ASSERT_TRUE((*sequence)->next(std::span(&value, 1)));
@@ -327,8 +327,8 @@ TEST_F(Adopted, ADocumentThatIsDeletedUnderWayIsNotMadeAgain) {
   EXPECT_EQ(code_of(counters().close("c")), Code::kNotFound);
   EXPECT_EQ(code_of(adopt(kCounter, {0, kLargestValue})), Code::kDataLoss);
   EXPECT_EQ(code_of(create_sequence(*store_, definition)), Code::kDataLoss);
-  EXPECT_EQ(code_of(open_sequence(*store_, "c")), Code::kDataLoss);
-  const auto status = sequence_status(*store_, "c");
+  EXPECT_EQ(code_of(Sequence::open(*store_, "c")), Code::kDataLoss);
+  const auto status = peek_sequence(*store_, "c");
   ASSERT_TRUE(status && status->error);
   EXPECT_EQ(status->error->code, Code::kDataLoss);
   EXPECT_EQ(code_of(raise_sequence(*store_, "c", 10)), Code::kDataLoss);
@@ -405,7 +405,7 @@ TEST_F(Adopted, OneThatHoldsTheLastValueGivesTheNext) {
 
 TEST_F(Adopted, ClosedIsMarkedInTheDocument) {
   ASSERT_TRUE(create_sequence(*store_, {.name = "c", .first = 0, .adopted = to_text(kCounter)}));
-  const auto other = open_store(mongo_set().url(database_), {.deadline = seconds{30}});
+  const auto other = Store::open(mongo_set().url(database_), {.deadline = seconds{30}});
   ASSERT_TRUE(other) << why(other);
   EXPECT_EQ((*other)->counters()->advance("c", 1, Take::kAll), (Range{0, 1, 1}));
   ASSERT_TRUE(retire_sequence(*store_, "c"));
@@ -433,7 +433,7 @@ TEST_F(Adopted, ADefinitionIsReadAndWrittenAsItIs) {
       .name = "c", .first = 0, .last = 99, .adopted = "counters/one:next=COUNT,max=MAX_VALUE"};
   EXPECT_EQ(store_->catalog()->find("c"), Definition(definition));
   EXPECT_TRUE(create_sequence(*store_, definition)) << "it is the same";
-  EXPECT_EQ(sequence_status(*store_, "c")->adopted_from, "counters");
+  EXPECT_EQ(peek_sequence(*store_, "c")->adopted_from, "counters");
   SequenceDefinition longer = definition;
   longer.last = 199;
   ASSERT_TRUE(store_->catalog()->replace(definition, longer));
@@ -472,7 +472,7 @@ TEST_F(Adopted, AThousandAreMadeAndThenOneIsPickedAtRandom) {
                   R"("MAX_VALUE":{"$numberDouble":"7999999999"}}]})"),
               HasSubstr(R"("n" : 2)"));
   std::vector<std::int64_t> told;
-  ASSERT_TRUE(create_sequence(*store_, definition, system_entropy(),
+  ASSERT_TRUE(create_sequence(*store_, definition,
                               [&](std::int64_t done, std::int64_t) { told.push_back(done); }));
   EXPECT_EQ(told.back(), 1000);
   EXPECT_THAT(ask(R"({"count":"uniqueIdentifierCounter"})"), HasSubstr(R"("n" : 1000)"));
@@ -486,7 +486,7 @@ TEST_F(Adopted, AThousandAreMadeAndThenOneIsPickedAtRandom) {
   }
   EXPECT_EQ(sum, 77 + 1);
   ASSERT_TRUE(create_sequence(*store_, definition)) << "again changes nothing";
-  const auto sequence = open_sequence(*store_, "accounts");
+  const auto sequence = Sequence::open(*store_, "accounts");
   ASSERT_TRUE(sequence) << why(sequence);
   std::array<std::int64_t, 100> values{};
   ASSERT_TRUE((*sequence)->next(values));
@@ -508,7 +508,7 @@ TEST_F(Adopted, WithAllBlocksUsedUpItIsOutOfRange) {
   ASSERT_THAT(ask(R"({"update":"counters","updates":[{"q":{"_id":"2"},"u":{"$inc":)"
                   R"({"COUNT":100}}}]})"),
               HasSubstr(R"("nModified" : 1)"));
-  const auto sequence = open_sequence(*store_, "few");
+  const auto sequence = Sequence::open(*store_, "few");
   ASSERT_TRUE(sequence) << why(sequence);
   std::array<std::int64_t, 30> values{};
   ASSERT_TRUE((*sequence)->next(values));
@@ -681,7 +681,7 @@ TEST_F(Adopted, AllWhoTakeAtOnceTakeDifferentValues) {
 TEST(AdoptedElsewhere, AStoreThatCannotSaysSo) {
   const fakes::TempFolder folder;
   for (const std::string& url : {std::string("memory:"), "sqlite:" + folder.path("ids.db")}) {
-    const auto store = open_store(url);
+    const auto store = Store::open(url);
     ASSERT_TRUE(store) << why(store);
     EXPECT_EQ((*store)->counters()->adoption(), nullptr);
     const auto refused =

@@ -1,6 +1,6 @@
 // The values that a field of a collection holds. Numbers of all types compare with each other, and
 // texts of one width compare as their numbers do; so the largest is the first one downwards.
-#include "idmint/existing_values.h"
+#include "stores/mongodb/existing_values.h"
 
 #include <algorithm>
 #include <chrono>
@@ -11,9 +11,9 @@
 #include <utility>
 #include <variant>
 
+#include "idmint/mongodb.h"
 #include "mongo/bson.h"
 #include "stores/backend.h"
-#include "stores/mongodb/existing_values.h"
 #include "stores/mongodb/servers.h"
 
 namespace idmint::stores::mongodb {

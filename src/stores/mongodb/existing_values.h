@@ -5,12 +5,12 @@
 #include <memory>
 #include <string_view>
 
-#include "idmint/existing_values.h"
+#include "idmint/mongodb.h"
 #include "idmint/result.h"
 
 namespace idmint::stores::mongodb {
 
-// As open_existing_values().
+// As ExistingValues::open().
 [[nodiscard]] Result<std::unique_ptr<ExistingValues>> open_values(
     std::string_view url, std::string_view collection, std::string_view field,
     const ExistingForm& form, std::chrono::milliseconds deadline);

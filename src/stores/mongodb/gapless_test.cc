@@ -156,7 +156,7 @@ class GaplessTest : public testing::Test {
   void SetUp() override { create({.name = "invoices", .strategy = Strategy::kGapless}); }
 
   void create(const SequenceDefinition& definition) {
-    const auto store = open_store(url_, {.deadline = seconds{60}});
+    const auto store = Store::open(url_, {.deadline = seconds{60}});
     ASSERT_TRUE(store) << why(store);
     const auto created = create_sequence(**store, definition);
     ASSERT_TRUE(created) << why(created);
@@ -191,7 +191,7 @@ class GaplessTest : public testing::Test {
     return all;
   }
   std::int64_t next() {
-    const auto store = open_store(url_, {.deadline = seconds{60}});
+    const auto store = Store::open(url_, {.deadline = seconds{60}});
     return store ? (*store)->counters()->peek("invoices")->next : -1;
   }
   // 1 to n, and the counter comes next.
@@ -469,7 +469,7 @@ TEST_F(GaplessTest, TheEndADamageAndARetirementAreTold) {
   const auto inserter = open();
   EXPECT_EQ(inserter->insert(one), 2);
   EXPECT_EQ(numbers().size(), 5);
-  const auto store = open_store(url_, {.deadline = seconds{60}});
+  const auto store = Store::open(url_, {.deadline = seconds{60}});
   ASSERT_TRUE(store && retire_sequence(**store, "invoices"));
   EXPECT_EQ(code_of(inserter->insert(one)), Code::kFailedPrecondition);
   EXPECT_EQ(code_of(servers::open_gapless(url_, "invoices", "a.b", "n")),
@@ -502,9 +502,9 @@ TEST_F(GaplessTest, AStoreThatIsSetBackIsToldAndGivesNoNumberTwice) {
 }
 
 TEST_F(GaplessTest, AValueAloneIsRefusedAndSoIsARaise) {
-  const auto store = open_store(url_, {.deadline = seconds{60}});
+  const auto store = Store::open(url_, {.deadline = seconds{60}});
   ASSERT_TRUE(store);
-  const auto sequence = open_sequence(**store, "invoices");
+  const auto sequence = Sequence::open(**store, "invoices");
   EXPECT_EQ(code_of(sequence), Code::kFailedPrecondition);
   EXPECT_THAT(why(sequence), HasSubstr("GaplessInserter"));
   EXPECT_EQ(code_of(raise_sequence(**store, "invoices", 10)), Code::kFailedPrecondition);
@@ -513,7 +513,7 @@ TEST_F(GaplessTest, AValueAloneIsRefusedAndSoIsARaise) {
 
 TEST_F(GaplessTest, AStandaloneIsRefused) {
   const std::string url = mongo_standalone().url(database_);
-  const auto store = open_store(url, {.deadline = seconds{60}});
+  const auto store = Store::open(url, {.deadline = seconds{60}});
   ASSERT_TRUE(store) << why(store);
   const SequenceDefinition definition{.name = "invoices", .strategy = Strategy::kGapless};
   const auto refused = create_sequence(**store, definition);

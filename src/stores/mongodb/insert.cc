@@ -103,11 +103,12 @@ struct Refused {
 class Insertion {
  public:
   Insertion(Target& target, Source& source, std::span<const Bytes> documents,
-            const InsertOptions& options)
+            const InsertOptions& options, Clock& clock)
       : target_(target),
         source_(source),
         documents_(documents),
         options_(options),
+        clock_(clock),
         proxy_(options.proxy.value_or("")) {}
 
   std::expected<Inserted, NotInserted> run();
@@ -140,6 +141,7 @@ class Insertion {
   Source& source_;
   const std::span<const Bytes> documents_;
   const InsertOptions& options_;
+  Clock& clock_;
   const std::string proxy_;  // where options_ has one
   std::vector<Outcome> outcomes_{};
   std::int64_t collisions_ = 0;
@@ -281,8 +283,7 @@ std::string owner_of(const InsertOptions& options) {
 // not given are claimed still, and abandoned: what is claimed is never given again.
 Result<std::vector<Pending>> Insertion::claim(std::span<const Pending> batch,
                                               std::vector<std::size_t>& again) {
-  Clock& clock = options_.clock != nullptr ? *options_.clock : system_clock();
-  const auto now = std::chrono::floor<milliseconds>(clock.now().time_since_epoch());
+  const auto now = std::chrono::floor<milliseconds>(clock_.now().time_since_epoch());
   Bson rest;
   rest.add("state", "claimed").add("at", now).add("owner", std::string_view(owner_of(options_)));
   const auto refusals =
@@ -468,8 +469,8 @@ namespace idmint::mongodb {
 
 std::expected<Inserted, NotInserted> insert_with_id(Collection& collection, Source& source,
                                                     std::span<const Bytes> documents,
-                                                    const InsertOptions& options) {
-  return stores::mongodb::Insertion(collection.state(), source, documents, options).run();
+                                                    const InsertOptions& options, Clock& clock) {
+  return stores::mongodb::Insertion(collection.state(), source, documents, options, clock).run();
 }
 
 Result<std::vector<std::byte>> document_from_json(std::string_view json) {

@@ -12,7 +12,6 @@
 #include <thread>
 #include <vector>
 
-#include "idmint/existing_values.h"
 #include "idmint/mint.h"
 #include "idmint/mongodb.h"
 #include "idmint/testing.h"
@@ -631,9 +630,7 @@ class ProxyTest : public InsertTest {
     options_.field = "account";
     options_.proxy = "accounts.ids";
     options_.owner = "test";
-    options_.clock = &clock_;
     sweeping_.field = "account";
-    sweeping_.clock = &clock_;
     EXPECT_THAT(command(R"({"createIndexes":"accounts","indexes":[{"key":{"account":1},)"
                         R"("name":"plain"}]})"),
                 HasSubstr(R"("ok" : 1.0)"));
@@ -662,7 +659,7 @@ TEST_F(ProxyTest, AnIdThatSomebodyElseWroteIsACollisionInAnIndexOnMoreFieldsToo)
   Collection accounts = open();
   Script ids = integers({1, 2});
   Documents one({R"({"region":"eu"})"});
-  const auto inserted = insert_with_id(accounts, ids, one.get(), options_);
+  const auto inserted = insert_with_id(accounts, ids, one.get(), options_, clock_);
   ASSERT_TRUE(inserted) << why(inserted);
   EXPECT_EQ(inserted->ids.front(), Id{std::int64_t{2}});
 }
@@ -670,14 +667,14 @@ TEST_F(ProxyTest, AnIdThatSomebodyElseWroteIsACollisionInAnIndexOnMoreFieldsToo)
 TEST_F(ProxyTest, IdsAreClaimedThenInsertedThenMarked) {
   Collection accounts = open();
   Script ids = integers({1, 2, 2, 3, 1, 4});
-  const auto inserted = insert_with_id(accounts, ids, Documents(3).get(), options_);
+  const auto inserted = insert_with_id(accounts, ids, Documents(3).get(), options_, clock_);
   ASSERT_TRUE(inserted) << why(inserted);
   EXPECT_EQ(inserted->collisions, 1);
   EXPECT_EQ(claims("used"), 3);
   EXPECT_THAT(find(R"({"_id":2})", "accounts.ids"),
               HasSubstr(R"({ "_id" : 2, "state" : "used", "at" : { "$date" : )"
                         R"("2026-03-01T00:00:00Z" }, "owner" : "test" })"));
-  const auto again = insert_with_id(accounts, ids, Documents(1).get(), options_);
+  const auto again = insert_with_id(accounts, ids, Documents(1).get(), options_, clock_);
   ASSERT_TRUE(again) << why(again);
   EXPECT_EQ(again->ids.front(), Id{std::int64_t{4}}) << "not 1, which is claimed";
   EXPECT_EQ(count(), 4);
@@ -687,31 +684,31 @@ TEST_F(ProxyTest, AClaimWithoutADocumentIsAbandonedAndNeverFreed) {
   Collection accounts = open();
   ASSERT_THAT(fail("insert", "accounts", R"("errorCode":20)"), HasSubstr(R"("ok" : 1.0)"));
   Script ids = integers({7, 8, 7, 9});
-  const auto broken = insert_with_id(accounts, ids, Documents(2).get(), options_);
+  const auto broken = insert_with_id(accounts, ids, Documents(2).get(), options_, clock_);
   EXPECT_EQ(code_of(broken), Code::kFailedPrecondition) << why(broken);
   EXPECT_EQ(claims("claimed"), 2) << "claimed first";
   EXPECT_EQ(count(), 0);
   sweeping_.older_than = std::chrono::hours{1};
-  const auto early = sweep(accounts, sweeping_);
+  const auto early = sweep(accounts, sweeping_, clock_);
   ASSERT_TRUE(early) << why(early);
   EXPECT_EQ(early->abandoned, 0) << "they may be under way";
   clock_.advance(std::chrono::hours{2});
-  const auto swept = sweep(accounts, sweeping_);
+  const auto swept = sweep(accounts, sweeping_, clock_);
   ASSERT_TRUE(swept) << why(swept);
   EXPECT_EQ(swept->abandoned, 2);
   EXPECT_EQ(claims("abandoned"), 2);
-  const auto next = insert_with_id(accounts, ids, Documents(1).get(), options_);
+  const auto next = insert_with_id(accounts, ids, Documents(1).get(), options_, clock_);
   ASSERT_TRUE(next) << why(next);
   EXPECT_EQ(next->ids.front(), Id{std::int64_t{9}}) << "7 is never given again";
-  EXPECT_EQ(sweep(accounts, sweeping_)->abandoned, 0) << "again is fine";
+  EXPECT_EQ(sweep(accounts, sweeping_, clock_)->abandoned, 0) << "again is fine";
 }
 
 TEST_F(ProxyTest, ADocumentWhoseClaimWasNotMarkedIsFoundByTheSweep) {
   Collection accounts = open();
   Script ids = integers({6, 7, 8});
-  ASSERT_TRUE(insert_with_id(accounts, ids, Documents(1).get(), options_));
+  ASSERT_TRUE(insert_with_id(accounts, ids, Documents(1).get(), options_, clock_));
   ASSERT_THAT(fail("update", "accounts.ids", R"("errorCode":20)"), HasSubstr(R"("ok" : 1.0)"));
-  const auto inserted = insert_with_id(accounts, ids, Documents(2).get(), options_);
+  const auto inserted = insert_with_id(accounts, ids, Documents(2).get(), options_, clock_);
   ASSERT_TRUE(inserted) << "the documents are in: " << why(inserted);
   EXPECT_EQ(claims("claimed"), 2);
   // Of another type of number in the document, and abandoned by mistake.
@@ -720,7 +717,7 @@ TEST_F(ProxyTest, ADocumentWhoseClaimWasNotMarkedIsFoundByTheSweep) {
   command(R"({"update":"accounts.ids","updates":[{"q":{"_id":7},"u":{"$set":)"
           R"({"state":"abandoned"}}}]})");
   clock_.advance(std::chrono::hours{2});
-  const auto swept = sweep(accounts, sweeping_);
+  const auto swept = sweep(accounts, sweeping_, clock_);
   ASSERT_TRUE(swept) << why(swept);
   EXPECT_EQ(swept->used, 2);
   EXPECT_EQ(swept->abandoned, 0);
@@ -739,14 +736,13 @@ TEST_F(ProxyTest, AnInserterThatIsOnlySlowSuffersNoSweep) {
               HasSubstr(R"("ok" : 1.0)"));
   Script ids = integers({7, 8});
   std::thread slow([&] {
-    const auto inserted = insert_with_id(accounts, ids, Documents(2).get(), options_);
+    const auto inserted = insert_with_id(accounts, ids, Documents(2).get(), options_, clock_);
     EXPECT_TRUE(inserted) << why(inserted);
   });
   ManualClock later{clock_.now() + std::chrono::hours{2}};
-  sweeping_.clock = &later;
   std::int64_t abandoned = 0;
   for (int i = 0; i < 10'000 && abandoned == 0; ++i) {
-    const auto swept = sweep(accounts, sweeping_);
+    const auto swept = sweep(accounts, sweeping_, later);
     EXPECT_TRUE(swept) << why(swept);
     if (!swept) break;
     abandoned += swept->abandoned;
@@ -772,7 +768,7 @@ TEST_F(ProxyTest, MoreClaimsThanAPageOfManyTypesAreSwept) {
   command(R"({"insert":"accounts","documents":[{"account":3},{"account":"4"},{"account":2499}]})");
   std::int64_t looked_at = 0;
   sweeping_.progress = [&](std::int64_t so_far) { looked_at = so_far; };
-  const auto swept = sweep(accounts, sweeping_);
+  const auto swept = sweep(accounts, sweeping_, clock_);
   ASSERT_TRUE(swept) << why(swept);
   EXPECT_EQ(swept->used, 3);
   EXPECT_EQ(swept->abandoned, 2 * kClaims - 3);
@@ -890,7 +886,7 @@ TEST_F(InsertRights, OfInsertsAndTheirIndex) {
 TEST_F(InsertRights, OfHealing) {
   ask("app", R"({"insert":"accounts","documents":[{"account":41}]})");
   needs_exactly({{"accounts", "find"}}, [](Collection& accounts) -> Result<void> {
-    const auto values = open_existing_values(
+    const auto values = ExistingValues::open(
         "mongodb://ann:a@" + set_->hosts() + "/?authSource=admin&replicaSet=set", accounts.name(),
         "account", {});
     if (!values) return std::unexpected(values.error());

@@ -154,8 +154,7 @@ Result<Leases::Span> Leases::enter_to_read(SteadyTime by) const {
 }
 
 Result<Leases::Span> Leases::enter(SteadyTime by) const {
-  if (place_.options.access == Access::kReadOnly)
-    return std::unexpected(read_only_handle(place_.where));
+  if (place_.access == Access::kReadOnly) return std::unexpected(read_only_handle(place_.where));
   return enter_to_read(by);
 }
 
@@ -392,7 +391,7 @@ Result<void> Leases::do_raise_floor(std::string_view pool, std::int64_t floor) {
     if (Result<void> made = make_rows(pool, there->workers, until); !made) return made;
   if (Result<void> marked = mark_pool(pool, "raising", true, until, kDoing); !marked) return marked;
 
-  const std::int64_t generation = draw_generation(place_.options);
+  const std::int64_t generation = draw_generation(place_.entropy);
   const std::int64_t last = generation + (kEpoch - 1);
   Bson own;
   own.add("generation", Bson().add("$gte", generation).add("$lte", last));

@@ -30,6 +30,7 @@
 #include <utility>
 #include <vector>
 
+#include "idmint/entropy.h"
 #include "idmint/store.h"
 #include "ids/lease_table.h"
 #include "mongo/bson.h"
@@ -43,7 +44,8 @@ class Leases final : public LeaseTable {
     std::string url;
     std::string where;  // for messages
     milliseconds deadline;
-    StoreOptions options;
+    Access access;
+    Entropy& entropy;
   };
 
   // `servers` must outlive it.

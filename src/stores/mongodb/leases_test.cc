@@ -80,8 +80,9 @@ class MongodbLeases : public testing::Test {
   }
   static void TearDownTestSuite() { set_.reset(); }
 
-  std::unique_ptr<Store> open(StoreOptions options = {.deadline = seconds{30}}) {
-    auto store = open_store(set_->url(database_) + "&heartbeatFrequencyMS=500", options);
+  std::unique_ptr<Store> open(StoreOptions options = {.deadline = seconds{30}},
+                              Entropy& entropy = system_entropy()) {
+    auto store = Store::open(set_->url(database_) + "&heartbeatFrequencyMS=500", options, entropy);
     if (!store) {
       ADD_FAILURE() << store.error().message;
       std::abort();
@@ -393,7 +394,7 @@ TEST_F(MongodbLeases, AFenceThatWasCutIsGoneOnWith) {
 TEST_F(MongodbLeases, AFenceThatIsAppliedLateThrowsNobodyOut) {
   ASSERT_TRUE(open()->leases()->create_pool("p", 2));
   ScriptedEntropy entropy(std::vector<std::uint8_t>(64, 77));
-  const auto store = open({.deadline = seconds{30}, .entropy = &entropy});
+  const auto store = open({.deadline = seconds{30}}, entropy);
   LeaseTable& leases = *store->leases();
   ASSERT_TRUE(leases.raise_floor("p", 5000));
   const Lease lease = acquire(leases, request(1));
@@ -629,9 +630,9 @@ TEST_F(MongodbLeases, ANumberThatACopyHasPassedIsNoUnknownOutcome) {
 TEST_F(MongodbLeases, ThePoolAndItsRowsAreReadByOneDeadline) {
   ASSERT_TRUE(open()->leases()->create_pool("p", 2));
   constexpr seconds kDeadline{2};
-  auto store = open_store(set_->url(database_), {.deadline = kDeadline});
+  auto store = Store::open(set_->url(database_), {.deadline = kDeadline});
   for (int attempt = 0; !store && attempt < 20; ++attempt)  // the opening may miss it
-    store = open_store(set_->url(database_), {.deadline = kDeadline});
+    store = Store::open(set_->url(database_), {.deadline = kDeadline});
   ASSERT_TRUE(store) << why(store);
   const auto cut_reads = [&](const std::string& mode) {
     EXPECT_THAT(ask(R"({"configureFailPoint":"failCommand","mode":)" + mode +
@@ -727,8 +728,8 @@ TEST_F(MongodbLeases, WhateverFailsNoTimestampOfAWorkerIdIsGivenTwice) {
       generators.emplace_back([&, generator] {
         // Of every other one shorter than an election, so that outcomes are unknown.
         const StoreOptions options{.deadline = milliseconds{generator % 2 == 0 ? 400 : 8000}};
-        auto store = open_store(set_->url(database_), options);
-        while (!store && !ending) store = open_store(set_->url(database_), options);
+        auto store = Store::open(set_->url(database_), options);
+        while (!store && !ending) store = Store::open(set_->url(database_), options);
         if (!store) return;
         LeaseTable& leases = *(*store)->leases();
         const auto is_unknown = [&](const Error& error) {

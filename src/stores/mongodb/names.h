@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "idmint/export.h"
+#include "idmint/result.h"
 
 namespace idmint::stores::mongodb {
 

@@ -48,10 +48,12 @@ constexpr std::int64_t kSchema = 1;
 class MongodbStore final : public Store {
  public:
   // `url`: the whole, with passwords.
-  MongodbStore(std::string_view url, Connected connected, const StoreOptions& options)
-      : database_{std::move(connected.url), std::move(connected.where), connected.deadline,
-                  options.access, std::move(connected.servers)},
-        leases_(*database_.servers, {database_.url, database_.where, database_.deadline, options}),
+  MongodbStore(std::string_view url, Connected connected, Access access, Entropy& entropy)
+      : database_{std::move(connected.url), std::move(connected.where), connected.deadline, access,
+                  std::move(connected.servers)},
+        entropy_(entropy),
+        leases_(*database_.servers,
+                {database_.url, database_.where, database_.deadline, access, entropy}),
         gapless_(database_, std::string(url)) {}
 
   const Uuid& id() const noexcept override { return id_; }
@@ -69,9 +71,10 @@ class MongodbStore final : public Store {
  private:
   Result<bool> read_with_definition(std::string_view name, SteadyTime until,
                                     const Database::Use& use);
-  Result<void> make_store(const StoreOptions& options, SteadyTime until);
+  Result<void> make_store(SteadyTime until);
 
   const Database database_;
+  Entropy& entropy_;
   Counters counters_{database_};
   Definitions definitions_{database_};
   Claims claims_{database_};
@@ -110,8 +113,8 @@ Result<bool> MongodbStore::read_with_definition(std::string_view name, SteadyTim
 }
 
 // Of two that come here at once, one makes the document, and the other finds it made.
-Result<void> MongodbStore::make_store(const StoreOptions& options, SteadyTime until) {
-  const Uuid id = draw_store_id(options);
+Result<void> MongodbStore::make_store(SteadyTime until) {
+  const Uuid id = draw_store_id(entropy_);
   Bson document;
   document.add("_id", "store")
       .add_binary(
@@ -163,7 +166,7 @@ Result<void> MongodbStore::open(const StoreOptions& options) {
           Error{Code::kNotFound,
                 "no store in " + database_.where + "; name the database of one, or make one",
                 {Remedy::kCreateStore, database_.url}});
-    if (Result<void> made = make_store(options, until); !made) return made;
+    if (Result<void> made = make_store(until); !made) return made;
     there = read_store();
     if (!there) return std::unexpected(there.error());
   }
@@ -185,10 +188,12 @@ Result<void> MongodbStore::open(const StoreOptions& options) {
 
 namespace {
 
-Result<std::unique_ptr<Store>> open_mongodb(std::string_view url, const StoreOptions& options) {
+Result<std::unique_ptr<Store>> open_mongodb(std::string_view url, const StoreOptions& options,
+                                            Entropy& entropy) {
   Result<mongodb::Connected> connected = mongodb::connect(url, options.deadline);
   if (!connected) return std::unexpected(std::move(connected.error()));
-  auto store = std::make_unique<mongodb::MongodbStore>(url, *std::move(connected), options);
+  auto store =
+      std::make_unique<mongodb::MongodbStore>(url, *std::move(connected), options.access, entropy);
   if (Result<void> ok = store->open(options); !ok) return std::unexpected(ok.error());
   return store;
 }

@@ -64,7 +64,7 @@ TEST(MongodbUrl, WhatIsWeakerThanMajorityIsRefusedWithTheReason) {
        {"w=0", "w=1", "w=2", "w=tag", "journal=false", "j=false", "j=0", "safe=false", "W=1",
         "retryWrites=false", "readPreference=secondaryPreferred", "readConcernLevel=local",
         "slaveOk=true", "w=majority&w=1", "tls=true&w=1"}) {
-    const auto store = open_store(std::string("mongodb://host.invalid/ids?") + option);
+    const auto store = Store::open(std::string("mongodb://host.invalid/ids?") + option);
     EXPECT_EQ(code_of(store), Code::kInvalidArgument) << option;
     EXPECT_THAT(why(store), AllOf(HasSubstr("cannot be had: idmint "), HasSubstr("leave it out")))
         << option;
@@ -73,11 +73,11 @@ TEST(MongodbUrl, WhatIsWeakerThanMajorityIsRefusedWithTheReason) {
 
 TEST(MongodbUrl, AnOptionThatTheDriverDoesNotKnowIsRefused) {
   for (const std::string option : {"retryWrite", "readpreferenc", "wtimeout", "replicasett", "x"}) {
-    const auto store = open_store("mongodb://host.invalid/ids?tls=true&" + option + "=true");
+    const auto store = Store::open("mongodb://host.invalid/ids?tls=true&" + option + "=true");
     EXPECT_EQ(code_of(store), Code::kInvalidArgument) << option;
     EXPECT_THAT(why(store), HasSubstr("knows no option \"" + option + "\"")) << option;
   }
-  const auto known = open_store(
+  const auto known = Store::open(
       "mongodb://ann:x@host.invalid/local?appName=a&authMechanism=SCRAM-SHA-256&authSource=admin&"
       "authMechanismProperties=CANONICALIZE_HOST_NAME:true&compressors=zlib&connectTimeoutMS=100&"
       "gssapiServiceName=a&heartbeatFrequencyMS=500&j=true&journal=true&localThresholdMS=15&"
@@ -94,14 +94,14 @@ TEST(MongodbUrl, WhatIsNoneOrNamesNoDatabaseForIdsIsRefused) {
         "mongodb://h/a%00b", "mongodb://h/$a", "mongodb://h/a%20b", "mongodb://h/local",
         "mongodb://h/admin", "mongodb://h/config", "mongodb+srv://h:1/ids",
         "mongodb://h/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"})
-    EXPECT_EQ(code_of(open_store(url)), Code::kInvalidArgument) << url;
+    EXPECT_EQ(code_of(Store::open(url)), Code::kInvalidArgument) << url;
   using namespace std::string_literals;
-  EXPECT_EQ(code_of(open_store("mongodb://h/a\0b"s)), Code::kInvalidArgument);
+  EXPECT_EQ(code_of(Store::open("mongodb://h/a\0b"s)), Code::kInvalidArgument);
 }
 
 TEST(MongodbUrl, AnUnknownHostIsNamedAndNothingSecretIs) {
   const auto begin = std::chrono::steady_clock::now();
-  const auto store = open_store(
+  const auto store = Store::open(
       "mongodb://ann:geheim@host.invalid:1/"
       "ids?tlsCertificateKeyFilePassword=geheim&authMechanismProperties=AWS_SESSION_TOKEN:geheim&"
       "authMechanism=SCRAM-SHA-256",
@@ -116,11 +116,11 @@ TEST(MongodbUrl, AnUnknownHostIsNamedAndNothingSecretIs) {
         "mongodb://ann:p/geheim@h/ids", "mongodb://ann:p@geheim@h/ids",
         "mongodb://ann:p/x?geheim@h/ids", "mongodb+srv://ann:p/geheim@h/ids",
         "mongodb:/ann:geheim@h/ids", "mongodb:ann:geheim@h/ids"}) {
-    const auto refused = open_store(url);
+    const auto refused = Store::open(url);
     EXPECT_EQ(code_of(refused), Code::kInvalidArgument) << url;
     EXPECT_THAT(why(refused), Not(HasSubstr("geheim"))) << url;
   }
-  EXPECT_THAT(why(open_store("mongodb://ann:p?geheim@h/a.b?w=1")), HasSubstr("w=1 cannot be had"))
+  EXPECT_THAT(why(Store::open("mongodb://ann:p?geheim@h/a.b?w=1")), HasSubstr("w=1 cannot be had"))
       << "a question mark in the password begins no options";
 }
 
@@ -137,9 +137,9 @@ class MongodbStoreTest : public testing::Test {
 
   // Again where the deadline is so short that the opening may miss it.
   std::unique_ptr<Store> open(const std::string& url, milliseconds deadline = seconds{30}) {
-    auto store = open_store(url, {.deadline = deadline});
+    auto store = Store::open(url, {.deadline = deadline});
     for (int attempt = 0; !store && deadline < seconds{30} && attempt < 20; ++attempt)
-      store = open_store(url, {.deadline = deadline});
+      store = Store::open(url, {.deadline = deadline});
     if (!store) {
       ADD_FAILURE() << store.error().message;
       std::abort();
@@ -202,7 +202,7 @@ TEST_F(MongodbStoreTest, AnInt32ThatAHandTypedBecomesAnInt64) {
 TEST_F(MongodbStoreTest, ACounterThatIsDeletedUnderWayIsNotMadeAgain) {
   const auto store = open();
   ASSERT_TRUE(create_sequence(*store, SequenceDefinition{"orders"}));
-  const auto sequence = open_sequence(*store, "orders");
+  const auto sequence = Sequence::open(*store, "orders");
   ASSERT_TRUE(sequence);
   std::int64_t value = 0;
   ASSERT_TRUE((*sequence)->next(std::span(&value, 1)));
@@ -219,7 +219,7 @@ TEST_F(MongodbStoreTest, ClaimsThatAreSetBackAreToldAndGiveNoValueTwice) {
   const auto store = open();
   ASSERT_TRUE(
       create_sequence(*store, {.name = "codes", .strategy = Strategy::kRandom, .last = 60}));
-  const auto sequence = open_sequence(*store, "codes");
+  const auto sequence = Sequence::open(*store, "codes");
   ASSERT_TRUE(sequence) << why(sequence);
   const auto copy = [&](const std::string& from, const std::string& to) {
     EXPECT_THAT(ask(R"({"aggregate":")" + from + R"(","pipeline":[{"$out":")" + to +
@@ -293,14 +293,14 @@ TEST_F(MongodbStoreTest, ADamagedRecordIsNotMendedByWhatIsDoneWithIt) {
 TEST_F(MongodbStoreTest, AStoreWithoutItsIdOrOfANewerIdmintIsLeftAlone) {
   ASSERT_TRUE(open()->counters()->create("c", {}));
   set("idmint.store", "store", R"({"$set":{"schema":2}})");
-  EXPECT_EQ(code_of(open_store(mongo_set().url(database_), {.deadline = seconds{60}})),
+  EXPECT_EQ(code_of(Store::open(mongo_set().url(database_), {.deadline = seconds{60}})),
             Code::kFailedPrecondition);
   set("idmint.store", "store", R"({"$set":{"schema":1,"id":"x"}})");
-  EXPECT_EQ(code_of(open_store(mongo_set().url(database_), {.deadline = seconds{60}})),
+  EXPECT_EQ(code_of(Store::open(mongo_set().url(database_), {.deadline = seconds{60}})),
             Code::kDataLoss);
   ASSERT_THAT(ask(R"({"delete":"idmint.store","deletes":[{"q":{},"limit":0}]})"),
               HasSubstr(R"("n" : 1)"));
-  EXPECT_EQ(code_of(open_store(mongo_set().url(database_), {.deadline = seconds{60}})),
+  EXPECT_EQ(code_of(Store::open(mongo_set().url(database_), {.deadline = seconds{60}})),
             Code::kDataLoss);
   EXPECT_THAT(find("idmint.store"), HasSubstr(R"("firstBatch" : [  ])"));
 }
@@ -393,10 +393,10 @@ TEST_F(MongodbStoreTest, OfAStandaloneServerABrokenCallOfAPoolIsUnknown) {
 
 TEST_F(MongodbStoreTest, OneThatIsOpenedToReadIsNeitherMadeNorChanged) {
   const StoreOptions reading{.deadline = seconds{30}, .access = Access::kReadOnly};
-  EXPECT_EQ(code_of(open_store(mongo_set().url(database_), reading)), Code::kNotFound);
+  EXPECT_EQ(code_of(Store::open(mongo_set().url(database_), reading)), Code::kNotFound);
   EXPECT_THAT(find("idmint.store"), HasSubstr(R"("firstBatch" : [  ])"));
   ASSERT_TRUE(open()->counters()->create("c", {1, 100}));
-  const auto store = open_store(mongo_set().url(database_), reading);
+  const auto store = Store::open(mongo_set().url(database_), reading);
   ASSERT_TRUE(store) << why(store);
   CounterStore& counters = *(*store)->counters();
   EXPECT_EQ(counters.advance("c", 1, Take::kAll).error().code, Code::kPermissionDenied);
@@ -448,7 +448,7 @@ TEST_F(MongodbStoreTest, TheFirstDefinitionComesWithTheStore) {
   ASSERT_TRUE(first->leases()->create_pool("a", 2));
   ASSERT_THAT(ask(R"({"profile":2,"slowms":0})"), HasSubstr(R"("ok" : 1.0)"));
   const auto store =
-      open_store(mongo_set().url(database_), {.deadline = seconds{30}, .first_definition = "a"});
+      Store::open(mongo_set().url(database_), {.deadline = seconds{30}, .first_definition = "a"});
   ASSERT_TRUE(store) << why(store);
   Catalog& catalog = *(*store)->catalog();
   const auto found = catalog.find("a");
@@ -479,8 +479,8 @@ TEST_F(MongodbStoreTest, TheFirstDefinitionComesWithTheStore) {
 
 TEST_F(MongodbStoreTest, WithoutTheFirstDefinitionTheStoreOpensAllTheSame) {
   const auto open_first = [&](bool create) {
-    return open_store(mongo_set().url(database_),
-                      {.deadline = seconds{30}, .create = create, .first_definition = "a"});
+    return Store::open(mongo_set().url(database_),
+                       {.deadline = seconds{30}, .create = create, .first_definition = "a"});
   };
   EXPECT_EQ(code_of(open_first(false)), Code::kNotFound);
   const auto store = open_first(true);
@@ -632,7 +632,7 @@ TEST_F(MongodbStoreTest, AUrlThatDoesNotFitItsServersIsSaidToBeWrong) {
   const std::string alone = mongo_standalone().host();
   const auto open_wrong = [](const std::string& url) {
     return std::async(std::launch::async,
-                      [url] { return open_store(url, {.deadline = seconds{5}}); });
+                      [url] { return Store::open(url, {.deadline = seconds{5}}); });
   };
   const auto is_said = [](const auto& store, const auto& what) {
     EXPECT_EQ(code_of(store), Code::kUnavailable);
@@ -659,8 +659,8 @@ TEST_F(MongodbStoreTest, AUrlThatDoesNotFitItsServersIsSaidToBeWrong) {
                               HasSubstr("mongodb://" + hosts + "/DATABASE?replicaSet=set")));
   EXPECT_TRUE(stands_for_none(0));
   // From one member of a set that is named, the others are found.
-  EXPECT_TRUE(open_store("mongodb://" + secondary + "/" + database_ + "?replicaSet=set",
-                         {.deadline = seconds{30}}));
+  EXPECT_TRUE(Store::open("mongodb://" + secondary + "/" + database_ + "?replicaSet=set",
+                          {.deadline = seconds{30}}));
 }
 
 TEST_F(MongodbStoreTest, OfAStandaloneServerABrokenCallIsUnknown) {
@@ -696,7 +696,7 @@ TEST_F(MongodbStoreTest, OfAStandaloneServerABrokenCallIsUnknown) {
 // What was sent with a number is not sent to a server that knows none.
 TEST_F(MongodbStoreTest, AMemberThatComesBackAloneIsNotAskedAgain) {
   servers::MongoServer server({"--replSet", "one"});
-  const auto no_set = open_store(server.url("ids?replicaSet=one"), {.deadline = seconds{2}});
+  const auto no_set = Store::open(server.url("ids?replicaSet=one"), {.deadline = seconds{2}});
   EXPECT_THAT(why(no_set), AllOf(HasSubstr("rs.initiate()"), Not(HasSubstr("elect a"))));
   ASSERT_THAT(mongo_command(server.url("?directConnection=true"), "admin",
                             R"({"replSetInitiate":{"_id":"one","members":[{"_id":0,"host":")" +
@@ -796,7 +796,7 @@ TEST_F(MongodbStoreTest, AChildOfForkOpensItsOwn) {
   const auto store = open();
   ASSERT_TRUE(store->counters()->create("c", {1, 1000}));
   fakes::in_child([&] {
-    auto own = open_store(mongo_set().url(database_), {.deadline = seconds{60}});
+    auto own = Store::open(mongo_set().url(database_), {.deadline = seconds{60}});
     ASSERT_TRUE(own) << why(own);
     EXPECT_EQ((*own)->counters()->advance("c", 1, Take::kAll), (Range{1, 1, 1}));
     // Not closed: ThreadSanitizer does not see threads of a forked child end, and refuses the next
@@ -836,7 +836,7 @@ class MongodbUsers : public testing::Test {
   }
   static Result<std::unique_ptr<Store>> open(const std::string& url,
                                              Access access = Access::kReadWrite) {
-    return open_store(url, {.deadline = seconds{60}, .access = access});
+    return Store::open(url, {.deadline = seconds{60}, .access = access});
   }
   static constexpr const char* kIds = "ids?authSource=admin";
 
@@ -1058,21 +1058,21 @@ std::unique_ptr<servers::MongoServer> MongodbTls::server_;
 TEST_F(MongodbTls, IsSpokenToAServerThatWantsItAndIsKnown) {
   const StoreOptions soon{.deadline = milliseconds{1500}};
   const std::string with = "ids?tls=true&tlsCAFile=" + folder_->path("");
-  const auto store = open_store(server_->url(with + "ca.pem"), {.deadline = seconds{30}});
+  const auto store = Store::open(server_->url(with + "ca.pem"), {.deadline = seconds{30}});
   ASSERT_TRUE(store) << why(store);
   ASSERT_TRUE((*store)->counters()->create("c", {1, 100}));
   EXPECT_EQ((*store)->counters()->advance("c", 1, Take::kAll), (Range{1, 1, 1}));
 
-  const auto unknown = open_store(server_->url(with + "other.pem"), soon);
+  const auto unknown = Store::open(server_->url(with + "other.pem"), soon);
   EXPECT_EQ(code_of(unknown), Code::kUnavailable);
   EXPECT_THAT(why(unknown), AllOf(HasSubstr(server_->host()), HasSubstr("certificate")));
   for (const char* const url : {"ids", "ids?replicaSet=set"}) {
-    const auto plain = open_store(server_->url(url), soon);
+    const auto plain = Store::open(server_->url(url), soon);
     EXPECT_EQ(code_of(plain), Code::kUnavailable);
     EXPECT_THAT(why(plain), AllOf(HasSubstr(server_->host()), HasSubstr("tls=true"),
                                   Not(HasSubstr("elect a"))));
   }
-  const auto none = open_store(server_->url(with + "none.pem"), soon);
+  const auto none = Store::open(server_->url(with + "none.pem"), soon);
   EXPECT_FALSE(none);
   EXPECT_THAT(why(none), HasSubstr(server_->host()));
 }

@@ -48,7 +48,7 @@ Bson values_in(const Bson& reply, const char* field, std::int32_t* count, Bson* 
 
 }  // namespace
 
-Result<Swept> sweep(Target& target, const SweepOptions& options) {
+Result<Swept> sweep(Target& target, const SweepOptions& options, Clock& clock) {
   const std::string proxy = options.proxy.empty() ? target.collection() + ".ids" : options.proxy;
   if (Result<void> ok = check_field(options.field); !ok) return std::unexpected(ok.error());
   if (Result<void> ok = options.proxy.empty() ? check_collection(proxy) : target.check_proxy(proxy);
@@ -73,7 +73,6 @@ Result<Swept> sweep(Target& target, const SweepOptions& options) {
                                      target.name() +
                                      ": nothing was claimed there yet, or it has another name",
                                  {.remedy = Remedy::kSetOption, .values = {"proxy"}}});
-  Clock& clock = options.clock != nullptr ? *options.clock : system_clock();
   const auto before =
       std::chrono::floor<milliseconds>(clock.now().time_since_epoch()) - options.older_than;
 
@@ -127,8 +126,8 @@ Result<Swept> sweep(Target& target, const SweepOptions& options) {
 
 namespace idmint::mongodb {
 
-Result<Swept> sweep(Collection& collection, const SweepOptions& options) {
-  return stores::mongodb::sweep(collection.state(), options);
+Result<Swept> sweep(Collection& collection, const SweepOptions& options, Clock& clock) {
+  return stores::mongodb::sweep(collection.state(), options, clock);
 }
 
 }  // namespace idmint::mongodb

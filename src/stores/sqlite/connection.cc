@@ -287,11 +287,9 @@ void Connection::leave_log() noexcept {
 
 // ---- opening and closing
 
-Connection::Connection(std::string url, std::string path, const StoreOptions& options)
-    : url_(std::move(url)),
-      path_(std::move(path)),
-      options_(options),
-      entropy_(options.entropy != nullptr ? *options.entropy : system_entropy()) {
+Connection::Connection(std::string url, std::string path, const StoreOptions& options,
+                       Entropy& entropy)
+    : url_(std::move(url)), path_(std::move(path)), options_(options), entropy_(entropy) {
   count_connections(1);
 }
 

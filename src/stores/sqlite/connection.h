@@ -83,7 +83,7 @@ class Statement {
 // next time without having written anything, so no later commit could be believed.
 class Connection {
  public:
-  Connection(std::string url, std::string path, const StoreOptions& options);
+  Connection(std::string url, std::string path, const StoreOptions& options, Entropy& entropy);
   // In a child of fork() the connection is left as it is: closing it there would take the child for
   // the last user of the file, and remove the log that the parent still writes to.
   ~Connection();

@@ -85,8 +85,9 @@ Result<void> switch_to_wal(Connection& db) {
 
 }  // namespace
 
-TrustedFile::TrustedFile(std::string url, SqliteUrl parsed, const StoreOptions& options)
-    : Connection(std::move(url), std::move(parsed.path), options),
+TrustedFile::TrustedFile(std::string url, SqliteUrl parsed, const StoreOptions& options,
+                         Entropy& entropy)
+    : Connection(std::move(url), std::move(parsed.path), options, entropy),
       local_file_system_(parsed.local_file_system),
       trust_folder_(options.trust_folder) {}
 

@@ -85,7 +85,7 @@ Result<void> make_tables(TrustedFile& file) {
   if (*content == Content::kOurs) return {};
   if (*content == Content::kNothing) {
     if (Result<void> ok = file.execute(kSchema, kMaking); !ok) return ok;
-    const Uuid id = draw_store_id(file.options());
+    const Uuid id = draw_store_id(file.entropy());
     Statement name(file, "INSERT INTO store (id) VALUES (?1)", "name", id);
     if (Result<void> ok = name.end(); !ok) return ok;
   } else {

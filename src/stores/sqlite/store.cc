@@ -13,8 +13,8 @@ namespace {
 
 class SqliteStore final : public Store {
  public:
-  SqliteStore(std::string url, SqliteUrl parsed, const StoreOptions& options)
-      : file_(std::move(url), std::move(parsed), options) {}
+  SqliteStore(std::string url, SqliteUrl parsed, const StoreOptions& options, Entropy& entropy)
+      : file_(std::move(url), std::move(parsed), options, entropy) {}
 
   Result<void> open() { return file_.open(); }
 
@@ -41,7 +41,8 @@ class SqliteStore final : public Store {
 
 namespace {
 
-Result<std::unique_ptr<Store>> open_sqlite(std::string_view whole, const StoreOptions& options) {
+Result<std::unique_ptr<Store>> open_sqlite(std::string_view whole, const StoreOptions& options,
+                                           Entropy& entropy) {
   const std::string url(whole);
   Result<SqliteUrl> parsed = parse_sqlite_url(whole);
   if (!parsed) return std::unexpected(std::move(parsed.error()));
@@ -53,7 +54,7 @@ Result<std::unique_ptr<Store>> open_sqlite(std::string_view whole, const StoreOp
                                  "cannot open " + url +
                                      ": this process was forked from one that had an SQLite store "
                                      "open; open stores after the fork only, or call exec"});
-  auto store = std::make_unique<sqlite::SqliteStore>(url, *std::move(parsed), options);
+  auto store = std::make_unique<sqlite::SqliteStore>(url, *std::move(parsed), options, entropy);
   if (Result<void> ok = store->open(); !ok) return std::unexpected(ok.error());
   return store;
 }

@@ -68,12 +68,12 @@ int schema_version(const std::string& path) {
 class SqliteStoreTest : public testing::Test {
  protected:
   std::unique_ptr<Store> open(const StoreOptions& options = {}) {
-    auto store = open_store("sqlite:" + path_, options);
+    auto store = Store::open("sqlite:" + path_, options);
     EXPECT_TRUE(store.has_value()) << store.error().message;
     return store ? *std::move(store) : nullptr;
   }
   Result<std::unique_ptr<Store>> try_open(const StoreOptions& options = {}) {
-    return open_store("sqlite:" + path_, options);
+    return Store::open("sqlite:" + path_, options);
   }
   // A store with a counter "c" at 10 and many others, closed.
   void make() {
@@ -108,7 +108,7 @@ TEST_F(SqliteStoreTest, TheFileSaysWhatItIs) {
 
 TEST_F(SqliteStoreTest, UrlsWithAnAbsolutePathNameTheSameFile) {
   const auto one = open();
-  const auto other = open_store("sqlite://" + path_);
+  const auto other = Store::open("sqlite://" + path_);
   ASSERT_TRUE(other.has_value());
   EXPECT_EQ((*other)->id(), one->id());
 }
@@ -116,9 +116,9 @@ TEST_F(SqliteStoreTest, UrlsWithAnAbsolutePathNameTheSameFile) {
 TEST_F(SqliteStoreTest, APathOfSqlitesOwnKindIsAFileName) {
   const std::filesystem::path before = std::filesystem::current_path();
   std::filesystem::current_path(folder_.path(""));
-  EXPECT_TRUE(open_store("sqlite::memory:").has_value());
+  EXPECT_TRUE(Store::open("sqlite::memory:").has_value());
   EXPECT_TRUE(std::filesystem::exists(":memory:"));
-  EXPECT_TRUE(open_store("sqlite:file:x%3Fmode=memory").has_value());
+  EXPECT_TRUE(Store::open("sqlite:file:x%3Fmode=memory").has_value());
   EXPECT_TRUE(std::filesystem::exists("file:x?mode=memory"));
   std::filesystem::current_path(before);
 }
@@ -126,9 +126,9 @@ TEST_F(SqliteStoreTest, APathOfSqlitesOwnKindIsAFileName) {
 TEST_F(SqliteStoreTest, AnOptionThatIsNotKnownNamesNoFile) {
   make();
   for (const char* const option : {"?mode=ro", "?immutable=1", "?filesystem=local&cache=shared"})
-    EXPECT_EQ(code_of(open_store("sqlite:" + path_ + option)), Code::kInvalidArgument) << option;
+    EXPECT_EQ(code_of(Store::open("sqlite:" + path_ + option)), Code::kInvalidArgument) << option;
   EXPECT_FALSE(std::filesystem::exists(path_ + "?mode=ro"));
-  const auto store = open_store("sqlite:" + path_ + "?filesystem=local");
+  const auto store = Store::open("sqlite:" + path_ + "?filesystem=local");
   ASSERT_TRUE(store.has_value());
   EXPECT_EQ((*store)->counters()->peek("c")->next, 10);
 }
@@ -139,7 +139,7 @@ TEST_F(SqliteStoreTest, AFileWithASecondNameIsRefused) {
   std::filesystem::create_hard_link(path_, link);
   for (const Access access : {Access::kReadWrite, Access::kReadOnly}) {
     for (const std::string& name : {path_, link}) {
-      const auto store = open_store("sqlite:" + name, {.access = access});
+      const auto store = Store::open("sqlite:" + name, {.access = access});
       ASSERT_EQ(code_of(store), Code::kFailedPrecondition);
       EXPECT_THAT(store.error().message, HasSubstr(name + " has another name"));
     }
@@ -148,7 +148,7 @@ TEST_F(SqliteStoreTest, AFileWithASecondNameIsRefused) {
   std::filesystem::remove(link);
   std::filesystem::create_symlink(path_, link);
   const auto store = open();
-  const auto same = open_store("sqlite:" + link);
+  const auto same = Store::open("sqlite:" + link);
   ASSERT_TRUE(same.has_value()) << "SQLite follows a symbolic link, and has one log";
   EXPECT_EQ((*same)->counters()->advance("c", 1, Take::kAll), (Range{10, 1, 1}));
   EXPECT_EQ(store->counters()->advance("c", 1, Take::kAll), (Range{11, 1, 1}));
@@ -166,10 +166,10 @@ TEST_F(SqliteStoreTest, AFileThatIsMountedWithoutItsFolderIsRefused) {
     if (unshare(CLONE_NEWNS) != 0) return kNoMount;
     if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return kNoMount;
     if (mount(path_.c_str(), mounted.c_str(), nullptr, MS_BIND, nullptr) != 0) return kNoMount;
-    const auto store = open_store("sqlite:" + mounted);
+    const auto store = Store::open("sqlite:" + mounted);
     CHECK_LINE(code_of(store) == Code::kFailedPrecondition);
     CHECK_LINE(store.error().message.contains("mount the folder"));
-    CHECK_LINE(open_store("sqlite:" + path_).has_value());
+    CHECK_LINE(Store::open("sqlite:" + path_).has_value());
     return 0;
   });
   if (result == kNoMount) GTEST_SKIP() << "may not mount here";
@@ -177,19 +177,19 @@ TEST_F(SqliteStoreTest, AFileThatIsMountedWithoutItsFolderIsRefused) {
 }
 
 TEST_F(SqliteStoreTest, AMissingFolderIsNamed) {
-  const auto store = open_store("sqlite:" + folder_.path("none/ids.db"));
+  const auto store = Store::open("sqlite:" + folder_.path("none/ids.db"));
   ASSERT_EQ(code_of(store), Code::kNotFound);
   EXPECT_THAT(store.error().message, HasSubstr(folder_.path("none")));
 }
 
 TEST_F(SqliteStoreTest, WhatIsNotAPlainFileIsRefused) {
-  EXPECT_EQ(code_of(open_store("sqlite:" + folder_.path("."))), Code::kFailedPrecondition);
-  EXPECT_EQ(code_of(open_store("sqlite:/dev/null")), Code::kFailedPrecondition);
+  EXPECT_EQ(code_of(Store::open("sqlite:" + folder_.path("."))), Code::kFailedPrecondition);
+  EXPECT_EQ(code_of(Store::open("sqlite:/dev/null")), Code::kFailedPrecondition);
   std::filesystem::create_symlink("/dev/null", path_);
-  EXPECT_EQ(code_of(open_store("sqlite:" + path_)), Code::kFailedPrecondition);
+  EXPECT_EQ(code_of(Store::open("sqlite:" + path_)), Code::kFailedPrecondition);
   const std::string fifo = folder_.path("fifo");
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
-  EXPECT_EQ(code_of(open_store("sqlite:" + fifo)), Code::kFailedPrecondition);
+  EXPECT_EQ(code_of(Store::open("sqlite:" + fifo)), Code::kFailedPrecondition);
 }
 
 // SQLite would wait for the other end of a FIFO, and follow a link out of the folder.
@@ -202,7 +202,7 @@ TEST_F(SqliteStoreTest, WhatIsNoPlainFileBesideTheStoreIsRefused) {
     const std::string beside = path_ + suffix;
     const auto expect_refused = [&] {
       for (const std::string& path : {path_, link}) {
-        const auto refused = open_store("sqlite:" + path);
+        const auto refused = Store::open("sqlite:" + path);
         ASSERT_EQ(code_of(refused), Code::kFailedPrecondition);
         EXPECT_THAT(refused.error().message, HasSubstr(beside + " is not a plain file"));
       }
@@ -222,7 +222,7 @@ TEST_F(SqliteStoreTest, AStoreMayOutliveMain) {
   EXPECT_EXIT(
       {
         static std::unique_ptr<Store> kept;
-        auto opened = open_store("sqlite:" + folder_.path("kept.db"));
+        auto opened = Store::open("sqlite:" + folder_.path("kept.db"));
         kept = *std::move(opened);
         std::exit(0);
       },
@@ -322,7 +322,7 @@ TEST_F(SqliteStoreTest, AFileOfVersion1IsUpgradedWhenItIsOpenedForWriting) {
   }
   EXPECT_EQ(schema_version(path_), 2);
   const std::string made = folder_.path("made.db");
-  ASSERT_TRUE(open_store("sqlite:" + made).has_value());
+  ASSERT_TRUE(Store::open("sqlite:" + made).has_value());
   for (const std::string table : {"store", "workers"}) {
     const std::string columns =
         "SELECT group_concat(name || type || \"notnull\") FROM "
@@ -475,7 +475,7 @@ TEST_F(SqliteStoreTest, WithoutPermissionNothingIsOpened) {
   std::filesystem::permissions(folder_.path(""), std::filesystem::perms{0555});
   EXPECT_EQ(as_anybody(opened), static_cast<int>(Code::kPermissionDenied)) << "folder";
   EXPECT_EQ(as_anybody([&] {
-              return static_cast<int>(code_of(open_store("sqlite:" + folder_.path("new.db"))));
+              return static_cast<int>(code_of(Store::open("sqlite:" + folder_.path("new.db"))));
             }),
             static_cast<int>(Code::kPermissionDenied))
       << "new file";
@@ -528,7 +528,7 @@ TEST_F(SqliteStoreTest, WhoMayOnlyReadReadsWhatAnotherHasOpen) {
   ASSERT_EQ(pipe(finish.data()), 0);
   Child writer([&]() -> int {
     ::close(finish[1]);
-    const auto store = open_store("sqlite:" + path_);
+    const auto store = Store::open("sqlite:" + path_);
     CHECK_LINE(store.has_value());
     CounterStore& counters = *(*store)->counters();
     CHECK_LINE(counters.create("c", {1, 1000}).has_value());
@@ -586,14 +586,14 @@ TEST_F(SqliteStoreTest, ACopyWithoutALogIsReadByWhoMayOnlyRead) {
   std::filesystem::permissions(folder_.path(""), std::filesystem::perms{0555});
   const std::string url = "sqlite:" + folder_.path("a copy%3F%2541.db");
   EXPECT_EQ(as_anybody([&]() -> int {
-              const auto store = open_store(url, kReading);
+              const auto store = Store::open(url, kReading);
               CHECK_LINE(store.has_value());
               CHECK_LINE((*store)->counters()->peek("c")->next == 10);
               return refuses_every_change(**store);
             }),
             0);
   std::filesystem::permissions(copy, std::filesystem::perms{0000});
-  EXPECT_EQ(as_anybody([&] { return static_cast<int>(code_of(open_store(url, kReading))); }),
+  EXPECT_EQ(as_anybody([&] { return static_cast<int>(code_of(Store::open(url, kReading))); }),
             static_cast<int>(Code::kPermissionDenied));
   std::filesystem::permissions(folder_.path(""), std::filesystem::perms{0700});
 }
@@ -605,7 +605,7 @@ TEST_F(SqliteStoreTest, WhoReadsBesidesKeepsItsLocks) {
   make();
   std::filesystem::permissions(folder_.path(""), std::filesystem::perms{0755});
   const auto take = [this](std::int64_t first) -> int {
-    const auto store = open_store("sqlite:" + path_);
+    const auto store = Store::open("sqlite:" + path_);
     CHECK_LINE(store.has_value());
     CHECK_LINE(((*store)->counters()->advance("c", 1, Take::kAll) == Range{first, 1, 1}));
     return 0;
@@ -616,7 +616,7 @@ TEST_F(SqliteStoreTest, WhoReadsBesidesKeepsItsLocks) {
   ASSERT_EQ(pipe(go.data()), 0);
   Child holder([&]() -> int {
     ::close(go[1]);
-    const auto store = open_store("sqlite:" + path_);
+    const auto store = Store::open("sqlite:" + path_);
     CHECK_LINE(store.has_value());
     CHECK_LINE(((*store)->counters()->advance("c", 1, Take::kAll) == Range{10, 1, 1}));
     for (const char* const part : {"", "-wal", "-shm"})
@@ -672,7 +672,7 @@ TEST_F(SqliteStoreTest, ACallEndsByTheTimeItIsGivenAndSaysHowLongItWaited) {
   const auto until = begun + std::chrono::milliseconds{30};
   const auto taken = store->counters()->advance("c", 1, Take::kAll, until);
   const auto opened =
-      open_store("sqlite:" + fresh, {.deadline = std::chrono::minutes{1}, .until = until});
+      Store::open("sqlite:" + fresh, {.deadline = std::chrono::minutes{1}, .until = until});
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds{30});
   EXPECT_EQ(code_of(taken), Code::kUnavailable);
   EXPECT_EQ(code_of(opened), Code::kUnavailable);
@@ -692,7 +692,7 @@ TEST_F(SqliteStoreTest, ManyWhoMakeTheFileAtOnceMakeOne) {
         char go = 0;
         ::close(gate[1]);
         ASSERT_EQ(read(gate[0], &go, 1), 0);  // all start when the parent closes its end
-        const auto store = open_store("sqlite:" + path, {.deadline = std::chrono::seconds{60}});
+        const auto store = Store::open("sqlite:" + path, {.deadline = std::chrono::seconds{60}});
         ASSERT_TRUE(store) << store.error().message;
         std::ofstream(ids, std::ios::app) << ((*store)->id().to_string() + "\n") << std::flush;
       });
@@ -725,7 +725,7 @@ TEST_F(SqliteStoreTest, AFullDiskRefusesAndGoesOnOnceThereIsSpace) {
     if (unshare(CLONE_NEWNS) != 0) return kNoMount;
     if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return kNoMount;
     if (mount("tmpfs", mount_point.c_str(), "tmpfs", 0, "size=256k") != 0) return kNoMount;
-    const auto store = open_store("sqlite:" + mount_point + "/ids.db");
+    const auto store = Store::open("sqlite:" + mount_point + "/ids.db");
     CHECK_LINE(store.has_value());
     CounterStore& counters = *(*store)->counters();
     CHECK_LINE(counters.create("c", {1, kLargestValue}).has_value());

@@ -50,7 +50,7 @@ bool idle_one_is_refused(const std::string& path, const StoreOptions& options,
   char byte = 0;
   Child idle([&] {
     ::close(go[1]);
-    const auto store = open_store("sqlite:" + path, options);
+    const auto store = Store::open("sqlite:" + path, options);
     char told = 0;
     return store && (*store)->counters()->list("") && ::write(ready[1], &told, 1) == 1 &&
            ::read(go[0], &told, 1) == 1 && call(**store) == Code::kDataLoss;
@@ -83,7 +83,7 @@ void restore(const std::string& from, const std::string& to) {
 class SqliteTrust : public testing::Test {
  protected:
   std::unique_ptr<Store> open(const std::string& path, const StoreOptions& options = {}) {
-    auto store = open_store("sqlite:" + path, options);
+    auto store = Store::open("sqlite:" + path, options);
     EXPECT_TRUE(store.has_value()) << store.error().message;
     return store ? *std::move(store) : nullptr;
   }

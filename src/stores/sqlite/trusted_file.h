@@ -31,7 +31,7 @@ class TrustedFile final : public Connection {
  public:
   using Lock = std::unique_lock<BoundedMutex>;
 
-  TrustedFile(std::string url, SqliteUrl parsed, const StoreOptions& options);
+  TrustedFile(std::string url, SqliteUrl parsed, const StoreOptions& options, Entropy& entropy);
   ~TrustedFile();
   TrustedFile(const TrustedFile&) = delete;
   TrustedFile& operator=(const TrustedFile&) = delete;

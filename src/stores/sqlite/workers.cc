@@ -125,7 +125,7 @@ class Workers final : public LeaseTable {
     const Call call{.doing = "raise the worker ids of", .needs = Needs::kNothing};
     return file_.change(call, [&]() -> Result<void> {
       if (Result<void> there = need_pool(pool); !there) return there;
-      const std::int64_t generation = draw_generation(file_.options());
+      const std::int64_t generation = draw_generation(file_.entropy());
       Statement run(file_, raise_floor_, call.doing, pool, floor, generation);
       if (Result<void> raised = run.end(); !raised) return raised;
       return write_clocks("", 0, 0);  // the operator who raises has looked at the clock

@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
   const auto uuid = uuids.next();
   if (!uuid) return fail(uuid.error());
 
-  const auto store = idmint::open_store("sqlite:" + std::string(argv[1]));
+  const auto store = idmint::Store::open("sqlite:" + std::string(argv[1]));
   if (!store) return fail(store.error());
   const idmint::SequenceDefinition orders{.name = "orders", .first = 1000};
   if (const auto made = idmint::create_sequence(**store, orders); !made) return fail(made.error());
