@@ -25,6 +25,8 @@ struct Declaration {
   std::int64_t largest_count = 0;  // the most ids that one call may take; 0: no limit
 };
 
+class Sequence;
+
 // May be shared by threads. Errors are those of the generator or sequence behind it.
 class IDMINT_EXPORT Source {
  public:
@@ -47,6 +49,12 @@ class IDMINT_EXPORT Source {
   [[nodiscard]] virtual Result<void> next(std::span<Id> out, SteadyTime /*until*/) {
     return next(out);
   }
+
+  // The sequence behind it, for callers that do not wait (Sequence::submit) or want ranges; it
+  // lives as long as the source. Null: a format or a pool.
+  [[nodiscard]] virtual Sequence* sequence() noexcept { return nullptr; }
+  // Whether next() may wait for a store: a sequence or a pool.
+  [[nodiscard]] virtual bool waits() const noexcept { return false; }
 };
 
 }  // namespace idmint

@@ -14,7 +14,7 @@
 #include "cli/json.h"
 #include "cli/lines.h"
 #include "cli/read_id.h"
-#include "cli/sequence_facts.h"
+#include "mint/sequence_facts.h"
 #include "cli/source_options.h"
 #include "cli/store_option.h"
 #include "idmint/clock.h"

@@ -21,7 +21,7 @@
 #include "cli/commands.h"
 #include "cli/given.h"
 #include "cli/json.h"
-#include "cli/sequence_facts.h"
+#include "mint/sequence_facts.h"
 #include "cli/store_option.h"
 #include "idmint/ksuid.h"
 #include "idmint/mongodb.h"

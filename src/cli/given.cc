@@ -5,7 +5,7 @@
 #include <new>
 #include <variant>
 
-#include "cli/sequence_facts.h"
+#include "mint/sequence_facts.h"
 #include "idmint/clock.h"
 #include "idmint/mongodb.h"
 #include "mint/formats.h"

@@ -27,7 +27,7 @@
 #include "cli/given.h"
 #include "cli/json.h"
 #include "cli/lines.h"
-#include "cli/sequence_facts.h"
+#include "mint/sequence_facts.h"
 #include "cli/source_options.h"
 #include "cli/store_option.h"
 #include "idmint/form.h"

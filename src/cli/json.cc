@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/plan_words.h"
-#include "cli/sequence_facts.h"
+#include "mint/sequence_facts.h"
 
 namespace idmint::cli {
 

@@ -11,7 +11,7 @@
 #include "cli/commands.h"
 #include "cli/given.h"
 #include "cli/json.h"
-#include "cli/sequence_facts.h"
+#include "mint/sequence_facts.h"
 #include "cli/source_options.h"
 #include "cli/store_option.h"
 #include "terminal/progress.h"
@@ -159,7 +159,7 @@ Result<void> run_next(Context& context) {
   if (durable && (count > kLargestTake || (in_ranges && count > 1))) {
     const Result<SequenceStatus> status = mint.peek(wanted.source, until);
     if (!status) return std::unexpected(status.error());
-    const bool counted = !idmint::cli::is_pool(*status);  // of a pool, left are worker ids
+    const bool counted = !idmint::is_pool(*status);  // of a pool, left are worker ids
     if (counted && status->left < count && status->left > 0) {
       return std::unexpected(Error{Code::kOutOfRange, std::to_string(count) + " values of \"" +
                                                           wanted.source + "\" were asked for, " +
@@ -186,7 +186,7 @@ Result<void> run_next(Context& context) {
       Error error = worded(std::move(filled.error()));
       if (error.code == Code::kOutOfRange && count > 1 && done == 0) {
         if (const auto status = mint.peek(wanted.source);
-            status && status->left > 0 && !idmint::cli::is_pool(*status))
+            status && status->left > 0 && !idmint::is_pool(*status))
           error.message += "; " + are_left(status->left);
       }
       if (done != 0) error.message += "; " + std::to_string(done) + " ids were printed before";

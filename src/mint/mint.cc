@@ -56,6 +56,9 @@ class SequenceSource final : public Source {
     return {};
   }
 
+  Sequence* sequence() noexcept override { return sequence_.get(); }
+  bool waits() const noexcept override { return true; }
+
  private:
   const std::shared_ptr<Store> store_;  // outlives the sequence
   const std::unique_ptr<Sequence> sequence_;

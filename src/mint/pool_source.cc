@@ -78,6 +78,8 @@ class PoolSource final : public Source {
     return generator_.load() == nullptr ? first_next(out, by) : fill(out, by);
   }
 
+  bool waits() const noexcept override { return true; }
+
  private:
   // Short commands have a worker id for moments: if all are owned, it asks again until the
   // deadline, or with wait_on_ until the one that is free first is.

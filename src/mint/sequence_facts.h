@@ -7,7 +7,7 @@
 
 #include "idmint/mint.h"
 
-namespace idmint::cli {
+namespace idmint {
 
 // The values of a sequence, or the worker ids of a pool, both ends included.
 struct Ends {
@@ -54,4 +54,4 @@ struct Ends {
   return is_pool(status) ? "all owned" : "used up";
 }
 
-}  // namespace idmint::cli
+}  // namespace idmint

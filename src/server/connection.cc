@@ -1,0 +1,174 @@
+#include "server/connection.h"
+
+#include <sys/socket.h>
+
+#include <array>
+#include <boost/asio/ip/tcp.hpp>
+#include <cerrno>
+#include <utility>
+
+namespace idmint::server {
+
+using std::chrono::steady_clock;
+
+namespace {
+
+constexpr steady_clock::time_point kNever{};
+
+std::string peer_of(const Connection::Socket& socket) {
+  boost::system::error_code error;
+  const auto endpoint = socket.remote_endpoint(error);
+  if (error) return "a client that has gone";
+  const int family = endpoint.protocol().family();
+  if (family != AF_INET && family != AF_INET6) return "unix";
+  boost::asio::ip::tcp::endpoint address;
+  address.resize(endpoint.size());
+  std::copy_n(reinterpret_cast<const char*>(endpoint.data()), endpoint.size(),
+              reinterpret_cast<char*>(address.data()));
+  const std::string host = address.address().to_string();
+  const std::string port = std::to_string(address.port());
+  return family == AF_INET6 ? "[" + host + "]:" + port : host + ":" + port;
+}
+
+}  // namespace
+
+Connection::Connection(Socket socket, std::function<void(Connection&)> ended)
+    : socket_(std::move(socket)), ended_(std::move(ended)), peer_(peer_of(socket_)) {}
+
+Connection::~Connection() = default;
+
+void Connection::begin(std::unique_ptr<Conversation> conversation) {
+  conversation_ = std::move(conversation);
+  wait_for_input();
+}
+
+void Connection::wait_for_input() {
+  if (closed_ || waits_for_input_ || peer_done_ || last_words_) return;
+  if (conversation_->held() || !has_room()) return;
+  waits_for_input_ = true;
+  socket_.async_wait(Socket::wait_read,
+                     [self = shared_from_this()](const boost::system::error_code& error) {
+                       self->waits_for_input_ = false;
+                       if (!error) self->read();
+                     });
+}
+
+void Connection::read() {
+  if (closed_ || last_words_) return;
+  // One block for all connections: an idle one holds no memory for what may come.
+  static thread_local std::array<char, 64 * 1024> block;
+  const ssize_t got = ::recv(socket_.native_handle(), block.data(), block.size(), MSG_DONTWAIT);
+  if (got < 0) {
+    if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) return close();
+    return wait_for_input();
+  }
+  if (got == 0) peer_done_ = true;  // its other half may still read
+  offer({block.data(), static_cast<std::size_t>(got)});
+  flush();
+  wait_for_input();
+  end_if_done();
+}
+
+void Connection::offer(std::string_view fresh) {
+  offering_ = true;
+  std::size_t taken = 0;
+  if (in_.empty()) {
+    if (!conversation_->held() && has_room()) taken = conversation_->take(fresh);
+    in_.assign(fresh.substr(taken));
+  } else {
+    in_ += fresh;
+    if (!conversation_->held() && has_room()) taken = conversation_->take(in_);
+    in_.erase(0, taken);
+  }
+  if (in_.empty()) in_.shrink_to_fit();
+  offering_ = false;
+  const bool incomplete = !in_.empty() && !conversation_->held() && has_room();
+  if (!incomplete) {
+    incomplete_since_ = kNever;
+  } else if (incomplete_since_ == kNever || taken != 0) {
+    incomplete_since_ = steady_clock::now();
+  }
+}
+
+void Connection::resume() {
+  // From within take(): whoever called that goes on.
+  if (closed_ || offering_) return;
+  const std::shared_ptr<Connection> self = shared_from_this();
+  if (!last_words_) offer({});
+  flush();
+  wait_for_input();
+  end_if_done();
+}
+
+void Connection::flush() {
+  if (closed_ || waits_for_room_) return;
+  while (sent_ < out_.size()) {
+    const ssize_t took = ::send(socket_.native_handle(), out_.data() + sent_, out_.size() - sent_,
+                                MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (took < 0) {
+      if (errno == EINTR) continue;
+      if (errno != EAGAIN && errno != EWOULDBLOCK) return close();
+      break;
+    }
+    sent_ += static_cast<std::size_t>(took);
+    unread_since_ = kNever;
+  }
+  if (sent_ == out_.size()) {
+    sent_ = 0;
+    constexpr std::size_t kept = 16 * 1024;  // of a busy connection
+    out_.clear();
+    if (out_.capacity() > kept) out_.shrink_to_fit();
+    return;
+  }
+  if (unread_since_ == kNever) unread_since_ = steady_clock::now();
+  if (sent_ > kMostUnsent) out_.erase(0, std::exchange(sent_, 0));
+  waits_for_room_ = true;
+  socket_.async_wait(Socket::wait_write,
+                     [self = shared_from_this()](const boost::system::error_code& error) {
+                       self->waits_for_room_ = false;
+                       if (error) return;
+                       self->flush();
+                       if (self->has_room()) self->resume();
+                       self->end_if_done();
+                     });
+}
+
+void Connection::end_if_done() {
+  if (closed_ || !(peer_done_ || last_words_)) return;
+  if (sent_ < out_.size() || conversation_->waits()) return;
+  if (!last_words_ && !in_.empty() && conversation_->held()) return;  // it goes on with the rest
+  close();
+}
+
+void Connection::close_when_sent() {
+  last_words_ = true;
+  if (offering_) return;  // read() or resume() sends, and ends
+  const std::shared_ptr<Connection> self = shared_from_this();
+  flush();
+  end_if_done();
+}
+
+void Connection::close() noexcept {
+  if (closed_) return;
+  closed_ = true;
+  boost::system::error_code ignored;
+  socket_.shutdown(Socket::shutdown_both, ignored);
+  socket_.close(ignored);
+  in_ = {};
+  out_ = {};
+  sent_ = 0;
+  const auto ended = std::move(ended_);
+  if (ended) ended(*this);
+}
+
+void Connection::check(steady_clock::time_point now) {
+  if (closed_) return;
+  if (unread_since_ != kNever && now - unread_since_ > kPatience) return close();
+  if (incomplete_since_ != kNever && now - incomplete_since_ > kPatience) {
+    const std::shared_ptr<Connection> self = shared_from_this();
+    conversation_->too_slow();
+    close_when_sent();
+  }
+}
+
+}  // namespace idmint::server

@@ -1,0 +1,106 @@
+// Connection: one socket of a client, and what both sides have not taken yet.
+#pragma once
+
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace idmint::server {
+
+class Connection;
+
+// What is said over a connection: one protocol's half of it. On the loop.
+class Conversation {
+ public:
+  virtual ~Conversation() = default;
+
+  // Takes requests from the beginning of `input` and returns how many bytes those had. The rest
+  // comes again, in front of what follows, when more has come or after Connection::resume().
+  // Nothing is taken while held(). Replies are appended to Connection::out().
+  [[nodiscard]] virtual std::size_t take(std::string_view input) = 0;
+
+  // It takes nothing now: too many requests wait for their answers, or one must be answered before
+  // the next is looked at. It calls Connection::resume() when that has changed.
+  [[nodiscard]] virtual bool held() const noexcept = 0;
+
+  // Requests that were taken and are not answered yet: the connection outlives them.
+  [[nodiscard]] virtual bool waits() const noexcept = 0;
+
+  // Some of them have got their answers: Service::settling had it.
+  virtual void settle() = 0;
+
+  // Last words for a client whose request did not come whole in time, if the protocol has some.
+  virtual void too_slow() {}
+};
+
+// On the loop. Whoever sends more than is answered is not read from any more, and whoever does not
+// read is not answered any more: so each connection has a bounded part of the memory.
+class Connection final : public std::enable_shared_from_this<Connection> {
+ public:
+  using Socket = boost::asio::generic::stream_protocol::socket;
+
+  // Past so many bytes that the client has not read no further request is taken.
+  static constexpr std::size_t kMostUnsent = 256 * 1024;
+  // How long a client may take to send the rest of a request, and to read anything at all of what
+  // was sent.
+  static constexpr std::chrono::seconds kPatience{60};
+
+  // `ended` is called once, when it is closed.
+  Connection(Socket socket, std::function<void(Connection&)> ended);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  void begin(std::unique_ptr<Conversation> conversation);
+
+  // What is to be sent. Sent by flush(), or after the requests of this turn.
+  [[nodiscard]] std::string& out() noexcept { return out_; }
+  // Whether more replies may be made than those that were asked for already.
+  [[nodiscard]] bool has_room() const noexcept { return out_.size() - sent_ < kMostUnsent; }
+
+  // Sends what the socket takes.
+  void flush();
+  // Offers the conversation what it left, and goes on reading.
+  void resume();
+  // As soon as all is answered and sent. Nothing is read any more.
+  void close_when_sent();
+  void close() noexcept;
+  [[nodiscard]] bool is_closed() const noexcept { return closed_; }
+
+  // Closes it if its client was too slow. To be called every few seconds.
+  void check(std::chrono::steady_clock::time_point now);
+
+  // For logs: "127.0.0.1:40312", or "unix".
+  [[nodiscard]] const std::string& peer() const noexcept { return peer_; }
+
+ private:
+  void wait_for_input();
+  void read();
+  // Offers the conversation what is at hand, of which `fresh` has not been kept yet.
+  void offer(std::string_view fresh);
+  void end_if_done();
+
+  Socket socket_;
+  std::function<void(Connection&)> ended_;
+  std::unique_ptr<Conversation> conversation_;
+  std::string peer_;
+  std::string in_;   // came, and was not taken
+  std::string out_;  // not sent from `sent_` on
+  std::size_t sent_ = 0;
+  bool waits_for_input_ = false;
+  bool waits_for_room_ = false;  // the socket takes nothing more
+  bool offering_ = false;
+  bool peer_done_ = false;   // it sends nothing more
+  bool last_words_ = false;  // close_when_sent()
+  bool closed_ = false;
+  // Since when a part of a request waits for its rest, or replies wait to be read.
+  std::chrono::steady_clock::time_point incomplete_since_{};
+  std::chrono::steady_clock::time_point unread_since_{};
+};
+
+}  // namespace idmint::server

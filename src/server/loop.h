@@ -1,0 +1,89 @@
+// Loop: the one thread that talks to all clients. Whatever may wait, for a store most of all, is
+// done by an executor, and its answer comes back to the loop.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <mutex>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "idmint/executor.h"
+#include "idmint/result.h"
+
+namespace idmint::server {
+
+// Something that waits for its answer. It belongs to whoever made it, and must stay until
+// answered() was called.
+class Awaited {
+ public:
+  virtual void answered() = 0;  // on the loop
+
+ protected:
+  ~Awaited() = default;
+};
+
+class Loop final {
+ public:
+  // The executor must outlive the loop.
+  explicit Loop(Executor& executor = shared_executor()) : executor_(executor) {}
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+
+  [[nodiscard]] boost::asio::io_context& context() noexcept { return context_; }
+  [[nodiscard]] Executor& executor() noexcept { return executor_; }
+
+  // Any thread may call it; the loop calls awaited.answered() soon. What comes meanwhile wakes the
+  // loop once.
+  void deliver(Awaited& awaited);
+
+  // Runs when a batch of answers has been given: for what is better done once for all of them.
+  void after_answers(std::function<void()> act) { after_answers_ = std::move(act); }
+
+  // Runs `work` elsewhere, and then `then` on the loop, with what `work` returned. If there is no
+  // thread for it, `then` gets the error; so `work` returns a Result.
+  template <class Work, class Then>
+  void elsewhere(Work work, Then then) {
+    using Answer = std::invoke_result_t<Work&>;
+    ++elsewhere_;
+    // Shared, as the executor destroys the task if it does not take it.
+    auto shared = std::make_shared<Then>(std::move(then));
+    Result<void> posted = executor_.post([this, work = std::move(work), shared]() mutable {
+      post([this, shared = std::move(shared), answer = work()]() mutable {
+        --elsewhere_;
+        (*shared)(std::move(answer));
+      });
+    });
+    if (!posted) {
+      post([this, shared, error = std::move(posted.error())]() mutable {
+        --elsewhere_;
+        (*shared)(Answer(std::unexpected(std::move(error))));
+      });
+    }
+  }
+
+  // Calls of elsewhere() that have no answer yet. On the loop.
+  [[nodiscard]] std::size_t waiting_elsewhere() const noexcept { return elsewhere_; }
+
+  // Any thread may call it; the loop runs the task soon.
+  void post(std::move_only_function<void()> task);
+
+  // Runs until stop(); no exception leaves it but std::bad_alloc.
+  void run();
+  void stop() { context_.stop(); }
+
+ private:
+  void give_answers();
+
+  Executor& executor_;
+  boost::asio::io_context context_{1};
+  std::function<void()> after_answers_;
+  std::size_t elsewhere_ = 0;
+
+  std::mutex mutex_;
+  std::vector<Awaited*> delivered_;  // guarded by mutex_
+  std::vector<Awaited*> batch_;      // those that are being answered
+};
+
+}  // namespace idmint::server

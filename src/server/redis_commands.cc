@@ -1,0 +1,690 @@
+#include "server/redis_commands.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/errors.h"
+#include "base/moment.h"
+#include "idmint/clock.h"
+#include "idmint/id.h"
+#include "idmint/sequence.h"
+#include "mint/sequence_facts.h"
+#include "terminal/advice.h"
+
+namespace idmint::server {
+namespace {
+
+std::string upper_case(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) {
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  }
+  return result;
+}
+
+std::string lower_case(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return result;
+}
+
+// A whole number of at least `least`.
+std::optional<std::int64_t> whole(std::string_view text, std::int64_t least) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value < least)
+    return std::nullopt;
+  return value;
+}
+
+bool matches(const std::string& pattern, const std::string& text) {
+  return ::fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
+}
+
+// What GET answers: the value before the next one, or nothing before the first use.
+Result<std::optional<std::int64_t>> value_before_next(Mint& mint, std::string_view name) {
+  const Result<SequenceStatus> status = mint.peek(name);
+  if (!status) return std::unexpected(status.error());
+  const auto* const sequence = std::get_if<SequenceDefinition>(&status->definition);
+  if (sequence == nullptr || !status->next || sequence->strategy == Strategy::kPermuted)
+    return refuse(std::string(name) + " is " +
+                  (sequence == nullptr ? "a pool"
+                                       : "a sequence of strategy " +
+                                             std::string(strategy_name(status->definition))) +
+                  ", which has no one value that was taken last: ID.PEEK " + std::string(name));
+  if (status->error) return std::unexpected(*status->error);
+  if (*status->next == sequence->first) return std::nullopt;
+  return *status->next - 1;
+}
+
+// Formats and what the store has, by name.
+Result<std::vector<std::string>> names(Mint& mint) {
+  std::vector<std::string> all;
+  for (const Declaration& format : Mint::formats()) all.push_back(format.name);
+  const Result<std::vector<SequenceStatus>> made = mint.list();
+  if (!made) return std::unexpected(made.error());
+  for (const SequenceStatus& status : *made) {
+    if (!is_retired(status.definition)) all.push_back(name(status.definition));
+  }
+  std::ranges::sort(all);
+  return all;
+}
+
+bool is_format_name(std::string_view name) {
+  return std::ranges::any_of(Mint::formats(),
+                             [&](const Declaration& format) { return format.name == name; });
+}
+
+// Whether it is a format, or a sequence or pool that is not retired.
+Result<bool> is_source(Mint& mint, std::string_view name) {
+  if (is_format_name(name)) return true;
+  const Result<SequenceStatus> status = mint.peek(name);
+  if (status) return !is_retired(status->definition);
+  if (status.error().code == Code::kNotFound || status.error().code == Code::kInvalidArgument)
+    return false;
+  return std::unexpected(status.error());
+}
+
+}  // namespace
+
+// ---- values
+
+void RedisSession::incr(Words words) {
+  const SourceHandle source = source_of(words, words[1]);
+  if (source == nullptr) return;
+  if (source->is_format() && source->declaration().format != "snowflake") {
+    return fail(std::string(words[1]) + " gives no integers: ID.NEXT " + std::string(words[1]));
+  }
+  take_values(source, 1, true, false);
+}
+
+void RedisSession::incrby(Words words) { take_range(words, false); }
+void RedisSession::id_range(Words words) { take_range(words, true); }
+
+void RedisSession::take_range(Words words, bool whole_range) {
+  const std::optional<std::int64_t> count = whole(words[2], 1);
+  if (!count) {
+    return fail(whole(words[2], std::numeric_limits<std::int64_t>::min())
+                    ? "the increment must be 1 or more: a counter never goes down"
+                    : "value is not an integer or out of range");
+  }
+  const SourceHandle source = source_of(words, words[1]);
+  if (source == nullptr) return;
+  if (source->counter == nullptr) {
+    const std::string name(words[1]);
+    return fail(name + " is no sequence of strategy counter, so that many values of it are not " +
+                "consecutive: ID.NEXT " + name + " COUNT " + std::to_string(*count));
+  }
+  Reply& reply = add_pending(source);
+  reply.kind = whole_range ? Reply::kRange : Reply::kLast;
+  wait_for(reply, source->counter->submit(*count, [&reply](Result<Range> range) {
+    if (range) {
+      reply.range = *range;
+    } else {
+      reply.error = std::make_unique<Error>(std::move(range.error()));
+    }
+    reply.session->service_.loop.deliver(reply);
+  }));
+}
+
+void RedisSession::id_next(Words words) {
+  std::int64_t count = 1;
+  if (words.size() != 2) {
+    const std::optional<std::int64_t> given =
+        words.size() == 4 && upper_case(words[2]) == "COUNT" ? whole(words[3], 1) : std::nullopt;
+    if (!given) return fail("syntax error: ID.NEXT source [COUNT n], n 1 or more");
+    count = *given;
+    if (count > kMostIds)
+      return fail("COUNT is at most " + std::to_string(kMostIds) +
+                  " here: send ID.NEXT again, or ask over HTTP, which streams");
+  }
+  const SourceHandle source = source_of(words, words[1]);
+  if (source == nullptr) return;
+  take_values(source, count, false, words.size() == 4);
+}
+
+// ---- looking at sources, and raising
+
+template <class Work, class Then>
+void RedisSession::elsewhere(Work work, Then then) {
+  hold();
+  service_.loop.elsewhere(std::move(work), [this, then = std::move(then)](auto result) mutable {
+    if (result) {
+      then(*std::move(result));
+    } else {
+      fail(result.error());
+    }
+    go_on();
+  });
+}
+
+void RedisSession::get(Words words) {
+  elsewhere([&mint = service_.sources.mint(),
+             name = std::string(words[1])] { return value_before_next(mint, name); },
+            [this](std::optional<std::int64_t> value) {
+              if (value) {
+                put_bulk(reply(), std::to_string(*value));
+              } else {
+                put_null(reply(), version_);
+              }
+            });
+}
+
+void RedisSession::mget(Words words) {
+  using Values = std::vector<std::optional<std::int64_t>>;
+  elsewhere(
+      [&mint = service_.sources.mint(),
+       names = Owned(words.begin() + 1, words.end())]() -> Result<Values> {
+        Values values;
+        for (const std::string& name : names) {
+          // As in Redis: what has no value is null, whatever the reason. That the store does not
+          // answer is none.
+          const auto value = value_before_next(mint, name);
+          if (!value && value.error().code != Code::kNotFound &&
+              value.error().code != Code::kInvalidArgument)
+            return std::unexpected(value.error());
+          values.push_back(value.value_or(std::nullopt));
+        }
+        return values;
+      },
+      [this](const Values& values) {
+        put_array(reply(), values.size());
+        for (const auto& value : values) {
+          if (value) {
+            put_bulk(reply(), std::to_string(*value));
+          } else {
+            put_null(reply(), version_);
+          }
+        }
+      });
+}
+
+void RedisSession::exists(Words words) {
+  elsewhere(
+      [&mint = service_.sources.mint(),
+       names = Owned(words.begin() + 1, words.end())]() -> Result<std::int64_t> {
+        std::int64_t count = 0;
+        for (const std::string& name : names) {
+          const Result<bool> there = is_source(mint, name);
+          if (!there) return std::unexpected(there.error());
+          if (*there) ++count;
+        }
+        return count;
+      },
+      [this](std::int64_t count) { put_integer(reply(), count); });
+}
+
+void RedisSession::type(Words words) {
+  elsewhere([&mint = service_.sources.mint(),
+             name = std::string(words[1])] { return is_source(mint, name); },
+            [this](bool there) { put_simple(reply(), there ? "string" : "none"); });
+}
+
+void RedisSession::keys(Words words) {
+  elsewhere([&mint = service_.sources.mint()] { return names(mint); },
+            [this, pattern = std::string(words[1])](std::vector<std::string> all) {
+              std::erase_if(all, [&](const std::string& name) { return !matches(pattern, name); });
+              put_array(reply(), all.size());
+              for (const std::string& name : all) put_bulk(reply(), name);
+            });
+}
+
+// The cursor is a position in the list of all names, which is read anew each time. A name that
+// stays is returned once or more often, unless others before it are retired meanwhile.
+void RedisSession::scan(Words words) {
+  const std::optional<std::int64_t> cursor = whole(words[1], 0);
+  if (!cursor) return fail("invalid cursor");
+  std::string pattern = "*";
+  bool other_type = false;
+  constexpr std::int64_t fewest = 1000;
+  std::int64_t count = fewest;
+  for (std::size_t i = 2; i < words.size(); i += 2) {
+    const std::string option = upper_case(words[i]);
+    if (i + 1 == words.size()) return fail("syntax error");
+    if (option == "MATCH") {
+      pattern = words[i + 1];
+    } else if (option == "TYPE") {
+      other_type = lower_case(words[i + 1]) != "string";
+    } else if (option == "COUNT") {
+      const std::optional<std::int64_t> given = whole(words[i + 1], 1);
+      if (!given) return fail("value is not an integer or out of range");
+      count = std::clamp(*given, fewest, kMostIds);
+    } else {
+      return fail("syntax error");
+    }
+  }
+  elsewhere([&mint = service_.sources.mint()] { return names(mint); },
+            [this, pattern, other_type, begin = static_cast<std::size_t>(*cursor),
+             size = static_cast<std::size_t>(count)](const std::vector<std::string>& all) {
+              const std::size_t end = std::min(all.size(), begin + size);
+              std::vector<std::string_view> found;
+              for (std::size_t i = begin; i < end && !other_type; ++i) {
+                if (matches(pattern, all[i])) found.push_back(all[i]);
+              }
+              std::string& out = reply();
+              put_array(out, 2);
+              put_bulk(out, end < all.size() ? std::to_string(end) : "0");
+              put_array(out, found.size());
+              for (const std::string_view name : found) put_bulk(out, name);
+            });
+}
+
+void RedisSession::put_status(std::string& out, const SequenceStatus& status) {
+  const Definition& definition = status.definition;
+  const auto [first, last] = ends_of(definition);
+  put_map(out, version_, 8);
+  put_bulk(out, "name");
+  put_bulk(out, name(definition));
+  put_bulk(out, "strategy");
+  put_bulk(out, strategy_name(definition));
+  put_bulk(out, "guarantee");
+  put_bulk(out, name(guarantee(definition)));
+  put_bulk(out, "first");
+  put_integer(out, first);
+  put_bulk(out, "last");
+  put_integer(out, last);
+  put_bulk(out, "next");
+  if (const std::optional<std::int64_t> next = next_value(status)) {
+    put_integer(out, *next);
+  } else {
+    put_null(out, version_);
+  }
+  put_bulk(out, "left");
+  put_integer(out, status.left);
+  put_bulk(out, "state");
+  put_bulk(out, state_name(status));
+}
+
+void RedisSession::id_peek(Words words) {
+  elsewhere(
+      [&mint = service_.sources.mint(), name = std::string(words[1])] { return mint.peek(name); },
+      [this](const SequenceStatus& status) { put_status(reply(), status); });
+}
+
+void RedisSession::id_list(Words /*words*/) {
+  elsewhere([&mint = service_.sources.mint()] { return mint.list(); },
+            [this](const std::vector<SequenceStatus>& all) {
+              std::string& out = reply();
+              put_array(out, all.size());
+              for (const SequenceStatus& status : all) put_status(out, status);
+            });
+}
+
+void RedisSession::id_raise(Words words) {
+  const std::optional<std::int64_t> past = whole(words[2], 0);
+  if (!past) return fail("value is not an integer or out of range");
+  elsewhere([&mint = service_.sources.mint(), name = std::string(words[1]),
+             past = *past] { return mint.raise(name, past); },
+            [this](const Raised& raised) { put_integer(reply(), raised.next); });
+}
+
+void RedisSession::id_inspect(Words words) {
+  constexpr std::size_t longest = 1024;
+  if (words[1].size() > longest) return fail("an id has at most 1024 characters");
+  const std::vector<Reading> readings = inspect(words[1], system_clock().now());
+  std::string& out = reply();
+  put_array(out, readings.size());
+  for (const Reading& reading : readings) {
+    put_map(out, version_, 4);
+    put_bulk(out, "format");
+    put_bulk(out, reading.format);
+    put_bulk(out, "canonical");
+    put_bulk(out, reading.canonical);
+    put_bulk(out, "time");
+    if (reading.time) {
+      put_bulk(out, format_exact_time(*reading.time));
+    } else {
+      put_null(out, version_);
+    }
+    put_bulk(out, "fields");
+    put_map(out, version_, reading.fields.size());
+    for (const Field& field : reading.fields) {
+      put_bulk(out, field.name);
+      put_bulk(out, field.value);
+    }
+  }
+}
+
+// ---- the connection
+
+void RedisSession::watch(Words /*words*/) {
+  fail("WATCH is refused: nothing here is read and then written on condition; take ids instead");
+}
+
+void RedisSession::unwatch(Words /*words*/) { put_simple(reply(), "OK"); }
+
+void RedisSession::hello(Words words) {
+  Resp version = version_;
+  std::size_t next = 1;
+  if (words.size() > 1) {
+    if (words[1] == "2") {
+      version = Resp::k2;
+    } else if (words[1] == "3") {
+      version = Resp::k3;
+    } else {
+      ++service_.errors;
+      return put_error(reply(), "NOPROTO", "unsupported protocol version");
+    }
+    next = 2;
+  }
+  std::optional<std::string_view> its_name;
+  while (next < words.size()) {
+    const std::string option = upper_case(words[next]);
+    if (option == "AUTH" && next + 2 < words.size()) return auth(words.subspan(next, 3));
+    if (option != "SETNAME" || next + 1 >= words.size())
+      return fail("Syntax error in HELLO option '" + std::string(words[next]) + "'");
+    its_name = words[next + 1];
+    next += 2;
+  }
+  if (its_name) name_ = *its_name;
+  version_ = version;
+  std::string& out = reply();
+  put_map(out, version_, 7);
+  put_bulk(out, "server");
+  put_bulk(out, "idmintd");
+  put_bulk(out, "version");
+  put_bulk(out, service_.version);
+  put_bulk(out, "proto");
+  put_integer(out, static_cast<int>(version_));
+  put_bulk(out, "id");
+  put_integer(out, static_cast<std::int64_t>(number_));
+  put_bulk(out, "mode");
+  put_bulk(out, "standalone");
+  put_bulk(out, "role");
+  put_bulk(out, "master");
+  put_bulk(out, "modules");
+  put_array(out, 0);
+}
+
+void RedisSession::auth(Words /*words*/) {
+  fail("AUTH was sent, but this server asks for no password: leave it out");
+}
+
+void RedisSession::ping(Words words) {
+  if (words.size() == 1) {
+    put_simple(reply(), "PONG");
+  } else {
+    put_bulk(reply(), words[1]);
+  }
+}
+
+void RedisSession::echo(Words words) { put_bulk(reply(), words[1]); }
+
+void RedisSession::info(Words /*words*/) {
+  using std::chrono::seconds;
+  const auto up =
+      std::chrono::duration_cast<seconds>(std::chrono::steady_clock::now() - service_.started);
+  const auto line = [](std::string_view name, auto value) {
+    return std::string(name) + ":" + std::to_string(value) + "\r\n";
+  };
+  // The names that clients of Redis look for; what has no meaning here is left out.
+  put_bulk(reply(), "# Server\r\nserver_name:idmintd\r\nidmint_version:" + service_.version +
+                        "\r\nredis_version:7.0.0\r\nredis_mode:standalone\r\n" +
+                        line("uptime_in_seconds", up.count()) + "\r\n# Clients\r\n" +
+                        line("connected_clients", service_.open_connections) +
+                        line("maxclients", service_.most_connections) +
+                        "\r\n# Persistence\r\nloading:0\r\n\r\n# Stats\r\n" +
+                        line("total_connections_received", service_.connections) +
+                        line("rejected_connections", service_.connections_refused) +
+                        line("total_commands_processed", service_.requests) +
+                        line("total_error_replies", service_.errors) +
+                        line("total_ids", service_.ids) +
+                        "\r\n# Replication\r\nrole:master\r\nconnected_slaves:0\r\n");
+}
+
+void RedisSession::put_command(const Command& command) {
+  std::string& out = reply();
+  put_array(out, 6);
+  put_bulk(out, lower_case(command.name));
+  const bool fixed = command.most == command.least;
+  put_integer(out, fixed ? command.least : -command.least);
+  put_set(out, version_, 1);
+  put_simple(out, command.run == &RedisSession::incr || command.run == &RedisSession::incrby ||
+                          command.run == &RedisSession::id_next ||
+                          command.run == &RedisSession::id_range ||
+                          command.run == &RedisSession::id_raise
+                      ? "write"
+                      : "readonly");
+  put_integer(out, command.first_key);
+  put_integer(out, command.last_key);
+  put_integer(out, command.first_key != 0 ? 1 : 0);
+}
+
+void RedisSession::command(Words words) {
+  const std::string which = words.size() > 1 ? upper_case(words[1]) : "";
+  if (which == "COUNT") {
+    put_integer(reply(), std::ssize(all_commands()));
+    return;
+  }
+  if (which == "DOCS") {
+    std::vector<const Command*> wanted;
+    for (const std::string_view name : words.subspan(2)) {
+      if (const Command* const found = command_named(name)) wanted.push_back(found);
+    }
+    if (words.size() == 2) {
+      for (const Command& row : all_commands()) wanted.push_back(&row);
+    }
+    std::string& out = reply();
+    put_map(out, version_, wanted.size());
+    for (const Command* const row : wanted) {
+      put_bulk(out, lower_case(row->name));
+      put_map(out, version_, 2);
+      put_bulk(out, "summary");
+      put_bulk(out, row->summary);
+      put_bulk(out, "group");
+      put_bulk(out, row->first_key != 0 ? "string" : "connection");
+    }
+    return;
+  }
+  if (which == "INFO" && words.size() > 2) {
+    put_array(reply(), words.size() - 2);
+    for (const std::string_view name : words.subspan(2)) {
+      if (const Command* const found = command_named(name)) {
+        put_command(*found);
+      } else {
+        put_null_array(reply(), version_);
+      }
+    }
+    return;
+  }
+  if (!which.empty() && which != "INFO")
+    return fail("unknown subcommand '" + std::string(words[1]) + "'. Try COMMAND, COMMAND COUNT, " +
+                "COMMAND DOCS or COMMAND INFO.");
+  put_array(reply(), all_commands().size());
+  for (const Command& row : all_commands()) put_command(row);
+}
+
+void RedisSession::config(Words words) {
+  if (upper_case(words[1]) != "GET" || words.size() < 3)
+    return fail("only CONFIG GET is there: the server is set up by its options");
+  const std::array settings = {
+      std::pair<std::string, std::string>{"appendfsync", "always"},
+      std::pair<std::string, std::string>{"appendonly", "yes"},
+      std::pair<std::string, std::string>{"databases", "1"},
+      std::pair<std::string, std::string>{"maxclients", std::to_string(service_.most_connections)},
+      std::pair<std::string, std::string>{"maxmemory", "0"},
+      std::pair<std::string, std::string>{"maxmemory-policy", "noeviction"},
+      std::pair<std::string, std::string>{"save", ""},
+  };
+  std::vector<const std::pair<std::string, std::string>*> found;
+  for (const auto& setting : settings) {
+    if (std::ranges::any_of(words.subspan(2), [&](std::string_view pattern) {
+          return matches(lower_case(pattern), setting.first);
+        }))
+      found.push_back(&setting);
+  }
+  std::string& out = reply();
+  put_map(out, version_, found.size());
+  for (const auto* const setting : found) {
+    put_bulk(out, setting->first);
+    put_bulk(out, setting->second);
+  }
+}
+
+void RedisSession::client(Words words) {
+  const std::string which = upper_case(words[1]);
+  if (which == "SETNAME" && words.size() == 3) {
+    name_ = words[2];
+    put_simple(reply(), "OK");
+  } else if (which == "GETNAME" && words.size() == 2) {
+    if (name_.empty()) {
+      put_null(reply(), version_);
+    } else {
+      put_bulk(reply(), name_);
+    }
+  } else if (which == "SETINFO" && words.size() == 4) {
+    put_simple(reply(), "OK");
+  } else if (which == "ID" && words.size() == 2) {
+    put_integer(reply(), static_cast<std::int64_t>(number_));
+  } else if (which == "INFO" && words.size() == 2) {
+    put_bulk(reply(), "id=" + std::to_string(number_) + " addr=" + connection_.peer() +
+                          " name=" + name_ +
+                          " db=0 resp=" + std::to_string(static_cast<int>(version_)) + "\n");
+  } else {
+    fail("unknown subcommand or wrong number of arguments for '" + std::string(words[1]) +
+         "': CLIENT SETNAME, GETNAME, SETINFO, ID or INFO");
+  }
+}
+
+void RedisSession::select(Words words) {
+  if (words[1] != "0") return fail("DB index is out of range: there is one database, 0");
+  put_simple(reply(), "OK");
+}
+
+void RedisSession::quit(Words /*words*/) {
+  put_simple(reply(), "OK");
+  ended_ = true;
+  connection_.close_when_sent();
+}
+
+void RedisSession::reset(Words /*words*/) {
+  queueing_ = queue_broken_ = false;
+  queued_.clear();
+  queued_bytes_ = 0;
+  version_ = Resp::k2;
+  name_.clear();
+  put_simple(reply(), "RESET");
+}
+
+// ---- the table
+
+struct RedisCommands {
+  using S = RedisSession;
+  using C = S::Command;
+
+  // By name, in upper case.
+  static constexpr std::array kTable = {
+      C{"AUTH", 2, 3, &S::auth, C::kAtOnce, "Names who asks; refused, as no password is set"},
+      C{"CLIENT", 2, 4, &S::client, C::kPlain, "SETNAME, GETNAME, SETINFO, ID, INFO"},
+      C{"COMMAND", 1, 0, &S::command, C::kPlain, "The commands: COUNT, DOCS, INFO"},
+      C{"CONFIG", 2, 0, &S::config, C::kPlain, "GET: settings that clients ask for"},
+      C{"DISCARD", 1, 1, &S::discard, C::kAtOnce, "Forgets the commands since MULTI"},
+      C{"ECHO", 2, 2, &S::echo, C::kPlain, "Returns its argument"},
+      C{"EXEC", 1, 1, &S::exec, C::kAtOnce,
+        "Runs the commands since MULTI; not atomic across sequences"},
+      C{"EXISTS", 2, 0, &S::exists, C::kBarrier, "How many of the names are sources", 1, -1},
+      C{"GET", 2, 2, &S::get, C::kBarrier,
+        "The value before the next one of a sequence, read from its store", 1, 1},
+      C{"HELLO", 1, 0, &S::hello, C::kAtOnce, "Chooses version 2 or 3 of the protocol"},
+      C{"ID.INSPECT", 2, 2, &S::id_inspect, C::kPlain, "What an id says: every way to read it"},
+      C{"ID.LIST", 1, 1, &S::id_list, C::kBarrier, "The sequences and pools, with their state"},
+      C{"ID.NEXT", 2, 4, &S::id_next, C::kPlain,
+        "The next id of a source, or with COUNT n the next n, as it prints them", 1, 1},
+      C{"ID.PEEK", 2, 2, &S::id_peek, C::kBarrier, "The state of a sequence or a pool", 1, 1},
+      C{"ID.RAISE", 3, 3, &S::id_raise, C::kBarrier,
+        "Skips the values up to the one given; returns the one that comes next", 1, 1},
+      C{"ID.RANGE", 3, 3, &S::id_range, C::kPlain,
+        "The next n values of a sequence: the first and the last of them", 1, 1},
+      C{"INCR", 2, 2, &S::incr, C::kPlain, "The next value of a sequence", 1, 1},
+      C{"INCRBY", 3, 3, &S::incrby, C::kPlain,
+        "Takes the next n values of a sequence; returns the last of them", 1, 1},
+      C{"INFO", 1, 0, &S::info, C::kPlain, "The server and what it has done"},
+      C{"KEYS", 2, 2, &S::keys, C::kBarrier, "The names of sources that match a pattern"},
+      C{"MGET", 2, 0, &S::mget, C::kBarrier, "As GET for each name; null where there is no value",
+        1, -1},
+      C{"MULTI", 1, 1, &S::multi, C::kAtOnce, "Queues commands until EXEC"},
+      C{"PING", 1, 2, &S::ping, C::kPlain, "PONG, or its argument"},
+      C{"QUIT", 1, 1, &S::quit, C::kAtOnce, "Closes the connection"},
+      C{"RESET", 1, 1, &S::reset, C::kAtOnce, "Makes the connection as new"},
+      C{"SCAN", 2, 0, &S::scan, C::kBarrier, "The names of sources, a part at a time"},
+      C{"SELECT", 2, 2, &S::select, C::kPlain, "Database 0, the only one"},
+      C{"TYPE", 2, 2, &S::type, C::kBarrier, "string, or none if there is no such source", 1, 1},
+      C{"UNWATCH", 1, 1, &S::unwatch, C::kPlain, "Does nothing, as WATCH is refused"},
+      C{"WATCH", 2, 0, &S::watch, C::kAtOnce, "Refused: nothing is read and written on condition"},
+  };
+  static_assert(std::ranges::is_sorted(kTable, {}, &C::name));
+};
+
+const RedisSession::Command* command_named(std::string_view name) noexcept {
+  constexpr auto& table = RedisCommands::kTable;
+  std::array<char, 16> upper;
+  if (name.size() > upper.size()) return nullptr;
+  char* end = upper.data();
+  for (const char c : name) *end++ = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  const std::string_view wanted(upper.data(), end);
+  const auto* const found =
+      std::ranges::lower_bound(table, wanted, {}, &RedisSession::Command::name);
+  return found != table.end() && found->name == wanted ? found : nullptr;
+}
+
+std::span<const RedisSession::Command> all_commands() noexcept { return RedisCommands::kTable; }
+
+namespace {
+
+// Commands of Redis that are refused for a reason that its users should know.
+struct Refused {
+  std::string_view name;
+  std::string_view reason;
+};
+constexpr std::string_view kNeverDown = "a counter never goes down, or values would come twice";
+constexpr std::string_view kNeverForgotten =
+    "a name that was used stays, or its values would come twice: idmint retire ends a sequence";
+constexpr std::array kRefused = {
+    Refused{"APPEND", kNeverDown},
+    Refused{"DECR", kNeverDown},
+    Refused{"DECRBY", kNeverDown},
+    Refused{"DEL", kNeverForgotten},
+    Refused{"EXPIRE", kNeverForgotten},
+    Refused{"EXPIREAT", kNeverForgotten},
+    Refused{"FLUSHALL", kNeverForgotten},
+    Refused{"FLUSHDB", kNeverForgotten},
+    Refused{"GETDEL", kNeverForgotten},
+    Refused{"GETSET", kNeverDown},
+    Refused{"INCRBYFLOAT", "values are integers"},
+    Refused{"MSET", kNeverDown},
+    Refused{"PEXPIRE", kNeverForgotten},
+    Refused{"RENAME", kNeverForgotten},
+    Refused{"RESTORE", kNeverDown},
+    Refused{"SET", "a counter never goes down, or values would come twice: ID.RAISE moves it up"},
+    Refused{"SETEX", kNeverForgotten},
+    Refused{"SETNX", "a sequence is made with its definition: idmint create"},
+    Refused{"SETRANGE", kNeverDown},
+    Refused{"SWAPDB", kNeverForgotten},
+    Refused{"UNLINK", kNeverForgotten},
+};
+static_assert(std::ranges::is_sorted(kRefused, {}, &Refused::name));
+
+}  // namespace
+
+void RedisSession::refuse_unknown(Words words) {
+  constexpr std::size_t longest = 64;
+  const std::string name = upper_case(words.front().substr(0, longest));
+  const auto* const found =
+      std::ranges::lower_bound(kRefused, std::string_view(name), {}, &Refused::name);
+  if (found != kRefused.end() && found->name == name)
+    return fail(name + " is refused: " + std::string(found->reason));
+  std::string shown;
+  for (const char c : words.front().substr(0, longest)) shown += c >= ' ' && c <= '~' ? c : '?';
+  fail("unknown command '" + shown + "': COMMAND DOCS lists those that there are");
+}
+
+}  // namespace idmint::server

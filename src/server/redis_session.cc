@@ -1,0 +1,342 @@
+#include "server/redis_session.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "idmint/form.h"
+#include "idmint/snowflake.h"
+#include "server/redis_commands.h"
+#include "terminal/advice.h"
+
+namespace idmint::server {
+
+RedisSession::RedisSession(Connection& connection, Service& service)
+    : connection_(connection), service_(service), number_(service.connections) {}
+
+RedisSession::~RedisSession() = default;
+
+bool RedisSession::held() const noexcept {
+  return held_ || barrier_ || ended_ || pending_ >= kMostPending;
+}
+
+bool RedisSession::waits() const noexcept {
+  return held_ || pending_ != 0 || (!replay_.empty() && !ended_);
+}
+
+void RedisSession::too_slow() {
+  put_error(reply(), "ERR", "Protocol error: the rest of the command did not come in time");
+}
+
+// ---- commands
+
+std::size_t RedisSession::take(std::string_view input) {
+  std::size_t taken = 0;
+  while (!held() && connection_.has_room()) {
+    if (!replay_.empty()) {
+      const Owned& owned = replay_.front();
+      const std::vector<std::string_view> words(owned.begin(), owned.end());
+      const Command* const command = command_named(words.front());
+      if (command->kind == Command::kBarrier && pending_ != 0) {
+        barrier_ = true;
+        break;
+      }
+      // The command may hold the session, and is run again then: from a copy of its own.
+      const Owned kept = std::move(replay_.front());
+      replay_.pop_front();
+      const std::vector<std::string_view> kept_words(kept.begin(), kept.end());
+      (this->*command->run)(kept_words);
+      continue;
+    }
+    const RespReader::State state = reader_.read(input.substr(taken));
+    if (state == RespReader::State::kIncomplete) break;
+    if (state == RespReader::State::kBroken) {
+      put_error(reply(), "ERR", reader_.problem());
+      ++service_.errors;
+      ended_ = true;
+      taken = input.size();
+      connection_.close_when_sent();
+      break;
+    }
+    const Words words = reader_.words();
+    if (words.empty()) {  // Redis passes over it, too
+      taken += reader_.consumed();
+      continue;
+    }
+    const Command* const command = command_named(words.front());
+    if (command != nullptr && command->kind == Command::kBarrier && !queueing_ && pending_ != 0) {
+      barrier_ = true;  // it is read again when the answers before it are there
+      break;
+    }
+    taken += reader_.consumed();
+    ++service_.requests;
+    if (service_.draining) {
+      fail(Error{Code::kUnavailable,
+                 "this server is shutting down and has taken nothing; ask another one"});
+      continue;
+    }
+    run(words);
+  }
+  return taken;
+}
+
+void RedisSession::run(Words words) {
+  const Command* const command = command_named(words.front());
+  if (command == nullptr) {
+    if (queueing_) queue_broken_ = true;
+    return refuse_unknown(words);
+  }
+  const auto given = static_cast<int>(words.size());
+  if (given < command->least || (command->most != 0 && given > command->most)) {
+    if (queueing_) queue_broken_ = true;
+    std::string name(command->name);
+    std::ranges::transform(name, name.begin(),
+                           [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
+    return fail("wrong number of arguments for '" + name + "' command");
+  }
+  if (queueing_ && command->kind != Command::kAtOnce) return queue(words);
+  (this->*command->run)(words);
+}
+
+void RedisSession::queue(Words words) {
+  std::size_t bytes = 0;
+  for (const std::string_view word : words) bytes += word.size() + sizeof(std::string);
+  if (queued_.size() == kMostQueued || queued_bytes_ + bytes > kMostQueuedBytes) {
+    queue_broken_ = true;
+    return fail("a transaction takes at most " + std::to_string(kMostQueued) + " commands and " +
+                std::to_string(kMostQueuedBytes) + " bytes: send EXEC earlier");
+  }
+  queued_bytes_ += bytes;
+  queued_.emplace_back(words.begin(), words.end());
+  put_simple(reply(), "QUEUED");
+}
+
+void RedisSession::multi(Words /*words*/) {
+  if (queueing_) return fail("MULTI calls can not be nested");
+  queueing_ = true;
+  put_simple(reply(), "OK");
+}
+
+void RedisSession::exec(Words /*words*/) {
+  if (!queueing_) return fail("EXEC without MULTI");
+  queueing_ = false;
+  queued_bytes_ = 0;
+  std::deque<Owned> queued = std::exchange(queued_, {});
+  if (std::exchange(queue_broken_, false)) {
+    put_error(reply(), "EXECABORT", "Transaction discarded because of previous errors.");
+    return;
+  }
+  put_array(reply(), queued.size());
+  replay_ = std::move(queued);
+}
+
+void RedisSession::discard(Words /*words*/) {
+  if (!queueing_) return fail("DISCARD without MULTI");
+  queueing_ = queue_broken_ = false;
+  queued_.clear();
+  queued_bytes_ = 0;
+  put_simple(reply(), "OK");
+}
+
+// ---- replies
+
+std::string& RedisSession::reply() {
+  if (replies_.empty()) return connection_.out();
+  if (replies_.back().kind != Reply::kText || !replies_.back().ready) replies_.emplace_back();
+  return replies_.back().text;
+}
+
+void RedisSession::fail(const Error& error) {
+  ++service_.errors;
+  put_error(reply(), resp_prefix(error.code), worded(error, service_.sources.store()).message);
+}
+
+void RedisSession::fail(std::string_view message) {
+  ++service_.errors;
+  put_error(reply(), "ERR", message);
+}
+
+RedisSession::Reply& RedisSession::add_pending(SourceHandle source) {
+  Reply& reply = replies_.emplace_back();
+  reply.session = this;
+  reply.ready = false;
+  reply.source = std::move(source);
+  if (pending_++ == 0 && !held_) kept_ = connection_.shared_from_this();
+  return reply;
+}
+
+void RedisSession::wait_for(Reply& reply, Result<void> submitted) {
+  if (submitted) return;
+  reply.error = std::make_unique<Error>(std::move(submitted.error()));
+  service_.loop.deliver(reply);
+}
+
+void RedisSession::answered(Reply& reply) {
+  reply.ready = true;
+  --pending_;
+  if (settling_) return;
+  settling_ = true;
+  service_.settling.push_back(this);
+}
+
+void RedisSession::settle() {
+  settling_ = false;
+  // What it holds may be the last handle of the connection, and of this.
+  const std::shared_ptr<Connection> stays =
+      pending_ == 0 && !held_ ? std::move(kept_) : connection_.shared_from_this();
+  std::string& out = connection_.out();
+  while (!replies_.empty() && replies_.front().ready) {
+    if (!connection_.is_closed()) finish(replies_.front(), out);
+    replies_.pop_front();
+  }
+  if (connection_.is_closed()) return;
+  if (pending_ == 0) barrier_ = false;
+  connection_.resume();
+}
+
+void RedisSession::finish(Reply& reply, std::string& out) {
+  if (reply.kind == Reply::kText) {
+    out += reply.text;
+    return;
+  }
+  if (reply.error) {
+    ++service_.errors;
+    const Code code = reply.error->code;
+    put_error(out, resp_prefix(code), worded(*reply.error, service_.sources.store()).message);
+    if (code == Code::kOutOfRange || code == Code::kFailedPrecondition)
+      service_.sources.forget(reply.source);
+    return;
+  }
+  const auto put_id = [&](std::int64_t value) {
+    std::array<char, kMaxFormChars> text;
+    const char* const end = to_chars(Id(value), reply.source->declaration().form, text.data());
+    put_bulk(out, {text.data(), end});
+  };
+  switch (reply.kind) {
+    case Reply::kText:
+      break;
+    case Reply::kInteger:
+      ++service_.ids;
+      put_integer(out, reply.value);
+      break;
+    case Reply::kId:
+      ++service_.ids;
+      put_id(reply.value);
+      break;
+    case Reply::kIds:
+      service_.ids += reply.values.size();
+      put_array(out, reply.values.size());
+      for (const std::int64_t value : reply.values) put_id(value);
+      break;
+    case Reply::kLast:
+      service_.ids += static_cast<std::uint64_t>(reply.range.count);
+      put_integer(out, reply.range.last());
+      break;
+    case Reply::kRange:
+      service_.ids += static_cast<std::uint64_t>(reply.range.count);
+      put_array(out, 2);
+      put_integer(out, reply.range.first);
+      put_integer(out, reply.range.last());
+      break;
+  }
+}
+
+// ---- what is done elsewhere
+
+void RedisSession::hold() {
+  held_ = true;
+  if (!kept_) kept_ = connection_.shared_from_this();
+}
+
+void RedisSession::go_on() {
+  held_ = false;
+  const std::shared_ptr<Connection> stays =
+      pending_ == 0 ? std::move(kept_) : connection_.shared_from_this();
+  if (!connection_.is_closed()) connection_.resume();
+}
+
+SourceHandle RedisSession::source_of(Words words, std::string_view name) {
+  if (SourceHandle source = service_.sources.find(name)) return source;
+  if (opened_) {
+    const Result<SourceHandle> opened = *std::exchange(opened_, std::nullopt);
+    if (opened) return *opened;
+    fail(opened.error());
+    return nullptr;
+  }
+  hold();
+  service_.sources.open(
+      name, [this, owned = Owned(words.begin(), words.end())](const Result<SourceHandle>& opened) {
+        opened_ = opened;
+        const std::vector<std::string_view> again(owned.begin(), owned.end());
+        (this->*command_named(again.front())->run)(again);
+        opened_.reset();
+        go_on();
+      });
+  return nullptr;
+}
+
+void RedisSession::take_values(const SourceHandle& source, std::int64_t count, bool as_integer,
+                               bool as_array) {
+  const Form& form = source->declaration().form;
+  const auto put = [&](std::string& out, const Id& id) {
+    if (as_integer) {
+      if (const auto* const integer = std::get_if<std::int64_t>(&id)) {
+        put_integer(out, *integer);
+      } else {
+        put_unsigned(out, std::get<Snowflake>(id).value());
+      }
+      return;
+    }
+    std::array<char, kMaxFormChars> text;
+    const char* const end = to_chars(id, form, text.data());
+    put_bulk(out, {text.data(), end});
+  };
+  const auto size = static_cast<std::size_t>(count);
+  if (source->is_format()) {
+    std::vector<Id> ids(size);
+    if (const Result<void> filled = source->source->next(ids); !filled) return fail(filled.error());
+    service_.ids += size;
+    std::string& out = reply();
+    if (as_array) put_array(out, size);
+    for (const Id& id : ids) put(out, id);
+    return;
+  }
+  if (source->is_pool) {
+    // Its ids increase in the order of the calls, so there is one at a time.
+    hold();
+    service_.loop.elsewhere(
+        [source, size]() -> Result<std::vector<Id>> {
+          std::vector<Id> ids(size);
+          if (Result<void> filled = source->source->next(ids); !filled)
+            return std::unexpected(std::move(filled.error()));
+          return ids;
+        },
+        [this, source, put, as_array](const Result<std::vector<Id>>& ids) {
+          if (ids) {
+            service_.ids += ids->size();
+            std::string& out = reply();
+            if (as_array) put_array(out, ids->size());
+            for (const Id& id : *ids) put(out, id);
+          } else {
+            fail(ids.error());
+            if (ids.error().code == Code::kFailedPrecondition) service_.sources.forget(source);
+          }
+          go_on();
+        });
+    return;
+  }
+  Reply& reply = add_pending(source);
+  std::span<std::int64_t> out(&reply.value, 1);
+  reply.kind = as_integer ? Reply::kInteger : Reply::kId;
+  if (as_array) {
+    reply.kind = Reply::kIds;
+    reply.values.resize(size);
+    out = reply.values;
+  }
+  wait_for(reply, source->sequence->submit(out, [&reply](Result<void> filled) {
+    if (!filled) reply.error = std::make_unique<Error>(std::move(filled.error()));
+    reply.session->service_.loop.deliver(reply);
+  }));
+}
+
+}  // namespace idmint::server

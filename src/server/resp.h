@@ -1,0 +1,90 @@
+// RESP: the protocol of Redis, as a server reads and writes it. Commands come as arrays of bulk
+// strings or as inline commands; replies are written in version 2 or 3.
+// Source: Redis serialization protocol specification, https://redis.io/docs/reference/protocol-spec
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "idmint/result.h"
+
+namespace idmint::server {
+
+// The words of a command; the first is its name. They point into the input.
+using Words = std::span<const std::string_view>;
+
+// Reads commands out of a stream. An incomplete command is not read from its beginning again when
+// more of it comes, so a sender of single bytes costs no more than any other. One thread at a time.
+class RespReader final {
+ public:
+  // Limits of one command. Beyond them the stream cannot be read on: the sender is not a client of
+  // this service.
+  static constexpr std::size_t kMostWords = 4096;
+  static constexpr std::size_t kMostWordBytes = 64 * 1024;
+  static constexpr std::size_t kMostBytes = 256 * 1024;
+
+  enum class State : std::uint8_t {
+    kIncomplete,  // more input is needed
+    kCommand,     // words() is a command, possibly without words
+    kBroken,      // problem() says why; there is no way to find the next command
+  };
+
+  // Reads the next command. `input` begins with what the calls before did not consume: where the
+  // last one returned kIncomplete, with all that it had, and possibly more.
+  [[nodiscard]] State read(std::string_view input);
+
+  // After kCommand: the words, valid as long as the input, and how many bytes of it they took.
+  [[nodiscard]] Words words() const noexcept { return words_; }
+  [[nodiscard]] std::size_t consumed() const noexcept { return at_; }
+  // After kBroken: one line for the sender, without an error prefix.
+  [[nodiscard]] std::string_view problem() const noexcept { return problem_; }
+
+ private:
+  struct Piece {
+    std::size_t offset;
+    std::size_t size;
+  };
+
+  State read_inline(std::string_view input);
+  State broken(std::string_view problem);
+
+  std::vector<Piece> pieces_;  // of the command so far; offsets into the input
+  std::vector<std::string_view> words_;
+  std::size_t at_ = 0;          // all before it is read
+  std::size_t searched_ = 0;    // no line ends before it
+  std::size_t words_left_ = 0;  // of the array
+  bool in_array_ = false;
+  bool done_ = true;  // the last call returned a command
+  bool is_inline_ = false;
+  std::string inline_text_;  // its words, with escapes resolved
+  std::string_view problem_;
+};
+
+// ---- replies. Each appends to `out`.
+
+enum class Resp : std::uint8_t { k2 = 2, k3 = 3 };
+
+void put_integer(std::string& out, std::int64_t value);
+// At most 2^64 - 1: RESP has integers of 64 signed bits, so a larger one is a bulk string.
+void put_unsigned(std::string& out, std::uint64_t value);
+// `text` has no line breaks.
+void put_simple(std::string& out, std::string_view text);
+void put_bulk(std::string& out, std::string_view text);
+// Line breaks in the message become blanks.
+void put_error(std::string& out, std::string_view prefix, std::string_view message);
+void put_null(std::string& out, Resp version);
+void put_null_array(std::string& out, Resp version);
+void put_array(std::string& out, std::size_t size);
+// An array of twice as many elements in version 2.
+void put_map(std::string& out, Resp version, std::size_t pairs);
+void put_set(std::string& out, Resp version, std::size_t size);
+
+// The first word of an error reply: NOTFOUND, OUTOFRANGE, ... and ERR for a request that is wrong,
+// as Redis has it.
+[[nodiscard]] std::string_view resp_prefix(Code code) noexcept;
+
+}  // namespace idmint::server

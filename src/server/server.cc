@@ -1,0 +1,315 @@
+#include "server/server.h"
+
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/socket_base.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <charconv>
+#include <optional>
+#include <unordered_set>
+#include <utility>
+
+#include "base/errors.h"
+#include "base/thread_pool.h"
+#include "server/connection.h"
+#include "server/loop.h"
+#include "server/redis_session.h"
+#include "server/service.h"
+#include "server/sources.h"
+
+namespace idmint::server {
+
+namespace asio = boost::asio;
+using Acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol>;
+using boost::system::error_code;
+
+namespace {
+
+// Threads for what waits for a store outside of a sequence's own rounds: opening, listing, pools.
+constexpr std::size_t kThreads = 8;
+// Descriptors that are not connections: the store's, the library's, standard ones.
+constexpr std::size_t kOtherDescriptors = 128;
+constexpr std::chrono::seconds kCheckEvery{5};
+
+struct Address {
+  asio::generic::stream_protocol::endpoint endpoint;
+  std::string unix_path{};  // empty: TCP
+};
+
+std::unexpected<Error> bad_address(std::string_view at, std::string_view why) {
+  return refuse("cannot listen on \"" + std::string(at) + "\": " + std::string(why) +
+                "; give ADDRESS:PORT, such as 127.0.0.1:7379, or unix:PATH");
+}
+
+Result<Address> address_of(std::string_view at) {
+  constexpr std::string_view unix_prefix = "unix:";
+  if (at.starts_with(unix_prefix)) {
+    const std::string path(at.substr(unix_prefix.size()));
+    if (path.empty()) return bad_address(at, "the path is missing");
+    if (path.size() >= sizeof(sockaddr_un::sun_path))
+      return bad_address(at, "the path of a Unix socket has at most 107 characters");
+    return Address{asio::local::stream_protocol::endpoint(path), path};
+  }
+  const std::size_t colon = at.rfind(':');
+  if (colon == std::string_view::npos) return bad_address(at, "the port is missing");
+  std::uint16_t port = 0;
+  const std::string_view digits = at.substr(colon + 1);
+  const auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
+  if (failed != std::errc{} || end != digits.data() + digits.size())
+    return bad_address(at, "the port is no number of 0 to 65535");
+  std::string host(at.substr(0, colon));
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  if (host.empty() || host == "localhost") host = "127.0.0.1";
+  error_code error;
+  const asio::ip::address ip = asio::ip::make_address(host, error);
+  if (error) return bad_address(at, "the address is no IP address");
+  if (!ip.is_loopback()) {
+    return refuse("not listening on " + std::string(at) +
+                  ": anybody who reaches it could use up ids, as there is no authentication yet. "
+                  "Give a loopback address or a Unix socket");
+  }
+  return Address{asio::ip::tcp::endpoint(ip, port)};
+}
+
+Error listen_error(std::string_view at, const error_code& error) {
+  const std::string message = "cannot listen on " + std::string(at) + ": " + error.message();
+  if (error == asio::error::address_in_use)
+    return {Code::kUnavailable, message +
+                                    "; is another idmintd running? Stop it, or give another "
+                                    "address"};
+  if (error == asio::error::access_denied) return {Code::kPermissionDenied, message};
+  return {Code::kInvalidArgument, message};
+}
+
+// As many descriptors as the system lets this process have. Returns how many.
+std::size_t raise_descriptors() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 1024;
+  if (limit.rlim_cur < limit.rlim_max) {
+    const rlimit more{.rlim_cur = limit.rlim_max, .rlim_max = limit.rlim_max};
+    if (::setrlimit(RLIMIT_NOFILE, &more) == 0) return limit.rlim_max;
+  }
+  return limit.rlim_cur;
+}
+
+// A Unix socket that a process left which is gone: nobody answers there.
+void remove_left_socket(const Address& address) {
+  struct stat file{};
+  if (::lstat(address.unix_path.c_str(), &file) != 0 || !S_ISSOCK(file.st_mode)) return;
+  asio::io_context context;
+  asio::generic::stream_protocol::socket probe(context);
+  error_code error;
+  probe.connect(address.endpoint, error);
+  if (error == asio::error::connection_refused) ::unlink(address.unix_path.c_str());
+}
+
+}  // namespace
+
+struct Server::State {
+  State(ServerOptions its_options, Executor* executor)
+      : options(std::move(its_options)),
+        own_threads(executor == nullptr ? std::make_unique<ThreadPool>(kThreads) : nullptr),
+        loop(executor != nullptr ? *executor : *own_threads),
+        sources(loop, options.mint),
+        service{.loop = loop, .sources = sources, .version = options.version},
+        signals(loop.context()),
+        check_timer(loop.context()),
+        drain_timer(loop.context()) {
+    loop.after_answers([this] {
+      // Whoever is settled may get further answers only later, from another batch.
+      for (Conversation* const conversation : std::exchange(service.settling, {}))
+        conversation->settle();
+    });
+  }
+
+  struct Door {
+    Protocol protocol;
+    Acceptor acceptor;
+    std::string unix_path;  // of the socket to be removed at the end
+    asio::steady_timer pause;
+  };
+
+  Result<void> listen(const Listen& wanted) {
+    const Result<Address> address = address_of(wanted.at);
+    if (!address) return std::unexpected(address.error());
+    if (!address->unix_path.empty()) remove_left_socket(*address);
+    Acceptor acceptor(loop.context());
+    error_code error;
+    acceptor.open(address->endpoint.protocol(), error);
+    if (!error && address->unix_path.empty())
+      acceptor.set_option(asio::socket_base::reuse_address(true), error);
+    if (!error) acceptor.bind(address->endpoint, error);
+    if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+    if (!error) acceptor.non_blocking(true, error);
+    if (error) return std::unexpected(listen_error(wanted.at, error));
+    if (address->unix_path.empty()) {
+      const auto bound = acceptor.local_endpoint(error);
+      asio::ip::tcp::endpoint tcp;
+      tcp.resize(bound.size());
+      std::copy_n(reinterpret_cast<const char*>(bound.data()), bound.size(),
+                  reinterpret_cast<char*>(tcp.data()));
+      const std::string host = tcp.address().to_string();
+      addresses.push_back((tcp.address().is_v6() ? "[" + host + "]" : host) + ":" +
+                          std::to_string(tcp.port()));
+    } else {
+      addresses.push_back("unix:" + address->unix_path);
+    }
+    doors.push_back(
+        std::make_unique<Door>(Door{wanted.protocol, std::move(acceptor), address->unix_path,
+                                    asio::steady_timer(loop.context())}));
+    return {};
+  }
+
+  void accept(Door& door) {
+    door.acceptor.async_accept([this, &door](const error_code& error, Connection::Socket socket) {
+      if (service.draining || error == asio::error::operation_aborted) return;
+      if (error) {  // no descriptor or no memory is left: later
+        door.pause.expires_after(std::chrono::milliseconds{100});
+        door.pause.async_wait([this, &door](const error_code& stopped) {
+          if (!stopped) accept(door);
+        });
+        return;
+      }
+      welcome(door.protocol, std::move(socket));
+      accept(door);
+    });
+  }
+
+  void welcome(Protocol protocol, Connection::Socket socket) {
+    if (connections.size() >= options.most_connections) {
+      ++service.connections_refused;
+      static constexpr std::string_view full = "-ERR max number of clients reached\r\n";
+      if (protocol == Protocol::kRedis)
+        ::send(socket.native_handle(), full.data(), full.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+      return;
+    }
+    ++service.connections;
+    ++service.open_connections;
+    if (socket.local_endpoint().protocol().family() != AF_UNIX) {
+      error_code ignored;
+      socket.set_option(asio::ip::tcp::no_delay(true), ignored);
+      socket.set_option(asio::socket_base::keep_alive(true), ignored);
+    }
+    auto connection = std::make_shared<Connection>(std::move(socket), [this](Connection& ended) {
+      --service.open_connections;
+      connections.erase(ended.shared_from_this());
+      end_if_drained();
+    });
+    connections.insert(connection);
+    connection->begin(std::make_unique<RedisSession>(*connection, service));
+  }
+
+  void check() {
+    check_timer.expires_after(kCheckEvery);
+    check_timer.async_wait([this](const error_code& error) {
+      if (error) return;
+      const auto now = std::chrono::steady_clock::now();
+      const std::vector<std::shared_ptr<Connection>> all(connections.begin(), connections.end());
+      for (const auto& connection : all) connection->check(now);
+      check();
+    });
+  }
+
+  void drain() {
+    if (std::exchange(service.draining, true)) return;
+    for (const auto& door : doors) {
+      error_code ignored;
+      door->acceptor.close(ignored);
+      door->pause.cancel();
+    }
+    const std::vector<std::shared_ptr<Connection>> all(connections.begin(), connections.end());
+    for (const auto& connection : all) connection->close_when_sent();
+    drain_timer.expires_after(options.drain);
+    drain_timer.async_wait([this](const error_code& error) {
+      if (!error) loop.stop();
+    });
+    end_if_drained();
+  }
+
+  void end_if_drained() {
+    if (service.draining && connections.empty()) loop.stop();
+  }
+
+  const ServerOptions options;
+  const std::unique_ptr<ThreadPool> own_threads;
+  Loop loop;
+  Sources sources;
+  Service service;
+  std::vector<std::unique_ptr<Door>> doors;
+  std::vector<std::string> addresses;
+  std::unordered_set<std::shared_ptr<Connection>> connections;
+  asio::signal_set signals;
+  asio::steady_timer check_timer;
+  asio::steady_timer drain_timer;
+};
+
+Server::Server(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+// Nothing may come back to a loop that is gone: first all calls get their answers, with an error
+// where nothing else is left.
+Server::~Server() {
+  state_->service.draining = true;
+  state_->sources.close();
+  asio::io_context& context = state_->loop.context();
+  context.restart();
+  while (state_->loop.waiting_elsewhere() != 0) {
+    context.run_one();
+    context.restart();
+  }
+  context.poll();
+  const std::vector<std::shared_ptr<Connection>> all(state_->connections.begin(),
+                                                     state_->connections.end());
+  for (const auto& connection : all) connection->close();
+  for (const auto& door : state_->doors) {
+    if (!door->unix_path.empty()) ::unlink(door->unix_path.c_str());
+  }
+}
+
+Result<std::unique_ptr<Server>> Server::open(ServerOptions options, Executor* executor) {
+  const std::size_t descriptors = raise_descriptors();
+  options.most_connections = std::min(
+      options.most_connections,
+      descriptors > 2 * kOtherDescriptors ? descriptors - kOtherDescriptors : descriptors / 2);
+  auto state = std::make_unique<State>(std::move(options), executor);
+  state->service.most_connections = static_cast<std::int64_t>(state->options.most_connections);
+  for (const Listen& wanted : state->options.listen) {
+    if (Result<void> listens = state->listen(wanted); !listens)
+      return std::unexpected(std::move(listens.error()));
+  }
+  return std::unique_ptr<Server>(new Server(std::move(state)));
+}
+
+const std::vector<std::string>& Server::addresses() const noexcept { return state_->addresses; }
+
+void Server::run() {
+  for (const auto& door : state_->doors) state_->accept(*door);
+  state_->check();
+  state_->loop.run();
+}
+
+void Server::stop() {
+  state_->loop.post([state = state_.get()] { state->drain(); });
+}
+
+void Server::stop_at(std::vector<int> signals, std::function<void(int signal)> told) {
+  for (const int signal : signals) state_->signals.add(signal);
+  state_->signals.async_wait([this, told = std::move(told)](const error_code& error, int signal) {
+    if (error) return;
+    if (told) told(signal);
+    state_->drain();
+    state_->signals.async_wait([this](const error_code& stopped, int) {
+      if (!stopped) state_->loop.stop();
+    });
+  });
+}
+
+}  // namespace idmint::server

@@ -1,0 +1,74 @@
+// Server: the sockets that are listened on, the connections that came over them, and the end of
+// both.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "idmint/executor.h"
+#include "idmint/mint.h"
+#include "idmint/result.h"
+
+namespace idmint::server {
+
+enum class Protocol : std::uint8_t { kRedis, kHttp };
+
+// Where clients come in.
+struct Listen {
+  Protocol protocol = Protocol::kRedis;
+  // "ADDRESS:PORT", "[V6ADDRESS]:PORT", ":PORT" (the loopback address) or "unix:PATH". Port 0: a
+  // free one.
+  std::string at{};
+};
+
+struct ServerOptions {
+  std::vector<Listen> listen{};
+  MintOptions mint{};
+  std::string version{};
+  // Connections at a time; one more is told so, and closed.
+  std::size_t most_connections = 20'000;
+  // How long stop() waits for calls that are under way.
+  std::chrono::milliseconds drain = std::chrono::seconds{10};
+};
+
+// Threads may not share it, but for stop().
+class Server final {
+ public:
+  // Listens. kInvalidArgument: not such an address, or one that is not loopback: without
+  // authentication anybody there could use up the values. kUnavailable: the address is in use.
+  // kPermissionDenied: it may not be used. The executor carries out what may wait, and must outlive
+  // the server; null: one of its own.
+  [[nodiscard]] static Result<std::unique_ptr<Server>> open(ServerOptions options,
+                                                            Executor* executor = nullptr);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Where it listens, as clients name it, in the order of the options: "127.0.0.1:7379".
+  [[nodiscard]] const std::vector<std::string>& addresses() const noexcept;
+
+  // Serves until stop(), and then until all calls that were taken have their answers, or the time
+  // for that is over.
+  void run();
+
+  // Any thread may call it, and a signal handler may not. Nothing new is taken: connections are
+  // refused, and requests get kUnavailable.
+  void stop();
+
+  // stop() when one of these signals comes. From then on they do nothing else, but the second one
+  // ends run() at once. `told`: called with the signal, on the thread of run().
+  void stop_at(std::vector<int> signals, std::function<void(int signal)> told);
+
+ private:
+  struct State;
+  explicit Server(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace idmint::server

@@ -1,0 +1,67 @@
+#include "server/sources.h"
+
+#include <utility>
+
+#include "base/errors.h"
+#include "base/url.h"
+
+namespace idmint::server {
+
+using std::chrono::steady_clock;
+
+Sources::Sources(Loop& loop, MintOptions options)
+    : loop_(loop), store_(redacted(options.store)), mint_(std::move(options)) {}
+
+SourceHandle Sources::find(std::string_view name) const {
+  const auto found = open_.find(name);
+  return found != open_.end() ? found->second.source : nullptr;
+}
+
+void Sources::open(std::string_view name, std::function<void(const Result<SourceHandle>&)> then) {
+  const auto [asked, first] = opening_.try_emplace(std::string(name));
+  asked->second.push_back(std::move(then));
+  if (!first) return;
+  loop_.elsewhere(
+      [this, name = asked->first]() -> Result<SourceHandle> {
+        Result<std::unique_ptr<Source>> opened = mint_.source(name);
+        if (!opened) return std::unexpected(std::move(opened.error()));
+        auto source = std::make_shared<OpenSource>(OpenSource{.source = *std::move(opened)});
+        source->sequence = source->source->sequence();
+        source->counter = dynamic_cast<CounterSequence*>(source->sequence);
+        source->is_pool = source->sequence == nullptr && source->source->waits();
+        return source;
+      },
+      [this, name = asked->first](Result<SourceHandle> opened) {
+        if (closed_ && opened) {
+          opened = fail(Code::kUnavailable, "this server is shutting down");
+        } else if (opened) {
+          open_[name] = {*opened, steady_clock::now()};
+        }
+        const auto waiting = std::move(opening_.extract(name).mapped());
+        for (const auto& answer : waiting) answer(opened);
+      });
+}
+
+void Sources::close() {
+  closed_ = true;
+  for (const auto& [name, entry] : open_) {
+    if (entry.source->sequence != nullptr) entry.source->sequence->close();
+  }
+}
+
+void Sources::forget(const SourceHandle& source) {
+  const auto found = open_.find(source->declaration().name);
+  if (found == open_.end() || found->second.source != source) return;
+  if (steady_clock::now() - found->second.opened < std::chrono::seconds{1}) return;
+  // Whoever holds the last handle closes it, which may wait for the store: not the loop.
+  SourceHandle gone = std::move(found->second.source);
+  open_.erase(found);
+  loop_.elsewhere(
+      [gone = std::move(gone)]() mutable -> Result<void> {
+        gone.reset();
+        return {};
+      },
+      [](const Result<void>&) {});
+}
+
+}  // namespace idmint::server
