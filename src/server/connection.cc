@@ -4,6 +4,7 @@
 
 #include <array>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
 #include <cerrno>
 #include <utility>
 
@@ -44,7 +45,7 @@ void Connection::begin(std::unique_ptr<Conversation> conversation) {
 
 void Connection::wait_for_input() {
   if (closed_ || waits_for_input_ || peer_done_ || last_words_) return;
-  if (conversation_->held() || !has_room()) return;
+  if (conversation_->held() || stopped_for_room_ || !has_room()) return;
   waits_for_input_ = true;
   socket_.async_wait(Socket::wait_read,
                      [self = shared_from_this()](const boost::system::error_code& error) {
@@ -64,7 +65,19 @@ void Connection::read() {
   }
   if (got == 0) peer_done_ = true;  // its other half may still read
   offer({block.data(), static_cast<std::size_t>(got)});
+  finish_turn();
+}
+
+void Connection::finish_turn() {
   flush();
+  if (closed_) return;
+  if (stopped_for_room_ && has_room() && !turn_posted_) {  // the others have their turn first
+    turn_posted_ = true;
+    boost::asio::post(socket_.get_executor(), [self = shared_from_this()] {
+      self->turn_posted_ = false;
+      self->resume();
+    });
+  }
   wait_for_input();
   end_if_done();
 }
@@ -82,6 +95,7 @@ void Connection::offer(std::string_view fresh) {
   }
   if (in_.empty()) in_.shrink_to_fit();
   offering_ = false;
+  stopped_for_room_ = !conversation_->held() && !has_room();
   const bool incomplete = !in_.empty() && !conversation_->held() && has_room();
   if (!incomplete) {
     incomplete_since_ = kNever;
@@ -95,9 +109,7 @@ void Connection::resume() {
   if (closed_ || offering_) return;
   const std::shared_ptr<Connection> self = shared_from_this();
   if (!last_words_) offer({});
-  flush();
-  wait_for_input();
-  end_if_done();
+  finish_turn();
 }
 
 void Connection::flush() {
@@ -128,15 +140,18 @@ void Connection::flush() {
                        self->waits_for_room_ = false;
                        if (error) return;
                        self->flush();
-                       if (self->has_room()) self->resume();
-                       self->end_if_done();
+                       if (self->has_room()) {
+                         self->resume();
+                       } else {
+                         self->end_if_done();
+                       }
                      });
 }
 
 void Connection::end_if_done() {
   if (closed_ || !(peer_done_ || last_words_)) return;
   if (sent_ < out_.size() || conversation_->waits()) return;
-  if (!last_words_ && !in_.empty() && conversation_->held()) return;  // it goes on with the rest
+  if (!last_words_ && (stopped_for_room_ || (!in_.empty() && conversation_->held()))) return;
   close();
 }
 

@@ -84,6 +84,8 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   // Offers the conversation what is at hand, of which `fresh` has not been kept yet.
   void offer(std::string_view fresh);
   void end_if_done();
+  // What follows each turn of the conversation.
+  void finish_turn();
 
   Socket socket_;
   std::function<void(Connection&)> ended_;
@@ -95,6 +97,8 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   bool waits_for_input_ = false;
   bool waits_for_room_ = false;  // the socket takes nothing more
   bool offering_ = false;
+  bool stopped_for_room_ = false;  // the conversation took no more, as too much is not sent yet
+  bool turn_posted_ = false;
   bool peer_done_ = false;   // it sends nothing more
   bool last_words_ = false;  // close_when_sent()
   bool closed_ = false;

@@ -21,6 +21,9 @@ Any client of Redis is a client:
   $ idmint create orders
   $ redis-cli -p 7379 INCR orders
   $ redis-cli -p 7379 ID.NEXT uuid7
+and so is any client of HTTP:
+  $ curl -X POST http://localhost:7380/v1/ids/orders
+  $ curl -X POST http://localhost:7380/v1/ids/uuid7?count=3
 
 SIGTERM and SIGINT end it: calls that were taken are answered first.
 )";
@@ -34,6 +37,7 @@ int serve(std::span<const char* const> words) {
   ServerOptions options{.version = IDMINT_VERSION};
   std::string store;
   std::vector<std::string> redis;
+  std::vector<std::string> http;
   app.add_option("--store", store,
                  "The URL of the store: sqlite:PATH, mongodb://HOST,.../DB; or IDMINT_STORE (the "
                  "default store of idmint)")
@@ -41,6 +45,11 @@ int serve(std::span<const char* const> words) {
   app.add_option("--redis", redis,
                  "Where to listen for clients of Redis: ADDRESS:PORT or unix:PATH; again for more "
                  "(127.0.0.1:7379)")
+      ->type_name("ADDRESS")
+      ->allow_extra_args(false);
+  app.add_option("--http", http,
+                 "Where to listen for HTTP: ADDRESS:PORT or unix:PATH; again for more "
+                 "(127.0.0.1:7380)")
       ->type_name("ADDRESS")
       ->allow_extra_args(false);
   app.set_version_flag("--version", "idmintd " IDMINT_VERSION);
@@ -56,12 +65,19 @@ int serve(std::span<const char* const> words) {
     if (const char* const given = std::getenv("IDMINT_STORE")) store = given;
   }
   options.mint.store = store;
-  if (redis.empty()) redis.emplace_back("127.0.0.1:7379");
+  if (redis.empty() && http.empty()) {
+    redis.emplace_back("127.0.0.1:7379");
+    http.emplace_back("127.0.0.1:7380");
+  }
+  std::vector<std::string_view> protocols(redis.size(), "the Redis protocol");
+  protocols.resize(redis.size() + http.size(), "HTTP");
   for (std::string& at : redis) options.listen.push_back({Protocol::kRedis, std::move(at)});
+  for (std::string& at : http) options.listen.push_back({Protocol::kHttp, std::move(at)});
   Result<std::unique_ptr<Server>> server = Server::open(std::move(options));
   if (!server) return fail_with(server.error(), false);
-  for (const std::string& address : (*server)->addresses())
-    std::cerr << "idmintd: serving the Redis protocol on " << address << '\n';
+  for (std::size_t i = 0; i < protocols.size(); ++i) {
+    std::cerr << "idmintd: serving " << protocols[i] << " on " << (*server)->addresses()[i] << '\n';
+  }
   (*server)->stop_at({SIGTERM, SIGINT},
                      [](int) { std::cerr << "idmintd: answers what it has taken, and ends\n"; });
   (*server)->run();

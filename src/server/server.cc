@@ -21,6 +21,7 @@
 #include "base/errors.h"
 #include "base/thread_pool.h"
 #include "server/connection.h"
+#include "server/http_session.h"
 #include "server/loop.h"
 #include "server/redis_session.h"
 #include "server/service.h"
@@ -187,15 +188,20 @@ struct Server::State {
   void welcome(Protocol protocol, Connection::Socket socket) {
     if (connections.size() >= options.most_connections) {
       ++service.connections_refused;
-      static constexpr std::string_view full = "-ERR max number of clients reached\r\n";
-      if (protocol == Protocol::kRedis)
-        ::send(socket.native_handle(), full.data(), full.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+      constexpr std::string_view redis = "-ERR max number of clients reached\r\n";
+      constexpr std::string_view http =
+          "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n"
+          "Connection: close\r\n\r\n";
+      const std::string_view full = protocol == Protocol::kRedis ? redis : http;
+      static_cast<void>(
+          ::send(socket.native_handle(), full.data(), full.size(), MSG_DONTWAIT | MSG_NOSIGNAL));
       return;
     }
     ++service.connections;
     ++service.open_connections;
-    if (socket.local_endpoint().protocol().family() != AF_UNIX) {
-      error_code ignored;
+    error_code ignored;
+    const bool over_tcp = socket.local_endpoint(ignored).protocol().family() != AF_UNIX;
+    if (over_tcp) {
       socket.set_option(asio::ip::tcp::no_delay(true), ignored);
       socket.set_option(asio::socket_base::keep_alive(true), ignored);
     }
@@ -205,7 +211,11 @@ struct Server::State {
       end_if_drained();
     });
     connections.insert(connection);
-    connection->begin(std::make_unique<RedisSession>(*connection, service));
+    if (protocol == Protocol::kRedis) {
+      connection->begin(std::make_unique<RedisSession>(*connection, service));
+    } else {
+      connection->begin(std::make_unique<HttpSession>(*connection, service, over_tcp));
+    }
   }
 
   void check() {

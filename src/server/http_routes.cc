@@ -1,0 +1,381 @@
+// The routes of the HTTP service.
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/errors.h"
+#include "idmint/clock.h"
+#include "idmint/sequence.h"
+#include "idmint/worker_pool.h"
+#include "mint/formats.h"
+#include "mint/sequence_facts.h"
+#include "mint/sequence_wish.h"
+#include "server/http_session.h"
+
+namespace idmint::server {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+HttpResponse ok(const Json& json, int status = 200) {
+  // What is not UTF-8 in a text is replaced.
+  return {.status = status,
+          .body = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"};
+}
+
+// ---- JSON. Integers are strings, as many readers round those beyond 2^53.
+
+Json integer(std::int64_t value) { return std::to_string(value); }
+Json integer(std::optional<std::int64_t> value) { return value ? integer(*value) : Json(nullptr); }
+
+Json form_json(const Form& form) {
+  return {{"prefix", form.prefix},
+          {"encoding", name(form.encoding)},
+          {"check", name(form.check)},
+          {"digits", form.digits},
+          {"width", form.width}};
+}
+
+Json source_json(const SequenceStatus& status) {
+  const Definition& definition = status.definition;
+  const auto [first, last] = ends_of(definition);
+  Json json{{"name", name(definition)},
+            {"kind", is_pool(status) ? "pool" : "sequence"},
+            {"strategy", strategy_name(definition)},
+            {"guarantee", name(guarantee(definition))},
+            {"order", order(definition)},
+            {"state", state_name(status)}};
+  if (const auto* const pool = std::get_if<PoolDefinition>(&definition)) {
+    json["layout"] = to_string(pool->layout);
+    json["workers"] = pool->workers;
+    json["free_workers"] = status.left;
+  } else {
+    json["first"] = integer(first);
+    json["last"] = integer(last);
+    json["next"] = integer(next_value(status));
+    json["left"] = integer(status.left);
+  }
+  json["form"] = form_json(form(definition));
+  return json;
+}
+
+// ---- what a request says
+
+Result<std::int64_t> whole(std::string_view what, std::string_view text, std::int64_t least,
+                           std::int64_t most) {
+  std::int64_t value = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failed != std::errc{} || end != text.data() + text.size() || value < least || value > most)
+    return refuse(std::string(what) + " takes a whole number from " + std::to_string(least) +
+                  " to " + std::to_string(most));
+  return value;
+}
+
+// The body, an object whose members are among `known`.
+Result<Json> body_of(const HttpRequest& request, std::span<const std::string_view> known) {
+  Json json = Json::parse(request.body, nullptr, false);
+  if (!json.is_object()) return refuse("the body must be a JSON object");
+  for (const auto& [key, value] : json.items()) {
+    if (std::ranges::find(known, key) != known.end()) continue;
+    std::string names;
+    for (const std::string_view each : known)
+      names += (names.empty() ? "" : ", ") + std::string(each);
+    return refuse("the body has an unknown member \"" + key.substr(0, 64) + "\": it takes " +
+                  names);
+  }
+  return json;
+}
+
+// An integer, as a number or as a string; nothing where the member is not there.
+Result<std::optional<std::int64_t>> integer_of(const Json& json, std::string_view name) {
+  const auto found = json.find(name);
+  if (found == json.end() || found->is_null()) return std::nullopt;
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  if (found->is_number_unsigned()) {
+    const auto value = found->get<std::uint64_t>();
+    if (value <= static_cast<std::uint64_t>(most)) return static_cast<std::int64_t>(value);
+  } else if (found->is_string()) {
+    return whole("\"" + std::string(name) + "\"", found->get<std::string>(), 0, most);
+  }
+  return refuse("\"" + std::string(name) + "\" takes a whole number, or it as a string");
+}
+
+Result<std::optional<std::string>> text_of(const Json& json, std::string_view name) {
+  const auto found = json.find(name);
+  if (found == json.end() || found->is_null()) return std::nullopt;
+  if (!found->is_string()) return refuse("\"" + std::string(name) + "\" takes a string");
+  return found->get<std::string>();
+}
+
+// Whether the Accept header has the type, or a range that includes it, with a weight above 0.
+bool accepts(std::string_view accept, std::string_view type) {
+  const std::string_view family = type.substr(0, type.find('/'));
+  while (!accept.empty()) {
+    const std::size_t end = std::min(accept.find(','), accept.size());
+    std::string_view range = accept.substr(0, end);
+    accept.remove_prefix(std::min(end + 1, accept.size()));
+    const std::size_t semicolon = std::min(range.find(';'), range.size());
+    const std::string_view parameters = range.substr(semicolon);
+    range = range.substr(0, semicolon);
+    while (range.starts_with(' ')) range.remove_prefix(1);
+    while (range.ends_with(' ')) range.remove_suffix(1);
+    const std::size_t weight = parameters.find("q=0");
+    const bool never = weight != std::string_view::npos &&
+                       parameters.find_first_not_of("0.", weight + 2) == std::string_view::npos;
+    if (never) continue;
+    if (range == type || range == "*/*") return true;
+    if (range.ends_with("/*") && range.substr(0, range.size() - 2) == family) return true;
+  }
+  return false;
+}
+
+// The first of the types that are offered which the header names, or the first of all.
+Result<HttpSession::IdsAs> ids_as(std::string_view accept) {
+  using As = HttpSession::IdsAs;
+  constexpr std::array<std::pair<std::string_view, As>, 3> offered{{
+      {"text/plain", As::kText},
+      {"application/json", As::kJson},
+      {"application/x-ndjson", As::kJsonLines},
+  }};
+  if (accept.empty()) return As::kText;
+  for (const auto& [type, as] : offered) {
+    if (accepts(accept, type)) return as;
+  }
+  return refuse("Accept names none of text/plain, application/json and application/x-ndjson");
+}
+
+// ---- routes
+
+void post_ids(HttpSession& session, const HttpRequest& request) {
+  HttpSession::IdsWanted wanted{.name = request.path[2]};
+  for (const auto& [parameter, value] : request.query) {
+    if (parameter == "count") {
+      const Result<std::int64_t> count = whole("count", value, 1, HttpSession::kMostStreamed);
+      if (!count) return session.respond(count.error());
+      wanted.count = *count;
+    } else if (parameter == "numbers") {
+      if (value != "true" && value != "false")
+        return session.respond(Error{Code::kInvalidArgument, "numbers takes true or false"});
+      wanted.numbers = value == "true";
+    } else {
+      return session.respond(
+          Error{Code::kInvalidArgument, "there is no parameter \"" + parameter.substr(0, 64) +
+                                            "\": count and numbers are those that there are"});
+    }
+  }
+  const Result<HttpSession::IdsAs> as = ids_as(request.accept);
+  if (!as) return session.respond(problem(406, "Not Acceptable", as.error().message));
+  wanted.as = *as;
+  if (wanted.as == HttpSession::IdsAs::kJson && wanted.count > kMostIds)
+    return session.respond(Error{Code::kInvalidArgument,
+                                 "as an array of JSON at most " + std::to_string(kMostIds) +
+                                     " ids: ask with Accept: application/x-ndjson or text/plain, "
+                                     "which stream"});
+  session.respond_with_ids(std::move(wanted));
+}
+
+void get_formats(HttpSession& session, const HttpRequest& /*request*/) {
+  Json formats = Json::array();
+  for (const Declaration& format : Mint::formats()) {
+    formats.push_back({{"name", format.name},
+                       {"format", format.format},
+                       {"guarantee", name(format.guarantee)},
+                       {"order", format.order},
+                       {"notes", format.notes}});
+  }
+  session.respond(ok({{"formats", formats}}));
+}
+
+void get_sources(HttpSession& session, const HttpRequest& /*request*/) {
+  session.elsewhere([&mint = session.service().sources.mint()] { return mint.list(); },
+                    [](const std::vector<SequenceStatus>& all) {
+                      Json sources = Json::array();
+                      for (const SequenceStatus& status : all)
+                        sources.push_back(source_json(status));
+                      return ok({{"sources", sources}});
+                    });
+}
+
+void get_source(HttpSession& session, const HttpRequest& request) {
+  session.elsewhere([&mint = session.service().sources.mint(),
+                     name = request.path[2]] { return mint.peek(name); },
+                    [](const SequenceStatus& status) { return ok(source_json(status)); });
+}
+
+// The body is what `idmint create` takes as options.
+void post_source(HttpSession& session, const HttpRequest& request) {
+  static constexpr std::array<std::string_view, 16> known{
+      "name", "kind",          "layout", "workers", "strategy", "start", "max",    "stripes",
+      "step", "largest_count", "key",    "prefix",  "encoding", "check", "digits", "width"};
+  const Result<Json> body = body_of(request, known);
+  if (!body) return session.respond(body.error());
+  SequenceWish wish;
+  std::optional<std::string> its_name;
+  const std::array<std::pair<std::string_view, std::optional<std::string>*>, 8> texts{{
+      {"name", &its_name},
+      {"kind", &wish.kind},
+      {"layout", &wish.layout},
+      {"strategy", &wish.strategy},
+      {"key", &wish.key},
+      {"prefix", &wish.prefix},
+      {"encoding", &wish.encoding},
+      {"check", &wish.check},
+  }};
+  for (const auto& [member, into] : texts) {
+    Result<std::optional<std::string>> text = text_of(*body, member);
+    if (!text) return session.respond(text.error());
+    *into = *std::move(text);
+  }
+  const std::array<std::pair<std::string_view, std::optional<std::int64_t>*>, 8> integers{{
+      {"workers", &wish.workers},
+      {"start", &wish.start},
+      {"max", &wish.max},
+      {"stripes", &wish.stripes},
+      {"step", &wish.step},
+      {"largest_count", &wish.largest_count},
+      {"digits", &wish.digits},
+      {"width", &wish.width},
+  }};
+  for (const auto& [member, into] : integers) {
+    const Result<std::optional<std::int64_t>> value = integer_of(*body, member);
+    if (!value) return session.respond(value.error());
+    *into = *value;
+  }
+  if (!its_name) return session.respond(Error{Code::kInvalidArgument, "\"name\" is missing"});
+  wish.name = *std::move(its_name);
+  const Result<Definition> definition = definition_of(wish);
+  if (!definition) return session.respond(definition.error());
+  session.elsewhere(
+      [&mint = session.service().sources.mint(),
+       definition = *definition]() -> Result<SequenceStatus> {
+        if (Result<void> made = mint.create(definition); !made)
+          return std::unexpected(std::move(made.error()));
+        return mint.peek(name(definition));
+      },
+      [](const SequenceStatus& status) {
+        HttpResponse response = ok(source_json(status), 201);
+        response.headers = "Location: /v1/sources/" + name(status.definition) + "\r\n";
+        return response;
+      });
+}
+
+void post_raise(HttpSession& session, const HttpRequest& request) {
+  static constexpr std::array<std::string_view, 1> known{"past"};
+  const Result<Json> body = body_of(request, known);
+  if (!body) return session.respond(body.error());
+  const Result<std::optional<std::int64_t>> past = integer_of(*body, "past");
+  if (!past) return session.respond(past.error());
+  if (!*past) return session.respond(Error{Code::kInvalidArgument, "\"past\" is missing"});
+  session.elsewhere(
+      [&mint = session.service().sources.mint(), name = request.path[2], value = **past] {
+        return mint.raise(name, value);
+      },
+      [](const Raised& raised) {
+        return ok({{"next", integer(raised.next)}, {"skipped", integer(raised.skipped)}});
+      });
+}
+
+void get_workers(HttpSession& session, const HttpRequest& request) {
+  session.elsewhere([&mint = session.service().sources.mint(),
+                     name = request.path[2]] { return mint.workers(name); },
+                    [](const std::vector<LeaseState>& all) {
+                      Json workers = Json::array();
+                      for (const LeaseState& state : all) {
+                        if (!is_owned(state)) continue;
+                        workers.push_back({{"worker", state.worker},
+                                           {"held_by", state.holder},
+                                           {"held_for_seconds",
+                                            std::chrono::duration<double>(state.held_for).count()},
+                                           {"generation", integer(state.generation)}});
+                      }
+                      return ok({{"workers", all.size()}, {"owned", workers}});
+                    });
+}
+
+void get_inspect(HttpSession& session, const HttpRequest& request) {
+  const std::string& text = request.path[2];
+  constexpr std::size_t longest = 1024;
+  if (text.size() > longest)
+    return session.respond(Error{Code::kInvalidArgument, "an id has at most 1024 characters"});
+  Json readings = Json::array();
+  for (const Reading& reading : inspect(text, system_clock().now())) {
+    Json fields = Json::object();
+    for (const Field& field : reading.fields) fields[field.name] = field.value;
+    readings.push_back(
+        {{"format", reading.format},
+         {"canonical", reading.canonical},
+         {"time", reading.time ? Json(format_exact_time(*reading.time)) : Json(nullptr)},
+         {"fields", fields}});
+  }
+  session.respond(ok({{"id", text}, {"readings", readings}}));
+}
+
+void get_health(HttpSession& session, const HttpRequest& /*request*/) {
+  session.respond({.type = "text/plain; charset=utf-8", .body = "ok\n"});
+}
+
+// Ready to hand out ids: the store answers, or nothing has been created in the default one yet.
+void get_ready(HttpSession& session, const HttpRequest& /*request*/) {
+  session.elsewhere(
+      [&mint = session.service().sources.mint()]() -> Result<bool> {
+        const Result<std::shared_ptr<Store>> store = mint.store();
+        if (store) {
+          if (const std::optional<Error> doubt = (*store)->doubt()) return std::unexpected(*doubt);
+          return true;
+        }
+        if (store.error().code == Code::kNotFound) return true;
+        return std::unexpected(store.error());
+      },
+      [](bool) { return HttpResponse{.type = "text/plain; charset=utf-8", .body = "ready\n"}; });
+}
+
+struct Route {
+  std::string_view method;
+  std::string_view path;  // {} stands for one segment
+  void (*respond)(HttpSession& session, const HttpRequest& request);
+};
+
+constexpr std::array kRoutes = {
+    Route{"GET", "/healthz", get_health},        Route{"GET", "/readyz", get_ready},
+    Route{"GET", "/v1/formats", get_formats},    Route{"POST", "/v1/ids/{}", post_ids},
+    Route{"GET", "/v1/inspect/{}", get_inspect}, Route{"GET", "/v1/pools/{}/workers", get_workers},
+    Route{"GET", "/v1/sources", get_sources},    Route{"POST", "/v1/sources", post_source},
+    Route{"GET", "/v1/sources/{}", get_source},  Route{"POST", "/v1/sources/{}/raise", post_raise},
+};
+
+bool matches(std::string_view pattern, const std::vector<std::string>& path) {
+  for (const std::string& segment : path) {
+    if (pattern.empty()) return false;
+    pattern.remove_prefix(1);  // the slash
+    const std::string_view wanted = pattern.substr(0, pattern.find('/'));
+    if (wanted == "{}" ? segment.empty() : wanted != segment) return false;
+    pattern.remove_prefix(wanted.size());
+  }
+  return pattern.empty();
+}
+
+}  // namespace
+
+void route(HttpSession& session, const HttpRequest& request) {
+  std::string allowed;
+  for (const Route& route : kRoutes) {
+    if (!matches(route.path, request.path)) continue;
+    if (route.method == request.method) return route.respond(session, request);
+    allowed += allowed.empty() ? "" : ", ";
+    allowed += route.method;
+    if (route.method == "GET") allowed += ", HEAD";
+  }
+  if (allowed.empty())
+    return session.respond(
+        problem(404, "Not Found", "there is no such path; ids: POST /v1/ids/SOURCE"));
+  allowed = "Allow: " + allowed + ", OPTIONS\r\n";
+  if (request.method == "OPTIONS") return session.respond({.status = 204, .headers = allowed});
+  HttpResponse refused = problem(405, "Method Not Allowed", "this path does not take that method");
+  refused.headers = allowed;
+  session.respond(std::move(refused));
+}
+
+}  // namespace idmint::server

@@ -1,0 +1,512 @@
+#include "server/http_session.h"
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/ip/address.hpp>
+#include <boost/beast/http/error.hpp>
+#include <boost/beast/http/field.hpp>
+#include <boost/beast/http/verb.hpp>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "base/outcome.h"
+#include "idmint/form.h"
+#include "terminal/advice.h"
+
+namespace idmint::server {
+
+namespace http = boost::beast::http;
+
+namespace {
+
+struct StatusOf {
+  Code code;
+  int status;
+};
+constexpr std::array kStatuses = {
+    StatusOf{Code::kInvalidArgument, 400},  StatusOf{Code::kUnauthenticated, 401},
+    StatusOf{Code::kPermissionDenied, 403}, StatusOf{Code::kNotFound, 404},
+    StatusOf{Code::kAlreadyExists, 409},    StatusOf{Code::kFailedPrecondition, 409},
+    StatusOf{Code::kOutOfRange, 409},       StatusOf{Code::kResourceExhausted, 429},
+    StatusOf{Code::kInternal, 500},         StatusOf{Code::kDataLoss, 500},
+    StatusOf{Code::kUnknown, 500},          StatusOf{Code::kUnimplemented, 501},
+    StatusOf{Code::kUnavailable, 503},      StatusOf{Code::kDeadlineExceeded, 504},
+};
+
+// What is not UTF-8 in a text is replaced.
+std::string dump(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+std::string_view reason(int status) {
+  return http::obsolete_reason(static_cast<http::status>(status));
+}
+
+int hex_value(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+// Percent-encoding; in a query + is a blank. Nothing: it is not valid.
+std::optional<std::string> decoded(std::string_view text, bool in_query) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '+' && in_query) {
+      result += ' ';
+    } else if (text[i] != '%') {
+      result += text[i];
+    } else {
+      if (i + 2 >= text.size() || hex_value(text[i + 1]) < 0 || hex_value(text[i + 2]) < 0)
+        return std::nullopt;
+      result += static_cast<char>(hex_value(text[i + 1]) * 16 + hex_value(text[i + 2]));
+      i += 2;
+    }
+  }
+  return result;
+}
+
+std::string_view view(boost::beast::string_view text) { return {text.data(), text.size()}; }
+
+// Whether it names this machine, so that no page of the web can have the name: a page whose own
+// name is made to resolve to a loopback address sends that name.
+bool names_this_machine(std::string_view host) {
+  const std::size_t colon = host.rfind(':');
+  if (colon != std::string_view::npos && host.find(']', colon) == std::string_view::npos)
+    host = host.substr(0, colon);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  if (host == "localhost" || host.ends_with(".localhost")) return true;
+  boost::system::error_code error;
+  const auto address = boost::asio::ip::make_address(std::string(host), error);
+  return !error && address.is_loopback();
+}
+
+}  // namespace
+
+std::optional<std::string_view> HttpRequest::parameter(std::string_view name) const noexcept {
+  for (const auto& [its_name, value] : query) {
+    if (its_name == name) return value;
+  }
+  return std::nullopt;
+}
+
+HttpResponse problem(const Error& error) {
+  const auto* const row = std::ranges::find(kStatuses, error.code, &StatusOf::code);
+  const int status = row != kStatuses.end() ? row->status : 500;
+  nlohmann::ordered_json json{
+      {"type", "about:blank"},    {"title", reason(status)},
+      {"status", status},         {"detail", error.message},
+      {"code", name(error.code)}, {"may_have_been_applied", outcome_unknown(error.code)}};
+  const bool again = error.code == Code::kUnavailable || error.code == Code::kResourceExhausted;
+  return {status, "application/problem+json", dump(json), again ? "Retry-After: 1\r\n" : ""};
+}
+
+HttpResponse problem(int status, std::string_view title, std::string_view detail) {
+  const nlohmann::ordered_json json{{"type", "about:blank"},
+                                    {"title", title},
+                                    {"status", status},
+                                    {"detail", detail},
+                                    {"code", name(Code::kInvalidArgument)},
+                                    {"may_have_been_applied", false}};
+  return {status, "application/problem+json", dump(json), ""};
+}
+
+HttpSession::HttpSession(Connection& connection, Service& service, bool over_tcp)
+    : connection_(connection), service_(service), over_tcp_(over_tcp) {}
+
+HttpSession::~HttpSession() = default;
+
+bool HttpSession::held() const noexcept {
+  return held_ || (stream_ != nullptr ? stream_->waiting : !keep_);
+}
+
+bool HttpSession::waits() const noexcept { return held_ || stream_ != nullptr; }
+
+void HttpSession::too_slow() {
+  keep_ = false;
+  respond(problem(408, "Request Timeout", "the rest of the request did not come in time"));
+}
+
+// ---- requests
+
+std::size_t HttpSession::take(std::string_view input) {
+  std::size_t taken = 0;
+  while (!held() && connection_.has_room()) {
+    if (stream_ != nullptr) {
+      pump();
+      continue;
+    }
+    if (!parser_) {
+      if (taken == input.size()) break;
+      parser_.emplace();
+      parser_->eager(true);
+      parser_->header_limit(kMostHeaderBytes);
+      parser_->body_limit(kMostBodyBytes);
+    }
+    boost::system::error_code error;
+    const std::size_t used =
+        parser_->put(boost::asio::buffer(input.data() + taken, input.size() - taken), error);
+    taken += used;
+    begun_ = true;
+    if (error == http::error::need_more) break;
+    if (error) {
+      keep_ = false;
+      const bool too_long = error == http::error::header_limit || error == http::error::body_limit;
+      head_ = false;
+      if (error == http::error::header_limit) {
+        respond(problem(431, "Request Header Fields Too Large", "the header is too long"));
+      } else if (too_long) {
+        respond(problem(413, "Content Too Large", "the body is too long"));
+      } else {
+        respond(problem(400, "Bad Request", "not a request of HTTP/1.1: " + error.message()));
+      }
+      break;
+    }
+    if (!parser_->is_done()) {
+      if (used == 0) break;
+      continue;
+    }
+    handle();
+  }
+  return taken;
+}
+
+// What is refused whatever it asks for.
+std::optional<HttpResponse> HttpSession::refusal() {
+  const auto& request = parser_->get();
+  if (service_.draining)
+    return problem(Error{Code::kUnavailable,
+                         "this server is shutting down and has taken nothing; ask another one"});
+  const std::string_view host = view(request[http::field::host]);
+  if (host.empty() && !old_) return problem(400, "Bad Request", "the Host header is missing");
+  if (over_tcp_ && !host.empty() && !names_this_machine(host))
+    return problem(421, "Misdirected Request",
+                   "the Host header names another machine: ask for localhost or 127.0.0.1");
+  // Browsers send it with each request that a page of another site makes.
+  const std::string_view origin = view(request[http::field::origin]);
+  if (!origin.empty() && origin != "http://" + std::string(host))
+    return problem(403, "Forbidden", "pages of other sites may not ask: Origin is refused");
+  return std::nullopt;
+}
+
+void HttpSession::handle() {
+  ++service_.requests;
+  // The routes look into it until the response is made.
+  const auto& message = parser_->get();
+  keep_ = parser_->keep_alive();
+  old_ = message.version() < 11;
+  head_ = message.method() == http::verb::head;
+  begun_ = false;
+  if (std::optional<HttpResponse> refused = refusal()) return respond(*std::move(refused));
+  HttpRequest request;
+  request.method = head_ ? "GET" : view(message.method_string());
+  request.accept = view(message[http::field::accept]);
+  request.body = message.body();
+  std::string_view target = view(message.target());
+  const auto bad = [&] {
+    respond(problem(400, "Bad Request", "the request's target cannot be read"));
+  };
+  std::string_view query;
+  if (const std::size_t mark = target.find('?'); mark != std::string_view::npos) {
+    query = target.substr(mark + 1);
+    target = target.substr(0, mark);
+  }
+  if (request.method == "OPTIONS" && target == "*")
+    return respond({.status = 204, .headers = "Allow: GET, HEAD, POST, OPTIONS\r\n"});
+  if (!target.starts_with('/')) return bad();
+  for (std::size_t begin = 1; begin <= target.size();) {
+    const std::size_t end = std::min(target.find('/', begin), target.size());
+    std::optional<std::string> segment = decoded(target.substr(begin, end - begin), false);
+    if (!segment) return bad();
+    request.path.push_back(*std::move(segment));
+    begin = end + 1;
+  }
+  while (!query.empty()) {
+    const std::size_t end = std::min(query.find('&'), query.size());
+    const std::string_view pair = query.substr(0, end);
+    query.remove_prefix(std::min(end + 1, query.size()));
+    if (pair.empty()) continue;
+    const std::size_t equals = std::min(pair.find('='), pair.size());
+    std::optional<std::string> name = decoded(pair.substr(0, equals), true);
+    std::optional<std::string> value =
+        decoded(equals < pair.size() ? pair.substr(equals + 1) : "", true);
+    if (!name || !value) return bad();
+    request.query.emplace_back(*std::move(name), *std::move(value));
+  }
+  route(*this, request);
+}
+
+// ---- responses
+
+void HttpSession::put_head(int status, std::string_view type, std::optional<std::size_t> length,
+                           std::string_view headers) {
+  std::string& out = connection_.out();
+  std::array<char, 24> digits;
+  const auto number = [&](std::size_t value) {
+    return std::string_view(digits.data(),
+                            std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr);
+  };
+  if (status == 200) {
+    out += "HTTP/1.1 200 OK\r\n";
+  } else {
+    out += "HTTP/1.1 ";
+    out += number(static_cast<std::size_t>(status));
+    out += ' ';
+    out += reason(status);
+    out += "\r\n";
+  }
+  if (!type.empty()) {
+    out += "Content-Type: ";
+    out += type;
+    out += "\r\n";
+  }
+  if (length) {
+    out += "Content-Length: ";
+    out += number(*length);
+    out += "\r\n";
+  } else if (!old_) {
+    out += "Transfer-Encoding: chunked\r\n";
+  }
+  // Ids must not come twice out of a cache.
+  out += "Cache-Control: no-store\r\n";
+  if (!keep_) {
+    out += "Connection: close\r\n";
+  } else if (old_) {
+    out += "Connection: keep-alive\r\n";
+  }
+  out += headers;
+  out += "\r\n";
+}
+
+void HttpSession::respond(HttpResponse response) {
+  if (response.status >= 400) ++service_.errors;
+  const bool no_body = response.status == 204;
+  put_head(response.status, no_body ? "" : response.type,
+           no_body ? std::optional<std::size_t>(0) : response.body.size(), response.headers);
+  if (!head_ && !no_body) connection_.out() += response.body;
+  parser_.reset();
+  if (!keep_) connection_.close_when_sent();
+}
+
+void HttpSession::hold() {
+  held_ = true;
+  if (!kept_) kept_ = connection_.shared_from_this();
+}
+
+void HttpSession::go_on() {
+  held_ = false;
+  const bool waiting = stream_ != nullptr && stream_->waiting;
+  const std::shared_ptr<Connection> stays =
+      waiting ? connection_.shared_from_this() : std::move(kept_);
+  if (!connection_.is_closed()) connection_.resume();
+}
+
+// ---- ids
+
+void HttpSession::respond_with_ids(IdsWanted wanted) {
+  if (SourceHandle source = service_.sources.find(wanted.name))
+    return begin_stream(std::move(source), std::move(wanted));
+  hold();
+  const std::string name = wanted.name;
+  service_.sources.open(
+      name, [this, wanted = std::move(wanted)](const Result<SourceHandle>& opened) mutable {
+        if (connection_.is_closed()) {
+          parser_.reset();
+        } else if (opened) {
+          begin_stream(*opened, std::move(wanted));
+        } else {
+          respond(worded(opened.error(), service_.sources.store()));
+        }
+        go_on();
+      });
+}
+
+namespace {
+
+// Ids that are asked for at a time: of a format as many as fill a block or two, of a sequence or a
+// pool as many as make the round to the store worth while.
+constexpr std::int64_t kBatchOfFormat = 1024;
+constexpr std::int64_t kBatch = 65'536;
+
+}  // namespace
+
+void HttpSession::begin_stream(SourceHandle source, IdsWanted wanted) {
+  stream_ = std::make_unique<Stream>();
+  stream_->session = this;
+  stream_->left = wanted.count;
+  stream_->wanted = std::move(wanted);
+  stream_->source = std::move(source);
+  const std::int64_t most = stream_->source->declaration().largest_count;
+  if (most != 0 && stream_->left > most) {
+    stream_->error = {Code::kInvalidArgument, stream_->wanted.name + ": ask for at most " +
+                                                  std::to_string(most) + " ids in one call"};
+    return put_ids();
+  }
+  pump();
+}
+
+void HttpSession::pump() {
+  while (stream_ != nullptr && !stream_->waiting && connection_.has_room()) ask();
+}
+
+void HttpSession::ask() {
+  Stream& stream = *stream_;
+  OpenSource& source = *stream.source;
+  if (connection_.is_closed()) return end_stream();
+  if (source.is_format()) {
+    // An array of JSON is made whole; its count is bounded.
+    stream.size = static_cast<std::size_t>(
+        stream.wanted.as == IdsAs::kJson ? stream.left : std::min(stream.left, kBatchOfFormat));
+    if (stream.ids.size() < stream.size) stream.ids.resize(stream.size);
+    Result<void> filled = source.source->next(std::span(stream.ids).first(stream.size));
+    if (!filled) stream.error = std::move(filled.error());
+    return put_ids();
+  }
+  // What is not streamed is taken in one step: all of it or nothing.
+  stream.size = static_cast<std::size_t>(std::min(stream.left, kBatch));
+  stream.waiting = true;
+  if (!kept_) kept_ = connection_.shared_from_this();
+  if (source.is_pool) {
+    if (stream.ids.size() < stream.size) stream.ids.resize(stream.size);
+    service_.loop.elsewhere(
+        [handle = stream.source, out = std::span(stream.ids).first(stream.size)] {
+          return handle->source->next(out);
+        },
+        [this](Result<void> filled) {
+          if (!filled) stream_->error = std::move(filled.error());
+          stream_->waiting = false;
+          put_ids();
+          go_on();
+        });
+    return;
+  }
+  if (stream.values.size() < stream.size) stream.values.resize(stream.size);
+  const Result<void> submitted = source.sequence->submit(
+      std::span(stream.values).first(stream.size), [&stream](Result<void> filled) {
+        if (!filled) stream.error = std::move(filled.error());
+        stream.session->service_.loop.deliver(stream);
+      });
+  if (!submitted) {
+    stream.error = submitted.error();
+    service_.loop.deliver(stream);
+  }
+}
+
+void HttpSession::answered() {
+  stream_->waiting = false;
+  if (settling_) return;
+  settling_ = true;
+  service_.settling.push_back(this);
+}
+
+void HttpSession::settle() {
+  settling_ = false;
+  if (connection_.is_closed()) {
+    stream_.reset();
+    parser_.reset();
+  } else if (stream_ != nullptr && !stream_->waiting) {
+    put_ids();
+  }
+  if (!held_) go_on();
+}
+
+void HttpSession::put_chunk(std::string_view text) {
+  std::string& out = connection_.out();
+  if (old_) {
+    out += text;
+    return;
+  }
+  std::array<char, 16> size;
+  out.append(size.data(),
+             std::to_chars(size.data(), size.data() + size.size(), text.size(), 16).ptr);
+  out += "\r\n";
+  out += text;
+  out += "\r\n";
+}
+
+// Writes what is at hand; at the first time the head, too.
+void HttpSession::put_ids() {
+  Stream& stream = *stream_;
+  const IdsWanted& wanted = stream.wanted;
+  const Code code = stream.error ? stream.error->code : Code::kUnknown;
+  if (stream.error && (code == Code::kOutOfRange || code == Code::kFailedPrecondition))
+    service_.sources.forget(stream.source);
+  if (stream.error && !stream.begun) {
+    const Error error = worded(*std::move(stream.error), service_.sources.store());
+    stream_.reset();
+    return respond(error);
+  }
+  std::string text;
+  if (stream.error) {  // in the midst: the client must not take it for all
+    ++service_.errors;
+    if (wanted.as == IdsAs::kJsonLines) {
+      text = problem(*stream.error).body;
+      put_chunk(text);
+    }
+    keep_ = false;
+    stream_.reset();
+    parser_.reset();
+    return connection_.close_when_sent();
+  }
+  const bool whole = !stream.begun && static_cast<std::int64_t>(stream.size) == stream.left;
+  const Form& form = stream.source->declaration().form;
+  const auto put_id = [&](const Id& id) {
+    std::array<char, kMaxFormChars> chars;
+    const char* const end = to_chars(id, form, chars.data());
+    const std::string_view printed(chars.data(), end);
+    const bool bare =
+        wanted.numbers &&
+        (std::holds_alternative<std::int64_t>(id) || std::holds_alternative<Snowflake>(id)) &&
+        form == Form{};
+    if (wanted.as == IdsAs::kText) {
+      text += printed;
+      text += '\n';
+      return;
+    }
+    if (wanted.as == IdsAs::kJsonLines) {
+      text += bare ? R"({"id":)" : R"({"id":")";
+      text += printed;
+      text += bare ? "}\n" : "\"}\n";
+      return;
+    }
+    if (text.back() != '[') text += ',';
+    if (!bare) text += '"';
+    text += printed;
+    if (!bare) text += '"';
+  };
+  if (wanted.as == IdsAs::kJson) text = R"({"ids":[)";
+  if (stream.source->sequence != nullptr) {
+    for (std::size_t i = 0; i < stream.size; ++i) put_id(Id(stream.values[i]));
+  } else {
+    for (std::size_t i = 0; i < stream.size; ++i) put_id(stream.ids[i]);
+  }
+  if (wanted.as == IdsAs::kJson) text += "]}\n";
+  service_.ids += stream.size;
+  stream.left -= static_cast<std::int64_t>(stream.size);
+  if (whole) {
+    const std::string_view type = wanted.as == IdsAs::kText   ? "text/plain; charset=utf-8"
+                                  : wanted.as == IdsAs::kJson ? "application/json"
+                                                              : "application/x-ndjson";
+    stream_.reset();
+    return respond({.type = type, .body = std::move(text)});
+  }
+  if (!stream.begun) {
+    stream.begun = true;
+    if (old_) keep_ = false;  // the end of the connection is the end of the stream
+    put_head(200, wanted.as == IdsAs::kText ? "text/plain; charset=utf-8" : "application/x-ndjson",
+             std::nullopt, "");
+  }
+  put_chunk(text);
+  if (stream.left == 0) end_stream();
+}
+
+void HttpSession::end_stream() {
+  if (!old_) connection_.out() += "0\r\n\r\n";
+  stream_.reset();
+  parser_.reset();
+  if (!keep_) connection_.close_when_sent();
+}
+
+}  // namespace idmint::server

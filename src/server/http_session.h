@@ -1,0 +1,143 @@
+// HttpSession: a client that speaks HTTP/1.1 or 1.0. Source: RFC 9110, RFC 9112.
+#pragma once
+
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "idmint/id.h"
+#include "idmint/result.h"
+#include "server/connection.h"
+#include "server/loop.h"
+#include "server/service.h"
+
+namespace idmint::server {
+
+// What is asked for.
+struct HttpRequest {
+  std::string_view method{};        // "GET", "POST", ...; HEAD is asked as GET
+  std::vector<std::string> path{};  // its segments, decoded
+  std::vector<std::pair<std::string, std::string>> query{};  // decoded
+  std::string_view accept{};
+  std::string_view body{};
+
+  // Nothing: it is not given.
+  [[nodiscard]] std::optional<std::string_view> parameter(std::string_view name) const noexcept;
+};
+
+struct HttpResponse {
+  int status = 200;
+  std::string_view type = "application/json";
+  std::string body{};
+  std::string headers{};  // further ones, each with its line end
+};
+
+// The error as problem details (RFC 9457): the name of its code, whether the call may have been
+// applied, and Retry-After where the same call may succeed later.
+[[nodiscard]] HttpResponse problem(const Error& error);
+// Of a request that no code of idmint says anything about, such as a wrong method.
+[[nodiscard]] HttpResponse problem(int status, std::string_view title, std::string_view detail);
+
+// One request at a time, in the order they came; those behind it wait in the connection. Ids are
+// asked for as on any other protocol, so that requests of many connections share rounds to the
+// store. What is asked for in large numbers is streamed, and made only as fast as it is read.
+class HttpSession final : public Conversation {
+ public:
+  static constexpr std::size_t kMostHeaderBytes = 16 * 1024;
+  static constexpr std::size_t kMostBodyBytes = 64 * 1024;
+  // Of one request, streamed or not.
+  static constexpr std::int64_t kMostStreamed = 1'000'000'000;
+
+  // Both outlive it. `over_tcp`: the Host header is checked.
+  HttpSession(Connection& connection, Service& service, bool over_tcp);
+  ~HttpSession() override;
+
+  [[nodiscard]] std::size_t take(std::string_view input) override;
+  [[nodiscard]] bool held() const noexcept override;
+  [[nodiscard]] bool waits() const noexcept override;
+  void settle() override;
+  void too_slow() override;
+
+  // ---- for routes
+  [[nodiscard]] Service& service() noexcept { return service_; }
+  void respond(HttpResponse response);
+  void respond(const Error& error) { respond(problem(error)); }
+  // Runs `work`, which returns a Result, elsewhere, and responds with what `then` makes of it.
+  template <class Work, class Then>
+  void elsewhere(Work work, Then then) {
+    hold();
+    service_.loop.elsewhere(std::move(work), [this, then = std::move(then)](auto result) mutable {
+      respond(result ? then(*std::move(result)) : problem(result.error()));
+      go_on();
+    });
+  }
+  void hold();
+  void go_on();
+
+  enum class IdsAs : std::uint8_t { kText, kJson, kJsonLines };
+  struct IdsWanted {
+    std::string name;
+    std::int64_t count = 1;
+    IdsAs as = IdsAs::kText;
+    bool numbers = false;
+  };
+  // Opens the source, and responds with ids of it.
+  void respond_with_ids(IdsWanted wanted);
+
+ private:
+  using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
+
+  // Ids on their way, and what is asked of the source for them at a time.
+  struct Stream final : Awaited {
+    void answered() override { session->answered(); }
+
+    HttpSession* session = nullptr;
+    IdsWanted wanted{};
+    SourceHandle source{};
+    std::int64_t left = 0;
+    bool waiting = false;  // for the source
+    bool begun = false;    // the head of the response was written
+    std::size_t size = 0;  // of the ids at hand
+    std::vector<std::int64_t> values{};
+    std::vector<Id> ids{};
+    std::optional<Error> error{};
+  };
+
+  void handle();
+  [[nodiscard]] std::optional<HttpResponse> refusal();
+  void begin_stream(SourceHandle source, IdsWanted wanted);
+  // Asks for the next ids, until it waits or there is no room.
+  void pump();
+  void ask();
+  void answered();
+  void put_ids();
+  void put_chunk(std::string_view text);
+  void end_stream();
+  void put_head(int status, std::string_view type, std::optional<std::size_t> length,
+                std::string_view headers);
+
+  Connection& connection_;
+  Service& service_;
+  const bool over_tcp_;
+  std::optional<Parser> parser_;
+  bool begun_ = false;  // part of the request at hand has been read
+  bool keep_ = true;    // the connection stays after this response
+  bool head_ = false;   // no body is sent
+  bool old_ = false;    // HTTP/1.0
+  bool held_ = false;
+  bool settling_ = false;
+  std::unique_ptr<Stream> stream_;
+  std::shared_ptr<Connection> kept_;  // as long as something waits for an answer
+};
+
+// Finds the route of the request, and lets it respond.
+void route(HttpSession& session, const HttpRequest& request);
+
+}  // namespace idmint::server
