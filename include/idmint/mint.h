@@ -101,7 +101,7 @@ struct MintOptions {
   std::function<bool(std::chrono::milliseconds waited, std::chrono::milliseconds of)> wait_on{};
   // Told, in one line, what is not an error but should be known: a state file was made. Called from
   // within source(); must not throw.
-  std::function<void(std::string_view)> notice;
+  std::function<void(std::string_view)> notice{};
 };
 
 // Opens nothing until it is needed: asking for a format never touches the store. Only create()

@@ -430,9 +430,14 @@ void HttpSession::put_chunk(std::string_view text) {
 void HttpSession::put_ids() {
   Stream& stream = *stream_;
   const IdsWanted& wanted = stream.wanted;
-  const Code code = stream.error ? stream.error->code : Code::kUnknown;
-  if (stream.error && (code == Code::kOutOfRange || code == Code::kFailedPrecondition))
-    service_.sources.forget(stream.source);
+  if (stream.error) {
+    const Code code = stream.error->code;
+    if (code == Code::kFailedPrecondition || (code == Code::kOutOfRange && stream.size == 1)) {
+      service_.sources.forget(stream.source, *stream.error);
+    } else if (code == Code::kOutOfRange) {
+      service_.sources.forget(stream.source, std::nullopt);
+    }
+  }
   if (stream.error && !stream.begun) {
     const Error error = worded(*std::move(stream.error), service_.sources.store());
     stream_.reset();

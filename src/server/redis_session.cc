@@ -203,8 +203,12 @@ void RedisSession::finish(Reply& reply, std::string& out) {
     ++service_.errors;
     const Code code = reply.error->code;
     put_error(out, resp_prefix(code), worded(*reply.error, service_.sources.store()).message);
-    if (code == Code::kOutOfRange || code == Code::kFailedPrecondition)
-      service_.sources.forget(reply.source);
+    const bool of_one = reply.kind == Reply::kInteger || reply.kind == Reply::kId;
+    if (code == Code::kFailedPrecondition || (code == Code::kOutOfRange && of_one)) {
+      service_.sources.forget(reply.source, *reply.error);
+    } else if (code == Code::kOutOfRange) {
+      service_.sources.forget(reply.source, std::nullopt);
+    }
     return;
   }
   const auto put_id = [&](std::int64_t value) {
@@ -319,7 +323,8 @@ void RedisSession::take_values(const SourceHandle& source, std::int64_t count, b
             for (const Id& id : *ids) put(out, id);
           } else {
             fail(ids.error());
-            if (ids.error().code == Code::kFailedPrecondition) service_.sources.forget(source);
+            if (ids.error().code == Code::kFailedPrecondition)
+              service_.sources.forget(source, std::nullopt);
           }
           go_on();
         });

@@ -120,7 +120,7 @@ struct Server::State {
       : options(std::move(its_options)),
         own_threads(executor == nullptr ? std::make_unique<ThreadPool>(kThreads) : nullptr),
         loop(executor != nullptr ? *executor : *own_threads),
-        sources(loop, options.mint),
+        sources(loop, options.store, options.mint),
         service{.loop = loop, .sources = sources, .version = options.version},
         signals(loop.context()),
         check_timer(loop.context()),

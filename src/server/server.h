@@ -14,6 +14,7 @@
 #include "idmint/executor.h"
 #include "idmint/mint.h"
 #include "idmint/result.h"
+#include "idmint/store.h"
 
 namespace idmint::server {
 
@@ -29,6 +30,8 @@ struct Listen {
 
 struct ServerOptions {
   std::vector<Listen> listen{};
+  // A store that is open already; null: the one that `mint` says, opened when it is needed.
+  std::shared_ptr<Store> store{};
   MintOptions mint{};
   std::string version{};
   // Connections at a time; one more is told so, and closed.

@@ -9,8 +9,15 @@ namespace idmint::server {
 
 using std::chrono::steady_clock;
 
-Sources::Sources(Loop& loop, MintOptions options)
-    : loop_(loop), store_(redacted(options.store)), mint_(std::move(options)) {}
+namespace {
+constexpr std::chrono::seconds kAtMostOnceIn{1};
+}  // namespace
+
+Sources::Sources(Loop& loop, std::shared_ptr<Store> store, MintOptions options)
+    : loop_(loop),
+      store_(redacted(options.store)),
+      mint_(store != nullptr ? Mint(std::move(store), std::move(options))
+                             : Mint(std::move(options))) {}
 
 SourceHandle Sources::find(std::string_view name) const {
   const auto found = open_.find(name);
@@ -18,6 +25,13 @@ SourceHandle Sources::find(std::string_view name) const {
 }
 
 void Sources::open(std::string_view name, std::function<void(const Result<SourceHandle>&)> then) {
+  if (const auto ended = ended_.find(name); ended != ended_.end()) {
+    if (steady_clock::now() - ended->second.since < kAtMostOnceIn) {
+      loop_.post([then = std::move(then), why = ended->second.why] { then(std::unexpected(why)); });
+      return;
+    }
+    ended_.erase(ended);
+  }
   const auto [asked, first] = opening_.try_emplace(std::string(name));
   asked->second.push_back(std::move(then));
   if (!first) return;
@@ -49,10 +63,16 @@ void Sources::close() {
   }
 }
 
-void Sources::forget(const SourceHandle& source) {
-  const auto found = open_.find(source->declaration().name);
+void Sources::forget(const SourceHandle& source, const std::optional<Error>& why) {
+  const std::string& name = source->declaration().name;
+  const auto found = open_.find(name);
   if (found == open_.end() || found->second.source != source) return;
-  if (steady_clock::now() - found->second.opened < std::chrono::seconds{1}) return;
+  const auto now = steady_clock::now();
+  if (why) {
+    ended_.insert_or_assign(name, Ended{*why, now});
+  } else if (now - found->second.opened < kAtMostOnceIn) {
+    return;
+  }
   // Whoever holds the last handle closes it, which may wait for the store: not the loop.
   SourceHandle gone = std::move(found->second.source);
   open_.erase(found);

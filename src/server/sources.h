@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -33,8 +34,8 @@ using SourceHandle = std::shared_ptr<OpenSource>;
 // On the loop, but for mint().
 class Sources final {
  public:
-  // The loop must outlive it.
-  Sources(Loop& loop, MintOptions options);
+  // The loop must outlive it. Without a store the mint opens the one of its options.
+  Sources(Loop& loop, std::shared_ptr<Store> store, MintOptions options);
 
   // Null: it is not open.
   [[nodiscard]] SourceHandle find(std::string_view name) const;
@@ -43,10 +44,13 @@ class Sources final {
   // of Mint::source(); a name that could not be opened is looked for anew the next time.
   void open(std::string_view name, std::function<void(const Result<SourceHandle>&)> then);
 
-  // Opened anew when it is asked for next: it was retired or extended since, perhaps by another
-  // process. At most once in a second, so that a sequence that is used up costs no read for each
-  // call. Requests that are under way get their answers.
-  void forget(const SourceHandle& source);
+  // What to do when a call of the source has failed because it is used up or retired, which another
+  // process may have changed since: it is opened anew when it is asked for next. `why`: of a call
+  // for one value, after which the source has none. For a second it is then the answer to all who
+  // ask, so that a sequence that is used up costs no read for each call, and one that is extended
+  // loses no value to callers who know the old end. Without it the source is forgotten once in a
+  // second at most. Requests that are under way get their answers.
+  void forget(const SourceHandle& source, const std::optional<Error>& why);
 
   // Closes all sequences, which answers their requests, and refuses to open more (kUnavailable).
   // Waits for the calls of stores that are under way.
@@ -76,6 +80,11 @@ class Sources final {
   Mint mint_;
   bool closed_ = false;
   ByName<Entry> open_;
+  struct Ended {
+    Error why;
+    std::chrono::steady_clock::time_point since;
+  };
+  ByName<Ended> ended_;
   ByName<std::vector<std::function<void(const Result<SourceHandle>&)>>> opening_;
 };
 

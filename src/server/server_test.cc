@@ -1,0 +1,722 @@
+// The daemon in this process, asked over its sockets.
+#include "server/server.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "idmint/mint.h"
+#include "idmint/sequence.h"
+#include "server/connection.h"
+#include "server/redis_session.h"
+#include "tests/fakes/code_of.h"
+#include "tests/fakes/gated_store.h"
+#include "tests/fakes/temp_folder.h"
+
+namespace idmint::server {
+namespace {
+
+using fakes::code_of;
+using fakes::GatedStore;
+using fakes::TempFolder;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// A server with a thread of its own.
+class Running {
+ public:
+  explicit Running(ServerOptions options) {
+    options.listen = {{Protocol::kRedis, "127.0.0.1:0"}, {Protocol::kHttp, "127.0.0.1:0"}};
+    options.version = "test";
+    Result<std::unique_ptr<Server>> opened = Server::open(std::move(options));
+    EXPECT_TRUE(opened) << opened.error().message;
+    server_ = *std::move(opened);
+    thread_ = std::thread([this] { server_->run(); });
+  }
+  ~Running() { stop(); }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+  void ask_to_stop() { server_->stop(); }
+  void stop() {
+    if (!thread_.joinable()) return;
+    server_->stop();
+    thread_.join();
+    server_.reset();
+  }
+  // Returns when run() has.
+  void wait() { thread_.join(); }
+
+  [[nodiscard]] std::uint16_t port(Protocol protocol) const {
+    const std::string& address = server_->addresses().at(protocol == Protocol::kRedis ? 0 : 1);
+    return static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)));
+  }
+
+ private:
+  std::unique_ptr<Server> server_;
+  std::thread thread_;
+};
+
+// A blocking socket. A reply that does not come in a minute fails the test.
+class Client {
+ public:
+  explicit Client(const Running& server, Protocol protocol = Protocol::kRedis,
+                  int receive_buffer = 0)
+      : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const timeval patience{.tv_sec = 60, .tv_usec = 0};
+    ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    ::setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    if (receive_buffer != 0)
+      ::setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof receive_buffer);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(server.port(protocol));
+    EXPECT_EQ(::connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  }
+  ~Client() { ::close(socket_); }
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  void send(std::string_view text) {
+    while (!text.empty()) {
+      const ssize_t sent = ::send(socket_, text.data(), text.size(), MSG_NOSIGNAL);
+      if (sent <= 0) return;  // the server has closed it: what it answered tells
+      text.remove_prefix(static_cast<std::size_t>(sent));
+    }
+  }
+  // False: the socket takes nothing now.
+  bool send_some(std::string_view text) {
+    return ::send(socket_, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
+  }
+  void end_sending() { ::shutdown(socket_, SHUT_WR); }
+
+  // The next line, without its end.
+  std::string line() {
+    std::size_t end = 0;
+    while ((end = came_.find("\r\n")) == std::string::npos) {
+      if (!receive()) return "(closed)";
+    }
+    std::string result = came_.substr(0, end);
+    came_.erase(0, end + 2);
+    return result;
+  }
+  std::vector<std::string> lines(std::size_t count) {
+    std::vector<std::string> all;
+    for (std::size_t i = 0; i < count; ++i) all.push_back(line());
+    return all;
+  }
+  std::string bytes(std::size_t count) {
+    while (came_.size() < count) {
+      if (!receive()) return "(closed)";
+    }
+    std::string result = came_.substr(0, count);
+    came_.erase(0, count);
+    return result;
+  }
+  // Until the server closes.
+  std::string rest() {
+    while (receive()) {
+    }
+    return std::exchange(came_, {});
+  }
+  // One line of a reply to one inline command.
+  std::string ask(const std::string& command) {
+    send(command + "\r\n");
+    return line();
+  }
+  // A bulk string.
+  std::string ask_text(const std::string& command) {
+    const std::string head = ask(command);
+    return head.starts_with('$') && head != "$-1" ? line() : head;
+  }
+
+  struct Response {
+    std::string status;
+    std::vector<std::string> headers{};
+    std::string body{};
+  };
+  // Of a response with a length, or in chunks.
+  Response response(bool head = false) {
+    Response response{.status = line()};
+    std::size_t length = 0;
+    bool chunked = false;
+    for (std::string header = line(); !header.empty() && header != "(closed)"; header = line()) {
+      constexpr std::string_view name = "Content-Length: ";
+      if (header.starts_with(name)) length = std::stoul(header.substr(name.size()));
+      chunked = chunked || header == "Transfer-Encoding: chunked";
+      response.headers.push_back(header);
+    }
+    if (head) return response;
+    if (!chunked) {
+      response.body = bytes(length);
+      return response;
+    }
+    while (true) {
+      const std::size_t size = std::stoul(line(), nullptr, 16);
+      response.body += bytes(size);
+      line();
+      if (size == 0) return response;
+    }
+  }
+  Response http(const std::string& request, const std::string& headers = "",
+                const std::string& body = "") {
+    send(request + " HTTP/1.1\r\nHost: localhost\r\n" + headers +
+         (body.empty() ? "" : "Content-Length: " + std::to_string(body.size()) + "\r\n") + "\r\n" +
+         body);
+    return response(request.starts_with("HEAD "));
+  }
+
+ private:
+  bool receive() {
+    char block[64 * 1024];
+    const ssize_t got = ::recv(socket_, block, sizeof block, 0);
+    EXPECT_FALSE(got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) << "no reply in a minute";
+    if (got <= 0) return false;
+    came_.append(block, static_cast<std::size_t>(got));
+    return true;
+  }
+
+  int socket_;
+  std::string came_;
+};
+
+class ServerTest : public testing::Test {
+ protected:
+  ServerTest() {
+    create({.name = "orders"});
+    create({.name = "few", .first = 5, .last = 7});
+    create({.name = "held", .strategy = Strategy::kCached});
+    create({.name = "mixed", .strategy = Strategy::kPermuted, .last = 999});
+  }
+
+  void create(const SequenceDefinition& definition) {
+    MintOptions options{.store = url()};
+    Mint mint(options);
+    const Result<void> made = mint.create(definition);
+    ASSERT_TRUE(made) << made.error().message;
+  }
+  [[nodiscard]] std::string url() const { return "sqlite:" + folder_.path("ids.db"); }
+  [[nodiscard]] ServerOptions options() const {
+    ServerOptions options;
+    options.mint.store = url();
+    return options;
+  }
+
+  TempFolder folder_;
+};
+
+// ---- the Redis protocol
+
+TEST_F(ServerTest, TakesValuesInOrder) {
+  const Running server(options());
+  Client client(server);
+  EXPECT_EQ(client.ask("INCR orders"), ":1");
+  EXPECT_EQ(client.ask("incrby orders 10"), ":11");
+  client.send("ID.RANGE orders 5\r\n");
+  EXPECT_THAT(client.lines(3), ElementsAre("*2", ":12", ":16"));
+  EXPECT_EQ(client.ask_text("GET orders"), "16");
+  EXPECT_EQ(client.ask_text("ID.NEXT orders"), "17");
+  client.send("ID.NEXT orders COUNT 2\r\n");
+  EXPECT_THAT(client.lines(5), ElementsAre("*2", "$2", "18", "$2", "19"));
+  EXPECT_EQ(client.ask("INCR held"), ":1");
+  EXPECT_THAT(client.ask("INCR mixed"), StartsWith(":"));
+}
+
+TEST_F(ServerTest, APipelineIsAnsweredInItsOrder) {
+  const Running server(options());
+  Client client(server);
+  std::string pipeline;
+  constexpr int count = 5000;  // more than may wait at a time
+  for (int i = 0; i < count; ++i) pipeline += "INCR orders\r\n";
+  std::thread sender([&] { client.send(pipeline + "PING\r\n"); });
+  for (int i = 1; i <= count; ++i) ASSERT_EQ(client.line(), ":" + std::to_string(i));
+  EXPECT_EQ(client.line(), "+PONG");
+  sender.join();
+}
+
+TEST_F(ServerTest, GetAndRaiseAreBarriers) {
+  const Running server(options());
+  Client client(server);
+  client.send(
+      "INCR orders\r\nINCR orders\r\nGET orders\r\nINCR orders\r\nID.RAISE orders 100\r\n"
+      "INCR orders\r\nGET orders\r\n");
+  EXPECT_THAT(client.lines(9),
+              ElementsAre(":1", ":2", "$1", "2", ":3", ":101", ":101", "$3", "101"));
+}
+
+TEST_F(ServerTest, SaysWhyItRefuses) {
+  const Running server(options());
+  Client client(server);
+  EXPECT_THAT(client.ask("INCR orderz"),
+              AllOf(StartsWith("-NOTFOUND "), HasSubstr("did you mean orders")));
+  EXPECT_THAT(client.ask("INCR cards"),
+              AllOf(StartsWith("-NOTFOUND "), HasSubstr("idmint create cards")));
+  EXPECT_THAT(client.ask("INCR uuid7"), AllOf(StartsWith("-ERR "), HasSubstr("ID.NEXT uuid7")));
+  EXPECT_THAT(client.ask("INCRBY orders 0"), HasSubstr("never goes down"));
+  EXPECT_THAT(client.ask("INCRBY orders -3"), HasSubstr("never goes down"));
+  EXPECT_THAT(client.ask("INCRBY orders x"), StartsWith("-ERR value is not an integer"));
+  EXPECT_THAT(client.ask("INCRBY held 2"), HasSubstr("ID.NEXT held COUNT 2"));
+  EXPECT_THAT(client.ask("GET mixed"), HasSubstr("ID.PEEK mixed"));
+  EXPECT_THAT(client.ask("SET orders 1"), HasSubstr("never goes down"));
+  EXPECT_THAT(client.ask("DEL orders"), HasSubstr("idmint retire"));
+  EXPECT_THAT(client.ask("NOSUCH"), StartsWith("-ERR unknown command 'NOSUCH'"));
+  EXPECT_THAT(client.ask("INCR"), StartsWith("-ERR wrong number of arguments for 'incr'"));
+  EXPECT_THAT(client.ask("ID.NEXT orders COUNT 10001"), HasSubstr("at most 10000"));
+  EXPECT_THAT(client.ask("AUTH secret"), StartsWith("-ERR AUTH was sent"));
+  EXPECT_THAT(client.ask("SELECT 1"), StartsWith("-ERR DB index"));
+  EXPECT_THAT(client.ask("WATCH orders"), StartsWith("-ERR WATCH is refused"));
+  EXPECT_THAT(client.ask("HELLO 4"), StartsWith("-NOPROTO"));
+  EXPECT_EQ(client.ask("INCR orders"), ":1");  // nothing was taken
+}
+
+TEST_F(ServerTest, GetBeforeTheFirstUseIsNull) {
+  const Running server(options());
+  Client client(server);
+  EXPECT_EQ(client.ask("GET orders"), "$-1");
+  client.send("MGET orders few nosuch mixed\r\n");
+  EXPECT_THAT(client.lines(5), ElementsAre("*4", "$-1", "$-1", "$-1", "$-1"));
+}
+
+TEST_F(ServerTest, AUsedUpSequenceGoesOnWhenItIsExtended) {
+  const Running server(options());
+  Client client(server);
+  client.send("INCR few\r\nINCR few\r\nINCR few\r\nINCR few\r\n");
+  EXPECT_THAT(client.lines(3), ElementsAre(":5", ":6", ":7"));
+  EXPECT_THAT(client.line(), StartsWith("-OUTOFRANGE "));
+  {
+    Mint mint(MintOptions{.store = url()});
+    ASSERT_TRUE(mint.extend("few", 8));
+  }
+  // For a second the answer is from memory; the value that was added is not lost meanwhile.
+  std::string reply;
+  do reply = client.ask("INCR few");
+  while (reply.starts_with("-OUTOFRANGE "));
+  EXPECT_EQ(reply, ":8");
+}
+
+TEST_F(ServerTest, ATransactionIsAnArrayWithItsErrors) {
+  const Running server(options());
+  Client client(server);
+  client.send(
+      "MULTI\r\nINCR orders\r\nINCR nosuch\r\nGET orders\r\nINCR orders\r\nEXEC\r\nPING\r\n");
+  EXPECT_THAT(client.lines(5), ElementsAre("+OK", "+QUEUED", "+QUEUED", "+QUEUED", "+QUEUED"));
+  EXPECT_THAT(client.lines(2), ElementsAre("*4", ":1"));
+  EXPECT_THAT(client.line(), StartsWith("-NOTFOUND "));
+  EXPECT_THAT(client.lines(4), ElementsAre("$1", "1", ":2", "+PONG"));
+}
+
+TEST_F(ServerTest, ATransactionWithAWrongCommandIsDiscarded) {
+  const Running server(options());
+  Client client(server);
+  client.send(
+      "MULTI\r\nINCR orders\r\nNOSUCH\r\nEXEC\r\nEXEC\r\nMULTI\r\nINCR orders\r\nDISCARD\r\n"
+      "INCR orders\r\n");
+  EXPECT_THAT(client.lines(2), ElementsAre("+OK", "+QUEUED"));
+  EXPECT_THAT(client.line(), StartsWith("-ERR unknown command"));
+  EXPECT_THAT(client.line(), StartsWith("-EXECABORT"));
+  EXPECT_THAT(client.line(), StartsWith("-ERR EXEC without MULTI"));
+  EXPECT_THAT(client.lines(4), ElementsAre("+OK", "+QUEUED", "+OK", ":1"));
+}
+
+TEST_F(ServerTest, ATransactionIsBounded) {
+  const Running server(options());
+  Client client(server);
+  EXPECT_EQ(client.ask("MULTI"), "+OK");
+  for (std::size_t i = 0; i < RedisSession::kMostQueued; ++i)
+    ASSERT_EQ(client.ask("PING"), "+QUEUED");
+  EXPECT_THAT(client.ask("PING"), StartsWith("-ERR a transaction takes at most"));
+  EXPECT_THAT(client.ask("EXEC"), StartsWith("-EXECABORT"));
+}
+
+TEST_F(ServerTest, ListsSources) {
+  const Running server(options());
+  Client client(server);
+  client.send("KEYS o*r*\r\nEXISTS orders uuid7 nosuch\r\nTYPE orders\r\nTYPE nosuch\r\n");
+  EXPECT_THAT(client.lines(6), ElementsAre("*1", "$6", "orders", ":2", "+string", "+none"));
+  client.send("SCAN 0 MATCH ord*\r\n");
+  EXPECT_THAT(client.lines(6), ElementsAre("*2", "$1", "0", "*1", "$6", "orders"));
+}
+
+TEST_F(ServerTest, SpeaksVersion3) {
+  const Running server(options());
+  Client client(server);
+  client.send("HELLO 3 SETNAME me\r\n");
+  EXPECT_EQ(client.line(), "%7");
+  client.lines(25);  // 7 names of two lines, 4 values of two and 3 of one
+  EXPECT_EQ(client.ask_text("CLIENT GETNAME"), "me");
+  EXPECT_EQ(client.ask("GET orders"), "_");
+}
+
+TEST_F(ServerTest, AnswersWhatWasSentBeforeTheClientEndedItsHalf) {
+  const Running server(options());
+  Client client(server);
+  client.send("INCR orders\r\nGET orders\r\nINCR orders\r\n");
+  client.end_sending();
+  EXPECT_EQ(client.rest(), ":1\r\n$1\r\n1\r\n:2\r\n");
+}
+
+TEST_F(ServerTest, GarbageEndsTheConnectionWithAReason) {
+  const Running server(options());
+  for (const std::string_view garbage :
+       {std::string_view("*1\r\n$1073741824\r\n"), std::string_view("*9999999\r\n"),
+        std::string_view("*2\r\n$4\r\nINCR\r\n:5\r\n")}) {
+    Client client(server);
+    client.send(garbage);
+    EXPECT_THAT(client.rest(), StartsWith("-ERR Protocol error"));
+  }
+  Client after(server);
+  EXPECT_EQ(after.ask("INCR orders"), ":1");
+}
+
+TEST_F(ServerTest, QuitAnswersAndCloses) {
+  const Running server(options());
+  Client client(server);
+  client.send("INCR orders\r\nQUIT\r\nINCR orders\r\n");
+  EXPECT_EQ(client.rest(), ":1\r\n+OK\r\n");
+}
+
+// Whoever does not read is not answered any more, and stops nobody else.
+TEST_F(ServerTest, AReaderThatNeverReadsIsNotReadFromAnyMore) {
+  const Running server(options());
+  Client deaf(server, Protocol::kRedis, 4096);
+  const std::string many = [] {
+    std::string text;
+    for (int i = 0; i < 1000; ++i) text += "ID.NEXT uuid7 COUNT 10000\r\n";
+    return text;
+  }();
+  // Until the socket takes nothing more: its buffers are full, and the server reads no further.
+  std::size_t sent = 0;
+  constexpr std::size_t far_more_than_buffers = std::size_t{256} << 20;
+  Client other(server);
+  while (sent < far_more_than_buffers && deaf.send_some(many)) {
+    sent += many.size();
+    ASSERT_EQ(other.ask("PING"), "+PONG");
+  }
+  EXPECT_LT(sent, far_more_than_buffers);
+  EXPECT_EQ(other.ask("INCR orders"), ":1");
+}
+
+TEST_F(ServerTest, TellsWhoIsOneTooMany) {
+  ServerOptions two = options();
+  two.most_connections = 2;
+  const Running server(std::move(two));
+  Client first(server);
+  Client second(server);
+  EXPECT_EQ(first.ask("PING"), "+PONG");
+  EXPECT_EQ(second.ask("PING"), "+PONG");
+  Client third(server);
+  EXPECT_EQ(third.rest(), "-ERR max number of clients reached\r\n");
+  EXPECT_EQ(first.ask("PING"), "+PONG");
+}
+
+TEST_F(ServerTest, NoValueComesTwiceToManyClients) {
+  const Running server(options());
+  constexpr int clients = 8;
+  constexpr int each = 500;
+  std::vector<std::vector<std::string>> taken(clients);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < clients; ++i) {
+    threads.emplace_back([&, i] {
+      Client client(server, i % 2 == 0 ? Protocol::kRedis : Protocol::kHttp);
+      for (int k = 0; k < each; ++k) {
+        taken[static_cast<std::size_t>(i)].push_back(
+            i % 2 == 0 ? client.ask_text("ID.NEXT orders")
+                       : client.http("POST /v1/ids/orders").body.substr(0, 10));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::set<std::int64_t> all;
+  for (const auto& some : taken) {
+    std::int64_t before = 0;
+    for (const std::string& text : some) {
+      const std::int64_t value = std::stoll(text);
+      EXPECT_GT(value, before);
+      before = value;
+      all.insert(value);
+    }
+  }
+  EXPECT_EQ(all.size(), std::size_t{clients * each});
+  EXPECT_EQ(*all.rbegin(), clients * each);  // without a gap
+}
+
+// ---- rounds, and the end
+
+class GatedServerTest : public testing::Test {
+ protected:
+  GatedServerTest() : store_(std::make_shared<GatedStore>()) {
+    EXPECT_TRUE(create_sequence(*store_, {.name = "orders"}));
+  }
+  [[nodiscard]] ServerOptions options() const {
+    ServerOptions options;
+    options.store = store_;
+    options.mint.store_options.deadline = std::chrono::hours{1};  // that no test comes to
+    return options;
+  }
+  std::shared_ptr<GatedStore> store_;
+};
+
+TEST_F(GatedServerTest, CommandsThatWaitShareARound) {
+  const Running server(options());
+  Client client(server);
+  Client other(server);
+  EXPECT_EQ(client.ask("INCR orders"), ":1");
+  store_->shut_gate();
+  client.send("INCR orders\r\n");
+  store_->wait_for_advances(2);
+  client.send("INCR orders\r\nINCR orders\r\n");
+  other.send("INCR orders\r\n");
+  // Both have been read when what they sent after it is answered.
+  Client probe(server);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(probe.ask("PING"), "+PONG");
+  store_->open_gate();
+  EXPECT_EQ(client.line(), ":2");
+  const std::vector<std::string> mine = client.lines(2);
+  EXPECT_LT(mine[0], mine[1]);
+  EXPECT_THAT(other.line(), StartsWith(":"));
+  EXPECT_LE(store_->advances().size(), 4U);
+}
+
+TEST_F(GatedServerTest, ADrainAnswersWhatWasTakenAndRefusesWhatComes) {
+  Running server(options());
+  Client client(server);
+  EXPECT_EQ(client.ask("INCR orders"), ":1");
+  store_->shut_gate();
+  client.send("INCR orders\r\n");
+  store_->wait_for_advances(2);
+  server.ask_to_stop();
+  store_->open_gate();
+  EXPECT_EQ(client.rest(), ":2\r\n");
+  server.wait();
+}
+
+TEST_F(GatedServerTest, AClientThatLeavesCostsNothingButItsValues) {
+  const Running server(options());
+  Client other(server);
+  EXPECT_EQ(other.ask("INCR orders"), ":1");
+  store_->shut_gate();
+  {
+    Client client(server);
+    client.send("INCR orders\r\n");
+    store_->wait_for_advances(2);
+  }
+  store_->open_gate();
+  EXPECT_EQ(other.ask("INCR orders"), ":3");
+}
+
+TEST_F(GatedServerTest, AnErrorOfTheStoreIsToldAndTheNextCallSucceeds) {
+  const Running server(options());
+  Client client(server);
+  Client web(server, Protocol::kHttp);
+  EXPECT_EQ(client.ask("INCR orders"), ":1");
+  store_->fail_next({.error = {Code::kUnknown, "no answer"}, .applied = true});
+  EXPECT_THAT(client.ask("INCR orders"), StartsWith("-UNKNOWN "));
+  store_->fail_next({.error = {Code::kUnavailable, "gone"}});
+  const Client::Response response = web.http("POST /v1/ids/orders");
+  EXPECT_EQ(response.status, "HTTP/1.1 503 Service Unavailable");
+  EXPECT_THAT(response.headers, testing::Contains("Retry-After: 1"));
+  EXPECT_THAT(response.body, HasSubstr(R"("may_have_been_applied":false)"));
+  EXPECT_EQ(client.ask("INCR orders"), ":3");
+}
+
+// ---- HTTP
+
+TEST_F(ServerTest, MintsOverHttp) {
+  const Running server(options());
+  Client client(server, Protocol::kHttp);
+  EXPECT_EQ(client.http("POST /v1/ids/orders").body, "1\n");
+  EXPECT_EQ(client.http("POST /v1/ids/orders?count=3").body, "2\n3\n4\n");
+  EXPECT_EQ(client.http("POST /v1/ids/orders?count=2", "Accept: application/json\r\n").body,
+            "{\"ids\":[\"5\",\"6\"]}\n");
+  EXPECT_EQ(client.http("POST /v1/ids/orders?numbers=true", "Accept: application/json\r\n").body,
+            "{\"ids\":[7]}\n");
+  EXPECT_EQ(client.http("POST /v1/ids/orders", "Accept: application/x-ndjson\r\n").body,
+            "{\"id\":\"8\"}\n");
+  EXPECT_EQ(client.http("POST /v1/ids/uuid7").body.size(), 37U);
+}
+
+TEST_F(ServerTest, StreamsLargeCounts) {
+  const Running server(options());
+  Client client(server, Protocol::kHttp);
+  constexpr int count = 300'000;
+  const std::string body = client.http("POST /v1/ids/orders?count=" + std::to_string(count)).body;
+  std::string wanted;
+  for (int i = 1; i <= count; ++i) wanted += std::to_string(i) + "\n";
+  EXPECT_TRUE(body == wanted);
+  const std::string uuids = client.http("POST /v1/ids/uuid4?count=100000").body;
+  EXPECT_EQ(uuids.size(), 37U * 100'000U);
+  EXPECT_EQ(client.http("POST /v1/ids/few?count=3").body, "5\n6\n7\n");
+}
+
+TEST_F(ServerTest, AStreamEndsWithTheConnectionInHttp10) {
+  const Running server(options());
+  Client client(server, Protocol::kHttp);
+  client.send("POST /v1/ids/uuid4?count=20000 HTTP/1.0\r\n\r\n");
+  EXPECT_EQ(client.line(), "HTTP/1.1 200 OK");
+  const std::string rest = client.rest();
+  EXPECT_EQ(rest.size() - rest.find("\r\n\r\n") - 4, 37U * 20'000U);
+}
+
+// A client must not take a part for the whole.
+TEST_F(ServerTest, AStreamThatFailsIsCutOff) {
+  create({.name = "short", .last = 100'000});
+  const Running server(options());
+  Client client(server, Protocol::kHttp);
+  client.send("POST /v1/ids/short?count=150000 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  const std::string all = client.rest();
+  EXPECT_THAT(all, StartsWith("HTTP/1.1 200 OK"));
+  EXPECT_FALSE(all.ends_with("0\r\n\r\n"));
+}
+
+TEST_F(ServerTest, ProblemsAreDetailed) {
+  const Running server(options());
+  Client client(server, Protocol::kHttp);
+  const Client::Response unknown = client.http("POST /v1/ids/orderz");
+  EXPECT_EQ(unknown.status, "HTTP/1.1 404 Not Found");
+  EXPECT_THAT(unknown.headers, testing::Contains("Content-Type: application/problem+json"));
+  EXPECT_THAT(unknown.body, AllOf(HasSubstr(R"("code":"NOT_FOUND")"), HasSubstr("did you mean")));
+  EXPECT_EQ(client.http("POST /v1/ids/few?count=4").status, "HTTP/1.1 409 Conflict");
+  EXPECT_EQ(client.http("POST /v1/ids/few?count=0").status, "HTTP/1.1 400 Bad Request");
+  EXPECT_EQ(client.http("POST /v1/ids/few?cuont=1").status, "HTTP/1.1 400 Bad Request");
+  EXPECT_EQ(client.http("POST /v1/ids/few", "Accept: image/png\r\n").status,
+            "HTTP/1.1 406 Not Acceptable");
+  EXPECT_EQ(client.http("GET /v1/nothing").status, "HTTP/1.1 404 Not Found");
+  const Client::Response method = client.http("GET /v1/ids/few");
+  EXPECT_EQ(method.status, "HTTP/1.1 405 Method Not Allowed");
+  EXPECT_THAT(method.headers, testing::Contains("Allow: POST, OPTIONS"));
+  EXPECT_EQ(client.http("POST /v1/ids/few").body, "5\n");  // nothing was taken
+}
+
+TEST_F(ServerTest, NoPageOfTheWebMintsThroughABrowser) {
+  const Running server(options());
+  Client client(server, Protocol::kHttp);
+  EXPECT_EQ(client.http("POST /v1/ids/orders", "Origin: http://evil.example\r\n").status,
+            "HTTP/1.1 403 Forbidden");
+  Client rebound(server, Protocol::kHttp);
+  rebound.send("POST /v1/ids/orders HTTP/1.1\r\nHost: evil.example\r\n\r\n");
+  EXPECT_EQ(rebound.response().status, "HTTP/1.1 421 Misdirected Request");
+  EXPECT_EQ(client.http("POST /v1/ids/orders").body, "1\n");
+}
+
+TEST_F(ServerTest, MakesPeeksAndRaisesOverHttp) {
+  const Running server(options());
+  Client client(server, Protocol::kHttp);
+  EXPECT_EQ(client.http("POST /v1/sources", "", R"({"name":"cards","start":"10"})").status,
+            "HTTP/1.1 201 Created");
+  EXPECT_EQ(client.http("POST /v1/sources", "", R"({"name":"cards","start":11})").status,
+            "HTTP/1.1 409 Conflict");
+  EXPECT_THAT(client.http("POST /v1/sources", "", R"({"nmae":"cards"})").body,
+              HasSubstr("unknown member"));
+  EXPECT_EQ(client.http("POST /v1/sources", "", "[1").status, "HTTP/1.1 400 Bad Request");
+  EXPECT_EQ(client.http("POST /v1/sources/cards/raise", "", R"({"past":99})").body,
+            "{\"next\":\"100\",\"skipped\":\"90\"}\n");
+  EXPECT_EQ(client.http("POST /v1/ids/cards").body, "100\n");
+  EXPECT_THAT(client.http("GET /v1/sources/cards").body, HasSubstr(R"("next":"101")"));
+  EXPECT_THAT(client.http("GET /v1/sources").body, HasSubstr(R"("name":"cards")"));
+  EXPECT_THAT(client.http("GET /v1/formats").body, HasSubstr(R"("name":"uuid7")"));
+  EXPECT_THAT(client.http("GET /v1/inspect/454947766275222906").body,
+              HasSubstr(R"("worker":"786")"));
+  EXPECT_EQ(client.http("GET /healthz").body, "ok\n");
+  EXPECT_EQ(client.http("GET /readyz").body, "ready\n");
+  EXPECT_EQ(client.http("HEAD /healthz").headers.front(),
+            "Content-Type: text/plain; charset=utf-8");
+  EXPECT_EQ(client.http("OPTIONS /v1/sources").status, "HTTP/1.1 204 No Content");
+}
+
+TEST_F(ServerTest, HttpRequestsMayComeInOnePiece) {
+  const Running server(options());
+  Client client(server, Protocol::kHttp);
+  const std::string one = "POST /v1/ids/orders HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  client.send(one + one +
+              "POST /v1/sources HTTP/1.1\r\nHost: [::1]:80\r\nTransfer-Encoding: chunked"
+              "\r\n\r\n10\r\n{\"name\":\"cards\"}\r\n0\r\n\r\n" +
+              one);
+  EXPECT_EQ(client.response().body, "1\n");
+  EXPECT_EQ(client.response().body, "2\n");
+  EXPECT_EQ(client.response().status, "HTTP/1.1 201 Created");
+  EXPECT_EQ(client.response().body, "3\n");
+}
+
+TEST_F(ServerTest, OversizedAndBrokenHttpEndsTheConnectionWithAReason) {
+  const Running server(options());
+  const auto status_of = [&](const std::string& request) {
+    Client client(server, Protocol::kHttp);
+    client.send(request);
+    const std::string all = client.rest();
+    return all.substr(0, all.find("\r\n"));
+  };
+  EXPECT_EQ(status_of("GET /" + std::string(20'000, 'a') + " HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+            "HTTP/1.1 431 Request Header Fields Too Large");
+  EXPECT_EQ(status_of("POST /v1/sources HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1073741824"
+                      "\r\n\r\n"),
+            "HTTP/1.1 413 Payload Too Large");
+  EXPECT_EQ(status_of("\x01\x02\x03 nonsense\r\n\r\n"), "HTTP/1.1 400 Bad Request");
+  EXPECT_EQ(status_of("GET /%zz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"),
+            "HTTP/1.1 400 Bad Request");
+}
+
+// ---- addresses
+
+Code listening_on(const std::string& at) {
+  ServerOptions options;
+  options.listen = {{Protocol::kRedis, at}};
+  return code_of(Server::open(std::move(options)));
+}
+
+TEST(Server, ListensWhereNobodyElseComesIn) {
+  EXPECT_EQ(listening_on("0.0.0.0:0"), Code::kInvalidArgument);
+  EXPECT_EQ(listening_on("[::]:0"), Code::kInvalidArgument);
+  EXPECT_EQ(listening_on("192.0.2.1:7379"), Code::kInvalidArgument);
+  EXPECT_EQ(listening_on("localhost"), Code::kInvalidArgument);
+  EXPECT_EQ(listening_on("localhost:x"), Code::kInvalidArgument);
+  EXPECT_EQ(listening_on("localhost:65536"), Code::kInvalidArgument);
+  EXPECT_EQ(listening_on("unix:"), Code::kInvalidArgument);
+  EXPECT_EQ(listening_on("unix:" + std::string(200, 'a')), Code::kInvalidArgument);
+  EXPECT_EQ(listening_on("127.0.0.1:0"), Code{0});
+}
+
+TEST(Server, SaysThatAnAddressIsInUse) {
+  ServerOptions options;
+  options.listen = {{Protocol::kRedis, "127.0.0.1:0"}};
+  const Result<std::unique_ptr<Server>> first = Server::open(options);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(listening_on((*first)->addresses().front()), Code::kUnavailable);
+}
+
+TEST(Server, AUnixSocketThatWasLeftIsTakenOver) {
+  const TempFolder folder;
+  const std::string path = folder.path("socket");
+  {
+    const int left = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    ASSERT_EQ(::bind(left, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    ::close(left);
+  }
+  ServerOptions options;
+  options.listen = {{Protocol::kRedis, "unix:" + path}};
+  const Result<std::unique_ptr<Server>> server = Server::open(options);
+  ASSERT_TRUE(server) << server.error().message;
+  EXPECT_EQ(listening_on("unix:" + path), Code::kUnavailable);  // it is in use now
+}
+
+}  // namespace
+}  // namespace idmint::server
