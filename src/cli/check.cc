@@ -14,7 +14,6 @@
 #include "cli/json.h"
 #include "cli/lines.h"
 #include "cli/read_id.h"
-#include "mint/sequence_facts.h"
 #include "cli/source_options.h"
 #include "cli/store_option.h"
 #include "idmint/clock.h"
@@ -22,6 +21,7 @@
 #include "idmint/id.h"
 #include "idmint/mint.h"
 #include "idmint/uuid.h"
+#include "mint/sequence_facts.h"
 #include "terminal/exit_status.h"
 
 namespace idmint::cli {

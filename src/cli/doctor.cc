@@ -21,7 +21,6 @@
 #include "cli/commands.h"
 #include "cli/given.h"
 #include "cli/json.h"
-#include "mint/sequence_facts.h"
 #include "cli/store_option.h"
 #include "idmint/ksuid.h"
 #include "idmint/mongodb.h"
@@ -29,6 +28,7 @@
 #include "ids/state_file.h"
 #include "mint/formats.h"
 #include "mint/seen.h"
+#include "mint/sequence_facts.h"
 #include "terminal/advice.h"
 #include "terminal/exit_status.h"
 

@@ -5,10 +5,10 @@
 #include <new>
 #include <variant>
 
-#include "mint/sequence_facts.h"
 #include "idmint/clock.h"
 #include "idmint/mongodb.h"
 #include "mint/formats.h"
+#include "mint/sequence_facts.h"
 
 namespace idmint::cli {
 

@@ -10,10 +10,10 @@
 #include "base/url.h"
 #include "cli/commands.h"
 #include "cli/json.h"
-#include "mint/sequence_facts.h"
 #include "cli/store_option.h"
 #include "idmint/clock.h"
 #include "mint/definitions_toml.h"
+#include "mint/sequence_facts.h"
 
 namespace idmint::cli {
 

@@ -11,9 +11,9 @@
 #include "cli/commands.h"
 #include "cli/given.h"
 #include "cli/json.h"
-#include "mint/sequence_facts.h"
 #include "cli/source_options.h"
 #include "cli/store_option.h"
+#include "mint/sequence_facts.h"
 #include "terminal/progress.h"
 #include "terminal/stop.h"
 
