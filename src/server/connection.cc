@@ -57,7 +57,7 @@ void Connection::wait_for_input() {
 void Connection::read() {
   if (closed_ || last_words_) return;
   // One block for all connections: an idle one holds no memory for what may come.
-  static thread_local std::array<char, 64 * 1024> block;
+  static thread_local std::array<char, std::size_t{64} * 1024> block;
   const ssize_t got = ::recv(socket_.native_handle(), block.data(), block.size(), MSG_DONTWAIT);
   if (got < 0) {
     if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) return close();
@@ -127,7 +127,7 @@ void Connection::flush() {
   }
   if (sent_ == out_.size()) {
     sent_ = 0;
-    constexpr std::size_t kept = 16 * 1024;  // of a busy connection
+    constexpr std::size_t kept = std::size_t{16} * 1024;  // of a busy connection
     out_.clear();
     if (out_.capacity() > kept) out_.shrink_to_fit();
     return;

@@ -45,7 +45,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   using Socket = boost::asio::generic::stream_protocol::socket;
 
   // Past so many bytes that the client has not read no further request is taken.
-  static constexpr std::size_t kMostUnsent = 256 * 1024;
+  static constexpr std::size_t kMostUnsent = std::size_t{256} * 1024;
   // How long a client may take to send the rest of a request, and to read anything at all of what
   // was sent.
   static constexpr std::chrono::seconds kPatience{60};

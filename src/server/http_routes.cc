@@ -268,9 +268,10 @@ void post_raise(HttpSession& session, const HttpRequest& request) {
   if (!body) return session.respond(body.error());
   const Result<std::optional<std::int64_t>> past = integer_of(*body, "past");
   if (!past) return session.respond(past.error());
-  if (!*past) return session.respond(Error{Code::kInvalidArgument, "\"past\" is missing"});
+  const std::optional<std::int64_t> floor = *past;
+  if (!floor) return session.respond(Error{Code::kInvalidArgument, "\"past\" is missing"});
   session.elsewhere(
-      [&mint = session.service().sources.mint(), name = request.path[2], value = **past] {
+      [&mint = session.service().sources.mint(), name = request.path[2], value = *floor] {
         return mint.raise(name, value);
       },
       [](const Raised& raised) {
@@ -375,7 +376,7 @@ void route(HttpSession& session, const HttpRequest& request) {
   if (request.method == "OPTIONS") return session.respond({.status = 204, .headers = allowed});
   HttpResponse refused = problem(405, "Method Not Allowed", "this path does not take that method");
   refused.headers = allowed;
-  session.respond(std::move(refused));
+  session.respond(refused);
 }
 
 }  // namespace idmint::server

@@ -168,14 +168,14 @@ std::size_t HttpSession::take(std::string_view input) {
       if (used == 0) break;
       continue;
     }
-    handle();
+    handle(*parser_);
   }
   return taken;
 }
 
 // What is refused whatever it asks for.
-std::optional<HttpResponse> HttpSession::refusal() {
-  const auto& request = parser_->get();
+std::optional<HttpResponse> HttpSession::refusal(const Parser& parser) const {
+  const auto& request = parser.get();
   if (service_.draining)
     return problem(Error{Code::kUnavailable,
                          "this server is shutting down and has taken nothing; ask another one"});
@@ -191,15 +191,15 @@ std::optional<HttpResponse> HttpSession::refusal() {
   return std::nullopt;
 }
 
-void HttpSession::handle() {
+void HttpSession::handle(const Parser& parser) {
   ++service_.requests;
   // The routes look into it until the response is made.
-  const auto& message = parser_->get();
-  keep_ = parser_->keep_alive();
+  const auto& message = parser.get();
+  keep_ = parser.keep_alive();
   old_ = message.version() < 11;
   head_ = message.method() == http::verb::head;
   begun_ = false;
-  if (std::optional<HttpResponse> refused = refusal()) return respond(*std::move(refused));
+  if (std::optional<HttpResponse> refused = refusal(parser)) return respond(*refused);
   HttpRequest request;
   request.method = head_ ? "GET" : view(message.method_string());
   request.accept = view(message[http::field::accept]);
@@ -280,7 +280,7 @@ void HttpSession::put_head(int status, std::string_view type, std::optional<std:
   out += "\r\n";
 }
 
-void HttpSession::respond(HttpResponse response) {
+void HttpSession::respond(const HttpResponse& response) {
   if (response.status >= 400) ++service_.errors;
   const bool no_body = response.status == 204;
   put_head(response.status, no_body ? "" : response.type,
@@ -433,7 +433,7 @@ void HttpSession::put_ids() {
   if (stream.error) {
     const Code code = stream.error->code;
     if (code == Code::kFailedPrecondition || (code == Code::kOutOfRange && stream.size == 1)) {
-      service_.sources.forget(stream.source, *stream.error);
+      service_.sources.forget(stream.source, stream.error);
     } else if (code == Code::kOutOfRange) {
       service_.sources.forget(stream.source, std::nullopt);
     }

@@ -50,8 +50,8 @@ struct HttpResponse {
 // store. What is asked for in large numbers is streamed, and made only as fast as it is read.
 class HttpSession final : public Conversation {
  public:
-  static constexpr std::size_t kMostHeaderBytes = 16 * 1024;
-  static constexpr std::size_t kMostBodyBytes = 64 * 1024;
+  static constexpr std::size_t kMostHeaderBytes = std::size_t{16} * 1024;
+  static constexpr std::size_t kMostBodyBytes = std::size_t{64} * 1024;
   // Of one request, streamed or not.
   static constexpr std::int64_t kMostStreamed = 1'000'000'000;
 
@@ -67,7 +67,7 @@ class HttpSession final : public Conversation {
 
   // ---- for routes
   [[nodiscard]] Service& service() noexcept { return service_; }
-  void respond(HttpResponse response);
+  void respond(const HttpResponse& response);
   void respond(const Error& error) { respond(problem(error)); }
   // Runs `work`, which returns a Result, elsewhere, and responds with what `then` makes of it.
   template <class Work, class Then>
@@ -110,8 +110,8 @@ class HttpSession final : public Conversation {
     std::optional<Error> error{};
   };
 
-  void handle();
-  [[nodiscard]] std::optional<HttpResponse> refusal();
+  void handle(const Parser& parser);
+  [[nodiscard]] std::optional<HttpResponse> refusal(const Parser& parser) const;
   void begin_stream(SourceHandle source, IdsWanted wanted);
   // Asks for the next ids, until it waits or there is no room.
   void pump();

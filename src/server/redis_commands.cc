@@ -55,15 +55,16 @@ Result<std::optional<std::int64_t>> value_before_next(Mint& mint, std::string_vi
   const Result<SequenceStatus> status = mint.peek(name);
   if (!status) return std::unexpected(status.error());
   const auto* const sequence = std::get_if<SequenceDefinition>(&status->definition);
-  if (sequence == nullptr || !status->next || sequence->strategy == Strategy::kPermuted)
+  const std::optional<std::int64_t> next = status->next;
+  if (sequence == nullptr || !next || sequence->strategy == Strategy::kPermuted)
     return refuse(std::string(name) + " is " +
                   (sequence == nullptr ? "a pool"
                                        : "a sequence of strategy " +
                                              std::string(strategy_name(status->definition))) +
                   ", which has no one value that was taken last: ID.PEEK " + std::string(name));
   if (status->error) return std::unexpected(*status->error);
-  if (*status->next == sequence->first) return std::nullopt;
-  return *status->next - 1;
+  if (*next == sequence->first) return std::nullopt;
+  return *next - 1;
 }
 
 // Formats and what the store has, by name.

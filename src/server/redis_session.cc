@@ -261,10 +261,9 @@ void RedisSession::go_on() {
 
 SourceHandle RedisSession::source_of(Words words, std::string_view name) {
   if (SourceHandle source = service_.sources.find(name)) return source;
-  if (opened_) {
-    const Result<SourceHandle> opened = *std::exchange(opened_, std::nullopt);
-    if (opened) return *opened;
-    fail(opened.error());
+  if (const auto opened = std::exchange(opened_, std::nullopt)) {
+    if (*opened) return **opened;
+    fail(opened->error());
     return nullptr;
   }
   hold();

@@ -31,7 +31,7 @@ class RedisSession final : public Conversation {
   static constexpr std::size_t kMostPending = 1024;
   // Commands between MULTI and EXEC, and their bytes.
   static constexpr std::size_t kMostQueued = 1024;
-  static constexpr std::size_t kMostQueuedBytes = 256 * 1024;
+  static constexpr std::size_t kMostQueuedBytes = std::size_t{256} * 1024;
 
   // Both outlive it.
   RedisSession(Connection& connection, Service& service);

@@ -24,8 +24,8 @@ class RespReader final {
   // Limits of one command. Beyond them the stream cannot be read on: the sender is not a client of
   // this service.
   static constexpr std::size_t kMostWords = 4096;
-  static constexpr std::size_t kMostWordBytes = 64 * 1024;
-  static constexpr std::size_t kMostBytes = 256 * 1024;
+  static constexpr std::size_t kMostWordBytes = std::size_t{64} * 1024;
+  static constexpr std::size_t kMostBytes = std::size_t{256} * 1024;
 
   enum class State : std::uint8_t {
     kIncomplete,  // more input is needed

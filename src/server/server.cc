@@ -310,7 +310,7 @@ void Server::stop() {
   state_->loop.post([state = state_.get()] { state->drain(); });
 }
 
-void Server::stop_at(std::vector<int> signals, std::function<void(int signal)> told) {
+void Server::stop_at(const std::vector<int>& signals, std::function<void(int signal)> told) {
   for (const int signal : signals) state_->signals.add(signal);
   state_->signals.async_wait([this, told = std::move(told)](const error_code& error, int signal) {
     if (error) return;

@@ -66,7 +66,7 @@ class Server final {
 
   // stop() when one of these signals comes. From then on they do nothing else, but the second one
   // ends run() at once. `told`: called with the signal, on the thread of run().
-  void stop_at(std::vector<int> signals, std::function<void(int signal)> told);
+  void stop_at(const std::vector<int>& signals, std::function<void(int signal)> told);
 
  private:
   struct State;
