@@ -280,8 +280,9 @@ SourceHandle RedisSession::source_of(Words words, std::string_view name) {
 
 void RedisSession::take_values(const SourceHandle& source, std::int64_t count, bool as_integer,
                                bool as_array) {
-  const Form& form = source->declaration().form;
-  const auto put = [&](std::string& out, const Id& id) {
+  // Captured by value: for a pool it is called after this function has returned.
+  const auto put = [&form = source->declaration().form, as_integer](std::string& out,
+                                                                    const Id& id) {
     if (as_integer) {
       if (const auto* const integer = std::get_if<std::int64_t>(&id)) {
         put_integer(out, *integer);
