@@ -1,0 +1,92 @@
+// ioredis takes ids from idmintd. See `run`.
+//
+//   client.mjs PORT
+
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import Redis from "ioredis";
+
+const port = Number(process.argv[2]);
+const redis = new Redis(port);
+const took = (source, ...values) => values.forEach((value) => console.log(source, String(value)));
+const range = (first, last) => Array.from({ length: last - first + 1 }, (_, i) => first + i);
+
+assert.equal(await redis.ping(), "PONG");
+
+const first = await redis.incr("orders");
+const second = await redis.incr("orders");
+assert.equal(second, first + 1);
+let last = await redis.incrby("orders", 5); // five values; the reply is the last one
+assert.equal(last, second + 5);
+assert.equal(await redis.get("orders"), String(last));
+took("orders", first, ...range(second, last));
+
+// Several ids, and a range of consecutive values.
+const ids = await redis.call("ID.NEXT", "orders", "COUNT", 3);
+assert.deepEqual(ids, [`${last + 1}`, `${last + 2}`, `${last + 3}`]);
+const [begin, end] = await redis.call("ID.RANGE", "orders", 10);
+assert.deepEqual([begin, end], [last + 4, last + 13]);
+took("orders", ...ids, ...range(begin, end));
+last = end;
+
+// A pipeline, and a transaction. An error is one of the replies.
+for (const several of [redis.pipeline(), redis.multi()]) {
+  const [one, two, three] = await several.incr("orders").incr("missing").incr("orders").exec();
+  assert.deepEqual([one, three], [[null, last + 1], [null, last + 2]]);
+  assert.match(two[0].message, /^NOTFOUND /);
+  took("orders", one[1], three[1]);
+  last = three[1];
+}
+
+// Numbers beyond 2^53 are not exact in JavaScript. As text they are: ID.NEXT gives text, and
+// with stringNumbers so does INCR.
+const exact = new Redis(port, { stringNumbers: true });
+const before = BigInt(await exact.incr("big"));
+const after = BigInt(await redis.call("ID.NEXT", "big"));
+const later = BigInt(await exact.incr("big"));
+assert(before > 2n ** 53n);
+assert.deepEqual([after, later], [before + 1n, before + 2n]);
+took("big", before, after, later);
+exact.disconnect();
+
+// A UUID of version 7, and ids of the other kinds of sequences.
+assert.match(await redis.call("ID.NEXT", "uuid7"), /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab]/);
+for (const source of ["tickets", "cards", "web"]) {
+  const some = await redis.call("ID.NEXT", source, "COUNT", 100);
+  assert.equal(new Set(some).size, 100);
+  took(source, ...some);
+}
+
+// What there is.
+const state = await redis.call("ID.PEEK", "orders"); // a list of names and values
+assert.equal(state[state.indexOf("strategy") + 1], "counter");
+assert.equal(state[state.indexOf("next") + 1], last + 1);
+const names = [];
+for await (const some of redis.scanStream()) names.push(...some);
+assert(names.includes("orders"));
+assert.equal(await redis.exists("orders", "uuid7", "missing"), 2);
+assert.equal(await redis.type("orders"), "string");
+assert.equal(await redis.type("missing"), "none");
+assert.deepEqual(await redis.mget("orders", "big", "missing"), [`${last}`, `${later}`, null]);
+
+// What is refused.
+await assert.rejects(redis.incr("missing"), /NOTFOUND /);
+await assert.rejects(redis.set("orders", 1), /SET is refused/);
+await assert.rejects(redis.del("orders"), /DEL is refused/);
+const withPassword = new Redis(port, { password: "secret" });
+const [error] = await once(withPassword, "error");
+assert.match(error.message, /asks for no password/);
+withPassword.disconnect();
+
+// The client connects anew to a server that was restarted.
+redis.on("error", () => {}); // while it is away
+console.log("ready");
+await once(process.stdin, "data");
+for (let i = 0; i < 100; ++i) {
+  const value = await redis.incr("orders");
+  assert(value > last);
+  last = value;
+  took("orders", value);
+}
+await redis.quit();
+process.stdin.destroy();
