@@ -281,7 +281,7 @@ void post_raise(HttpSession& session, const HttpRequest& request) {
 
 void get_workers(HttpSession& session, const HttpRequest& request) {
   session.elsewhere([&mint = session.service().sources.mint(),
-                     name = request.path[2]] { return mint.workers(name); },
+                     name = request.path[2]] { return mint.list_workers(name); },
                     [](const std::vector<LeaseState>& all) {
                       Json workers = Json::array();
                       for (const LeaseState& state : all) {

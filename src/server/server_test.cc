@@ -302,7 +302,7 @@ TEST_F(ServerTest, AUsedUpSequenceGoesOnWhenItIsExtended) {
   EXPECT_THAT(client.line(), StartsWith("-OUTOFRANGE "));
   {
     Mint mint(MintOptions{.store = url()});
-    ASSERT_TRUE(mint.extend("few", 8));
+    ASSERT_TRUE(mint.alter("few", 8));
   }
   // For a second the answer is from memory; the value that was added is not lost meanwhile.
   std::string reply;
