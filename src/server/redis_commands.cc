@@ -230,6 +230,20 @@ void RedisSession::type(Words words) {
             [this](bool there) { put_simple(reply(), there ? "string" : "none"); });
 }
 
+void RedisSession::dbsize(Words /*words*/) {
+  elsewhere([&mint = service_.sources.mint()] { return names(mint); },
+            [this](const std::vector<std::string>& all) { put_integer(reply(), std::ssize(all)); });
+}
+
+void RedisSession::time(Words /*words*/) {
+  const auto since = system_clock().now().time_since_epoch();
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(since);
+  const auto rest = std::chrono::floor<std::chrono::microseconds>(since - seconds);
+  put_array(reply(), 2);
+  put_bulk(reply(), std::to_string(seconds.count()));
+  put_bulk(reply(), std::to_string(rest.count()));
+}
+
 void RedisSession::keys(Words words) {
   elsewhere([&mint = service_.sources.mint()] { return names(mint); },
             [this, pattern = std::string(words[1])](std::vector<std::string> all) {
@@ -588,6 +602,7 @@ struct RedisCommands {
       C{"CLIENT", 2, 4, &S::client, C::kPlain, "SETNAME, GETNAME, SETINFO, ID, INFO"},
       C{"COMMAND", 1, 0, &S::command, C::kPlain, "The commands: COUNT, DOCS, INFO"},
       C{"CONFIG", 2, 0, &S::config, C::kPlain, "GET: settings that clients ask for"},
+      C{"DBSIZE", 1, 1, &S::dbsize, C::kBarrier, "How many sources there are"},
       C{"DISCARD", 1, 1, &S::discard, C::kAtOnce, "Forgets the commands since MULTI"},
       C{"ECHO", 2, 2, &S::echo, C::kPlain, "Returns its argument"},
       C{"EXEC", 1, 1, &S::exec, C::kAtOnce,
@@ -618,6 +633,7 @@ struct RedisCommands {
       C{"RESET", 1, 1, &S::reset, C::kAtOnce, "Makes the connection as new"},
       C{"SCAN", 2, 0, &S::scan, C::kBarrier, "The names of sources, a part at a time"},
       C{"SELECT", 2, 2, &S::select, C::kPlain, "Database 0, the only one"},
+      C{"TIME", 1, 1, &S::time, C::kPlain, "The time of the server: seconds and microseconds"},
       C{"TYPE", 2, 2, &S::type, C::kBarrier, "string, or none if there is no such source", 1, 1},
       C{"UNWATCH", 1, 1, &S::unwatch, C::kPlain, "Does nothing, as WATCH is refused"},
       C{"WATCH", 2, 0, &S::watch, C::kAtOnce, "Refused: nothing is read and written on condition"},

@@ -92,6 +92,8 @@ class RedisSession final : public Conversation {
   void mget(Words words);
   void exists(Words words);
   void type(Words words);
+  void dbsize(Words words);
+  void time(Words words);
   void keys(Words words);
   void scan(Words words);
   void id_next(Words words);
