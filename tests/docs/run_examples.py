@@ -12,11 +12,15 @@ and release were built, and the programs are on the PATH.
   - In a block marked `console varies`, ids and times are compared by their kind only: a version 7
     UUID must stand where the document shows one, but not the same one.
   - A block marked `console runbook` is not run here: tests/restore/runbook_test.cc follows it.
+  - A block marked `console daemon` has the command "idmintd" and what it prints at its start. The
+    daemon runs beside the sessions of the document. It listens on free ports: 7379 and 7380 in the
+    commands are replaced by them, and put back into the output. SIGTERM must end it with status 0.
   - The home folder is shown as /home/you.
   - A command that fails must be followed by "$ echo $?", so that the document shows its exit status.
 
 A block marked `cpp FILE` or `cmake FILE` is an excerpt: its lines occur in that file, next to each
-other; a line "// ..." stands for lines left out. A block of code without a file is refused.
+other; a line "// ..." or "# ..." stands for lines left out. A block of code without a file is
+refused. The same holds for `python`, `go`, `java` and `rust`, and for `js` if a file is named.
 
 Relative links lead to files and headings that exist, and so do all names of the form scripts/NAME.
 """
@@ -25,10 +29,12 @@ import argparse
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 
 SHAPES = [
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-([0-9a-f])[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\b"),
@@ -40,6 +46,9 @@ SHAPES = [
 ]
 FENCE = re.compile(r"^ *```(.*)$")
 TIMEOUT_SECONDS = 240  # for one document
+DAEMON_SECONDS = 60  # for its start, and for its end; it takes milliseconds
+DAEMON_PORTS = {"the Redis protocol": "7379", "HTTP": "7380"}  # by what it serves, as the documents have them
+EXCERPTS = ("cpp", "cmake", "python", "go", "java", "rust")
 
 
 class Block:
@@ -81,7 +90,7 @@ def commands_of(blocks):
     for block in blocks:
         if block.words[:1] != ["console"]:
             continue
-        if block.words[1:] == ["runbook"]:
+        if block.words[1:] in (["runbook"], ["daemon"]):
             continue
         if block.words[1:] not in ([], ["varies"]):
             raise ValueError(f"line {block.line - 1}: not a kind of session: {' '.join(block.words)}")
@@ -125,12 +134,75 @@ def clean(lines, varies):
     return [shape(line) for line in lines] if varies else lines
 
 
-def run_session(commands, folder, environment):
+class Daemon:
+    """The daemon of a document, if it has one: a context in which it runs."""
+
+    def __init__(self, name, blocks, program, folder, environment):
+        self.name = name
+        self.blocks = [block for block in blocks if block.words == ["console", "daemon"]]
+        if len(self.blocks) > 1:
+            raise ValueError(f"line {self.blocks[1].line}: a document has one daemon")
+        if self.blocks and self.blocks[0].lines[:1] != ["$ idmintd"]:
+            raise ValueError(f"line {self.blocks[0].line}: the daemon is started with \"$ idmintd\"")
+        self.command = [program, "--redis", "127.0.0.1:0", "--http", "127.0.0.1:0"]
+        self.folder = folder
+        self.environment = environment
+        self.ports = {}  # by the port that the documents show
+        self.problems = []
+
+    def __enter__(self):
+        if not self.blocks:
+            return self
+        if not self.command[0].exists():
+            raise ValueError(f"{self.command[0]} does not exist")
+        self.process = subprocess.Popen(self.command, cwd=self.folder, env=self.environment, text=True,
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        limit = threading.Timer(DAEMON_SECONDS, self.process.kill)
+        limit.start()
+        said = []
+        for line in self.process.stderr:
+            said.append(line.rstrip("\n"))
+            if found := re.fullmatch(r"idmintd: serving (.*) on .*:(\d+)\n", line):
+                self.ports[DAEMON_PORTS[found[1]]] = found[2]
+            if len(self.ports) == len(DAEMON_PORTS):
+                break
+        limit.cancel()
+        actual = self.as_shown("\n".join(said)).splitlines()
+        if actual != self.blocks[0].lines[1:]:
+            self.problems.append(f"{self.name}:{self.blocks[0].line}: the daemon says\n"
+                                 + textwrap.indent("\n".join(actual), "  "))
+        return self
+
+    def __exit__(self, *_):
+        if not self.blocks:
+            return
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.communicate(timeout=DAEMON_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.communicate()
+        if self.process.returncode != 0:
+            self.problems.append(f"{self.name}:{self.blocks[0].line}: the daemon ended with status "
+                                 f"{self.process.returncode} after SIGTERM")
+
+    def as_run(self, command):
+        for shown, port in self.ports.items():
+            command = re.sub(rf"\b{shown}\b", port, command)
+        return command
+
+    def as_shown(self, output):
+        for shown, port in self.ports.items():
+            output = re.sub(rf"\b{port}\b", shown, output)
+        return output
+
+
+def run_session(commands, folder, environment, as_run=lambda command: command):
     """Runs the commands in one bash; returns (output, status) of each that was reached."""
     mark = f"mark-{os.urandom(8).hex()}"
     script = ["exec 2>&1 </dev/null", f"mark() {{ local s=$?; printf '\\n{mark} %d\\n' $s; return $s; }}"]
     for command in commands:
-        script += [command.text, "mark"]
+        script += [as_run(command.text), "mark"]
     path = folder.parent / "session.sh"
     path.write_text("\n".join(script) + "\n")
     done = subprocess.run(["bash", "--noprofile", "--norc", str(path)], cwd=folder, env=environment,
@@ -159,9 +231,10 @@ def check_sessions(name, blocks, project, build, compiler=None):
             "PATH": os.pathsep.join([str(build / "bin"), os.environ["PATH"]]),
             **(compiler or {}),  # for programs that link the library of the build tree
         }
-        results = run_session(commands, clone, environment)
-        results = [(output.replace(str(home), "/home/you"), status) for output, status in results]
-    problems = []
+        with Daemon(name, blocks, build / "bin/idmintd", clone, environment) as daemon:
+            results = run_session(commands, clone, environment, daemon.as_run)
+            results = [(daemon.as_shown(output.replace(str(home), "/home/you")), status) for output, status in results]
+    problems = daemon.problems
     for command, (output, status) in zip(commands, results):
         actual = clean(output.splitlines(), command.varies)
         expected = clean(command.expected, command.varies)
@@ -183,7 +256,7 @@ def check_sessions(name, blocks, project, build, compiler=None):
 
 def occurs(part, lines):
     """Whether `part` is a run of `lines`, perhaps indented there; the index after it, or None."""
-    for indent in ("", "  ", "    "):
+    for indent in ("", "  ", "    ", "\t"):
         wanted = [indent + line if line else line for line in part]
         for i in range(len(lines) - len(wanted) + 1):
             if lines[i:i + len(wanted)] == wanted:
@@ -194,7 +267,8 @@ def occurs(part, lines):
 def check_excerpts(name, blocks, project):
     problems, count = [], 0
     for block in blocks:
-        if block.words[:1] not in (["cpp"], ["cmake"]):
+        language = block.words[0] if block.words else ""
+        if language not in EXCERPTS and not (language == "js" and len(block.words) > 1):
             continue
         count += 1
         where = f"{name}:{block.line}"
@@ -204,7 +278,7 @@ def check_excerpts(name, blocks, project):
         lines = (project / block.words[1]).read_text().splitlines()
         part = []
         for line in block.lines + ["// ..."]:
-            if line.strip() != "// ...":
+            if line.strip() not in ("// ...", "# ..."):
                 part.append(line)
                 continue
             after = occurs(part, lines)

@@ -2,6 +2,7 @@
 """run_examples.py finds what is wrong with a document, and only that."""
 
 import pathlib
+import sys
 import tempfile
 import unittest
 
@@ -55,6 +56,40 @@ class Documents(unittest.TestCase):
     def test_a_runbook_is_not_run(self):
         self.assertEqual(self.problems("```console runbook\n$ false\nb\n```\n"), [])
 
+    def daemon(self, at_its_end="sys.exit(0)"):
+        """The problems of a document with a daemon that listens nowhere."""
+        program = self.project / "build/bin/idmintd"
+        program.write_text(f"""#!{sys.executable}
+import signal, sys
+signal.signal(signal.SIGTERM, lambda *_: {at_its_end})
+print("idmintd: serving the Redis protocol on 127.0.0.1:40001", file=sys.stderr)
+print("idmintd: serving HTTP on 127.0.0.1:40002", file=sys.stderr, flush=True)
+print(sys.argv[1:])
+signal.pause()
+""")
+        program.chmod(0o755)
+
+        def problems(shown, rest=""):
+            return self.problems(f"```console daemon\n$ idmintd\n{shown}\n```\n\n{rest}")
+        return problems
+
+    SERVES = ("idmintd: serving the Redis protocol on 127.0.0.1:7379\n"
+              "idmintd: serving HTTP on 127.0.0.1:7380")
+
+    def test_a_daemon_has_the_ports_that_are_shown(self):
+        problems = self.daemon()
+        self.assertEqual(problems(self.SERVES, "```console\n$ echo 7379 $((7380 - 40002))\n7379 0\n```\n"), [])
+
+    def test_wrong_output_of_a_daemon_is_found(self):
+        problems = self.daemon()
+        session = "```console\n$ echo a\na\n```\n"
+        self.assertEqual(len(problems(self.SERVES.replace("HTTP", "gRPC"), session)), 1)
+        self.assertEqual(len(problems(self.SERVES + "\nmore", session)), 1)
+
+    def test_a_daemon_must_end_well(self):
+        session = "```console\n$ echo a\na\n```\n"
+        self.assertEqual(len(self.daemon("sys.exit(3)")(self.SERVES, session)), 1)
+
     def test_wrong_output_is_found(self):
         self.assertEqual(len(self.problems("```console\n$ echo a\nb\n```\n")), 1)
         self.assertEqual(len(self.problems("```console\n$ echo a\n```\n")), 1)
@@ -81,6 +116,14 @@ class Documents(unittest.TestCase):
         self.assertEqual(len(self.problems("```cpp examples/a.cc\ntwo();\n// ...\none();\n```\n")), 1)
         self.assertEqual(len(self.problems("```cpp\none();\n```\n")), 1)
         self.assertEqual(len(self.problems("```cpp examples/none.cc\none();\n```\n")), 1)
+
+    def test_excerpts_of_other_languages(self):
+        (self.project / "examples/a.py").write_text("one()\ntwo()\nthree()\n")
+        for language in ("python", "js"):
+            self.assertEqual(self.problems(f"```{language} examples/a.py\none()\n# ...\nthree()\n```\n"), [])
+            self.assertEqual(len(self.problems(f"```{language} examples/a.py\none()\nthree()\n```\n")), 1)
+        self.assertEqual(len(self.problems("```python\none()\n```\n")), 1)
+        self.assertEqual(self.problems("```js\none()\n```\n"), [])
 
     def test_links(self):
         self.assertEqual(self.problems("# A b\n[x](a.md) [y](#a-b) [z](https://example.org/)\n"), [])

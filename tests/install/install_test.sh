@@ -84,4 +84,6 @@ else
       [[ -s $prefix/$file ]] || fail "$file was not installed"
     done
   done
+  "$prefix/bin/idmintd" --version >/dev/null || fail "the installed idmintd does not start"
+  [[ -s $prefix/share/man/man1/idmintd.1 ]] || fail "the manual page of idmintd was not installed"
 fi
