@@ -5,6 +5,7 @@
 #include <array>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/socket_base.hpp>
 #include <cerrno>
 #include <utility>
 
@@ -34,7 +35,10 @@ std::string peer_of(const Connection::Socket& socket) {
 }  // namespace
 
 Connection::Connection(Socket socket, std::function<void(Connection&)> ended)
-    : socket_(std::move(socket)), ended_(std::move(ended)), peer_(peer_of(socket_)) {}
+    : socket_(std::move(socket)),
+      linger_timer_(socket_.get_executor()),
+      ended_(std::move(ended)),
+      peer_(peer_of(socket_)) {}
 
 Connection::~Connection() = default;
 
@@ -44,8 +48,9 @@ void Connection::begin(std::unique_ptr<Conversation> conversation) {
 }
 
 void Connection::wait_for_input() {
-  if (closed_ || waits_for_input_ || peer_done_ || last_words_) return;
-  if (conversation_->held() || stopped_for_room_ || !has_room()) return;
+  if (closed_ || waits_for_input_ || peer_done_) return;
+  const bool takes = !last_words_ && !conversation_->held() && !stopped_for_room_ && has_room();
+  if (!takes && !lingers_) return;
   waits_for_input_ = true;
   socket_.async_wait(Socket::wait_read,
                      [self = shared_from_this()](const boost::system::error_code& error) {
@@ -55,14 +60,16 @@ void Connection::wait_for_input() {
 }
 
 void Connection::read() {
-  if (closed_ || last_words_) return;
+  if (closed_ || (last_words_ && !lingers_)) return;
   // One block for all connections: an idle one holds no memory for what may come.
   static thread_local std::array<char, std::size_t{64} * 1024> block;
   const ssize_t got = ::recv(socket_.native_handle(), block.data(), block.size(), MSG_DONTWAIT);
   if (got < 0) {
     if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) return close();
-    return wait_for_input();
+    wait_for_input();
+    return end_if_done();
   }
+  if (lingers_) return got == 0 ? close() : wait_for_input();
   if (got == 0) peer_done_ = true;  // its other half may still read
   offer({block.data(), static_cast<std::size_t>(got)});
   finish_turn();
@@ -71,7 +78,8 @@ void Connection::read() {
 void Connection::finish_turn() {
   flush();
   if (closed_) return;
-  if (stopped_for_room_ && has_room() && !turn_posted_) {  // the others have their turn first
+  if (stopped_for_room_ && has_room() && !turn_posted_ &&
+      !last_words_) {  // the others have their turn first
     turn_posted_ = true;
     boost::asio::post(socket_.get_executor(), [self = shared_from_this()] {
       self->turn_posted_ = false;
@@ -95,11 +103,13 @@ void Connection::offer(std::string_view fresh) {
   }
   if (in_.empty()) in_.shrink_to_fit();
   offering_ = false;
+  if (in_.size() > kMostKept) return close();
   stopped_for_room_ = !conversation_->held() && !has_room();
-  const bool incomplete = !in_.empty() && !conversation_->held() && has_room();
+  const bool in_midst = conversation_->is_in_midst();
+  const bool incomplete = (!in_.empty() || in_midst) && !conversation_->held() && has_room();
   if (!incomplete) {
     incomplete_since_ = kNever;
-  } else if (incomplete_since_ == kNever || taken != 0) {
+  } else if (incomplete_since_ == kNever || (taken != 0 && !in_midst)) {
     incomplete_since_ = steady_clock::now();
   }
 }
@@ -149,10 +159,30 @@ void Connection::flush() {
 }
 
 void Connection::end_if_done() {
-  if (closed_ || !(peer_done_ || last_words_)) return;
+  if (closed_ || lingers_ || !(peer_done_ || last_words_ || draining_)) return;
   if (sent_ < out_.size() || conversation_->waits()) return;
   if (!last_words_ && (stopped_for_room_ || (!in_.empty() && conversation_->held()))) return;
-  close();
+  if (peer_done_) return close();
+  linger();
+}
+
+void Connection::linger() {
+  lingers_ = true;
+  in_ = {};
+  boost::system::error_code ignored;
+  socket_.shutdown(Socket::shutdown_send, ignored);
+  linger_timer_.expires_after(kLinger);
+  linger_timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+    if (!error) self->close();
+  });
+  wait_for_input();
+}
+
+void Connection::drain() {
+  if (closed_ || draining_) return;
+  draining_ = true;
+  const std::shared_ptr<Connection> self = shared_from_this();
+  end_if_done();
 }
 
 void Connection::close_when_sent() {
@@ -166,8 +196,11 @@ void Connection::close_when_sent() {
 void Connection::close() noexcept {
   if (closed_) return;
   closed_ = true;
+  linger_timer_.cancel();
   boost::system::error_code ignored;
-  socket_.shutdown(Socket::shutdown_both, ignored);
+  // Cut off in the midst: the client must not take what it has for all of it.
+  if (conversation_ != nullptr && conversation_->waits())
+    socket_.set_option(boost::asio::socket_base::linger(true, 0), ignored);
   socket_.close(ignored);
   in_ = {};
   out_ = {};
@@ -177,7 +210,7 @@ void Connection::close() noexcept {
 }
 
 void Connection::check(steady_clock::time_point now) {
-  if (closed_) return;
+  if (closed_ || lingers_) return;
   if (unread_since_ != kNever && now - unread_since_ > kPatience) return close();
   if (incomplete_since_ != kNever && now - incomplete_since_ > kPatience) {
     const std::shared_ptr<Connection> self = shared_from_this();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -28,6 +29,9 @@ class Conversation {
   // the next is looked at. It calls Connection::resume() when that has changed.
   [[nodiscard]] virtual bool held() const noexcept = 0;
 
+  // A part of a request was taken, and its rest is missing.
+  [[nodiscard]] virtual bool is_in_midst() const noexcept { return false; }
+
   // Requests that were taken and are not answered yet: the connection outlives them.
   [[nodiscard]] virtual bool waits() const noexcept = 0;
 
@@ -49,6 +53,11 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   // How long a client may take to send the rest of a request, and to read anything at all of what
   // was sent.
   static constexpr std::chrono::seconds kPatience{60};
+  // How long a client has to close its side once all was sent to it. If a TCP connection is closed
+  // while input is unread, it is reset, and the client may lose the last replies.
+  static constexpr std::chrono::seconds kLinger{1};
+  // Input of one request that was not taken. No conversation asks for more.
+  static constexpr std::size_t kMostKept = std::size_t{512} * 1024;
 
   // `ended` is called once, when it is closed.
   Connection(Socket socket, std::function<void(Connection&)> ended);
@@ -67,8 +76,11 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   void flush();
   // Offers the conversation what it left, and goes on reading.
   void resume();
-  // As soon as all is answered and sent. Nothing is read any more.
+  // Closes it as soon as all is answered and sent. No further request is taken.
   void close_when_sent();
+  // The server ends: closes it as soon as what was taken is answered. What comes meanwhile still
+  // reaches the conversation, which refuses it.
+  void drain();
   void close() noexcept;
   [[nodiscard]] bool is_closed() const noexcept { return closed_; }
 
@@ -84,10 +96,12 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   // Offers the conversation what is at hand, of which `fresh` has not been kept yet.
   void offer(std::string_view fresh);
   void end_if_done();
+  void linger();
   // What follows each turn of the conversation.
   void finish_turn();
 
   Socket socket_;
+  boost::asio::steady_timer linger_timer_;
   std::function<void(Connection&)> ended_;
   std::unique_ptr<Conversation> conversation_;
   std::string peer_;
@@ -101,6 +115,8 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   bool turn_posted_ = false;
   bool peer_done_ = false;   // it sends nothing more
   bool last_words_ = false;  // close_when_sent()
+  bool draining_ = false;    // drain()
+  bool lingers_ = false;     // all was sent: what comes is thrown away
   bool closed_ = false;
   // Since when a part of a request waits for its rest, or replies wait to be read.
   std::chrono::steady_clock::time_point incomplete_since_{};

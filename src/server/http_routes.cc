@@ -110,29 +110,8 @@ Result<std::optional<std::string>> text_of(const Json& json, std::string_view na
   return found->get<std::string>();
 }
 
-// Whether the Accept header has the type, or a range that includes it, with a weight above 0.
-bool accepts(std::string_view accept, std::string_view type) {
-  const std::string_view family = type.substr(0, type.find('/'));
-  while (!accept.empty()) {
-    const std::size_t end = std::min(accept.find(','), accept.size());
-    std::string_view range = accept.substr(0, end);
-    accept.remove_prefix(std::min(end + 1, accept.size()));
-    const std::size_t semicolon = std::min(range.find(';'), range.size());
-    const std::string_view parameters = range.substr(semicolon);
-    range = range.substr(0, semicolon);
-    while (range.starts_with(' ')) range.remove_prefix(1);
-    while (range.ends_with(' ')) range.remove_suffix(1);
-    const std::size_t weight = parameters.find("q=0");
-    const bool never = weight != std::string_view::npos &&
-                       parameters.find_first_not_of("0.", weight + 2) == std::string_view::npos;
-    if (never) continue;
-    if (range == type || range == "*/*") return true;
-    if (range.ends_with("/*") && range.substr(0, range.size() - 2) == family) return true;
-  }
-  return false;
-}
-
-// The first of the types that are offered which the header names, or the first of all.
+// The type that the Accept header weighs most, and of several the one that it names first. A range
+// that includes several means the first of them.
 Result<HttpSession::IdsAs> ids_as(std::string_view accept) {
   using As = HttpSession::IdsAs;
   constexpr std::array<std::pair<std::string_view, As>, 3> offered{{
@@ -141,9 +120,33 @@ Result<HttpSession::IdsAs> ids_as(std::string_view accept) {
       {"application/x-ndjson", As::kJsonLines},
   }};
   if (accept.empty()) return As::kText;
-  for (const auto& [type, as] : offered) {
-    if (accepts(accept, type)) return as;
+  const auto trimmed = [](std::string_view text) {
+    while (text.starts_with(' ') || text.starts_with('\t')) text.remove_prefix(1);
+    while (text.ends_with(' ') || text.ends_with('\t')) text.remove_suffix(1);
+    return text;
+  };
+  double heaviest = 0;
+  std::optional<As> best;
+  while (!accept.empty()) {
+    const std::size_t end = std::min(accept.find(','), accept.size());
+    const std::string_view element = accept.substr(0, end);
+    accept.remove_prefix(std::min(end + 1, accept.size()));
+    const std::size_t semicolon = std::min(element.find(';'), element.size());
+    const std::string_view range = trimmed(element.substr(0, semicolon));
+    double weight = 1;
+    if (const std::size_t q = element.find("q=", semicolon); q != std::string_view::npos)
+      std::from_chars(element.data() + q + 2, element.data() + element.size(), weight);
+    if (weight <= heaviest) continue;
+    for (const auto& [type, as] : offered) {
+      const bool whole_family =
+          range.ends_with("/*") && type.starts_with(range.substr(0, range.size() - 1));
+      if (range != type && range != "*/*" && !whole_family) continue;
+      heaviest = weight;
+      best = as;
+      break;
+    }
   }
+  if (best) return *best;
   return refuse("Accept names none of text/plain, application/json and application/x-ndjson");
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/address.hpp>
+#include <boost/beast/core/string.hpp>
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/field.hpp>
 #include <boost/beast/http/verb.hpp>
@@ -12,7 +13,6 @@
 
 #include "base/outcome.h"
 #include "idmint/form.h"
-#include "terminal/advice.h"
 
 namespace idmint::server {
 
@@ -72,14 +72,21 @@ std::string_view view(boost::beast::string_view text) { return {text.data(), tex
 
 // Whether it names this machine, so that no page of the web can have the name: a page whose own
 // name is made to resolve to a loopback address sends that name.
-bool names_this_machine(std::string_view host) {
+bool names_this_machine(std::string_view given) {
+  std::string host(given);
+  for (char& c : host) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  constexpr std::string_view allowed = "abcdefghijklmnopqrstuvwxyz0123456789-.:[]";
+  if (host.find_first_not_of(allowed) != std::string::npos) return false;
   const std::size_t colon = host.rfind(':');
-  if (colon != std::string_view::npos && host.find(']', colon) == std::string_view::npos)
-    host = host.substr(0, colon);
+  if (colon != std::string::npos && host.find(']', colon) == std::string::npos) {
+    if (host.find_first_not_of("0123456789", colon + 1) != std::string::npos) return false;
+    host.resize(colon);
+  }
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  if (host.ends_with('.')) host.pop_back();
   if (host == "localhost" || host.ends_with(".localhost")) return true;
   boost::system::error_code error;
-  const auto address = boost::asio::ip::make_address(std::string(host), error);
+  const auto address = boost::asio::ip::make_address(host, error);
   return !error && address.is_loopback();
 }
 
@@ -104,12 +111,13 @@ HttpResponse problem(const Error& error) {
 }
 
 HttpResponse problem(int status, std::string_view title, std::string_view detail) {
-  const nlohmann::ordered_json json{{"type", "about:blank"},
-                                    {"title", title},
-                                    {"status", status},
-                                    {"detail", detail},
-                                    {"code", name(Code::kInvalidArgument)},
-                                    {"may_have_been_applied", false}};
+  Code code = Code::kInvalidArgument;
+  if (status == 403 || status == 421) code = Code::kPermissionDenied;
+  if (status == 404) code = Code::kNotFound;
+  if (status == 405 || status == 501) code = Code::kUnimplemented;
+  const nlohmann::ordered_json json{{"type", "about:blank"}, {"title", title},
+                                    {"status", status},      {"detail", detail},
+                                    {"code", name(code)},    {"may_have_been_applied", false}};
   return {status, "application/problem+json", dump(json), ""};
 }
 
@@ -141,6 +149,7 @@ std::size_t HttpSession::take(std::string_view input) {
     if (!parser_) {
       if (taken == input.size()) break;
       parser_.emplace();
+      continued_ = false;
       parser_->eager(true);
       parser_->header_limit(kMostHeaderBytes);
       parser_->body_limit(kMostBodyBytes);
@@ -150,6 +159,14 @@ std::size_t HttpSession::take(std::string_view input) {
         parser_->put(boost::asio::buffer(input.data() + taken, input.size() - taken), error);
     taken += used;
     begun_ = true;
+    if (error == http::error::need_more) {
+      if (parser_->is_header_done() && !continued_ &&
+          boost::beast::iequals(parser_->get()[http::field::expect], "100-continue")) {
+        continued_ = true;
+        connection_.out() += "HTTP/1.1 100 Continue\r\n\r\n";
+      }
+      if (input.size() - taken > kMostHeaderBytes) error = http::error::header_limit;
+    }
     if (error == http::error::need_more) break;
     if (error) {
       keep_ = false;
@@ -176,9 +193,15 @@ std::size_t HttpSession::take(std::string_view input) {
 // What is refused whatever it asks for.
 std::optional<HttpResponse> HttpSession::refusal(const Parser& parser) const {
   const auto& request = parser.get();
+  // With another coding nobody knows where the request ends.
+  const std::string_view coding = view(request[http::field::transfer_encoding]);
+  if (!coding.empty() && (old_ || !boost::beast::iequals(coding, "chunked")))
+    return problem(501, "Not Implemented", "the only Transfer-Encoding is chunked, in HTTP/1.1");
   if (service_.draining)
     return problem(Error{Code::kUnavailable,
                          "this server is shutting down and has taken nothing; ask another one"});
+  if (request.count(http::field::host) > 1 || request.count(http::field::origin) > 1)
+    return problem(400, "Bad Request", "the Host or the Origin header is there twice");
   const std::string_view host = view(request[http::field::host]);
   if (host.empty() && !old_) return problem(400, "Bad Request", "the Host header is missing");
   if (over_tcp_ && !host.empty() && !names_this_machine(host))
@@ -195,7 +218,8 @@ void HttpSession::handle(const Parser& parser) {
   ++service_.requests;
   // The routes look into it until the response is made.
   const auto& message = parser.get();
-  keep_ = parser.keep_alive();
+  keep_ = parser.keep_alive() && !service_.draining &&
+          (message.count(http::field::transfer_encoding) == 0 || parser.chunked());
   old_ = message.version() < 11;
   head_ = message.method() == http::verb::head;
   begun_ = false;
@@ -317,7 +341,7 @@ void HttpSession::respond_with_ids(IdsWanted wanted) {
         } else if (opened) {
           begin_stream(*opened, std::move(wanted));
         } else {
-          respond(worded(opened.error(), service_.sources.store()));
+          respond(opened.error());
         }
         go_on();
       });
@@ -432,14 +456,11 @@ void HttpSession::put_ids() {
   const IdsWanted& wanted = stream.wanted;
   if (stream.error) {
     const Code code = stream.error->code;
-    if (code == Code::kFailedPrecondition || (code == Code::kOutOfRange && stream.size == 1)) {
-      service_.sources.forget(stream.source, stream.error);
-    } else if (code == Code::kOutOfRange) {
-      service_.sources.forget(stream.source, std::nullopt);
-    }
+    if (code == Code::kFailedPrecondition || code == Code::kOutOfRange)
+      service_.sources.forget(stream.source, *stream.error, stream.size == 1);
   }
   if (stream.error && !stream.begun) {
-    const Error error = worded(*std::move(stream.error), service_.sources.store());
+    const Error error = *std::move(stream.error);
     stream_.reset();
     return respond(error);
   }
@@ -447,7 +468,7 @@ void HttpSession::put_ids() {
   if (stream.error) {  // in the midst: the client must not take it for all
     ++service_.errors;
     if (wanted.as == IdsAs::kJsonLines) {
-      text = problem(*stream.error).body;
+      text = problem(service_.told(*stream.error)).body;
       put_chunk(text);
     }
     keep_ = false;

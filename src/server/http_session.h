@@ -62,19 +62,20 @@ class HttpSession final : public Conversation {
   [[nodiscard]] std::size_t take(std::string_view input) override;
   [[nodiscard]] bool held() const noexcept override;
   [[nodiscard]] bool waits() const noexcept override;
+  [[nodiscard]] bool is_in_midst() const noexcept override { return begun_; }
   void settle() override;
   void too_slow() override;
 
   // ---- for routes
   [[nodiscard]] Service& service() noexcept { return service_; }
   void respond(const HttpResponse& response);
-  void respond(const Error& error) { respond(problem(error)); }
+  void respond(const Error& error) { respond(problem(service_.told(error))); }
   // Runs `work`, which returns a Result, elsewhere, and responds with what `then` makes of it.
   template <class Work, class Then>
   void elsewhere(Work work, Then then) {
     hold();
     service_.loop.elsewhere(std::move(work), [this, then = std::move(then)](auto result) mutable {
-      respond(result ? then(*std::move(result)) : problem(result.error()));
+      respond(result ? then(*std::move(result)) : problem(service_.told(result.error())));
       go_on();
     });
   }
@@ -127,10 +128,11 @@ class HttpSession final : public Conversation {
   Service& service_;
   const bool over_tcp_;
   std::optional<Parser> parser_;
-  bool begun_ = false;  // part of the request at hand has been read
-  bool keep_ = true;    // the connection stays after this response
-  bool head_ = false;   // no body is sent
-  bool old_ = false;    // HTTP/1.0
+  bool begun_ = false;      // part of the request at hand has been read
+  bool continued_ = false;  // its sender was told to go on (Expect: 100-continue)
+  bool keep_ = true;        // the connection stays after this response
+  bool head_ = false;       // no body is sent
+  bool old_ = false;        // HTTP/1.0
   bool held_ = false;
   bool settling_ = false;
   std::unique_ptr<Stream> stream_;

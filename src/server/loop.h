@@ -2,13 +2,17 @@
 // done by an executor, and its answer comes back to the loop.
 #pragma once
 
+#include <atomic>
 #include <boost/asio/io_context.hpp>
+#include <chrono>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "idmint/clock.h"
 #include "idmint/executor.h"
 #include "idmint/result.h"
 
@@ -26,8 +30,9 @@ class Awaited {
 
 class Loop final {
  public:
-  // The executor must outlive the loop.
-  explicit Loop(Executor& executor = shared_executor()) : executor_(executor) {}
+  // The executor must outlive the loop. `patience`: how long work waits until it is begun.
+  explicit Loop(Executor& executor, std::chrono::milliseconds patience = std::chrono::seconds{5})
+      : executor_(executor), patience_(patience) {}
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
@@ -42,15 +47,18 @@ class Loop final {
   void after_answers(std::function<void()> act) { after_answers_ = std::move(act); }
 
   // Runs `work` elsewhere, and then `then` on the loop, with what `work` returned. If there is no
-  // thread for it, `then` gets the error; so `work` returns a Result.
+  // thread for it, or none in time, `then` gets the error (kUnavailable), and `work` is not run; so
+  // `work` returns a Result.
   template <class Work, class Then>
   void elsewhere(Work work, Then then) {
     using Answer = std::invoke_result_t<Work&>;
     ++elsewhere_;
     // Shared, as the executor destroys the task if it does not take it.
     auto shared = std::make_shared<Then>(std::move(then));
-    Result<void> posted = executor_.post([this, work = std::move(work), shared]() mutable {
-      post([this, shared = std::move(shared), answer = work()]() mutable {
+    const SteadyTime due = std::chrono::steady_clock::now() + patience_;
+    Result<void> posted = executor_.post([this, work = std::move(work), shared, due]() mutable {
+      post([this, shared = std::move(shared),
+            answer = in_time(due) ? work() : late<Answer>()]() mutable {
         --elsewhere_;
         (*shared)(std::move(answer));
       });
@@ -66,6 +74,9 @@ class Loop final {
   // Calls of elsewhere() that have no answer yet. On the loop.
   [[nodiscard]] std::size_t waiting_elsewhere() const noexcept { return elsewhere_; }
 
+  // From now on no work is begun elsewhere.
+  void abandon() noexcept { abandoned_ = true; }
+
   // Any thread may call it; the loop runs the task soon.
   void post(std::move_only_function<void()> task);
 
@@ -75,8 +86,20 @@ class Loop final {
 
  private:
   void give_answers();
+  [[nodiscard]] bool in_time(SteadyTime due) const {
+    return !abandoned_ && std::chrono::steady_clock::now() < due;
+  }
+  template <class Answer>
+  [[nodiscard]] static Answer late() {
+    return std::unexpected(
+        Error{Code::kUnavailable,
+              "nobody came to this call in time, and nothing was done: the store "
+              "is slow or away; ask again"});
+  }
 
   Executor& executor_;
+  const std::chrono::milliseconds patience_;
+  std::atomic<bool> abandoned_{false};
   boost::asio::io_context context_{1};
   std::function<void()> after_answers_;
   std::size_t elsewhere_ = 0;

@@ -6,8 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "base/url.h"
 #include "idmint/mint.h"
+#include "idmint/store.h"
 #include "server/server.h"
+#include "terminal/advice.h"
+#include "terminal/credentials.h"
+#include "terminal/output.h"
 #include "terminal/process.h"
 
 namespace idmint::server {
@@ -25,13 +30,13 @@ and so is any client of HTTP:
   $ curl -X POST http://localhost:7380/v1/ids/orders
   $ curl -X POST http://localhost:7380/v1/ids/uuid7?count=3
 
-SIGTERM and SIGINT end it: calls that were taken are answered first.
+SIGTERM, SIGINT and SIGHUP end it: calls that were taken are answered first.
 )";
 
 int serve(std::span<const char* const> words) {
   CLI::App app(
       "idmintd serves globally unique ids, never the same one twice, over the protocol of "
-      "Redis.",
+      "Redis and over HTTP.",
       "idmintd");
   app.footer(kFooter);
   ServerOptions options{.version = IDMINT_VERSION};
@@ -39,7 +44,8 @@ int serve(std::span<const char* const> words) {
   std::vector<std::string> redis;
   std::vector<std::string> http;
   app.add_option("--store", store,
-                 "The URL of the store: sqlite:PATH, mongodb://HOST,.../DB; or IDMINT_STORE (the "
+                 "The URL of the store: sqlite:PATH, mongodb://HOST,.../DB, env:NAME, file:PATH; "
+                 "or IDMINT_STORE (the "
                  "default store of idmint)")
       ->type_name("URL");
   app.add_option("--redis", redis,
@@ -64,6 +70,19 @@ int serve(std::span<const char* const> words) {
     // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread runs yet
     if (const char* const given = std::getenv("IDMINT_STORE")) store = given;
   }
+  if (!store.empty()) {
+    Result<std::string> url = url_given("--store", store);
+    if (!url) return fail_with(url.error(), false);
+    store = *std::move(url);
+    // What no store can be is told now. One that does not answer yet, or is made later, is opened
+    // when it is asked for.
+    const Result<std::unique_ptr<Store>> there = Store::open(store, {.create = false});
+    if (!there && (there.error().code == Code::kInvalidArgument ||
+                   there.error().code == Code::kUnimplemented))
+      return fail_with(there.error(), false);
+    if (!there)
+      report_notice("no sequences yet: " + worded(there.error(), redacted(store)).message, false);
+  }
   options.mint.store = store;
   if (redis.empty() && http.empty()) {
     redis.emplace_back("127.0.0.1:7379");
@@ -78,7 +97,7 @@ int serve(std::span<const char* const> words) {
   for (std::size_t i = 0; i < protocols.size(); ++i) {
     std::cerr << "idmintd: serving " << protocols[i] << " on " << (*server)->addresses()[i] << '\n';
   }
-  (*server)->stop_at({SIGTERM, SIGINT},
+  (*server)->stop_at({SIGTERM, SIGINT, SIGHUP},
                      [](int) { std::cerr << "idmintd: answers what it has taken, and ends\n"; });
   (*server)->run();
   return 0;

@@ -16,7 +16,6 @@
 #include "idmint/id.h"
 #include "idmint/sequence.h"
 #include "mint/sequence_facts.h"
-#include "terminal/advice.h"
 
 namespace idmint::server {
 namespace {
@@ -596,6 +595,9 @@ struct RedisCommands {
   using S = RedisSession;
   using C = S::Command;
 
+  // Each is a read of its own.
+  static constexpr int kMostNames = 100;
+
   // By name, in upper case.
   static constexpr std::array kTable = {
       C{"AUTH", 2, 3, &S::auth, C::kAtOnce, "Names who asks; refused, as no password is set"},
@@ -607,7 +609,8 @@ struct RedisCommands {
       C{"ECHO", 2, 2, &S::echo, C::kPlain, "Returns its argument"},
       C{"EXEC", 1, 1, &S::exec, C::kAtOnce,
         "Runs the commands since MULTI; not atomic across sequences"},
-      C{"EXISTS", 2, 0, &S::exists, C::kBarrier, "How many of the names are sources", 1, -1},
+      C{"EXISTS", 2, kMostNames + 1, &S::exists, C::kBarrier, "How many of the names are sources",
+        1, -1},
       C{"GET", 2, 2, &S::get, C::kBarrier,
         "The value before the next one of a sequence, read from its store", 1, 1},
       C{"HELLO", 1, 0, &S::hello, C::kAtOnce, "Chooses version 2 or 3 of the protocol"},
@@ -625,8 +628,8 @@ struct RedisCommands {
         "Takes the next n values of a sequence; returns the last of them", 1, 1},
       C{"INFO", 1, 0, &S::info, C::kPlain, "The server and what it has done"},
       C{"KEYS", 2, 2, &S::keys, C::kBarrier, "The names of sources that match a pattern"},
-      C{"MGET", 2, 0, &S::mget, C::kBarrier, "As GET for each name; null where there is no value",
-        1, -1},
+      C{"MGET", 2, kMostNames + 1, &S::mget, C::kBarrier,
+        "As GET for each name; null where there is no value", 1, -1},
       C{"MULTI", 1, 1, &S::multi, C::kAtOnce, "Queues commands until EXEC"},
       C{"PING", 1, 2, &S::ping, C::kPlain, "PONG, or its argument"},
       C{"QUIT", 1, 1, &S::quit, C::kAtOnce, "Closes the connection"},

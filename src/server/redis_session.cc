@@ -7,9 +7,22 @@
 #include "idmint/form.h"
 #include "idmint/snowflake.h"
 #include "server/redis_commands.h"
-#include "terminal/advice.h"
 
 namespace idmint::server {
+
+namespace {
+
+// The beginning of a request of HTTP, or of the header that each of them has: as in Redis.
+bool is_http(std::string_view word) {
+  const auto is = [&](std::string_view wanted) {
+    return std::ranges::equal(word, wanted, [](char a, char b) {
+      return (a >= 'a' && a <= 'z' ? static_cast<char>(a - 'a' + 'A') : a) == b;
+    });
+  };
+  return is("POST") || is("HOST:");
+}
+
+}  // namespace
 
 RedisSession::RedisSession(Connection& connection, Service& service)
     : connection_(connection), service_(service), number_(service.connections) {}
@@ -17,7 +30,7 @@ RedisSession::RedisSession(Connection& connection, Service& service)
 RedisSession::~RedisSession() = default;
 
 bool RedisSession::held() const noexcept {
-  return held_ || barrier_ || ended_ || pending_ >= kMostPending;
+  return held_ || barrier_ || ended_ || pending_ >= kMostPending || pending_ids_ >= kMostPendingIds;
 }
 
 bool RedisSession::waits() const noexcept {
@@ -70,6 +83,14 @@ std::size_t RedisSession::take(std::string_view input) {
     }
     taken += reader_.consumed();
     ++service_.requests;
+    // A page of the web can have a browser send this here, with commands in the body.
+    if (is_http(words.front())) {
+      ++service_.errors;
+      ended_ = true;
+      taken = input.size();
+      connection_.close_when_sent();
+      break;
+    }
     if (service_.draining) {
       fail(Error{Code::kUnavailable,
                  "this server is shutting down and has taken nothing; ask another one"});
@@ -77,6 +98,7 @@ std::size_t RedisSession::take(std::string_view input) {
     }
     run(words);
   }
+  reader_.trim();
   return taken;
 }
 
@@ -148,7 +170,7 @@ std::string& RedisSession::reply() {
 
 void RedisSession::fail(const Error& error) {
   ++service_.errors;
-  put_error(reply(), resp_prefix(error.code), worded(error, service_.sources.store()).message);
+  put_error(reply(), resp_prefix(error.code), service_.told(error).message);
 }
 
 void RedisSession::fail(std::string_view message) {
@@ -174,6 +196,7 @@ void RedisSession::wait_for(Reply& reply, Result<void> submitted) {
 void RedisSession::answered(Reply& reply) {
   reply.ready = true;
   --pending_;
+  pending_ids_ -= reply.values.size();
   if (settling_) return;
   settling_ = true;
   service_.settling.push_back(this);
@@ -202,13 +225,10 @@ void RedisSession::finish(Reply& reply, std::string& out) {
   if (reply.error) {
     ++service_.errors;
     const Code code = reply.error->code;
-    put_error(out, resp_prefix(code), worded(*reply.error, service_.sources.store()).message);
+    put_error(out, resp_prefix(code), service_.told(*reply.error).message);
     const bool of_one = reply.kind == Reply::kInteger || reply.kind == Reply::kId;
-    if (code == Code::kFailedPrecondition || (code == Code::kOutOfRange && of_one)) {
-      service_.sources.forget(reply.source, *reply.error);
-    } else if (code == Code::kOutOfRange) {
-      service_.sources.forget(reply.source, std::nullopt);
-    }
+    if (code == Code::kOutOfRange || code == Code::kFailedPrecondition)
+      service_.sources.forget(reply.source, *reply.error, of_one);
     return;
   }
   const auto put_id = [&](std::int64_t value) {
@@ -324,7 +344,7 @@ void RedisSession::take_values(const SourceHandle& source, std::int64_t count, b
           } else {
             fail(ids.error());
             if (ids.error().code == Code::kFailedPrecondition)
-              service_.sources.forget(source, std::nullopt);
+              service_.sources.forget(source, ids.error(), false);
           }
           go_on();
         });
@@ -336,6 +356,7 @@ void RedisSession::take_values(const SourceHandle& source, std::int64_t count, b
   if (as_array) {
     reply.kind = Reply::kIds;
     reply.values.resize(size);
+    pending_ids_ += size;
     out = reply.values;
   }
   wait_for(reply, source->sequence->submit(out, [&reply](Result<void> filled) {

@@ -29,6 +29,8 @@ class RedisSession final : public Conversation {
  public:
   // Commands of a connection that wait for their answers at a time.
   static constexpr std::size_t kMostPending = 1024;
+  // Ids that they ask for by COUNT.
+  static constexpr std::size_t kMostPendingIds = 16'384;
   // Commands between MULTI and EXEC, and their bytes.
   static constexpr std::size_t kMostQueued = 1024;
   static constexpr std::size_t kMostQueuedBytes = std::size_t{256} * 1024;
@@ -155,6 +157,7 @@ class RedisSession final : public Conversation {
 
   std::deque<Reply> replies_;  // in order; those that are ready and have none before them are gone
   std::size_t pending_ = 0;
+  std::size_t pending_ids_ = 0;
   bool held_ = false;      // a command is carried out elsewhere
   bool barrier_ = false;   // a command waits for the answers before it
   bool settling_ = false;  // it is in the list of those that have new answers

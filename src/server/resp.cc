@@ -28,6 +28,14 @@ RespReader::State RespReader::broken(std::string_view problem) {
   return State::kBroken;
 }
 
+void RespReader::trim() {
+  constexpr std::size_t usual = 64;
+  if (!done_ || (words_.capacity() <= usual && inline_text_.capacity() <= usual * usual)) return;
+  pieces_ = {};
+  words_ = {};
+  inline_text_ = {};
+}
+
 RespReader::State RespReader::read(std::string_view input) {
   if (done_) {
     pieces_.clear();
@@ -195,7 +203,7 @@ void put_error(std::string& out, std::string_view prefix, std::string_view messa
   out += '-';
   out += prefix;
   out += ' ';
-  for (const char c : message) out += c == '\r' || c == '\n' ? ' ' : c;
+  for (const char c : message) out += (c >= 0 && c < ' ') || c == 0x7f ? ' ' : c;
   out += "\r\n";
 }
 

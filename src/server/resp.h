@@ -40,6 +40,9 @@ class RespReader final {
   // After kCommand: the words, valid as long as the input, and how many bytes of it they took.
   [[nodiscard]] Words words() const noexcept { return words_; }
   [[nodiscard]] std::size_t consumed() const noexcept { return at_; }
+  // Gives back the memory of a long command. Invalidates words().
+  void trim();
+
   // After kBroken: one line for the sender, without an error prefix.
   [[nodiscard]] std::string_view problem() const noexcept { return problem_; }
 
@@ -74,7 +77,7 @@ void put_unsigned(std::string& out, std::uint64_t value);
 // `text` has no line breaks.
 void put_simple(std::string& out, std::string_view text);
 void put_bulk(std::string& out, std::string_view text);
-// Line breaks in the message become blanks.
+// Line breaks and other control characters in the message become blanks.
 void put_error(std::string& out, std::string_view prefix, std::string_view message);
 void put_null(std::string& out, Resp version);
 void put_null_array(std::string& out, Resp version);

@@ -102,6 +102,28 @@ std::size_t raise_descriptors() {
   return limit.rlim_cur;
 }
 
+// A Unix socket that this process made.
+struct UnixSocket {
+  std::string path{};  // empty: none
+  dev_t device = 0;
+  ino_t inode = 0;
+};
+
+// What lies at the path now, which is to be known again. Others of the system may not connect,
+// whatever the umask says.
+UnixSocket unix_socket(const std::string& path) {
+  struct stat file{};
+  if (path.empty() || ::lstat(path.c_str(), &file) != 0) return {};
+  ::chmod(path.c_str(), file.st_mode & 0770U);
+  return {path, file.st_dev, file.st_ino};
+}
+
+bool is_there(const UnixSocket& socket) {
+  struct stat file{};
+  return !socket.path.empty() && ::lstat(socket.path.c_str(), &file) == 0 &&
+         file.st_dev == socket.device && file.st_ino == socket.inode;
+}
+
 // A Unix socket that a process left which is gone: nobody answers there.
 void remove_left_socket(const Address& address) {
   struct stat file{};
@@ -119,7 +141,7 @@ struct Server::State {
   State(ServerOptions its_options, Executor* executor)
       : options(std::move(its_options)),
         own_threads(executor == nullptr ? std::make_unique<ThreadPool>(kThreads) : nullptr),
-        loop(executor != nullptr ? *executor : *own_threads),
+        loop(executor != nullptr ? *executor : *own_threads, options.mint.store_options.deadline),
         sources(loop, options.store, options.mint),
         service{.loop = loop, .sources = sources, .version = options.version},
         signals(loop.context()),
@@ -135,14 +157,19 @@ struct Server::State {
   struct Door {
     Protocol protocol;
     Acceptor acceptor;
-    std::string unix_path;  // of the socket to be removed at the end
+    UnixSocket socket;  // to be removed at the end
     asio::steady_timer pause;
   };
 
   Result<void> listen(const Listen& wanted) {
     const Result<Address> address = address_of(wanted.at);
     if (!address) return std::unexpected(address.error());
-    if (!address->unix_path.empty()) remove_left_socket(*address);
+    if (!address->unix_path.empty()) {
+      struct stat file{};
+      if (::lstat(address->unix_path.c_str(), &file) == 0 && !S_ISSOCK(file.st_mode))
+        return bad_address(wanted.at, "there is something that is no socket");
+      remove_left_socket(*address);
+    }
     Acceptor acceptor(loop.context());
     error_code error;
     acceptor.open(address->endpoint.protocol(), error);
@@ -164,9 +191,9 @@ struct Server::State {
     } else {
       addresses.push_back("unix:" + address->unix_path);
     }
-    doors.push_back(
-        std::make_unique<Door>(Door{wanted.protocol, std::move(acceptor), address->unix_path,
-                                    asio::steady_timer(loop.context())}));
+    doors.push_back(std::make_unique<Door>(Door{wanted.protocol, std::move(acceptor),
+                                                unix_socket(address->unix_path),
+                                                asio::steady_timer(loop.context())}));
     return {};
   }
 
@@ -205,9 +232,9 @@ struct Server::State {
       socket.set_option(asio::ip::tcp::no_delay(true), ignored);
       socket.set_option(asio::socket_base::keep_alive(true), ignored);
     }
-    auto connection = std::make_shared<Connection>(std::move(socket), [this](Connection& ended) {
+    auto connection = std::make_shared<Connection>(std::move(socket), [this](Connection& gone) {
       --service.open_connections;
-      connections.erase(ended.shared_from_this());
+      connections.erase(gone.shared_from_this());
       end_if_drained();
     });
     connections.insert(connection);
@@ -234,10 +261,13 @@ struct Server::State {
     for (const auto& door : doors) {
       error_code ignored;
       door->acceptor.close(ignored);
+      // Now, and not later: a successor may have a socket of its own there by then.
+      if (is_there(door->socket)) ::unlink(door->socket.path.c_str());
+      door->socket.path.clear();
       door->pause.cancel();
     }
     const std::vector<std::shared_ptr<Connection>> all(connections.begin(), connections.end());
-    for (const auto& connection : all) connection->close_when_sent();
+    for (const auto& connection : all) connection->drain();
     drain_timer.expires_after(options.drain);
     drain_timer.async_wait([this](const error_code& error) {
       if (!error) loop.stop();
@@ -246,10 +276,11 @@ struct Server::State {
   }
 
   void end_if_drained() {
-    if (service.draining && connections.empty()) loop.stop();
+    if (service.draining && !ended && connections.empty()) loop.stop();
   }
 
   const ServerOptions options;
+  bool ended = false;  // run() has returned for good
   const std::unique_ptr<ThreadPool> own_threads;
   Loop loop;
   Sources sources;
@@ -270,17 +301,20 @@ Server::~Server() {
   state_->service.draining = true;
   state_->sources.close();
   asio::io_context& context = state_->loop.context();
+  state_->ended = true;
+  const std::vector<std::shared_ptr<Connection>> all(state_->connections.begin(),
+                                                     state_->connections.end());
+  for (const auto& connection : all) connection->close();
+  state_->loop.abandon();
   context.restart();
   while (state_->loop.waiting_elsewhere() != 0) {
     context.run_one();
     context.restart();
   }
+  context.restart();
   context.poll();
-  const std::vector<std::shared_ptr<Connection>> all(state_->connections.begin(),
-                                                     state_->connections.end());
-  for (const auto& connection : all) connection->close();
   for (const auto& door : state_->doors) {
-    if (!door->unix_path.empty()) ::unlink(door->unix_path.c_str());
+    if (is_there(door->socket)) ::unlink(door->socket.path.c_str());
   }
 }
 

@@ -4,11 +4,13 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "server/connection.h"
 #include "server/loop.h"
 #include "server/sources.h"
+#include "terminal/advice.h"
 
 namespace idmint::server {
 
@@ -35,6 +37,13 @@ struct Service {
   // Now.
   std::uint64_t open_connections = 0;
   bool draining = false;
+
+  // The error as clients are told it: with the command that helps, if it is one of idmint. An
+  // option of a command is not theirs to give.
+  [[nodiscard]] Error told(Error error) const {
+    if (error.advice.remedy == Remedy::kSetOption) error.advice = {};
+    return worded(std::move(error), sources.store());
+  }
 };
 
 }  // namespace idmint::server

@@ -63,14 +63,14 @@ void Sources::close() {
   }
 }
 
-void Sources::forget(const SourceHandle& source, const std::optional<Error>& why) {
+void Sources::forget(const SourceHandle& source, const Error& why, bool of_one) {
   const std::string& name = source->declaration().name;
   const auto found = open_.find(name);
   if (found == open_.end() || found->second.source != source) return;
   const auto now = steady_clock::now();
-  if (why) {
-    ended_.insert_or_assign(name, Ended{*why, now});
-  } else if (now - found->second.opened < kAtMostOnceIn) {
+  if (why.code == Code::kOutOfRange && of_one) {
+    ended_.insert_or_assign(name, Ended{why, now});
+  } else if (why.code == Code::kOutOfRange && now - found->second.opened < kAtMostOnceIn) {
     return;
   }
   // Whoever holds the last handle closes it, which may wait for the store: not the loop.

@@ -44,13 +44,13 @@ class Sources final {
   // of Mint::source(); a name that could not be opened is looked for anew the next time.
   void open(std::string_view name, std::function<void(const Result<SourceHandle>&)> then);
 
-  // What to do when a call of the source has failed because it is used up or retired, which another
-  // process may have changed since: it is opened anew when it is asked for next. `why`: of a call
-  // for one value, after which the source has none. For a second it is then the answer to all who
-  // ask, so that a sequence that is used up costs no read for each call, and one that is extended
-  // loses no value to callers who know the old end. Without it the source is forgotten once in a
-  // second at most. Requests that are under way get their answers.
-  void forget(const SourceHandle& source, const std::optional<Error>& why);
+  // What to do when a call of the source has failed because it is used up or retired (`why`), which
+  // another process may have changed since: it is opened anew when it is asked for next. `of_one`:
+  // the call was for one value, so that none is left. Then, of one that is used up, `why` is the
+  // answer to all who ask within a second: that costs no read for each call, and one that is
+  // extended loses no value to callers who know the old end. If more were asked for, it is
+  // forgotten once in a second at most. Requests that are under way get their answers.
+  void forget(const SourceHandle& source, const Error& why, bool of_one);
 
   // Closes all sequences, which answers their requests, and refuses to open more (kUnavailable).
   // Waits for the calls of stores that are under way.
