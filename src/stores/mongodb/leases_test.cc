@@ -786,7 +786,7 @@ TEST_F(MongodbLeases, WhateverFailsNoTimestampOfAWorkerIdIsGivenTwice) {
     // Each fault is there until so many leases were extended under it.
     const auto go_on = [&](int more) {
       std::unique_lock lock(mutex);
-      EXPECT_TRUE(moved.wait_for(lock, seconds{120}, [&, wanted = extends + more] {
+      EXPECT_TRUE(moved.wait_for(lock, seconds{400}, [&, wanted = extends + more] {
         return extends >= wanted;
       })) << "they came to a stand";
     };
