@@ -61,7 +61,7 @@ Result<std::optional<std::int64_t>> value_before_next(Mint& mint, std::string_vi
                                        : "a sequence of strategy " +
                                              std::string(strategy_name(status->definition))) +
                   ", which has no one value that was taken last: ID.PEEK " + std::string(name));
-  if (status->error) return std::unexpected(*status->error);
+  if (const std::optional<Error>& error = status->error) return std::unexpected(*error);
   if (*next == sequence->first) return std::nullopt;
   return *next - 1;
 }
