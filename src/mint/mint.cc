@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/bounded_mutex.h"
 #include "base/errors.h"
 #include "base/sqlite_url.h"
 #include "base/url.h"
@@ -113,7 +114,7 @@ struct Mint::State {
   const MintOptions options;
   Clock& clock;
   Entropy& entropy;
-  std::mutex mutex;
+  BoundedMutex mutex;
   std::shared_ptr<Store> store;  // guarded by mutex; null until it was opened
 
   [[nodiscard]] MadeWith made_with() const { return {options, clock, entropy}; }
@@ -129,8 +130,15 @@ struct Mint::State {
   // for next.
   Result<std::shared_ptr<Store>> open(bool make, std::string_view name = {},
                                       SteadyTime until = SteadyTime::max()) {
-    const std::lock_guard lock(mutex);
-    if (store != nullptr) return store;
+    // Those who come while another opens the store do not each wait for it as long again.
+    const SteadyTime patience =
+        std::min(until, std::chrono::steady_clock::now() + options.store_options.deadline);
+    const std::unique_lock lock(mutex, patience);
+    if (lock && store != nullptr) return store;
+    if (!lock || std::chrono::steady_clock::now() >= patience) {
+      return fail(Code::kUnavailable,
+                  "the store did not answer in time whoever asked for it first; ask again");
+    }
     const Result<std::string> where = url();
     if (!where) return std::unexpected(where.error());
     StoreOptions store_options = options.store_options;

@@ -159,7 +159,7 @@ void Connection::flush() {
 }
 
 void Connection::end_if_done() {
-  if (closed_ || lingers_ || !(peer_done_ || last_words_ || draining_)) return;
+  if (closed_ || cut_ || lingers_ || !(peer_done_ || last_words_ || draining_)) return;
   if (sent_ < out_.size() || conversation_->waits()) return;
   if (!last_words_ && (stopped_for_room_ || (!in_.empty() && conversation_->held()))) return;
   if (peer_done_) return close();
@@ -193,13 +193,19 @@ void Connection::close_when_sent() {
   end_if_done();
 }
 
+void Connection::cut() {
+  cut_ = last_words_ = true;
+  // Not at once: the conversation may be looking at what has come.
+  boost::asio::post(socket_.get_executor(), [self = shared_from_this()] { self->close(); });
+}
+
 void Connection::close() noexcept {
   if (closed_) return;
   closed_ = true;
   linger_timer_.cancel();
   boost::system::error_code ignored;
   // Cut off in the midst: the client must not take what it has for all of it.
-  if (conversation_ != nullptr && conversation_->waits())
+  if (cut_ || (conversation_ != nullptr && conversation_->waits()))
     socket_.set_option(boost::asio::socket_base::linger(true, 0), ignored);
   socket_.close(ignored);
   in_ = {};

@@ -81,6 +81,8 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   // The server ends: closes it as soon as what was taken is answered. What comes meanwhile still
   // reaches the conversation, which refuses it.
   void drain();
+  // Ends it soon with a reset, so that the client does not take what it has for the whole.
+  void cut();
   void close() noexcept;
   [[nodiscard]] bool is_closed() const noexcept { return closed_; }
 
@@ -116,6 +118,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   bool peer_done_ = false;   // it sends nothing more
   bool last_words_ = false;  // close_when_sent()
   bool draining_ = false;    // drain()
+  bool cut_ = false;         // cut()
   bool lingers_ = false;     // all was sent: what comes is thrown away
   bool closed_ = false;
   // Since when a part of a request waits for its rest, or replies wait to be read.

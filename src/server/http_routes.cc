@@ -262,7 +262,8 @@ void post_source(HttpSession& session, const HttpRequest& request) {
         HttpResponse response = ok(source_json(status), 201);
         response.headers = "Location: /v1/sources/" + name(status.definition) + "\r\n";
         return response;
-      });
+      },
+      true);
 }
 
 void post_raise(HttpSession& session, const HttpRequest& request) {
@@ -279,7 +280,8 @@ void post_raise(HttpSession& session, const HttpRequest& request) {
       },
       [](const Raised& raised) {
         return ok({{"next", integer(raised.next)}, {"skipped", integer(raised.skipped)}});
-      });
+      },
+      true);
 }
 
 void get_workers(HttpSession& session, const HttpRequest& request) {

@@ -39,6 +39,14 @@ std::string dump(const nlohmann::ordered_json& json) {
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
+// Codes of a call that was refused before it changed anything.
+bool is_refusal(Code code) {
+  return code == Code::kInvalidArgument || code == Code::kNotFound ||
+         code == Code::kAlreadyExists || code == Code::kFailedPrecondition ||
+         code == Code::kOutOfRange || code == Code::kUnimplemented ||
+         code == Code::kPermissionDenied || code == Code::kUnauthenticated;
+}
+
 std::string_view reason(int status) {
   return http::obsolete_reason(static_cast<http::status>(status));
 }
@@ -99,13 +107,16 @@ std::optional<std::string_view> HttpRequest::parameter(std::string_view name) co
   return std::nullopt;
 }
 
-HttpResponse problem(const Error& error) {
+HttpResponse problem(const Error& error, bool in_steps) {
   const auto* const row = std::ranges::find(kStatuses, error.code, &StatusOf::code);
   const int status = row != kStatuses.end() ? row->status : 500;
-  nlohmann::ordered_json json{
-      {"type", "about:blank"},    {"title", reason(status)},
-      {"status", status},         {"detail", error.message},
-      {"code", name(error.code)}, {"may_have_been_applied", outcome_unknown(error.code)}};
+  nlohmann::ordered_json json{{"type", "about:blank"},
+                              {"title", reason(status)},
+                              {"status", status},
+                              {"detail", error.message},
+                              {"code", name(error.code)},
+                              {"may_have_been_applied", outcome_unknown(error.code) ||
+                                                            (in_steps && !is_refusal(error.code))}};
   const bool again = error.code == Code::kUnavailable || error.code == Code::kResourceExhausted;
   return {status, "application/problem+json", dump(json), again ? "Retry-After: 1\r\n" : ""};
 }
@@ -474,7 +485,8 @@ void HttpSession::put_ids() {
     keep_ = false;
     stream_.reset();
     parser_.reset();
-    return connection_.close_when_sent();
+    // In HTTP/1.0 the end of the connection is the end of the body: only a reset tells.
+    return old_ ? connection_.cut() : connection_.close_when_sent();
   }
   const bool whole = !stream.begun && static_cast<std::int64_t>(stream.size) == stream.left;
   const Form& form = stream.source->declaration().form;

@@ -41,7 +41,8 @@ struct HttpResponse {
 
 // The error as problem details (RFC 9457): the name of its code, whether the call may have been
 // applied, and Retry-After where the same call may succeed later.
-[[nodiscard]] HttpResponse problem(const Error& error);
+// `in_steps`: the call has several, and may have ended between two, whatever the code.
+[[nodiscard]] HttpResponse problem(const Error& error, bool in_steps = false);
 // Of a request that no code of idmint says anything about, such as a wrong method.
 [[nodiscard]] HttpResponse problem(int status, std::string_view title, std::string_view detail);
 
@@ -72,10 +73,11 @@ class HttpSession final : public Conversation {
   void respond(const Error& error) { respond(problem(service_.told(error))); }
   // Runs `work`, which returns a Result, elsewhere, and responds with what `then` makes of it.
   template <class Work, class Then>
-  void elsewhere(Work work, Then then) {
+  void elsewhere(Work work, Then then, bool in_steps = false) {
     hold();
-    service_.loop.elsewhere(std::move(work), [this, then = std::move(then)](auto result) mutable {
-      respond(result ? then(*std::move(result)) : problem(service_.told(result.error())));
+    service_.loop.elsewhere(std::move(work), [this, then = std::move(then),
+                                              in_steps](auto result) mutable {
+      respond(result ? then(*std::move(result)) : problem(service_.told(result.error()), in_steps));
       go_on();
     });
   }

@@ -290,10 +290,11 @@ SourceHandle RedisSession::source_of(Words words, std::string_view name) {
   service_.sources.open(
       name, [this, owned = Owned(words.begin(), words.end())](const Result<SourceHandle>& opened) {
         opened_ = opened;
+        held_ = false;  // the command may hold the session again, for a pool
         const std::vector<std::string_view> again(owned.begin(), owned.end());
         (this->*command_named(again.front())->run)(again);
         opened_.reset();
-        go_on();
+        if (!held_) go_on();
       });
   return nullptr;
 }

@@ -102,37 +102,50 @@ std::size_t raise_descriptors() {
   return limit.rlim_cur;
 }
 
-// A Unix socket that this process made.
-struct UnixSocket {
-  std::string path{};  // empty: none
-  dev_t device = 0;
-  ino_t inode = 0;
+// A Unix socket that this process made, and removes if it is still there.
+class UnixSocket {
+ public:
+  UnixSocket() = default;
+  // What lies at the path now. Others of the system may not connect, whatever the umask says.
+  explicit UnixSocket(std::string path) : path_(std::move(path)) {
+    struct stat file{};
+    if (::lstat(path_.c_str(), &file) != 0 || ::chmod(path_.c_str(), file.st_mode & 0770U) != 0) {
+      path_.clear();
+      return;
+    }
+    device_ = file.st_dev;
+    inode_ = file.st_ino;
+  }
+  ~UnixSocket() { remove(); }
+  UnixSocket(UnixSocket&& other) noexcept
+      : path_(std::exchange(other.path_, {})), device_(other.device_), inode_(other.inode_) {}
+  UnixSocket& operator=(UnixSocket&&) = delete;
+
+  [[nodiscard]] bool is_made() const { return !path_.empty(); }
+  // A successor may have a socket of its own there by now.
+  void remove() {
+    struct stat file{};
+    if (!path_.empty() && ::lstat(path_.c_str(), &file) == 0 && file.st_dev == device_ &&
+        file.st_ino == inode_)
+      ::unlink(path_.c_str());
+    path_.clear();
+  }
+
+ private:
+  std::string path_;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
 };
 
-// What lies at the path now, which is to be known again. Others of the system may not connect,
-// whatever the umask says.
-UnixSocket unix_socket(const std::string& path) {
-  struct stat file{};
-  if (path.empty() || ::lstat(path.c_str(), &file) != 0) return {};
-  ::chmod(path.c_str(), file.st_mode & 0770U);
-  return {path, file.st_dev, file.st_ino};
-}
-
-bool is_there(const UnixSocket& socket) {
-  struct stat file{};
-  return !socket.path.empty() && ::lstat(socket.path.c_str(), &file) == 0 &&
-         file.st_dev == socket.device && file.st_ino == socket.inode;
-}
-
-// A Unix socket that a process left which is gone: nobody answers there.
+// Removes a Unix socket that a process left which is gone: nobody answers there.
 void remove_left_socket(const Address& address) {
-  struct stat file{};
-  if (::lstat(address.unix_path.c_str(), &file) != 0 || !S_ISSOCK(file.st_mode)) return;
-  asio::io_context context;
-  asio::generic::stream_protocol::socket probe(context);
-  error_code error;
-  probe.connect(address.endpoint, error);
-  if (error == asio::error::connection_refused) ::unlink(address.unix_path.c_str());
+  const int probe = ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (probe < 0) return;
+  const int failed = ::connect(
+      probe, reinterpret_cast<const sockaddr*>(address.endpoint.data()),  // as bind() has it
+      static_cast<socklen_t>(address.endpoint.size()));
+  if (failed != 0 && errno == ECONNREFUSED) ::unlink(address.unix_path.c_str());
+  ::close(probe);
 }
 
 }  // namespace
@@ -176,7 +189,11 @@ struct Server::State {
     if (!error && address->unix_path.empty())
       acceptor.set_option(asio::socket_base::reuse_address(true), error);
     if (!error) acceptor.bind(address->endpoint, error);
-    if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+    if (error) return std::unexpected(listen_error(wanted.at, error));
+    UnixSocket socket = address->unix_path.empty() ? UnixSocket() : UnixSocket(address->unix_path);
+    if (!address->unix_path.empty() && !socket.is_made())
+      return fail(Code::kPermissionDenied, "cannot set the permissions of " + wanted.at);
+    acceptor.listen(asio::socket_base::max_listen_connections, error);
     if (!error) acceptor.non_blocking(true, error);
     if (error) return std::unexpected(listen_error(wanted.at, error));
     if (address->unix_path.empty()) {
@@ -191,9 +208,9 @@ struct Server::State {
     } else {
       addresses.push_back("unix:" + address->unix_path);
     }
-    doors.push_back(std::make_unique<Door>(Door{wanted.protocol, std::move(acceptor),
-                                                unix_socket(address->unix_path),
-                                                asio::steady_timer(loop.context())}));
+    doors.push_back(
+        std::make_unique<Door>(Door{wanted.protocol, std::move(acceptor), std::move(socket),
+                                    asio::steady_timer(loop.context())}));
     return {};
   }
 
@@ -261,9 +278,7 @@ struct Server::State {
     for (const auto& door : doors) {
       error_code ignored;
       door->acceptor.close(ignored);
-      // Now, and not later: a successor may have a socket of its own there by then.
-      if (is_there(door->socket)) ::unlink(door->socket.path.c_str());
-      door->socket.path.clear();
+      door->socket.remove();
       door->pause.cancel();
     }
     const std::vector<std::shared_ptr<Connection>> all(connections.begin(), connections.end());
@@ -313,9 +328,6 @@ Server::~Server() {
   }
   context.restart();
   context.poll();
-  for (const auto& door : state_->doors) {
-    if (is_there(door->socket)) ::unlink(door->socket.path.c_str());
-  }
 }
 
 Result<std::unique_ptr<Server>> Server::open(ServerOptions options, Executor* executor) {

@@ -45,8 +45,9 @@ class Server final {
  public:
   // Listens. kInvalidArgument: not such an address, or one that is not loopback: without
   // authentication anybody there could use up the values. kUnavailable: the address is in use.
-  // kPermissionDenied: it may not be used. The executor carries out what may wait, and must outlive
-  // the server; null: one of its own.
+  // kPermissionDenied: it may not be used. The executor carries out what may wait, but for the
+  // rounds of sequences, which shared_executor() has; it must outlive the server. Null: one of its
+  // own.
   [[nodiscard]] static Result<std::unique_ptr<Server>> open(ServerOptions options,
                                                             Executor* executor = nullptr);
   ~Server();
@@ -61,7 +62,7 @@ class Server final {
   void run();
 
   // Any thread may call it, and a signal handler may not. Nothing new is taken: connections are
-  // refused, and requests get kUnavailable.
+  // refused, and requests get kUnavailable, or the end of the connection.
   void stop();
 
   // stop() when one of these signals comes. From then on they do nothing else, but the second one

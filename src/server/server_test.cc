@@ -39,6 +39,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
+constexpr std::chrono::milliseconds kNever = std::chrono::hours{1};  // that no test comes to
+
 // A server with a thread of its own.
 class Running {
  public:
@@ -48,6 +50,7 @@ class Running {
     Result<std::unique_ptr<Server>> opened = Server::open(std::move(options));
     EXPECT_TRUE(opened) << opened.error().message;
     server_ = *std::move(opened);
+    port_ = port(Protocol::kRedis);
     thread_ = std::thread([this] { server_->run(); });
   }
   ~Running() { stop(); }
@@ -64,6 +67,18 @@ class Running {
   // Returns when run() has.
   void wait() { thread_.join(); }
 
+  [[nodiscard]] bool takes_connections() const {
+    const int probe = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(port_);
+    const bool taken =
+        ::connect(probe, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+    ::close(probe);
+    return taken;
+  }
+
   [[nodiscard]] std::uint16_t port(Protocol protocol) const {
     const std::string& address = server_->addresses().at(protocol == Protocol::kRedis ? 0 : 1);
     return static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)));
@@ -71,6 +86,7 @@ class Running {
 
  private:
   std::unique_ptr<Server> server_;
+  std::uint16_t port_ = 0;
   std::thread thread_;
 };
 
@@ -217,6 +233,8 @@ class ServerTest : public testing::Test {
   [[nodiscard]] ServerOptions options() const {
     ServerOptions options;
     options.mint.store = url();
+    options.mint.store_options.deadline = kNever;
+    options.drain = kNever;
     return options;
   }
 
@@ -285,6 +303,32 @@ TEST_F(ServerTest, SaysWhyItRefuses) {
   EXPECT_THAT(client.ask("WATCH orders"), StartsWith("-ERR WATCH is refused"));
   EXPECT_THAT(client.ask("HELLO 4"), StartsWith("-NOPROTO"));
   EXPECT_EQ(client.ask("INCR orders"), ":1");  // nothing was taken
+}
+
+TEST_F(ServerTest, APoolIsAnsweredInTheOrderOfItsCommands) {
+  {
+    Mint mint(MintOptions{.store = url()});
+    ASSERT_TRUE(mint.create(PoolDefinition{.name = "web", .workers = 4}));
+  }
+  const Running server(options());
+  {
+    Client gone(server);  // before it has its answer
+    gone.send("ID.NEXT web\r\n");
+  }
+  Client client(server);
+  client.send("ID.NEXT web\r\nPING\r\nID.NEXT web COUNT 2\r\nINCR web\r\nPING\r\n");
+  EXPECT_EQ(client.line(), "$19");
+  const std::string first = client.line();
+  EXPECT_EQ(client.line(), "+PONG");
+  EXPECT_THAT(client.lines(2), ElementsAre("*2", "$19"));
+  const std::string second = client.line();
+  EXPECT_EQ(client.line(), "$19");
+  const std::string third = client.line();
+  const std::string fourth = client.line();
+  EXPECT_EQ(client.line(), "+PONG");
+  EXPECT_LT(first, second);
+  EXPECT_LT(second, third);
+  EXPECT_LT(":" + third, fourth);
 }
 
 TEST_F(ServerTest, GetBeforeTheFirstUseIsNull) {
@@ -481,7 +525,8 @@ class GatedServerTest : public testing::Test {
   [[nodiscard]] ServerOptions options() const {
     ServerOptions options;
     options.store = store_;
-    options.mint.store_options.deadline = std::chrono::hours{1};  // that no test comes to
+    options.mint.store_options.deadline = kNever;
+    options.drain = kNever;
     return options;
   }
   std::shared_ptr<GatedStore> store_;
@@ -521,9 +566,34 @@ TEST_F(GatedServerTest, ADrainAnswersWhatWasTakenAndRefusesWhatComes) {
   client.send("INCR orders\r\n");
   store_->wait_for_advances(2);
   server.ask_to_stop();
+  while (server.takes_connections()) std::this_thread::yield();
+  client.send("INCR orders\r\n");
   store_->open_gate();
-  EXPECT_EQ(client.rest(), ":2\r\n");
+  EXPECT_EQ(client.line(), ":2");
+  EXPECT_THAT(client.rest(), testing::AnyOf("", StartsWith("-UNAVAILABLE ")));
   server.wait();
+  EXPECT_EQ(store_->counters()->peek("orders")->next, 3);  // nothing was taken for it
+}
+
+// Whoever asks for what is used up has it forgotten; those who wait on it have their answers.
+TEST_F(GatedServerTest, TheEndAnswersRequestsOfAForgottenSource) {
+  EXPECT_TRUE(create_sequence(*store_, {.name = "few", .last = 9}));
+  ServerOptions impatient = options();
+  impatient.drain = std::chrono::milliseconds{1};
+  Running server(std::move(impatient));
+  Client client(server);
+  Client other(server);
+  EXPECT_EQ(client.ask("INCR few"), ":1");
+  store_->shut_gate();
+  other.send("INCR few\r\n");
+  store_->wait_for_advances(2);
+  server.ask_to_stop();
+  std::thread opener([&] {
+    while (server.takes_connections()) std::this_thread::yield();
+    store_->open_gate();
+  });
+  server.stop();
+  opener.join();
 }
 
 TEST_F(GatedServerTest, ADrainRunsATransactionToItsEnd) {
@@ -655,6 +725,13 @@ TEST_F(ServerTest, AStreamThatFailsIsCutOff) {
   const std::string all = client.rest();
   EXPECT_THAT(all, StartsWith("HTTP/1.1 200 OK"));
   EXPECT_FALSE(all.ends_with("0\r\n\r\n"));
+  // In HTTP/1.0 only a reset tells.
+  create({.name = "brief", .last = 100'000});
+  Client old(server, Protocol::kHttp);
+  old.send("POST /v1/ids/brief?count=150000 HTTP/1.0\r\n\r\n");
+  errno = 0;
+  static_cast<void>(old.rest());
+  EXPECT_EQ(errno, ECONNRESET);
 }
 
 TEST_F(ServerTest, ProblemsAreDetailed) {

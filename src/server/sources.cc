@@ -39,7 +39,16 @@ void Sources::open(std::string_view name, std::function<void(const Result<Source
       [this, name = asked->first]() -> Result<SourceHandle> {
         Result<std::unique_ptr<Source>> opened = mint_.source(name);
         if (!opened) return std::unexpected(std::move(opened.error()));
-        auto source = std::make_shared<OpenSource>(OpenSource{.source = *std::move(opened)});
+        // Closing a sequence may wait for its store: the loop, which may drop the last handle, does
+        // not.
+        const SourceHandle source(new OpenSource{.source = *std::move(opened)},
+                                  [&executor = loop_.executor()](OpenSource* last) {
+                                    std::unique_ptr<OpenSource> owned(last);
+                                    // Not taken, the task is destroyed here, and the source with
+                                    // it.
+                                    static_cast<void>(executor.post(
+                                        [owned = std::move(owned)]() mutable { owned.reset(); }));
+                                  });
         source->sequence = source->source->sequence();
         source->counter = dynamic_cast<CounterSequence*>(source->sequence);
         source->is_pool = source->sequence == nullptr && source->source->waits();
@@ -61,6 +70,10 @@ void Sources::close() {
   for (const auto& [name, entry] : open_) {
     if (entry.source->sequence != nullptr) entry.source->sequence->close();
   }
+  for (const std::weak_ptr<OpenSource>& forgotten : forgotten_) {
+    const SourceHandle source = forgotten.lock();
+    if (source != nullptr && source->sequence != nullptr) source->sequence->close();
+  }
 }
 
 void Sources::forget(const SourceHandle& source, const Error& why, bool of_one) {
@@ -73,15 +86,9 @@ void Sources::forget(const SourceHandle& source, const Error& why, bool of_one) 
   } else if (why.code == Code::kOutOfRange && now - found->second.opened < kAtMostOnceIn) {
     return;
   }
-  // Whoever holds the last handle closes it, which may wait for the store: not the loop.
-  SourceHandle gone = std::move(found->second.source);
+  std::erase_if(forgotten_, [](const auto& gone) { return gone.expired(); });
+  forgotten_.push_back(source);
   open_.erase(found);
-  loop_.elsewhere(
-      [gone = std::move(gone)]() mutable -> Result<void> {
-        gone.reset();
-        return {};
-      },
-      [](const Result<void>&) {});
 }
 
 }  // namespace idmint::server

@@ -79,6 +79,7 @@ class Sources final {
   const std::string store_;
   Mint mint_;
   bool closed_ = false;
+  std::vector<std::weak_ptr<OpenSource>> forgotten_;  // requests of them may be under way
   ByName<Entry> open_;
   struct Ended {
     Error why;

@@ -169,7 +169,12 @@ TEST(ServerKill, TwoDaemonsOnOneStoreAreOneCounter) {
     clients.emplace_back([&, caller] {
       std::vector<Note> mine;
       while (!ended) {
-        Client client(ports[static_cast<std::size_t>(caller % 2)]);
+        const int port = ports[static_cast<std::size_t>(caller % 2)];
+        if (port == 0) {  // a new one is starting
+          std::this_thread::yield();
+          continue;
+        }
+        Client client(port);
         for (std::int64_t i = 0; client.is_open() && !ended; ++i) {
           mine.push_back(client.take(1 + i % 5, caller));
           if (mine.back().outcome == Outcome::kTaken) ++answers;
@@ -183,6 +188,7 @@ TEST(ServerKill, TwoDaemonsOnOneStoreAreOneCounter) {
     const std::int64_t before = answers;
     while (answers < before + kLoad) std::this_thread::yield();
     const auto victim = static_cast<std::size_t>(round % 2);
+    ports[victim] = 0;
     daemons[victim]->end(SIGKILL);
     ports[victim] = daemons[victim].emplace(url).port();
   }
