@@ -41,14 +41,14 @@ void Sources::open(std::string_view name, std::function<void(const Result<Source
         if (!opened) return std::unexpected(std::move(opened.error()));
         // Closing a sequence may wait for its store: the loop, which may drop the last handle, does
         // not.
-        const SourceHandle source(new OpenSource{.source = *std::move(opened)},
-                                  [&executor = loop_.executor()](OpenSource* last) {
-                                    std::unique_ptr<OpenSource> owned(last);
-                                    // Not taken, the task is destroyed here, and the source with
-                                    // it.
-                                    static_cast<void>(executor.post(
-                                        [owned = std::move(owned)]() mutable { owned.reset(); }));
-                                  });
+        SourceHandle source(new OpenSource{.source = *std::move(opened)},
+                            [&executor = loop_.executor()](OpenSource* last) {
+                              std::unique_ptr<OpenSource> owned(last);
+                              // Not taken, the task is destroyed here, and the source with
+                              // it.
+                              [[maybe_unused]] const Result<void> posted = executor.post(
+                                  [owned = std::move(owned)]() mutable { owned.reset(); });
+                            });
         source->sequence = source->source->sequence();
         source->counter = dynamic_cast<CounterSequence*>(source->sequence);
         source->is_pool = source->sequence == nullptr && source->source->waits();
