@@ -13,6 +13,7 @@
 
 #include "base/outcome.h"
 #include "idmint/form.h"
+#include "idmint/uuid.h"
 
 namespace idmint::server {
 
@@ -51,13 +52,6 @@ std::string_view reason(int status) {
   return http::obsolete_reason(static_cast<http::status>(status));
 }
 
-int hex_value(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
 // Percent-encoding; in a query + is a blank. Nothing: it is not valid.
 std::optional<std::string> decoded(std::string_view text, bool in_query) {
   std::string result;
@@ -67,9 +61,11 @@ std::optional<std::string> decoded(std::string_view text, bool in_query) {
     } else if (text[i] != '%') {
       result += text[i];
     } else {
-      if (i + 2 >= text.size() || hex_value(text[i + 1]) < 0 || hex_value(text[i + 2]) < 0)
+      if (i + 2 >= text.size() || detail::hex_digit(text[i + 1]) < 0 ||
+          detail::hex_digit(text[i + 2]) < 0)
         return std::nullopt;
-      result += static_cast<char>(hex_value(text[i + 1]) * 16 + hex_value(text[i + 2]));
+      result +=
+          static_cast<char>(detail::hex_digit(text[i + 1]) * 16 + detail::hex_digit(text[i + 2]));
       i += 2;
     }
   }

@@ -7,6 +7,8 @@
 #include <optional>
 #include <system_error>
 
+#include "idmint/uuid.h"
+
 namespace idmint::server {
 namespace {
 
@@ -126,13 +128,8 @@ RespReader::State RespReader::read_inline(std::string_view input) {
       }
       if (c == '\\' && i + 1 < line.size() && (quote == '"' || line[i + 1] == '\'')) {
         const char escape = line[i + 1];
-        const auto hex = [&](std::size_t at) -> int {
-          if (at >= line.size()) return -1;
-          const char d = line[at];
-          if (d >= '0' && d <= '9') return d - '0';
-          if (d >= 'a' && d <= 'f') return d - 'a' + 10;
-          if (d >= 'A' && d <= 'F') return d - 'A' + 10;
-          return -1;
+        const auto hex = [&](std::size_t at) {
+          return at < line.size() ? detail::hex_digit(line[at]) : -1;
         };
         if (quote == '"' && escape == 'x' && hex(i + 2) >= 0 && hex(i + 3) >= 0) {
           inline_text_ += static_cast<char>(hex(i + 2) * 16 + hex(i + 3));

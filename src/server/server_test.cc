@@ -575,8 +575,8 @@ TEST_F(GatedServerTest, ADrainAnswersWhatWasTakenAndRefusesWhatComes) {
   EXPECT_EQ(store_->counters()->peek("orders")->next, 3);  // nothing was taken for it
 }
 
-// Whoever asks for what is used up has it forgotten; those who wait on it have their answers.
-TEST_F(GatedServerTest, TheEndAnswersRequestsOfAForgottenSource) {
+// The time of a drain may be over while calls of the store are under way.
+TEST_F(GatedServerTest, TheEndWaitsForCallsThatAreUnderWay) {
   EXPECT_TRUE(create_sequence(*store_, {.name = "few", .last = 9}));
   ServerOptions impatient = options();
   impatient.drain = std::chrono::milliseconds{1};
