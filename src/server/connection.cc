@@ -34,8 +34,10 @@ std::string peer_of(const Connection::Socket& socket) {
 
 }  // namespace
 
-Connection::Connection(Socket socket, std::function<void(Connection&)> ended)
+Connection::Connection(Socket socket, std::unique_ptr<TlsStream> tls,
+                       std::function<void(Connection&)> ended)
     : socket_(std::move(socket)),
+      tls_(std::move(tls)),
       linger_timer_(socket_.get_executor()),
       ended_(std::move(ended)),
       peer_(peer_of(socket_)) {}
@@ -44,6 +46,7 @@ Connection::~Connection() = default;
 
 void Connection::begin(std::unique_ptr<Conversation> conversation) {
   conversation_ = std::move(conversation);
+  if (tls_ != nullptr) incomplete_since_ = steady_clock::now();  // of the handshake
   wait_for_input();
 }
 
@@ -52,26 +55,73 @@ void Connection::wait_for_input() {
   const bool takes = !last_words_ && !conversation_->held() && !stopped_for_room_ && has_room();
   if (!takes && !lingers_) return;
   waits_for_input_ = true;
-  socket_.async_wait(Socket::wait_read,
-                     [self = shared_from_this()](const boost::system::error_code& error) {
-                       self->waits_for_input_ = false;
-                       if (!error) self->read();
-                     });
+  auto go_on = [self = shared_from_this()](const boost::system::error_code& error) {
+    self->waits_for_input_ = false;
+    if (!error) self->read();
+  };
+  if (tls_ != nullptr && !lingers_ && tls_->has_pending()) {  // the socket does not tell
+    boost::asio::post(socket_.get_executor(), [go_on] { go_on({}); });
+    return;
+  }
+  socket_.async_wait(input_needs_room_ ? Socket::wait_write : Socket::wait_read, std::move(go_on));
+}
+
+Connection::Arrival Connection::receive(std::span<char> block) {
+  Arrival arrival;
+  // What comes after the end is thrown away, and not worth deciphering.
+  if (tls_ == nullptr || lingers_) {
+    const ssize_t got = ::recv(socket_.native_handle(), block.data(), block.size(), MSG_DONTWAIT);
+    arrival.bytes = got > 0 ? static_cast<std::size_t>(got) : 0;
+    arrival.ended = got == 0;
+    arrival.broken = got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR;
+    return arrival;
+  }
+  input_needs_room_ = false;
+  while (arrival.bytes < block.size()) {
+    const TlsStream::Outcome outcome = tls_->read(block.subspan(arrival.bytes));
+    arrival.bytes += outcome.bytes;
+    if (outcome.state == TlsStream::State::kDone) continue;
+    arrival.ended = outcome.state == TlsStream::State::kEnd;
+    arrival.broken = outcome.state == TlsStream::State::kBroken;
+    input_needs_room_ = outcome.state == TlsStream::State::kWantsOutput;
+    break;
+  }
+  return arrival;
+}
+
+std::optional<std::size_t> Connection::transmit(std::string_view text) {
+  if (tls_ != nullptr) {
+    const TlsStream::Outcome outcome = tls_->write(text);
+    if (outcome.state == TlsStream::State::kBroken || outcome.state == TlsStream::State::kEnd)
+      return std::nullopt;
+    waits_for_room_ = outcome.state == TlsStream::State::kWantsOutput;
+    return outcome.bytes;
+  }
+  ssize_t took = 0;
+  do {
+    took = ::send(socket_.native_handle(), text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  } while (took < 0 && errno == EINTR);
+  if (took >= 0) return static_cast<std::size_t>(took);
+  if (errno != EAGAIN && errno != EWOULDBLOCK) return std::nullopt;
+  waits_for_room_ = true;
+  return 0;
 }
 
 void Connection::read() {
   if (closed_ || (last_words_ && !lingers_)) return;
   // One block for all connections: an idle one holds no memory for what may come.
   static thread_local std::array<char, std::size_t{64} * 1024> block;
-  const ssize_t got = ::recv(socket_.native_handle(), block.data(), block.size(), MSG_DONTWAIT);
-  if (got < 0) {
-    if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) return close();
+  const Arrival arrival = receive(block);
+  if (arrival.broken && arrival.bytes == 0) return close();
+  if (lingers_) return arrival.ended ? close() : wait_for_input();
+  if (arrival.bytes == 0 && !arrival.ended) {
+    if (tls_ != nullptr && tls_->is_established() && in_.empty() && !conversation_->is_in_midst())
+      incomplete_since_ = kNever;
     wait_for_input();
     return end_if_done();
   }
-  if (lingers_) return got == 0 ? close() : wait_for_input();
-  if (got == 0) peer_done_ = true;  // its other half may still read
-  offer({block.data(), static_cast<std::size_t>(got)});
+  if (arrival.ended) peer_done_ = true;  // its other half may still read
+  offer({block.data(), arrival.bytes});
   finish_turn();
 }
 
@@ -125,15 +175,12 @@ void Connection::resume() {
 void Connection::flush() {
   if (closed_ || waits_for_room_) return;
   while (sent_ < out_.size()) {
-    const ssize_t took = ::send(socket_.native_handle(), out_.data() + sent_, out_.size() - sent_,
-                                MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (took < 0) {
-      if (errno == EINTR) continue;
-      if (errno != EAGAIN && errno != EWOULDBLOCK) return close();
-      break;
-    }
-    sent_ += static_cast<std::size_t>(took);
+    const std::optional<std::size_t> took = transmit(std::string_view(out_).substr(sent_));
+    if (!took) return close();
+    if (*took == 0) break;
+    sent_ += *took;
     unread_since_ = kNever;
+    if (waits_for_room_) break;
   }
   if (sent_ == out_.size()) {
     sent_ = 0;
@@ -144,7 +191,7 @@ void Connection::flush() {
   }
   if (unread_since_ == kNever) unread_since_ = steady_clock::now();
   if (sent_ > kMostUnsent) out_.erase(0, std::exchange(sent_, 0));
-  waits_for_room_ = true;
+  if (!waits_for_room_) return;  // TLS waits for input first: the next turn sends on
   socket_.async_wait(Socket::wait_write,
                      [self = shared_from_this()](const boost::system::error_code& error) {
                        self->waits_for_room_ = false;
@@ -169,6 +216,7 @@ void Connection::end_if_done() {
 void Connection::linger() {
   lingers_ = true;
   in_ = {};
+  if (tls_ != nullptr) tls_->end();
   boost::system::error_code ignored;
   socket_.shutdown(Socket::shutdown_send, ignored);
   linger_timer_.expires_after(kLinger);
@@ -220,6 +268,7 @@ void Connection::check(steady_clock::time_point now) {
   if (unread_since_ != kNever && now - unread_since_ > kPatience) return close();
   if (incomplete_since_ != kNever && now - incomplete_since_ > kPatience) {
     const std::shared_ptr<Connection> self = shared_from_this();
+    if (tls_ != nullptr && !tls_->is_established()) return close();
     conversation_->too_slow();
     close_when_sent();
   }

@@ -8,8 +8,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+
+#include "server/tls.h"
 
 namespace idmint::server {
 
@@ -59,8 +63,9 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   // Input of one request that was not taken. No conversation asks for more.
   static constexpr std::size_t kMostKept = std::size_t{512} * 1024;
 
-  // `ended` is called once, when it is closed.
-  Connection(Socket socket, std::function<void(Connection&)> ended);
+  // `ended` is called once, when it is closed. `tls`: of this socket; null: what is said is not
+  // encrypted.
+  Connection(Socket socket, std::unique_ptr<TlsStream> tls, std::function<void(Connection&)> ended);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -91,8 +96,19 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 
   // For logs: "127.0.0.1:40312", or "unix".
   [[nodiscard]] const std::string& peer() const noexcept { return peer_; }
+  [[nodiscard]] bool is_encrypted() const noexcept { return tls_ != nullptr; }
 
  private:
+  // What the socket gave: bytes, and whether it goes on after them.
+  struct Arrival {
+    std::size_t bytes = 0;
+    bool ended = false;
+    bool broken = false;
+  };
+  [[nodiscard]] Arrival receive(std::span<char> block);
+  // How many bytes the socket took. 0: none now, and waits_for_room_ if it tells when. Nothing: it
+  // is broken.
+  [[nodiscard]] std::optional<std::size_t> transmit(std::string_view text);
   void wait_for_input();
   void read();
   // Offers the conversation what is at hand, of which `fresh` has not been kept yet.
@@ -103,6 +119,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   void finish_turn();
 
   Socket socket_;
+  std::unique_ptr<TlsStream> tls_;
   boost::asio::steady_timer linger_timer_;
   std::function<void(Connection&)> ended_;
   std::unique_ptr<Conversation> conversation_;
@@ -111,7 +128,8 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   std::string out_;  // not sent from `sent_` on
   std::size_t sent_ = 0;
   bool waits_for_input_ = false;
-  bool waits_for_room_ = false;  // the socket takes nothing more
+  bool waits_for_room_ = false;    // the socket takes nothing more
+  bool input_needs_room_ = false;  // TLS must send before it can read on
   bool offering_ = false;
   bool stopped_for_room_ = false;  // the conversation took no more, as too much is not sent yet
   bool turn_posted_ = false;

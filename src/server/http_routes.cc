@@ -13,6 +13,7 @@
 #include "mint/formats.h"
 #include "mint/sequence_facts.h"
 #include "mint/sequence_wish.h"
+#include "server/access.h"
 #include "server/http_session.h"
 
 namespace idmint::server {
@@ -193,19 +194,21 @@ void get_formats(HttpSession& session, const HttpRequest& /*request*/) {
 }
 
 void get_sources(HttpSession& session, const HttpRequest& /*request*/) {
-  session.elsewhere([&mint = session.service().sources.mint()] { return mint.list(); },
-                    [](const std::vector<SequenceStatus>& all) {
+  session.elsewhere([&sources = session.service().sources] { return sources.list(); },
+                    [caller = session.shared_caller()](const std::vector<SequenceStatus>& all) {
                       Json sources = Json::array();
-                      for (const SequenceStatus& status : all)
-                        sources.push_back(source_json(status));
+                      for (const SequenceStatus& status : all) {
+                        if (caller->sees(name(status.definition)))
+                          sources.push_back(source_json(status));
+                      }
                       return ok({{"sources", sources}});
                     });
 }
 
 void get_source(HttpSession& session, const HttpRequest& request) {
-  session.elsewhere([&mint = session.service().sources.mint(),
-                     name = request.path[2]] { return mint.peek(name); },
-                    [](const SequenceStatus& status) { return ok(source_json(status)); });
+  session.elsewhere(
+      [&sources = session.service().sources, name = request.path[2]] { return sources.peek(name); },
+      [](const SequenceStatus& status) { return ok(source_json(status)); });
 }
 
 // The body is what `idmint create` takes as options.
@@ -248,15 +251,20 @@ void post_source(HttpSession& session, const HttpRequest& request) {
     *into = *value;
   }
   if (!its_name) return session.respond(Error{Code::kInvalidArgument, "\"name\" is missing"});
-  wish.name = *std::move(its_name);
+  const std::string source = *std::move(its_name);
+  if (const Result<void> may = session.caller().check(Verb::kCreate, source); !may)
+    return session.respond(may.error());
+  wish.name = source.substr(source.find('/') + 1);
   const Result<Definition> definition = definition_of(wish);
   if (!definition) return session.respond(definition.error());
   session.elsewhere(
-      [&mint = session.service().sources.mint(),
+      [&sources = session.service().sources, source,
        definition = *definition]() -> Result<SequenceStatus> {
-        if (Result<void> made = mint.create(definition); !made)
-          return std::unexpected(std::move(made.error()));
-        return mint.peek(name(definition));
+        Result<void> made = sources.at(source, [&](Mint& mint, const std::string& /*own*/) {
+          return mint.create(definition);
+        });
+        if (!made) return std::unexpected(std::move(made.error()));
+        return sources.peek(source);
       },
       [](const SequenceStatus& status) {
         HttpResponse response = ok(source_json(status), 201);
@@ -275,8 +283,9 @@ void post_raise(HttpSession& session, const HttpRequest& request) {
   const std::optional<std::int64_t> floor = *past;
   if (!floor) return session.respond(Error{Code::kInvalidArgument, "\"past\" is missing"});
   session.elsewhere(
-      [&mint = session.service().sources.mint(), name = request.path[2], value = *floor] {
-        return mint.raise(name, value);
+      [&sources = session.service().sources, name = request.path[2], value = *floor] {
+        return sources.at(
+            name, [value](Mint& mint, const std::string& own) { return mint.raise(own, value); });
       },
       [](const Raised& raised) {
         return ok({{"next", integer(raised.next)}, {"skipped", integer(raised.skipped)}});
@@ -285,20 +294,23 @@ void post_raise(HttpSession& session, const HttpRequest& request) {
 }
 
 void get_workers(HttpSession& session, const HttpRequest& request) {
-  session.elsewhere([&mint = session.service().sources.mint(),
-                     name = request.path[2]] { return mint.list_workers(name); },
-                    [](const std::vector<LeaseState>& all) {
-                      Json workers = Json::array();
-                      for (const LeaseState& state : all) {
-                        if (!is_owned(state)) continue;
-                        workers.push_back({{"worker", state.worker},
-                                           {"held_by", state.holder},
-                                           {"held_for_seconds",
-                                            std::chrono::duration<double>(state.held_for).count()},
-                                           {"generation", integer(state.generation)}});
-                      }
-                      return ok({{"workers", all.size()}, {"owned", workers}});
-                    });
+  session.elsewhere(
+      [&sources = session.service().sources, name = request.path[2]] {
+        return sources.at(
+            name, [](Mint& mint, const std::string& own) { return mint.list_workers(own); });
+      },
+      [](const std::vector<LeaseState>& all) {
+        Json workers = Json::array();
+        for (const LeaseState& state : all) {
+          if (!is_owned(state)) continue;
+          workers.push_back(
+              {{"worker", state.worker},
+               {"held_by", state.holder},
+               {"held_for_seconds", std::chrono::duration<double>(state.held_for).count()},
+               {"generation", integer(state.generation)}});
+        }
+        return ok({{"workers", all.size()}, {"owned", workers}});
+      });
 }
 
 void get_inspect(HttpSession& session, const HttpRequest& request) {
@@ -326,14 +338,10 @@ void get_health(HttpSession& session, const HttpRequest& /*request*/) {
 // Ready to hand out ids: the store answers, or nothing has been created in the default one yet.
 void get_ready(HttpSession& session, const HttpRequest& /*request*/) {
   session.elsewhere(
-      [&mint = session.service().sources.mint()]() -> Result<bool> {
-        const Result<std::shared_ptr<Store>> store = mint.store();
-        if (store) {
-          if (const std::optional<Error> doubt = (*store)->doubt()) return std::unexpected(*doubt);
-          return true;
-        }
-        if (store.error().code == Code::kNotFound) return true;
-        return std::unexpected(store.error());
+      [&sources = session.service().sources]() -> Result<bool> {
+        if (Result<void> ready = sources.ready(); !ready)
+          return std::unexpected(std::move(ready.error()));
+        return true;
       },
       [](bool) { return HttpResponse{.type = "text/plain; charset=utf-8", .body = "ready\n"}; });
 }
@@ -342,14 +350,23 @@ struct Route {
   std::string_view method;
   std::string_view path;  // {} stands for one segment
   void (*respond)(HttpSession& session, const HttpRequest& request);
+  // Who may ask: anybody, whoever is let in, or who has the right to do this with the source that
+  // {} stands for.
+  enum Door : std::uint8_t { kAnybody, kLetIn, kWithRight } door = kLetIn;
+  Verb verb = Verb::kPeek;
 };
 
 constexpr std::array kRoutes = {
-    Route{"GET", "/healthz", get_health},        Route{"GET", "/readyz", get_ready},
-    Route{"GET", "/v1/formats", get_formats},    Route{"POST", "/v1/ids/{}", post_ids},
-    Route{"GET", "/v1/inspect/{}", get_inspect}, Route{"GET", "/v1/pools/{}/workers", get_workers},
-    Route{"GET", "/v1/sources", get_sources},    Route{"POST", "/v1/sources", post_source},
-    Route{"GET", "/v1/sources/{}", get_source},  Route{"POST", "/v1/sources/{}/raise", post_raise},
+    Route{"GET", "/healthz", get_health, Route::kAnybody},
+    Route{"GET", "/readyz", get_ready, Route::kAnybody},
+    Route{"GET", "/v1/formats", get_formats},
+    Route{"POST", "/v1/ids/{}", post_ids, Route::kWithRight, Verb::kNext},
+    Route{"GET", "/v1/inspect/{}", get_inspect},
+    Route{"GET", "/v1/pools/{}/workers", get_workers, Route::kWithRight, Verb::kPeek},
+    Route{"GET", "/v1/sources", get_sources},
+    Route{"POST", "/v1/sources", post_source},  // which looks for the right itself
+    Route{"GET", "/v1/sources/{}", get_source, Route::kWithRight, Verb::kPeek},
+    Route{"POST", "/v1/sources/{}/raise", post_raise, Route::kWithRight, Verb::kRaise},
 };
 
 bool matches(std::string_view pattern, const std::vector<std::string>& path) {
@@ -365,11 +382,25 @@ bool matches(std::string_view pattern, const std::vector<std::string>& path) {
 
 }  // namespace
 
-void route(HttpSession& session, const HttpRequest& request) {
+void route(HttpSession& session, HttpRequest request) {
+  // A source of a named store is "store/name", the slash as it is or as %2F.
+  std::vector<std::string>& path = request.path;
+  if (path.size() > 3 && session.service().sources.is_store(path[2])) {
+    path[2] += "/" + path[3];
+    path.erase(path.begin() + 3);
+  }
   std::string allowed;
   for (const Route& route : kRoutes) {
     if (!matches(route.path, request.path)) continue;
-    if (route.method == request.method) return route.respond(session, request);
+    if (route.method == request.method) {
+      if (route.door != Route::kAnybody && !session.is_let_in())
+        return session.respond_unauthenticated();
+      if (route.door == Route::kWithRight) {
+        if (const Result<void> may = session.caller().check(route.verb, path[2]); !may)
+          return session.respond(may.error());
+      }
+      return route.respond(session, request);
+    }
     allowed += allowed.empty() ? "" : ", ";
     allowed += route.method;
     if (route.method == "GET") allowed += ", HEAD";

@@ -103,7 +103,7 @@ std::optional<std::string_view> HttpRequest::parameter(std::string_view name) co
   return std::nullopt;
 }
 
-HttpResponse problem(const Error& error, bool in_steps) {
+HttpResponse problem(const Error& error, bool in_steps, std::chrono::seconds retry_after) {
   const auto* const row = std::ranges::find(kStatuses, error.code, &StatusOf::code);
   const int status = row != kStatuses.end() ? row->status : 500;
   nlohmann::ordered_json json{{"type", "about:blank"},
@@ -113,8 +113,11 @@ HttpResponse problem(const Error& error, bool in_steps) {
                               {"code", name(error.code)},
                               {"may_have_been_applied", outcome_unknown(error.code) ||
                                                             (in_steps && !is_refusal(error.code))}};
-  const bool again = error.code == Code::kUnavailable || error.code == Code::kResourceExhausted;
-  return {status, "application/problem+json", dump(json), again ? "Retry-After: 1\r\n" : ""};
+  std::string headers;
+  if (error.code == Code::kUnavailable || error.code == Code::kResourceExhausted)
+    headers = "Retry-After: " + std::to_string(retry_after.count()) + "\r\n";
+  if (error.code == Code::kUnauthenticated) headers = "WWW-Authenticate: Bearer\r\n";
+  return {status, "application/problem+json", dump(json), std::move(headers)};
 }
 
 HttpResponse problem(int status, std::string_view title, std::string_view detail) {
@@ -211,12 +214,15 @@ std::optional<HttpResponse> HttpSession::refusal(const Parser& parser) const {
     return problem(400, "Bad Request", "the Host or the Origin header is there twice");
   const std::string_view host = view(request[http::field::host]);
   if (host.empty() && !old_) return problem(400, "Bad Request", "the Host header is missing");
-  if (over_tcp_ && !host.empty() && !names_this_machine(host))
+  // No page of the web knows a token, and none has the name that a certificate is for.
+  if (over_tcp_ && !connection_.is_encrypted() && service_.access.is_open() && !host.empty() &&
+      !names_this_machine(host))
     return problem(421, "Misdirected Request",
                    "the Host header names another machine: ask for localhost or 127.0.0.1");
   // Browsers send it with each request that a page of another site makes.
   const std::string_view origin = view(request[http::field::origin]);
-  if (!origin.empty() && origin != "http://" + std::string(host))
+  if (!origin.empty() &&
+      origin != (connection_.is_encrypted() ? "https://" : "http://") + std::string(host))
     return problem(403, "Forbidden", "pages of other sites may not ask: Origin is refused");
   return std::nullopt;
 }
@@ -235,6 +241,7 @@ void HttpSession::handle(const Parser& parser) {
   request.method = head_ ? "GET" : view(message.method_string());
   request.accept = view(message[http::field::accept]);
   request.body = message.body();
+  recognise(view(message[http::field::authorization]));
   std::string_view target = view(message.target());
   const auto bad = [&] {
     respond(problem(400, "Bad Request", "the request's target cannot be read"));
@@ -267,6 +274,20 @@ void HttpSession::handle(const Parser& parser) {
     request.query.emplace_back(*std::move(name), *std::move(value));
   }
   route(*this, request);
+}
+
+void HttpSession::recognise(std::string_view authorization) {
+  caller_ = service_.access.anybody();
+  if (caller_ != nullptr) return;
+  constexpr std::string_view scheme = "bearer ";
+  if (authorization.size() > scheme.size() &&
+      boost::beast::iequals(authorization.substr(0, scheme.size()), scheme))
+    caller_ = service_.access.find(authorization.substr(scheme.size()));
+}
+
+void HttpSession::respond_unauthenticated() {
+  respond(Error{Code::kUnauthenticated,
+                "a token that this server knows is needed: Authorization: Bearer TOKEN"});
 }
 
 // ---- responses
@@ -364,6 +385,9 @@ constexpr std::int64_t kBatch = 65'536;
 }  // namespace
 
 void HttpSession::begin_stream(SourceHandle source, IdsWanted wanted) {
+  if (const std::optional<Caller::Excess> excess =
+          caller_->charge(wanted.count, std::chrono::steady_clock::now()))
+    return respond(problem(excess->error, false, excess->retry_after));
   stream_ = std::make_unique<Stream>();
   stream_->session = this;
   stream_->left = wanted.count;
@@ -465,6 +489,7 @@ void HttpSession::put_ids() {
     const Code code = stream.error->code;
     if (code == Code::kFailedPrecondition || code == Code::kOutOfRange)
       service_.sources.forget(stream.source, *stream.error, stream.size == 1);
+    stream.error = service_.sources.told(*std::move(stream.error), stream.source->name);
   }
   if (stream.error && !stream.begun) {
     const Error error = *std::move(stream.error);
@@ -475,7 +500,7 @@ void HttpSession::put_ids() {
   if (stream.error) {  // in the midst: the client must not take it for all
     ++service_.errors;
     if (wanted.as == IdsAs::kJsonLines) {
-      text = problem(service_.told(*stream.error)).body;
+      text = problem(*stream.error).body;
       put_chunk(text);
     }
     keep_ = false;

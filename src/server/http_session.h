@@ -3,6 +3,7 @@
 
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -14,6 +15,7 @@
 
 #include "idmint/id.h"
 #include "idmint/result.h"
+#include "server/access.h"
 #include "server/connection.h"
 #include "server/loop.h"
 #include "server/service.h"
@@ -42,7 +44,8 @@ struct HttpResponse {
 // The error as problem details (RFC 9457): the name of its code, whether the call may have been
 // applied, and Retry-After where the same call may succeed later.
 // `in_steps`: the call has several, and may have ended between two, whatever the code.
-[[nodiscard]] HttpResponse problem(const Error& error, bool in_steps = false);
+[[nodiscard]] HttpResponse problem(const Error& error, bool in_steps = false,
+                                   std::chrono::seconds retry_after = std::chrono::seconds{1});
 // Of a request that no code of idmint says anything about, such as a wrong method.
 [[nodiscard]] HttpResponse problem(int status, std::string_view title, std::string_view detail);
 
@@ -68,18 +71,25 @@ class HttpSession final : public Conversation {
   void too_slow() override;
 
   // ---- for routes
+  // Who asks, by the Authorization header.
+  [[nodiscard]] bool is_let_in() const noexcept { return caller_ != nullptr; }
+  // REQUIRES: is_let_in().
+  [[nodiscard]] const Caller& caller() const noexcept { return *caller_; }
+  [[nodiscard]] const std::shared_ptr<Caller>& shared_caller() const noexcept { return caller_; }
+  // 401, as nobody is known by that header.
+  void respond_unauthenticated();
   [[nodiscard]] Service& service() noexcept { return service_; }
   void respond(const HttpResponse& response);
-  void respond(const Error& error) { respond(problem(service_.told(error))); }
+  void respond(const Error& error) { respond(problem(service_.sources.told(error))); }
   // Runs `work`, which returns a Result, elsewhere, and responds with what `then` makes of it.
   template <class Work, class Then>
   void elsewhere(Work work, Then then, bool in_steps = false) {
     hold();
-    service_.loop.elsewhere(std::move(work), [this, then = std::move(then),
-                                              in_steps](auto result) mutable {
-      respond(result ? then(*std::move(result)) : problem(service_.told(result.error()), in_steps));
-      go_on();
-    });
+    service_.loop.elsewhere(
+        std::move(work), [this, then = std::move(then), in_steps](auto result) mutable {
+          respond(result ? then(*std::move(result)) : problem(result.error(), in_steps));
+          go_on();
+        });
   }
   void hold();
   void go_on();
@@ -114,6 +124,7 @@ class HttpSession final : public Conversation {
   };
 
   void handle(const Parser& parser);
+  void recognise(std::string_view authorization);
   [[nodiscard]] std::optional<HttpResponse> refusal(const Parser& parser) const;
   void begin_stream(SourceHandle source, IdsWanted wanted);
   // Asks for the next ids, until it waits or there is no room.
@@ -137,11 +148,12 @@ class HttpSession final : public Conversation {
   bool old_ = false;        // HTTP/1.0
   bool held_ = false;
   bool settling_ = false;
+  std::shared_ptr<Caller> caller_{};  // of the request at hand; null: not let in
   std::unique_ptr<Stream> stream_;
   std::shared_ptr<Connection> kept_;  // as long as something waits for an answer
 };
 
 // Finds the route of the request, and lets it respond.
-void route(HttpSession& session, const HttpRequest& request);
+void route(HttpSession& session, HttpRequest request);
 
 }  // namespace idmint::server

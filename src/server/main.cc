@@ -2,16 +2,24 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <iostream>
+#include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/errors.h"
+#include "base/text.h"
 #include "base/url.h"
 #include "idmint/mint.h"
 #include "idmint/store.h"
+#include "server/log.h"
 #include "server/server.h"
+#include "server/settings.h"
 #include "terminal/advice.h"
 #include "terminal/credentials.h"
+#include "terminal/exit_status.h"
 #include "terminal/output.h"
 #include "terminal/process.h"
 
@@ -30,35 +38,249 @@ and so is any client of HTTP:
   $ curl -X POST http://localhost:7380/v1/ids/orders
   $ curl -X POST http://localhost:7380/v1/ids/uuid7?count=3
 
-SIGTERM, SIGINT and SIGHUP end it: calls that were taken are answered first.
+SIGTERM and SIGINT end it: calls that were taken are answered first. SIGHUP makes
+it read its file again; without one it ends it.
 )";
 
-int serve(std::span<const char* const> words) {
+constexpr const char* kTokenFooter =
+    R"(The token is printed once, and kept nowhere. Add the table to the file of
+idmintd --config, and send the process SIGHUP:
+  $ idmintd token web --allow "next orders*" --allow "peek *"
+A client sends it as AUTH TOKEN, or as Authorization: Bearer TOKEN.
+)";
+
+struct CommandLine {
+  std::string config{};
+  bool check = false;
+  std::vector<std::string> stores{};
+  std::vector<std::string> redis{};
+  std::vector<std::string> http{};
+};
+
+void tell(const std::vector<Error>& faults) {
+  for (const Error& fault : faults) report(fault, false);
+}
+
+// NAME=URL has a name before anything that a URL begins with.
+std::pair<std::string, std::string> split_store(const std::string& given) {
+  const std::size_t equals = given.find('=');
+  if (equals == std::string::npos || given.find_first_of(":/") < equals) return {"", given};
+  return {given.substr(0, equals), given.substr(equals + 1)};
+}
+
+// From the file, then from the variables, then from the command line. Nothing: what is wrong was
+// told.
+std::optional<Settings> settings_of(const CommandLine& line) {
+  Settings settings;
+  std::vector<Error> faults;
+  if (!line.config.empty()) {
+    std::ifstream file(line.config, std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    if (!file) {
+      report({Code::kNotFound, "cannot read the file " + shown(line.config)}, false);
+      return std::nullopt;
+    }
+    faults = read_toml(text, settings);
+    for (Error& fault : faults) fault.message = line.config + ": " + fault.message;
+  }
+  const std::vector<Error> of_variables = read_environment(
+      // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody sets variables here
+      [](const char* name) { return std::getenv(name); }, settings);
+  faults.insert(faults.end(), of_variables.begin(), of_variables.end());
+  for (const std::string& given : line.stores) {
+    auto [name, url] = split_store(given);
+    if (name.empty()) {
+      settings.store = url;
+    } else {
+      settings.stores.emplace_back(std::move(name), std::move(url));
+    }
+  }
+  if (!line.redis.empty() || !line.http.empty()) {
+    settings.redis = line.redis;
+    settings.http = line.http;
+  }
+  if (settings.redis.empty() && settings.http.empty()) {
+    settings.redis = {"127.0.0.1:7379"};
+    settings.http = {"127.0.0.1:7380"};
+  }
+  if (settings.tls.certificate.empty() != settings.tls.key.empty())
+    faults.push_back(
+        {Code::kInvalidArgument, "TLS needs both certificate and key: set the other one, too"});
+  tell(faults);
+  if (!faults.empty()) return std::nullopt;
+  return settings;
+}
+
+// What no store can be is told now. One that does not answer yet, or is made later, is opened when
+// it is asked for.
+Result<ServedStore> served(std::string name, const std::string& given) {
+  ServedStore store{.name = std::move(name)};
+  if (given.empty()) return store;
+  Result<std::string> url = url_given("--store", given);
+  if (!url) return std::unexpected(std::move(url.error()));
+  store.mint.store = *std::move(url);
+  const Result<std::unique_ptr<Store>> there = Store::open(store.mint.store, {.create = false});
+  if (there) return store;
+  const Code code = there.error().code;
+  if (code == Code::kInvalidArgument || code == Code::kUnimplemented)
+    return std::unexpected(there.error());
+  report_notice((store.name.empty() ? "no sequences yet: " : store.name + ": no sequences yet: ") +
+                    worded(there.error(), redacted(store.mint.store)).message,
+                false);
+  return store;
+}
+
+Result<ServerOptions> options_of(const Settings& settings) {
+  ServerOptions options{.tls = settings.tls, .tokens = settings.tokens, .version = IDMINT_VERSION};
+  Result<ServedStore> first = served("", settings.store);
+  if (!first) return std::unexpected(std::move(first.error()));
+  options.stores.push_back(*std::move(first));
+  for (const auto& [name, url] : settings.stores) {
+    for (const ServedStore& other : options.stores) {
+      if (other.name == name)
+        return refuse("two stores have the name " + shown(name) + ": rename one of them");
+    }
+    Result<ServedStore> store = served(name, url);
+    if (!store) return std::unexpected(std::move(store.error()));
+    options.stores.push_back(*std::move(store));
+  }
+  for (const std::string& at : settings.redis) options.listen.push_back({Protocol::kRedis, at});
+  for (const std::string& at : settings.http) options.listen.push_back({Protocol::kHttp, at});
+  for (const Listen& listen : options.listen) {
+    if (Result<void> valid = validate(listen, options.tls, !options.tokens.empty()); !valid)
+      return std::unexpected(std::move(valid.error()));
+  }
+  if (settings.max_connections)
+    options.most_connections = static_cast<std::size_t>(*settings.max_connections);
+  if (settings.drain_seconds) options.drain = std::chrono::seconds{*settings.drain_seconds};
+  return options;
+}
+
+// What a running server cannot take over.
+bool needs_restart(const Settings& now, const Settings& then) {
+  return now.store != then.store || now.stores != then.stores || now.redis != then.redis ||
+         now.http != then.http || now.max_connections != then.max_connections ||
+         now.drain_seconds != then.drain_seconds;
+}
+
+void reload(const CommandLine& line, Settings& settings, Server& server, Log& log) {
+  std::optional<Settings> fresh = settings_of(line);
+  if (!fresh) {
+    report_notice("the settings stay as they were", false);
+    return;
+  }
+  if (Result<void> changed = server.change(fresh->tls, fresh->tokens); !changed) {
+    report(changed.error(), false);
+    report_notice("the settings stay as they were", false);
+    return;
+  }
+  log.set(fresh->log);
+  if (needs_restart(settings, *fresh)) {
+    report_notice(
+        "read the settings again; those of stores, addresses, max_connections and drain_seconds "
+        "take effect after a restart",
+        false);
+  } else {
+    report_notice("read the settings again", false);
+  }
+  settings = *std::move(fresh);
+}
+
+int serve(const CommandLine& line) {
+  std::optional<Settings> settings = settings_of(line);
+  if (!settings) return exit_status(Code::kInvalidArgument);
+  Result<ServerOptions> options = options_of(*settings);
+  if (!options) return fail_with(options.error(), false);
+  if (line.check) {
+    if (!settings->tls.certificate.empty()) {
+      if (const auto tls = TlsContext::open(settings->tls); !tls)
+        return fail_with(tls.error(), false);
+    }
+    std::cout << "the settings have no fault\n";
+    return 0;
+  }
+  Log log(settings->log);
+  options->log = &log;
+  Result<std::unique_ptr<Server>> server = Server::open(*std::move(options));
+  if (!server) return fail_with(server.error(), false);
+  for (std::size_t i = 0; i < (*server)->addresses().size(); ++i) {
+    std::cerr << "idmintd: serving " << (i < settings->redis.size() ? "the Redis protocol" : "HTTP")
+              << " on " << (*server)->addresses()[i] << '\n';
+  }
+  std::vector<int> ends{SIGTERM, SIGINT};
+  if (line.config.empty()) {
+    ends.push_back(SIGHUP);
+  } else {
+    (*server)->at(SIGHUP, [&] { reload(line, *settings, **server, log); });
+  }
+  (*server)->stop_at(ends,
+                     [](int) { std::cerr << "idmintd: answers what it has taken, and ends\n"; });
+  (*server)->run();
+  server->reset();
+  log.flush();
+  return 0;
+}
+
+int print_token(const std::string& name, const std::vector<std::string>& allow) {
+  constexpr std::string_view allowed =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+  if (name.empty() || name.size() > 60 || name.find_first_not_of(allowed) != std::string::npos)
+    return fail_with({Code::kInvalidArgument,
+                      "the name of a token has 1 to 60 characters out of A-Z a-z 0-9 _ -"},
+                     false);
+  for (const std::string& text : allow) {
+    if (const Result<Scope> scope = scope_of(text); !scope) return fail_with(scope.error(), false);
+    if (text.find_first_of("\"\\") != std::string::npos || text != escaped(text))
+      return fail_with({Code::kInvalidArgument,
+                        "the pattern in " + shown(text) + " has characters that no name has"},
+                       false);
+  }
+  const std::string token = new_token();
+  std::cout << token << "\n\n" << to_toml(name, hash_of(token), allow);
+  return std::cout.flush() ? 0 : exit_status(Code::kUnavailable);
+}
+
+int run(std::span<const char* const> words) {
   CLI::App app(
       "idmintd serves globally unique ids, never the same one twice, over the protocol of "
       "Redis and over HTTP.",
       "idmintd");
   app.footer(kFooter);
-  ServerOptions options{.version = IDMINT_VERSION};
-  std::string store;
-  std::vector<std::string> redis;
-  std::vector<std::string> http;
-  app.add_option("--store", store,
+  CommandLine line;
+  app.add_option("--config", line.config,
+                 "A file of settings in TOML; or IDMINTD_CONFIG. The options below override it")
+      ->envname("IDMINTD_CONFIG")
+      ->type_name("FILE");
+  app.add_flag("--check", line.check, "Says what is wrong in the settings, and serves nothing");
+  app.add_option("--store", line.stores,
                  "The URL of the store: sqlite:PATH, mongodb://HOST,.../DB, env:NAME, file:PATH; "
-                 "or IDMINT_STORE (the "
-                 "default store of idmint)")
-      ->type_name("URL");
-  app.add_option("--redis", redis,
-                 "Where to listen for clients of Redis: ADDRESS:PORT or unix:PATH; again for more "
-                 "(127.0.0.1:7379)")
+                 "or IDMINT_STORE (the default store of idmint). As NAME=URL a further one, whose "
+                 "sources are NAME/SOURCE; again for more")
+      ->type_name("URL")
+      ->allow_extra_args(false);
+  app.add_option("--redis", line.redis,
+                 "Where to listen for clients of Redis: ADDRESS:PORT, tls:ADDRESS:PORT or "
+                 "unix:PATH; again for more (127.0.0.1:7379)")
       ->type_name("ADDRESS")
       ->allow_extra_args(false);
-  app.add_option("--http", http,
-                 "Where to listen for HTTP: ADDRESS:PORT or unix:PATH; again for more "
-                 "(127.0.0.1:7380)")
+  app.add_option("--http", line.http,
+                 "Where to listen for HTTP: ADDRESS:PORT, tls:ADDRESS:PORT or unix:PATH; again for "
+                 "more (127.0.0.1:7380)")
       ->type_name("ADDRESS")
       ->allow_extra_args(false);
   app.set_version_flag("--version", "idmintd " IDMINT_VERSION);
+
+  std::string token;
+  std::vector<std::string> allow;
+  CLI::App* const make = app.add_subcommand("token", "Makes a token, and its table for the file");
+  make->footer(kTokenFooter);
+  make->add_option("NAME", token, "What logs and messages call it")->required();
+  make->add_option("--allow", allow,
+                   "What it may do: verbs and a pattern of sources, as in \"next,peek orders*\"; "
+                   "again for more. The verbs are next, peek, raise, create, extend, retire, "
+                   "metrics and all (\"next *\")")
+      ->type_name("RIGHT")
+      ->allow_extra_args(false);
   try {
     app.parse(static_cast<int>(words.size()), words.data());
   } catch (const CLI::ParseError& error) {
@@ -66,44 +288,14 @@ int serve(std::span<const char* const> words) {
     return fail_with({Code::kInvalidArgument, std::string(error.what()) + ": see idmintd --help"},
                      false);
   }
-  if (store.empty()) {
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread runs yet
-    if (const char* const given = std::getenv("IDMINT_STORE")) store = given;
+  if (make->parsed()) {
+    if (allow.empty()) allow.emplace_back("next *");
+    return print_token(token, allow);
   }
-  if (!store.empty()) {
-    Result<std::string> url = url_given("--store", store);
-    if (!url) return fail_with(url.error(), false);
-    store = *std::move(url);
-    // What no store can be is told now. One that does not answer yet, or is made later, is opened
-    // when it is asked for.
-    const Result<std::unique_ptr<Store>> there = Store::open(store, {.create = false});
-    if (!there && (there.error().code == Code::kInvalidArgument ||
-                   there.error().code == Code::kUnimplemented))
-      return fail_with(there.error(), false);
-    if (!there)
-      report_notice("no sequences yet: " + worded(there.error(), redacted(store)).message, false);
-  }
-  options.mint.store = store;
-  if (redis.empty() && http.empty()) {
-    redis.emplace_back("127.0.0.1:7379");
-    http.emplace_back("127.0.0.1:7380");
-  }
-  std::vector<std::string_view> protocols(redis.size(), "the Redis protocol");
-  protocols.resize(redis.size() + http.size(), "HTTP");
-  for (std::string& at : redis) options.listen.push_back({Protocol::kRedis, std::move(at)});
-  for (std::string& at : http) options.listen.push_back({Protocol::kHttp, std::move(at)});
-  Result<std::unique_ptr<Server>> server = Server::open(std::move(options));
-  if (!server) return fail_with(server.error(), false);
-  for (std::size_t i = 0; i < protocols.size(); ++i) {
-    std::cerr << "idmintd: serving " << protocols[i] << " on " << (*server)->addresses()[i] << '\n';
-  }
-  (*server)->stop_at({SIGTERM, SIGINT, SIGHUP},
-                     [](int) { std::cerr << "idmintd: answers what it has taken, and ends\n"; });
-  (*server)->run();
-  return 0;
+  return serve(line);
 }
 
 }  // namespace
 }  // namespace idmint::server
 
-int main(int argc, char** argv) { return idmint::run_program(argc, argv, idmint::server::serve); }
+int main(int argc, char** argv) { return idmint::run_program(argc, argv, idmint::server::run); }

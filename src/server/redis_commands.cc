@@ -50,8 +50,9 @@ bool matches(const std::string& pattern, const std::string& text) {
 }
 
 // What GET answers: the value before the next one, or nothing before the first use.
-Result<std::optional<std::int64_t>> value_before_next(Mint& mint, std::string_view name) {
-  const Result<SequenceStatus> status = mint.peek(name);
+Result<std::optional<std::int64_t>> value_before_next(const Sources& sources,
+                                                      std::string_view name) {
+  const Result<SequenceStatus> status = sources.peek(name);
   if (!status) return std::unexpected(status.error());
   const auto* const sequence = std::get_if<SequenceDefinition>(&status->definition);
   const std::optional<std::int64_t> next = status->next;
@@ -67,10 +68,10 @@ Result<std::optional<std::int64_t>> value_before_next(Mint& mint, std::string_vi
 }
 
 // Formats and what the store has, by name.
-Result<std::vector<std::string>> names(Mint& mint) {
+Result<std::vector<std::string>> names(const Sources& sources) {
   std::vector<std::string> all;
   for (const Declaration& format : Mint::formats()) all.push_back(format.name);
-  const Result<std::vector<SequenceStatus>> made = mint.list();
+  const Result<std::vector<SequenceStatus>> made = sources.list();
   if (!made) return std::unexpected(made.error());
   for (const SequenceStatus& status : *made) {
     if (!is_retired(status.definition)) all.push_back(name(status.definition));
@@ -85,9 +86,9 @@ bool is_format_name(std::string_view name) {
 }
 
 // Whether it is a format, or a sequence or pool that is not retired.
-Result<bool> is_source(Mint& mint, std::string_view name) {
+Result<bool> is_source(const Sources& sources, std::string_view name) {
   if (is_format_name(name)) return true;
-  const Result<SequenceStatus> status = mint.peek(name);
+  const Result<SequenceStatus> status = sources.peek(name);
   if (status) return !is_retired(status->definition);
   if (status.error().code == Code::kNotFound || status.error().code == Code::kInvalidArgument)
     return false;
@@ -124,6 +125,7 @@ void RedisSession::take_range(Words words, bool whole_range) {
     return fail(name + " is no sequence of strategy counter, so that many values of it are not " +
                 "consecutive: ID.NEXT " + name + " COUNT " + std::to_string(*count));
   }
+  if (!charge(*count)) return;
   Reply& reply = add_pending(source);
   reply.kind = whole_range ? Reply::kRange : Reply::kLast;
   wait_for(reply, source->counter->submit(*count, [&reply](Result<Range> range) {
@@ -168,8 +170,8 @@ void RedisSession::elsewhere(Work work, Then then) {
 }
 
 void RedisSession::get(Words words) {
-  elsewhere([&mint = service_.sources.mint(),
-             name = std::string(words[1])] { return value_before_next(mint, name); },
+  elsewhere([&sources = service_.sources,
+             name = std::string(words[1])] { return value_before_next(sources, name); },
             [this](std::optional<std::int64_t> value) {
               if (value) {
                 put_bulk(reply(), std::to_string(*value));
@@ -182,13 +184,13 @@ void RedisSession::get(Words words) {
 void RedisSession::mget(Words words) {
   using Values = std::vector<std::optional<std::int64_t>>;
   elsewhere(
-      [&mint = service_.sources.mint(),
+      [&sources = service_.sources,
        names = Owned(words.begin() + 1, words.end())]() -> Result<Values> {
         Values values;
         for (const std::string& name : names) {
           // As in Redis: what has no value is null, whatever the reason. That the store does not
           // answer is none.
-          const auto value = value_before_next(mint, name);
+          const auto value = value_before_next(sources, name);
           if (!value && value.error().code != Code::kNotFound &&
               value.error().code != Code::kInvalidArgument)
             return std::unexpected(value.error());
@@ -210,11 +212,11 @@ void RedisSession::mget(Words words) {
 
 void RedisSession::exists(Words words) {
   elsewhere(
-      [&mint = service_.sources.mint(),
+      [&sources = service_.sources,
        names = Owned(words.begin() + 1, words.end())]() -> Result<std::int64_t> {
         std::int64_t count = 0;
         for (const std::string& name : names) {
-          const Result<bool> there = is_source(mint, name);
+          const Result<bool> there = is_source(sources, name);
           if (!there) return std::unexpected(there.error());
           if (*there) ++count;
         }
@@ -224,14 +226,18 @@ void RedisSession::exists(Words words) {
 }
 
 void RedisSession::type(Words words) {
-  elsewhere([&mint = service_.sources.mint(),
-             name = std::string(words[1])] { return is_source(mint, name); },
+  elsewhere([&sources = service_.sources,
+             name = std::string(words[1])] { return is_source(sources, name); },
             [this](bool there) { put_simple(reply(), there ? "string" : "none"); });
 }
 
 void RedisSession::dbsize(Words /*words*/) {
-  elsewhere([&mint = service_.sources.mint()] { return names(mint); },
-            [this](const std::vector<std::string>& all) { put_integer(reply(), std::ssize(all)); });
+  elsewhere([&sources = service_.sources] { return names(sources); },
+            [this](const std::vector<std::string>& all) {
+              put_integer(reply(), std::ranges::count_if(all, [&](const std::string& name) {
+                            return caller_->sees(name);
+                          }));
+            });
 }
 
 void RedisSession::time(Words /*words*/) {
@@ -244,9 +250,11 @@ void RedisSession::time(Words /*words*/) {
 }
 
 void RedisSession::keys(Words words) {
-  elsewhere([&mint = service_.sources.mint()] { return names(mint); },
+  elsewhere([&sources = service_.sources] { return names(sources); },
             [this, pattern = std::string(words[1])](std::vector<std::string> all) {
-              std::erase_if(all, [&](const std::string& name) { return !matches(pattern, name); });
+              std::erase_if(all, [&](const std::string& name) {
+                return !matches(pattern, name) || !caller_->sees(name);
+              });
               put_array(reply(), all.size());
               for (const std::string& name : all) put_bulk(reply(), name);
             });
@@ -276,13 +284,13 @@ void RedisSession::scan(Words words) {
       return fail("syntax error");
     }
   }
-  elsewhere([&mint = service_.sources.mint()] { return names(mint); },
+  elsewhere([&sources = service_.sources] { return names(sources); },
             [this, pattern, other_type, begin = static_cast<std::size_t>(*cursor),
              size = static_cast<std::size_t>(count)](const std::vector<std::string>& all) {
               const std::size_t end = std::min(all.size(), begin + size);
               std::vector<std::string_view> found;
               for (std::size_t i = begin; i < end && !other_type; ++i) {
-                if (matches(pattern, all[i])) found.push_back(all[i]);
+                if (matches(pattern, all[i]) && caller_->sees(all[i])) found.push_back(all[i]);
               }
               std::string& out = reply();
               put_array(out, 2);
@@ -320,13 +328,16 @@ void RedisSession::put_status(std::string& out, const SequenceStatus& status) {
 
 void RedisSession::id_peek(Words words) {
   elsewhere(
-      [&mint = service_.sources.mint(), name = std::string(words[1])] { return mint.peek(name); },
+      [&sources = service_.sources, name = std::string(words[1])] { return sources.peek(name); },
       [this](const SequenceStatus& status) { put_status(reply(), status); });
 }
 
 void RedisSession::id_list(Words /*words*/) {
-  elsewhere([&mint = service_.sources.mint()] { return mint.list(); },
-            [this](const std::vector<SequenceStatus>& all) {
+  elsewhere([&sources = service_.sources] { return sources.list(); },
+            [this](std::vector<SequenceStatus> all) {
+              std::erase_if(all, [&](const SequenceStatus& status) {
+                return !caller_->sees(name(status.definition));
+              });
               std::string& out = reply();
               put_array(out, all.size());
               for (const SequenceStatus& status : all) put_status(out, status);
@@ -336,9 +347,12 @@ void RedisSession::id_list(Words /*words*/) {
 void RedisSession::id_raise(Words words) {
   const std::optional<std::int64_t> past = whole(words[2], 0);
   if (!past) return fail("value is not an integer or out of range");
-  elsewhere([&mint = service_.sources.mint(), name = std::string(words[1]),
-             past = *past] { return mint.raise(name, past); },
-            [this](const Raised& raised) { put_integer(reply(), raised.next); });
+  elsewhere(
+      [&sources = service_.sources, name = std::string(words[1]), past = *past] {
+        return sources.at(
+            name, [past](Mint& mint, const std::string& own) { return mint.raise(own, past); });
+      },
+      [this](const Raised& raised) { put_integer(reply(), raised.next); });
 }
 
 void RedisSession::id_inspect(Words words) {
@@ -391,13 +405,26 @@ void RedisSession::hello(Words words) {
     next = 2;
   }
   std::optional<std::string_view> its_name;
+  std::optional<std::string_view> token;
   while (next < words.size()) {
     const std::string option = upper_case(words[next]);
-    if (option == "AUTH" && next + 2 < words.size()) return auth(words.subspan(next, 3));
-    if (option != "SETNAME" || next + 1 >= words.size())
+    if (option == "AUTH" && next + 2 < words.size()) {
+      token = words[next + 2];
+      next += 3;
+    } else if (option == "SETNAME" && next + 1 < words.size()) {
+      its_name = words[next + 1];
+      next += 2;
+    } else {
       return fail("Syntax error in HELLO option '" + std::string(words[next]) + "'");
-    its_name = words[next + 1];
-    next += 2;
+    }
+  }
+  if (token && !let_in(*token)) return;
+  if (caller_ == nullptr) {
+    ++service_.errors;
+    return put_error(
+        reply(), "NOAUTH",
+        "HELLO must be called with the client already authenticated, otherwise the "
+        "HELLO <proto> AUTH <user> <pass> option can be used: any user, and the token");
   }
   if (its_name) name_ = *its_name;
   version_ = version;
@@ -419,8 +446,24 @@ void RedisSession::hello(Words words) {
   put_array(out, 0);
 }
 
-void RedisSession::auth(Words /*words*/) {
-  fail("AUTH was sent, but this server asks for no password: leave it out");
+// AUTH token, or AUTH user token with any user.
+void RedisSession::auth(Words words) {
+  if (let_in(words.back())) put_simple(reply(), "OK");
+}
+
+bool RedisSession::let_in(std::string_view token) {
+  if (service_.access.is_open()) {
+    fail("AUTH was sent, but this server asks for no token: leave it out");
+    return false;
+  }
+  std::shared_ptr<Caller> caller = service_.access.find(token);
+  if (caller == nullptr) {
+    ++service_.errors;
+    put_error(reply(), "WRONGPASS", "invalid username-password pair or user is disabled.");
+    return false;
+  }
+  caller_ = std::move(caller);
+  return true;
 }
 
 void RedisSession::ping(Words words) {
@@ -586,6 +629,7 @@ void RedisSession::reset(Words /*words*/) {
   queued_bytes_ = 0;
   version_ = Resp::k2;
   name_.clear();
+  caller_ = service_.access.anybody();
   put_simple(reply(), "RESET");
 }
 
@@ -600,7 +644,7 @@ struct RedisCommands {
 
   // By name, in upper case.
   static constexpr std::array kTable = {
-      C{"AUTH", 2, 3, &S::auth, C::kAtOnce, "Names who asks; refused, as no password is set"},
+      C{"AUTH", 2, 3, &S::auth, C::kAtOnce, "Says by a token who asks", 0, 0, {}, true},
       C{"CLIENT", 2, 4, &S::client, C::kPlain, "SETNAME, GETNAME, SETINFO, ID, INFO"},
       C{"COMMAND", 1, 0, &S::command, C::kPlain, "The commands: COUNT, DOCS, INFO"},
       C{"CONFIG", 2, 0, &S::config, C::kPlain, "GET: settings that clients ask for"},
@@ -613,27 +657,38 @@ struct RedisCommands {
         1, -1},
       C{"GET", 2, 2, &S::get, C::kBarrier,
         "The value before the next one of a sequence, read from its store", 1, 1},
-      C{"HELLO", 1, 0, &S::hello, C::kAtOnce, "Chooses version 2 or 3 of the protocol"},
+      C{"HELLO",
+        1,
+        0,
+        &S::hello,
+        C::kAtOnce,
+        "Chooses version 2 or 3 of the protocol",
+        0,
+        0,
+        {},
+        true},
       C{"ID.INSPECT", 2, 2, &S::id_inspect, C::kPlain, "What an id says: every way to read it"},
       C{"ID.LIST", 1, 1, &S::id_list, C::kBarrier, "The sequences and pools, with their state"},
       C{"ID.NEXT", 2, 4, &S::id_next, C::kPlain,
-        "The next id of a source, or with COUNT n the next n, as it prints them", 1, 1},
+        "The next id of a source, or with COUNT n the next n, as it prints them", 1, 1,
+        Verb::kNext},
       C{"ID.PEEK", 2, 2, &S::id_peek, C::kBarrier, "The state of a sequence or a pool", 1, 1},
       C{"ID.RAISE", 3, 3, &S::id_raise, C::kBarrier,
-        "Skips the values up to the one given; returns the one that comes next", 1, 1},
+        "Skips the values up to the one given; returns the one that comes next", 1, 1,
+        Verb::kRaise},
       C{"ID.RANGE", 3, 3, &S::id_range, C::kPlain,
-        "The next n values of a sequence: the first and the last of them", 1, 1},
-      C{"INCR", 2, 2, &S::incr, C::kPlain, "The next value of a sequence", 1, 1},
+        "The next n values of a sequence: the first and the last of them", 1, 1, Verb::kNext},
+      C{"INCR", 2, 2, &S::incr, C::kPlain, "The next value of a sequence", 1, 1, Verb::kNext},
       C{"INCRBY", 3, 3, &S::incrby, C::kPlain,
-        "Takes the next n values of a sequence; returns the last of them", 1, 1},
+        "Takes the next n values of a sequence; returns the last of them", 1, 1, Verb::kNext},
       C{"INFO", 1, 0, &S::info, C::kPlain, "The server and what it has done"},
       C{"KEYS", 2, 2, &S::keys, C::kBarrier, "The names of sources that match a pattern"},
       C{"MGET", 2, kMostNames + 1, &S::mget, C::kBarrier,
         "As GET for each name; null where there is no value", 1, -1},
       C{"MULTI", 1, 1, &S::multi, C::kAtOnce, "Queues commands until EXEC"},
       C{"PING", 1, 2, &S::ping, C::kPlain, "PONG, or its argument"},
-      C{"QUIT", 1, 1, &S::quit, C::kAtOnce, "Closes the connection"},
-      C{"RESET", 1, 1, &S::reset, C::kAtOnce, "Makes the connection as new"},
+      C{"QUIT", 1, 1, &S::quit, C::kAtOnce, "Closes the connection", 0, 0, {}, true},
+      C{"RESET", 1, 1, &S::reset, C::kAtOnce, "Makes the connection as new", 0, 0, {}, true},
       C{"SCAN", 2, 0, &S::scan, C::kBarrier, "The names of sources, a part at a time"},
       C{"SELECT", 2, 2, &S::select, C::kPlain, "Database 0, the only one"},
       C{"TIME", 1, 1, &S::time, C::kPlain, "The time of the server: seconds and microseconds"},

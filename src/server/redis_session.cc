@@ -25,7 +25,10 @@ bool is_http(std::string_view word) {
 }  // namespace
 
 RedisSession::RedisSession(Connection& connection, Service& service)
-    : connection_(connection), service_(service), number_(service.connections) {}
+    : connection_(connection),
+      service_(service),
+      number_(service.connections),
+      caller_(service.access.anybody()) {}
 
 RedisSession::~RedisSession() = default;
 
@@ -58,7 +61,7 @@ std::size_t RedisSession::take(std::string_view input) {
       const Owned kept = std::move(replay_.front());
       replay_.pop_front();
       const std::vector<std::string_view> kept_words(kept.begin(), kept.end());
-      (this->*command->run)(kept_words);
+      if (may(*command, kept_words)) (this->*command->run)(kept_words);
       continue;
     }
     const RespReader::State state = reader_.read(input.substr(taken));
@@ -116,8 +119,39 @@ void RedisSession::run(Words words) {
                            [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
     return fail("wrong number of arguments for '" + name + "' command");
   }
+  if (!may(*command, words)) {
+    if (queueing_) queue_broken_ = true;
+    return;
+  }
   if (queueing_ && command->kind != Command::kAtOnce) return queue(words);
   (this->*command->run)(words);
+}
+
+bool RedisSession::may(const Command& command, Words words) {
+  if (caller_ != nullptr && caller_->is_revoked()) caller_ = service_.access.anybody();
+  if (command.open) return true;
+  if (caller_ == nullptr) {
+    ++service_.errors;
+    put_error(reply(), "NOAUTH", "Authentication required: AUTH TOKEN");
+    return false;
+  }
+  if (command.first_key == 0) return true;
+  const std::size_t last =
+      command.last_key < 0 ? words.size() - 1 : static_cast<std::size_t>(command.last_key);
+  for (auto i = static_cast<std::size_t>(command.first_key); i <= last; ++i) {
+    if (const Result<void> right = caller_->check(command.verb, words[i]); !right) {
+      fail(right.error());
+      return false;
+    }
+  }
+  return true;
+}
+
+bool RedisSession::charge(std::int64_t count) {
+  const auto excess = caller_->charge(count, std::chrono::steady_clock::now());
+  if (!excess) return true;
+  fail(excess->error);
+  return false;
 }
 
 void RedisSession::queue(Words words) {
@@ -170,7 +204,7 @@ std::string& RedisSession::reply() {
 
 void RedisSession::fail(const Error& error) {
   ++service_.errors;
-  put_error(reply(), resp_prefix(error.code), service_.told(error).message);
+  put_error(reply(), resp_prefix(error.code), service_.sources.told(error).message);
 }
 
 void RedisSession::fail(std::string_view message) {
@@ -225,7 +259,8 @@ void RedisSession::finish(Reply& reply, std::string& out) {
   if (reply.error) {
     ++service_.errors;
     const Code code = reply.error->code;
-    put_error(out, resp_prefix(code), service_.told(*reply.error).message);
+    put_error(out, resp_prefix(code),
+              service_.sources.told(*reply.error, reply.source->name).message);
     const bool of_one = reply.kind == Reply::kInteger || reply.kind == Reply::kId;
     if (code == Code::kOutOfRange || code == Code::kFailedPrecondition)
       service_.sources.forget(reply.source, *reply.error, of_one);
@@ -316,6 +351,7 @@ void RedisSession::take_values(const SourceHandle& source, std::int64_t count, b
     const char* const end = to_chars(id, form, text.data());
     put_bulk(out, {text.data(), end});
   };
+  if (!charge(count)) return;
   const auto size = static_cast<std::size_t>(count);
   if (source->is_format()) {
     std::vector<Id> ids(size);
@@ -343,7 +379,7 @@ void RedisSession::take_values(const SourceHandle& source, std::int64_t count, b
             if (as_array) put_array(out, ids->size());
             for (const Id& id : *ids) put(out, id);
           } else {
-            fail(ids.error());
+            fail(service_.sources.told(ids.error(), source->name));
             if (ids.error().code == Code::kFailedPrecondition)
               service_.sources.forget(source, ids.error(), false);
           }

@@ -14,6 +14,7 @@
 #include "idmint/definition.h"
 #include "idmint/id.h"
 #include "idmint/result.h"
+#include "server/access.h"
 #include "server/connection.h"
 #include "server/loop.h"
 #include "server/resp.h"
@@ -57,8 +58,10 @@ class RedisSession final : public Conversation {
       kAtOnce,   // not queued by MULTI
     } kind = kPlain;
     std::string_view summary{};
-    int first_key = 0;  // its position among the words; 0: it has none
-    int last_key = 0;   // -1: the last word
+    int first_key = 0;        // the position of its first source among the words; 0: it has none
+    int last_key = 0;         // -1: the last word
+    Verb verb = Verb::kPeek;  // what is done with them
+    bool open = false;        // for those, too, who have not said who they are
   };
 
  private:
@@ -111,6 +114,8 @@ class RedisSession final : public Conversation {
   void unwatch(Words words);
   void hello(Words words);
   void auth(Words words);
+  // Whether the token is known; if not, the reply says so.
+  [[nodiscard]] bool let_in(std::string_view token);
   void ping(Words words);
   void echo(Words words);
   void info(Words words);
@@ -124,6 +129,10 @@ class RedisSession final : public Conversation {
 
   void run(Words words);
   void queue(Words words);
+  // Whether the caller may give the command; if not, the reply says so.
+  [[nodiscard]] bool may(const Command& command, Words words);
+  // Whether it may take so many ids; if not, the reply says so.
+  [[nodiscard]] bool charge(std::int64_t count);
   void refuse_unknown(Words words);
   void put_command(const Command& command);
 
@@ -153,7 +162,8 @@ class RedisSession final : public Conversation {
   RespReader reader_;
   Resp version_ = Resp::k2;
   const std::uint64_t number_;
-  std::string name_;  // CLIENT SETNAME
+  std::string name_;                // CLIENT SETNAME
+  std::shared_ptr<Caller> caller_;  // null: it has not said who it is
 
   std::deque<Reply> replies_;  // in order; those that are ready and have none before them are gone
   std::size_t pending_ = 0;

@@ -44,11 +44,13 @@ constexpr std::chrono::seconds kCheckEvery{5};
 struct Address {
   asio::generic::stream_protocol::endpoint endpoint;
   std::string unix_path{};  // empty: TCP
+  bool tls = false;
+  bool loopback = true;
 };
 
 std::unexpected<Error> bad_address(std::string_view at, std::string_view why) {
   return refuse("cannot listen on \"" + std::string(at) + "\": " + std::string(why) +
-                "; give ADDRESS:PORT, such as 127.0.0.1:7379, or unix:PATH");
+                "; give ADDRESS:PORT, such as 127.0.0.1:7379, tls:ADDRESS:PORT or unix:PATH");
 }
 
 Result<Address> address_of(std::string_view at) {
@@ -60,25 +62,38 @@ Result<Address> address_of(std::string_view at) {
       return bad_address(at, "the path of a Unix socket has at most 107 characters");
     return Address{asio::local::stream_protocol::endpoint(path), path};
   }
+  constexpr std::string_view tls_prefix = "tls:";
+  const bool tls = at.starts_with(tls_prefix);
+  const std::string_view all = at;
+  if (tls) at.remove_prefix(tls_prefix.size());
   const std::size_t colon = at.rfind(':');
-  if (colon == std::string_view::npos) return bad_address(at, "the port is missing");
+  if (colon == std::string_view::npos) return bad_address(all, "the port is missing");
   std::uint16_t port = 0;
   const std::string_view digits = at.substr(colon + 1);
   const auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
   if (failed != std::errc{} || end != digits.data() + digits.size())
-    return bad_address(at, "the port is no number of 0 to 65535");
+    return bad_address(all, "the port is no number of 0 to 65535");
   std::string host(at.substr(0, colon));
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   if (host.empty() || host == "localhost") host = "127.0.0.1";
   error_code error;
   const asio::ip::address ip = asio::ip::make_address(host, error);
-  if (error) return bad_address(at, "the address is no IP address");
-  if (!ip.is_loopback()) {
-    return refuse("not listening on " + std::string(at) +
-                  ": anybody who reaches it could use up ids, as there is no authentication yet. "
-                  "Give a loopback address or a Unix socket");
-  }
-  return Address{asio::ip::tcp::endpoint(ip, port)};
+  if (error) return bad_address(all, "the address is no IP address");
+  return Address{
+      .endpoint = asio::ip::tcp::endpoint(ip, port), .tls = tls, .loopback = ip.is_loopback()};
+}
+
+// Whoever comes in there is known, or is on this machine.
+Result<void> check_entry(const Address& address, std::string_view at, const TlsSettings& tls,
+                         bool has_tokens) {
+  if (address.tls && tls.certificate.empty())
+    return refuse("cannot listen on " + std::string(at) +
+                  ": TLS needs a certificate and its key: set certificate and key of [tls]");
+  if (address.loopback || has_tokens || (address.tls && !tls.client_ca.empty())) return {};
+  return refuse("not listening on " + std::string(at) +
+                ": anybody who reaches it could use up ids. Make a token with idmintd token, or "
+                "ask for certificates of clients with client_ca of [tls]; or give a loopback "
+                "address or a Unix socket");
 }
 
 Error listen_error(std::string_view at, const error_code& error) {
@@ -148,15 +163,33 @@ void remove_left_socket(const Address& address) {
   ::close(probe);
 }
 
+std::chrono::milliseconds longest_deadline(const std::vector<ServedStore>& stores) {
+  std::chrono::milliseconds longest{0};
+  for (const ServedStore& each : stores)
+    longest = std::max(longest, each.mint.store_options.deadline);
+  return longest;
+}
+
 }  // namespace
+
+Result<void> validate(const Listen& listen, const TlsSettings& tls, bool has_tokens) {
+  const Result<Address> address = address_of(listen.at);
+  if (!address) return std::unexpected(address.error());
+  return check_entry(*address, listen.at, tls, has_tokens);
+}
 
 struct Server::State {
   State(ServerOptions its_options, Executor* executor)
       : options(std::move(its_options)),
         own_threads(executor == nullptr ? std::make_unique<ThreadPool>(kThreads) : nullptr),
-        loop(executor != nullptr ? *executor : *own_threads, options.mint.store_options.deadline),
-        sources(loop, options.store, options.mint),
-        service{.loop = loop, .sources = sources, .version = options.version},
+        loop(executor != nullptr ? *executor : *own_threads, longest_deadline(options.stores)),
+        sources(loop, options.stores),
+        access(options.tokens),
+        service{.loop = loop,
+                .sources = sources,
+                .access = access,
+                .log = options.log != nullptr ? *options.log : no_log,
+                .version = options.version},
         signals(loop.context()),
         check_timer(loop.context()),
         drain_timer(loop.context()) {
@@ -169,6 +202,8 @@ struct Server::State {
 
   struct Door {
     Protocol protocol;
+    Address address;
+    std::string at;
     Acceptor acceptor;
     UnixSocket socket;  // to be removed at the end
     asio::steady_timer pause;
@@ -177,6 +212,9 @@ struct Server::State {
   Result<void> listen(const Listen& wanted) {
     const Result<Address> address = address_of(wanted.at);
     if (!address) return std::unexpected(address.error());
+    if (Result<void> known = check_entry(*address, wanted.at, tls_settings, !access.is_open());
+        !known)
+      return known;
     if (!address->unix_path.empty()) {
       struct stat file{};
       if (::lstat(address->unix_path.c_str(), &file) == 0 && !S_ISSOCK(file.st_mode))
@@ -203,14 +241,15 @@ struct Server::State {
       std::copy_n(reinterpret_cast<const char*>(bound.data()), bound.size(),
                   reinterpret_cast<char*>(tcp.data()));
       const std::string host = tcp.address().to_string();
-      addresses.push_back((tcp.address().is_v6() ? "[" + host + "]" : host) + ":" +
+      addresses.push_back((address->tls ? "tls:" : "") +
+                          (tcp.address().is_v6() ? "[" + host + "]" : host) + ":" +
                           std::to_string(tcp.port()));
     } else {
       addresses.push_back("unix:" + address->unix_path);
     }
     doors.push_back(
-        std::make_unique<Door>(Door{wanted.protocol, std::move(acceptor), std::move(socket),
-                                    asio::steady_timer(loop.context())}));
+        std::make_unique<Door>(Door{wanted.protocol, *address, wanted.at, std::move(acceptor),
+                                    std::move(socket), asio::steady_timer(loop.context())}));
     return {};
   }
 
@@ -224,19 +263,25 @@ struct Server::State {
         });
         return;
       }
-      welcome(door.protocol, std::move(socket));
+      welcome(door, std::move(socket));
       accept(door);
     });
   }
 
-  void welcome(Protocol protocol, Connection::Socket socket) {
+  void welcome(const Door& door, Connection::Socket socket) {
+    std::unique_ptr<TlsStream> encrypted;
+    if (door.address.tls) {
+      encrypted = TlsStream::open(*tls, socket.native_handle());
+      if (encrypted == nullptr) return;  // no memory is left
+    }
     if (connections.size() >= options.most_connections) {
       ++service.connections_refused;
+      if (encrypted != nullptr) return;
       constexpr std::string_view redis = "-ERR max number of clients reached\r\n";
       constexpr std::string_view http =
           "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n"
           "Connection: close\r\n\r\n";
-      const std::string_view full = protocol == Protocol::kRedis ? redis : http;
+      const std::string_view full = door.protocol == Protocol::kRedis ? redis : http;
       static_cast<void>(
           ::send(socket.native_handle(), full.data(), full.size(), MSG_DONTWAIT | MSG_NOSIGNAL));
       return;
@@ -249,13 +294,14 @@ struct Server::State {
       socket.set_option(asio::ip::tcp::no_delay(true), ignored);
       socket.set_option(asio::socket_base::keep_alive(true), ignored);
     }
-    auto connection = std::make_shared<Connection>(std::move(socket), [this](Connection& gone) {
-      --service.open_connections;
-      connections.erase(gone.shared_from_this());
-      end_if_drained();
-    });
+    auto connection = std::make_shared<Connection>(std::move(socket), std::move(encrypted),
+                                                   [this](Connection& gone) {
+                                                     --service.open_connections;
+                                                     connections.erase(gone.shared_from_this());
+                                                     end_if_drained();
+                                                   });
     connections.insert(connection);
-    if (protocol == Protocol::kRedis) {
+    if (door.protocol == Protocol::kRedis) {
       connection->begin(std::make_unique<RedisSession>(*connection, service));
     } else {
       connection->begin(std::make_unique<HttpSession>(*connection, service, over_tcp));
@@ -290,6 +336,31 @@ struct Server::State {
     end_if_drained();
   }
 
+  Result<void> change(const TlsSettings& to, std::vector<TokenSettings> tokens) {
+    for (const auto& door : doors) {
+      if (Result<void> known = check_entry(door->address, door->at, to, !tokens.empty()); !known)
+        return known;
+    }
+    std::shared_ptr<const TlsContext> opened;
+    if (!to.certificate.empty()) {
+      auto context = TlsContext::open(to);
+      if (!context) return std::unexpected(std::move(context.error()));
+      opened = *std::move(context);
+    }
+    tls_settings = to;
+    tls = std::move(opened);
+    access.replace(std::move(tokens));
+    return {};
+  }
+
+  void wait_for(asio::signal_set& signal, std::function<void()> act) {
+    signal.async_wait([this, &signal, act = std::move(act)](const error_code& error, int) {
+      if (error) return;
+      act();
+      wait_for(signal, act);
+    });
+  }
+
   void end_if_drained() {
     if (service.draining && !ended && connections.empty()) loop.stop();
   }
@@ -299,11 +370,16 @@ struct Server::State {
   const std::unique_ptr<ThreadPool> own_threads;
   Loop loop;
   Sources sources;
+  Access access;
+  Log no_log{LogSettings{.level = LogSettings::Level::kError}};
+  TlsSettings tls_settings{};
+  std::shared_ptr<const TlsContext> tls{};  // null: there is no certificate
   Service service;
   std::vector<std::unique_ptr<Door>> doors;
   std::vector<std::string> addresses;
   std::unordered_set<std::shared_ptr<Connection>> connections;
-  asio::signal_set signals;
+  asio::signal_set signals;  // that end it
+  std::vector<std::unique_ptr<asio::signal_set>> others;
   asio::steady_timer check_timer;
   asio::steady_timer drain_timer;
 };
@@ -335,8 +411,11 @@ Result<std::unique_ptr<Server>> Server::open(ServerOptions options, Executor* ex
   options.most_connections = std::min(
       options.most_connections,
       descriptors > 2 * kOtherDescriptors ? descriptors - kOtherDescriptors : descriptors / 2);
+  if (options.stores.empty()) options.stores.emplace_back();
   auto state = std::make_unique<State>(std::move(options), executor);
   state->service.most_connections = static_cast<std::int64_t>(state->options.most_connections);
+  if (Result<void> set = state->change(state->options.tls, state->options.tokens); !set)
+    return std::unexpected(std::move(set.error()));
   for (const Listen& wanted : state->options.listen) {
     if (Result<void> listens = state->listen(wanted); !listens)
       return std::unexpected(std::move(listens.error()));
@@ -354,6 +433,15 @@ void Server::run() {
 
 void Server::stop() {
   state_->loop.post([state = state_.get()] { state->drain(); });
+}
+
+Result<void> Server::change(const TlsSettings& tls, std::vector<TokenSettings> tokens) {
+  return state_->change(tls, std::move(tokens));
+}
+
+void Server::at(int signal, std::function<void()> act) {
+  state_->others.push_back(std::make_unique<asio::signal_set>(state_->loop.context(), signal));
+  state_->wait_for(*state_->others.back(), std::move(act));
 }
 
 void Server::stop_at(const std::vector<int>& signals, std::function<void(int signal)> told) {

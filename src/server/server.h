@@ -12,9 +12,11 @@
 #include <vector>
 
 #include "idmint/executor.h"
-#include "idmint/mint.h"
 #include "idmint/result.h"
-#include "idmint/store.h"
+#include "server/access.h"
+#include "server/log.h"
+#include "server/sources.h"
+#include "server/tls.h"
 
 namespace idmint::server {
 
@@ -23,17 +25,26 @@ enum class Protocol : std::uint8_t { kRedis, kHttp };
 // Where clients come in.
 struct Listen {
   Protocol protocol = Protocol::kRedis;
-  // "ADDRESS:PORT", "[V6ADDRESS]:PORT", ":PORT" (the loopback address) or "unix:PATH". Port 0: a
-  // free one.
+  // "ADDRESS:PORT", "[V6ADDRESS]:PORT", ":PORT" (the loopback address), one of these behind "tls:",
+  // or "unix:PATH". Port 0: a free one.
   std::string at{};
 };
 
+// Whether such an address can be listened on, but for what only the system knows.
+// kInvalidArgument: it is none; or others than those on this machine could come in unknown, as
+// there are neither tokens nor certificates of clients.
+[[nodiscard]] Result<void> validate(const Listen& listen, const TlsSettings& tls, bool has_tokens);
+
 struct ServerOptions {
   std::vector<Listen> listen{};
-  // A store that is open already; null: the one that `mint` says, opened when it is needed.
-  std::shared_ptr<Store> store{};
-  MintOptions mint{};
+  // The first of them has no name.
+  std::vector<ServedStore> stores{};
+  TlsSettings tls{};  // for addresses behind "tls:"
+  // None: whoever can connect may do everything.
+  std::vector<TokenSettings> tokens{};
   std::string version{};
+  // Outlives the server. Null: one of its own, for errors only.
+  Log* log = nullptr;
   // Connections at a time; one more is told so, and closed.
   std::size_t most_connections = 20'000;
   // How long stop() waits for calls that are under way.
@@ -43,11 +54,10 @@ struct ServerOptions {
 // Threads may not share it, but for stop().
 class Server final {
  public:
-  // Listens. kInvalidArgument: not such an address, or one that is not loopback: without
-  // authentication anybody there could use up the values. kUnavailable: the address is in use.
-  // kPermissionDenied: it may not be used. The executor carries out what may wait, but for the
-  // rounds of sequences, which shared_executor() has; it must outlive the server. Null: one of its
-  // own.
+  // Listens. kInvalidArgument: as validate() and TlsContext::open(). kUnavailable: the address is
+  // in use. kPermissionDenied: it may not be used. The executor carries out what may wait, but for
+  // the rounds of sequences, which shared_executor() has; it must outlive the server. Null: one of
+  // its own.
   [[nodiscard]] static Result<std::unique_ptr<Server>> open(ServerOptions options,
                                                             Executor* executor = nullptr);
   ~Server();
@@ -64,6 +74,14 @@ class Server final {
   // Any thread may call it, and a signal handler may not. Nothing new is taken: connections are
   // refused, and requests get kUnavailable, or the end of the connection.
   void stop();
+
+  // Other tokens and another certificate from now on. Calls that were taken are not touched, and
+  // connections keep their encryption. On an error everything stays as it is; kInvalidArgument: as
+  // open(). From `act` below, or before run().
+  [[nodiscard]] Result<void> change(const TlsSettings& tls, std::vector<TokenSettings> tokens);
+
+  // Calls `act` on the thread of run() each time the signal comes.
+  void at(int signal, std::function<void()> act);
 
   // stop() when one of these signals comes. From then on they do nothing else, but the second one
   // ends run() at once. `told`: called with the signal, on the thread of run().

@@ -232,8 +232,8 @@ class ServerTest : public testing::Test {
   [[nodiscard]] std::string url() const { return "sqlite:" + folder_.path("ids.db"); }
   [[nodiscard]] ServerOptions options() const {
     ServerOptions options;
-    options.mint.store = url();
-    options.mint.store_options.deadline = kNever;
+    options.stores.push_back({.mint = {.store = url()}});
+    options.stores.back().mint.store_options.deadline = kNever;
     options.drain = kNever;
     return options;
   }
@@ -524,8 +524,8 @@ class GatedServerTest : public testing::Test {
   }
   [[nodiscard]] ServerOptions options() const {
     ServerOptions options;
-    options.store = store_;
-    options.mint.store_options.deadline = kNever;
+    options.stores.push_back({.store = store_});
+    options.stores.back().mint.store_options.deadline = kNever;
     options.drain = kNever;
     return options;
   }

@@ -4,13 +4,13 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "server/access.h"
 #include "server/connection.h"
+#include "server/log.h"
 #include "server/loop.h"
 #include "server/sources.h"
-#include "terminal/advice.h"
 
 namespace idmint::server {
 
@@ -21,6 +21,8 @@ inline constexpr std::int64_t kMostIds = 10'000;
 struct Service {
   Loop& loop;
   Sources& sources;
+  Access& access;
+  Log& log;
   std::string version{};
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
   std::int64_t most_connections = 0;
@@ -37,13 +39,6 @@ struct Service {
   // Now.
   std::uint64_t open_connections = 0;
   bool draining = false;
-
-  // The error as clients are told it: with the command that helps, if it is one of idmint. An
-  // option of a command is not theirs to give.
-  [[nodiscard]] Error told(Error error) const {
-    if (error.advice.remedy == Remedy::kSetOption) error.advice = {};
-    return worded(std::move(error), sources.store());
-  }
 };
 
 }  // namespace idmint::server

@@ -1,9 +1,13 @@
 #include "server/sources.h"
 
+#include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "base/errors.h"
+#include "base/text.h"
 #include "base/url.h"
+#include "terminal/advice.h"
 
 namespace idmint::server {
 
@@ -13,11 +17,88 @@ namespace {
 constexpr std::chrono::seconds kAtMostOnceIn{1};
 }  // namespace
 
-Sources::Sources(Loop& loop, std::shared_ptr<Store> store, MintOptions options)
-    : loop_(loop),
-      store_(redacted(options.store)),
-      mint_(store != nullptr ? Mint(std::move(store), std::move(options))
-                             : Mint(std::move(options))) {}
+Sources::Sources(Loop& loop, std::vector<ServedStore> stores) : loop_(loop) {
+  for (ServedStore& each : stores) {
+    std::string shown = redacted(each.mint.store);
+    auto mint = each.store != nullptr
+                    ? std::make_unique<Mint>(std::move(each.store), std::move(each.mint))
+                    : std::make_unique<Mint>(std::move(each.mint));
+    stores_.push_back({std::move(each.name), std::move(shown), std::move(mint)});
+  }
+}
+
+// ---- stores
+
+const Sources::Served* Sources::served(std::string_view source) const noexcept {
+  const std::size_t slash = source.find('/');
+  const std::string_view store =
+      slash == std::string_view::npos ? std::string_view() : source.substr(0, slash);
+  const auto found = std::ranges::find(stores_, store, &Served::name);
+  return found != stores_.end() ? &*found : nullptr;
+}
+
+bool Sources::is_store(std::string_view name) const noexcept {
+  return !name.empty() && std::ranges::find(stores_, name, &Served::name) != stores_.end();
+}
+
+Result<Place> Sources::place(std::string_view source) const {
+  const Served* const found = served(source);
+  if (found == nullptr)
+    return fail(Code::kNotFound,
+                "there is no source " + shown(source) + ": this server has no such store");
+  const std::size_t slash = source.find('/');
+  return Place{*found->mint, std::string(source.substr(slash + 1)), found->store};
+}
+
+namespace {
+
+// `before`: what clients put before its name, "" or "store/".
+SequenceStatus named(SequenceStatus status, std::string_view before) {
+  std::visit([&](auto& definition) { definition.name.insert(0, before); }, status.definition);
+  return status;
+}
+
+}  // namespace
+
+Result<SequenceStatus> Sources::peek(std::string_view source) const {
+  return at(source, [&](Mint& mint, const std::string& name) -> Result<SequenceStatus> {
+    Result<SequenceStatus> status = mint.peek(name);
+    if (!status) return status;
+    return named(*std::move(status), source.substr(0, source.size() - name.size()));
+  });
+}
+
+Result<std::vector<SequenceStatus>> Sources::list() const {
+  std::vector<SequenceStatus> all;
+  for (const Served& each : stores_) {
+    Result<std::vector<SequenceStatus>> some = each.mint->list();
+    if (!some && some.error().code == Code::kNotFound) continue;  // nothing was created in it
+    if (!some) return std::unexpected(worded(std::move(some.error()), each.store));
+    const std::string before = each.name.empty() ? "" : each.name + "/";
+    for (SequenceStatus& status : *some) all.push_back(named(std::move(status), before));
+  }
+  return all;
+}
+
+Error Sources::told(Error error, std::string_view source) const {
+  // An option of a command is not theirs to give who ask a server.
+  if (error.advice.remedy == Remedy::kSetOption) error.advice = {};
+  const Served* const found = served(source);
+  return worded(std::move(error), found != nullptr ? std::string_view(found->store) : "");
+}
+
+Result<void> Sources::ready() const {
+  for (const Served& each : stores_) {
+    const Result<std::shared_ptr<Store>> store = each.mint->store();
+    // In the default store nothing may have been created yet.
+    if (!store && store.error().code == Code::kNotFound && each.store.empty()) continue;
+    if (!store) return std::unexpected(worded(store.error(), each.store));
+    if (const std::optional<Error> doubt = (*store)->doubt()) return std::unexpected(*doubt);
+  }
+  return {};
+}
+
+// ---- open sources
 
 SourceHandle Sources::find(std::string_view name) const {
   const auto found = open_.find(name);
@@ -37,11 +118,12 @@ void Sources::open(std::string_view name, std::function<void(const Result<Source
   if (!first) return;
   loop_.elsewhere(
       [this, name = asked->first]() -> Result<SourceHandle> {
-        Result<std::unique_ptr<Source>> opened = mint_.source(name);
+        Result<std::unique_ptr<Source>> opened =
+            at(name, [](Mint& mint, const std::string& own) { return mint.source(own); });
         if (!opened) return std::unexpected(std::move(opened.error()));
         // Closing a sequence may wait for its store: the loop, which may drop the last handle, does
         // not.
-        SourceHandle source(new OpenSource{.source = *std::move(opened)},
+        SourceHandle source(new OpenSource{.name = name, .source = *std::move(opened)},
                             [&executor = loop_.executor()](OpenSource* last) {
                               std::unique_ptr<OpenSource> owned(last);
                               // Not taken, the task is destroyed here, and the source with
@@ -77,7 +159,7 @@ void Sources::close() {
 }
 
 void Sources::forget(const SourceHandle& source, const Error& why, bool of_one) {
-  const std::string& name = source->declaration().name;
+  const std::string& name = source->name;
   const auto found = open_.find(name);
   if (found == open_.end() || found->second.source != source) return;
   const auto now = steady_clock::now();

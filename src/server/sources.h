@@ -8,7 +8,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "idmint/mint.h"
@@ -21,6 +23,7 @@ namespace idmint::server {
 // An open source. A format fills without waiting. A sequence is asked with submit(). A pool waits
 // for its store at times, and so is asked elsewhere.
 struct OpenSource {
+  std::string name;  // as clients call it: with the name of its store, if that has one
   std::unique_ptr<Source> source;
   Sequence* sequence = nullptr;        // null: a format or a pool
   CounterSequence* counter = nullptr;  // null: another strategy; its values can be had as a range
@@ -31,11 +34,27 @@ struct OpenSource {
 };
 using SourceHandle = std::shared_ptr<OpenSource>;
 
-// On the loop, but for mint().
+// A store whose sources are served.
+struct ServedStore {
+  // What stands before the names of its sources and a slash; empty: nothing does.
+  std::string name{};
+  // A store that is open already; null: the one that `mint` says, opened when it is needed.
+  std::shared_ptr<Store> store{};
+  MintOptions mint{};
+};
+
+// Where a source is.
+struct Place {
+  Mint& mint;
+  std::string name;        // in the mint
+  std::string_view store;  // for messages, without secrets; empty: the default store
+};
+
+// On the loop, but for what says otherwise.
 class Sources final {
  public:
-  // The loop must outlive it. Without a store the mint opens the one of its options.
-  Sources(Loop& loop, std::shared_ptr<Store> store, MintOptions options);
+  // The loop must outlive it.
+  Sources(Loop& loop, std::vector<ServedStore> stores);
 
   // Null: it is not open.
   [[nodiscard]] SourceHandle find(std::string_view name) const;
@@ -56,10 +75,30 @@ class Sources final {
   // Waits for the calls of stores that are under way.
   void close();
 
-  // May be shared by threads. Its calls may wait.
-  [[nodiscard]] Mint& mint() noexcept { return mint_; }
-  // For messages, without secrets; empty: the default store.
-  [[nodiscard]] const std::string& store() const noexcept { return store_; }
+  // ---- Any thread may call these. Those of the place may wait.
+
+  // kNotFound: no such store.
+  [[nodiscard]] Result<Place> place(std::string_view source) const;
+  // What `act` returns, a Result, of the mint that has the source and the name that it has there;
+  // an error in the words of told().
+  template <class Act>
+  [[nodiscard]] std::invoke_result_t<Act, Mint&, const std::string&> at(std::string_view source,
+                                                                        Act act) const {
+    const Result<Place> place = this->place(source);
+    if (!place) return std::unexpected(place.error());
+    auto result = act(place->mint, place->name);
+    if (!result) return std::unexpected(told(std::move(result.error()), source));
+    return result;
+  }
+  // Mint::peek() and Mint::list() of all stores, with the names that clients use.
+  [[nodiscard]] Result<SequenceStatus> peek(std::string_view source) const;
+  [[nodiscard]] Result<std::vector<SequenceStatus>> list() const;
+  // Whether a name that begins with this and a slash is one of a store.
+  [[nodiscard]] bool is_store(std::string_view name) const noexcept;
+  // The error in the words of a terminal, of a call for the source; empty: for any.
+  [[nodiscard]] Error told(Error error, std::string_view source = {}) const;
+  // Whether what was created can be read. An error of a store says no.
+  [[nodiscard]] Result<void> ready() const;
 
  private:
   struct Entry {
@@ -75,9 +114,15 @@ class Sources final {
   template <class Value>
   using ByName = std::unordered_map<std::string, Value, Hash, std::equal_to<>>;
 
+  struct Served {
+    const std::string name;
+    const std::string store;  // for messages
+    std::unique_ptr<Mint> mint;
+  };
+  [[nodiscard]] const Served* served(std::string_view source) const noexcept;
+
   Loop& loop_;
-  const std::string store_;
-  Mint mint_;
+  std::vector<Served> stores_;
   bool closed_ = false;
   std::vector<std::weak_ptr<OpenSource>> forgotten_;  // requests of them may be under way
   ByName<Entry> open_;

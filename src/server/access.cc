@@ -1,0 +1,188 @@
+#include "server/access.h"
+
+#include <fnmatch.h>
+#include <openssl/crypto.h>
+#include <openssl/sha.h>
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <utility>
+
+#include "base/errors.h"
+#include "base/text.h"
+
+namespace idmint::server {
+
+using std::chrono::steady_clock;
+
+namespace {
+
+constexpr std::array<std::string_view, 7> kVerbs{"next",   "peek",   "raise",  "create",
+                                                 "extend", "retire", "metrics"};
+constexpr std::uint8_t kAll = 0x7f;
+
+constexpr std::uint8_t bit(Verb verb) {
+  return static_cast<std::uint8_t>(1U << static_cast<unsigned>(verb));
+}
+
+}  // namespace
+
+std::string_view name(Verb verb) noexcept { return kVerbs[static_cast<std::size_t>(verb)]; }
+
+Result<Scope> scope_of(std::string_view text) {
+  constexpr std::string_view how =
+      R"(: write verbs and a pattern, as in "next orders*" or "next,peek *"; the verbs are next, )"
+      "peek, raise, create, extend, retire, metrics and all";
+  const std::size_t blank = text.find(' ');
+  std::string_view verbs = text.substr(0, blank);
+  Scope scope{.pattern =
+                  blank == std::string_view::npos ? "" : std::string(text.substr(blank + 1))};
+  while (!verbs.empty()) {
+    const std::size_t comma = std::min(verbs.find(','), verbs.size());
+    const std::string_view verb = verbs.substr(0, comma);
+    verbs.remove_prefix(std::min(comma + 1, verbs.size()));
+    const auto* const found = std::ranges::find(kVerbs, verb);
+    if (verb == "all") {
+      scope.verbs = kAll;
+    } else if (found != kVerbs.end()) {
+      scope.verbs |= bit(static_cast<Verb>(found - kVerbs.begin()));
+    } else {
+      return refuse("there is no verb " + shown(verb) + std::string(how));
+    }
+  }
+  if (scope.verbs == 0) return refuse("the verb is missing" + std::string(how));
+  if (scope.pattern.empty() && scope.verbs != bit(Verb::kMetrics))
+    return refuse("the pattern is missing in " + shown(text) + std::string(how));
+  if (scope.pattern.find_first_of(" \t,") != std::string::npos)
+    return refuse("the pattern in " + shown(text) + " has a blank or a comma" + std::string(how));
+  return scope;
+}
+
+std::string new_token(Entropy& entropy) {
+  constexpr std::string_view alphabet =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  std::array<std::byte, 43> bytes{};
+  entropy.fill(bytes);
+  std::string token = "idmint_";
+  for (const std::byte each : bytes) token += alphabet[std::to_integer<std::size_t>(each) % 64];
+  return token;
+}
+
+TokenSettings::Hash hash_of(std::string_view token) {
+  TokenSettings::Hash hash;
+  ::SHA256(reinterpret_cast<const unsigned char*>(token.data()), token.size(), hash.data());
+  return hash;
+}
+
+// ---- Caller
+
+bool Caller::may(Verb verb, std::string_view source) const noexcept {
+  if (revoked_) return false;
+  if (unlimited_) return true;
+  if (verb == Verb::kMetrics) {
+    return std::ranges::any_of(settings_.allow,
+                               [](const Scope& s) { return (s.verbs & bit(Verb::kMetrics)) != 0; });
+  }
+  const std::string text(source);
+  return std::ranges::any_of(settings_.allow, [&](const Scope& scope) {
+    return (scope.verbs & bit(verb)) != 0 &&
+           ::fnmatch(scope.pattern.c_str(), text.c_str(), FNM_NOESCAPE) == 0;
+  });
+}
+
+bool Caller::sees(std::string_view source) const noexcept {
+  if (revoked_) return false;
+  if (unlimited_) return true;
+  constexpr std::uint8_t of_sources = kAll & ~bit(Verb::kMetrics);
+  const std::string text(source);
+  return std::ranges::any_of(settings_.allow, [&](const Scope& scope) {
+    return (scope.verbs & of_sources) != 0 &&
+           ::fnmatch(scope.pattern.c_str(), text.c_str(), FNM_NOESCAPE) == 0;
+  });
+}
+
+Result<void> Caller::check(Verb verb, std::string_view source) const {
+  if (may(verb, source)) return {};
+  const std::string on = verb == Verb::kMetrics ? "" : " on " + shown(source);
+  return std::unexpected(Error{Code::kPermissionDenied, "the token " + name() + " does not allow " +
+                                                            std::string(server::name(verb)) + on});
+}
+
+std::optional<Caller::Excess> Caller::charge(std::int64_t count, steady_clock::time_point now) {
+  const auto& [its_name, hash, allow, per_second, per_day, largest] = settings_;
+  const auto too_many = [&](std::int64_t most, std::string_view limit) {
+    return Excess{{Code::kInvalidArgument, "the token " + its_name + " may ask for at most " +
+                                               std::to_string(most) + " ids in one call, its " +
+                                               std::string(limit)}};
+  };
+  if (largest && count > *largest) return too_many(*largest, "largest_count");
+  if (per_second && count > *per_second) return too_many(*per_second, "ids_per_second");
+  if (per_day && count > *per_day) return too_many(*per_day, "ids_per_day");
+  constexpr std::chrono::hours day{24};
+  if (per_day) {
+    if (!counted_ || now - day_began_ >= day) {
+      day_began_ = now;
+      of_this_day_ = 0;
+    }
+    if (count > *per_day - of_this_day_)
+      return Excess{{Code::kResourceExhausted, "the token " + its_name + " has had its " +
+                                                   std::to_string(*per_day) +
+                                                   " ids_per_day; nothing was taken"},
+                    std::chrono::ceil<std::chrono::seconds>(day_began_ + day - now)};
+  }
+  if (per_second) {
+    const auto rate = static_cast<double>(*per_second);
+    const double passed = counted_ ? std::chrono::duration<double>(now - *counted_).count() : 1;
+    at_hand_ = std::min(rate, at_hand_ + passed * rate);
+    counted_ = now;
+    const double missing = static_cast<double>(count) - at_hand_;
+    if (missing > 0)
+      return Excess{{Code::kResourceExhausted,
+                     "the token " + its_name + " has had its " + std::to_string(*per_second) +
+                         " ids_per_second; nothing was taken: ask again in a moment"},
+                    std::chrono::seconds(
+                        static_cast<std::int64_t>(std::max(1.0, std::ceil(missing / rate))))};
+    at_hand_ -= static_cast<double>(count);
+  }
+  counted_ = now;
+  of_this_day_ += count;
+  return std::nullopt;
+}
+
+// ---- Access
+
+Access::Access(std::vector<TokenSettings> tokens) { replace(std::move(tokens)); }
+
+std::shared_ptr<Caller> Access::find(std::string_view token) const {
+  const TokenSettings::Hash hash = hash_of(token);
+  std::shared_ptr<Caller> found;
+  for (const std::shared_ptr<Caller>& caller : callers_) {
+    if (::CRYPTO_memcmp(caller->settings_.hash.data(), hash.data(), hash.size()) == 0)
+      found = caller;
+  }
+  return found;
+}
+
+void Access::replace(std::vector<TokenSettings> tokens) {
+  std::vector<std::shared_ptr<Caller>> before = std::exchange(callers_, {});
+  // What was open to all is not any more: whoever came in so has to give a token.
+  anybody_->revoked_ = !tokens.empty();
+  for (TokenSettings& token : tokens) {
+    const auto same = std::ranges::find_if(before, [&](const std::shared_ptr<Caller>& caller) {
+      return caller != nullptr && caller->settings_.name == token.name &&
+             caller->settings_.hash == token.hash;
+    });
+    if (same == before.end()) {
+      callers_.push_back(std::make_shared<Caller>(std::move(token)));
+      continue;
+    }
+    (*same)->settings_ = std::move(token);
+    callers_.push_back(std::move(*same));
+  }
+  for (const std::shared_ptr<Caller>& gone : before) {
+    if (gone != nullptr) gone->revoked_ = true;
+  }
+}
+
+}  // namespace idmint::server

@@ -1,0 +1,305 @@
+#include "server/settings.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <variant>
+
+#include "base/errors.h"
+#include "idmint/uuid.h"
+#include "mint/toml.h"
+
+namespace idmint::server {
+
+namespace {
+
+using Texts = std::vector<std::string>;
+using Into = std::variant<std::string*, Texts*, std::optional<std::int64_t>*, LogSettings::Level*,
+                          LogSettings::Format*>;
+
+// One key, wherever it comes from.
+struct Key {
+  std::string_view name;  // "store", "tls.key"
+  Into into;
+};
+
+std::array<Key, 10> keys_of(Settings& s) {
+  return {Key{"store", &s.store},
+          Key{"redis", &s.redis},
+          Key{"http", &s.http},
+          Key{"max_connections", &s.max_connections},
+          Key{"drain_seconds", &s.drain_seconds},
+          Key{"tls.certificate", &s.tls.certificate},
+          Key{"tls.key", &s.tls.key},
+          Key{"tls.client_ca", &s.tls.client_ca},
+          Key{"log.level", &s.log.level},
+          Key{"log.format", &s.log.format}};
+}
+
+constexpr std::array kVariables{
+    Variable{"IDMINT_STORE", "store"},
+    Variable{"IDMINTD_REDIS", "redis"},
+    Variable{"IDMINTD_HTTP", "http"},
+    Variable{"IDMINTD_MAX_CONNECTIONS", "max_connections"},
+    Variable{"IDMINTD_DRAIN_SECONDS", "drain_seconds"},
+    Variable{"IDMINTD_TLS_CERTIFICATE", "tls.certificate"},
+    Variable{"IDMINTD_TLS_KEY", "tls.key"},
+    Variable{"IDMINTD_TLS_CLIENT_CA", "tls.client_ca"},
+    Variable{"IDMINTD_LOG_LEVEL", "log.level"},
+    Variable{"IDMINTD_LOG_FORMAT", "log.format"},
+};
+
+// ---- values
+
+Result<void> set(const Key& key, std::string_view text) {
+  if (auto* const* const into = std::get_if<std::string*>(&key.into)) {
+    **into = text;
+  } else if (auto* const* const level = std::get_if<LogSettings::Level*>(&key.into)) {
+    const auto named = level_named(text);
+    if (!named) return refuse(std::string(key.name) + ": " + named.error().message);
+    **level = *named;
+  } else if (auto* const* const format = std::get_if<LogSettings::Format*>(&key.into)) {
+    if (text != "text" && text != "json")
+      return refuse(std::string(key.name) + " is neither text nor json");
+    **format = text == "json" ? LogSettings::Format::kJson : LogSettings::Format::kText;
+  } else {
+    return refuse(std::string(key.name) + " takes no text");
+  }
+  return {};
+}
+
+Result<void> set(const Key& key, std::int64_t value) {
+  auto* const* const into = std::get_if<std::optional<std::int64_t>*>(&key.into);
+  if (into == nullptr) return refuse(std::string(key.name) + " takes no number");
+  constexpr std::int64_t most = 1'000'000;
+  if (value < 1 || value > most)
+    return refuse(std::string(key.name) + " takes a whole number from 1 to " +
+                  std::to_string(most));
+  **into = value;
+  return {};
+}
+
+Result<void> set(const Key& key, Texts texts) {
+  auto* const* const into = std::get_if<Texts*>(&key.into);
+  if (into == nullptr) return refuse(std::string(key.name) + " takes no list");
+  **into = std::move(texts);
+  return {};
+}
+
+// The elements of a list, all of them texts.
+std::optional<Texts> texts_of(const toml::node& node) {
+  const toml::array* const array = node.as_array();
+  if (array == nullptr) return std::nullopt;
+  Texts texts;
+  for (const toml::node& each : *array) {
+    const auto* const text = each.as_string();
+    if (text == nullptr) return std::nullopt;
+    texts.push_back(text->get());
+  }
+  return texts;
+}
+
+// Reads a file, and keeps all that is wrong in it.
+class Reader {
+ public:
+  explicit Reader(Settings& settings) : settings_(settings), keys_(keys_of(settings)) {}
+
+  void read(const toml::table& table) {
+    for (const auto& [key, node] : table) {
+      const toml::table* const inner = node.as_table();
+      if (key == "stores" && inner != nullptr) {
+        for (const auto& [name, url] : *inner) read_store(name, url);
+      } else if (key == "token" && inner != nullptr) {
+        for (const auto& [name, token] : *inner) read_token(name, token);
+      } else if ((key == "tls" || key == "log") && inner != nullptr) {
+        for (const auto& [name, value] : *inner)
+          read_key(std::string(key.str()) + "." + std::string(name.str()), name, value);
+      } else {
+        read_key(std::string(key.str()), key, node);
+      }
+    }
+  }
+
+  std::vector<Error> faults{};
+
+ private:
+  void fault(const toml::source_region& where, std::string what) {
+    faults.push_back(at_line(where, std::move(what)).error());
+  }
+
+  void read_key(const std::string& name, const toml::key& key, const toml::node& node) {
+    const auto found = std::ranges::find(keys_, name, &Key::name);
+    if (found == keys_.end()) {
+      std::string known;
+      for (const Key& each : keys_) known += std::string(each.name) + ", ";
+      return fault(key.source(), "there is no key " + quoted(name) + ": use one of " + known +
+                                     "[stores] and [token.NAME]");
+    }
+    Result<void> done = refuse(name +
+                               " is neither a text in quotes, nor a whole number, nor a "
+                               "list of texts");
+    if (const auto* const text = node.as_string()) {
+      done = set(*found, std::string_view(text->get()));
+    } else if (const auto* const number = node.as_integer()) {
+      done = set(*found, number->get());
+    } else if (std::optional<Texts> texts = texts_of(node)) {
+      done = set(*found, *std::move(texts));
+    }
+    if (!done) fault(node.source(), std::move(done.error().message));
+  }
+
+  void read_store(const toml::key& name, const toml::node& node) {
+    constexpr std::string_view allowed =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    const auto* const url = node.as_string();
+    if (name.str().empty() || name.str().size() > 60 ||
+        name.str().find_first_not_of(allowed) != std::string_view::npos)
+      return fault(name.source(), "the name " + quoted(name.str()) +
+                                      " of a store has other characters than A-Z a-z 0-9 . _ -, or "
+                                      "more than 60");
+    if (url == nullptr)
+      return fault(node.source(), std::string(name.str()) + " is not the URL of a store in quotes");
+    settings_.stores.emplace_back(name.str(), url->get());
+  }
+
+  void read_token(const toml::key& name, const toml::node& node) {
+    TokenSettings token{.name = std::string(name.str())};
+    const toml::table* const table = node.as_table();
+    if (table == nullptr)
+      return fault(name.source(),
+                   quoted(name.str()) + " is no table: write [token.NAME], as idmintd token does");
+    bool has_hash = false;
+    for (const auto& [key, value] : *table) {
+      if (key == "sha256") {
+        has_hash = true;
+        if (!read_hash(value, token.hash))
+          fault(value.source(),
+                "sha256 is not 64 hexadecimal digits in quotes, as idmintd token "
+                "prints them");
+      } else if (key == "allow") {
+        read_allow(value, token);
+      } else if (auto* const limit = limit_named(key.str(), token)) {
+        const auto* const number = value.as_integer();
+        if (number == nullptr || number->get() < 1) {
+          fault(value.source(), std::string(key.str()) + " is no whole number of 1 or more");
+        } else {
+          *limit = number->get();
+        }
+      } else {
+        fault(key.source(), "there is no key " + quoted(key.str()) +
+                                " of a token: use sha256, allow, ids_per_second, ids_per_day or "
+                                "largest_count");
+      }
+    }
+    if (!has_hash)
+      fault(name.source(), "sha256 is missing: idmintd token " + std::string(name.str()) +
+                               " makes a token and its hash");
+    if (std::ranges::any_of(settings_.tokens,
+                            [&](const TokenSettings& other) { return other.hash == token.hash; }))
+      fault(name.source(), "another token has the same sha256");
+    settings_.tokens.push_back(std::move(token));
+  }
+
+  static std::optional<std::int64_t>* limit_named(std::string_view name, TokenSettings& token) {
+    if (name == "ids_per_second") return &token.ids_per_second;
+    if (name == "ids_per_day") return &token.ids_per_day;
+    return name == "largest_count" ? &token.largest_count : nullptr;
+  }
+
+  static bool read_hash(const toml::node& node, TokenSettings::Hash& hash) {
+    const auto* const text = node.as_string();
+    if (text == nullptr || text->get().size() != 2 * hash.size()) return false;
+    for (std::size_t i = 0; i < hash.size(); ++i) {
+      const int high = detail::hex_digit(text->get()[2 * i]);
+      const int low = detail::hex_digit(text->get()[2 * i + 1]);
+      if (high < 0 || low < 0) return false;
+      hash[i] = static_cast<unsigned char>(high * 16 + low);
+    }
+    return true;
+  }
+
+  void read_allow(const toml::node& node, TokenSettings& token) {
+    const std::optional<Texts> texts = texts_of(node);
+    if (!texts)
+      return fault(node.source(),
+                   R"(allow is no list of texts, such as ["next orders*", "peek *"])");
+    for (const std::string& text : *texts) {
+      Result<Scope> scope = scope_of(text);
+      if (!scope) {
+        fault(node.source(), std::move(scope.error().message));
+      } else {
+        token.allow.push_back(*std::move(scope));
+      }
+    }
+  }
+
+  Settings& settings_;
+  const std::array<Key, 10> keys_;
+};
+
+}  // namespace
+
+std::vector<Error> read_toml(std::string_view text, Settings& settings) {
+  constexpr std::size_t longest = std::size_t{1} << 20;
+  if (text.size() > longest)
+    return {Error{Code::kInvalidArgument, "the file has " + std::to_string(text.size()) +
+                                              " bytes, of " + std::to_string(longest) +
+                                              " at most"}};
+  const Result<toml::table> table =
+      parse_toml(text, "a key stands before an equals sign, and no key here is so long");
+  if (!table) return {table.error()};
+  Reader reader(settings);
+  reader.read(*table);
+  return std::move(reader.faults);
+}
+
+std::span<const Variable> variables() noexcept { return kVariables; }
+
+std::vector<Error> read_environment(const std::function<const char*(const char* name)>& value_of,
+                                    Settings& settings) {
+  std::vector<Error> faults;
+  const auto keys = keys_of(settings);
+  for (const Variable& variable : kVariables) {
+    const char* const given = value_of(variable.name);
+    if (given == nullptr || *given == '\0') continue;
+    const std::string_view text = given;
+    const auto found = std::ranges::find(keys, variable.key, &Key::name);
+    Result<void> done;
+    if (std::holds_alternative<Texts*>(found->into)) {
+      Texts texts;
+      for (std::size_t begin = 0; begin <= text.size();) {
+        const std::size_t end = std::min(text.find(',', begin), text.size());
+        if (end > begin) texts.emplace_back(text.substr(begin, end - begin));
+        begin = end + 1;
+      }
+      done = set(*found, std::move(texts));
+    } else if (std::holds_alternative<std::optional<std::int64_t>*>(found->into)) {
+      std::int64_t value = 0;
+      const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
+      done = failed == std::errc{} && end == text.data() + text.size()
+                 ? set(*found, value)
+                 : Result<void>(refuse(std::string(variable.key) + " takes a whole number"));
+    } else {
+      done = set(*found, text);
+    }
+    if (!done)
+      faults.push_back({Code::kInvalidArgument,
+                        std::string(variable.name) + ": " + std::move(done.error().message)});
+  }
+  return faults;
+}
+
+std::string to_toml(std::string_view name, const TokenSettings::Hash& hash,
+                    const std::vector<std::string>& allow) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string text = "[token." + std::string(name) + "]\nsha256 = \"";
+  for (const unsigned char byte : hash) {
+    text += digits[byte >> 4U];
+    text += digits[byte & 15U];
+  }
+  text += "\"\nallow = [";
+  for (std::size_t i = 0; i < allow.size(); ++i) text += (i == 0 ? "\"" : ", \"") + allow[i] + "\"";
+  return text + "]\n";
+}
+
+}  // namespace idmint::server
