@@ -268,7 +268,10 @@ void post_source(HttpSession& session, const HttpRequest& request) {
       },
       [](const SequenceStatus& status) {
         HttpResponse response = ok(source_json(status), 201);
-        response.headers = "Location: /v1/sources/" + name(status.definition) + "\r\n";
+        std::string segment = name(status.definition);
+        if (const std::size_t slash = segment.find('/'); slash != std::string::npos)
+          segment.replace(slash, 1, "%2F");
+        response.headers = "Location: /v1/sources/" + segment + "\r\n";
         return response;
       },
       true);

@@ -444,6 +444,8 @@ void Server::at(int signal, std::function<void()> act) {
   state_->wait_for(*state_->others.back(), std::move(act));
 }
 
+void Server::post(std::function<void()> act) { state_->loop.post(std::move(act)); }
+
 void Server::stop_at(const std::vector<int>& signals, std::function<void(int signal)> told) {
   for (const int signal : signals) state_->signals.add(signal);
   state_->signals.async_wait([this, told = std::move(told)](const error_code& error, int signal) {

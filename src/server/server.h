@@ -77,11 +77,12 @@ class Server final {
 
   // Other tokens and another certificate from now on. Calls that were taken are not touched, and
   // connections keep their encryption. On an error everything stays as it is; kInvalidArgument: as
-  // open(). From `act` below, or before run().
+  // open(). On the thread of run().
   [[nodiscard]] Result<void> change(const TlsSettings& tls, std::vector<TokenSettings> tokens);
 
-  // Calls `act` on the thread of run() each time the signal comes.
+  // Calls `act` on the thread of run(), each time the signal comes, or soon. Any thread may post.
   void at(int signal, std::function<void()> act);
+  void post(std::function<void()> act);
 
   // stop() when one of these signals comes. From then on they do nothing else, but the second one
   // ends run() at once. `told`: called with the signal, on the thread of run().

@@ -1,0 +1,159 @@
+#include "server/access.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/fakes/code_of.h"
+
+namespace idmint::server {
+namespace {
+
+using fakes::code_of;
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+using testing::HasSubstr;
+
+TokenSettings token_of(const std::string& name, const std::vector<std::string>& allow) {
+  TokenSettings token{.name = name, .hash = hash_of(name)};
+  for (const std::string& text : allow) token.allow.push_back(scope_of(text).value());
+  return token;
+}
+
+TEST(Scope, IsVerbsAndAPattern) {
+  const Caller caller(
+      token_of("web", {"next orders*", "next,peek eu/?", "all own.[a-c]", "metrics"}));
+  EXPECT_TRUE(caller.may(Verb::kNext, "orders"));
+  EXPECT_TRUE(caller.may(Verb::kNext, "orders.2026"));
+  EXPECT_FALSE(caller.may(Verb::kPeek, "orders"));
+  EXPECT_FALSE(caller.may(Verb::kNext, "my.orders"));
+  EXPECT_FALSE(caller.may(Verb::kNext, "eu/orders")) << "a pattern is of whole names";
+  EXPECT_TRUE(caller.may(Verb::kPeek, "eu/x"));
+  EXPECT_TRUE(caller.may(Verb::kRetire, "own.b"));
+  EXPECT_FALSE(caller.may(Verb::kRetire, "own.d"));
+  EXPECT_TRUE(caller.may(Verb::kMetrics, ""));
+}
+
+TEST(Scope, ABadOneSaysWhatThereIs) {
+  for (const std::string text :
+       {"", "next", "nxt orders", "orders*", " orders", "next,, a,b", "next ", "next a b"}) {
+    const Result<Scope> scope = scope_of(text);
+    ASSERT_EQ(code_of(scope), Code::kInvalidArgument) << text;
+    EXPECT_THAT(scope.error().message, HasSubstr("the verbs are next, peek")) << text;
+  }
+}
+
+TEST(Caller, WhoMayDoNothingWithASourceLearnsNothingOfIt) {
+  const Caller caller(token_of("web", {"next orders", "metrics"}));
+  EXPECT_TRUE(caller.sees("orders"));
+  EXPECT_FALSE(caller.sees("customers"));
+  EXPECT_FALSE(caller.sees("")) << "metrics are of no source";
+  EXPECT_EQ(code_of(caller.check(Verb::kNext, "customers")), Code::kPermissionDenied);
+}
+
+TEST(Caller, ASecondBringsSoManyIds) {
+  TokenSettings settings = token_of("web", {"next *"});
+  settings.ids_per_second = 10;
+  Caller caller(std::move(settings));
+  const steady_clock::time_point begin{hours{5}};
+  EXPECT_FALSE(caller.charge(7, begin));
+  const auto refused = caller.charge(4, begin);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->error.code, Code::kResourceExhausted);
+  EXPECT_EQ(refused->retry_after, seconds{1});
+  EXPECT_FALSE(caller.charge(3, begin)) << "what was refused was not counted";
+  EXPECT_TRUE(caller.charge(1, begin));
+  EXPECT_FALSE(caller.charge(5, begin + milliseconds{500}));
+  EXPECT_TRUE(caller.charge(1, begin + milliseconds{500}));
+  EXPECT_FALSE(caller.charge(10, begin + hours{1}));
+  EXPECT_TRUE(caller.charge(1, begin + hours{1})) << "no more are saved up than a second's";
+}
+
+TEST(Caller, ADayBringsSoManyIds) {
+  TokenSettings settings = token_of("web", {"next *"});
+  settings.ids_per_day = 100;
+  Caller caller(std::move(settings));
+  const steady_clock::time_point begin{hours{5}};
+  EXPECT_FALSE(caller.charge(60, begin));
+  const auto refused = caller.charge(41, begin + hours{1});
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->error.code, Code::kResourceExhausted);
+  EXPECT_EQ(refused->retry_after, seconds{hours{23}});
+  EXPECT_FALSE(caller.charge(40, begin + hours{2}));
+  EXPECT_TRUE(caller.charge(1, begin + hours{23}));
+  EXPECT_FALSE(caller.charge(100, begin + hours{24}));
+}
+
+TEST(Caller, WhatNoCallMayHaveIsNoMatterOfTime) {
+  TokenSettings settings = token_of("web", {"next *"});
+  settings.largest_count = 20;
+  settings.ids_per_second = 1000;
+  Caller caller(std::move(settings));
+  const auto refused = caller.charge(21, {});
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->error.code, Code::kInvalidArgument);
+  EXPECT_EQ(refused->retry_after, seconds{0});
+  EXPECT_FALSE(caller.charge(20, {}));
+}
+
+TEST(Access, KnowsATokenByItsHash) {
+  const std::string token = new_token();
+  TokenSettings web = token_of("web", {"next *"});
+  web.hash = hash_of(token);
+  const Access access({token_of("other", {}), web});
+  EXPECT_EQ(access.anybody(), nullptr);
+  ASSERT_NE(access.find(token), nullptr);
+  EXPECT_EQ(access.find(token)->name(), "web");
+  EXPECT_EQ(access.find(""), nullptr);
+  EXPECT_EQ(access.find(token.substr(0, token.size() - 1)), nullptr);
+}
+
+TEST(Access, WithoutTokensEverybodyMayDoEverything) {
+  const Access access;
+  ASSERT_NE(access.anybody(), nullptr);
+  EXPECT_TRUE(access.anybody()->may(Verb::kRetire, "orders"));
+  EXPECT_FALSE(access.anybody()->charge(1'000'000'000, {}));
+}
+
+TEST(Access, ATokenThatIsGoneHasNoRights) {
+  TokenSettings limited = token_of("web", {"next *"});
+  limited.ids_per_day = 10;
+  Access access({limited, token_of("gone", {"next *"})});
+  const auto web = access.find("web");
+  const auto gone = access.find("gone");
+  EXPECT_FALSE(web->charge(10, {}));
+  limited.allow = {scope_of("peek *").value()};
+  access.replace({limited});
+  EXPECT_TRUE(gone->is_revoked());
+  EXPECT_FALSE(gone->may(Verb::kNext, "orders"));
+  EXPECT_EQ(access.find("gone"), nullptr);
+  EXPECT_EQ(access.find("web"), web) << "and what it has used stays used";
+  EXPECT_FALSE(web->may(Verb::kNext, "orders"));
+  EXPECT_TRUE(web->charge(1, {}));
+}
+
+TEST(Access, WhoCameInBeforeThereWereTokensHasNoRights) {
+  Access access;
+  const auto somebody = access.anybody();
+  access.replace({token_of("web", {"next *"})});
+  EXPECT_TRUE(somebody->is_revoked());
+  EXPECT_FALSE(somebody->may(Verb::kNext, "orders"));
+  EXPECT_EQ(access.anybody(), nullptr);
+}
+
+TEST(NewToken, IsAnotherOneEachTime) {
+  std::set<std::string> tokens;
+  for (int i = 0; i < 1000; ++i) tokens.insert(new_token());
+  EXPECT_EQ(tokens.size(), 1000U);
+  EXPECT_EQ(tokens.begin()->size(), 50U);
+}
+
+}  // namespace
+}  // namespace idmint::server

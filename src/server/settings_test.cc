@@ -1,0 +1,158 @@
+#include "server/settings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace idmint::server {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
+using testing::SizeIs;
+
+constexpr std::string_view kHash =
+    "7a1422f205bdd0bbfae86142ebd8a408f7051e18d0caafc2838d10a8b3d6ff26";
+
+TEST(SettingsToml, HasAllOfTheSettings) {
+  Settings settings;
+  EXPECT_THAT(read_toml(R"(
+store = "sqlite:/ids.db"
+redis = ["127.0.0.1:1", "tls:0.0.0.0:2"]
+http = []
+max_connections = 5
+drain_seconds = 7
+[stores]
+eu = "mongodb://eu/ids"
+[tls]
+certificate = "c"
+key = "k"
+client_ca = "ca"
+[log]
+level = "debug"
+format = "json"
+[token.web]
+sha256 = ")" + std::string(kHash) +
+                            R"("
+allow = ["next orders*", "peek *"]
+ids_per_second = 1
+ids_per_day = 2_000_000_000
+largest_count = 3
+)",
+                        settings),
+              IsEmpty());
+  EXPECT_EQ(settings.store, "sqlite:/ids.db");
+  EXPECT_THAT(settings.stores, ElementsAre(Pair("eu", "mongodb://eu/ids")));
+  EXPECT_THAT(settings.redis, ElementsAre("127.0.0.1:1", "tls:0.0.0.0:2"));
+  EXPECT_THAT(settings.http, IsEmpty());
+  EXPECT_EQ(settings.max_connections, 5);
+  EXPECT_EQ(settings.drain_seconds, 7);
+  EXPECT_EQ(settings.tls, (TlsSettings{"c", "k", "ca"}));
+  EXPECT_EQ(settings.log.level, LogSettings::Level::kDebug);
+  EXPECT_EQ(settings.log.format, LogSettings::Format::kJson);
+  ASSERT_THAT(settings.tokens, SizeIs(1));
+  const TokenSettings& token = settings.tokens.front();
+  EXPECT_EQ(token.name, "web");
+  EXPECT_EQ(token.hash.front(), 0x7a);
+  EXPECT_EQ(token.hash.back(), 0x26);
+  EXPECT_THAT(token.allow, SizeIs(2));
+  EXPECT_EQ(token.ids_per_second, 1);
+  EXPECT_EQ(token.ids_per_day, 2'000'000'000);
+  EXPECT_EQ(token.largest_count, 3);
+}
+
+TEST(SettingsToml, TellsAllThatIsWrongWithItsLine) {
+  Settings settings;
+  const std::vector<Error> faults = read_toml(R"(stor = "x"
+redis = "127.0.0.1:1"
+max_connections = 0
+[stores]
+"a/b" = "x"
+c = 5
+[tls]
+cert = "x"
+[log]
+level = "loud"
+[token.web]
+allow = ["nxt *", "next"]
+[token.other]
+sha256 = "12"
+ids_per_day = 0
+rights = 1
+)",
+                                              settings);
+  std::string all;
+  for (const Error& fault : faults) all += fault.message + "\n";
+  for (const std::string_view wanted :
+       {"line 1: there is no key \"stor\"", "line 2: redis takes no text",
+        "line 3: max_connections takes a whole number", "line 5: the name \"a/b\"",
+        "line 6: c is not", "line 8: there is no key \"tls.cert\"", "line 10: log.level",
+        "line 11: sha256 is missing", "line 12: there is no verb \"nxt\"",
+        "line 12: the pattern is missing", "line 14: sha256 is not",
+        "line 15: ids_per_day is no whole number", "line 16: there is no key \"rights\""}) {
+    EXPECT_THAT(all, HasSubstr(wanted));
+  }
+}
+
+TEST(SettingsToml, ATokenThatIsThereTwiceIsAFault) {
+  Settings settings;
+  const std::string hash = "sha256 = \"" + std::string(kHash) + "\"\n";
+  EXPECT_THAT(read_toml("[token.a]\n" + hash + "[token.b]\n" + hash, settings), SizeIs(1));
+}
+
+TEST(SettingsToml, WhatIsNoTomlIsAFault) {
+  Settings settings;
+  EXPECT_THAT(read_toml("a = ", settings), SizeIs(1));
+  EXPECT_THAT(read_toml(std::string(300, '.'), settings), SizeIs(1));
+  EXPECT_THAT(read_toml(std::string(std::size_t{2} << 20, ' '), settings), SizeIs(1));
+}
+
+TEST(SettingsEnvironment, OverridesTheFile) {
+  Settings settings;
+  ASSERT_THAT(read_toml("redis = [\"a\"]\nmax_connections = 5\nstore = \"x\"", settings),
+              IsEmpty());
+  const std::map<std::string, std::string> set{{"IDMINTD_REDIS", "127.0.0.1:1,unix:/r"},
+                                               {"IDMINTD_MAX_CONNECTIONS", "6"},
+                                               {"IDMINTD_LOG_LEVEL", "info"},
+                                               {"IDMINT_STORE", ""}};
+  const auto value_of = [&](const char* name) {
+    const auto found = set.find(name);
+    return found != set.end() ? found->second.c_str() : nullptr;
+  };
+  EXPECT_THAT(read_environment(value_of, settings), IsEmpty());
+  EXPECT_THAT(settings.redis, ElementsAre("127.0.0.1:1", "unix:/r"));
+  EXPECT_EQ(settings.max_connections, 6);
+  EXPECT_EQ(settings.log.level, LogSettings::Level::kInfo);
+  EXPECT_EQ(settings.store, "x") << "an empty variable is none";
+}
+
+TEST(SettingsEnvironment, TellsWhichVariableIsWrong) {
+  Settings settings;
+  const auto value_of = [](const char* name) -> const char* {
+    const std::string_view variable = name;
+    if (variable == "IDMINTD_MAX_CONNECTIONS") return "many";
+    return variable == "IDMINTD_LOG_FORMAT" ? "xml" : nullptr;
+  };
+  const std::vector<Error> faults = read_environment(value_of, settings);
+  ASSERT_THAT(faults, SizeIs(2));
+  EXPECT_THAT(faults[0].message, HasSubstr("IDMINTD_MAX_CONNECTIONS"));
+  EXPECT_THAT(faults[1].message, HasSubstr("neither text nor json"));
+}
+
+TEST(TokenToml, IsReadAsItWasWritten) {
+  Settings settings;
+  const TokenSettings::Hash hash = hash_of("secret");
+  ASSERT_THAT(read_toml(to_toml("web", hash, {"next orders*", "peek *"}), settings), IsEmpty());
+  ASSERT_THAT(settings.tokens, SizeIs(1));
+  EXPECT_EQ(settings.tokens.front().hash, hash);
+  EXPECT_THAT(settings.tokens.front().allow, SizeIs(2));
+}
+
+}  // namespace
+}  // namespace idmint::server
