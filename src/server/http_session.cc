@@ -283,6 +283,9 @@ void HttpSession::recognise(std::string_view authorization) {
   if (authorization.size() > scheme.size() &&
       boost::beast::iequals(authorization.substr(0, scheme.size()), scheme))
     caller_ = service_.access.find(authorization.substr(scheme.size()));
+  if (caller_ == nullptr && !authorization.empty())
+    service_.log.write(LogSettings::Level::kWarning, "unknown_token",
+                       {{"peer", connection_.peer()}});
 }
 
 void HttpSession::respond_unauthenticated() {
@@ -538,6 +541,8 @@ void HttpSession::put_ids() {
   if (wanted.as == IdsAs::kJson) text = R"({"ids":[)";
   if (stream.source->sequence != nullptr) {
     for (std::size_t i = 0; i < stream.size; ++i) put_id(Id(stream.values[i]));
+    service_.log_taken(caller_.get(), connection_, *stream.source, stream.values.front(),
+                       stream.values[stream.size - 1], static_cast<std::int64_t>(stream.size));
   } else {
     for (std::size_t i = 0; i < stream.size; ++i) put_id(stream.ids[i]);
   }

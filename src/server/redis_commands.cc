@@ -459,6 +459,8 @@ bool RedisSession::let_in(std::string_view token) {
   std::shared_ptr<Caller> caller = service_.access.find(token);
   if (caller == nullptr) {
     ++service_.errors;
+    service_.log.write(LogSettings::Level::kWarning, "unknown_token",
+                       {{"peer", connection_.peer()}});
     put_error(reply(), "WRONGPASS", "invalid username-password pair or user is disabled.");
     return false;
   }

@@ -271,28 +271,33 @@ void RedisSession::finish(Reply& reply, std::string& out) {
     const char* const end = to_chars(Id(value), reply.source->declaration().form, text.data());
     put_bulk(out, {text.data(), end});
   };
+  const auto log = [&](std::int64_t first, std::int64_t last, std::size_t count) {
+    service_.ids += count;
+    service_.log_taken(caller_.get(), connection_, *reply.source, first, last,
+                       static_cast<std::int64_t>(count));
+  };
   switch (reply.kind) {
     case Reply::kText:
       break;
     case Reply::kInteger:
-      ++service_.ids;
+      log(reply.value, reply.value, 1);
       put_integer(out, reply.value);
       break;
     case Reply::kId:
-      ++service_.ids;
+      log(reply.value, reply.value, 1);
       put_id(reply.value);
       break;
     case Reply::kIds:
-      service_.ids += reply.values.size();
+      log(reply.values.front(), reply.values.back(), reply.values.size());
       put_array(out, reply.values.size());
       for (const std::int64_t value : reply.values) put_id(value);
       break;
     case Reply::kLast:
-      service_.ids += static_cast<std::uint64_t>(reply.range.count);
+      log(reply.range.first, reply.range.last(), static_cast<std::size_t>(reply.range.count));
       put_integer(out, reply.range.last());
       break;
     case Reply::kRange:
-      service_.ids += static_cast<std::uint64_t>(reply.range.count);
+      log(reply.range.first, reply.range.last(), static_cast<std::size_t>(reply.range.count));
       put_array(out, 2);
       put_integer(out, reply.range.first);
       put_integer(out, reply.range.last());

@@ -390,7 +390,7 @@ Server::Server(std::unique_ptr<State> state) : state_(std::move(state)) {}
 // where nothing else is left.
 Server::~Server() {
   state_->service.draining = true;
-  state_->sources.close();
+  state_->sources.close(state_->service.log);
   asio::io_context& context = state_->loop.context();
   state_->ended = true;
   const std::vector<std::shared_ptr<Connection>> all(state_->connections.begin(),

@@ -39,6 +39,22 @@ struct Service {
   // Now.
   std::uint64_t open_connections = 0;
   bool draining = false;
+
+  // Logs values of a sequence that a client was given: `count` of them, `first` and `last` among
+  // them. Of one value only where single ids are wanted.
+  void log_taken(const Caller* caller, const Connection& connection, const OpenSource& source,
+                 std::int64_t first, std::int64_t last, std::int64_t count) const {
+    const LogSettings::Level level =
+        count == 1 ? LogSettings::Level::kDebug : LogSettings::Level::kInfo;
+    if (!log.has(level)) return;
+    log.write(level, "taken",
+              {{"source", source.name},
+               {"first", first},
+               {"last", last},
+               {"count", count},
+               {"token", caller != nullptr ? std::string_view(caller->name()) : ""},
+               {"peer", connection.peer()}});
+  }
 };
 
 }  // namespace idmint::server

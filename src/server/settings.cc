@@ -120,11 +120,25 @@ class Reader {
     }
   }
 
-  std::vector<Error> faults{};
+  // In the order of their lines, in which toml++ has no tables.
+  [[nodiscard]] std::vector<Error> faults() {
+    std::ranges::sort(faults_, [](const Fault& a, const Fault& b) {
+      return std::pair(a.line, a.number) < std::pair(b.line, b.number);
+    });
+    std::vector<Error> all;
+    for (Fault& fault : faults_) all.push_back(std::move(fault.error));
+    return all;
+  }
 
  private:
+  struct Fault {
+    std::size_t line;
+    std::size_t number;  // among all
+    Error error;
+  };
+
   void fault(const toml::source_region& where, std::string what) {
-    faults.push_back(at_line(where, std::move(what)).error());
+    faults_.push_back({where.begin.line, faults_.size(), at_line(where, std::move(what)).error()});
   }
 
   void read_key(const std::string& name, const toml::key& key, const toml::node& node) {
@@ -235,6 +249,7 @@ class Reader {
 
   Settings& settings_;
   const std::array<Key, 10> keys_;
+  std::vector<Fault> faults_;
 };
 
 }  // namespace
@@ -250,7 +265,7 @@ std::vector<Error> read_toml(std::string_view text, Settings& settings) {
   if (!table) return {table.error()};
   Reader reader(settings);
   reader.read(*table);
-  return std::move(reader.faults);
+  return reader.faults();
 }
 
 std::span<const Variable> variables() noexcept { return kVariables; }

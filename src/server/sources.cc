@@ -147,14 +147,20 @@ void Sources::open(std::string_view name, std::function<void(const Result<Source
       });
 }
 
-void Sources::close() {
+void Sources::close(Log& log) {
   closed_ = true;
-  for (const auto& [name, entry] : open_) {
-    if (entry.source->sequence != nullptr) entry.source->sequence->close();
-  }
+  std::vector<SourceHandle> all;
+  for (const auto& [name, entry] : open_) all.push_back(entry.source);
   for (const std::weak_ptr<OpenSource>& forgotten : forgotten_) {
-    const SourceHandle source = forgotten.lock();
-    if (source != nullptr && source->sequence != nullptr) source->sequence->close();
+    if (SourceHandle source = forgotten.lock()) all.push_back(std::move(source));
+  }
+  for (const SourceHandle& source : all) {
+    if (source->sequence == nullptr) continue;
+    source->sequence->close();
+    const SequenceStatistics is = source->sequence->statistics();
+    if (is.waste != 0)
+      log.write(LogSettings::Level::kInfo, "given_up",
+                {{"source", source->name}, {"values", is.waste}, {"handed_out", is.values}});
   }
 }
 

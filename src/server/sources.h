@@ -16,6 +16,7 @@
 #include "idmint/mint.h"
 #include "idmint/result.h"
 #include "idmint/sequence.h"
+#include "server/log.h"
 #include "server/loop.h"
 
 namespace idmint::server {
@@ -72,8 +73,9 @@ class Sources final {
   void forget(const SourceHandle& source, const Error& why, bool of_one);
 
   // Closes all sequences, which answers their requests, and refuses to open more (kUnavailable).
-  // Waits for the calls of stores that are under way.
-  void close();
+  // Waits for the calls of stores that are under way. Logs how many values were taken from the
+  // store and handed to nobody: those that were held, above all.
+  void close(Log& log);
 
   // ---- Any thread may call these. Those of the place may wait.
 
