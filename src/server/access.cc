@@ -22,6 +22,14 @@ constexpr std::array<std::string_view, 7> kVerbs{"next",   "peek",   "raise",  "
                                                  "extend", "retire", "metrics"};
 constexpr std::uint8_t kAll = 0x7f;
 
+// No source has a longer name, and matching takes longer the longer it is.
+constexpr std::size_t kLongestName = 200;
+
+bool matches(const Scope& scope, const std::string& source) {
+  return source.size() <= kLongestName &&
+         ::fnmatch(scope.pattern.c_str(), source.c_str(), FNM_NOESCAPE) == 0;
+}
+
 constexpr std::uint8_t bit(Verb verb) {
   return static_cast<std::uint8_t>(1U << static_cast<unsigned>(verb));
 }
@@ -86,8 +94,7 @@ bool Caller::may(Verb verb, std::string_view source) const noexcept {
   }
   const std::string text(source);
   return std::ranges::any_of(settings_.allow, [&](const Scope& scope) {
-    return (scope.verbs & bit(verb)) != 0 &&
-           ::fnmatch(scope.pattern.c_str(), text.c_str(), FNM_NOESCAPE) == 0;
+    return (scope.verbs & bit(verb)) != 0 && matches(scope, text);
   });
 }
 
@@ -97,8 +104,7 @@ bool Caller::sees(std::string_view source) const noexcept {
   constexpr std::uint8_t of_sources = kAll & ~bit(Verb::kMetrics);
   const std::string text(source);
   return std::ranges::any_of(settings_.allow, [&](const Scope& scope) {
-    return (scope.verbs & of_sources) != 0 &&
-           ::fnmatch(scope.pattern.c_str(), text.c_str(), FNM_NOESCAPE) == 0;
+    return (scope.verbs & of_sources) != 0 && matches(scope, text);
   });
 }
 

@@ -143,8 +143,8 @@ class EntryTest : public testing::Test {
 TEST_F(EntryTest, RedisAnswersNobodyBeforeItsToken) {
   const Running server(with_tokens());
   Client client(server);
-  for (const std::string command :
-       {"PING", "INCR orders", "KEYS *", "ID.LIST", "INFO", "MULTI", "COMMAND"})
+  for (const std::string command : {"PING", "INCR orders", "KEYS *", "ID.LIST", "INFO", "MULTI",
+                                    "COMMAND", "SET orders 1", "NO.SUCH"})
     EXPECT_THAT(client.ask(command), StartsWith("-NOAUTH")) << command;
   EXPECT_THAT(client.ask("HELLO 3"), StartsWith("-NOAUTH"));
   EXPECT_THAT(client.ask("AUTH other"), StartsWith("-WRONGPASS"));
@@ -247,6 +247,18 @@ TEST_F(EntryTest, TokensThatChangeAreAskedForAnew) {
   EXPECT_THAT(client.ask("INCR orders"), StartsWith("-NOAUTH"));
   EXPECT_EQ(client.ask("AUTH new"), "+OK");
   EXPECT_EQ(client.ask("INCR orders"), ":2");
+}
+
+// A stream takes as long as its client reads.
+TEST_F(EntryTest, ATokenThatIsGoneGetsNoMoreOfAStream) {
+  Running server(with_tokens());
+  Client client(server, Protocol::kHttp);
+  client.send(
+      "POST /v1/ids/orders?count=500000000 HTTP/1.1\r\nHost: localhost\r\n"
+      "Authorization: Bearer web\r\n\r\n");
+  EXPECT_THAT(client.line(), HasSubstr("200"));
+  ASSERT_TRUE(server.change({}, {token("new", {"next *"})}));
+  EXPECT_THAT(client.rest(), Not(testing::EndsWith("0\r\n\r\n"))) << "cut off, not ended";
 }
 
 // ---- several stores

@@ -341,10 +341,12 @@ void get_health(HttpSession& session, const HttpRequest& /*request*/) {
 // Ready to hand out ids: the store answers, or nothing has been created in the default one yet.
 void get_ready(HttpSession& session, const HttpRequest& /*request*/) {
   session.elsewhere(
-      [&sources = session.service().sources]() -> Result<bool> {
-        if (Result<void> ready = sources.ready(); !ready)
-          return std::unexpected(std::move(ready.error()));
-        return true;
+      [&sources = session.service().sources, known = session.is_let_in()]() -> Result<bool> {
+        const Result<void> ready = sources.ready();
+        if (ready) return true;
+        if (known) return std::unexpected(ready.error());
+        // The message may name hosts and files.
+        return fail(ready.error().code, "a store is not ready; a token is told which, and why");
       },
       [](bool) { return HttpResponse{.type = "text/plain; charset=utf-8", .body = "ready\n"}; });
 }

@@ -413,6 +413,10 @@ void HttpSession::ask() {
   Stream& stream = *stream_;
   OpenSource& source = *stream.source;
   if (connection_.is_closed()) return end_stream();
+  if (caller_->is_revoked()) {
+    stream.error = {Code::kUnauthenticated, "the token of this call is not valid any more"};
+    return put_ids();
+  }
   if (source.is_format()) {
     // An array of JSON is made whole; its count is bounded.
     stream.size = static_cast<std::size_t>(

@@ -1,12 +1,18 @@
 #include "server/log.h"
 
+#include <poll.h>
+#include <unistd.h>
+
 #define SPDLOG_FMT_EXTERNAL
 #define FMT_HEADER_ONLY
 #include <spdlog/async.h>
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/base_sink.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -74,7 +80,35 @@ std::string line_of(LogSettings::Format format, std::string_view event,
   return line.substr(1, line.size() - 2);
 }
 
+bool takes_messages(std::chrono::milliseconds within) noexcept {
+  pollfd error{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+  return ::poll(&error, 1, static_cast<int>(within.count())) > 0;
+}
+
+// Standard error, as long as it is read. A pipe that can be written takes 4096 bytes at least, and
+// no line is as long.
+class Sink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  explicit Sink(std::atomic<std::int64_t>& lost) : lost_(lost) {}
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    // The first line that nobody takes waits a second, those behind it do not.
+    is_read_ = takes_messages(std::chrono::milliseconds{is_read_ ? 1000 : 0});
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    if (!is_read_ || ::write(STDERR_FILENO, line.data(), line.size()) < 0)
+      lost_.fetch_add(1, std::memory_order_relaxed);
+  }
+  void flush_() override {}
+
+  std::atomic<std::int64_t>& lost_;
+  bool is_read_ = true;
+};
+
 }  // namespace
+
+bool takes_messages() noexcept { return takes_messages(std::chrono::milliseconds{0}); }
 
 Result<Level> level_named(std::string_view name) {
   const auto* const found =
@@ -89,9 +123,9 @@ struct Log::Writer {
 
   explicit Writer(LogSettings::Format format)
       : threads(std::make_shared<spdlog::details::thread_pool>(kMostLines, 1)),
-        logger(std::make_shared<spdlog::async_logger>(
-            "idmintd", std::make_shared<spdlog::sinks::stderr_sink_mt>(), threads,
-            spdlog::async_overflow_policy::overrun_oldest)) {
+        logger(
+            std::make_shared<spdlog::async_logger>("idmintd", std::make_shared<Sink>(lost), threads,
+                                                   spdlog::async_overflow_policy::overrun_oldest)) {
     logger->set_level(spdlog::level::trace);
     logger->set_pattern(format == LogSettings::Format::kJson
                             ? R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l",%v})"
@@ -99,6 +133,15 @@ struct Log::Writer {
                         spdlog::pattern_time_type::utc);
   }
 
+  // How many lines were left out.
+  [[nodiscard]] std::int64_t end() {
+    const auto overrun = static_cast<std::int64_t>(threads->overrun_counter());
+    logger.reset();
+    threads.reset();  // which writes what is left
+    return overrun + lost.load();
+  }
+
+  std::atomic<std::int64_t> lost{0};
   std::shared_ptr<spdlog::details::thread_pool> threads;
   std::shared_ptr<spdlog::async_logger> logger;
 };
@@ -120,8 +163,8 @@ void Log::write(Level level, std::string_view event, std::initializer_list<LogFi
 
 void Log::flush() {
   if (writer_ == nullptr) return;
-  const auto lost = static_cast<std::int64_t>(writer_->threads->overrun_counter());
-  writer_.reset();  // its thread writes what it has
+  const std::int64_t lost = writer_->end();
+  writer_.reset();
   if (lost != 0) write(Level::kWarning, "lines_left_out", {{"count", lost}});
 }
 

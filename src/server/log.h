@@ -29,6 +29,9 @@ struct LogField {
   std::variant<std::string_view, std::int64_t> value;
 };
 
+// Whether standard error takes a few lines now. Whoever may not wait asks before it writes there.
+[[nodiscard]] bool takes_messages() noexcept;
+
 // One thread at a time.
 class Log final {
  public:
@@ -45,7 +48,7 @@ class Log final {
   // have a blank or a quote; control characters are escaped.
   void write(LogSettings::Level level, std::string_view event,
              std::initializer_list<LogField> fields = {});
-  // Waits until all is written that was taken. Lines that were left out are told.
+  // Waits until all is written that is read. Lines that were left out are told.
   void flush();
 
  private:

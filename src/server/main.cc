@@ -2,9 +2,9 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdlib>
+#include <expected>
 #include <fstream>
 #include <iostream>
-#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,10 +57,6 @@ struct CommandLine {
   std::vector<std::string> http{};
 };
 
-void tell(const std::vector<Error>& faults) {
-  for (const Error& fault : faults) report(fault, false);
-}
-
 // NAME=URL has a name before anything that a URL begins with.
 std::pair<std::string, std::string> split_store(const std::string& given) {
   const std::size_t equals = given.find('=');
@@ -68,18 +64,19 @@ std::pair<std::string, std::string> split_store(const std::string& given) {
   return {given.substr(0, equals), given.substr(equals + 1)};
 }
 
-// From the file, then from the variables, then from the command line. Nothing: what is wrong was
-// told.
-std::optional<Settings> settings_of(const CommandLine& line) {
+// From the file, then from the variables, then from the command line; or what is wrong in them.
+std::expected<Settings, std::vector<Error>> settings_of(const CommandLine& line) {
   Settings settings;
   std::vector<Error> faults;
   if (!line.config.empty()) {
+    std::string text(kLongestSettings + 1, '\0');
     std::ifstream file(line.config, std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-    if (!file) {
-      report({Code::kNotFound, "cannot read the file " + shown(line.config)}, false);
-      return std::nullopt;
+    file.read(text.data(), std::ssize(text));
+    if (!file.is_open() || file.bad()) {
+      return std::unexpected(
+          std::vector{Error{Code::kNotFound, "cannot read the file " + shown(line.config)}});
     }
+    text.resize(static_cast<std::size_t>(file.gcount()));
     faults = read_toml(text, settings);
     for (Error& fault : faults) fault.message = line.config + ": " + fault.message;
   }
@@ -106,8 +103,7 @@ std::optional<Settings> settings_of(const CommandLine& line) {
   if (settings.tls.certificate.empty() != settings.tls.key.empty())
     faults.push_back(
         {Code::kInvalidArgument, "TLS needs both certificate and key: set the other one, too"});
-  tell(faults);
-  if (!faults.empty()) return std::nullopt;
+  if (!faults.empty()) return std::unexpected(std::move(faults));
   return settings;
 }
 
@@ -163,32 +159,32 @@ bool needs_restart(const Settings& now, const Settings& then) {
          now.drain_seconds != then.drain_seconds;
 }
 
+// On the loop, which does not wait for whoever reads the messages.
 void reload(const CommandLine& line, Settings& settings, Server& server, Log& log) {
-  std::optional<Settings> fresh = settings_of(line);
-  if (!fresh) {
-    report_notice("the settings stay as they were", false);
-    return;
-  }
-  if (Result<void> changed = server.change(fresh->tls, fresh->tokens); !changed) {
-    report(changed.error(), false);
-    report_notice("the settings stay as they were", false);
-    return;
-  }
+  const auto refuse_all = [&](const std::vector<Error>& faults) {
+    for (const Error& fault : faults)
+      log.write(LogSettings::Level::kError, "settings_refused", {{"message", fault.message}});
+  };
+  std::expected<Settings, std::vector<Error>> fresh = settings_of(line);
+  if (!fresh) return refuse_all(fresh.error());
+  if (const Result<void> changed = server.change(fresh->tls, fresh->tokens); !changed)
+    return refuse_all({changed.error()});
   log.set(fresh->log);
-  if (needs_restart(settings, *fresh)) {
-    report_notice(
-        "read the settings again; those of stores, addresses, max_connections and drain_seconds "
-        "take effect after a restart",
-        false);
-  } else {
-    report_notice("read the settings again", false);
-  }
+  if (takes_messages()) std::cerr << "idmintd: read the settings again\n";
+  if (needs_restart(settings, *fresh))
+    log.write(
+        LogSettings::Level::kWarning, "restart_needed",
+        {{"message",
+          "stores, addresses, max_connections and drain_seconds stay as they were until then"}});
   settings = *std::move(fresh);
 }
 
 int serve(const CommandLine& line) {
-  std::optional<Settings> settings = settings_of(line);
-  if (!settings) return exit_status(Code::kInvalidArgument);
+  std::expected<Settings, std::vector<Error>> settings = settings_of(line);
+  if (!settings) {
+    for (const Error& fault : settings.error()) report(fault, false);
+    return exit_status(settings.error().front().code);
+  }
   Result<ServerOptions> options = options_of(*settings);
   if (!options) return fail_with(options.error(), false);
   if (line.check) {
@@ -213,8 +209,9 @@ int serve(const CommandLine& line) {
   } else {
     (*server)->at(SIGHUP, [&] { reload(line, *settings, **server, log); });
   }
-  (*server)->stop_at(ends,
-                     [](int) { std::cerr << "idmintd: answers what it has taken, and ends\n"; });
+  (*server)->stop_at(ends, [](int) {
+    if (takes_messages()) std::cerr << "idmintd: answers what it has taken, and ends\n";
+  });
   (*server)->run();
   server->reset();
   log.flush();

@@ -107,6 +107,7 @@ std::size_t RedisSession::take(std::string_view input) {
 
 void RedisSession::run(Words words) {
   const Command* const command = command_named(words.front());
+  if (command == nullptr && caller_ == nullptr) return refuse_unauthenticated();
   if (command == nullptr) {
     if (queueing_) queue_broken_ = true;
     return refuse_unknown(words);
@@ -131,8 +132,7 @@ bool RedisSession::may(const Command& command, Words words) {
   if (caller_ != nullptr && caller_->is_revoked()) caller_ = service_.access.anybody();
   if (command.open) return true;
   if (caller_ == nullptr) {
-    ++service_.errors;
-    put_error(reply(), "NOAUTH", "Authentication required: AUTH TOKEN");
+    refuse_unauthenticated();
     return false;
   }
   if (command.first_key == 0) return true;
@@ -145,6 +145,11 @@ bool RedisSession::may(const Command& command, Words words) {
     }
   }
   return true;
+}
+
+void RedisSession::refuse_unauthenticated() {
+  ++service_.errors;
+  put_error(reply(), "NOAUTH", "Authentication required: AUTH TOKEN");
 }
 
 bool RedisSession::charge(std::int64_t count) {

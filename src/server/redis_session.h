@@ -131,6 +131,7 @@ class RedisSession final : public Conversation {
   void queue(Words words);
   // Whether the caller may give the command; if not, the reply says so.
   [[nodiscard]] bool may(const Command& command, Words words);
+  void refuse_unauthenticated();
   // Whether it may take so many ids; if not, the reply says so.
   [[nodiscard]] bool charge(std::int64_t count);
   void refuse_unknown(Words words);

@@ -255,11 +255,10 @@ class Reader {
 }  // namespace
 
 std::vector<Error> read_toml(std::string_view text, Settings& settings) {
-  constexpr std::size_t longest = std::size_t{1} << 20;
-  if (text.size() > longest)
-    return {Error{Code::kInvalidArgument, "the file has " + std::to_string(text.size()) +
-                                              " bytes, of " + std::to_string(longest) +
-                                              " at most"}};
+  if (text.size() > kLongestSettings)
+    return {Error{Code::kInvalidArgument, "the file has more than " +
+                                              std::to_string(kLongestSettings) +
+                                              " bytes, the most that there may be"}};
   const Result<toml::table> table =
       parse_toml(text, "a key stands before an equals sign, and no key here is so long");
   if (!table) return {table.error()};

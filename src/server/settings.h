@@ -54,6 +54,8 @@ struct Settings {
   std::vector<TokenSettings> tokens{};
 };
 
+inline constexpr std::size_t kLongestSettings = std::size_t{1} << 20;
+
 // Changes the settings to what the text says, and leaves the others. Returns what is wrong in it,
 // each with its line; then the settings are not to be used.
 [[nodiscard]] std::vector<Error> read_toml(std::string_view text, Settings& settings);

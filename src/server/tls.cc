@@ -41,6 +41,8 @@ Result<std::shared_ptr<const TlsContext>> TlsContext::open(const TlsSettings& se
                                  SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_IGNORE_UNEXPECTED_EOF);
   ::SSL_CTX_set_mode(raw, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                               SSL_MODE_RELEASE_BUFFERS);
+  // Nobody is asked for the password of a key: a daemon has no terminal.
+  ::SSL_CTX_set_default_passwd_cb(raw, [](char*, int, int, void*) { return 0; });
   ::ERR_clear_error();
   if (::SSL_CTX_use_certificate_chain_file(raw, settings.certificate.c_str()) != 1)
     return unusable("certificate", settings.certificate);
