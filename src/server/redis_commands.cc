@@ -453,7 +453,7 @@ void RedisSession::auth(Words words) {
 
 bool RedisSession::let_in(std::string_view token) {
   if (service_.access.is_open()) {
-    fail("AUTH was sent, but this server asks for no token: leave it out");
+    fail("AUTH was sent, but this server asks for no password: leave it out");
     return false;
   }
   std::shared_ptr<Caller> caller = service_.access.find(token);
