@@ -34,10 +34,11 @@ std::string peer_of(const Connection::Socket& socket) {
 
 }  // namespace
 
-Connection::Connection(Socket socket, std::unique_ptr<TlsStream> tls,
+Connection::Connection(Socket socket, std::unique_ptr<TlsStream> tls, Unsent& in_all,
                        std::function<void(Connection&)> ended)
     : socket_(std::move(socket)),
       tls_(std::move(tls)),
+      in_all_(in_all),
       linger_timer_(socket_.get_executor()),
       ended_(std::move(ended)),
       peer_(peer_of(socket_)) {}
@@ -172,8 +173,15 @@ void Connection::resume() {
   finish_turn();
 }
 
+void Connection::count_unsent() noexcept {
+  const std::size_t now = out_.size() - sent_;
+  in_all_.bytes += now - counted_;
+  counted_ = now;
+}
+
 void Connection::flush() {
-  if (closed_ || waits_for_room_) return;
+  if (closed_) return;
+  if (waits_for_room_) return count_unsent();
   while (sent_ < out_.size()) {
     const std::optional<std::size_t> took = transmit(std::string_view(out_).substr(sent_));
     if (!took) return close();
@@ -187,8 +195,9 @@ void Connection::flush() {
     constexpr std::size_t kept = std::size_t{16} * 1024;  // of a busy connection
     out_.clear();
     if (out_.capacity() > kept) out_.shrink_to_fit();
-    return;
+    return count_unsent();
   }
+  count_unsent();
   if (unread_since_ == kNever) unread_since_ = steady_clock::now();
   if (sent_ > kMostUnsent) out_.erase(0, std::exchange(sent_, 0));
   if (!waits_for_room_) return;  // TLS waits for input first: the next turn sends on
@@ -259,6 +268,7 @@ void Connection::close() noexcept {
   in_ = {};
   out_ = {};
   sent_ = 0;
+  count_unsent();
   const auto ended = std::move(ended_);
   if (ended) ended(*this);
 }

@@ -46,6 +46,15 @@ class Conversation {
   virtual void too_slow() {}
 };
 
+// What all connections hold together, on their loop.
+struct Unsent {
+  // Past so many bytes each connection has less room, so that many clients that do not read cannot
+  // fill the memory.
+  static constexpr std::size_t kMany = std::size_t{32} * 1024 * 1024;
+
+  std::size_t bytes = 0;
+};
+
 // On the loop. Whoever sends more than is answered is not read from any more, and whoever does not
 // read is not answered any more: so each connection has a bounded part of the memory.
 class Connection final : public std::enable_shared_from_this<Connection> {
@@ -54,6 +63,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 
   // Past so many bytes that the client has not read no further request is taken.
   static constexpr std::size_t kMostUnsent = std::size_t{256} * 1024;
+  static constexpr std::size_t kMostUnsentOfMany = std::size_t{16} * 1024;
   // How long a client may take to send the rest of a request, and to read anything at all of what
   // was sent.
   static constexpr std::chrono::seconds kPatience{60};
@@ -64,8 +74,9 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   static constexpr std::size_t kMostKept = std::size_t{512} * 1024;
 
   // `ended` is called once, when it is closed. `tls`: of this socket; null: what is said is not
-  // encrypted.
-  Connection(Socket socket, std::unique_ptr<TlsStream> tls, std::function<void(Connection&)> ended);
+  // encrypted. `in_all`: of all connections; outlives this one.
+  Connection(Socket socket, std::unique_ptr<TlsStream> tls, Unsent& in_all,
+             std::function<void(Connection&)> ended);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -75,7 +86,9 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   // What is to be sent. Sent by flush(), or after the requests of this turn.
   [[nodiscard]] std::string& out() noexcept { return out_; }
   // Whether more replies may be made than those that were asked for already.
-  [[nodiscard]] bool has_room() const noexcept { return out_.size() - sent_ < kMostUnsent; }
+  [[nodiscard]] bool has_room() const noexcept {
+    return out_.size() - sent_ < (in_all_.bytes > Unsent::kMany ? kMostUnsentOfMany : kMostUnsent);
+  }
 
   // Sends what the socket takes.
   void flush();
@@ -111,6 +124,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   [[nodiscard]] std::optional<std::size_t> transmit(std::string_view text);
   void wait_for_input();
   void read();
+  void count_unsent() noexcept;
   // Offers the conversation what is at hand, of which `fresh` has not been kept yet.
   void offer(std::string_view fresh);
   void end_if_done();
@@ -120,6 +134,8 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 
   Socket socket_;
   std::unique_ptr<TlsStream> tls_;
+  Unsent& in_all_;
+  std::size_t counted_ = 0;  // of this one, among in_all_
   boost::asio::steady_timer linger_timer_;
   std::function<void(Connection&)> ended_;
   std::unique_ptr<Conversation> conversation_;

@@ -384,15 +384,23 @@ namespace {
 // pool as many as make the round to the store worth while.
 constexpr std::int64_t kBatchOfFormat = 1024;
 constexpr std::int64_t kBatch = 65'536;
+// The same while so many streams are under way that they would fill the memory.
+constexpr std::size_t kManyStreams = 16;
+constexpr std::int64_t kBatchOfMany = 4096;
 
 }  // namespace
 
 void HttpSession::begin_stream(SourceHandle source, IdsWanted wanted) {
+  if (const Result<void> admitted = service_.admit(); !admitted) return respond(admitted.error());
+  const bool large = wanted.count > kBatchOfFormat;
+  if (large && service_.streams >= kMostStreams)
+    return respond(Error{Code::kUnavailable, std::to_string(kMostStreams) +
+                                                 " streams are under way already; nothing was "
+                                                 "taken for this one; ask again"});
   if (const std::optional<Caller::Excess> excess =
           caller_->charge(wanted.count, std::chrono::steady_clock::now()))
     return respond(problem(excess->error, false, excess->retry_after));
-  stream_ = std::make_unique<Stream>();
-  stream_->session = this;
+  stream_ = std::make_unique<Stream>(*this, large);
   stream_->left = wanted.count;
   stream_->wanted = std::move(wanted);
   stream_->source = std::move(source);
@@ -426,9 +434,11 @@ void HttpSession::ask() {
     if (!filled) stream.error = std::move(filled.error());
     return put_ids();
   }
-  // What is not streamed is taken in one step: all of it or nothing.
-  stream.size = static_cast<std::size_t>(std::min(stream.left, kBatch));
-  stream.waiting = true;
+  const std::int64_t most = service_.streams > kManyStreams ? kBatchOfMany : kBatch;
+  // An array of JSON is taken in one step: all of it or nothing.
+  stream.size = static_cast<std::size_t>(
+      stream.wanted.as == IdsAs::kJson ? stream.left : std::min(stream.left, most));
+  stream.wait();
   if (!kept_) kept_ = connection_.shared_from_this();
   if (source.is_pool) {
     if (stream.ids.size() < stream.size) stream.ids.resize(stream.size);
@@ -438,7 +448,7 @@ void HttpSession::ask() {
         },
         [this](Result<void> filled) {
           if (!filled) stream_->error = std::move(filled.error());
-          stream_->waiting = false;
+          stream_->end_waiting();
           put_ids();
           go_on();
         });
@@ -457,7 +467,7 @@ void HttpSession::ask() {
 }
 
 void HttpSession::answered() {
-  stream_->waiting = false;
+  stream_->end_waiting();
   if (settling_) return;
   settling_ = true;
   service_.settling.push_back(this);

@@ -109,9 +109,28 @@ class HttpSession final : public Conversation {
 
   // Ids on their way, and what is asked of the source for them at a time.
   struct Stream final : Awaited {
+    // `large`: counted among Service::streams.
+    Stream(HttpSession& its, bool large) : session(&its), large_(large) {
+      if (large_) ++session->service_.streams;
+    }
+    ~Stream() {
+      if (large_) --session->service_.streams;
+    }
+    Stream(const Stream&) = delete;
+    Stream& operator=(const Stream&) = delete;
     void answered() override { session->answered(); }
 
-    HttpSession* session = nullptr;
+    // Counted among Service::waiting_calls.
+    void wait() {
+      waiting = true;
+      ++session->service_.waiting_calls;
+    }
+    void end_waiting() {
+      waiting = false;
+      --session->service_.waiting_calls;
+    }
+
+    HttpSession* session;
     IdsWanted wanted{};
     SourceHandle source{};
     std::int64_t left = 0;
@@ -121,6 +140,9 @@ class HttpSession final : public Conversation {
     std::vector<std::int64_t> values{};
     std::vector<Id> ids{};
     std::optional<Error> error{};
+
+   private:
+    const bool large_;
   };
 
   void handle(const Parser& parser);

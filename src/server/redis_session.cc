@@ -153,6 +153,10 @@ void RedisSession::refuse_unauthenticated() {
 }
 
 bool RedisSession::charge(std::int64_t count) {
+  if (const Result<void> admitted = service_.admit(); !admitted) {
+    fail(admitted.error());
+    return false;
+  }
   const auto excess = caller_->charge(count, std::chrono::steady_clock::now());
   if (!excess) return true;
   fail(excess->error);
@@ -222,6 +226,7 @@ RedisSession::Reply& RedisSession::add_pending(SourceHandle source) {
   reply.session = this;
   reply.ready = false;
   reply.source = std::move(source);
+  ++service_.waiting_calls;
   if (pending_++ == 0 && !held_) kept_ = connection_.shared_from_this();
   return reply;
 }
@@ -235,6 +240,7 @@ void RedisSession::wait_for(Reply& reply, Result<void> submitted) {
 void RedisSession::answered(Reply& reply) {
   reply.ready = true;
   --pending_;
+  --service_.waiting_calls;
   pending_ids_ -= reply.values.size();
   if (settling_) return;
   settling_ = true;

@@ -132,7 +132,7 @@ class RedisSession final : public Conversation {
   // Whether the caller may give the command; if not, the reply says so.
   [[nodiscard]] bool may(const Command& command, Words words);
   void refuse_unauthenticated();
-  // Whether it may take so many ids; if not, the reply says so.
+  // Whether it may take so many ids now; if not, the reply says so.
   [[nodiscard]] bool charge(std::int64_t count);
   void refuse_unknown(Words words);
   void put_command(const Command& command);

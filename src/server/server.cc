@@ -295,7 +295,7 @@ struct Server::State {
       socket.set_option(asio::socket_base::keep_alive(true), ignored);
     }
     auto connection = std::make_shared<Connection>(std::move(socket), std::move(encrypted),
-                                                   [this](Connection& gone) {
+                                                   service.unsent, [this](Connection& gone) {
                                                      --service.open_connections;
                                                      connections.erase(gone.shared_from_this());
                                                      end_if_drained();

@@ -20,6 +20,7 @@
 #include "idmint/sequence.h"
 #include "server/connection.h"
 #include "server/redis_session.h"
+#include "server/service.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/gated_store.h"
 #include "tests/fakes/running_server.h"
@@ -353,6 +354,34 @@ class GatedServerTest : public testing::Test {
   }
   std::shared_ptr<GatedStore> store_;
 };
+
+// Each connection may have 1024 calls that wait, so a hundred of them come to the limit of all.
+TEST_F(GatedServerTest, CallsThatWaitHaveALimitInAll) {
+  const Running server(options());
+  Client first(server);
+  EXPECT_EQ(first.ask("INCR orders"), ":1");
+  store_->shut_gate();
+  constexpr std::size_t each = RedisSession::kMostPending;
+  std::vector<std::unique_ptr<Client>> clients;
+  std::string commands;
+  for (std::size_t i = 0; i < each; ++i) commands += "INCR orders\r\n";
+  for (std::size_t asked = 0; asked < kMostWaitingCalls + each; asked += each) {
+    clients.push_back(std::make_unique<Client>(server));
+    clients.back()->send(commands);
+  }
+  // The last of those that had room are taken by now or later: until one is told that it has none.
+  Client late(server, Protocol::kHttp);
+  Client::Response refused;
+  do {
+    Client::Response formats = late.http("POST /v1/ids/uuid7");
+    EXPECT_THAT(formats.status, testing::AnyOf(HasSubstr("200"), HasSubstr("503")));
+    refused = formats;
+  } while (!refused.status.contains("503"));
+  EXPECT_THAT(refused.headers, testing::Contains("Retry-After: 1"));
+  EXPECT_THAT(refused.body, HasSubstr("nothing was taken"));
+  store_->open_gate();
+  EXPECT_THAT(clients.front()->line(), StartsWith(":"));
+}
 
 TEST_F(GatedServerTest, CommandsThatWaitShareARound) {
   const Running server(options());

@@ -17,6 +17,12 @@ namespace idmint::server {
 // The largest count of one request for ids whose reply is made whole.
 inline constexpr std::int64_t kMostIds = 10'000;
 
+// Calls that wait for their stores at a time, in all. One more is refused at once: those that wait
+// would only wait longer, and the memory has an end.
+inline constexpr std::size_t kMostWaitingCalls = 100'000;
+// Streams of ids over HTTP at a time. Each has some hundred kilobytes.
+inline constexpr std::size_t kMostStreams = 256;
+
 // On the loop.
 struct Service {
   Loop& loop;
@@ -38,7 +44,19 @@ struct Service {
   std::uint64_t ids = 0;
   // Now.
   std::uint64_t open_connections = 0;
+  Unsent unsent{};
+  std::size_t waiting_calls = 0;  // for their stores
+  std::size_t streams = 0;        // of ids over HTTP
   bool draining = false;
+
+  // kUnavailable: too many calls wait already.
+  [[nodiscard]] Result<void> admit() const {
+    if (waiting_calls < kMostWaitingCalls) return {};
+    return std::unexpected(
+        Error{Code::kUnavailable, std::to_string(kMostWaitingCalls) +
+                                      " calls wait for the store already; nothing was taken for "
+                                      "this one; ask again"});
+  }
 
   // Logs values of a sequence that a client was given: `count` of them, `first` and `last` among
   // them. Of one value only where single ids are wanted.
