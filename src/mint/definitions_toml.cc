@@ -75,7 +75,7 @@ Result<SequenceWish> read_table(std::string_view name, const toml::table& table)
       for (const FlagKey& row : kFlags) known += std::string(row.name) + ", ";
       known.resize(known.size() - 2);
       return at_line(key.source(),
-                     "there is no key " + quoted(key.str()) + ": use one of " + known);
+                     "there is no key " + quoted_key(key.str()) + ": use one of " + known);
     }
   }
   return given;
@@ -99,13 +99,13 @@ Result<std::vector<Definition>> definitions_from_toml(std::string_view text,
   std::vector<Found> found;
   for (const auto& [key, node] : *parsed) {
     if (key.str() != "sequence" || !node.is_table()) {
-      return at_line(key.source(), "there is no " + quoted(key.str()) +
+      return at_line(key.source(), "there is no " + quoted_key(key.str()) +
                                        " here: write a [sequence.NAME] for each sequence");
     }
     for (const auto& [name, sequence] : *node.as_table()) {
       const toml::table* const table = sequence.as_table();
       if (table == nullptr) {
-        return at_line(name.source(), quoted(name.str()) + " is no table: write [sequence." +
+        return at_line(name.source(), quoted_key(name.str()) + " is no table: write [sequence." +
                                           std::string(name.str().substr(0, 60)) + "]");
       }
       const Result<SequenceWish> given = read_table(name.str(), *table);

@@ -37,7 +37,7 @@ std::unexpected<Error> at_line(const toml::source_region& where, std::string wha
       Code::kInvalidArgument, "line " + std::to_string(where.begin.line) + ": " + std::move(what)});
 }
 
-std::string quoted(std::string_view text) {
+std::string quoted_key(std::string_view text) {
   std::string shown = "\"";
   for (const char c : text.substr(0, 60)) shown += c >= ' ' && c < 0x7f ? c : '?';
   return shown + (text.size() > 60 ? "...\"" : "\"");

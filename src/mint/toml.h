@@ -38,6 +38,6 @@ namespace idmint {
                                                            std::string what);
 
 // Up to 60 characters of the text in quotes, for a message.
-[[nodiscard]] IDMINT_EXPORT std::string quoted(std::string_view text);
+[[nodiscard]] IDMINT_EXPORT std::string quoted_key(std::string_view text);
 
 }  // namespace idmint

@@ -146,7 +146,7 @@ class Reader {
     if (found == keys_.end()) {
       std::string known;
       for (const Key& each : keys_) known += std::string(each.name) + ", ";
-      return fault(key.source(), "there is no key " + quoted(name) + ": use one of " + known +
+      return fault(key.source(), "there is no key " + quoted_key(name) + ": use one of " + known +
                                      "[stores] and [token.NAME]");
     }
     Result<void> done = refuse(name +
@@ -168,7 +168,7 @@ class Reader {
     const auto* const url = node.as_string();
     if (name.str().empty() || name.str().size() > 60 ||
         name.str().find_first_not_of(allowed) != std::string_view::npos)
-      return fault(name.source(), "the name " + quoted(name.str()) +
+      return fault(name.source(), "the name " + quoted_key(name.str()) +
                                       " of a store has other characters than A-Z a-z 0-9 . _ -, or "
                                       "more than 60");
     if (url == nullptr)
@@ -180,8 +180,8 @@ class Reader {
     TokenSettings token{.name = std::string(name.str())};
     const toml::table* const table = node.as_table();
     if (table == nullptr)
-      return fault(name.source(),
-                   quoted(name.str()) + " is no table: write [token.NAME], as idmintd token does");
+      return fault(name.source(), quoted_key(name.str()) +
+                                      " is no table: write [token.NAME], as idmintd token does");
     bool has_hash = false;
     for (const auto& [key, value] : *table) {
       if (key == "sha256") {
@@ -200,7 +200,7 @@ class Reader {
           *limit = number->get();
         }
       } else {
-        fault(key.source(), "there is no key " + quoted(key.str()) +
+        fault(key.source(), "there is no key " + quoted_key(key.str()) +
                                 " of a token: use sha256, allow, ids_per_second, ids_per_day or "
                                 "largest_count");
       }
