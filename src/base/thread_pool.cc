@@ -41,6 +41,12 @@ ThreadPool::~ThreadPool() {
   }
   changed_.notify_all();
   for (std::thread& thread : threads_) thread.join();
+  // What a task posted when all threads had seen an empty queue.
+  while (!queue_.empty()) {
+    std::move_only_function<void()> task = std::move(queue_.front());
+    queue_.pop_front();
+    task();
+  }
 }
 
 Result<void> ThreadPool::post(std::move_only_function<void()> task) {
@@ -53,7 +59,9 @@ Result<void> ThreadPool::post(std::move_only_function<void()> task) {
   {
     const std::lock_guard lock(mutex_);
     queue_.push_back(std::move(task));
-    if (queue_.size() > idle_ && threads_.size() < most_ && !start_thread() && threads_.empty()) {
+    // At the end the destructor goes through the threads that there are.
+    if (!ended_ && queue_.size() > idle_ && threads_.size() < most_ && !start_thread() &&
+        threads_.empty()) {
       queue_.pop_back();
       return std::unexpected(
           Error{Code::kResourceExhausted,

@@ -21,7 +21,8 @@ class ThreadPool final : public Executor {
  public:
   // REQUIRES: most >= 1.
   explicit ThreadPool(std::size_t most) : most_(most) {}
-  ~ThreadPool() override;  // runs what is queued; not in a child of fork()
+  // Runs what is queued, and what that queues; not in a child of fork().
+  ~ThreadPool() override;
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 

@@ -74,6 +74,27 @@ TEST(ThreadPool, DestroyingItRunsWhatIsQueued) {
   EXPECT_EQ(ran.load(), 1000);
 }
 
+TEST(ThreadPool, DestroyingItRunsWhatTasksPostMeanwhile) {
+  for (int round = 0; round < 200; ++round) {
+    std::atomic<int> ran{0};
+    {
+      ThreadPool pool(4);
+      for (int i = 0; i < 3; ++i) {
+        ASSERT_TRUE(pool.post([&] {
+          ran.fetch_add(1);
+          for (int more = 0; more < 2; ++more) {
+            EXPECT_TRUE(pool.post([&] {
+              ran.fetch_add(1);
+              EXPECT_TRUE(pool.post([&] { ran.fetch_add(1); }));
+            }));
+          }
+        }));
+      }
+    }
+    ASSERT_EQ(ran.load(), 15);
+  }
+}
+
 TEST(ThreadPool, WhatATaskHoldsIsGivenBackWhenItIsDone) {
   ThreadPool pool(1);
   const auto held = std::make_shared<int>(1);
