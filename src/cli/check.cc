@@ -13,7 +13,6 @@
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/lines.h"
-#include "cli/read_id.h"
 #include "cli/source_options.h"
 #include "cli/store_option.h"
 #include "idmint/clock.h"
@@ -21,6 +20,7 @@
 #include "idmint/id.h"
 #include "idmint/mint.h"
 #include "idmint/uuid.h"
+#include "ids/readings.h"
 #include "mint/sequence_facts.h"
 #include "terminal/exit_status.h"
 
@@ -96,7 +96,7 @@ Result<Standard> standard_of_sequence(const Context& context, const CheckOptions
 // only.
 Result<Form> form_of(const CheckOptions& ids) {
   Form form{.prefix = ids.prefix.value_or("")};
-  const Result<int> width = width_of(ids.width);
+  const Result<int> width = advice::width_of("--width", ids.width);
   if (!width) return std::unexpected(width.error());
   form.width = *width;
   if (!ids.check.empty()) {

@@ -1,5 +1,5 @@
-// Every JSON that idmint prints, but for the lines of `next` and `inspect`, which are too many for
-// a library.
+// Every JSON that idmint prints, but for plans, and for the lines of `next` and `inspect`, which
+// are too many for a library.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 #include "advice/diagnosis.h"
 #include "advice/layout_change.h"
-#include "advice/plan.h"
+#include "advice/plan_json.h"
 #include "cli/applied.h"
 #include "cli/measurement.h"
 #include "idmint/mint.h"
@@ -19,8 +19,7 @@
 
 namespace idmint::cli {
 
-// Beyond it many readers of JSON round: larger integers are printed as strings.
-inline constexpr std::int64_t kLargestJsonNumber = std::int64_t{1} << 53;
+using advice::kLargestJsonNumber;
 
 // One line each, without the newline.
 [[nodiscard]] std::string json_version(std::string_view version);
@@ -55,7 +54,6 @@ struct WorkersListed {
                                         std::span<const advice::Finding> findings);
 // `changed`: it was carried out.
 [[nodiscard]] std::string json_applied(std::span<const Applied> applied, bool changed);
-[[nodiscard]] std::string json_plan(const advice::Needs& needs, const advice::Plan& plan);
 [[nodiscard]] std::string json_change(const advice::LayoutChange& change, Instant at,
                                       const advice::ChangeAnswer& answer, std::string_view proof);
 [[nodiscard]] std::string json_bounds(std::string_view format, std::string_view smallest,

@@ -10,13 +10,14 @@
 #include <utility>
 #include <vector>
 
+#include "advice/needs.h"
+#include "advice/plan_json.h"
+#include "advice/plan_words.h"
 #include "base/quantity.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/json.h"
-#include "cli/plan_words.h"
 #include "idmint/clock.h"
-#include "idmint/store.h"
 
 namespace idmint::cli {
 
@@ -24,19 +25,7 @@ using namespace advice;
 
 namespace {
 
-// As given; empty: not given.
-struct PlanOptions {
-  std::string digits;
-  std::string bits;
-  std::string count = "1e9";
-  std::string hosts = "1";
-  std::string rate = "1000/s";
-  std::string order = "none";
-  std::string database = "none";
-  std::string round_trip;
-  bool unguessable = false;
-  bool shared_store = false;
-} plan_options;
+NeedsTexts plan_options;
 
 void add_plan(CLI::App& command) {
   command.add_option("--digits", plan_options.digits, "Exactly N printed decimal digits, 1 to 36")
@@ -64,84 +53,6 @@ void add_plan(CLI::App& command) {
                    "There is a store that all hosts reach (as --database mongodb is)");
   command.add_flag("--unguessable", plan_options.unguessable,
                    "Who knows some ids cannot tell others");
-}
-
-using namespace std::chrono_literals;
-
-// Of a store of this build that several hosts reach; empty: there is none.
-std::string_view shared_url() {
-  const auto kinds = store_kinds();
-  const auto shared = std::ranges::find_if(kinds, &StoreKind::shared);
-  return shared == kinds.end() ? std::string_view{} : shared->example;
-}
-
-// The message says which option it is about.
-template <class Value>
-Result<Value> of_option(std::string_view option, Result<Value> value) {
-  if (!value) value.error().message = std::string(option) + ": " + value.error().message;
-  return value;
-}
-
-Result<int> read_width(std::string_view option, const std::string& text, int most) {
-  const Result<double> width = of_option(option, parse_count(text));
-  if (!width) return std::unexpected(width.error());
-  if (*width > most) {
-    return std::unexpected(
-        Error{Code::kInvalidArgument, std::string(option) + " is \"" + shortened(text) +
-                                          "\": give a whole number, 1 to " + std::to_string(most)});
-  }
-  return static_cast<int>(*width);
-}
-
-Result<Needs> read_needs(const PlanOptions& given) {
-  Needs needs;
-  if (!given.digits.empty() && !given.bits.empty()) {
-    return std::unexpected(
-        Error{Code::kInvalidArgument, "--digits and --bits both say how wide an id is: give one"});
-  }
-  // Each row: where it goes, and what was read.
-  const Result<double> count = of_option("--count", parse_count(given.count));
-  const Result<double> hosts = of_option("--hosts", parse_count(given.hosts));
-  const Result<double> rate = of_option("--rate", parse_rate(given.rate));
-  for (const Result<double>* const value : {&count, &hosts, &rate}) {
-    if (!*value) return std::unexpected(value->error());
-  }
-  needs.count = *count;
-  needs.hosts = *hosts;
-  needs.rate = *rate;
-  if (!given.digits.empty()) {
-    const Result<int> digits = read_width("--digits", given.digits, 36);
-    if (!digits) return std::unexpected(digits.error());
-    needs.digits = *digits;
-  }
-  if (!given.bits.empty()) {
-    const Result<int> bits = read_width("--bits", given.bits, 160);
-    if (!bits) return std::unexpected(bits.error());
-    needs.bits = *bits;
-  }
-  const Result<Ordering> order = of_option("--order", ordering_named(given.order));
-  if (!order) return std::unexpected(order.error());
-  needs.order = *order;
-  const Result<Database> database = of_option("--database", database_named(given.database));
-  if (!database) return std::unexpected(database.error());
-  needs.database = *database;
-  needs.round_trip = needs.hosts > 1 ? 25ms : 1ms;
-  if (!given.round_trip.empty()) {
-    const auto round_trip = of_option("--round-trip", parse_duration(given.round_trip));
-    if (!round_trip) return std::unexpected(round_trip.error());
-    if (*round_trip < 1us) {
-      return std::unexpected(
-          Error{Code::kInvalidArgument, "--round-trip is below 1us, which no durable store is"});
-    }
-    needs.round_trip = *round_trip;
-  }
-  needs.unguessable = given.unguessable;
-  needs.shared_store =
-      given.shared_store || (needs.database == Database::kMongodb && !shared_url().empty());
-  if (needs.shared_store) needs.shared_url = shared_url();
-  // Without a store that is shared, it is of each host's own.
-  if (!given.round_trip.empty() && !needs.shared_store) needs.own_round_trip = needs.round_trip;
-  return needs;
 }
 
 // ---- text
@@ -316,7 +227,7 @@ std::string told(const Needs& needs) {
 }
 
 Result<void> run_plan(Context& context) {
-  const Result<Needs> needs = read_needs(plan_options);
+  const Result<Needs> needs = needs_of(plan_options, Words::kOptions);
   if (!needs) return std::unexpected(needs.error());
   const Plan plan = make_plan(*needs, system_clock().now());
   Output& out = context.out;

@@ -252,44 +252,10 @@ Result<void> read_uuid(const FormatTexts& given, FormatOptions& options) {
   return {};
 }
 
-// What was given instead, unless it may be a URL with a secret.
-std::string as_given(std::string_view text) {
-  const bool may_be_url = text.contains("://") || text.find_first_of("@=") != text.npos;
-  return may_be_url ? " is something else" : " is \"" + shortened(text) + "\"";
-}
-
 }  // namespace
 
-Result<std::int64_t> whole_number(std::string_view option, std::string_view text,
-                                  std::int64_t least, std::int64_t most) {
-  std::int64_t value = 0;
-  const auto [end, why] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (why != std::errc{} || end != text.data() + text.size() || value < least || value > most) {
-    return refuse(std::string(option) + as_given(text) + ": give a whole number, " +
-                  std::to_string(least) + " to " + std::to_string(most));
-  }
-  return value;
-}
-
-Result<int> width_of(const std::optional<std::string>& given) {
-  if (!given) return 0;
-  const Result<std::int64_t> width = whole_number("--width", *given, 1, kMostWidth);
-  if (!width) return std::unexpected(width.error());
-  return static_cast<int>(*width);
-}
-
 Result<SnowflakeLayout> layout_option(std::string_view text) {
-  Result<SnowflakeLayout> layout = parse_snowflake_layout(text);
-  if (!layout) return refused("--layout", layout.error());
-  return layout;
-}
-
-Result<Instant> time_option(std::string_view option, const std::string& text) {
-  Result<Instant> time = parse_time(text);
-  if (!time) {
-    time.error().message = std::string(option) + as_given(text) + ": " + time.error().message;
-  }
-  return time;
+  return advice::layout_option("--layout", text);
 }
 
 Result<FormatOptions> format_options(std::string_view format, const FormatTexts& texts) {

@@ -3,11 +3,11 @@
 
 #include <chrono>
 #include <cstddef>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "advice/words.h"
 #include "idmint/clock.h"
 #include "idmint/definition.h"
 #include "idmint/mint.h"
@@ -64,8 +64,10 @@ struct SequenceTexts {
 // The layout that --layout names or spells. kInvalidArgument: there is no such.
 [[nodiscard]] Result<SnowflakeLayout> layout_option(std::string_view text);
 
-// An instant that an option gives, as parse_time().
-[[nodiscard]] Result<Instant> time_option(std::string_view option, const std::string& text);
+// As advice/words.h has them.
+using advice::kMostWidth;
+using advice::time_option;
+using advice::whole_number;
 
 // --timeout; `usual`: what it is where it is not given, in words and as a value.
 void add_timeout(CLI::App& command, std::optional<std::string>& timeout, const std::string& usual);
@@ -81,16 +83,6 @@ void add_timeout(CLI::App& command, std::optional<std::string>& timeout, const s
 // What is not given follows from the rest: see mint/sequence_wish.h. `store`: its URL, or empty.
 [[nodiscard]] Result<Definition> definition(std::string_view name, const SequenceTexts& given,
                                             std::string_view store = {});
-
-// What an int holds; what an encoding takes is for validate() to say.
-inline constexpr std::int64_t kMostWidth = std::numeric_limits<int>::max();
-
-// A whole number from `least` to `most`.
-[[nodiscard]] Result<std::int64_t> whole_number(std::string_view option, std::string_view text,
-                                                std::int64_t least, std::int64_t most);
-
-// What --width says: 1 to kMostWidth. 0: it was not given.
-[[nodiscard]] Result<int> width_of(const std::optional<std::string>& given);
 
 // How many of the characters are decimal digits.
 [[nodiscard]] std::size_t digits_in(std::string_view text);

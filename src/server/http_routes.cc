@@ -1,4 +1,6 @@
 // The routes of the HTTP service.
+#include "server/http_routes.h"
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -7,7 +9,9 @@
 #include <string>
 
 #include "base/errors.h"
-#include "idmint/clock.h"
+#include "idmint/definition.h"
+#include "idmint/encoding.h"
+#include "idmint/form.h"
 #include "idmint/sequence.h"
 #include "idmint/worker_pool.h"
 #include "mint/formats.h"
@@ -15,17 +19,12 @@
 #include "mint/sequence_wish.h"
 #include "server/access.h"
 #include "server/http_session.h"
+#include "server/openapi.h"
 
 namespace idmint::server {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-HttpResponse ok(const Json& json, int status = 200) {
-  // What is not UTF-8 in a text is replaced.
-  return {.status = status,
-          .body = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"};
-}
 
 // ---- JSON. Integers are strings, as many readers round those beyond 2^53.
 
@@ -154,21 +153,25 @@ Result<HttpSession::IdsAs> ids_as(std::string_view accept) {
 // ---- routes
 
 void post_ids(HttpSession& session, const HttpRequest& request) {
+  static constexpr std::array<std::string_view, 3> known{"count", "form", "numbers"};
+  if (const Result<void> taken = check_parameters(request, known); !taken)
+    return session.respond(taken.error());
   HttpSession::IdsWanted wanted{.name = request.path[2]};
-  for (const auto& [parameter, value] : request.query) {
-    if (parameter == "count") {
-      const Result<std::int64_t> count = whole("count", value, 1, HttpSession::kMostStreamed);
-      if (!count) return session.respond(count.error());
-      wanted.count = *count;
-    } else if (parameter == "numbers") {
-      if (value != "true" && value != "false")
-        return session.respond(Error{Code::kInvalidArgument, "numbers takes true or false"});
-      wanted.numbers = value == "true";
-    } else {
-      return session.respond(
-          Error{Code::kInvalidArgument, "there is no parameter \"" + parameter.substr(0, 64) +
-                                            "\": count and numbers are those that there are"});
-    }
+  if (const auto text = request.parameter("count")) {
+    const Result<std::int64_t> count = whole("count", *text, 1, HttpSession::kMostStreamed);
+    if (!count) return session.respond(count.error());
+    wanted.count = *count;
+  }
+  if (const auto text = request.parameter("form")) {
+    const Result<Encoding> encoding = encoding_named(*text);
+    if (!encoding)
+      return session.respond(Error{Code::kInvalidArgument, "form: " + encoding.error().message});
+    wanted.form = Form{.encoding = *encoding};
+  }
+  if (const auto text = request.parameter("numbers")) {
+    if (*text != "true" && *text != "false")
+      return session.respond(Error{Code::kInvalidArgument, "numbers takes true or false"});
+    wanted.numbers = *text == "true";
   }
   const Result<HttpSession::IdsAs> as = ids_as(request.accept);
   if (!as) return session.respond(problem(406, "Not Acceptable", as.error().message));
@@ -296,6 +299,52 @@ void post_raise(HttpSession& session, const HttpRequest& request) {
       true);
 }
 
+// Changes the definition of the source that the path names, and responds with what it is then.
+// `act` gets the mint that has it and the name that it has there, and returns a Result.
+template <class Act>
+void change(HttpSession& session, const HttpRequest& request, Act act) {
+  Sources& sources = session.service().sources;
+  session.elsewhere(
+      [&sources, source = request.path[2], act]() -> Result<SequenceStatus> {
+        auto done = sources.at(source, act);
+        if (!done) return std::unexpected(std::move(done.error()));
+        return sources.peek(source);
+      },
+      [&sources](const SequenceStatus& status) {
+        sources.reopen(name(status.definition));
+        return ok(source_json(status));
+      },
+      true);
+}
+
+void post_extend(HttpSession& session, const HttpRequest& request) {
+  static constexpr std::array<std::string_view, 1> known{"max"};
+  const Result<Json> body = body_of(request, known);
+  if (!body) return session.respond(body.error());
+  const Result<std::optional<std::int64_t>> max = integer_of(*body, "max");
+  if (!max) return session.respond(max.error());
+  const std::optional<std::int64_t> last = *max;
+  if (!last) return session.respond(Error{Code::kInvalidArgument, "\"max\" is missing"});
+  if (*last < 1 || *last > kLargestValue)
+    return session.respond(Error{Code::kInvalidArgument, "\"max\" takes a whole number from 1 to " +
+                                                             std::to_string(kLargestValue)});
+  change(session, request,
+         [value = *last](Mint& mint, const std::string& own) { return mint.alter(own, value); });
+}
+
+// As `idmint retire`, which asks whether it is meant.
+void post_retire(HttpSession& session, const HttpRequest& request) {
+  static constexpr std::array<std::string_view, 1> known{"yes"};
+  const Result<Json> body = body_of(request, known);
+  if (!body) return session.respond(body.error());
+  if (const auto yes = body->find("yes"); yes == body->end() || *yes != true)
+    return session.respond(
+        Error{Code::kInvalidArgument,
+              "no value comes from " + request.path[2].substr(0, 128) +
+                  " any more, for ever, if it is retired: if that is meant, send {\"yes\": true}"});
+  change(session, request, [](Mint& mint, const std::string& own) { return mint.retire(own); });
+}
+
 void get_workers(HttpSession& session, const HttpRequest& request) {
   session.elsewhere(
       [&sources = session.service().sources, name = request.path[2]] {
@@ -316,24 +365,6 @@ void get_workers(HttpSession& session, const HttpRequest& request) {
       });
 }
 
-void get_inspect(HttpSession& session, const HttpRequest& request) {
-  const std::string& text = request.path[2];
-  constexpr std::size_t longest = 1024;
-  if (text.size() > longest)
-    return session.respond(Error{Code::kInvalidArgument, "an id has at most 1024 characters"});
-  Json readings = Json::array();
-  for (const Reading& reading : inspect(text, system_clock().now())) {
-    Json fields = Json::object();
-    for (const Field& field : reading.fields) fields[field.name] = field.value;
-    readings.push_back(
-        {{"format", reading.format},
-         {"canonical", reading.canonical},
-         {"time", reading.time ? Json(format_exact_time(*reading.time)) : Json(nullptr)},
-         {"fields", fields}});
-  }
-  session.respond(ok({{"id", text}, {"readings", readings}}));
-}
-
 void get_health(HttpSession& session, const HttpRequest& /*request*/) {
   session.respond({.type = "text/plain; charset=utf-8", .body = "ok\n"});
 }
@@ -351,6 +382,11 @@ void get_ready(HttpSession& session, const HttpRequest& /*request*/) {
       [](bool) { return HttpResponse{.type = "text/plain; charset=utf-8", .body = "ready\n"}; });
 }
 
+// What the routes take and answer. Open to all: it holds no names of sources.
+void get_openapi(HttpSession& session, const HttpRequest& /*request*/) {
+  session.respond({.body = std::string(kOpenapi)});
+}
+
 struct Route {
   std::string_view method;
   std::string_view path;  // {} stands for one segment
@@ -361,17 +397,24 @@ struct Route {
   Verb verb = Verb::kPeek;
 };
 
+// openapi.json says what each takes and answers.
 constexpr std::array kRoutes = {
     Route{"GET", "/healthz", get_health, Route::kAnybody},
+    Route{"GET", "/openapi.json", get_openapi, Route::kAnybody},
     Route{"GET", "/readyz", get_ready, Route::kAnybody},
+    Route{"GET", "/v1/bounds", get_bounds},
+    Route{"GET", "/v1/convert", get_convert},
     Route{"GET", "/v1/formats", get_formats},
     Route{"POST", "/v1/ids/{}", post_ids, Route::kWithRight, Verb::kNext},
     Route{"GET", "/v1/inspect/{}", get_inspect},
+    Route{"GET", "/v1/plan", get_plan},
     Route{"GET", "/v1/pools/{}/workers", get_workers, Route::kWithRight, Verb::kPeek},
     Route{"GET", "/v1/sources", get_sources},
     Route{"POST", "/v1/sources", post_source},  // which looks for the right itself
     Route{"GET", "/v1/sources/{}", get_source, Route::kWithRight, Verb::kPeek},
+    Route{"POST", "/v1/sources/{}/extend", post_extend, Route::kWithRight, Verb::kExtend},
     Route{"POST", "/v1/sources/{}/raise", post_raise, Route::kWithRight, Verb::kRaise},
+    Route{"POST", "/v1/sources/{}/retire", post_retire, Route::kWithRight, Verb::kRetire},
 };
 
 bool matches(std::string_view pattern, const std::vector<std::string>& path) {
@@ -386,6 +429,34 @@ bool matches(std::string_view pattern, const std::vector<std::string>& path) {
 }
 
 }  // namespace
+
+HttpResponse ok(const Json& json, int status) {
+  return {.status = status,
+          .body = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"};
+}
+
+Result<void> check_parameters(const HttpRequest& request, std::span<const std::string_view> known) {
+  for (auto given = request.query.begin(); given != request.query.end(); ++given) {
+    const std::string& name = given->first;
+    if (std::ranges::find(known, name) == known.end()) {
+      std::string names;
+      for (const std::string_view each : known)
+        names += (names.empty() ? "" : ", ") + std::string(each);
+      return refuse("there is no parameter \"" + name.substr(0, 64) + "\": this path takes " +
+                    names);
+    }
+    if (std::any_of(request.query.begin(), given,
+                    [&](const auto& before) { return before.first == name; }))
+      return refuse("the parameter " + name + " is given twice");
+  }
+  return {};
+}
+
+std::vector<RouteName> route_names() {
+  std::vector<RouteName> names;
+  for (const Route& route : kRoutes) names.push_back({route.method, route.path});
+  return names;
+}
 
 void route(HttpSession& session, HttpRequest request) {
   // A source of a named store is "store/name", the slash as it is or as %2F.

@@ -11,6 +11,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "base/errors.h"
 #include "base/outcome.h"
 #include "idmint/form.h"
 #include "idmint/uuid.h"
@@ -410,7 +411,28 @@ void HttpSession::begin_stream(SourceHandle source, IdsWanted wanted) {
                                                   std::to_string(most) + " ids in one call"};
     return put_ids();
   }
+  if (Result<void> fits = check_form(*stream_); !fits) {
+    stream_->error = std::move(fits.error());
+    return put_ids();
+  }
   pump();
+}
+
+// Texts in several forms could be equal, and so what a sequence or a pool prints is settled when it
+// is created.
+Result<void> HttpSession::check_form(const Stream& stream) {
+  const std::optional<Form>& form = stream.wanted.form;
+  if (!form) return {};
+  const Declaration& declaration = stream.source->declaration();
+  if (!stream.source->is_format())
+    return refuse("form is for formats, and how ids of " + declaration.name +
+                  " are printed was settled when it was created: leave it out, or give what was "
+                  "printed to GET /v1/convert");
+  if (Result<void> valid = validate(*form, declaration.format); !valid)
+    return refused(
+        "form=" + std::string(name(form->encoding)) + " does not go with " + declaration.name,
+        valid.error());
+  return {};
 }
 
 void HttpSession::pump() {
@@ -527,7 +549,7 @@ void HttpSession::put_ids() {
     return old_ ? connection_.cut() : connection_.close_when_sent();
   }
   const bool whole = !stream.begun && static_cast<std::int64_t>(stream.size) == stream.left;
-  const Form& form = stream.source->declaration().form;
+  const Form& form = wanted.form ? *wanted.form : stream.source->declaration().form;
   const auto put_id = [&](const Id& id) {
     std::array<char, kMaxFormChars> chars;
     const char* const end = to_chars(id, form, chars.data());

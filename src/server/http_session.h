@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "idmint/form.h"
 #include "idmint/id.h"
 #include "idmint/result.h"
 #include "server/access.h"
@@ -100,6 +101,7 @@ class HttpSession final : public Conversation {
     std::int64_t count = 1;
     IdsAs as = IdsAs::kText;
     bool numbers = false;
+    std::optional<Form> form{};  // in the place of the one that the format has; of formats only
   };
   // Opens the source, and responds with ids of it.
   void respond_with_ids(IdsWanted wanted);
@@ -149,6 +151,8 @@ class HttpSession final : public Conversation {
   void recognise(std::string_view authorization);
   [[nodiscard]] std::optional<HttpResponse> refusal(const Parser& parser) const;
   void begin_stream(SourceHandle source, IdsWanted wanted);
+  // kInvalidArgument: what is asked for has not the form that is wanted.
+  [[nodiscard]] static Result<void> check_form(const Stream& stream);
   // Asks for the next ids, until it waits or there is no room.
   void pump();
   void ask();

@@ -164,6 +164,15 @@ void Sources::close(Log& log) {
   }
 }
 
+void Sources::reopen(std::string_view name) {
+  if (const auto ended = ended_.find(name); ended != ended_.end()) ended_.erase(ended);
+  const auto found = open_.find(name);
+  if (found == open_.end()) return;
+  std::erase_if(forgotten_, [](const auto& gone) { return gone.expired(); });
+  forgotten_.push_back(found->second.source);
+  open_.erase(found);
+}
+
 void Sources::forget(const SourceHandle& source, const Error& why, bool of_one) {
   const std::string& name = source->name;
   const auto found = open_.find(name);

@@ -72,6 +72,10 @@ class Sources final {
   // forgotten once in a second at most. Requests that are under way get their answers.
   void forget(const SourceHandle& source, const Error& why, bool of_one);
 
+  // What to do when the definition of the source was changed through this process: who asks next
+  // meets the new one. Requests that are under way get their answers.
+  void reopen(std::string_view name);
+
   // Closes all sequences, which answers their requests, and refuses to open more (kUnavailable).
   // Waits for the calls of stores that are under way. Logs how many values were taken from the
   // store and handed to nobody: those that were held, above all.

@@ -1,8 +1,6 @@
-#include "cli/plan_words.h"
+#include "advice/plan_words.h"
 
-namespace idmint::cli {
-
-using namespace advice;
+namespace idmint::advice {
 
 std::string command_of(const Steps& steps) {
   if (steps.verb == Steps::Verb::kNone) return {};
@@ -33,4 +31,4 @@ std::string condition_of(const WorkerTerms& terms) {
   return terms.condition + (command.empty() ? "" : ": " + command);
 }
 
-}  // namespace idmint::cli
+}  // namespace idmint::advice

@@ -5,15 +5,15 @@
 
 #include "advice/plan.h"
 
-namespace idmint::cli {
+namespace idmint::advice {
 
 // "idmint create NAME --digits 12"; empty: there are no steps.
-[[nodiscard]] std::string command_of(const advice::Steps& steps);
+[[nodiscard]] std::string command_of(const Steps& steps);
 
 // What follows the commands of a choice, or why there are none.
-[[nodiscard]] std::string note_of(const advice::Needs& needs, const advice::Choice& choice);
+[[nodiscard]] std::string note_of(const Needs& needs, const Choice& choice);
 
 // When worker ids that come from there are unique, or how they are come by.
-[[nodiscard]] std::string condition_of(const advice::WorkerTerms& terms);
+[[nodiscard]] std::string condition_of(const WorkerTerms& terms);
 
-}  // namespace idmint::cli
+}  // namespace idmint::advice

@@ -8,7 +8,7 @@
 #include "idmint/id.h"
 #include "idmint/result.h"
 
-namespace idmint::cli {
+namespace idmint::advice {
 
 // A UUID or ULID as {"$binary":{"base64":"...","subType":"04"}}, an ObjectId or xid as
 // {"$oid":"..."}, an integer or Snowflake up to 2^63-1 as {"$numberLong":"..."}; nothing for the
@@ -20,4 +20,4 @@ namespace idmint::cli {
 // say which.
 [[nodiscard]] Result<Id> id_from_bson(std::string_view text);
 
-}  // namespace idmint::cli
+}  // namespace idmint::advice

@@ -1,4 +1,4 @@
-#include "cli/read_id.h"
+#include "advice/read_id.h"
 
 #include <algorithm>
 #include <array>
@@ -6,13 +6,13 @@
 #include <utility>
 #include <vector>
 
+#include "advice/bson.h"
 #include "base/errors.h"
-#include "cli/bson.h"
 #include "idmint/encoding.h"
 #include "idmint/form.h"
 #include "idmint/uuid.h"
 
-namespace idmint::cli {
+namespace idmint::advice {
 
 namespace {
 
@@ -96,7 +96,7 @@ bool same_bits(const Id& a, const Id& b) { return std::visit(Bits{}, a) == std::
 
 }  // namespace
 
-Result<Id> read_from(std::string_view text, std::string_view from) {
+Result<Id> read_from(std::string_view text, std::string_view from, Words words) {
   const std::size_t colon = from.find(':');
   const std::string_view format = family(from.substr(0, colon));
   const auto* const origin = std::ranges::find(kOrigins, format, &Origin::name);
@@ -104,8 +104,8 @@ Result<Id> read_from(std::string_view text, std::string_view from) {
     const Result<Encoding> encoding = encoding_named(from.substr(colon + 1));
     if (!encoding) return std::unexpected(encoding.error());
     if (origin == kOrigins.end() || !origin->encodes) {
-      return refuse("\"" + std::string(format) +
-                    "\" has no encodings: give --from FORMAT:ENCODING with a format such as uuid");
+      return refuse("\"" + std::string(format) + "\" has no encodings: give " +
+                    spelled(words, "from") + " FORMAT:ENCODING with a format such as uuid");
     }
     // Fewer characters than 64 bits take: the width that it was printed in.
     const bool narrow = format == "integer" && *encoding != Encoding::kCanonical &&
@@ -129,11 +129,12 @@ Result<Id> read_from(std::string_view text, std::string_view from) {
   if (*encoding == Encoding::kDecimal) return as_id(Snowflake::parse(text));
   return refuse("as " + std::string(from) +
                 " it has no number of characters that an id takes: say "
-                "which with --from FORMAT:" +
-                std::string(from));
+                "which with " +
+                spelled(words, "from") + " FORMAT:" + std::string(from));
 }
 
-Result<Id> read_likeliest(std::string_view text, detail::Reader& reader) {
+Result<Id> read_likeliest(std::string_view text, detail::Reader& reader, Words words) {
+  const std::string option = spelled(words, "from");
   if (text.starts_with('{') && text.find('$') != std::string_view::npos) return id_from_bson(text);
   struct Candidate {
     Id id;
@@ -164,13 +165,14 @@ Result<Id> read_likeliest(std::string_view text, detail::Reader& reader) {
     return std::unexpected(
         Error{Code::kNotFound,
               "it is no id of a known format: look for missing or extra characters, or "
-              "say what it is with --from"});
+              "say what it is with " +
+                  option});
   }
   if (candidates.size() > 1 && candidates[1].permille * 2 > candidates[0].permille) {
-    return refuse("it can be read in more than one way: say which with --from " +
-                  candidates[0].from + " or --from " + candidates[1].from);
+    return refuse("it can be read in more than one way: say which with " + option + " " +
+                  candidates[0].from + " or " + option + " " + candidates[1].from);
   }
   return candidates[0].id;
 }
 
-}  // namespace idmint::cli
+}  // namespace idmint::advice

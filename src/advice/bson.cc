@@ -1,11 +1,11 @@
-#include "cli/bson.h"
+#include "advice/bson.h"
 
 #include <array>
 #include <cstdint>
 #include <span>
 #include <variant>
 
-namespace idmint::cli {
+namespace idmint::advice {
 
 namespace {
 
@@ -108,4 +108,4 @@ Result<Id> id_from_bson(std::string_view text) {
   return Id{uuid};
 }
 
-}  // namespace idmint::cli
+}  // namespace idmint::advice

@@ -1,0 +1,41 @@
+// Conversion: an id in another spelling, encoding or format of the same bits.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "advice/words.h"
+#include "idmint/form.h"
+#include "idmint/id.h"
+#include "idmint/result.h"
+
+namespace idmint::advice {
+
+// As given; empty: not given.
+struct ConversionTexts {
+  std::string to{};  // an encoding, a format, or a spelling of a UUID: "base58", "ulid", "urn"
+  std::optional<std::string> prefix{};
+  std::string check{};
+  std::optional<std::string> width{};
+};
+
+struct ConversionTarget;
+
+class Conversion final {
+ public:
+  // kInvalidArgument, in these words: there is no such target, or it does not take the rest.
+  [[nodiscard]] static Result<Conversion> make(const ConversionTexts& given, Words words);
+
+  // `text`: what the id was read from; a TypeID keeps the prefix that it has there.
+  // kInvalidArgument: ids of that format have no such text.
+  [[nodiscard]] Result<std::string> operator()(std::string_view text, const Id& id) const;
+
+ private:
+  const ConversionTarget* target_ = nullptr;  // null: the encoding of the form
+  Form form_{};
+  bool keep_prefix_ = false;  // that of the TypeID which it was
+  Words words_ = Words::kOptions;
+};
+
+}  // namespace idmint::advice
