@@ -1,5 +1,6 @@
 // idmintd: the daemon.
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
@@ -17,6 +18,7 @@
 #include "server/log.h"
 #include "server/server.h"
 #include "server/settings.h"
+#include "server/supervisor.h"
 #include "terminal/advice.h"
 #include "terminal/credentials.h"
 #include "terminal/exit_status.h"
@@ -48,6 +50,10 @@ idmintd --config, and send the process SIGHUP:
   $ idmintd token web --allow "next orders*" --allow "peek *"
 A client sends it as AUTH TOKEN, or as Authorization: Bearer TOKEN.
 )";
+
+// For calls of the store that are under way when the time to drain is over: two deadlines of 5 s,
+// the wait for a thread among them.
+constexpr std::chrono::seconds kAfterDrain{10};
 
 struct CommandLine {
   std::string config{};
@@ -99,10 +105,6 @@ std::optional<Settings> settings_of(const CommandLine& line) {
     settings.redis = line.redis;
     settings.http = line.http;
   }
-  if (settings.redis.empty() && settings.http.empty()) {
-    settings.redis = {"127.0.0.1:7379"};
-    settings.http = {"127.0.0.1:7380"};
-  }
   if (settings.tls.certificate.empty() != settings.tls.key.empty())
     faults.push_back(
         {Code::kInvalidArgument, "TLS needs both certificate and key: set the other one, too"});
@@ -130,7 +132,9 @@ Result<ServedStore> served(std::string name, const std::string& given) {
   return store;
 }
 
-Result<ServerOptions> options_of(const Settings& settings) {
+// Sockets that came with the process stand beside the addresses of the settings, and replace the
+// default ones.
+Result<ServerOptions> options_of(const Settings& settings, const std::vector<Listen>& sockets) {
   ServerOptions options{.tls = settings.tls, .tokens = settings.tokens, .version = IDMINT_VERSION};
   Result<ServedStore> first = served("", settings.store);
   if (!first) return std::unexpected(std::move(first.error()));
@@ -150,6 +154,9 @@ Result<ServerOptions> options_of(const Settings& settings) {
     if (Result<void> valid = validate(listen, options.tls, !options.tokens.empty()); !valid)
       return std::unexpected(std::move(valid.error()));
   }
+  options.listen.insert(options.listen.end(), sockets.begin(), sockets.end());
+  if (options.listen.empty())
+    options.listen = {{Protocol::kRedis, "127.0.0.1:7379"}, {Protocol::kHttp, "127.0.0.1:7380"}};
   if (settings.max_connections)
     options.most_connections = static_cast<std::size_t>(*settings.max_connections);
   if (settings.drain_seconds) options.drain = std::chrono::seconds{*settings.drain_seconds};
@@ -163,16 +170,17 @@ bool needs_restart(const Settings& now, const Settings& then) {
          now.drain_seconds != then.drain_seconds;
 }
 
-void reload(const CommandLine& line, Settings& settings, Server& server, Log& log) {
+// Whether the settings had no fault.
+bool reload(const CommandLine& line, Settings& settings, Server& server, Log& log) {
   std::optional<Settings> fresh = settings_of(line);
   if (!fresh) {
     report_notice("the settings stay as they were", false);
-    return;
+    return false;
   }
   if (Result<void> changed = server.change(fresh->tls, fresh->tokens); !changed) {
     report(changed.error(), false);
     report_notice("the settings stay as they were", false);
-    return;
+    return false;
   }
   log.set(fresh->log);
   if (needs_restart(settings, *fresh)) {
@@ -184,12 +192,15 @@ void reload(const CommandLine& line, Settings& settings, Server& server, Log& lo
     report_notice("read the settings again", false);
   }
   settings = *std::move(fresh);
+  return true;
 }
 
 int serve(const CommandLine& line) {
   std::optional<Settings> settings = settings_of(line);
   if (!settings) return exit_status(Code::kInvalidArgument);
-  Result<ServerOptions> options = options_of(*settings);
+  const Result<Supervisor> supervisor = Supervisor::from_environment();
+  if (!supervisor) return fail_with(supervisor.error(), false);
+  Result<ServerOptions> options = options_of(*settings, supervisor->sockets());
   if (!options) return fail_with(options.error(), false);
   if (line.check) {
     if (!settings->tls.certificate.empty()) {
@@ -201,20 +212,31 @@ int serve(const CommandLine& line) {
   }
   Log log(settings->log);
   options->log = &log;
+  const std::vector<Listen> listen = options->listen;
+  const std::chrono::milliseconds drain = options->drain;
   Result<std::unique_ptr<Server>> server = Server::open(*std::move(options));
   if (!server) return fail_with(server.error(), false);
-  for (std::size_t i = 0; i < (*server)->addresses().size(); ++i) {
-    std::cerr << "idmintd: serving " << (i < settings->redis.size() ? "the Redis protocol" : "HTTP")
-              << " on " << (*server)->addresses()[i] << '\n';
+  for (std::size_t i = 0; i < listen.size(); ++i) {
+    std::cerr << "idmintd: serving "
+              << (listen[i].protocol == Protocol::kRedis ? "the Redis protocol" : "HTTP") << " on "
+              << (*server)->addresses()[i] << '\n';
   }
+  supervisor->attend(**server);
   std::vector<int> ends{SIGTERM, SIGINT};
   if (line.config.empty()) {
     ends.push_back(SIGHUP);
   } else {
-    (*server)->at(SIGHUP, [&] { reload(line, *settings, **server, log); });
+    (*server)->at(SIGHUP, [&] {
+      supervisor->notify_reloading();
+      const bool sound = reload(line, *settings, **server, log);
+      supervisor->notify_ready(addresses_served(**server) +
+                               (sound ? "" : "; the settings have a fault, and stay as they were"));
+    });
   }
-  (*server)->stop_at(ends,
-                     [](int) { std::cerr << "idmintd: answers what it has taken, and ends\n"; });
+  (*server)->stop_at(ends, [&](int) {
+    supervisor->notify_stopping(drain + kAfterDrain);
+    std::cerr << "idmintd: answers what it has taken, and ends\n";
+  });
   (*server)->run();
   server->reset();
   log.flush();
