@@ -1,5 +1,6 @@
 // idmintd: the daemon.
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <expected>
@@ -17,6 +18,7 @@
 #include "server/log.h"
 #include "server/server.h"
 #include "server/settings.h"
+#include "server/supervisor.h"
 #include "terminal/advice.h"
 #include "terminal/credentials.h"
 #include "terminal/exit_status.h"
@@ -48,6 +50,10 @@ idmintd --config, and send the process SIGHUP:
   $ idmintd token web --allow "next orders*" --allow "peek *"
 A client sends it as AUTH TOKEN, or as Authorization: Bearer TOKEN.
 )";
+
+// For calls of the store that are under way when the time to drain is over: two deadlines of 5 s,
+// the wait for a thread among them.
+constexpr std::chrono::seconds kAfterDrain{10};
 
 struct CommandLine {
   std::string config{};
@@ -96,10 +102,6 @@ std::expected<Settings, std::vector<Error>> settings_of(const CommandLine& line)
     settings.redis = line.redis;
     settings.http = line.http;
   }
-  if (settings.redis.empty() && settings.http.empty()) {
-    settings.redis = {"127.0.0.1:7379"};
-    settings.http = {"127.0.0.1:7380"};
-  }
   if (settings.tls.certificate.empty() != settings.tls.key.empty())
     faults.push_back(
         {Code::kInvalidArgument, "TLS needs both certificate and key: set the other one, too"});
@@ -126,7 +128,9 @@ Result<ServedStore> served(std::string name, const std::string& given) {
   return store;
 }
 
-Result<ServerOptions> options_of(const Settings& settings) {
+// Sockets that came with the process stand beside the addresses of the settings, and replace the
+// default ones.
+Result<ServerOptions> options_of(const Settings& settings, const std::vector<Listen>& sockets) {
   ServerOptions options{.tls = settings.tls, .tokens = settings.tokens, .version = IDMINT_VERSION};
   Result<ServedStore> first = served("", settings.store);
   if (!first) return std::unexpected(std::move(first.error()));
@@ -146,6 +150,9 @@ Result<ServerOptions> options_of(const Settings& settings) {
     if (Result<void> valid = validate(listen, options.tls, !options.tokens.empty()); !valid)
       return std::unexpected(std::move(valid.error()));
   }
+  options.listen.insert(options.listen.end(), sockets.begin(), sockets.end());
+  if (options.listen.empty())
+    options.listen = {{Protocol::kRedis, "127.0.0.1:7379"}, {Protocol::kHttp, "127.0.0.1:7380"}};
   if (settings.max_connections)
     options.most_connections = static_cast<std::size_t>(*settings.max_connections);
   if (settings.drain_seconds) options.drain = std::chrono::seconds{*settings.drain_seconds};
@@ -159,11 +166,13 @@ bool needs_restart(const Settings& now, const Settings& then) {
          now.drain_seconds != then.drain_seconds;
 }
 
-// On the loop, which does not wait for whoever reads the messages.
-void reload(const CommandLine& line, Settings& settings, Server& server, Log& log) {
+// Whether the settings had no fault. On the loop, which does not wait for whoever reads the
+// messages.
+bool reload(const CommandLine& line, Settings& settings, Server& server, Log& log) {
   const auto refuse_all = [&](const std::vector<Error>& faults) {
     for (const Error& fault : faults)
       log.write(LogSettings::Level::kError, "settings_refused", {{"message", fault.message}});
+    return false;
   };
   std::expected<Settings, std::vector<Error>> fresh = settings_of(line);
   if (!fresh) return refuse_all(fresh.error());
@@ -177,6 +186,7 @@ void reload(const CommandLine& line, Settings& settings, Server& server, Log& lo
         {{"message",
           "stores, addresses, max_connections and drain_seconds stay as they were until then"}});
   settings = *std::move(fresh);
+  return true;
 }
 
 int serve(const CommandLine& line) {
@@ -185,7 +195,9 @@ int serve(const CommandLine& line) {
     for (const Error& fault : settings.error()) report(fault, false);
     return exit_status(settings.error().front().code);
   }
-  Result<ServerOptions> options = options_of(*settings);
+  const Result<Supervisor> supervisor = Supervisor::from_environment();
+  if (!supervisor) return fail_with(supervisor.error(), false);
+  Result<ServerOptions> options = options_of(*settings, supervisor->sockets());
   if (!options) return fail_with(options.error(), false);
   if (line.check) {
     if (!settings->tls.certificate.empty()) {
@@ -197,19 +209,29 @@ int serve(const CommandLine& line) {
   }
   Log log(settings->log);
   options->log = &log;
+  const std::vector<Listen> listen = options->listen;
+  const std::chrono::milliseconds drain = options->drain;
   Result<std::unique_ptr<Server>> server = Server::open(*std::move(options));
   if (!server) return fail_with(server.error(), false);
-  for (std::size_t i = 0; i < (*server)->addresses().size(); ++i) {
-    std::cerr << "idmintd: serving " << (i < settings->redis.size() ? "the Redis protocol" : "HTTP")
-              << " on " << (*server)->addresses()[i] << '\n';
+  for (std::size_t i = 0; i < listen.size(); ++i) {
+    std::cerr << "idmintd: serving "
+              << (listen[i].protocol == Protocol::kRedis ? "the Redis protocol" : "HTTP") << " on "
+              << (*server)->addresses()[i] << '\n';
   }
+  supervisor->attend(**server);
   std::vector<int> ends{SIGTERM, SIGINT};
   if (line.config.empty()) {
     ends.push_back(SIGHUP);
   } else {
-    (*server)->at(SIGHUP, [&] { reload(line, *settings, **server, log); });
+    (*server)->at(SIGHUP, [&] {
+      supervisor->notify_reloading();
+      const bool sound = reload(line, *settings, **server, log);
+      supervisor->notify_ready(addresses_served(**server) +
+                               (sound ? "" : "; the settings have a fault, and stay as they were"));
+    });
   }
-  (*server)->stop_at(ends, [](int) {
+  (*server)->stop_at(ends, [&](int) {
+    supervisor->notify_stopping(drain + kAfterDrain);
     if (takes_messages()) std::cerr << "idmintd: answers what it has taken, and ends\n";
   });
   (*server)->run();

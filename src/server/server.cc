@@ -13,7 +13,9 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/socket_base.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <cerrno>
 #include <charconv>
+#include <cstddef>
 #include <optional>
 #include <unordered_set>
 #include <utility>
@@ -43,7 +45,7 @@ constexpr std::chrono::seconds kCheckEvery{5};
 
 struct Address {
   asio::generic::stream_protocol::endpoint endpoint;
-  std::string unix_path{};  // empty: TCP
+  std::string unix_path{};  // of a Unix socket that is to be made; empty: TCP, or open already
   bool tls = false;
   bool loopback = true;
 };
@@ -94,6 +96,33 @@ Result<void> check_entry(const Address& address, std::string_view at, const TlsS
                 ": anybody who reaches it could use up ids. Make a token with idmintd token, or "
                 "ask for certificates of clients with client_ca of [tls]; or give a loopback "
                 "address or a Unix socket");
+}
+
+using Endpoint = asio::generic::stream_protocol::endpoint;
+
+asio::ip::tcp::endpoint tcp_endpoint(const Endpoint& endpoint) {
+  asio::ip::tcp::endpoint tcp;
+  tcp.resize(endpoint.size());
+  std::copy_n(reinterpret_cast<const char*>(endpoint.data()), endpoint.size(),
+              reinterpret_cast<char*>(tcp.data()));
+  return tcp;
+}
+
+// As clients name it: "127.0.0.1:7379", "unix:/run/ids", "unix:@ids" for an abstract one.
+std::string name_of(const Endpoint& endpoint) {
+  if (endpoint.protocol().family() != AF_UNIX) {
+    const asio::ip::tcp::endpoint tcp = tcp_endpoint(endpoint);
+    const std::string host = tcp.address().to_string();
+    return (tcp.address().is_v6() ? "[" + host + "]" : host) + ":" + std::to_string(tcp.port());
+  }
+  std::string path(reinterpret_cast<const char*>(endpoint.data()) + offsetof(sockaddr_un, sun_path),
+                   endpoint.size() - offsetof(sockaddr_un, sun_path));
+  if (path.starts_with('\0')) {
+    path.front() = '@';
+  } else {
+    path.resize(std::min(path.size(), path.find('\0')));
+  }
+  return "unix:" + path;
 }
 
 Error listen_error(std::string_view at, const error_code& error) {
@@ -234,23 +263,59 @@ struct Server::State {
     acceptor.listen(asio::socket_base::max_listen_connections, error);
     if (!error) acceptor.non_blocking(true, error);
     if (error) return std::unexpected(listen_error(wanted.at, error));
-    if (address->unix_path.empty()) {
-      const auto bound = acceptor.local_endpoint(error);
-      asio::ip::tcp::endpoint tcp;
-      tcp.resize(bound.size());
-      std::copy_n(reinterpret_cast<const char*>(bound.data()), bound.size(),
-                  reinterpret_cast<char*>(tcp.data()));
-      const std::string host = tcp.address().to_string();
-      addresses.push_back((address->tls ? "tls:" : "") +
-                          (tcp.address().is_v6() ? "[" + host + "]" : host) + ":" +
-                          std::to_string(tcp.port()));
-    } else {
-      addresses.push_back("unix:" + address->unix_path);
-    }
+    addresses.push_back((address->tls ? "tls:" : "") +
+                        (address->unix_path.empty() ? name_of(acceptor.local_endpoint(error))
+                                                    : "unix:" + address->unix_path));
     doors.push_back(
         std::make_unique<Door>(Door{wanted.protocol, *address, wanted.at, std::move(acceptor),
                                     std::move(socket), asio::steady_timer(loop.context())}));
     return {};
+  }
+
+  // Whoever opened the socket removes its path.
+  Result<void> adopt(Protocol protocol, int descriptor) {
+    sockaddr_storage bound{};
+    socklen_t size = sizeof bound;
+    error_code error;
+    Acceptor acceptor(loop.context());
+    if (::getsockname(descriptor, reinterpret_cast<sockaddr*>(&bound), &size) == 0) {
+      acceptor.assign(asio::generic::stream_protocol(bound.ss_family, 0), descriptor, error);
+    } else {
+      error.assign(errno, boost::system::system_category());
+    }
+    const std::string at = "socket " + std::to_string(descriptor);
+    if (error) {
+      ::close(descriptor);
+      return std::unexpected(listen_error(at, error));
+    }
+    const Endpoint endpoint = acceptor.local_endpoint(error);
+    if (!error) acceptor.non_blocking(true, error);
+    if (error) return std::unexpected(listen_error(at, error));
+    const Address address{
+        .endpoint = endpoint,
+        .loopback = bound.ss_family == AF_UNIX || tcp_endpoint(endpoint).address().is_loopback()};
+    std::string name = name_of(endpoint);
+    if (Result<void> known = check_entry(address, name, tls_settings, !access.is_open()); !known)
+      return known;
+    addresses.push_back(name);
+    doors.push_back(
+        std::make_unique<Door>(Door{protocol, address, std::move(name), std::move(acceptor),
+                                    UnixSocket(), asio::steady_timer(loop.context())}));
+    return {};
+  }
+
+  struct Periodic {
+    std::chrono::microseconds period;
+    std::function<void()> act;
+    asio::steady_timer timer;
+  };
+
+  void repeat(Periodic& task) {
+    task.act();
+    task.timer.expires_after(task.period);
+    task.timer.async_wait([this, &task](const error_code& error) {
+      if (!error) repeat(task);
+    });
   }
 
   void accept(Door& door) {
@@ -381,6 +446,7 @@ struct Server::State {
   asio::signal_set signals;  // that end it
   std::vector<std::unique_ptr<asio::signal_set>> others;
   asio::steady_timer check_timer;
+  std::vector<std::unique_ptr<Periodic>> periodic;
   asio::steady_timer drain_timer;
 };
 
@@ -414,19 +480,29 @@ Result<std::unique_ptr<Server>> Server::open(ServerOptions options, Executor* ex
   if (options.stores.empty()) options.stores.emplace_back();
   auto state = std::make_unique<State>(std::move(options), executor);
   state->service.most_connections = static_cast<std::int64_t>(state->options.most_connections);
-  if (Result<void> set = state->change(state->options.tls, state->options.tokens); !set)
-    return std::unexpected(std::move(set.error()));
+  Result<void> opened = state->change(state->options.tls, state->options.tokens);
   for (const Listen& wanted : state->options.listen) {
-    if (Result<void> listens = state->listen(wanted); !listens)
-      return std::unexpected(std::move(listens.error()));
+    const std::optional<int> descriptor = wanted.descriptor;
+    if (opened) {
+      opened = descriptor ? state->adopt(wanted.protocol, *descriptor) : state->listen(wanted);
+    } else if (descriptor) {
+      ::close(*descriptor);
+    }
   }
+  if (!opened) return std::unexpected(std::move(opened.error()));
   return std::unique_ptr<Server>(new Server(std::move(state)));
 }
 
 const std::vector<std::string>& Server::addresses() const noexcept { return state_->addresses; }
 
+void Server::every(std::chrono::microseconds period, std::function<void()> act) {
+  state_->periodic.push_back(std::make_unique<State::Periodic>(
+      State::Periodic{period, std::move(act), asio::steady_timer(state_->loop.context())}));
+}
+
 void Server::run() {
   for (const auto& door : state_->doors) state_->accept(*door);
+  for (const auto& task : state_->periodic) state_->repeat(*task);
   state_->check();
   state_->loop.run();
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,9 @@ struct Listen {
   // "ADDRESS:PORT", "[V6ADDRESS]:PORT", ":PORT" (the loopback address), one of these behind "tls:",
   // or "unix:PATH". Port 0: a free one.
   std::string at{};
+  // Instead of `at`: a stream socket that listens already, such as one that the supervisor opened.
+  // It belongs to the server from Server::open() on, even if that fails.
+  std::optional<int> descriptor{};
 };
 
 // Whether such an address can be listened on, but for what only the system knows.
@@ -67,6 +71,10 @@ class Server final {
   // Where it listens, as clients name it, in the order of the options: "127.0.0.1:7379".
   [[nodiscard]] const std::vector<std::string>& addresses() const noexcept;
 
+  // Runs `act` on the thread of run(), as soon as that serves and then every `period`. A loop that
+  // hangs does not run it. To be called before run().
+  void every(std::chrono::microseconds period, std::function<void()> act);
+
   // Serves until stop(), and then until all calls that were taken have their answers, or the time
   // for that is over.
   void run();
@@ -80,7 +88,8 @@ class Server final {
   // open(). On the thread of run().
   [[nodiscard]] Result<void> change(const TlsSettings& tls, std::vector<TokenSettings> tokens);
 
-  // Calls `act` on the thread of run(), each time the signal comes, or soon. Any thread may post.
+  // Calls `act` on the thread of run(), each time the signal comes, or soon; run() accepts
+  // connections by then. Any thread may post.
   void at(int signal, std::function<void()> act);
   void post(std::function<void()> act);
 

@@ -86,4 +86,7 @@ else
   done
   "$prefix/bin/idmintd" --version >/dev/null || fail "the installed idmintd does not start"
   [[ -s $prefix/share/man/man1/idmintd.1 ]] || fail "the manual page of idmintd was not installed"
+  for unit in idmintd.service idmintd-redis.socket idmintd-http.socket; do
+    [[ -s $prefix/lib/systemd/system/$unit ]] || fail "$unit was not installed"
+  done
 fi
