@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "cli/bson.h"
+#include "advice/bson.h"
 #include "cli/read_id.h"
 #include "fuzz/require.h"
 #include "idmint/id.h"

@@ -20,7 +20,6 @@
 
 namespace idmint::server {
 
-using advice::Words;
 using Json = nlohmann::ordered_json;
 
 namespace {
@@ -58,7 +57,7 @@ Result<Json> bounds_of(const HttpRequest& request) {
                                   .layout = text_of(request, "layout").value_or("")};
   if (given.format.empty()) return refuse("format is missing: give one, such as uuid7");
   if (given.at.empty()) return refuse("at is missing: give a time, such as 2026-01-01T00:00:00Z");
-  const Result<Bounds<Id>> bounds = advice::id_bounds(given, Words::kParameters);
+  const Result<Bounds<Id>> bounds = advice::id_bounds(given, advice::Words::kParameters);
   if (!bounds) return std::unexpected(bounds.error());
   return Json{{"format", given.format},
               {"smallest", to_string(bounds->smallest)},
@@ -79,12 +78,12 @@ Result<Json> converted(const HttpRequest& request) {
                                       .width = text_of(request, "width")};
   if (given.to.empty())
     return refuse("to is missing: give an encoding or a format, such as base58");
-  const auto to = advice::Conversion::make(given, Words::kParameters);
+  const auto to = advice::Conversion::make(given, advice::Words::kParameters);
   if (!to) return std::unexpected(to.error());
   const std::optional<std::string> from = text_of(request, "from");
   detail::Reader reader(system_clock().now());
-  const Result<Id> id = from ? advice::read_from(id_text, *from, Words::kParameters)
-                             : advice::read_likeliest(id_text, reader, Words::kParameters);
+  const Result<Id> id = from ? advice::read_from(id_text, *from, advice::Words::kParameters)
+                             : advice::read_likeliest(id_text, reader, advice::Words::kParameters);
   // Of a request it is what is wrong, whatever the code: 404 would be for a path.
   if (!id) return refuse("the id cannot be read: " + id.error().message);
   Result<std::string> text = (*to)(id_text, *id);
@@ -124,7 +123,7 @@ Result<advice::Needs> needs_of(const HttpRequest& request) {
     if (!value) return std::unexpected(value.error());
     *into = *value;
   }
-  return advice::needs_of(given, Words::kParameters);
+  return advice::needs_of(given, advice::Words::kParameters);
 }
 
 }  // namespace
