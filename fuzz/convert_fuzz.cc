@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "advice/bson.h"
-#include "cli/read_id.h"
+#include "advice/read_id.h"
 #include "fuzz/require.h"
 #include "idmint/id.h"
 #include "ids/readings.h"
@@ -21,17 +21,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text = end == std::string_view::npos ? "" : input.substr(end + 1);
   detail::Reader reader(Instant{std::chrono::seconds{1'800'000'000}});
   for (const Result<Id>& id :
-       {from.empty() ? cli::read_likeliest(text, reader) : cli::read_from(text, from),
-        cli::id_from_bson(text)}) {
+       {from.empty() ? advice::read_likeliest(text, reader, advice::Words::kOptions)
+                     : advice::read_from(text, from, advice::Words::kOptions),
+        advice::id_from_bson(text)}) {
     if (!id) {
       require(!id.error().message.empty());
       continue;
     }
-    const Result<Id> again = cli::read_from(to_string(*id), format_of(*id));
+    const Result<Id> again =
+        advice::read_from(to_string(*id), format_of(*id), advice::Words::kOptions);
     require(again && *again == *id);
-    if (const std::optional<std::string> bson = cli::bson(*id)) {
-      const Result<Id> back = cli::id_from_bson(*bson);
-      require(back && cli::bson(*back) == bson);
+    if (const std::optional<std::string> bson = advice::bson(*id)) {
+      const Result<Id> back = advice::id_from_bson(*bson);
+      require(back && advice::bson(*back) == bson);
     }
   }
   return 0;
