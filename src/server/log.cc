@@ -92,6 +92,7 @@ class Sink final : public spdlog::sinks::base_sink<std::mutex> {
   explicit Sink(std::atomic<std::int64_t>& lost) : lost_(lost) {}
 
  private:
+  // NOLINTNEXTLINE(readability-identifier-naming): the name of spdlog
   void sink_it_(const spdlog::details::log_msg& message) override {
     // The first line that nobody takes waits a second, those behind it do not.
     is_read_ = takes_messages(std::chrono::milliseconds{is_read_ ? 1000 : 0});
@@ -100,6 +101,7 @@ class Sink final : public spdlog::sinks::base_sink<std::mutex> {
     if (!is_read_ || ::write(STDERR_FILENO, line.data(), line.size()) < 0)
       lost_.fetch_add(1, std::memory_order_relaxed);
   }
+  // NOLINTNEXTLINE(readability-identifier-naming): likewise
   void flush_() override {}
 
   std::atomic<std::int64_t>& lost_;
