@@ -67,6 +67,10 @@ class Caller final {
   // kPermissionDenied, in words that do not tell whether there is such a source.
   [[nodiscard]] Result<void> check(Verb verb, std::string_view source) const;
 
+  // Whether charge() has anything to count: it needs the time.
+  [[nodiscard]] bool has_limits() const noexcept {
+    return settings_.largest_count || settings_.ids_per_second || settings_.ids_per_day;
+  }
   // A call for so many ids that is not made.
   struct Excess {
     Error error;

@@ -103,6 +103,17 @@ Result<std::optional<std::int64_t>> integer_of(const Json& json, std::string_vie
   return refuse("\"" + std::string(name) + "\" takes a whole number, or it as a string");
 }
 
+// That of a body with this one member.
+Result<std::int64_t> only_integer(const HttpRequest& request, std::string_view name) {
+  const Result<Json> body = body_of(request, std::span(&name, 1));
+  if (!body) return std::unexpected(body.error());
+  const Result<std::optional<std::int64_t>> given = integer_of(*body, name);
+  if (!given) return std::unexpected(given.error());
+  const std::optional<std::int64_t> value = *given;
+  if (!value) return refuse("\"" + std::string(name) + "\" is missing");
+  return *value;
+}
+
 Result<std::optional<std::string>> text_of(const Json& json, std::string_view name) {
   const auto found = json.find(name);
   if (found == json.end() || found->is_null()) return std::nullopt;
@@ -281,15 +292,10 @@ void post_source(HttpSession& session, const HttpRequest& request) {
 }
 
 void post_raise(HttpSession& session, const HttpRequest& request) {
-  static constexpr std::array<std::string_view, 1> known{"past"};
-  const Result<Json> body = body_of(request, known);
-  if (!body) return session.respond(body.error());
-  const Result<std::optional<std::int64_t>> past = integer_of(*body, "past");
+  const Result<std::int64_t> past = only_integer(request, "past");
   if (!past) return session.respond(past.error());
-  const std::optional<std::int64_t> floor = *past;
-  if (!floor) return session.respond(Error{Code::kInvalidArgument, "\"past\" is missing"});
   session.elsewhere(
-      [&sources = session.service().sources, name = request.path[2], value = *floor] {
+      [&sources = session.service().sources, name = request.path[2], value = *past] {
         return sources.at(
             name, [value](Mint& mint, const std::string& own) { return mint.raise(own, value); });
       },
@@ -318,13 +324,8 @@ void change(HttpSession& session, const HttpRequest& request, Act act) {
 }
 
 void post_extend(HttpSession& session, const HttpRequest& request) {
-  static constexpr std::array<std::string_view, 1> known{"max"};
-  const Result<Json> body = body_of(request, known);
-  if (!body) return session.respond(body.error());
-  const Result<std::optional<std::int64_t>> max = integer_of(*body, "max");
-  if (!max) return session.respond(max.error());
-  const std::optional<std::int64_t> last = *max;
-  if (!last) return session.respond(Error{Code::kInvalidArgument, "\"max\" is missing"});
+  const Result<std::int64_t> last = only_integer(request, "max");
+  if (!last) return session.respond(last.error());
   if (*last < 1 || *last > kLargestValue)
     return session.respond(Error{Code::kInvalidArgument, "\"max\" takes a whole number from 1 to " +
                                                              std::to_string(kLargestValue)});

@@ -213,7 +213,6 @@ struct Server::State {
         own_threads(executor == nullptr ? std::make_unique<ThreadPool>(kThreads) : nullptr),
         loop(executor != nullptr ? *executor : *own_threads, longest_deadline(options.stores)),
         sources(loop, options.stores),
-        access(options.tokens),
         service{.loop = loop,
                 .sources = sources,
                 .access = access,
@@ -435,7 +434,7 @@ struct Server::State {
   const std::unique_ptr<ThreadPool> own_threads;
   Loop loop;
   Sources sources;
-  Access access;
+  Access access{};  // change() sets the tokens
   Log no_log{LogSettings{.level = LogSettings::Level::kError}};
   TlsSettings tls_settings{};
   std::shared_ptr<const TlsContext> tls{};  // null: there is no certificate

@@ -36,6 +36,11 @@ std::array<Key, 10> keys_of(Settings& s) {
           Key{"log.format", &s.log.format}};
 }
 
+// The variables that override the file, with the keys that they stand for.
+struct Variable {
+  const char* name;
+  std::string_view key;
+};
 constexpr std::array kVariables{
     Variable{"IDMINT_STORE", "store"},
     Variable{"IDMINTD_REDIS", "redis"},
@@ -266,8 +271,6 @@ std::vector<Error> read_toml(std::string_view text, Settings& settings) {
   reader.read(*table);
   return reader.faults();
 }
-
-std::span<const Variable> variables() noexcept { return kVariables; }
 
 std::vector<Error> read_environment(const std::function<const char*(const char* name)>& value_of,
                                     Settings& settings) {

@@ -60,15 +60,9 @@ inline constexpr std::size_t kLongestSettings = std::size_t{1} << 20;
 // each with its line; then the settings are not to be used.
 [[nodiscard]] std::vector<Error> read_toml(std::string_view text, Settings& settings);
 
-// The variables that override the file, with the keys that they stand for.
-struct Variable {
-  const char* name;
-  std::string_view key;
-};
-[[nodiscard]] std::span<const Variable> variables() noexcept;
-
-// Changes the settings to what the variables say. `value_of` returns null for one that is not set.
-// Lists have commas between their elements. Returns what is wrong, as above.
+// Changes the settings to what the variables that override the file say. `value_of` returns null
+// for one that is not set. Lists have commas between their elements. Returns what is wrong, as
+// above.
 [[nodiscard]] std::vector<Error> read_environment(
     const std::function<const char*(const char* name)>& value_of, Settings& settings);
 

@@ -41,13 +41,13 @@ bool Sources::is_store(std::string_view name) const noexcept {
   return !name.empty() && std::ranges::find(stores_, name, &Served::name) != stores_.end();
 }
 
-Result<Place> Sources::place(std::string_view source) const {
+Result<Sources::Place> Sources::place(std::string_view source) const {
   const Served* const found = served(source);
   if (found == nullptr)
     return fail(Code::kNotFound,
                 "there is no source " + shown(source) + ": this server has no such store");
   const std::size_t slash = source.find('/');
-  return Place{*found->mint, std::string(source.substr(slash + 1)), found->store};
+  return Place{*found->mint, std::string(source.substr(slash + 1))};
 }
 
 namespace {

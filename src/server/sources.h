@@ -44,13 +44,6 @@ struct ServedStore {
   MintOptions mint{};
 };
 
-// Where a source is.
-struct Place {
-  Mint& mint;
-  std::string name;        // in the mint
-  std::string_view store;  // for messages, without secrets; empty: the default store
-};
-
 // On the loop, but for what says otherwise.
 class Sources final {
  public:
@@ -81,12 +74,10 @@ class Sources final {
   // store and handed to nobody: those that were held, above all.
   void close(Log& log);
 
-  // ---- Any thread may call these. Those of the place may wait.
+  // ---- Any thread may call these. Those that ask a mint may wait.
 
-  // kNotFound: no such store.
-  [[nodiscard]] Result<Place> place(std::string_view source) const;
   // What `act` returns, a Result, of the mint that has the source and the name that it has there;
-  // an error in the words of told().
+  // an error in the words of told(). kNotFound: no such store.
   template <class Act>
   [[nodiscard]] std::invoke_result_t<Act, Mint&, const std::string&> at(std::string_view source,
                                                                         Act act) const {
@@ -126,6 +117,12 @@ class Sources final {
     std::unique_ptr<Mint> mint;
   };
   [[nodiscard]] const Served* served(std::string_view source) const noexcept;
+  // Where a source is: a mint, and the name that it has there.
+  struct Place {
+    Mint& mint;
+    std::string name;
+  };
+  [[nodiscard]] Result<Place> place(std::string_view source) const;
 
   Loop& loop_;
   std::vector<Served> stores_;
