@@ -19,6 +19,16 @@ function(idmint_compile_options target)
   endif()
 endfunction()
 
+# idmint_unity(TARGET): builds a few sources at a time as one. For those whose headers (CLI11, Boost, the driver) take
+# longer to read than they do.
+function(idmint_unity target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON)
+  if(NOT CMAKE_UNITY_BUILD)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE 6)
+    target_compile_options(${target} PRIVATE -Wno-shadow) # a local name may be one of another source
+  endif()
+endfunction()
+
 # idmint_sources(FOLDER file...): sources of the library. In a unity build those of one folder are one.
 function(idmint_sources folder)
   target_sources(idmint PRIVATE ${ARGN})
