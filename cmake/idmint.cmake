@@ -58,14 +58,19 @@ function(idmint_command_files target program)
   endif()
 endfunction()
 
-# idmint_test(NAME SOURCES file... [LABEL fast|real|slow] [THREADS] [LIBS target...] [TIMEOUT seconds])
+# idmint_test(NAME SOURCES file... [LABEL fast|real|slow] [THREADS] [LIBS target...] [TIMEOUT seconds] [COST seconds])
 # One GoogleTest program, one CTest test. "fast" needs nothing but the library, "real" starts real
 # processes, servers or installs, "slow" takes minutes and runs only with scripts/test --slow. THREADS: more than one
 # thread runs in the program, or in a command that it starts, so that TSan has something to see; labelled "threads" too.
+# COST: about what it takes where that is more than half a minute; those begin first, and no run waits for a long one at
+# its end.
 function(idmint_test name)
-  cmake_parse_arguments(ARG "THREADS" "LABEL;TIMEOUT" "SOURCES;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "THREADS" "COST;LABEL;TIMEOUT" "SOURCES;LIBS" ${ARGN})
   if(NOT ARG_LABEL)
     set(ARG_LABEL fast)
+  endif()
+  if(NOT ARG_COST)
+    set(ARG_COST 1)
   endif()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 900) # those that take 100 s under a sanitizer may meet a machine that is slow
@@ -86,7 +91,7 @@ function(idmint_test name)
   if(ARG_THREADS)
     list(APPEND ARG_LABEL threads)
   endif()
-  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT})
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT} COST ${ARG_COST})
   foreach(source IN LISTS ARG_SOURCES)
     cmake_path(ABSOLUTE_PATH source)
     set_property(GLOBAL APPEND PROPERTY IDMINT_REGISTERED_TESTS ${source})
