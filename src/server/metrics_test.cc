@@ -241,7 +241,6 @@ TEST(Histogram, ABoundBelongsToItsBucket) {
 
 TEST_F(MetricsTest, TellsHowManyCallsShareARoundTrip) {
   const auto store = std::make_shared<GatedStore>();
-  store->put(SequenceDefinition{.name = "orders"});
   ASSERT_TRUE(create_sequence(*store, {.name = "orders"}));
   ServerOptions with = options();
   with.stores = {{.store = store}};
@@ -254,7 +253,7 @@ TEST_F(MetricsTest, TellsHowManyCallsShareARoundTrip) {
   store->wait_for_advances(2);
   constexpr int more = 50;
   for (int i = 0; i < more; ++i) redis.send("INCR orders\r\n");
-  EXPECT_EQ(redis.send_some("PING\r\n"), true);
+  redis.send("PING\r\n");
   // They are taken before the gate opens: /metrics counts them.
   double read = 0;
   while (read < 2 + more) read = scrape(http).calls("redis", "next");
