@@ -133,7 +133,10 @@ Result<Survey::Found> Survey::look_at(Mint& mint, const std::string& before,
     if (!workers) return std::unexpected(workers.error());
     const std::string us = this_process();
     for (const LeaseState& state : *workers) {
-      if (is_owned(state) && state.holder == us)
+      // The first lease is of one unit, for a call or two, and is not renewed: one that minted
+      // little is not about to fail.
+      const std::int64_t from = state.taken_from.value_or(0);
+      if (is_owned(state) && state.holder == us && state.minted_until - from > 1)
         source.leases.push_back({state.worker, bound_of(pool->layout, state.minted_until)});
     }
   }

@@ -43,7 +43,7 @@ class Exhaustion final {
   std::deque<Sample> samples_{};  // 5 minutes apart, but for the latest
 };
 
-// A worker id of a pool that this process holds.
+// A worker id of a pool that this process holds, and keeps.
 struct OwnLease {
   std::int64_t worker = 0;
   Instant bound{};  // ids are minted up to here without asking the store
