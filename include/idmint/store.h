@@ -97,6 +97,10 @@ class IDMINT_EXPORT Store {
   // SQLite file beside the log of a newer state of it is worse: every call fails, and settle() too,
   // until the log is removed and the file copied again.
   [[nodiscard]] virtual std::optional<Error> doubt();
+  // What the store's own clock shows, to the millisecond, by which it judges leases (MongoDB).
+  // Nothing: it has none. For monitoring: how far the clock of this host is from it. Answers within
+  // the deadline, and by `until` if that is earlier. kUnavailable, kDeadlineExceeded: no answer.
+  [[nodiscard]] virtual Result<std::optional<Instant>> time(SteadyTime until = SteadyTime::max());
   // Ends the doubt, durably and for all processes. For an operator who raised the store past
   // everything that it handed out (kRaised), or who knows that the file was only moved: kOnlyMoved
   // fails with the doubt if something besides the place shows that values are missing. Without a

@@ -53,6 +53,12 @@ std::optional<double> Document::real(const char* key) const {
   return bson_iter_double(&at);
 }
 
+std::optional<std::chrono::milliseconds> Document::date(const char* key) const {
+  bson_iter_t at;
+  if (!find(key, &at) || !BSON_ITER_HOLDS_DATE_TIME(&at)) return std::nullopt;
+  return std::chrono::milliseconds{bson_iter_date_time(&at)};
+}
+
 std::optional<bool> Document::boolean(const char* key) const {
   bson_iter_t at;
   if (!find(key, &at) || !BSON_ITER_HOLDS_BOOL(&at)) return std::nullopt;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -83,6 +84,8 @@ class Document {
   [[nodiscard]] std::optional<std::int64_t> integer(const char* key) const;  // int32 or int64
   [[nodiscard]] std::optional<double> real(const char* key) const;
   [[nodiscard]] std::optional<bool> boolean(const char* key) const;
+  // A date: the time since 1970.
+  [[nodiscard]] std::optional<std::chrono::milliseconds> date(const char* key) const;
   [[nodiscard]] std::optional<std::string_view> bytes(const char* key) const;  // text or binary
   [[nodiscard]] Document document(const char* key) const;
   [[nodiscard]] bool is_array(const char* key) const { return type(key) == BSON_TYPE_ARRAY; }

@@ -49,6 +49,7 @@ namespace idmint::mongo {
   F(bson_iter_binary)                                     \
   F(bson_iter_bool)                                       \
   F(bson_iter_codewscope)                                 \
+  F(bson_iter_date_time)                                  \
   F(bson_iter_document)                                   \
   F(bson_iter_double)                                     \
   F(bson_iter_find)                                       \

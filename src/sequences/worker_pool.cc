@@ -21,13 +21,14 @@
 #include "stores/spi/catalog.h"
 
 namespace idmint {
-namespace {
 
 std::string this_process() {
   std::array<char, 256> host{};
   if (gethostname(host.data(), host.size() - 1) != 0) host = {"?"};
   return std::string(host.data()) + ", process " + std::to_string(getpid());
 }
+
+namespace {
 
 // For messages.
 PoolDefinition of_pool(std::string_view name) { return {.name = std::string(name)}; }

@@ -6,9 +6,11 @@
 #include <charconv>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "base/errors.h"
+#include "idmint/clock.h"
 #include "idmint/definition.h"
 #include "idmint/encoding.h"
 #include "idmint/form.h"
@@ -19,6 +21,7 @@
 #include "mint/sequence_wish.h"
 #include "server/access.h"
 #include "server/http_session.h"
+#include "server/metrics.h"
 #include "server/openapi.h"
 
 namespace idmint::server {
@@ -366,6 +369,16 @@ void get_workers(HttpSession& session, const HttpRequest& request) {
       });
 }
 
+// As this caller may see it.
+void get_metrics(HttpSession& session, const HttpRequest& /*request*/) {
+  session.hold();
+  session.service().survey.look([&session, caller = session.shared_caller()] {
+    session.respond({.type = "text/plain; version=0.0.4; charset=utf-8",
+                     .body = metrics_page(session.service(), *caller, system_clock().now())});
+    session.go_on();
+  });
+}
+
 void get_health(HttpSession& session, const HttpRequest& /*request*/) {
   session.respond({.type = "text/plain; charset=utf-8", .body = "ok\n"});
 }
@@ -395,12 +408,14 @@ struct Route {
   // Who may ask: anybody, whoever is let in, or who has the right to do this with the source that
   // {} stands for.
   enum Door : std::uint8_t { kAnybody, kLetIn, kWithRight } door = kLetIn;
-  Verb verb = Verb::kPeek;
+  // What is done, as rights and counts call it. Nothing: it looks at no source.
+  std::optional<Verb> verb{};
 };
 
 // openapi.json says what each takes and answers.
 constexpr std::array kRoutes = {
     Route{"GET", "/healthz", get_health, Route::kAnybody},
+    Route{"GET", "/metrics", get_metrics, Route::kWithRight, Verb::kMetrics},
     Route{"GET", "/openapi.json", get_openapi, Route::kAnybody},
     Route{"GET", "/readyz", get_ready, Route::kAnybody},
     Route{"GET", "/v1/bounds", get_bounds},
@@ -410,13 +425,18 @@ constexpr std::array kRoutes = {
     Route{"GET", "/v1/inspect/{}", get_inspect},
     Route{"GET", "/v1/plan", get_plan},
     Route{"GET", "/v1/pools/{}/workers", get_workers, Route::kWithRight, Verb::kPeek},
-    Route{"GET", "/v1/sources", get_sources},
-    Route{"POST", "/v1/sources", post_source},  // which looks for the right itself
+    Route{"GET", "/v1/sources", get_sources, Route::kLetIn, Verb::kPeek},
+    // It looks for the right itself.
+    Route{"POST", "/v1/sources", post_source, Route::kLetIn, Verb::kCreate},
     Route{"GET", "/v1/sources/{}", get_source, Route::kWithRight, Verb::kPeek},
     Route{"POST", "/v1/sources/{}/extend", post_extend, Route::kWithRight, Verb::kExtend},
     Route{"POST", "/v1/sources/{}/raise", post_raise, Route::kWithRight, Verb::kRaise},
     Route{"POST", "/v1/sources/{}/retire", post_retire, Route::kWithRight, Verb::kRetire},
 };
+
+static_assert(std::ranges::all_of(kRoutes, [](const Route& route) {
+  return route.door != Route::kWithRight || route.verb.has_value();
+}));
 
 bool matches(std::string_view pattern, const std::vector<std::string>& path) {
   for (const std::string& segment : path) {
@@ -470,10 +490,14 @@ void route(HttpSession& session, HttpRequest request) {
   for (const Route& route : kRoutes) {
     if (!matches(route.path, request.path)) continue;
     if (route.method == request.method) {
+      const std::optional<Verb> verb = route.verb;
+      session.count_as(verb);
       if (route.door != Route::kAnybody && !session.is_let_in())
         return session.respond_unauthenticated();
-      if (route.door == Route::kWithRight) {
-        if (const Result<void> may = session.caller().check(route.verb, path[2]); !may)
+      if (verb && route.door == Route::kWithRight) {
+        // The right to metrics is for no source.
+        const std::string_view source = path.size() > 2 ? std::string_view(path[2]) : "";
+        if (const Result<void> may = session.caller().check(*verb, source); !may)
           return session.respond(may.error());
       }
       return route.respond(session, request);

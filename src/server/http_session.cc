@@ -118,7 +118,7 @@ HttpResponse problem(const Error& error, bool in_steps, std::chrono::seconds ret
   if (error.code == Code::kUnavailable || error.code == Code::kResourceExhausted)
     headers = "Retry-After: " + std::to_string(retry_after.count()) + "\r\n";
   if (error.code == Code::kUnauthenticated) headers = "WWW-Authenticate: Bearer\r\n";
-  return {status, "application/problem+json", dump(json), std::move(headers)};
+  return {status, "application/problem+json", dump(json), std::move(headers), error.code};
 }
 
 HttpResponse problem(int status, std::string_view title, std::string_view detail) {
@@ -129,7 +129,7 @@ HttpResponse problem(int status, std::string_view title, std::string_view detail
   const nlohmann::ordered_json json{{"type", "about:blank"}, {"title", title},
                                     {"status", status},      {"detail", detail},
                                     {"code", name(code)},    {"may_have_been_applied", false}};
-  return {status, "application/problem+json", dump(json), ""};
+  return {status, "application/problem+json", dump(json), "", code};
 }
 
 HttpSession::HttpSession(Connection& connection, Service& service, bool over_tcp)
@@ -196,7 +196,9 @@ std::size_t HttpSession::take(std::string_view input) {
       if (used == 0) break;
       continue;
     }
+    counted_as_.reset();
     handle(*parser_);
+    ++service_.counts.http.calls[CallCounts::index(counted_as_)];
   }
   return taken;
 }
@@ -337,7 +339,7 @@ void HttpSession::put_head(int status, std::string_view type, std::optional<std:
 }
 
 void HttpSession::respond(const HttpResponse& response) {
-  if (response.status >= 400) ++service_.errors;
+  if (response.status >= 400) service_.count_error(response.code);
   const bool no_body = response.status == 204;
   put_head(response.status, no_body ? "" : response.type,
            no_body ? std::optional<std::size_t>(0) : response.body.size(), response.headers);
@@ -346,14 +348,22 @@ void HttpSession::respond(const HttpResponse& response) {
   if (!keep_) connection_.close_when_sent();
 }
 
+void HttpSession::begin_waiting() {
+  if (waiting_since_ == SteadyTime{}) waiting_since_ = std::chrono::steady_clock::now();
+}
+
 void HttpSession::hold() {
   held_ = true;
+  begin_waiting();
   if (!kept_) kept_ = connection_.shared_from_this();
 }
 
 void HttpSession::go_on() {
   held_ = false;
   const bool waiting = stream_ != nullptr && stream_->waiting;
+  if (!waiting && waiting_since_ != SteadyTime{})
+    service_.counts.http.waits[CallCounts::index(counted_as_)].add(
+        std::chrono::steady_clock::now() - std::exchange(waiting_since_, {}));
   const std::shared_ptr<Connection> stays =
       waiting ? connection_.shared_from_this() : std::move(kept_);
   if (!connection_.is_closed()) connection_.resume();
@@ -529,6 +539,7 @@ void HttpSession::put_ids() {
     if (code == Code::kFailedPrecondition || code == Code::kOutOfRange)
       service_.sources.forget(stream.source, *stream.error, stream.size == 1);
     stream.error = service_.sources.told(*std::move(stream.error), stream.source->name);
+    ++stream.source->counts->errors;
   }
   if (stream.error && !stream.begun) {
     const Error error = *std::move(stream.error);
@@ -537,7 +548,7 @@ void HttpSession::put_ids() {
   }
   std::string text;
   if (stream.error) {  // in the midst: the client must not take it for all
-    ++service_.errors;
+    service_.count_error(stream.error->code);
     if (wanted.as == IdsAs::kJsonLines) {
       text = problem(*stream.error).body;
       put_chunk(text);
@@ -583,7 +594,7 @@ void HttpSession::put_ids() {
     for (std::size_t i = 0; i < stream.size; ++i) put_id(stream.ids[i]);
   }
   if (wanted.as == IdsAs::kJson) text += "]}\n";
-  service_.ids += stream.size;
+  service_.count_ids(*stream.source, stream.size, stream.begun);
   stream.left -= static_cast<std::int64_t>(stream.size);
   if (whole) {
     const std::string_view type = wanted.as == IdsAs::kText   ? "text/plain; charset=utf-8"

@@ -39,7 +39,8 @@ struct HttpResponse {
   int status = 200;
   std::string_view type = "application/json";
   std::string body{};
-  std::string headers{};  // further ones, each with its line end
+  std::string headers{};       // further ones, each with its line end
+  Code code = Code::kUnknown;  // of a problem
 };
 
 // The error as problem details (RFC 9457): the name of its code, whether the call may have been
@@ -80,6 +81,8 @@ class HttpSession final : public Conversation {
   // 401, as nobody is known by that header.
   void respond_unauthenticated();
   [[nodiscard]] Service& service() noexcept { return service_; }
+  // What the request at hand is counted as. Nothing, as at first: it looks at no source.
+  void count_as(std::optional<Verb> verb) noexcept { counted_as_ = verb; }
   void respond(const HttpResponse& response);
   void respond(const Error& error) { respond(problem(service_.sources.told(error))); }
   // Runs `work`, which returns a Result, elsewhere, and responds with what `then` makes of it.
@@ -125,6 +128,7 @@ class HttpSession final : public Conversation {
     // Counted among Service::waiting_calls.
     void wait() {
       waiting = true;
+      if (!begun) session->begin_waiting();
       ++session->service_.waiting_calls;
     }
     void end_waiting() {
@@ -148,6 +152,7 @@ class HttpSession final : public Conversation {
   };
 
   void handle(const Parser& parser);
+  void begin_waiting();
   void recognise(std::string_view authorization);
   [[nodiscard]] std::optional<HttpResponse> refusal(const Parser& parser) const;
   void begin_stream(SourceHandle source, IdsWanted wanted);
@@ -174,6 +179,8 @@ class HttpSession final : public Conversation {
   bool old_ = false;        // HTTP/1.0
   bool held_ = false;
   bool settling_ = false;
+  std::optional<Verb> counted_as_{};
+  SteadyTime waiting_since_{};        // the epoch: the request at hand has not waited for anything
   std::shared_ptr<Caller> caller_{};  // of the request at hand; null: not let in
   std::unique_ptr<Stream> stream_;
   std::shared_ptr<Connection> kept_;  // as long as something waits for an answer

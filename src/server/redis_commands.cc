@@ -399,7 +399,7 @@ void RedisSession::hello(Words words) {
     } else if (words[1] == "3") {
       version = Resp::k3;
     } else {
-      ++service_.errors;
+      service_.count_error(Code::kInvalidArgument);
       return put_error(reply(), "NOPROTO", "unsupported protocol version");
     }
     next = 2;
@@ -420,7 +420,7 @@ void RedisSession::hello(Words words) {
   }
   if (token && !let_in(*token)) return;
   if (caller_ == nullptr) {
-    ++service_.errors;
+    service_.count_error(Code::kUnauthenticated);
     return put_error(
         reply(), "NOAUTH",
         "HELLO must be called with the client already authenticated, otherwise the "
@@ -458,7 +458,7 @@ bool RedisSession::let_in(std::string_view token) {
   }
   std::shared_ptr<Caller> caller = service_.access.find(token);
   if (caller == nullptr) {
-    ++service_.errors;
+    service_.count_error(Code::kUnauthenticated);
     service_.log.write(LogSettings::Level::kWarning, "unknown_token",
                        {{"peer", connection_.peer()}});
     put_error(reply(), "WRONGPASS", "invalid username-password pair or user is disabled.");

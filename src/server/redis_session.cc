@@ -48,6 +48,7 @@ void RedisSession::too_slow() {
 
 std::size_t RedisSession::take(std::string_view input) {
   std::size_t taken = 0;
+  begun_ = {};
   while (!held() && connection_.has_room()) {
     if (!replay_.empty()) {
       const Owned& owned = replay_.front();
@@ -61,6 +62,7 @@ std::size_t RedisSession::take(std::string_view input) {
       const Owned kept = std::move(replay_.front());
       replay_.pop_front();
       const std::vector<std::string_view> kept_words(kept.begin(), kept.end());
+      counted_as_ = command->counted_as();
       if (may(*command, kept_words)) (this->*command->run)(kept_words);
       continue;
     }
@@ -68,7 +70,7 @@ std::size_t RedisSession::take(std::string_view input) {
     if (state == RespReader::State::kIncomplete) break;
     if (state == RespReader::State::kBroken) {
       put_error(reply(), "ERR", reader_.problem());
-      ++service_.errors;
+      service_.count_error(Code::kInvalidArgument);
       ended_ = true;
       taken = input.size();
       connection_.close_when_sent();
@@ -86,9 +88,11 @@ std::size_t RedisSession::take(std::string_view input) {
     }
     taken += reader_.consumed();
     ++service_.requests;
+    counted_as_ = command != nullptr ? command->counted_as() : std::nullopt;
+    ++service_.counts.redis.calls[CallCounts::index(counted_as_)];
     // A page of the web can have a browser send this here, with commands in the body.
     if (is_http(words.front())) {
-      ++service_.errors;
+      service_.count_error(Code::kInvalidArgument);
       ended_ = true;
       taken = input.size();
       connection_.close_when_sent();
@@ -148,7 +152,7 @@ bool RedisSession::may(const Command& command, Words words) {
 }
 
 void RedisSession::refuse_unauthenticated() {
-  ++service_.errors;
+  service_.count_error(Code::kUnauthenticated);
   put_error(reply(), "NOAUTH", "Authentication required: AUTH TOKEN");
 }
 
@@ -213,12 +217,12 @@ std::string& RedisSession::reply() {
 }
 
 void RedisSession::fail(const Error& error) {
-  ++service_.errors;
+  service_.count_error(error.code);
   put_error(reply(), resp_prefix(error.code), service_.sources.told(error).message);
 }
 
 void RedisSession::fail(std::string_view message) {
-  ++service_.errors;
+  service_.count_error(Code::kInvalidArgument);
   put_error(reply(), "ERR", message);
 }
 
@@ -227,9 +231,16 @@ RedisSession::Reply& RedisSession::add_pending(SourceHandle source) {
   reply.session = this;
   reply.ready = false;
   reply.source = std::move(source);
+  // It may have waited before, for its source to be opened.
+  reply.begun = held_since_ != SteadyTime{} ? std::exchange(held_since_, {}) : begun();
   ++service_.waiting_calls;
   if (pending_++ == 0 && !held_) kept_ = connection_.shared_from_this();
   return reply;
+}
+
+SteadyTime RedisSession::begun() {
+  if (begun_ == SteadyTime{}) begun_ = std::chrono::steady_clock::now();
+  return begun_;
 }
 
 void RedisSession::wait_for(Reply& reply, Result<void> submitted) {
@@ -268,9 +279,11 @@ void RedisSession::finish(Reply& reply, std::string& out) {
     out += reply.text;
     return;
   }
+  service_.counts.redis.waits[CallCounts::index(Verb::kNext)].add(service_.answered_at -
+                                                                  reply.begun);
   if (reply.error) {
-    ++service_.errors;
     const Code code = reply.error->code;
+    service_.count_error(*reply.source, code);
     put_error(out, resp_prefix(code),
               service_.sources.told(*reply.error, reply.source->name).message);
     const bool of_one = reply.kind == Reply::kInteger || reply.kind == Reply::kId;
@@ -284,7 +297,7 @@ void RedisSession::finish(Reply& reply, std::string& out) {
     put_bulk(out, {text.data(), end});
   };
   const auto log = [&](std::int64_t first, std::int64_t last, std::size_t count) {
-    service_.ids += count;
+    service_.count_ids(*reply.source, count);
     service_.log_taken(caller_.get(), connection_, *reply.source, first, last,
                        static_cast<std::int64_t>(count));
   };
@@ -321,11 +334,18 @@ void RedisSession::finish(Reply& reply, std::string& out) {
 
 void RedisSession::hold() {
   held_ = true;
+  if (held_since_ == SteadyTime{}) {
+    held_since_ = begun();
+    held_as_ = counted_as_;
+  }
   if (!kept_) kept_ = connection_.shared_from_this();
 }
 
 void RedisSession::go_on() {
   held_ = false;
+  if (held_since_ != SteadyTime{})
+    service_.counts.redis.waits[CallCounts::index(held_as_)].add(std::chrono::steady_clock::now() -
+                                                                 std::exchange(held_since_, {}));
   const std::shared_ptr<Connection> stays =
       pending_ == 0 ? std::move(kept_) : connection_.shared_from_this();
   if (!connection_.is_closed()) connection_.resume();
@@ -372,8 +392,11 @@ void RedisSession::take_values(const SourceHandle& source, std::int64_t count, b
   const auto size = static_cast<std::size_t>(count);
   if (source->is_format()) {
     std::vector<Id> ids(size);
-    if (const Result<void> filled = source->source->next(ids); !filled) return fail(filled.error());
-    service_.ids += size;
+    if (const Result<void> filled = source->source->next(ids); !filled) {
+      ++source->counts->errors;
+      return fail(filled.error());
+    }
+    service_.count_ids(*source, size);
     std::string& out = reply();
     if (as_array) put_array(out, size);
     for (const Id& id : ids) put(out, id);
@@ -391,11 +414,12 @@ void RedisSession::take_values(const SourceHandle& source, std::int64_t count, b
         },
         [this, source, put, as_array](const Result<std::vector<Id>>& ids) {
           if (ids) {
-            service_.ids += ids->size();
+            service_.count_ids(*source, ids->size());
             std::string& out = reply();
             if (as_array) put_array(out, ids->size());
             for (const Id& id : *ids) put(out, id);
           } else {
+            ++source->counts->errors;
             fail(service_.sources.told(ids.error(), source->name));
             if (ids.error().code == Code::kFailedPrecondition)
               service_.sources.forget(source, ids.error(), false);

@@ -62,6 +62,11 @@ class RedisSession final : public Conversation {
     int last_key = 0;         // -1: the last word
     Verb verb = Verb::kPeek;  // what is done with them
     bool open = false;        // for those, too, who have not said who they are
+
+    // What it is counted as. Nothing: it looks at no source.
+    [[nodiscard]] constexpr std::optional<Verb> counted_as() const noexcept {
+      return first_key != 0 || kind == kBarrier ? std::optional(verb) : std::nullopt;
+    }
   };
 
  private:
@@ -85,6 +90,7 @@ class RedisSession final : public Conversation {
     std::vector<std::int64_t> values{};  // kIds
     Range range{};
     SourceHandle source{};
+    SteadyTime begun{};  // when its command was read
     std::unique_ptr<Error> error{};
     std::string text{};
   };
@@ -144,6 +150,9 @@ class RedisSession final : public Conversation {
   void fail(std::string_view message);  // ERR
   [[nodiscard]] Reply& add_pending(SourceHandle source);
   void wait_for(Reply& reply, Result<void> submitted);
+  // When the commands of this turn were read, as of the first that waits: one look at the clock for
+  // all of them.
+  [[nodiscard]] SteadyTime begun();
   void answered(Reply& reply);
   void finish(Reply& reply, std::string& out);
 
@@ -169,10 +178,14 @@ class RedisSession final : public Conversation {
   std::deque<Reply> replies_;  // in order; those that are ready and have none before them are gone
   std::size_t pending_ = 0;
   std::size_t pending_ids_ = 0;
-  bool held_ = false;      // a command is carried out elsewhere
-  bool barrier_ = false;   // a command waits for the answers before it
-  bool settling_ = false;  // it is in the list of those that have new answers
-  bool ended_ = false;     // QUIT, or the stream cannot be read on
+  bool held_ = false;                 // a command is carried out elsewhere
+  SteadyTime held_since_{};           // the epoch: no command was held, or it waits on otherwise
+  std::optional<Verb> held_as_{};     // what it is counted as
+  std::optional<Verb> counted_as_{};  // the command at hand
+  SteadyTime begun_{};                // the epoch: none of this turn has waited yet
+  bool barrier_ = false;              // a command waits for the answers before it
+  bool settling_ = false;             // it is in the list of those that have new answers
+  bool ended_ = false;                // QUIT, or the stream cannot be read on
 
   bool queueing_ = false;  // between MULTI and EXEC
   bool queue_broken_ = false;

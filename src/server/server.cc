@@ -28,6 +28,7 @@
 #include "server/redis_session.h"
 #include "server/service.h"
 #include "server/sources.h"
+#include "server/survey.h"
 
 namespace idmint::server {
 
@@ -213,15 +214,18 @@ struct Server::State {
         own_threads(executor == nullptr ? std::make_unique<ThreadPool>(kThreads) : nullptr),
         loop(executor != nullptr ? *executor : *own_threads, longest_deadline(options.stores)),
         sources(loop, options.stores),
+        survey(loop, sources, options.scrape_patience),
         service{.loop = loop,
                 .sources = sources,
                 .access = access,
                 .log = options.log != nullptr ? *options.log : no_log,
+                .survey = survey,
                 .version = options.version},
         signals(loop.context()),
         check_timer(loop.context()),
         drain_timer(loop.context()) {
     loop.after_answers([this] {
+      service.answered_at = std::chrono::steady_clock::now();
       // Whoever is settled may get further answers only later, from another batch.
       for (Conversation* const conversation : std::exchange(service.settling, {}))
         conversation->settle();
@@ -434,6 +438,7 @@ struct Server::State {
   const std::unique_ptr<ThreadPool> own_threads;
   Loop loop;
   Sources sources;
+  Survey survey;
   Access access{};  // change() sets the tokens
   Log no_log{LogSettings{.level = LogSettings::Level::kError}};
   TlsSettings tls_settings{};

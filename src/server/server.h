@@ -53,6 +53,9 @@ struct ServerOptions {
   std::size_t most_connections = 20'000;
   // How long stop() waits for calls that are under way.
   std::chrono::milliseconds drain = std::chrono::seconds{10};
+  // How long a request for /metrics waits for the stores. Prometheus gives up after 10 s, unless
+  // told otherwise.
+  std::chrono::milliseconds scrape_patience = std::chrono::seconds{2};
 };
 
 // Threads may not share it, but for stop().

@@ -8,9 +8,11 @@
 
 #include "server/access.h"
 #include "server/connection.h"
+#include "server/counts.h"
 #include "server/log.h"
 #include "server/loop.h"
 #include "server/sources.h"
+#include "server/survey.h"
 
 namespace idmint::server {
 
@@ -29,12 +31,16 @@ struct Service {
   Sources& sources;
   Access& access;
   Log& log;
+  Survey& survey;
   std::string version{};
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
+  Instant started_at = system_clock().now();
   std::int64_t most_connections = 0;
 
   // Those with new answers, whose replies are written once all answers of a batch have been given.
   std::vector<Conversation*> settling{};
+  // When the answers of this batch were given.
+  std::chrono::steady_clock::time_point answered_at{};
 
   // Since the start.
   std::uint64_t connections = 0;
@@ -42,12 +48,29 @@ struct Service {
   std::uint64_t requests = 0;
   std::uint64_t errors = 0;
   std::uint64_t ids = 0;
+  Counts counts{};
   // Now.
   std::uint64_t open_connections = 0;
   Unsent unsent{};
   std::size_t waiting_calls = 0;  // for their stores
   std::size_t streams = 0;        // of ids over HTTP
   bool draining = false;
+
+  // A call was answered with an error.
+  void count_error(Code code) noexcept {
+    ++errors;
+    ++counts.errors[static_cast<std::size_t>(code)];
+  }
+  void count_error(const OpenSource& source, Code code) noexcept {
+    ++source.counts->errors;
+    count_error(code);
+  }
+  // A call was answered with so many ids. `further`: it was counted with those before.
+  void count_ids(const OpenSource& source, std::size_t count, bool further = false) noexcept {
+    ids += count;
+    source.counts->ids += count;
+    if (!further) ++source.counts->calls;
+  }
 
   // kUnavailable: too many calls wait already.
   [[nodiscard]] Result<void> admit() const {

@@ -15,6 +15,13 @@ using std::chrono::steady_clock;
 
 namespace {
 constexpr std::chrono::seconds kAtMostOnceIn{1};
+
+// What its sequence has counted stays.
+void close_source(const OpenSource& source) {
+  if (source.sequence == nullptr) return;
+  source.sequence->close();
+  source.counts->add(source.sequence->statistics());
+}
 }  // namespace
 
 Sources::Sources(Loop& loop, std::vector<ServedStore> stores) : loop_(loop) {
@@ -35,6 +42,12 @@ const Sources::Served* Sources::served(std::string_view source) const noexcept {
       slash == std::string_view::npos ? std::string_view() : source.substr(0, slash);
   const auto found = std::ranges::find(stores_, store, &Served::name);
   return found != stores_.end() ? &*found : nullptr;
+}
+
+std::vector<Sources::NamedMint> Sources::mints() const {
+  std::vector<NamedMint> all;
+  for (const Served& each : stores_) all.push_back({each.name, *each.mint});
+  return all;
 }
 
 bool Sources::is_store(std::string_view name) const noexcept {
@@ -128,8 +141,11 @@ void Sources::open(std::string_view name, std::function<void(const Result<Source
                               std::unique_ptr<OpenSource> owned(last);
                               // Not taken, the task is destroyed here, and the source with
                               // it.
-                              [[maybe_unused]] const Result<void> posted = executor.post(
-                                  [owned = std::move(owned)]() mutable { owned.reset(); });
+                              [[maybe_unused]] const Result<void> posted =
+                                  executor.post([owned = std::move(owned)]() mutable {
+                                    close_source(*owned);
+                                    owned.reset();
+                                  });
                             });
         source->sequence = source->source->sequence();
         source->counter = dynamic_cast<CounterSequence*>(source->sequence);
@@ -140,6 +156,7 @@ void Sources::open(std::string_view name, std::function<void(const Result<Source
         if (closed_ && opened) {
           opened = fail(Code::kUnavailable, "this server is shutting down");
         } else if (opened) {
+          (*opened)->counts = counts_of(name);
           open_[name] = {*opened, steady_clock::now()};
         }
         const auto waiting = std::move(opening_.extract(name).mapped());
@@ -162,6 +179,62 @@ void Sources::close(Log& log) {
       log.write(LogSettings::Level::kInfo, "given_up",
                 {{"source", source->name}, {"values", is.waste}, {"handed_out", is.values}});
   }
+}
+
+std::shared_ptr<SourceCounts> Sources::counts_of(std::string_view name) {
+  if (const auto found = counts_.find(name); found != counts_.end()) return found->second;
+  if (counts_.size() >= kMostCounted) return others_;
+  return counts_.try_emplace(std::string(name), std::make_shared<SourceCounts>()).first->second;
+}
+
+std::vector<SourceUse> Sources::uses() {
+  struct Open {
+    SequenceStatistics statistics{};
+    std::int64_t held = 0;
+    bool is_sequence = false;
+  };
+  std::unordered_map<const SourceCounts*, Open> open;
+  const auto add = [&](const OpenSource& source) {
+    if (source.sequence == nullptr) return;
+    Open& sum = open[source.counts.get()];
+    const SequenceStatistics its = source.sequence->statistics();
+    sum.statistics.requests += its.requests;
+    sum.statistics.rounds += its.rounds;
+    sum.statistics.waste += its.waste;
+    sum.is_sequence = true;
+    if (const auto* const cached = dynamic_cast<const CachedSequence*>(source.sequence))
+      sum.held += cached->held();
+  };
+  for (const auto& [name, entry] : open_) add(*entry.source);
+  for (const std::weak_ptr<OpenSource>& forgotten : forgotten_) {
+    if (const SourceHandle source = forgotten.lock()) add(*source);
+  }
+  std::vector<SourceUse> all;
+  const auto tell = [&](std::string_view name, SourceCounts& counts) {
+    const Open& now = open[&counts];
+    const SequenceStatistics& statistics = counts.all(now.statistics);
+    all.push_back({.name = name,
+                   .calls = counts.calls,
+                   .ids = counts.ids,
+                   .errors = counts.errors,
+                   .is_sequence = now.is_sequence || statistics.rounds != 0,
+                   .statistics = statistics,
+                   .held = now.held});
+  };
+  for (const auto& [name, counts] : counts_) tell(name, *counts);
+  if (counts_.size() >= kMostCounted) tell(kOthers, *others_);
+  std::ranges::sort(all, {}, &SourceUse::name);
+  return all;
+}
+
+std::vector<std::string> Sources::open_pools(std::string_view store) const {
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : open_) {
+    const Served* const from = served(name);
+    if (entry.source->is_pool && from != nullptr && from->name == store)
+      names.push_back(name.substr(store.empty() ? 0 : store.size() + 1));
+  }
+  return names;
 }
 
 void Sources::reopen(std::string_view name) {

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "idmint/mint.h"
 #include "idmint/result.h"
 #include "idmint/sequence.h"
+#include "server/counts.h"
 #include "server/log.h"
 #include "server/loop.h"
 
@@ -29,11 +31,23 @@ struct OpenSource {
   Sequence* sequence = nullptr;        // null: a format or a pool
   CounterSequence* counter = nullptr;  // null: another strategy; its values can be had as a range
   bool is_pool = false;
+  std::shared_ptr<SourceCounts> counts = std::make_shared<SourceCounts>();
 
   [[nodiscard]] bool is_format() const noexcept { return sequence == nullptr && !is_pool; }
   [[nodiscard]] const Declaration& declaration() const noexcept { return source->declaration(); }
 };
 using SourceHandle = std::shared_ptr<OpenSource>;
+
+// What is counted of one source since the start, for /metrics.
+struct SourceUse {
+  std::string_view name;    // as clients call it; Sources::kOthers: all that have none of their own
+  std::uint64_t calls = 0;  // as SourceCounts has them
+  std::uint64_t ids = 0;
+  std::uint64_t errors = 0;
+  bool is_sequence = false;  // it has what follows
+  SequenceStatistics statistics{};
+  std::int64_t held = 0;  // values of a cached sequence that are in memory now
+};
 
 // A store whose sources are served.
 struct ServedStore {
@@ -74,6 +88,15 @@ class Sources final {
   // store and handed to nobody: those that were held, above all.
   void close(Log& log);
 
+  // So many sources are counted by themselves, those that are opened first, and the rest together.
+  static constexpr std::size_t kMostCounted = 500;
+  static constexpr std::string_view kOthers = "(others)";
+  // All that were ever open. Valid until the next call of any method.
+  [[nodiscard]] std::vector<SourceUse> uses();
+  [[nodiscard]] std::size_t open_count() const noexcept { return open_.size(); }
+  // Open pools of a store, by the names that they have there.
+  [[nodiscard]] std::vector<std::string> open_pools(std::string_view store) const;
+
   // ---- Any thread may call these. Those that ask a mint may wait.
 
   // What `act` returns, a Result, of the mint that has the source and the name that it has there;
@@ -90,6 +113,12 @@ class Sources final {
   // Mint::peek() and Mint::list() of all stores, with the names that clients use.
   [[nodiscard]] Result<SequenceStatus> peek(std::string_view source) const;
   [[nodiscard]] Result<std::vector<SequenceStatus>> list() const;
+  // The stores, and what mints from them; any thread may use the mint as long as this is there.
+  struct NamedMint {
+    std::string_view store;  // empty: sources of it have no store before their names
+    Mint& mint;
+  };
+  [[nodiscard]] std::vector<NamedMint> mints() const;
   // Whether a name that begins with this and a slash is one of a store.
   [[nodiscard]] bool is_store(std::string_view name) const noexcept;
   // The error in the words of a terminal, of a call for the source; empty: for any.
@@ -123,6 +152,7 @@ class Sources final {
     std::string name;
   };
   [[nodiscard]] Result<Place> place(std::string_view source) const;
+  [[nodiscard]] std::shared_ptr<SourceCounts> counts_of(std::string_view name);
 
   Loop& loop_;
   std::vector<Served> stores_;
@@ -135,6 +165,8 @@ class Sources final {
   };
   ByName<Ended> ended_;
   ByName<std::vector<std::function<void(const Result<SourceHandle>&)>>> opening_;
+  ByName<std::shared_ptr<SourceCounts>> counts_;
+  const std::shared_ptr<SourceCounts> others_ = std::make_shared<SourceCounts>();
 };
 
 }  // namespace idmint::server

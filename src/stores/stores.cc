@@ -107,6 +107,8 @@ Result<std::unique_ptr<ExistingValues>> ExistingValues::open(std::string_view ur
 
 std::optional<Error> Store::doubt() { return std::nullopt; }
 
+Result<std::optional<Instant>> Store::time(SteadyTime) { return std::nullopt; }
+
 Result<void> Store::settle(Settle) { return {}; }
 
 namespace stores {

@@ -89,4 +89,5 @@ else
   for unit in idmintd.service idmintd-redis.socket idmintd-http.socket; do
     [[ -s $prefix/lib/systemd/system/$unit ]] || fail "$unit was not installed"
   done
+  [[ -s $prefix/share/idmint/idmint.rules.yml ]] || fail "the alert rules were not installed"
 fi

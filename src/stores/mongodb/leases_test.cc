@@ -434,6 +434,18 @@ TEST_F(MongodbLeases, WhoseClockIsWrongIsRefusedWithTheFigures) {
   EXPECT_TRUE(leases.extend("p", lease, lease.to + 5, fresh(), near.terms));
 }
 
+// The servers run on this host.
+TEST_F(MongodbLeases, TheClockOfTheStoreIsThatOfItsPrimary) {
+  const auto store = open();
+  const Instant before = std::chrono::floor<milliseconds>(system_clock().now());
+  const auto time = store->time();
+  const Instant after = system_clock().now();
+  ASSERT_TRUE(time) << why(time);
+  ASSERT_TRUE(time->has_value());
+  EXPECT_GE(time->value_or(Instant::min()), before);
+  EXPECT_LE(time->value_or(Instant::max()), after);
+}
+
 // A command that took longer than max_skew to get there shows an old time.
 TEST_F(MongodbLeases, WhoHadToWaitForTheNextPrimaryHasNoWrongClock) {
   const auto store = open({.deadline = seconds{60}});

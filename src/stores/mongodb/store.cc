@@ -64,6 +64,7 @@ class MongodbStore final : public Store {
   UniqueIndex* unique_index() noexcept override { return &claims_; }
   LeaseTable* leases() noexcept override { return &leases_; }
   GaplessStore* gapless() noexcept override { return &gapless_; }
+  Result<std::optional<Instant>> time(SteadyTime until) override;
 
   // Called once, before anything else.
   Result<void> open(const StoreOptions& options);
@@ -181,6 +182,17 @@ Result<void> MongodbStore::open(const StoreOptions& options) {
                              " is not as idmint writes it");
   id_ = *id;
   return {};
+}
+
+Result<std::optional<Instant>> MongodbStore::time(SteadyTime until) {
+  const Result<SteadyTime> by = database_.enter_to_read(until);
+  if (!by) return std::unexpected(by.error());
+  const Result<Bson> reply =
+      database_.servers->run(Bson("hello", 1), Kind::kPlain, *by, "read the clock in");
+  if (!reply) return std::unexpected(reply.error());
+  const std::optional<milliseconds> date = reply->view().date("localTime");
+  if (!date) return std::nullopt;
+  return Instant(*date);
 }
 
 }  // namespace

@@ -1,0 +1,107 @@
+// Counts: what is counted as calls are served, for /metrics. On the loop, so a count is one
+// increment of a plain integer: nothing is looked up by name and nothing is printed until somebody
+// asks.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "idmint/result.h"
+#include "idmint/sequence.h"
+#include "server/access.h"
+
+namespace idmint::server {
+
+// How many durations were how long. Bucket i has those of at most bound(i) that are longer than
+// bound(i - 1); the last bucket has those that are longer than all bounds.
+class Histogram final {
+ public:
+  static constexpr std::size_t kBounds = 20;
+  // 16 us, and twice as long each: the last is 8.388608 s.
+  [[nodiscard]] static constexpr std::chrono::microseconds bound(std::size_t bucket) noexcept {
+    return kFirst * (std::int64_t{1} << bucket);
+  }
+
+  // A duration below 0 counts as 0.
+  constexpr void add(std::chrono::nanoseconds duration) noexcept {
+    const auto nanoseconds =
+        static_cast<std::uint64_t>(duration.count() > 0 ? duration.count() : 0);
+    sum_ += nanoseconds;
+    constexpr std::uint64_t first = std::chrono::nanoseconds{kFirst}.count();
+    const auto bucket =
+        static_cast<std::size_t>(std::bit_width((nanoseconds > 0 ? nanoseconds - 1 : 0) / first));
+    ++buckets_[bucket < kBounds ? bucket : kBounds];
+  }
+
+  [[nodiscard]] constexpr const std::array<std::uint64_t, kBounds + 1>& buckets() const noexcept {
+    return buckets_;
+  }
+  [[nodiscard]] constexpr std::chrono::nanoseconds sum() const noexcept {
+    return std::chrono::nanoseconds{static_cast<std::int64_t>(sum_)};
+  }
+
+ private:
+  static constexpr std::chrono::microseconds kFirst{16};
+
+  std::array<std::uint64_t, kBounds + 1> buckets_{};
+  std::uint64_t sum_ = 0;  // nanoseconds
+};
+
+// What is counted of one protocol, by the verb that a call asks for. Nothing: a call that no right
+// is needed for, such as PING or GET /v1/formats, or one that cannot be read.
+struct CallCounts {
+  static constexpr std::size_t kVerbs = static_cast<std::size_t>(Verb::kMetrics) + 1;
+  [[nodiscard]] static constexpr std::size_t index(std::optional<Verb> verb) noexcept {
+    return verb ? static_cast<std::size_t>(*verb) : kVerbs;
+  }
+
+  std::array<std::uint64_t, kVerbs + 1> calls{};  // that were read
+  // Of calls that waited for a store, or for another thread: from the time when the call was read
+  // to the time when its reply was made. A stream counts until its first ids.
+  std::array<Histogram, kVerbs + 1> waits{};
+};
+
+// Of the whole server, since its start.
+struct Counts {
+  CallCounts redis{};
+  CallCounts http{};
+  // Calls that were answered with an error, by Code.
+  std::array<std::uint64_t, static_cast<std::size_t>(Code::kUnauthenticated) + 1> errors{};
+};
+
+// What is counted of one source, by the name that clients use, however often it is opened anew.
+struct SourceCounts {
+  // On the loop.
+  std::uint64_t calls = 0;   // that were answered with ids
+  std::uint64_t ids = 0;     // in these answers
+  std::uint64_t errors = 0;  // calls of the open source that were answered with an error
+
+  // What the sequences counted that were opened for it and are closed. Any thread.
+  void add(const SequenceStatistics& closed) noexcept {
+    requests_ += closed.requests;
+    rounds_ += closed.rounds;
+    waste_ += closed.waste;
+  }
+  // Of all its sequences, if `open` is the sum of those that are open. Never less than before: a
+  // sequence is counted neither here nor there in the moment in which it is closed. On the loop.
+  [[nodiscard]] const SequenceStatistics& all(const SequenceStatistics& open) noexcept {
+    told_.requests = std::max(told_.requests, requests_ + open.requests);
+    told_.rounds = std::max(told_.rounds, rounds_ + open.rounds);
+    told_.waste = std::max(told_.waste, waste_ + open.waste);
+    return told_;
+  }
+
+ private:
+  std::atomic<std::uint64_t> requests_{0};
+  std::atomic<std::uint64_t> rounds_{0};
+  std::atomic<std::int64_t> waste_{0};
+  SequenceStatistics told_{};
+};
+
+}  // namespace idmint::server
