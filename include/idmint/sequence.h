@@ -252,6 +252,11 @@ class IDMINT_EXPORT Sequence {
   // refuses what comes after. The destructor does the same.
   virtual void close() noexcept = 0;
 
+  // The values that were held when close() was called: taken from the store, and handed to nobody,
+  // then or ever. Ranges in the order of their first values, those that follow on each other as one.
+  // Values of calls whose outcome is unknown are not among them. Before close(): none.
+  [[nodiscard]] virtual std::vector<Range> given_up() const { return {}; }
+
   [[nodiscard]] virtual SequenceStatistics statistics() const noexcept = 0;
 };
 
@@ -364,6 +369,8 @@ class IDMINT_EXPORT CachedSequence final : public Sequence {
   // What is held is lost, and counted as waste. Answers all that wait with kUnavailable, and every
   // call after it. Waits for the fetch under way, and at most 200 ms more.
   void close() noexcept override;
+  // As exact as held().
+  [[nodiscard]] std::vector<Range> given_up() const override;
 
   // As exact as held(). `waste` is what fetches of unknown outcome and closing cost.
   [[nodiscard]] SequenceStatistics statistics() const noexcept override;

@@ -426,6 +426,24 @@ TEST_F(GatedServerTest, ADrainAnswersWhatWasTakenAndRefusesWhatComes) {
   EXPECT_EQ(store_->counters()->peek("orders")->next, 3);  // nothing was taken for it
 }
 
+TEST_F(ServerTest, TheEndTellsWhichValuesNobodyGets) {
+  testing::internal::CaptureStderr();
+  {
+    Log log;  // at its default level
+    ServerOptions logged = options();
+    logged.log = &log;
+    Running server(std::move(logged));
+    Client client(server);
+    EXPECT_EQ(client.ask("INCR held"), ":1");
+    EXPECT_EQ(client.ask("INCR orders"), ":1");
+    server.stop();
+    log.flush();
+  }
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              AllOf(HasSubstr(" warning given_up source=held first=2 last=16 count=15\n"),
+                    testing::Not(HasSubstr("orders"))));
+}
+
 // The time of a drain may be over while calls of the store are under way.
 TEST_F(GatedServerTest, TheEndWaitsForCallsThatAreUnderWay) {
   EXPECT_TRUE(create_sequence(*store_, {.name = "few", .last = 9}));

@@ -1,6 +1,7 @@
 #include "server/sources.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 #include <variant>
 
@@ -15,6 +16,9 @@ using std::chrono::steady_clock;
 
 namespace {
 constexpr std::chrono::seconds kAtMostOnceIn{1};
+// Ranges of one source that are logged when it is closed. One of strategy random may hold thousands,
+// of one value each.
+constexpr std::size_t kMostGivenUp = 1000;
 }  // namespace
 
 Sources::Sources(Loop& loop, std::vector<ServedStore> stores) : loop_(loop) {
@@ -157,10 +161,16 @@ void Sources::close(Log& log) {
   for (const SourceHandle& source : all) {
     if (source->sequence == nullptr) continue;
     source->sequence->close();
+    const std::vector<Range> given_up = source->sequence->given_up();
+    for (const Range& range : std::span(given_up).first(std::min(given_up.size(), kMostGivenUp)))
+      log.write(LogSettings::Level::kWarning, "given_up",
+                {{"source", source->name},
+                 {"first", range.first},
+                 {"last", range.last()},
+                 {"count", range.count}});
     const SequenceStatistics is = source->sequence->statistics();
-    if (is.waste != 0)
-      log.write(LogSettings::Level::kInfo, "given_up",
-                {{"source", source->name}, {"values", is.waste}, {"handed_out", is.values}});
+    log.write(LogSettings::Level::kInfo, "closed",
+              {{"source", source->name}, {"handed_out", is.values}, {"waste", is.waste}});
   }
 }
 

@@ -70,8 +70,8 @@ class Sources final {
   void reopen(std::string_view name);
 
   // Closes all sequences, which answers their requests, and refuses to open more (kUnavailable).
-  // Waits for the calls of stores that are under way. Logs how many values were taken from the
-  // store and handed to nobody: those that were held, above all.
+  // Waits for the calls of stores that are under way. Logs each range of values that was held, and
+  // that nobody gets now (`given_up`), and what each sequence handed out in all (`closed`).
   void close(Log& log);
 
   // ---- Any thread may call these. Those that ask a mint may wait.
