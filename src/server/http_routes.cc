@@ -208,7 +208,8 @@ void get_formats(HttpSession& session, const HttpRequest& /*request*/) {
 }
 
 void get_sources(HttpSession& session, const HttpRequest& /*request*/) {
-  session.elsewhere([&sources = session.service().sources] { return sources.list(); },
+  session.elsewhere([&sources = session.service().sources](
+                        SteadyTime until) { return sources.list(until); },
                     [caller = session.shared_caller()](const std::vector<SequenceStatus>& all) {
                       Json sources = Json::array();
                       for (const SequenceStatus& status : all) {
@@ -221,7 +222,9 @@ void get_sources(HttpSession& session, const HttpRequest& /*request*/) {
 
 void get_source(HttpSession& session, const HttpRequest& request) {
   session.elsewhere(
-      [&sources = session.service().sources, name = request.path[2]] { return sources.peek(name); },
+      [&sources = session.service().sources, name = request.path[2]](SteadyTime until) {
+        return sources.peek(name, until);
+      },
       [](const SequenceStatus& status) { return ok(source_json(status)); });
 }
 
@@ -273,12 +276,12 @@ void post_source(HttpSession& session, const HttpRequest& request) {
   if (!definition) return session.respond(definition.error());
   session.elsewhere(
       [&sources = session.service().sources, source,
-       definition = *definition]() -> Result<SequenceStatus> {
+       definition = *definition](SteadyTime until) -> Result<SequenceStatus> {
         Result<void> made = sources.at(source, [&](Mint& mint, const std::string& /*own*/) {
           return mint.create(definition);
         });
         if (!made) return std::unexpected(std::move(made.error()));
-        return sources.peek(source);
+        return sources.peek(source, until);
       },
       [](const SequenceStatus& status) {
         HttpResponse response = ok(source_json(status), 201);
@@ -295,9 +298,11 @@ void post_raise(HttpSession& session, const HttpRequest& request) {
   const Result<std::int64_t> past = only_integer(request, "past");
   if (!past) return session.respond(past.error());
   session.elsewhere(
-      [&sources = session.service().sources, name = request.path[2], value = *past] {
-        return sources.at(
-            name, [value](Mint& mint, const std::string& own) { return mint.raise(own, value); });
+      [&sources = session.service().sources, name = request.path[2],
+       value = *past](SteadyTime until) {
+        return sources.at(name, [&](Mint& mint, const std::string& own) {
+          return mint.raise(own, value, RaiseMode::kCarryOut, until);
+        });
       },
       [](const Raised& raised) {
         return ok({{"next", integer(raised.next)}, {"skipped", integer(raised.skipped)}});
@@ -311,10 +316,10 @@ template <class Act>
 void change(HttpSession& session, const HttpRequest& request, Act act) {
   Sources& sources = session.service().sources;
   session.elsewhere(
-      [&sources, source = request.path[2], act]() -> Result<SequenceStatus> {
+      [&sources, source = request.path[2], act](SteadyTime until) -> Result<SequenceStatus> {
         auto done = sources.at(source, act);
         if (!done) return std::unexpected(std::move(done.error()));
-        return sources.peek(source);
+        return sources.peek(source, until);
       },
       [&sources](const SequenceStatus& status) {
         sources.reopen(name(status.definition));
@@ -348,7 +353,7 @@ void post_retire(HttpSession& session, const HttpRequest& request) {
 
 void get_workers(HttpSession& session, const HttpRequest& request) {
   session.elsewhere(
-      [&sources = session.service().sources, name = request.path[2]] {
+      [&sources = session.service().sources, name = request.path[2]](SteadyTime /*until*/) {
         return sources.at(
             name, [](Mint& mint, const std::string& own) { return mint.list_workers(own); });
       },
@@ -373,7 +378,8 @@ void get_health(HttpSession& session, const HttpRequest& /*request*/) {
 // Ready to hand out ids: the store answers, or nothing has been created in the default one yet.
 void get_ready(HttpSession& session, const HttpRequest& /*request*/) {
   session.elsewhere(
-      [&sources = session.service().sources, known = session.is_let_in()]() -> Result<bool> {
+      [&sources = session.service().sources, known = session.is_let_in()](
+          SteadyTime /*until*/) -> Result<bool> {
         const Result<void> ready = sources.ready();
         if (ready) return true;
         if (known) return std::unexpected(ready.error());

@@ -399,7 +399,7 @@ void HttpSession::begin_stream(SourceHandle source, IdsWanted wanted) {
                                                  " streams are under way already; nothing was "
                                                  "taken for this one; ask again"});
   if (const std::optional<Caller::Excess> excess =
-          caller_->charge(wanted.count, std::chrono::steady_clock::now()))
+          caller_->charge(wanted.count, service_.loop.now()))
     return respond(problem(excess->error, false, excess->retry_after));
   stream_ = std::make_unique<Stream>(*this, large);
   stream_->left = wanted.count;
@@ -465,8 +465,9 @@ void HttpSession::ask() {
   if (source.is_pool) {
     if (stream.ids.size() < stream.size) stream.ids.resize(stream.size);
     service_.loop.elsewhere(
-        [handle = stream.source, out = std::span(stream.ids).first(stream.size)] {
-          return handle->source->next(out);
+        service_.loop.due(),
+        [handle = stream.source, out = std::span(stream.ids).first(stream.size)](SteadyTime until) {
+          return handle->source->next(out, until);
         },
         [this](Result<void> filled) {
           if (!filled) stream_->error = std::move(filled.error());

@@ -82,12 +82,14 @@ class HttpSession final : public Conversation {
   [[nodiscard]] Service& service() noexcept { return service_; }
   void respond(const HttpResponse& response);
   void respond(const Error& error) { respond(problem(service_.sources.told(error))); }
-  // Runs `work`, which returns a Result, elsewhere, and responds with what `then` makes of it.
+  // Runs `work`, which returns a Result, elsewhere, and responds with what `then` makes of it. `work`
+  // gets the time by which it must have answered.
   template <class Work, class Then>
   void elsewhere(Work work, Then then, bool in_steps = false) {
     hold();
     service_.loop.elsewhere(
-        std::move(work), [this, then = std::move(then), in_steps](auto result) mutable {
+        service_.loop.due(), std::move(work),
+        [this, then = std::move(then), in_steps](auto result) mutable {
           respond(result ? then(*std::move(result)) : problem(result.error(), in_steps));
           go_on();
         });

@@ -128,6 +128,8 @@ class RedisSession final : public Conversation {
   friend struct RedisCommands;
 
   void run(Words words);
+  // For a barrier: nothing is taken until all before it have their answers.
+  void wait_for_answers();
   void queue(Words words);
   // Whether the caller may give the command; if not, the reply says so.
   [[nodiscard]] bool may(const Command& command, Words words);
@@ -151,7 +153,8 @@ class RedisSession final : public Conversation {
   [[nodiscard]] SourceHandle source_of(Words words, std::string_view name);
   void take_values(const SourceHandle& source, std::int64_t count, bool as_integer, bool as_array);
   void take_range(Words words, bool whole);
-  // Runs `work` elsewhere, and `then` with its result, before any other command.
+  // Runs `work` elsewhere, and `then` with its result, before any other command. `work` gets the time
+  // by which it must have answered: the deadline began when the command came.
   template <class Work, class Then>
   void elsewhere(Work work, Then then);
   void hold();
@@ -171,6 +174,7 @@ class RedisSession final : public Conversation {
   std::size_t pending_ids_ = 0;
   bool held_ = false;      // a command is carried out elsewhere
   bool barrier_ = false;   // a command waits for the answers before it
+  std::optional<SteadyTime> barrier_due_;  // when that command must have its own answer
   bool settling_ = false;  // it is in the list of those that have new answers
   bool ended_ = false;     // QUIT, or the stream cannot be read on
 

@@ -211,7 +211,8 @@ struct Server::State {
   State(ServerOptions its_options, Executor* executor)
       : options(std::move(its_options)),
         own_threads(executor == nullptr ? std::make_unique<ThreadPool>(kThreads) : nullptr),
-        loop(executor != nullptr ? *executor : *own_threads, longest_deadline(options.stores)),
+        loop(executor != nullptr ? *executor : *own_threads, longest_deadline(options.stores),
+             options.now),
         sources(loop, options.stores),
         service{.loop = loop,
                 .sources = sources,

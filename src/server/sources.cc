@@ -64,18 +64,18 @@ SequenceStatus named(SequenceStatus status, std::string_view before) {
 
 }  // namespace
 
-Result<SequenceStatus> Sources::peek(std::string_view source) const {
+Result<SequenceStatus> Sources::peek(std::string_view source, SteadyTime until) const {
   return at(source, [&](Mint& mint, const std::string& name) -> Result<SequenceStatus> {
-    Result<SequenceStatus> status = mint.peek(name);
+    Result<SequenceStatus> status = mint.peek(name, until);
     if (!status) return status;
     return named(*std::move(status), source.substr(0, source.size() - name.size()));
   });
 }
 
-Result<std::vector<SequenceStatus>> Sources::list() const {
+Result<std::vector<SequenceStatus>> Sources::list(SteadyTime until) const {
   std::vector<SequenceStatus> all;
   for (const Served& each : stores_) {
-    Result<std::vector<SequenceStatus>> some = each.mint->list();
+    Result<std::vector<SequenceStatus>> some = each.mint->list(until);
     if (!some && some.error().code == Code::kNotFound) continue;  // nothing was created in it
     if (!some) return std::unexpected(worded(std::move(some.error()), each.store));
     const std::string before = each.name.empty() ? "" : each.name + "/";
@@ -121,7 +121,8 @@ void Sources::open(std::string_view name, std::function<void(const Result<Source
   asked->second.push_back(std::move(then));
   if (!first) return;
   loop_.elsewhere(
-      [this, name = asked->first]() -> Result<SourceHandle> {
+      loop_.due(),
+      [this, name = asked->first](SteadyTime /*until*/) -> Result<SourceHandle> {
         Result<std::unique_ptr<Source>> opened =
             at(name, [](Mint& mint, const std::string& own) { return mint.source(own); });
         if (!opened) return std::unexpected(std::move(opened.error()));

@@ -87,9 +87,10 @@ class Sources final {
     if (!result) return std::unexpected(told(std::move(result.error()), source));
     return result;
   }
-  // Mint::peek() and Mint::list() of all stores, with the names that clients use.
-  [[nodiscard]] Result<SequenceStatus> peek(std::string_view source) const;
-  [[nodiscard]] Result<std::vector<SequenceStatus>> list() const;
+  // Mint::peek() and Mint::list() of all stores, with the names that clients use. They have answered
+  // by `until`.
+  [[nodiscard]] Result<SequenceStatus> peek(std::string_view source, SteadyTime until) const;
+  [[nodiscard]] Result<std::vector<SequenceStatus>> list(SteadyTime until) const;
   // Whether a name that begins with this and a slash is one of a store.
   [[nodiscard]] bool is_store(std::string_view name) const noexcept;
   // The error in the words of a terminal, of a call for the source; empty: for any.

@@ -369,8 +369,9 @@ Result<std::vector<CounterState>> Counters::change_each(std::span<const std::str
                                                         const std::string& condition,
                                                         const Bson& update, std::string_view doing,
                                                         const Done& done,
-                                                        const UpdateOfAdopted& adopted) {
-  const Result<SteadyTime> until = database_.enter();
+                                                        const UpdateOfAdopted& adopted,
+                                                        SteadyTime by) {
+  const Result<SteadyTime> until = database_.enter(by);
   if (!until) return std::unexpected(until.error());
   constexpr std::size_t kAtOnce = 2000;  // 6 MB at most, of the 16 that a message may have
   std::vector<CounterState> states;
@@ -430,7 +431,7 @@ Result<std::vector<CounterState>> Counters::change_each(std::span<const std::str
 }
 
 Result<std::vector<std::int64_t>> Counters::do_raise(std::span<const std::string> counters,
-                                                     std::int64_t floor) {
+                                                     std::int64_t floor, SteadyTime by) {
   const std::string from_first = R"({"$subtract":[{"$min":[{"$max":[)" + number(floor) +
                                  R"(,"$first"]},{"$add":["$last",1]}]},"$first"]})";
   const std::string up = R"({"$add":[)" + from_first + R"(,{"$subtract":["$stride",1]}]})";
@@ -441,7 +442,7 @@ Result<std::vector<std::int64_t>> Counters::do_raise(std::span<const std::string
       [&](const Record& record) {
         return Result<bool>(record.state.next >= record.state.bounds.at_or_above(floor));
       },
-      {.document = [&](const Adopted& adopted) { return raise_to(adopted, floor); }});
+      {.document = [&](const Adopted& adopted) { return raise_to(adopted, floor); }}, by);
   if (!states) return std::unexpected(states.error());
   std::vector<std::int64_t> next;
   for (const CounterState& state : *states) next.push_back(state.next);
