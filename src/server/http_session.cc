@@ -242,7 +242,11 @@ void HttpSession::handle(const Parser& parser) {
   request.method = head_ ? "GET" : view(message.method_string());
   request.accept = view(message[http::field::accept]);
   request.body = message.body();
-  recognise(view(message[http::field::authorization]));
+  const std::string_view authorization = view(message[http::field::authorization]);
+  caller_ = caller_by(authorization);
+  if (caller_ == nullptr && !authorization.empty())
+    service_.log.write(LogSettings::Level::kWarning, "unknown_token",
+                       {{"peer", connection_.peer()}});
   std::string_view target = view(message.target());
   const auto bad = [&] {
     respond(problem(400, "Bad Request", "the request's target cannot be read"));
@@ -277,16 +281,19 @@ void HttpSession::handle(const Parser& parser) {
   route(*this, request);
 }
 
-void HttpSession::recognise(std::string_view authorization) {
-  caller_ = service_.access.anybody();
-  if (caller_ != nullptr) return;
+std::shared_ptr<Caller> HttpSession::caller_by(std::string_view authorization) const {
+  if (service_.access.is_open()) return service_.access.anybody();
   constexpr std::string_view scheme = "bearer ";
-  if (authorization.size() > scheme.size() &&
-      boost::beast::iequals(authorization.substr(0, scheme.size()), scheme))
-    caller_ = service_.access.find(authorization.substr(scheme.size()));
-  if (caller_ == nullptr && !authorization.empty())
-    service_.log.write(LogSettings::Level::kWarning, "unknown_token",
-                       {{"peer", connection_.peer()}});
+  if (authorization.size() <= scheme.size() ||
+      !boost::beast::iequals(authorization.substr(0, scheme.size()), scheme))
+    return nullptr;
+  return service_.access.find(authorization.substr(scheme.size()));
+}
+
+bool HttpSession::is_known() const {
+  if (parser_ && begun_ && parser_->is_header_done())
+    return caller_by(view(parser_->get()[http::field::authorization])) != nullptr;
+  return service_.access.is_open() || (caller_ != nullptr && !caller_->is_revoked());
 }
 
 void HttpSession::respond_unauthenticated() {

@@ -67,6 +67,8 @@ class HttpSession final : public Conversation {
   [[nodiscard]] std::size_t take(std::string_view input) override;
   [[nodiscard]] bool held() const noexcept override;
   [[nodiscard]] bool waits() const noexcept override;
+  // By the last request whose header has come whole.
+  [[nodiscard]] bool is_known() const override;
   [[nodiscard]] bool is_in_midst() const noexcept override { return begun_; }
   void settle() override;
   void too_slow() override;
@@ -150,7 +152,8 @@ class HttpSession final : public Conversation {
   };
 
   void handle(const Parser& parser);
-  void recognise(std::string_view authorization);
+  // Null: that is no token which is known, and one is needed.
+  [[nodiscard]] std::shared_ptr<Caller> caller_by(std::string_view authorization) const;
   [[nodiscard]] std::optional<HttpResponse> refusal(const Parser& parser) const;
   void begin_stream(SourceHandle source, IdsWanted wanted);
   // kInvalidArgument: what is asked for has not the form that is wanted.

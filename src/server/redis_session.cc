@@ -40,6 +40,10 @@ bool RedisSession::waits() const noexcept {
   return held_ || pending_ != 0 || (!replay_.empty() && !ended_);
 }
 
+bool RedisSession::is_known() const {
+  return service_.access.is_open() || (caller_ != nullptr && !caller_->is_revoked());
+}
+
 void RedisSession::too_slow() {
   put_error(reply(), "ERR", "Protocol error: the rest of the command did not come in time");
 }

@@ -43,6 +43,7 @@ class RedisSession final : public Conversation {
   [[nodiscard]] std::size_t take(std::string_view input) override;
   [[nodiscard]] bool held() const noexcept override;
   [[nodiscard]] bool waits() const noexcept override;
+  [[nodiscard]] bool is_known() const override;
   void too_slow() override;
   void settle() override;
 
