@@ -256,8 +256,8 @@ class IDMINT_EXPORT Sequence {
   virtual void close() noexcept = 0;
 
   // The values that were held when close() was called: taken from the store, and handed to nobody,
-  // then or ever. Ranges in the order of their first values, those that follow on each other as one.
-  // Values of calls whose outcome is unknown are not among them. Before close(): none.
+  // then or ever. Ranges in the order of their first values, those that follow on each other as
+  // one. Values of calls whose outcome is unknown are not among them. Before close(): none.
   [[nodiscard]] virtual std::vector<Range> given_up() const { return {}; }
 
   [[nodiscard]] virtual SequenceStatistics statistics() const noexcept = 0;

@@ -32,8 +32,7 @@ inline constexpr int kAttempts = 100;
 // read, and its counters then look damaged, as they go beyond it.
 template <class Act>
 auto with_latest(Store& store, SequenceDefinition definition, const Act& act,
-                 SteadyTime until = SteadyTime::max())
-    -> decltype(act(std::as_const(definition))) {
+                 SteadyTime until = SteadyTime::max()) -> decltype(act(std::as_const(definition))) {
   for (int attempt = 1;; ++attempt) {
     auto done = act(std::as_const(definition));
     if (done || done.error().code != Code::kDataLoss || attempt == kAttempts) return done;
@@ -85,6 +84,6 @@ struct WorkersLeft {
   std::int64_t closed = 0;  // by close_pool()
 };
 [[nodiscard]] Result<WorkersLeft> workers_left(Store& store, const PoolDefinition& pool,
-                                              SteadyTime until = SteadyTime::max());
+                                               SteadyTime until = SteadyTime::max());
 
 }  // namespace idmint

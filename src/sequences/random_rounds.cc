@@ -87,7 +87,9 @@ Error RandomRounds::refusal(std::uint64_t count) const {
           has_room ? Advice{Remedy::kAlterSequence, definition_.name} : Advice{}};
 }
 
-std::int64_t RandomRounds::kept_values() const noexcept { return static_cast<std::int64_t>(kept_.size()); }
+std::int64_t RandomRounds::kept_values() const noexcept {
+  return static_cast<std::int64_t>(kept_.size());
+}
 
 // How many more may be claimed; below 0 where others went beyond it.
 std::int64_t RandomRounds::room() const noexcept { return most_claims(size_) - claimed_; }

@@ -95,8 +95,8 @@ inline void pop_into(std::span<Range>& ranges, std::int64_t count, std::int64_t*
   return sum;
 }
 
-// In the order of their first values, without the empty ones, and those that follow on each other as
-// one.
+// In the order of their first values, without the empty ones, and those that follow on each other
+// as one.
 [[nodiscard]] std::vector<Range> merged(std::vector<Range> ranges);
 
 // kOutOfRange, of a sequence that ends at `last`, as far as is known: others may have extended it.

@@ -18,6 +18,7 @@
 #include "idmint/result.h"
 #include "server/access.h"
 #include "server/connection.h"
+#include "server/http_text.h"
 #include "server/loop.h"
 #include "server/service.h"
 
@@ -84,8 +85,8 @@ class HttpSession final : public Conversation {
   [[nodiscard]] Service& service() noexcept { return service_; }
   void respond(const HttpResponse& response);
   void respond(const Error& error) { respond(problem(service_.sources.told(error))); }
-  // Runs `work`, which returns a Result, elsewhere, and responds with what `then` makes of it. `work`
-  // gets the time by which it must have answered.
+  // Runs `work`, which returns a Result, elsewhere, and responds with what `then` makes of it.
+  // `work` gets the time by which it must have answered.
   template <class Work, class Then>
   void elsewhere(Work work, Then then, bool in_steps = false) {
     hold();
@@ -99,7 +100,6 @@ class HttpSession final : public Conversation {
   void hold();
   void go_on();
 
-  enum class IdsAs : std::uint8_t { kText, kJson, kJsonLines };
   struct IdsWanted {
     std::string name;
     std::int64_t count = 1;

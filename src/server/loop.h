@@ -94,9 +94,7 @@ class Loop final {
 
  private:
   void give_answers();
-  [[nodiscard]] bool in_time(SteadyTime due) const {
-    return !abandoned_ && now() < due;
-  }
+  [[nodiscard]] bool in_time(SteadyTime due) const { return !abandoned_ && now() < due; }
   template <class Answer>
   [[nodiscard]] static Answer late() {
     return std::unexpected(

@@ -50,8 +50,8 @@ bool matches(const std::string& pattern, const std::string& text) {
 }
 
 // What GET answers: the value before the next one, or nothing before the first use.
-Result<std::optional<std::int64_t>> value_before_next(const Sources& sources,
-                                                      std::string_view name, SteadyTime until) {
+Result<std::optional<std::int64_t>> value_before_next(const Sources& sources, std::string_view name,
+                                                      SteadyTime until) {
   const Result<SequenceStatus> status = sources.peek(name, until);
   if (!status) return std::unexpected(status.error());
   const auto* const sequence = std::get_if<SequenceDefinition>(&status->definition);
@@ -160,14 +160,15 @@ template <class Work, class Then>
 void RedisSession::elsewhere(Work work, Then then) {
   hold();
   const SteadyTime due = std::exchange(barrier_due_, std::nullopt).value_or(service_.loop.due());
-  service_.loop.elsewhere(due, std::move(work), [this, then = std::move(then)](auto result) mutable {
-    if (result) {
-      then(*std::move(result));
-    } else {
-      fail(result.error());
-    }
-    go_on();
-  });
+  service_.loop.elsewhere(due, std::move(work),
+                          [this, then = std::move(then)](auto result) mutable {
+                            if (result) {
+                              then(*std::move(result));
+                            } else {
+                              fail(result.error());
+                            }
+                            go_on();
+                          });
 }
 
 void RedisSession::get(Words words) {
@@ -328,11 +329,9 @@ void RedisSession::put_status(std::string& out, const SequenceStatus& status) {
 }
 
 void RedisSession::id_peek(Words words) {
-  elsewhere(
-      [&sources = service_.sources, name = std::string(words[1])](SteadyTime until) {
-        return sources.peek(name, until);
-      },
-      [this](const SequenceStatus& status) { put_status(reply(), status); });
+  elsewhere([&sources = service_.sources,
+             name = std::string(words[1])](SteadyTime until) { return sources.peek(name, until); },
+            [this](const SequenceStatus& status) { put_status(reply(), status); });
 }
 
 void RedisSession::id_list(Words /*words*/) {

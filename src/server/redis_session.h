@@ -154,8 +154,8 @@ class RedisSession final : public Conversation {
   [[nodiscard]] SourceHandle source_of(Words words, std::string_view name);
   void take_values(const SourceHandle& source, std::int64_t count, bool as_integer, bool as_array);
   void take_range(Words words, bool whole);
-  // Runs `work` elsewhere, and `then` with its result, before any other command. `work` gets the time
-  // by which it must have answered: the deadline began when the command came.
+  // Runs `work` elsewhere, and `then` with its result, before any other command. `work` gets the
+  // time by which it must have answered: the deadline began when the command came.
   template <class Work, class Then>
   void elsewhere(Work work, Then then);
   void hold();
@@ -173,11 +173,11 @@ class RedisSession final : public Conversation {
   std::deque<Reply> replies_;  // in order; those that are ready and have none before them are gone
   std::size_t pending_ = 0;
   std::size_t pending_ids_ = 0;
-  bool held_ = false;      // a command is carried out elsewhere
-  bool barrier_ = false;   // a command waits for the answers before it
+  bool held_ = false;                      // a command is carried out elsewhere
+  bool barrier_ = false;                   // a command waits for the answers before it
   std::optional<SteadyTime> barrier_due_;  // when that command must have its own answer
-  bool settling_ = false;  // it is in the list of those that have new answers
-  bool ended_ = false;     // QUIT, or the stream cannot be read on
+  bool settling_ = false;                  // it is in the list of those that have new answers
+  bool ended_ = false;                     // QUIT, or the stream cannot be read on
 
   bool queueing_ = false;  // between MULTI and EXEC
   bool queue_broken_ = false;

@@ -359,13 +359,13 @@ struct Server::State {
       socket.set_option(asio::ip::tcp::no_delay(true), ignored);
       socket.set_option(asio::socket_base::keep_alive(true), ignored);
     }
-    auto connection = std::make_shared<Connection>(
-        std::move(socket), std::move(encrypted), service.unsent, handshakes,
-        [this](Connection& gone) {
-          --service.open_connections;
-          connections.erase(gone.shared_from_this());
-          end_if_drained();
-        });
+    auto connection =
+        std::make_shared<Connection>(std::move(socket), std::move(encrypted), service.unsent,
+                                     handshakes, [this](Connection& gone) {
+                                       --service.open_connections;
+                                       connections.erase(gone.shared_from_this());
+                                       end_if_drained();
+                                     });
     connections.insert(connection);
     if (door.protocol == Protocol::kRedis) {
       connection->begin(std::make_unique<RedisSession>(*connection, service));

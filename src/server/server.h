@@ -52,8 +52,8 @@ struct ServerOptions {
   Log* log = nullptr;
   // Connections at a time; one more is told so, and closed.
   std::size_t most_connections = 20'000;
-  // The time by which the deadlines of calls are kept, and the limits of tokens. Any thread may call
-  // it.
+  // The time by which the deadlines of calls are kept, and the limits of tokens. Any thread may
+  // call it.
   std::function<SteadyTime()> now = &std::chrono::steady_clock::now;
   // How long stop() waits for calls that are under way.
   std::chrono::milliseconds drain = std::chrono::seconds{10};

@@ -16,8 +16,8 @@ using std::chrono::steady_clock;
 
 namespace {
 constexpr std::chrono::seconds kAtMostOnceIn{1};
-// Ranges of one source that are logged when it is closed. One of strategy random may hold thousands,
-// of one value each.
+// Ranges of one source that are logged when it is closed. One of strategy random may hold
+// thousands, of one value each.
 constexpr std::size_t kMostGivenUp = 1000;
 }  // namespace
 

@@ -87,8 +87,8 @@ class Sources final {
     if (!result) return std::unexpected(told(std::move(result.error()), source));
     return result;
   }
-  // Mint::peek() and Mint::list() of all stores, with the names that clients use. They have answered
-  // by `until`.
+  // Mint::peek() and Mint::list() of all stores, with the names that clients use. They have
+  // answered by `until`.
   [[nodiscard]] Result<SequenceStatus> peek(std::string_view source, SteadyTime until) const;
   [[nodiscard]] Result<std::vector<SequenceStatus>> list(SteadyTime until) const;
   // Whether a name that begins with this and a slash is one of a store.

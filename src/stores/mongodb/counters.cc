@@ -365,12 +365,9 @@ Result<Range> Counters::do_advance(std::string_view counter, std::int64_t count,
 
 // One update for each counter that is whole and meets the condition, all of them sent together;
 // then they are read, and what was made meanwhile is changed too. What is not there is told last.
-Result<std::vector<CounterState>> Counters::change_each(std::span<const std::string> counters,
-                                                        const std::string& condition,
-                                                        const Bson& update, std::string_view doing,
-                                                        const Done& done,
-                                                        const UpdateOfAdopted& adopted,
-                                                        SteadyTime by) {
+Result<std::vector<CounterState>> Counters::change_each(
+    std::span<const std::string> counters, const std::string& condition, const Bson& update,
+    std::string_view doing, const Done& done, const UpdateOfAdopted& adopted, SteadyTime by) {
   const Result<SteadyTime> until = database_.enter(by);
   if (!until) return std::unexpected(until.error());
   constexpr std::size_t kAtOnce = 2000;  // 6 MB at most, of the 16 that a message may have
