@@ -144,7 +144,8 @@ class IDMINT_EXPORT Mint final {
   }
   // As raise_sequence, alter_sequence, retire_sequence and peek_sequence.
   [[nodiscard]] Result<Raised> raise(std::string_view name, std::int64_t past,
-                                     RaiseMode mode = RaiseMode::kCarryOut);
+                                     RaiseMode mode = RaiseMode::kCarryOut,
+                                     SteadyTime until = SteadyTime::max());
   [[nodiscard]] Result<Raised> raise(std::string_view name, std::span<const std::int64_t> past,
                                      RaiseMode mode = RaiseMode::kCarryOut);
   [[nodiscard]] Result<Raised> raise(std::string_view name, ExistingValues& values,
@@ -160,7 +161,7 @@ class IDMINT_EXPORT Mint final {
   [[nodiscard]] Result<LeaseState> release_worker(std::string_view pool, std::int64_t worker);
   [[nodiscard]] Result<std::int64_t> raise_pool(std::string_view pool, Instant past);
   // By name. Empty when nothing was ever created: the store is the default one and is not there.
-  [[nodiscard]] Result<std::vector<SequenceStatus>> list();
+  [[nodiscard]] Result<std::vector<SequenceStatus>> list(SteadyTime until = SteadyTime::max());
 
   // As idmint::has_given().
   [[nodiscard]] Result<bool> has_given(std::string_view name, std::int64_t value);

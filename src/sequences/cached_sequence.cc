@@ -366,6 +366,13 @@ void CachedSequence::close() noexcept {
   state.changed.wait(lock, [&state] { return !state.fetching; });
 }
 
+std::vector<Range> CachedSequence::given_up() const {
+  State& state = *state_;
+  if (!state.submitted.owned()) return {};
+  const std::lock_guard lock(state.mutex);
+  return state.stopped ? merged(state.ranges_held()) : std::vector<Range>{};
+}
+
 SequenceStatistics CachedSequence::statistics() const noexcept {
   State& state = *state_;
   if (!state.submitted.owned()) return {};
@@ -373,9 +380,7 @@ SequenceStatistics CachedSequence::statistics() const noexcept {
   const std::int64_t lost = state.lost.load(std::memory_order_relaxed);
   std::uint64_t extra = state.extra.load(std::memory_order_relaxed);
   for (std::size_t i = 0; i < state.slice_count; ++i) {
-    const auto& page = *state.slices[i / std::tuple_size_v<State::Slices>];
-    const Slice& slice = page[i % std::tuple_size_v<State::Slices>];
-    extra += slice.extra.load(std::memory_order_relaxed);
+    extra += state.slice_at(i).extra.load(std::memory_order_relaxed);
   }
   const std::int64_t held = state.values_held();
   const std::int64_t values = std::max<std::int64_t>(state.taken - held - lost, 0);

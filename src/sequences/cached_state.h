@@ -117,6 +117,8 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
   void stop(Error why);
   [[nodiscard]] bool patient_with(Code code, nanoseconds pause, SteadyTime until) const;
   [[nodiscard]] std::int64_t values_held() const;
+  // The same values; to be called when it is stopped.
+  [[nodiscard]] std::vector<Range> ranges_held() const;
 
   // ---- asynchronous requests
 
@@ -172,6 +174,16 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
   std::int64_t wanting = 0;        // and how much they want, together
   std::int64_t lacks = 0;          // what the caller lacks that came to the mark
   nanoseconds paused{};            // since the first of them came, or the fetch began
+
+  // The slice of this number, below slice_count, and what is left in it.
+  [[nodiscard]] Slice& slice_at(std::size_t i) const {
+    return (*slices[i / std::tuple_size_v<Slices>])[i % std::tuple_size_v<Slices>];
+  }
+  [[nodiscard]] static Range left_in(const Slice& slice) {
+    const std::int64_t next = slice.next.load(std::memory_order_relaxed);
+    const std::int64_t left = slice.until.load(std::memory_order_relaxed) - next;
+    return {next, 1, std::clamp<std::int64_t>(left, 0, kSliceSize)};
+  }
 
   using Slices = std::array<Slice, 64>;  // a page
   std::deque<ForkWiped<Slices>> slices;

@@ -177,6 +177,12 @@ void Combiner::close() noexcept {
   changed_.wait(lock, [this] { return phase_ == Phase::kIdle && queue_.empty(); });
 }
 
+bool Combiner::is_closed() const noexcept {
+  if (inherited()) return false;
+  const std::lock_guard lock(mutex_);
+  return closed_ && phase_ == Phase::kIdle && queue_.empty();
+}
+
 SequenceStatistics Combiner::statistics() const noexcept {
   if (inherited()) return {};
   const std::lock_guard lock(mutex_);

@@ -75,6 +75,9 @@ class Combiner {
   void close() noexcept;
   [[nodiscard]] SequenceStatistics statistics() const noexcept;
 
+  // Whether close() has returned, so that nobody calls the rounds any more.
+  [[nodiscard]] bool is_closed() const noexcept;
+
   // Made by the parent of this process.
   [[nodiscard]] bool inherited() const noexcept { return !owned_; }
   // How many callers wait for a round that has not started. At once out of date.

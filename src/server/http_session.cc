@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/ip/address.hpp>
 #include <boost/beast/core/string.hpp>
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/field.hpp>
@@ -14,7 +13,7 @@
 #include "base/errors.h"
 #include "base/outcome.h"
 #include "idmint/form.h"
-#include "idmint/uuid.h"
+#include "server/http_text.h"
 
 namespace idmint::server {
 
@@ -53,47 +52,7 @@ std::string_view reason(int status) {
   return http::obsolete_reason(static_cast<http::status>(status));
 }
 
-// Percent-encoding; in a query + is a blank. Nothing: it is not valid.
-std::optional<std::string> decoded(std::string_view text, bool in_query) {
-  std::string result;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '+' && in_query) {
-      result += ' ';
-    } else if (text[i] != '%') {
-      result += text[i];
-    } else {
-      if (i + 2 >= text.size() || detail::hex_digit(text[i + 1]) < 0 ||
-          detail::hex_digit(text[i + 2]) < 0)
-        return std::nullopt;
-      result +=
-          static_cast<char>(detail::hex_digit(text[i + 1]) * 16 + detail::hex_digit(text[i + 2]));
-      i += 2;
-    }
-  }
-  return result;
-}
-
 std::string_view view(boost::beast::string_view text) { return {text.data(), text.size()}; }
-
-// Whether it names this machine, so that no page of the web can have the name: a page whose own
-// name is made to resolve to a loopback address sends that name.
-bool names_this_machine(std::string_view given) {
-  std::string host(given);
-  for (char& c : host) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  constexpr std::string_view allowed = "abcdefghijklmnopqrstuvwxyz0123456789-.:[]";
-  if (host.find_first_not_of(allowed) != std::string::npos) return false;
-  const std::size_t colon = host.rfind(':');
-  if (colon != std::string::npos && host.find(']', colon) == std::string::npos) {
-    if (host.find_first_not_of("0123456789", colon + 1) != std::string::npos) return false;
-    host.resize(colon);
-  }
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  if (host.ends_with('.')) host.pop_back();
-  if (host == "localhost" || host.ends_with(".localhost")) return true;
-  boost::system::error_code error;
-  const auto address = boost::asio::ip::make_address(host, error);
-  return !error && address.is_loopback();
-}
 
 }  // namespace
 
@@ -222,10 +181,8 @@ std::optional<HttpResponse> HttpSession::refusal(const Parser& parser) const {
       !names_this_machine(host))
     return problem(421, "Misdirected Request",
                    "the Host header names another machine: ask for localhost or 127.0.0.1");
-  // Browsers send it with each request that a page of another site makes.
   const std::string_view origin = view(request[http::field::origin]);
-  if (!origin.empty() &&
-      origin != (connection_.is_encrypted() ? "https://" : "http://") + std::string(host))
+  if (!origin.empty() && !is_own_origin(origin, host, connection_.is_encrypted()))
     return problem(403, "Forbidden", "pages of other sites may not ask: Origin is refused");
   return std::nullopt;
 }
@@ -244,51 +201,31 @@ void HttpSession::handle(const Parser& parser) {
   request.method = head_ ? "GET" : view(message.method_string());
   request.accept = view(message[http::field::accept]);
   request.body = message.body();
-  recognise(view(message[http::field::authorization]));
-  std::string_view target = view(message.target());
-  const auto bad = [&] {
-    respond(problem(400, "Bad Request", "the request's target cannot be read"));
-  };
-  std::string_view query;
-  if (const std::size_t mark = target.find('?'); mark != std::string_view::npos) {
-    query = target.substr(mark + 1);
-    target = target.substr(0, mark);
-  }
-  if (request.method == "OPTIONS" && target == "*")
-    return respond({.status = 204, .headers = "Allow: GET, HEAD, POST, OPTIONS\r\n"});
-  if (!target.starts_with('/')) return bad();
-  for (std::size_t begin = 1; begin <= target.size();) {
-    const std::size_t end = std::min(target.find('/', begin), target.size());
-    std::optional<std::string> segment = decoded(target.substr(begin, end - begin), false);
-    if (!segment) return bad();
-    request.path.push_back(*std::move(segment));
-    begin = end + 1;
-  }
-  while (!query.empty()) {
-    const std::size_t end = std::min(query.find('&'), query.size());
-    const std::string_view pair = query.substr(0, end);
-    query.remove_prefix(std::min(end + 1, query.size()));
-    if (pair.empty()) continue;
-    const std::size_t equals = std::min(pair.find('='), pair.size());
-    std::optional<std::string> name = decoded(pair.substr(0, equals), true);
-    std::optional<std::string> value =
-        decoded(equals < pair.size() ? pair.substr(equals + 1) : "", true);
-    if (!name || !value) return bad();
-    request.query.emplace_back(*std::move(name), *std::move(value));
-  }
-  route(*this, request);
-}
-
-void HttpSession::recognise(std::string_view authorization) {
-  caller_ = service_.access.anybody();
-  if (caller_ != nullptr) return;
-  constexpr std::string_view scheme = "bearer ";
-  if (authorization.size() > scheme.size() &&
-      boost::beast::iequals(authorization.substr(0, scheme.size()), scheme))
-    caller_ = service_.access.find(authorization.substr(scheme.size()));
+  const std::string_view authorization = view(message[http::field::authorization]);
+  caller_ = caller_by(authorization);
   if (caller_ == nullptr && !authorization.empty())
     service_.log.write(LogSettings::Level::kWarning, "unknown_token",
                        {{"peer", connection_.peer()}});
+  const std::string_view target = view(message.target());
+  if (request.method == "OPTIONS" && target == "*")
+    return respond({.status = 204, .headers = "Allow: GET, HEAD, POST, OPTIONS\r\n"});
+  std::optional<HttpTarget> read = target_of(target);
+  if (!read) return respond(problem(400, "Bad Request", "the request's target cannot be read"));
+  request.path = std::move(read->path);
+  request.query = std::move(read->query);
+  route(*this, request);
+}
+
+std::shared_ptr<Caller> HttpSession::caller_by(std::string_view authorization) const {
+  if (service_.access.is_open()) return service_.access.anybody();
+  const std::string_view token = bearer_token(authorization);
+  return token.empty() ? nullptr : service_.access.find(token);
+}
+
+bool HttpSession::is_known() const {
+  if (parser_ && begun_ && parser_->is_header_done())
+    return caller_by(view(parser_->get()[http::field::authorization])) != nullptr;
+  return service_.access.is_open() || (caller_ != nullptr && !caller_->is_revoked());
 }
 
 void HttpSession::respond_unauthenticated() {
@@ -409,7 +346,7 @@ void HttpSession::begin_stream(SourceHandle source, IdsWanted wanted) {
                                                  " streams are under way already; nothing was "
                                                  "taken for this one; ask again"});
   if (const std::optional<Caller::Excess> excess =
-          caller_->charge(wanted.count, std::chrono::steady_clock::now()))
+          caller_->charge(wanted.count, service_.loop.now()))
     return respond(problem(excess->error, false, excess->retry_after));
   stream_ = std::make_unique<Stream>(*this, large);
   stream_->left = wanted.count;
@@ -475,8 +412,9 @@ void HttpSession::ask() {
   if (source.is_pool) {
     if (stream.ids.size() < stream.size) stream.ids.resize(stream.size);
     service_.loop.elsewhere(
-        [handle = stream.source, out = std::span(stream.ids).first(stream.size)] {
-          return handle->source->next(out);
+        service_.loop.due(),
+        [handle = stream.source, out = std::span(stream.ids).first(stream.size)](SteadyTime until) {
+          return handle->source->next(out, until);
         },
         [this](Result<void> filled) {
           if (!filled) stream_->error = std::move(filled.error());

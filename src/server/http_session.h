@@ -18,6 +18,7 @@
 #include "idmint/result.h"
 #include "server/access.h"
 #include "server/connection.h"
+#include "server/http_text.h"
 #include "server/loop.h"
 #include "server/service.h"
 
@@ -68,6 +69,8 @@ class HttpSession final : public Conversation {
   [[nodiscard]] std::size_t take(std::string_view input) override;
   [[nodiscard]] bool held() const noexcept override;
   [[nodiscard]] bool waits() const noexcept override;
+  // By the last request whose header has come whole.
+  [[nodiscard]] bool is_known() const override;
   [[nodiscard]] bool is_in_midst() const noexcept override { return begun_; }
   void settle() override;
   void too_slow() override;
@@ -86,11 +89,13 @@ class HttpSession final : public Conversation {
   void respond(const HttpResponse& response);
   void respond(const Error& error) { respond(problem(service_.sources.told(error))); }
   // Runs `work`, which returns a Result, elsewhere, and responds with what `then` makes of it.
+  // `work` gets the time by which it must have answered.
   template <class Work, class Then>
   void elsewhere(Work work, Then then, bool in_steps = false) {
     hold();
     service_.loop.elsewhere(
-        std::move(work), [this, then = std::move(then), in_steps](auto result) mutable {
+        service_.loop.due(), std::move(work),
+        [this, then = std::move(then), in_steps](auto result) mutable {
           respond(result ? then(*std::move(result)) : problem(result.error(), in_steps));
           go_on();
         });
@@ -98,7 +103,6 @@ class HttpSession final : public Conversation {
   void hold();
   void go_on();
 
-  enum class IdsAs : std::uint8_t { kText, kJson, kJsonLines };
   struct IdsWanted {
     std::string name;
     std::int64_t count = 1;
@@ -153,7 +157,8 @@ class HttpSession final : public Conversation {
 
   void handle(const Parser& parser);
   void begin_waiting();
-  void recognise(std::string_view authorization);
+  // Null: that is no token which is known, and one is needed.
+  [[nodiscard]] std::shared_ptr<Caller> caller_by(std::string_view authorization) const;
   [[nodiscard]] std::optional<HttpResponse> refusal(const Parser& parser) const;
   void begin_stream(SourceHandle source, IdsWanted wanted);
   // kInvalidArgument: what is asked for has not the form that is wanted.

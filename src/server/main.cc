@@ -6,6 +6,7 @@
 #include <expected>
 #include <fstream>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -63,11 +64,11 @@ struct CommandLine {
   std::vector<std::string> http{};
 };
 
-// NAME=URL has a name before anything that a URL begins with.
-std::pair<std::string, std::string> split_store(const std::string& given) {
+// NAME=URL has a name before anything that a URL begins with; nothing: it is a URL alone.
+std::optional<std::pair<std::string, std::string>> named_store(const std::string& given) {
   const std::size_t equals = given.find('=');
-  if (equals == std::string::npos || given.find_first_of(":/") < equals) return {"", given};
-  return {given.substr(0, equals), given.substr(equals + 1)};
+  if (equals == std::string::npos || given.find_first_of(":/") < equals) return std::nullopt;
+  return std::pair(given.substr(0, equals), given.substr(equals + 1));
 }
 
 // From the file, then from the variables, then from the command line; or what is wrong in them.
@@ -91,11 +92,13 @@ std::expected<Settings, std::vector<Error>> settings_of(const CommandLine& line)
       [](const char* name) { return std::getenv(name); }, settings);
   faults.insert(faults.end(), of_variables.begin(), of_variables.end());
   for (const std::string& given : line.stores) {
-    auto [name, url] = split_store(given);
-    if (name.empty()) {
-      settings.store = url;
+    std::optional<std::pair<std::string, std::string>> named = named_store(given);
+    if (!named) {
+      settings.store = given;
+    } else if (Result<void> valid = check_store_name(named->first); !valid) {
+      faults.push_back({Code::kInvalidArgument, "--store: " + std::move(valid.error().message)});
     } else {
-      settings.stores.emplace_back(std::move(name), std::move(url));
+      settings.stores.push_back(*std::move(named));
     }
   }
   if (!line.redis.empty() || !line.http.empty()) {

@@ -50,9 +50,9 @@ bool matches(const std::string& pattern, const std::string& text) {
 }
 
 // What GET answers: the value before the next one, or nothing before the first use.
-Result<std::optional<std::int64_t>> value_before_next(const Sources& sources,
-                                                      std::string_view name) {
-  const Result<SequenceStatus> status = sources.peek(name);
+Result<std::optional<std::int64_t>> value_before_next(const Sources& sources, std::string_view name,
+                                                      SteadyTime until) {
+  const Result<SequenceStatus> status = sources.peek(name, until);
   if (!status) return std::unexpected(status.error());
   const auto* const sequence = std::get_if<SequenceDefinition>(&status->definition);
   const std::optional<std::int64_t> next = status->next;
@@ -68,10 +68,10 @@ Result<std::optional<std::int64_t>> value_before_next(const Sources& sources,
 }
 
 // Formats and what the store has, by name.
-Result<std::vector<std::string>> names(const Sources& sources) {
+Result<std::vector<std::string>> names(const Sources& sources, SteadyTime until) {
   std::vector<std::string> all;
   for (const Declaration& format : Mint::formats()) all.push_back(format.name);
-  const Result<std::vector<SequenceStatus>> made = sources.list();
+  const Result<std::vector<SequenceStatus>> made = sources.list(until);
   if (!made) return std::unexpected(made.error());
   for (const SequenceStatus& status : *made) {
     if (!is_retired(status.definition)) all.push_back(name(status.definition));
@@ -86,9 +86,9 @@ bool is_format_name(std::string_view name) {
 }
 
 // Whether it is a format, or a sequence or pool that is not retired.
-Result<bool> is_source(const Sources& sources, std::string_view name) {
+Result<bool> is_source(const Sources& sources, std::string_view name, SteadyTime until) {
   if (is_format_name(name)) return true;
-  const Result<SequenceStatus> status = sources.peek(name);
+  const Result<SequenceStatus> status = sources.peek(name, until);
   if (status) return !is_retired(status->definition);
   if (status.error().code == Code::kNotFound || status.error().code == Code::kInvalidArgument)
     return false;
@@ -159,19 +159,21 @@ void RedisSession::id_next(Words words) {
 template <class Work, class Then>
 void RedisSession::elsewhere(Work work, Then then) {
   hold();
-  service_.loop.elsewhere(std::move(work), [this, then = std::move(then)](auto result) mutable {
-    if (result) {
-      then(*std::move(result));
-    } else {
-      fail(result.error());
-    }
-    go_on();
-  });
+  const SteadyTime due = std::exchange(barrier_due_, std::nullopt).value_or(service_.loop.due());
+  service_.loop.elsewhere(due, std::move(work),
+                          [this, then = std::move(then)](auto result) mutable {
+                            if (result) {
+                              then(*std::move(result));
+                            } else {
+                              fail(result.error());
+                            }
+                            go_on();
+                          });
 }
 
 void RedisSession::get(Words words) {
-  elsewhere([&sources = service_.sources,
-             name = std::string(words[1])] { return value_before_next(sources, name); },
+  elsewhere([&sources = service_.sources, name = std::string(words[1])](
+                SteadyTime until) { return value_before_next(sources, name, until); },
             [this](std::optional<std::int64_t> value) {
               if (value) {
                 put_bulk(reply(), std::to_string(*value));
@@ -185,12 +187,12 @@ void RedisSession::mget(Words words) {
   using Values = std::vector<std::optional<std::int64_t>>;
   elsewhere(
       [&sources = service_.sources,
-       names = Owned(words.begin() + 1, words.end())]() -> Result<Values> {
+       names = Owned(words.begin() + 1, words.end())](SteadyTime until) -> Result<Values> {
         Values values;
         for (const std::string& name : names) {
           // As in Redis: what has no value is null, whatever the reason. That the store does not
           // answer is none.
-          const auto value = value_before_next(sources, name);
+          const auto value = value_before_next(sources, name, until);
           if (!value && value.error().code != Code::kNotFound &&
               value.error().code != Code::kInvalidArgument)
             return std::unexpected(value.error());
@@ -213,10 +215,10 @@ void RedisSession::mget(Words words) {
 void RedisSession::exists(Words words) {
   elsewhere(
       [&sources = service_.sources,
-       names = Owned(words.begin() + 1, words.end())]() -> Result<std::int64_t> {
+       names = Owned(words.begin() + 1, words.end())](SteadyTime until) -> Result<std::int64_t> {
         std::int64_t count = 0;
         for (const std::string& name : names) {
-          const Result<bool> there = is_source(sources, name);
+          const Result<bool> there = is_source(sources, name, until);
           if (!there) return std::unexpected(there.error());
           if (*there) ++count;
         }
@@ -226,13 +228,13 @@ void RedisSession::exists(Words words) {
 }
 
 void RedisSession::type(Words words) {
-  elsewhere([&sources = service_.sources,
-             name = std::string(words[1])] { return is_source(sources, name); },
+  elsewhere([&sources = service_.sources, name = std::string(words[1])](
+                SteadyTime until) { return is_source(sources, name, until); },
             [this](bool there) { put_simple(reply(), there ? "string" : "none"); });
 }
 
 void RedisSession::dbsize(Words /*words*/) {
-  elsewhere([&sources = service_.sources] { return names(sources); },
+  elsewhere([&sources = service_.sources](SteadyTime until) { return names(sources, until); },
             [this](const std::vector<std::string>& all) {
               put_integer(reply(), std::ranges::count_if(all, [&](const std::string& name) {
                             return caller_->sees(name);
@@ -250,7 +252,7 @@ void RedisSession::time(Words /*words*/) {
 }
 
 void RedisSession::keys(Words words) {
-  elsewhere([&sources = service_.sources] { return names(sources); },
+  elsewhere([&sources = service_.sources](SteadyTime until) { return names(sources, until); },
             [this, pattern = std::string(words[1])](std::vector<std::string> all) {
               std::erase_if(all, [&](const std::string& name) {
                 return !matches(pattern, name) || !caller_->sees(name);
@@ -284,7 +286,7 @@ void RedisSession::scan(Words words) {
       return fail("syntax error");
     }
   }
-  elsewhere([&sources = service_.sources] { return names(sources); },
+  elsewhere([&sources = service_.sources](SteadyTime until) { return names(sources, until); },
             [this, pattern, other_type, begin = static_cast<std::size_t>(*cursor),
              size = static_cast<std::size_t>(count)](const std::vector<std::string>& all) {
               const std::size_t end = std::min(all.size(), begin + size);
@@ -327,13 +329,13 @@ void RedisSession::put_status(std::string& out, const SequenceStatus& status) {
 }
 
 void RedisSession::id_peek(Words words) {
-  elsewhere(
-      [&sources = service_.sources, name = std::string(words[1])] { return sources.peek(name); },
-      [this](const SequenceStatus& status) { put_status(reply(), status); });
+  elsewhere([&sources = service_.sources,
+             name = std::string(words[1])](SteadyTime until) { return sources.peek(name, until); },
+            [this](const SequenceStatus& status) { put_status(reply(), status); });
 }
 
 void RedisSession::id_list(Words /*words*/) {
-  elsewhere([&sources = service_.sources] { return sources.list(); },
+  elsewhere([&sources = service_.sources](SteadyTime until) { return sources.list(until); },
             [this](std::vector<SequenceStatus> all) {
               std::erase_if(all, [&](const SequenceStatus& status) {
                 return !caller_->sees(name(status.definition));
@@ -348,9 +350,10 @@ void RedisSession::id_raise(Words words) {
   const std::optional<std::int64_t> past = whole(words[2], 0);
   if (!past) return fail("value is not an integer or out of range");
   elsewhere(
-      [&sources = service_.sources, name = std::string(words[1]), past = *past] {
-        return sources.at(
-            name, [past](Mint& mint, const std::string& own) { return mint.raise(own, past); });
+      [&sources = service_.sources, name = std::string(words[1]), past = *past](SteadyTime until) {
+        return sources.at(name, [&](Mint& mint, const std::string& own) {
+          return mint.raise(own, past, RaiseMode::kCarryOut, until);
+        });
       },
       [this](const Raised& raised) { put_integer(reply(), raised.next); });
 }

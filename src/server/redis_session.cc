@@ -40,6 +40,10 @@ bool RedisSession::waits() const noexcept {
   return held_ || pending_ != 0 || (!replay_.empty() && !ended_);
 }
 
+bool RedisSession::is_known() const {
+  return service_.access.is_open() || (caller_ != nullptr && !caller_->is_revoked());
+}
+
 void RedisSession::too_slow() {
   put_error(reply(), "ERR", "Protocol error: the rest of the command did not come in time");
 }
@@ -55,7 +59,7 @@ std::size_t RedisSession::take(std::string_view input) {
       const std::vector<std::string_view> words(owned.begin(), owned.end());
       const Command* const command = command_named(words.front());
       if (command->kind == Command::kBarrier && pending_ != 0) {
-        barrier_ = true;
+        wait_for_answers();
         break;
       }
       // The command may hold the session, and is run again then: from a copy of its own.
@@ -64,6 +68,7 @@ std::size_t RedisSession::take(std::string_view input) {
       const std::vector<std::string_view> kept_words(kept.begin(), kept.end());
       counted_as_ = command->counted_as();
       if (may(*command, kept_words)) (this->*command->run)(kept_words);
+      barrier_due_.reset();
       continue;
     }
     const RespReader::State state = reader_.read(input.substr(taken));
@@ -83,7 +88,7 @@ std::size_t RedisSession::take(std::string_view input) {
     }
     const Command* const command = command_named(words.front());
     if (command != nullptr && command->kind == Command::kBarrier && !queueing_ && pending_ != 0) {
-      barrier_ = true;  // it is read again when the answers before it are there
+      wait_for_answers();  // it is read again when they are there
       break;
     }
     taken += reader_.consumed();
@@ -104,9 +109,15 @@ std::size_t RedisSession::take(std::string_view input) {
       continue;
     }
     run(words);
+    barrier_due_.reset();
   }
   reader_.trim();
   return taken;
+}
+
+void RedisSession::wait_for_answers() {
+  barrier_ = true;
+  barrier_due_ = service_.loop.due();
 }
 
 void RedisSession::run(Words words) {
@@ -162,7 +173,7 @@ bool RedisSession::charge(std::int64_t count) {
     return false;
   }
   if (!caller_->has_limits()) return true;  // no clock is read for each command
-  const auto excess = caller_->charge(count, std::chrono::steady_clock::now());
+  const auto excess = caller_->charge(count, service_.loop.now());
   if (!excess) return true;
   fail(excess->error);
   return false;
@@ -406,9 +417,10 @@ void RedisSession::take_values(const SourceHandle& source, std::int64_t count, b
     // Its ids increase in the order of the calls, so there is one at a time.
     hold();
     service_.loop.elsewhere(
-        [source, size]() -> Result<std::vector<Id>> {
+        service_.loop.due(),
+        [source, size](SteadyTime until) -> Result<std::vector<Id>> {
           std::vector<Id> ids(size);
-          if (Result<void> filled = source->source->next(ids); !filled)
+          if (Result<void> filled = source->source->next(ids, until); !filled)
             return std::unexpected(std::move(filled.error()));
           return ids;
         },

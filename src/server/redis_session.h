@@ -43,6 +43,7 @@ class RedisSession final : public Conversation {
   [[nodiscard]] std::size_t take(std::string_view input) override;
   [[nodiscard]] bool held() const noexcept override;
   [[nodiscard]] bool waits() const noexcept override;
+  [[nodiscard]] bool is_known() const override;
   void too_slow() override;
   void settle() override;
 
@@ -134,6 +135,8 @@ class RedisSession final : public Conversation {
   friend struct RedisCommands;
 
   void run(Words words);
+  // For a barrier: nothing is taken until all before it have their answers.
+  void wait_for_answers();
   void queue(Words words);
   // Whether the caller may give the command; if not, the reply says so.
   [[nodiscard]] bool may(const Command& command, Words words);
@@ -160,7 +163,8 @@ class RedisSession final : public Conversation {
   [[nodiscard]] SourceHandle source_of(Words words, std::string_view name);
   void take_values(const SourceHandle& source, std::int64_t count, bool as_integer, bool as_array);
   void take_range(Words words, bool whole);
-  // Runs `work` elsewhere, and `then` with its result, before any other command.
+  // Runs `work` elsewhere, and `then` with its result, before any other command. `work` gets the
+  // time by which it must have answered: the deadline began when the command came.
   template <class Work, class Then>
   void elsewhere(Work work, Then then);
   void hold();
@@ -184,6 +188,7 @@ class RedisSession final : public Conversation {
   std::optional<Verb> counted_as_{};  // the command at hand
   SteadyTime begun_{};                // the epoch: none of this turn has waited yet
   bool barrier_ = false;              // a command waits for the answers before it
+  std::optional<SteadyTime> barrier_due_{};  // when that command must have its own answer
   bool settling_ = false;             // it is in the list of those that have new answers
   bool ended_ = false;                // QUIT, or the stream cannot be read on
 

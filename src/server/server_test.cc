@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -409,6 +410,31 @@ TEST_F(GatedServerTest, CommandsThatWaitShareARound) {
   EXPECT_EQ(store_->advances().size(), 3U);
 }
 
+// The deadline of a command begins when it comes, not when those before it are answered.
+TEST_F(GatedServerTest, ABarrierSharesItsDeadlineWithWhatItWaitsFor) {
+  std::atomic<std::chrono::nanoseconds> ahead{};
+  ServerOptions moved = options();
+  moved.now = [&ahead] { return std::chrono::steady_clock::now() + ahead.load(); };
+  const Running server(std::move(moved));
+  Client client(server);
+  Client other(server);
+  EXPECT_EQ(client.ask("INCR orders"), ":1");
+  for (const std::string barrier : {"GET orders", "MGET orders", "ID.PEEK orders", "KEYS *",
+                                    "ID.RAISE orders 1000", "EXISTS orders"}) {
+    store_->shut_gate();
+    const std::size_t advances = store_->advances().size();
+    client.send("INCR orders\r\n" + barrier + "\r\nPING\r\n");
+    store_->wait_for_advances(advances + 1);
+    EXPECT_EQ(other.ask("PING"), "+PONG");  // so the loop has seen the barrier, too
+    ahead = ahead.load() + 2 * kNever;
+    store_->open_gate();
+    EXPECT_THAT(client.line(), StartsWith(":"));
+    EXPECT_THAT(client.line(), StartsWith("-UNAVAILABLE ")) << barrier;
+    EXPECT_EQ(client.line(), "+PONG");
+  }
+  EXPECT_EQ(client.ask_text("GET orders"), "7") << "nothing was raised, and this one is in time";
+}
+
 TEST_F(GatedServerTest, ADrainAnswersWhatWasTakenAndRefusesWhatComes) {
   Running server(options());
   Client client(server);
@@ -424,6 +450,24 @@ TEST_F(GatedServerTest, ADrainAnswersWhatWasTakenAndRefusesWhatComes) {
   EXPECT_THAT(client.rest(), testing::AnyOf("", StartsWith("-UNAVAILABLE ")));
   server.wait();
   EXPECT_EQ(store_->counters()->peek("orders")->next, 3);  // nothing was taken for it
+}
+
+TEST_F(ServerTest, TheEndTellsWhichValuesNobodyGets) {
+  testing::internal::CaptureStderr();
+  {
+    Log log;  // at its default level
+    ServerOptions logged = options();
+    logged.log = &log;
+    Running server(std::move(logged));
+    Client client(server);
+    EXPECT_EQ(client.ask("INCR held"), ":1");
+    EXPECT_EQ(client.ask("INCR orders"), ":1");
+    server.stop();
+    log.flush();
+  }
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              AllOf(HasSubstr(" warning given_up source=held first=2 last=16 count=15\n"),
+                    testing::Not(HasSubstr("orders"))));
 }
 
 // The time of a drain may be over while calls of the store are under way.

@@ -168,14 +168,9 @@ class Reader {
   }
 
   void read_store(const toml::key& name, const toml::node& node) {
-    constexpr std::string_view allowed =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
     const auto* const url = node.as_string();
-    if (name.str().empty() || name.str().size() > 60 ||
-        name.str().find_first_not_of(allowed) != std::string_view::npos)
-      return fault(name.source(), "the name " + quoted_key(name.str()) +
-                                      " of a store has other characters than A-Z a-z 0-9 . _ -, or "
-                                      "more than 60");
+    if (Result<void> valid = check_store_name(name.str()); !valid)
+      return fault(name.source(), std::move(valid.error().message));
     if (url == nullptr)
       return fault(node.source(), std::string(name.str()) + " is not the URL of a store in quotes");
     settings_.stores.emplace_back(name.str(), url->get());
@@ -304,6 +299,17 @@ std::vector<Error> read_environment(const std::function<const char*(const char* 
                         std::string(variable.name) + ": " + std::move(done.error().message)});
   }
   return faults;
+}
+
+Result<void> check_store_name(std::string_view name) {
+  constexpr std::string_view allowed =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+  constexpr std::size_t longest = 60;
+  if (!name.empty() && name.size() <= longest &&
+      name.find_first_not_of(allowed) == std::string_view::npos)
+    return {};
+  return refuse("a store cannot have the name " + quoted_key(name) +
+                ": give it 1 to 60 characters out of A-Z a-z 0-9 . _ -");
 }
 
 std::string to_toml(std::string_view name, const TokenSettings::Hash& hash,

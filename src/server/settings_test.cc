@@ -91,13 +91,21 @@ rights = 1
   for (const Error& fault : faults) all += fault.message + "\n";
   for (const std::string_view wanted :
        {"line 1: there is no key \"stor\"", "line 2: redis takes no text",
-        "line 3: max_connections takes a whole number", "line 5: the name \"a/b\"",
-        "line 6: c is not", "line 8: there is no key \"tls.cert\"", "line 10: log.level",
-        "line 11: sha256 is missing", "line 12: there is no verb \"nxt\"",
-        "line 12: the pattern is missing", "line 14: sha256 is not",
-        "line 15: ids_per_day is no whole number", "line 16: there is no key \"rights\""}) {
+        "line 3: max_connections takes a whole number",
+        "line 5: a store cannot have the name \"a/b\"", "line 6: c is not",
+        "line 8: there is no key \"tls.cert\"", "line 10: log.level", "line 11: sha256 is missing",
+        "line 12: there is no verb \"nxt\"", "line 12: the pattern is missing",
+        "line 14: sha256 is not", "line 15: ids_per_day is no whole number",
+        "line 16: there is no key \"rights\""}) {
     EXPECT_THAT(all, HasSubstr(wanted));
   }
+}
+
+TEST(StoreName, StandsBeforeASlashInTheNamesOfSources) {
+  for (const std::string name : {"eu", "EU-west_1.a", "1"}) EXPECT_TRUE(check_store_name(name));
+  for (const std::string& name : {std::string(), std::string("a/b"), std::string("eu west"),
+                                  std::string("ü"), std::string(61, 'a'), std::string("a\n")})
+    EXPECT_FALSE(check_store_name(name)) << name;
 }
 
 TEST(SettingsToml, ATokenThatIsThereTwiceIsAFault) {

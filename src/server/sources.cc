@@ -1,6 +1,7 @@
 #include "server/sources.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 #include <variant>
 
@@ -22,6 +23,10 @@ void close_source(const OpenSource& source) {
   source.sequence->close();
   source.counts->add(source.sequence->statistics());
 }
+
+// Ranges of one source that are logged when it is closed. One of strategy random may hold
+// thousands, of one value each.
+constexpr std::size_t kMostGivenUp = 1000;
 }  // namespace
 
 Sources::Sources(Loop& loop, std::vector<ServedStore> stores) : loop_(loop) {
@@ -73,18 +78,18 @@ SequenceStatus named(SequenceStatus status, std::string_view before) {
 
 }  // namespace
 
-Result<SequenceStatus> Sources::peek(std::string_view source) const {
+Result<SequenceStatus> Sources::peek(std::string_view source, SteadyTime until) const {
   return at(source, [&](Mint& mint, const std::string& name) -> Result<SequenceStatus> {
-    Result<SequenceStatus> status = mint.peek(name);
+    Result<SequenceStatus> status = mint.peek(name, until);
     if (!status) return status;
     return named(*std::move(status), source.substr(0, source.size() - name.size()));
   });
 }
 
-Result<std::vector<SequenceStatus>> Sources::list() const {
+Result<std::vector<SequenceStatus>> Sources::list(SteadyTime until) const {
   std::vector<SequenceStatus> all;
   for (const Served& each : stores_) {
-    Result<std::vector<SequenceStatus>> some = each.mint->list();
+    Result<std::vector<SequenceStatus>> some = each.mint->list(until);
     if (!some && some.error().code == Code::kNotFound) continue;  // nothing was created in it
     if (!some) return std::unexpected(worded(std::move(some.error()), each.store));
     const std::string before = each.name.empty() ? "" : each.name + "/";
@@ -130,7 +135,8 @@ void Sources::open(std::string_view name, std::function<void(const Result<Source
   asked->second.push_back(std::move(then));
   if (!first) return;
   loop_.elsewhere(
-      [this, name = asked->first]() -> Result<SourceHandle> {
+      loop_.due(),
+      [this, name = asked->first](SteadyTime /*until*/) -> Result<SourceHandle> {
         Result<std::unique_ptr<Source>> opened =
             at(name, [](Mint& mint, const std::string& own) { return mint.source(own); });
         if (!opened) return std::unexpected(std::move(opened.error()));
@@ -174,10 +180,16 @@ void Sources::close(Log& log) {
   for (const SourceHandle& source : all) {
     if (source->sequence == nullptr) continue;
     source->sequence->close();
+    const std::vector<Range> given_up = source->sequence->given_up();
+    for (const Range& range : std::span(given_up).first(std::min(given_up.size(), kMostGivenUp)))
+      log.write(LogSettings::Level::kWarning, "given_up",
+                {{"source", source->name},
+                 {"first", range.first},
+                 {"last", range.last()},
+                 {"count", range.count}});
     const SequenceStatistics is = source->sequence->statistics();
-    if (is.waste != 0)
-      log.write(LogSettings::Level::kInfo, "given_up",
-                {{"source", source->name}, {"values", is.waste}, {"handed_out", is.values}});
+    log.write(LogSettings::Level::kInfo, "closed",
+              {{"source", source->name}, {"handed_out", is.values}, {"waste", is.waste}});
   }
 }
 

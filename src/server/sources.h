@@ -84,8 +84,8 @@ class Sources final {
   void reopen(std::string_view name);
 
   // Closes all sequences, which answers their requests, and refuses to open more (kUnavailable).
-  // Waits for the calls of stores that are under way. Logs how many values were taken from the
-  // store and handed to nobody: those that were held, above all.
+  // Waits for the calls of stores that are under way. Logs each range of values that was held, and
+  // that nobody gets now (`given_up`), and what each sequence handed out in all (`closed`).
   void close(Log& log);
 
   // So many sources are counted by themselves, those that are opened first, and the rest together.
@@ -110,9 +110,10 @@ class Sources final {
     if (!result) return std::unexpected(told(std::move(result.error()), source));
     return result;
   }
-  // Mint::peek() and Mint::list() of all stores, with the names that clients use.
-  [[nodiscard]] Result<SequenceStatus> peek(std::string_view source) const;
-  [[nodiscard]] Result<std::vector<SequenceStatus>> list() const;
+  // Mint::peek() and Mint::list() of all stores, with the names that clients use. They have
+  // answered by `until`.
+  [[nodiscard]] Result<SequenceStatus> peek(std::string_view source, SteadyTime until) const;
+  [[nodiscard]] Result<std::vector<SequenceStatus>> list(SteadyTime until) const;
   // The stores, and what mints from them; any thread may use the mint as long as this is there.
   struct NamedMint {
     std::string_view store;  // empty: sources of it have no store before their names
