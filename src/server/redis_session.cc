@@ -263,6 +263,13 @@ void RedisSession::settle() {
   connection_.resume();
 }
 
+void RedisSession::count_taken(const OpenSource& source, std::int64_t first, std::int64_t last,
+                               std::size_t count) {
+  service_.ids += count;
+  service_.log_taken(caller_.get(), connection_, source, first, last,
+                     static_cast<std::int64_t>(count));
+}
+
 void RedisSession::finish(Reply& reply, std::string& out) {
   if (reply.kind == Reply::kText) {
     out += reply.text;
@@ -284,9 +291,7 @@ void RedisSession::finish(Reply& reply, std::string& out) {
     put_bulk(out, {text.data(), end});
   };
   const auto log = [&](std::int64_t first, std::int64_t last, std::size_t count) {
-    service_.ids += count;
-    service_.log_taken(caller_.get(), connection_, *reply.source, first, last,
-                       static_cast<std::int64_t>(count));
+    count_taken(*reply.source, first, last, count);
   };
   switch (reply.kind) {
     case Reply::kText:
@@ -404,12 +409,22 @@ void RedisSession::take_values(const SourceHandle& source, std::int64_t count, b
         });
     return;
   }
+  std::int64_t one = 0;
+  std::vector<std::int64_t> many(as_array ? size : 0);
+  if (const std::span<std::int64_t> held = as_array ? std::span(many) : std::span(&one, 1);
+      source->sequence->try_next(held)) {
+    count_taken(*source, held.front(), held.back(), size);
+    std::string& out = reply();
+    if (as_array) put_array(out, size);
+    for (const std::int64_t value : held) put(out, Id(value));
+    return;
+  }
   Reply& reply = add_pending(source);
   std::span<std::int64_t> out(&reply.value, 1);
   reply.kind = as_integer ? Reply::kInteger : Reply::kId;
   if (as_array) {
     reply.kind = Reply::kIds;
-    reply.values.resize(size);
+    reply.values = std::move(many);
     pending_ids_ += size;
     out = reply.values;
   }

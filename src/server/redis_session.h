@@ -146,6 +146,9 @@ class RedisSession final : public Conversation {
   void wait_for(Reply& reply, Result<void> submitted);
   void answered(Reply& reply);
   void finish(Reply& reply, std::string& out);
+  // Counts and logs values of a sequence that the client is given.
+  void count_taken(const OpenSource& source, std::int64_t first, std::int64_t last,
+                   std::size_t count);
 
   // Finds the source, or opens it and runs the command again. Null: that, or it failed.
   [[nodiscard]] SourceHandle source_of(Words words, std::string_view name);
