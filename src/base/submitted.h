@@ -21,9 +21,6 @@
 
 namespace idmint {
 
-// How long a task goes on before the tasks of others have their turn.
-inline constexpr std::chrono::milliseconds kTurn{5};
-
 // One request more than may wait. `what` waits for it: "sequence orders".
 [[nodiscard]] inline Error too_many_wait(const std::string& what, std::size_t most) {
   return {Code::kResourceExhausted,
@@ -113,7 +110,7 @@ class Submitted {
     // noexcept: with no memory left it is better to end the process than to leave requests without
     // an answer.
     void take_turn() noexcept {
-      const auto end = std::chrono::steady_clock::now() + kTurn;
+      const auto end = std::chrono::steady_clock::now() + executor.turn();
       std::unique_lock lock(mutex);
       posted = false;
       if (waiting.empty()) return;  // closed
@@ -133,7 +130,7 @@ class Submitted {
         refuse_all(lock, next.error());
       }
       serving = false;
-      idle.store(true, std::memory_order_release);
+      idle.store(waiting.empty(), std::memory_order_release);
       changed.notify_all();
     }
 

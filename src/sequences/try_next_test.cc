@@ -151,6 +151,27 @@ TEST_F(TryNext, ComesAfterARequestThatIsServed) {
   EXPECT_TRUE(after.empty() || after.front() > served->values.back());
 }
 
+// A task whose turn is over leaves a request to the next one.
+TEST_F(TryNext, ComesAfterARequestThatTheNextTaskIsToServe) {
+  ManualExecutor one_round{std::chrono::nanoseconds{0}};
+  open(10);
+  sequence_ =
+      CachedSequence::open(store_, "tickets", {.executor = &one_round}, clock_, entropy_).value();
+  store_.shut_gate();
+  submit(1);
+  std::thread serves([&] { one_round.run_one(); });
+  store_.wait_for_advances(1);
+  const auto waits = submit(1);
+  store_.open_gate();
+  serves.join();
+  EXPECT_EQ(waits->code, std::nullopt);
+  EXPECT_THAT(try_next(), SizeIs(0));
+  one_round.run_all();
+  EXPECT_THAT(waits->values, ElementsAre(2));
+  EXPECT_THAT(try_next(), ElementsAre(3));
+  sequence_.reset();
+}
+
 // What a request could not use is smaller than what is at the cursor.
 TEST_F(TryNext, ComesAfterValuesThatARequestLeft) {
   open(40, 40);

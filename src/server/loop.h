@@ -33,11 +33,20 @@ class Loop final {
   // The executor must outlive the loop. `patience`: how long work waits until it is begun.
   explicit Loop(Executor& executor, std::chrono::milliseconds patience = std::chrono::seconds{5})
       : executor_(executor), patience_(patience) {}
+  ~Loop();
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
   [[nodiscard]] boost::asio::io_context& context() noexcept { return context_; }
   [[nodiscard]] Executor& executor() noexcept { return executor_; }
+
+  // The executor of the sequences that the loop submits to. A task that it is given begins, on
+  // `to`, at the end of a turn of the loop: when the answers that had come were given, and then all
+  // that the clients had sent was read. So a round to the store carries what all of them ask for,
+  // and not what the first of them does; and the next one waits for those who were just answered.
+  // Where `to` has no thread, the loop runs the task. After the loop tasks go to `to` at once.
+  // `to` must outlive what is posted.
+  [[nodiscard]] std::shared_ptr<Executor> rounds_on(Executor& to);
 
   // Any thread may call it; the loop calls awaited.answered() soon. What comes meanwhile wakes the
   // loop once.
@@ -85,7 +94,17 @@ class Loop final {
   void stop() { context_.stop(); }
 
  private:
-  void give_answers();
+  class Rounds;
+  struct Round {
+    Executor* to;
+    std::move_only_function<void()> task;
+  };
+  void begin_later(Round round);
+  void wake();
+  void take_mail();
+  void begin_at_end_of_turn();
+  void end_turn(int polls);
+  static void begin(Round round);
   [[nodiscard]] bool in_time(SteadyTime due) const {
     return !abandoned_ && std::chrono::steady_clock::now() < due;
   }
@@ -104,9 +123,13 @@ class Loop final {
   std::function<void()> after_answers_;
   std::size_t elsewhere_ = 0;
 
-  std::mutex mutex_;
-  std::vector<Awaited*> delivered_;  // guarded by mutex_
+  std::mutex mutex_;                 // guards what came from other threads
+  std::vector<Awaited*> delivered_;  // answers
+  std::vector<Round> posted_;        // rounds
   std::vector<Awaited*> batch_;      // those that are being answered
+  std::vector<Round> rounds_;        // that begin at the end of this turn
+  bool turn_ends_ = false;           // end_turn() is under way
+  std::vector<std::shared_ptr<Rounds>> executors_;
 };
 
 }  // namespace idmint::server

@@ -79,7 +79,7 @@ std::size_t RedisSession::take(std::string_view input) {
       taken += reader_.consumed();
       continue;
     }
-    const Command* const command = command_named(words.front());
+    const Command* const command = command_of(words);
     if (command != nullptr && command->kind == Command::kBarrier && !queueing_ && pending_ != 0) {
       barrier_ = true;  // it is read again when the answers before it are there
       break;
@@ -99,14 +99,19 @@ std::size_t RedisSession::take(std::string_view input) {
                  "this server is shutting down and has taken nothing; ask another one"});
       continue;
     }
-    run(words);
+    run(command, words);
   }
   reader_.trim();
   return taken;
 }
 
-void RedisSession::run(Words words) {
-  const Command* const command = command_named(words.front());
+const RedisSession::Command* RedisSession::command_of(Words words) {
+  if (last_command_ == nullptr || last_command_->name != words.front())
+    last_command_ = command_named(words.front());
+  return last_command_;
+}
+
+void RedisSession::run(const Command* command, Words words) {
   if (command == nullptr && caller_ == nullptr) return refuse_unauthenticated();
   if (command == nullptr) {
     if (queueing_) queue_broken_ = true;
@@ -208,8 +213,9 @@ void RedisSession::discard(Words /*words*/) {
 
 std::string& RedisSession::reply() {
   if (replies_.empty()) return connection_.out();
-  if (replies_.back().kind != Reply::kText || !replies_.back().ready) replies_.emplace_back();
-  return replies_.back().text;
+  if (replies_.back().kind != Reply::kText || !replies_.back().ready)
+    replies_.emplace_back().rest = std::make_unique<Reply::Rest>();
+  return replies_.back().rest->text;
 }
 
 void RedisSession::fail(const Error& error) {
@@ -222,9 +228,11 @@ void RedisSession::fail(std::string_view message) {
   put_error(reply(), "ERR", message);
 }
 
-RedisSession::Reply& RedisSession::add_pending(SourceHandle source) {
+RedisSession::Reply& RedisSession::add_pending(Reply::Kind kind, SourceHandle source) {
   Reply& reply = replies_.emplace_back();
   reply.session = this;
+  reply.kind = kind;
+  if (kind != Reply::kInteger && kind != Reply::kId) reply.rest = std::make_unique<Reply::Rest>();
   reply.ready = false;
   reply.source = std::move(source);
   ++service_.waiting_calls;
@@ -242,7 +250,7 @@ void RedisSession::answered(Reply& reply) {
   reply.ready = true;
   --pending_;
   --service_.waiting_calls;
-  pending_ids_ -= reply.values.size();
+  if (reply.rest != nullptr) pending_ids_ -= reply.rest->values.size();
   if (settling_) return;
   settling_ = true;
   service_.settling.push_back(this);
@@ -272,7 +280,7 @@ void RedisSession::count_taken(const OpenSource& source, std::int64_t first, std
 
 void RedisSession::finish(Reply& reply, std::string& out) {
   if (reply.kind == Reply::kText) {
-    out += reply.text;
+    out += reply.rest->text;
     return;
   }
   if (reply.error) {
@@ -304,21 +312,24 @@ void RedisSession::finish(Reply& reply, std::string& out) {
       log(reply.value, reply.value, 1);
       put_id(reply.value);
       break;
-    case Reply::kIds:
-      log(reply.values.front(), reply.values.back(), reply.values.size());
-      put_array(out, reply.values.size());
-      for (const std::int64_t value : reply.values) put_id(value);
+    case Reply::kIds: {
+      const std::vector<std::int64_t>& values = reply.rest->values;
+      log(values.front(), values.back(), values.size());
+      put_array(out, values.size());
+      for (const std::int64_t value : values) put_id(value);
       break;
+    }
     case Reply::kLast:
-      log(reply.range.first, reply.range.last(), static_cast<std::size_t>(reply.range.count));
-      put_integer(out, reply.range.last());
+    case Reply::kRange: {
+      const Range& range = reply.rest->range;
+      log(range.first, range.last(), static_cast<std::size_t>(range.count));
+      if (reply.kind == Reply::kRange) {
+        put_array(out, 2);
+        put_integer(out, range.first);
+      }
+      put_integer(out, range.last());
       break;
-    case Reply::kRange:
-      log(reply.range.first, reply.range.last(), static_cast<std::size_t>(reply.range.count));
-      put_array(out, 2);
-      put_integer(out, reply.range.first);
-      put_integer(out, reply.range.last());
-      break;
+    }
   }
 }
 
@@ -337,7 +348,7 @@ void RedisSession::go_on() {
 }
 
 SourceHandle RedisSession::source_of(Words words, std::string_view name) {
-  if (SourceHandle source = service_.sources.find(name)) return source;
+  if (SourceHandle source = service_.sources.find(name, last_source_)) return source;
   if (const auto opened = std::exchange(opened_, std::nullopt)) {
     if (*opened) return **opened;
     fail(opened->error());
@@ -356,7 +367,7 @@ SourceHandle RedisSession::source_of(Words words, std::string_view name) {
   return nullptr;
 }
 
-void RedisSession::take_values(const SourceHandle& source, std::int64_t count, bool as_integer,
+void RedisSession::take_values(SourceHandle source, std::int64_t count, bool as_integer,
                                bool as_array) {
   // Captured by value: for a pool it is called after this function has returned.
   const auto put = [&form = source->declaration().form, as_integer](std::string& out,
@@ -376,7 +387,9 @@ void RedisSession::take_values(const SourceHandle& source, std::int64_t count, b
   if (!charge(count)) return;
   const auto size = static_cast<std::size_t>(count);
   if (source->is_format()) {
-    std::vector<Id> ids(size);
+    Id one;
+    std::vector<Id> many(as_array ? size : 0);
+    const std::span<Id> ids = as_array ? std::span(many) : std::span(&one, 1);
     if (const Result<void> filled = source->source->next(ids); !filled) return fail(filled.error());
     service_.ids += size;
     std::string& out = reply();
@@ -419,16 +432,16 @@ void RedisSession::take_values(const SourceHandle& source, std::int64_t count, b
     for (const std::int64_t value : held) put(out, Id(value));
     return;
   }
-  Reply& reply = add_pending(source);
+  Sequence& sequence = *source->sequence;
+  const Reply::Kind one_as = as_integer ? Reply::kInteger : Reply::kId;
+  Reply& reply = add_pending(as_array ? Reply::kIds : one_as, std::move(source));
   std::span<std::int64_t> out(&reply.value, 1);
-  reply.kind = as_integer ? Reply::kInteger : Reply::kId;
   if (as_array) {
-    reply.kind = Reply::kIds;
-    reply.values = std::move(many);
+    reply.rest->values = std::move(many);
     pending_ids_ += size;
-    out = reply.values;
+    out = reply.rest->values;
   }
-  wait_for(reply, source->sequence->submit(out, [&reply](Result<void> filled) {
+  wait_for(reply, sequence.submit(out, [&reply](Result<void> filled) {
     if (!filled) reply.error = std::make_unique<Error>(std::move(filled.error()));
     reply.session->service_.loop.deliver(reply);
   }));

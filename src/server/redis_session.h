@@ -69,8 +69,8 @@ class RedisSession final : public Conversation {
   struct Reply final : Awaited {
     enum Kind : std::uint8_t {
       kText,     // as it is
-      kInteger,  // values[0]
-      kId,       // values[0] as its source prints it
+      kInteger,  // the value
+      kId,       // the value as its source prints it
       kIds,      // all of them, so
       kLast,     // the last of the range
       kRange,    // its first and its last
@@ -81,12 +81,16 @@ class RedisSession final : public Conversation {
     RedisSession* session = nullptr;
     Kind kind = kText;
     bool ready = true;
-    std::int64_t value = 0;              // kInteger, kId
-    std::vector<std::int64_t> values{};  // kIds
-    Range range{};
+    std::int64_t value = 0;  // kInteger, kId
     SourceHandle source{};
     std::unique_ptr<Error> error{};
-    std::string text{};
+    // What most replies have not, so that many of them wait in little memory.
+    struct Rest {
+      std::vector<std::int64_t> values{};  // kIds
+      Range range{};                       // kLast, kRange
+      std::string text{};                  // kText
+    };
+    std::unique_ptr<Rest> rest{};  // null: kInteger, kId
   };
   using Owned = std::vector<std::string>;
 
@@ -127,7 +131,9 @@ class RedisSession final : public Conversation {
   void reset(Words words);
   friend struct RedisCommands;
 
-  void run(Words words);
+  // The row of the command; null: there is no such command.
+  [[nodiscard]] const Command* command_of(Words words);
+  void run(const Command* command, Words words);
   void queue(Words words);
   // Whether the caller may give the command; if not, the reply says so.
   [[nodiscard]] bool may(const Command& command, Words words);
@@ -142,7 +148,7 @@ class RedisSession final : public Conversation {
   [[nodiscard]] std::string& reply();
   void fail(const Error& error);
   void fail(std::string_view message);  // ERR
-  [[nodiscard]] Reply& add_pending(SourceHandle source);
+  [[nodiscard]] Reply& add_pending(Reply::Kind kind, SourceHandle source);
   void wait_for(Reply& reply, Result<void> submitted);
   void answered(Reply& reply);
   void finish(Reply& reply, std::string& out);
@@ -152,7 +158,7 @@ class RedisSession final : public Conversation {
 
   // Finds the source, or opens it and runs the command again. Null: that, or it failed.
   [[nodiscard]] SourceHandle source_of(Words words, std::string_view name);
-  void take_values(const SourceHandle& source, std::int64_t count, bool as_integer, bool as_array);
+  void take_values(SourceHandle source, std::int64_t count, bool as_integer, bool as_array);
   void take_range(Words words, bool whole);
   // Runs `work` elsewhere, and `then` with its result, before any other command.
   template <class Work, class Then>
@@ -168,6 +174,9 @@ class RedisSession final : public Conversation {
   const std::uint64_t number_;
   std::string name_;                // CLIENT SETNAME
   std::shared_ptr<Caller> caller_;  // null: it has not said who it is
+  // What the command before this one named, as most name it again.
+  const Command* last_command_ = nullptr;
+  Sources::Recent last_source_{};
 
   std::deque<Reply> replies_;  // in order; those that are ready and have none before them are gone
   std::size_t pending_ = 0;
