@@ -15,6 +15,7 @@
 #include "idmint/definition.h"
 #include "idmint/digits.h"
 #include "idmint/entropy.h"
+#include "idmint/executor.h"
 #include "idmint/form.h"
 #include "idmint/host.h"
 #include "idmint/result.h"
@@ -92,6 +93,8 @@ struct MintOptions {
   // opened, the definition is found and the sequence is opened by one point in time. A format waits
   // as long for the lock of its state file.
   StoreOptions store_options{};
+  // Of sequences (SequenceOptions::executor); null: shared_executor().
+  Executor* executor = nullptr;
   // Where state files are kept; empty: DATA.
   std::string state_directory{};
   // Asked, a few times a second, while the source of a pool waits because every worker id is owned:

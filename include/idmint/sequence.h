@@ -251,6 +251,16 @@ class IDMINT_EXPORT Sequence {
   [[nodiscard]] virtual Result<void> submit(std::span<std::int64_t> out,
                                             std::move_only_function<void(Result<void>)> done) = 0;
 
+  // Fills all of `out` from values that this process holds already, as a cached sequence does, and
+  // returns true; or takes nothing and returns false, and then submit() is the way to ask. Never
+  // waits for the store, for another caller or for a task, so the thread of an event loop may call
+  // it. Its values and those of submit() come in the order in which a thread asks: so it is false
+  // while a request of submit() has no values yet, whoever submitted it. A thread that calls next()
+  // as well gets those values in an order of their own. What holds for next() holds here: nothing
+  // is given after close(), after the store has gone back, in a child of fork(), or when the
+  // sequence drops what it holds.
+  [[nodiscard]] virtual bool try_next(std::span<std::int64_t> /*out*/) noexcept { return false; }
+
   // Answers all that wait with kUnavailable, waits for the call of the store that is under way, and
   // refuses what comes after. The destructor does the same.
   virtual void close() noexcept = 0;
@@ -361,6 +371,10 @@ class IDMINT_EXPORT CachedSequence final : public Sequence {
   // Increasing for each thread that submits, and with the same guarantees.
   [[nodiscard]] Result<void> submit(std::span<std::int64_t> out,
                                     std::move_only_function<void(Result<void>)> done) override;
+
+  // True while the current range has as many values as `out` wants. The call that comes to the mark
+  // of the range has a task fetch the next one, whatever the store.
+  [[nodiscard]] bool try_next(std::span<std::int64_t> out) noexcept override;
 
   // Values taken from the store and not yet handed out: what raise_sequence() does not recall, and
   // what is lost when the program ends now. Exact while no thread calls next().

@@ -250,7 +250,7 @@ Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const Format
     if (store.error().code == Code::kNotFound) return std::unexpected(state_->unknown(name, true));
     return std::unexpected(std::move(store.error()));
   }
-  const SequenceOptions sequence_options{.until = until};
+  const SequenceOptions sequence_options{.until = until, .executor = state_->options.executor};
   Result<Definition> definition = find_definition(**store, name, until);
   if (definition) {
     if (Result<void> taken = check_made(*definition, options); !taken)

@@ -61,6 +61,15 @@ void CachedSequence::State::prefetch(std::int64_t lacking) {
     fetch(lock, Patience::kOneAttempt, latest_end());
     return;
   }
+  post_fetch(lock);
+}
+
+void CachedSequence::State::have_prefetched() {
+  std::unique_lock lock = locked();
+  if (fetch_is_due() && !fetch_posted) post_fetch(lock);
+}
+
+void CachedSequence::State::post_fetch(std::unique_lock<std::mutex>& lock) {
   fetch_posted = true;
   lock.unlock();
   if (executor.post([state = shared_from_this()] { state->prefetch_in_task(); })) return;

@@ -63,21 +63,23 @@ Result<Range> CachedSequence::State::claim(Slice* slice, const Wish& wish) {
   }
 }
 
+bool CachedSequence::State::paused_until(Instant now) const noexcept {
+  const nanoseconds pause = now - claimed_at.load(std::memory_order_relaxed);
+  return pause > kHeldThroughPause || pause < -kHeldThroughPause;
+}
+
 void CachedSequence::State::drop_after_pause() {
   const Instant now = coarse.now();
-  const auto paused_until_now = [&] {
-    const nanoseconds pause = now - claimed_at.load(std::memory_order_relaxed);
-    return pause > kHeldThroughPause || pause < -kHeldThroughPause;
-  };
-  if (paused_until_now()) {
+  if (paused_until(now)) {
     // Under the lock: others wait here, so that they do not cut what is to be dropped.
     const std::unique_lock lock = locked();
-    if (paused_until_now()) {
+    if (paused_until(now)) {
       Range rest;
       if (cut_at_cursor(std::numeric_limits<std::int64_t>::max(), rest))
         lost.fetch_add(rest.count, std::memory_order_relaxed);
       lost.fetch_add(std::exchange(pending, Range{}).count, std::memory_order_relaxed);
       lost.fetch_add(values_in(std::exchange(spare, {})), std::memory_order_relaxed);
+      has_spare.store(false, std::memory_order_relaxed);
     }
     claimed_at.store(now, std::memory_order_relaxed);
   } else if (claimed_at.load(std::memory_order_relaxed) != now) {
@@ -85,11 +87,12 @@ void CachedSequence::State::drop_after_pause() {
   }
 }
 
-bool CachedSequence::State::cut_at_cursor(std::int64_t most, Range& cut) noexcept {
+bool CachedSequence::State::cut_at_cursor(std::int64_t most, Range& cut,
+                                          std::int64_t least) noexcept {
   for (;;) {
     const std::int64_t limit = cursor->limit.load(std::memory_order_acquire);
     std::int64_t next = cursor->next.load(std::memory_order_acquire);
-    if (next >= limit) return false;
+    if (next >= limit || limit - next < least) return false;
     const std::int64_t count = std::min(most, limit - next);
     if (cursor->next.compare_exchange_weak(next, next + count)) {
       cut = {next, 1, count};
@@ -339,6 +342,13 @@ Result<void> CachedSequence::submit(std::span<std::int64_t> out,
   if (out.empty()) return submit_nothing(state.executor, std::move(done));
   if (auto right = check_count(state.definition, std::ssize(out)); !right) return right;
   return state.submitted.submit({out, state.latest_end(), std::move(done)});
+}
+
+bool CachedSequence::try_next(std::span<std::int64_t> out) noexcept {
+  State& state = *state_;
+  if (!state.submitted.owned()) return false;
+  if (out.size() != 1 && !check_values(state.definition, out)) return false;
+  return out.empty() || state.try_fill(out);
 }
 
 std::int64_t CachedSequence::held() const noexcept {

@@ -86,11 +86,13 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
   // whom larger ones were given already.
   void keep_for(Slice& slice, std::span<const std::int64_t> values);
   bool cut_from_kept(Slice& slice, std::int64_t most, Range& cut);
-  // Drops what no thread has, if there was no claim for kHeldThroughPause. What threads have in
-  // their slices stays.
+  // Whether there was no claim for kHeldThroughPause until now, so that a copy of the process may
+  // have been made, which holds the same values.
+  [[nodiscard]] bool paused_until(Instant now) const noexcept;
+  // Drops what no thread has after such a pause. What threads have in their slices stays.
   void drop_after_pause();
-  // The same without a fetch. False: there are none.
-  bool cut_at_cursor(std::int64_t most, Range& cut) noexcept;
+  // The same without a fetch, or at least so many of them. False: there are not.
+  bool cut_at_cursor(std::int64_t most, Range& cut, std::int64_t least = 1) noexcept;
   // The same when there are values again. Under the lock, so that those who wait are counted until
   // they have what they wait for.
   Result<void> wait_and_cut(const Wish& wish, Range& cut);
@@ -106,6 +108,10 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
   [[nodiscard]] SteadyTime latest_end() const { return SteadyClock::now() + deadline; }
   [[nodiscard]] bool fetch_is_due() const;
   void prefetch(std::int64_t lacking);
+  // The same, and a task asks the store however quick it is.
+  void have_prefetched();
+  // Unlocks. REQUIRES: fetch_is_due(), !fetch_posted.
+  void post_fetch(std::unique_lock<std::mutex>& lock);
   void prefetch_in_task() noexcept;
   enum class Patience : bool { kOneAttempt, kUntilDeadline };
   // REQUIRES: `fetching` was set by the caller.
@@ -127,6 +133,8 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
     SteadyTime until;
     std::move_only_function<void(Result<void>)> done;
   };
+  // CachedSequence::try_next() for at least one value and no more than may be asked for at once.
+  bool try_fill(std::span<std::int64_t> out) noexcept;
   void serve(std::span<Request> batch);
   // Fills the requests in their order, with the values at hand first, and leaves the others there.
   void fill(std::span<Request> batch, std::vector<Range>& at_hand);
@@ -196,6 +204,8 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
   std::size_t slice_count = 0;
 
   std::vector<Range> spare;  // values of requests that failed, for those that come
+  // Whether it has any. Written under the lock, and before `submitted` is idle again.
+  std::atomic<bool> has_spare{false};
 
   Submitted<Request> submitted;
   std::shared_ptr<State> left_alone;  // itself, in a child of fork()

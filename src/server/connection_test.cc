@@ -27,6 +27,7 @@
 #include "server/redis_session.h"
 #include "server/service.h"
 #include "server/sources.h"
+#include "server/survey.h"
 #include "server/tls.h"
 #include "tests/fakes/certificate.h"
 #include "tests/fakes/manual_executor.h"
@@ -120,7 +121,9 @@ class ConnectionTest : public testing::Test {
   Sources sources_{loop_, {}};
   Access access_;
   Log log_{LogSettings{.level = LogSettings::Level::kError}};
-  Service service_{.loop = loop_, .sources = sources_, .access = access_, .log = log_};
+  Survey survey_{loop_, sources_, std::chrono::seconds{2}};
+  Service service_{
+      .loop = loop_, .sources = sources_, .access = access_, .log = log_, .survey = survey_};
   Unsent unsent_;
   Handshakes handshakes_;
   std::vector<std::shared_ptr<Connection>> connections_;

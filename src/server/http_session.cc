@@ -407,6 +407,10 @@ void HttpSession::ask() {
   // An array of JSON is taken in one step: all of it or nothing.
   stream.size = static_cast<std::size_t>(
       stream.wanted.as == IdsAs::kJson ? stream.left : std::min(stream.left, most));
+  if (source.sequence != nullptr) {
+    if (stream.values.size() < stream.size) stream.values.resize(stream.size);
+    if (source.sequence->try_next(std::span(stream.values).first(stream.size))) return put_ids();
+  }
   stream.wait();
   if (!kept_) kept_ = connection_.shared_from_this();
   if (source.is_pool) {
@@ -424,7 +428,6 @@ void HttpSession::ask() {
         });
     return;
   }
-  if (stream.values.size() < stream.size) stream.values.resize(stream.size);
   const Result<void> submitted = source.sequence->submit(
       std::span(stream.values).first(stream.size), [&stream](Result<void> filled) {
         if (!filled) stream.error = std::move(filled.error());

@@ -37,6 +37,7 @@ class Loop final {
   explicit Loop(Executor& executor, std::chrono::milliseconds patience = std::chrono::seconds{5},
                 Now now = &std::chrono::steady_clock::now)
       : executor_(executor), patience_(patience), now_(std::move(now)) {}
+  ~Loop();
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
@@ -47,6 +48,14 @@ class Loop final {
   // When a call that comes now must have its answer. All that it waits for shares this time: calls
   // before it, a thread, the store.
   [[nodiscard]] SteadyTime due() const { return now() + patience_; }
+
+  // The executor of the sequences that the loop submits to. A task that it is given begins, on
+  // `to`, at the end of a turn of the loop: when the answers that had come were given, and then all
+  // that the clients had sent was read. So a round to the store carries what all of them ask for,
+  // and not what the first of them does; and the next one waits for those who were just answered.
+  // Where `to` has no thread, the loop runs the task. After the loop tasks go to `to` at once.
+  // `to` must outlive what is posted.
+  [[nodiscard]] std::shared_ptr<Executor> rounds_on(Executor& to);
 
   // Any thread may call it; the loop calls awaited.answered() soon. What comes meanwhile wakes the
   // loop once.
@@ -93,7 +102,17 @@ class Loop final {
   void stop() { context_.stop(); }
 
  private:
-  void give_answers();
+  class Rounds;
+  struct Round {
+    Executor* to;
+    std::move_only_function<void()> task;
+  };
+  void begin_later(Round round);
+  void wake();
+  void take_mail();
+  void begin_at_end_of_turn();
+  void end_turn(int polls);
+  static void begin(Round round);
   [[nodiscard]] bool in_time(SteadyTime due) const { return !abandoned_ && now() < due; }
   template <class Answer>
   [[nodiscard]] static Answer late() {
@@ -111,9 +130,13 @@ class Loop final {
   std::function<void()> after_answers_;
   std::size_t elsewhere_ = 0;
 
-  std::mutex mutex_;
-  std::vector<Awaited*> delivered_;  // guarded by mutex_
+  std::mutex mutex_;                 // guards what came from other threads
+  std::vector<Awaited*> delivered_;  // answers
+  std::vector<Round> posted_;        // rounds
   std::vector<Awaited*> batch_;      // those that are being answered
+  std::vector<Round> rounds_;        // that begin at the end of this turn
+  bool turn_ends_ = false;           // end_turn() is under way
+  std::vector<std::shared_ptr<Rounds>> executors_;
 };
 
 }  // namespace idmint::server

@@ -100,12 +100,12 @@ Result<bool> is_source(const Sources& sources, std::string_view name, SteadyTime
 // ---- values
 
 void RedisSession::incr(Words words) {
-  const SourceHandle source = source_of(words, words[1]);
+  SourceHandle source = source_of(words, words[1]);
   if (source == nullptr) return;
   if (source->is_format() && source->declaration().format != "snowflake") {
     return fail(std::string(words[1]) + " gives no integers: ID.NEXT " + std::string(words[1]));
   }
-  take_values(source, 1, true, false);
+  take_values(std::move(source), 1, true, false);
 }
 
 void RedisSession::incrby(Words words) { take_range(words, false); }
@@ -118,7 +118,7 @@ void RedisSession::take_range(Words words, bool whole_range) {
                     ? "the increment must be 1 or more: a counter never goes down"
                     : "value is not an integer or out of range");
   }
-  const SourceHandle source = source_of(words, words[1]);
+  SourceHandle source = source_of(words, words[1]);
   if (source == nullptr) return;
   if (source->counter == nullptr) {
     const std::string name(words[1]);
@@ -126,11 +126,11 @@ void RedisSession::take_range(Words words, bool whole_range) {
                 "consecutive: ID.NEXT " + name + " COUNT " + std::to_string(*count));
   }
   if (!charge(*count)) return;
-  Reply& reply = add_pending(source);
-  reply.kind = whole_range ? Reply::kRange : Reply::kLast;
-  wait_for(reply, source->counter->submit(*count, [&reply](Result<Range> range) {
+  CounterSequence& counter = *source->counter;
+  Reply& reply = add_pending(whole_range ? Reply::kRange : Reply::kLast, std::move(source));
+  wait_for(reply, counter.submit(*count, [&reply](Result<Range> range) {
     if (range) {
-      reply.range = *range;
+      reply.rest->range = *range;
     } else {
       reply.error = std::make_unique<Error>(std::move(range.error()));
     }
@@ -149,9 +149,9 @@ void RedisSession::id_next(Words words) {
       return fail("COUNT is at most " + std::to_string(kMostIds) +
                   " here: send ID.NEXT again, or ask over HTTP, which streams");
   }
-  const SourceHandle source = source_of(words, words[1]);
+  SourceHandle source = source_of(words, words[1]);
   if (source == nullptr) return;
-  take_values(source, count, false, words.size() == 4);
+  take_values(std::move(source), count, false, words.size() == 4);
 }
 
 // ---- looking at sources, and raising

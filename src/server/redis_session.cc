@@ -86,7 +86,7 @@ std::size_t RedisSession::take(std::string_view input) {
       taken += reader_.consumed();
       continue;
     }
-    const Command* const command = command_named(words.front());
+    const Command* const command = command_of(words);
     if (command != nullptr && command->kind == Command::kBarrier && !queueing_ && pending_ != 0) {
       wait_for_answers();  // it is read again when they are there
       break;
@@ -108,7 +108,7 @@ std::size_t RedisSession::take(std::string_view input) {
                  "this server is shutting down and has taken nothing; ask another one"});
       continue;
     }
-    run(words);
+    run(command, words);
     barrier_due_.reset();
   }
   reader_.trim();
@@ -120,8 +120,13 @@ void RedisSession::wait_for_answers() {
   barrier_due_ = service_.loop.due();
 }
 
-void RedisSession::run(Words words) {
-  const Command* const command = command_named(words.front());
+const RedisSession::Command* RedisSession::command_of(Words words) {
+  if (last_command_ == nullptr || last_command_->name != words.front())
+    last_command_ = command_named(words.front());
+  return last_command_;
+}
+
+void RedisSession::run(const Command* command, Words words) {
   if (command == nullptr && caller_ == nullptr) return refuse_unauthenticated();
   if (command == nullptr) {
     if (queueing_) queue_broken_ = true;
@@ -223,8 +228,9 @@ void RedisSession::discard(Words /*words*/) {
 
 std::string& RedisSession::reply() {
   if (replies_.empty()) return connection_.out();
-  if (replies_.back().kind != Reply::kText || !replies_.back().ready) replies_.emplace_back();
-  return replies_.back().text;
+  if (replies_.back().kind != Reply::kText || !replies_.back().ready)
+    replies_.emplace_back().rest = std::make_unique<Reply::Rest>();
+  return replies_.back().rest->text;
 }
 
 void RedisSession::fail(const Error& error) {
@@ -237,9 +243,11 @@ void RedisSession::fail(std::string_view message) {
   put_error(reply(), "ERR", message);
 }
 
-RedisSession::Reply& RedisSession::add_pending(SourceHandle source) {
+RedisSession::Reply& RedisSession::add_pending(Reply::Kind kind, SourceHandle source) {
   Reply& reply = replies_.emplace_back();
   reply.session = this;
+  reply.kind = kind;
+  if (kind != Reply::kInteger && kind != Reply::kId) reply.rest = std::make_unique<Reply::Rest>();
   reply.ready = false;
   reply.source = std::move(source);
   // It may have waited before, for its source to be opened.
@@ -264,7 +272,7 @@ void RedisSession::answered(Reply& reply) {
   reply.ready = true;
   --pending_;
   --service_.waiting_calls;
-  pending_ids_ -= reply.values.size();
+  if (reply.rest != nullptr) pending_ids_ -= reply.rest->values.size();
   if (settling_) return;
   settling_ = true;
   service_.settling.push_back(this);
@@ -285,9 +293,16 @@ void RedisSession::settle() {
   connection_.resume();
 }
 
+void RedisSession::count_taken(const OpenSource& source, std::int64_t first, std::int64_t last,
+                               std::size_t count) {
+  service_.count_ids(source, count);
+  service_.log_taken(caller_.get(), connection_, source, first, last,
+                     static_cast<std::int64_t>(count));
+}
+
 void RedisSession::finish(Reply& reply, std::string& out) {
   if (reply.kind == Reply::kText) {
-    out += reply.text;
+    out += reply.rest->text;
     return;
   }
   service_.counts.redis.waits[CallCounts::index(Verb::kNext)].add(service_.answered_at -
@@ -308,9 +323,7 @@ void RedisSession::finish(Reply& reply, std::string& out) {
     put_bulk(out, {text.data(), end});
   };
   const auto log = [&](std::int64_t first, std::int64_t last, std::size_t count) {
-    service_.count_ids(*reply.source, count);
-    service_.log_taken(caller_.get(), connection_, *reply.source, first, last,
-                       static_cast<std::int64_t>(count));
+    count_taken(*reply.source, first, last, count);
   };
   switch (reply.kind) {
     case Reply::kText:
@@ -323,21 +336,24 @@ void RedisSession::finish(Reply& reply, std::string& out) {
       log(reply.value, reply.value, 1);
       put_id(reply.value);
       break;
-    case Reply::kIds:
-      log(reply.values.front(), reply.values.back(), reply.values.size());
-      put_array(out, reply.values.size());
-      for (const std::int64_t value : reply.values) put_id(value);
+    case Reply::kIds: {
+      const std::vector<std::int64_t>& values = reply.rest->values;
+      log(values.front(), values.back(), values.size());
+      put_array(out, values.size());
+      for (const std::int64_t value : values) put_id(value);
       break;
+    }
     case Reply::kLast:
-      log(reply.range.first, reply.range.last(), static_cast<std::size_t>(reply.range.count));
-      put_integer(out, reply.range.last());
+    case Reply::kRange: {
+      const Range& range = reply.rest->range;
+      log(range.first, range.last(), static_cast<std::size_t>(range.count));
+      if (reply.kind == Reply::kRange) {
+        put_array(out, 2);
+        put_integer(out, range.first);
+      }
+      put_integer(out, range.last());
       break;
-    case Reply::kRange:
-      log(reply.range.first, reply.range.last(), static_cast<std::size_t>(reply.range.count));
-      put_array(out, 2);
-      put_integer(out, reply.range.first);
-      put_integer(out, reply.range.last());
-      break;
+    }
   }
 }
 
@@ -363,7 +379,7 @@ void RedisSession::go_on() {
 }
 
 SourceHandle RedisSession::source_of(Words words, std::string_view name) {
-  if (SourceHandle source = service_.sources.find(name)) return source;
+  if (SourceHandle source = service_.sources.find(name, last_source_)) return source;
   if (const auto opened = std::exchange(opened_, std::nullopt)) {
     if (*opened) return **opened;
     fail(opened->error());
@@ -382,7 +398,7 @@ SourceHandle RedisSession::source_of(Words words, std::string_view name) {
   return nullptr;
 }
 
-void RedisSession::take_values(const SourceHandle& source, std::int64_t count, bool as_integer,
+void RedisSession::take_values(SourceHandle source, std::int64_t count, bool as_integer,
                                bool as_array) {
   // Captured by value: for a pool it is called after this function has returned.
   const auto put = [&form = source->declaration().form, as_integer](std::string& out,
@@ -402,7 +418,9 @@ void RedisSession::take_values(const SourceHandle& source, std::int64_t count, b
   if (!charge(count)) return;
   const auto size = static_cast<std::size_t>(count);
   if (source->is_format()) {
-    std::vector<Id> ids(size);
+    Id one;
+    std::vector<Id> many(as_array ? size : 0);
+    const std::span<Id> ids = as_array ? std::span(many) : std::span(&one, 1);
     if (const Result<void> filled = source->source->next(ids); !filled) {
       ++source->counts->errors;
       return fail(filled.error());
@@ -440,16 +458,26 @@ void RedisSession::take_values(const SourceHandle& source, std::int64_t count, b
         });
     return;
   }
-  Reply& reply = add_pending(source);
-  std::span<std::int64_t> out(&reply.value, 1);
-  reply.kind = as_integer ? Reply::kInteger : Reply::kId;
-  if (as_array) {
-    reply.kind = Reply::kIds;
-    reply.values.resize(size);
-    pending_ids_ += size;
-    out = reply.values;
+  std::int64_t one = 0;
+  std::vector<std::int64_t> many(as_array ? size : 0);
+  if (const std::span<std::int64_t> held = as_array ? std::span(many) : std::span(&one, 1);
+      source->sequence->try_next(held)) {
+    count_taken(*source, held.front(), held.back(), size);
+    std::string& out = reply();
+    if (as_array) put_array(out, size);
+    for (const std::int64_t value : held) put(out, Id(value));
+    return;
   }
-  wait_for(reply, source->sequence->submit(out, [&reply](Result<void> filled) {
+  Sequence& sequence = *source->sequence;
+  const Reply::Kind one_as = as_integer ? Reply::kInteger : Reply::kId;
+  Reply& reply = add_pending(as_array ? Reply::kIds : one_as, std::move(source));
+  std::span<std::int64_t> out(&reply.value, 1);
+  if (as_array) {
+    reply.rest->values = std::move(many);
+    pending_ids_ += size;
+    out = reply.rest->values;
+  }
+  wait_for(reply, sequence.submit(out, [&reply](Result<void> filled) {
     if (!filled) reply.error = std::make_unique<Error>(std::move(filled.error()));
     reply.session->service_.loop.deliver(reply);
   }));

@@ -75,8 +75,8 @@ class RedisSession final : public Conversation {
   struct Reply final : Awaited {
     enum Kind : std::uint8_t {
       kText,     // as it is
-      kInteger,  // values[0]
-      kId,       // values[0] as its source prints it
+      kInteger,  // the value
+      kId,       // the value as its source prints it
       kIds,      // all of them, so
       kLast,     // the last of the range
       kRange,    // its first and its last
@@ -87,13 +87,17 @@ class RedisSession final : public Conversation {
     RedisSession* session = nullptr;
     Kind kind = kText;
     bool ready = true;
-    std::int64_t value = 0;              // kInteger, kId
-    std::vector<std::int64_t> values{};  // kIds
-    Range range{};
+    std::int64_t value = 0;  // kInteger, kId
     SourceHandle source{};
     SteadyTime begun{};  // when its command was read
     std::unique_ptr<Error> error{};
-    std::string text{};
+    // What most replies have not, so that many of them wait in little memory.
+    struct Rest {
+      std::vector<std::int64_t> values{};  // kIds
+      Range range{};                       // kLast, kRange
+      std::string text{};                  // kText
+    };
+    std::unique_ptr<Rest> rest{};  // null: kInteger, kId
   };
   using Owned = std::vector<std::string>;
 
@@ -134,7 +138,9 @@ class RedisSession final : public Conversation {
   void reset(Words words);
   friend struct RedisCommands;
 
-  void run(Words words);
+  // The row of the command; null: there is no such command.
+  [[nodiscard]] const Command* command_of(Words words);
+  void run(const Command* command, Words words);
   // For a barrier: nothing is taken until all before it have their answers.
   void wait_for_answers();
   void queue(Words words);
@@ -151,17 +157,20 @@ class RedisSession final : public Conversation {
   [[nodiscard]] std::string& reply();
   void fail(const Error& error);
   void fail(std::string_view message);  // ERR
-  [[nodiscard]] Reply& add_pending(SourceHandle source);
+  [[nodiscard]] Reply& add_pending(Reply::Kind kind, SourceHandle source);
   void wait_for(Reply& reply, Result<void> submitted);
   // When the commands of this turn were read, as of the first that waits: one look at the clock for
   // all of them.
   [[nodiscard]] SteadyTime begun();
   void answered(Reply& reply);
   void finish(Reply& reply, std::string& out);
+  // Counts and logs values of a sequence that the client is given.
+  void count_taken(const OpenSource& source, std::int64_t first, std::int64_t last,
+                   std::size_t count);
 
   // Finds the source, or opens it and runs the command again. Null: that, or it failed.
   [[nodiscard]] SourceHandle source_of(Words words, std::string_view name);
-  void take_values(const SourceHandle& source, std::int64_t count, bool as_integer, bool as_array);
+  void take_values(SourceHandle source, std::int64_t count, bool as_integer, bool as_array);
   void take_range(Words words, bool whole);
   // Runs `work` elsewhere, and `then` with its result, before any other command. `work` gets the
   // time by which it must have answered: the deadline began when the command came.
@@ -178,6 +187,9 @@ class RedisSession final : public Conversation {
   const std::uint64_t number_;
   std::string name_;                // CLIENT SETNAME
   std::shared_ptr<Caller> caller_;  // null: it has not said who it is
+  // What the command before this one named, as most name it again.
+  const Command* last_command_ = nullptr;
+  Sources::Recent last_source_{};
 
   std::deque<Reply> replies_;  // in order; those that are ready and have none before them are gone
   std::size_t pending_ = 0;
@@ -189,8 +201,8 @@ class RedisSession final : public Conversation {
   SteadyTime begun_{};                // the epoch: none of this turn has waited yet
   bool barrier_ = false;              // a command waits for the answers before it
   std::optional<SteadyTime> barrier_due_{};  // when that command must have its own answer
-  bool settling_ = false;             // it is in the list of those that have new answers
-  bool ended_ = false;                // QUIT, or the stream cannot be read on
+  bool settling_ = false;                    // it is in the list of those that have new answers
+  bool ended_ = false;                       // QUIT, or the stream cannot be read on
 
   bool queueing_ = false;  // between MULTI and EXEC
   bool queue_broken_ = false;

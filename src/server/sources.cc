@@ -29,8 +29,10 @@ void close_source(const OpenSource& source) {
 constexpr std::size_t kMostGivenUp = 1000;
 }  // namespace
 
-Sources::Sources(Loop& loop, std::vector<ServedStore> stores) : loop_(loop) {
+Sources::Sources(Loop& loop, std::vector<ServedStore> stores)
+    : loop_(loop), rounds_(loop.rounds_on(shared_executor())) {
   for (ServedStore& each : stores) {
+    each.mint.executor = rounds_.get();
     std::string shown = redacted(each.mint.store);
     auto mint = each.store != nullptr
                     ? std::make_unique<Mint>(std::move(each.store), std::move(each.mint))
@@ -123,6 +125,15 @@ SourceHandle Sources::find(std::string_view name) const {
   return found != open_.end() ? found->second.source : nullptr;
 }
 
+SourceHandle Sources::find(std::string_view name, Recent& recent) const {
+  if (recent.found == nullptr || recent.closings != closings_ || recent.found->first != name) {
+    const auto found = open_.find(name);
+    if (found == open_.end()) return nullptr;
+    recent = {&*found, closings_};
+  }
+  return recent.found->second.source;
+}
+
 void Sources::open(std::string_view name, std::function<void(const Result<SourceHandle>&)> then) {
   if (const auto ended = ended_.find(name); ended != ended_.end()) {
     if (steady_clock::now() - ended->second.since < kAtMostOnceIn) {
@@ -142,17 +153,17 @@ void Sources::open(std::string_view name, std::function<void(const Result<Source
         if (!opened) return std::unexpected(std::move(opened.error()));
         // Closing a sequence may wait for its store: the loop, which may drop the last handle, does
         // not.
-        SourceHandle source(new OpenSource{.name = name, .source = *std::move(opened)},
-                            [&executor = loop_.executor()](OpenSource* last) {
-                              std::unique_ptr<OpenSource> owned(last);
-                              // Not taken, the task is destroyed here, and the source with
-                              // it.
-                              [[maybe_unused]] const Result<void> posted =
-                                  executor.post([owned = std::move(owned)]() mutable {
-                                    close_source(*owned);
-                                    owned.reset();
-                                  });
-                            });
+        SourceHandle source(
+            new OpenSource{.rounds = rounds_, .name = name, .source = *std::move(opened)},
+            [&executor = loop_.executor()](OpenSource* last) {
+              std::unique_ptr<OpenSource> owned(last);
+              // Not taken, the task is destroyed here, and the source with it.
+              [[maybe_unused]] const Result<void> posted =
+                  executor.post([owned = std::move(owned)]() mutable {
+                    close_source(*owned);
+                    owned.reset();
+                  });
+            });
         source->sequence = source->source->sequence();
         source->counter = dynamic_cast<CounterSequence*>(source->sequence);
         source->is_pool = source->sequence == nullptr && source->source->waits();
@@ -256,6 +267,7 @@ void Sources::reopen(std::string_view name) {
   std::erase_if(forgotten_, [](const auto& gone) { return gone.expired(); });
   forgotten_.push_back(found->second.source);
   open_.erase(found);
+  ++closings_;
 }
 
 void Sources::forget(const SourceHandle& source, const Error& why, bool of_one) {
@@ -271,6 +283,7 @@ void Sources::forget(const SourceHandle& source, const Error& why, bool of_one) 
   std::erase_if(forgotten_, [](const auto& gone) { return gone.expired(); });
   forgotten_.push_back(source);
   open_.erase(found);
+  ++closings_;
 }
 
 }  // namespace idmint::server

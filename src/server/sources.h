@@ -26,6 +26,7 @@ namespace idmint::server {
 // An open source. A format fills without waiting. A sequence is asked with submit(). A pool waits
 // for its store at times, and so is asked elsewhere.
 struct OpenSource {
+  std::shared_ptr<Executor> rounds;  // of the sequence; outlives it
   std::string name;  // as clients call it: with the name of its store, if that has one
   std::unique_ptr<Source> source;
   Sequence* sequence = nullptr;        // null: a format or a pool
@@ -64,8 +65,23 @@ class Sources final {
   // The loop must outlive it.
   Sources(Loop& loop, std::vector<ServedStore> stores);
 
+ private:
+  struct Entry {
+    SourceHandle source;
+    std::chrono::steady_clock::time_point opened;
+  };
+
+ public:
   // Null: it is not open.
   [[nodiscard]] SourceHandle find(std::string_view name) const;
+
+  // The same for one who mostly asks for the source that it asked for before, which costs a
+  // comparison of names then.
+  struct Recent {
+    const std::pair<const std::string, Entry>* found = nullptr;
+    std::uint64_t closings = 0;
+  };
+  [[nodiscard]] SourceHandle find(std::string_view name, Recent& recent) const;
 
   // Opens it, once for all who ask meanwhile, and calls `then` on the loop later. Errors are those
   // of Mint::source(); a name that could not be opened is looked for anew the next time.
@@ -128,10 +144,6 @@ class Sources final {
   [[nodiscard]] Result<void> ready() const;
 
  private:
-  struct Entry {
-    SourceHandle source;
-    std::chrono::steady_clock::time_point opened;
-  };
   struct Hash {
     using is_transparent = void;
     std::size_t operator()(std::string_view text) const noexcept {
@@ -156,10 +168,12 @@ class Sources final {
   [[nodiscard]] std::shared_ptr<SourceCounts> counts_of(std::string_view name);
 
   Loop& loop_;
+  const std::shared_ptr<Executor> rounds_;
   std::vector<Served> stores_;
   bool closed_ = false;
   std::vector<std::weak_ptr<OpenSource>> forgotten_;  // requests of them may be under way
   ByName<Entry> open_;
+  std::uint64_t closings_ = 0;  // entries that were taken out of open_
   struct Ended {
     Error why;
     std::chrono::steady_clock::time_point since;
