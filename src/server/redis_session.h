@@ -70,9 +70,9 @@ class RedisSession final : public Conversation {
   struct Reply final : Awaited {
     enum Kind : std::uint8_t {
       kText,     // as it is
-      kInteger,  // values[0]
-      kId,       // values[0] as its source prints it
-      kIds,      // all of them, so
+      kInteger,  // the value
+      kId,       // the value as its source prints it
+      kIds,      // all of the values, so
       kLast,     // the last of the range
       kRange,    // its first and its last
     };
