@@ -31,17 +31,20 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string text(reinterpret_cast<const char*>(data), size);
   require(!names_this_machine(text + ".example.org"));
   if (names_this_machine(text)) {
+    require(!text.contains('\0'));
     std::string host = text;
+    host.erase(host.find_last_not_of("0123456789") + 1);  // a port, or the end of an address
+    if (host.ends_with(':')) {
+      host.pop_back();
+    } else {
+      host = text;
+    }
+    if (host.ends_with('.')) host.pop_back();
+    require(std::ranges::count(host, ':') == 0 || (host.starts_with('[') && host.ends_with(']')));
+    if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
     std::ranges::transform(host, host.begin(), [](char c) {
       return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
     });
-    // A port, if there is one.
-    const std::size_t name_end = host.find_last_not_of("0123456789");
-    if (name_end != std::string::npos && host[name_end] == ':' &&
-        (host.find(':') == name_end || host[name_end - 1] == ']'))
-      host.resize(name_end);
-    if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-    if (host.ends_with('.')) host.pop_back();
     require(host == "localhost" || host.ends_with(".localhost") || is_loopback(host));
   }
   require(is_own_origin("http://" + text, text, false));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -92,18 +93,28 @@ Result<Json> body_of(const HttpRequest& request, std::span<const std::string_vie
   return json;
 }
 
-// An integer, as a number or as a string; nothing where the member is not there.
+// An integer of 0 or more, as a number or as a string; nothing where the member is not there. As in
+// JSON Schema, 20.0 and 2e1 are integers. Beyond 2^53 such a number may have been another one
+// before it was read.
 Result<std::optional<std::int64_t>> integer_of(const Json& json, std::string_view name) {
   const auto found = json.find(name);
   if (found == json.end() || found->is_null()) return std::nullopt;
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
-  if (found->is_number_unsigned()) {
-    const auto value = found->get<std::uint64_t>();
-    if (value <= static_cast<std::uint64_t>(most)) return static_cast<std::int64_t>(value);
-  } else if (found->is_string()) {
+  if (found->is_string())
     return whole("\"" + std::string(name) + "\"", found->get<std::string>(), 0, most);
+  if (found->is_number_float()) {
+    constexpr double exact = 9'007'199'254'740'992;  // 2^53
+    const auto value = found->get<double>();
+    if (value >= 0 && value <= exact && std::trunc(value) == value)
+      return static_cast<std::int64_t>(value);
+  } else if (found->is_number_integer()) {
+    const auto value = found->get<std::int64_t>();
+    // One beyond 2^63 would have become negative.
+    if (value >= 0) return value;
   }
-  return refuse("\"" + std::string(name) + "\" takes a whole number, or it as a string");
+  return refuse("\"" + std::string(name) +
+                "\" takes a whole number of 0 or more, or it as a string; from 2^53 on without a "
+                "fraction and an exponent");
 }
 
 // That of a body with this one member.

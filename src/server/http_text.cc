@@ -165,19 +165,27 @@ std::optional<IdsAs> ids_as(std::string_view accept) {
 bool names_this_machine(std::string_view given) {
   std::string host(given);
   std::ranges::transform(host, host.begin(), lower);
-  constexpr std::string_view allowed = "abcdefghijklmnopqrstuvwxyz0123456789-.:[]";
-  if (host.find_first_not_of(allowed) != std::string::npos) return false;
-  const std::size_t colon = host.rfind(':');
-  if (colon != std::string::npos && host.find(']', colon) == std::string::npos) {
-    if (host.find_first_not_of("0123456789", colon + 1) != std::string::npos) return false;
-    host.resize(colon);
-  }
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  if (host.ends_with('.')) host.pop_back();
-  if (host == "localhost" || host.ends_with(".localhost")) return true;
+  // An address of version 6 stands in brackets; a port may follow.
+  const bool brackets = host.starts_with('[');
+  const std::size_t end = std::min(brackets ? host.find(']') : host.find(':'), host.size());
+  const std::string_view port =
+      std::string_view(host).substr(std::min(end + (brackets ? 1 : 0), host.size()));
+  if (!port.empty() &&
+      (port.front() != ':' || port.find_first_not_of("0123456789", 1) != std::string_view::npos))
+    return false;
   boost::system::error_code error;
-  const auto address = boost::asio::ip::make_address(host, error);
-  return !error && address.is_loopback();
+  if (brackets) {
+    const std::string address = host.substr(1, end - 1);
+    return end != host.size() &&
+           address.find_first_not_of("0123456789abcdef:.") == std::string::npos &&
+           boost::asio::ip::make_address_v6(address, error).is_loopback();
+  }
+  host.resize(end);
+  if (host.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-.") != std::string::npos)
+    return false;
+  if (host.ends_with('.')) host.pop_back();
+  return host == "localhost" || host.ends_with(".localhost") ||
+         boost::asio::ip::make_address_v4(host, error).is_loopback();
 }
 
 bool is_own_origin(std::string_view origin, std::string_view host, bool encrypted) {

@@ -75,11 +75,28 @@ TEST(Host, NamesThisMachine) {
   for (const std::string_view host : {"localhost", "LocalHost:80", "localhost.", "a.localhost:7380",
                                       "127.0.0.1", "127.255.0.9:1", "[::1]", "[::1]:7380"})
     EXPECT_TRUE(names_this_machine(host)) << host;
-  for (const std::string_view host :
-       {"", "example.org", "localhost.example.org", "127.0.0.1.example.org", "192.0.2.1",
-        "[::2]:80", "localhost:80:80", "localhost:x", "user@localhost", "0.0.0.0", "127.0.0.1 ",
-        "notlocalhost"})
+  for (const std::string_view host : {"",
+                                      "example.org",
+                                      "localhost.example.org",
+                                      "127.0.0.1.example.org",
+                                      "192.0.2.1",
+                                      "[::2]:80",
+                                      "localhost:80:80",
+                                      "localhost:x",
+                                      "::1",
+                                      "::1:80",
+                                      "[::1",
+                                      "[127.0.0.1]",
+                                      "[::1]80",
+                                      "[]",
+                                      "[::1%1]",
+                                      "localhost:[::1]",
+                                      "user@localhost",
+                                      "0.0.0.0",
+                                      "127.0.0.1 ",
+                                      "notlocalhost"})
     EXPECT_FALSE(names_this_machine(host)) << host;
+  EXPECT_FALSE(names_this_machine(std::string("[::1") + '\0' + ".example.org]"));
 }
 
 TEST(Origin, IsTheServerItself) {

@@ -149,10 +149,6 @@ Result<ServerOptions> options_of(const Settings& settings, const std::vector<Lis
   }
   for (const std::string& at : settings.redis) options.listen.push_back({Protocol::kRedis, at});
   for (const std::string& at : settings.http) options.listen.push_back({Protocol::kHttp, at});
-  for (const Listen& listen : options.listen) {
-    if (Result<void> valid = validate(listen, options.tls, !options.tokens.empty()); !valid)
-      return std::unexpected(std::move(valid.error()));
-  }
   options.listen.insert(options.listen.end(), sockets.begin(), sockets.end());
   if (options.listen.empty())
     options.listen = {{Protocol::kRedis, "127.0.0.1:7379"}, {Protocol::kHttp, "127.0.0.1:7380"}};
@@ -160,6 +156,18 @@ Result<ServerOptions> options_of(const Settings& settings, const std::vector<Lis
     options.most_connections = static_cast<std::size_t>(*settings.max_connections);
   if (settings.drain_seconds) options.drain = std::chrono::seconds{*settings.drain_seconds};
   return options;
+}
+
+// What Server::open() would refuse, but for what only the system knows.
+Result<void> check(const ServerOptions& options) {
+  for (const Listen& listen : options.listen) {
+    if (listen.descriptor) continue;
+    if (Result<void> valid = validate(listen, options.tls, !options.tokens.empty()); !valid)
+      return valid;
+  }
+  if (options.tls.certificate.empty()) return {};
+  const auto tls = TlsContext::open(options.tls);
+  return tls ? Result<void>() : std::unexpected(tls.error());
 }
 
 // What a running server cannot take over.
@@ -203,10 +211,7 @@ int serve(const CommandLine& line) {
   Result<ServerOptions> options = options_of(*settings, supervisor->sockets());
   if (!options) return fail_with(options.error(), false);
   if (line.check) {
-    if (!settings->tls.certificate.empty()) {
-      if (const auto tls = TlsContext::open(settings->tls); !tls)
-        return fail_with(tls.error(), false);
-    }
+    if (const Result<void> sound = check(*options); !sound) return fail_with(sound.error(), false);
     std::cout << "the settings have no fault\n";
     return 0;
   }

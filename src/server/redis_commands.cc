@@ -15,6 +15,7 @@
 #include "idmint/clock.h"
 #include "idmint/id.h"
 #include "idmint/sequence.h"
+#include "mint/formats.h"
 #include "mint/sequence_facts.h"
 
 namespace idmint::server {
@@ -24,14 +25,6 @@ std::string upper_case(std::string_view text) {
   std::string result(text);
   for (char& c : result) {
     if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-  }
-  return result;
-}
-
-std::string lower_case(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   }
   return result;
 }

@@ -77,7 +77,7 @@ class RedisSession final : public Conversation {
       kText,     // as it is
       kInteger,  // the value
       kId,       // the value as its source prints it
-      kIds,      // all of them, so
+      kIds,      // all of the values, so
       kLast,     // the last of the range
       kRange,    // its first and its last
     };

@@ -684,6 +684,27 @@ TEST_F(ServerTest, MakesPeeksAndRaisesOverHttp) {
   EXPECT_EQ(client.http("OPTIONS /v1/sources").status, "HTTP/1.1 204 No Content");
 }
 
+// As JSON Schema has integers. No number is taken for another one.
+TEST_F(ServerTest, AnIntegerOfJsonMayHaveAFractionOfZero) {
+  const Running server(options());
+  Client client(server, Protocol::kHttp);
+  const auto raise = [&](const std::string& past) {
+    const auto response =
+        client.http("POST /v1/sources/orders/raise", "", "{\"past\":" + past + "}");
+    return response.status.contains("200") ? response.body.substr(0, response.body.find(',')) : "";
+  };
+  EXPECT_EQ(raise("20.0"), R"({"next":"21")");
+  EXPECT_EQ(raise("3e1"), R"({"next":"31")");
+  EXPECT_EQ(raise("-0"), R"({"next":"31")");
+  EXPECT_EQ(raise("\"40\""), R"({"next":"41")");
+  EXPECT_EQ(raise("9007199254740992.0"), R"({"next":"9007199254740993")");
+  EXPECT_EQ(raise("9007199254740995"), R"({"next":"9007199254740996")");
+  for (const std::string other :
+       {"9007199254740995.0", "1e18", "20.5", "-1", "-1.0", "1e400", "18446744073709551615",
+        "9223372036854775808", "36893488147419103232", "\"20.0\"", "true", "[1]"})
+    EXPECT_EQ(raise(other), "") << other;
+}
+
 TEST_F(ServerTest, HttpRequestsMayComeInOnePiece) {
   const Running server(options());
   Client client(server, Protocol::kHttp);
