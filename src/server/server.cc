@@ -22,6 +22,7 @@
 
 #include "base/errors.h"
 #include "base/thread_pool.h"
+#include "base/url.h"
 #include "server/connection.h"
 #include "server/http_session.h"
 #include "server/loop.h"
@@ -52,7 +53,7 @@ struct Address {
 };
 
 std::unexpected<Error> bad_address(std::string_view at, std::string_view why) {
-  return refuse("cannot listen on \"" + std::string(at) + "\": " + std::string(why) +
+  return refuse("cannot listen on \"" + redacted(at) + "\": " + std::string(why) +
                 "; give ADDRESS:PORT, such as 127.0.0.1:7379, tls:ADDRESS:PORT or unix:PATH");
 }
 

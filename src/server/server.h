@@ -101,7 +101,8 @@ class Server final {
   void post(std::function<void()> act);
 
   // stop() when one of these signals comes. From then on they do nothing else, but the second one
-  // ends run() at once. `told`: called with the signal, on the thread of run().
+  // ends run() at once: what is under way at a store is still waited for. `told`: called with the
+  // signal, on the thread of run().
   void stop_at(const std::vector<int>& signals, std::function<void(int signal)> told);
 
  private:

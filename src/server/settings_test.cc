@@ -2,11 +2,17 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <fstream>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "server/settings_file.h"
+#include "tests/fakes/code_of.h"
+#include "tests/fakes/temp_folder.h"
 
 namespace idmint::server {
 namespace {
@@ -14,6 +20,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::Pair;
 using testing::SizeIs;
 
@@ -110,8 +117,46 @@ TEST(StoreName, StandsBeforeASlashInTheNamesOfSources) {
 
 TEST(SettingsToml, ATokenThatIsThereTwiceIsAFault) {
   Settings settings;
-  const std::string hash = "sha256 = \"" + std::string(kHash) + "\"\n";
-  EXPECT_THAT(read_toml("[token.a]\n" + hash + "[token.b]\n" + hash, settings), SizeIs(1));
+  const std::string keys = "sha256 = \"" + std::string(kHash) + "\"\nallow = [\"next *\"]\n";
+  EXPECT_THAT(read_toml("[token.a]\n" + keys + "[token.b]\n" + keys, settings), SizeIs(1));
+}
+
+TEST(SettingsToml, ATokenThatMayDoNothingIsAFault) {
+  Settings settings;
+  const std::vector<Error> faults =
+      read_toml("[token.a]\nsha256 = \"" + std::string(kHash) + "\"\n", settings);
+  ASSERT_THAT(faults, SizeIs(1));
+  EXPECT_THAT(faults.front().message, HasSubstr("line 1: allow is missing"));
+}
+
+TEST(SettingsToml, AUrlInTheWrongPlaceIsNotPrintedWithItsPassword) {
+  Settings settings;
+  std::string all;
+  for (const std::string text :
+       {"\"mongodb://u:secret@h/d\" = \"eu\"", "[stores]\n\"mongodb://u:secret@h/d\" = \"eu\"",
+        "[log]\nlevel = \"mongodb://u:secret@h/d\""}) {
+    const std::vector<Error> faults = read_toml(text, settings);
+    ASSERT_THAT(faults, SizeIs(1)) << text;
+    all += faults.front().message;
+  }
+  EXPECT_THAT(all, Not(HasSubstr("secret")));
+}
+
+TEST(PlainFile, IsReadUpToALength) {
+  const fakes::TempFolder folder;
+  const std::string path = folder.path("settings");
+  std::ofstream(path) << "0123456789";
+  EXPECT_EQ(read_plain_file(path, 100), "0123456789");
+  EXPECT_EQ(read_plain_file(path, 4), "0123");
+}
+
+TEST(PlainFile, NeverWaitsForAPipe) {
+  const fakes::TempFolder folder;
+  const std::string path = folder.path("pipe");
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  for (const std::string& name : {path, folder.folder().string(), std::string("/dev/null")})
+    EXPECT_EQ(fakes::code_of(read_plain_file(name, 10)), Code::kInvalidArgument) << name;
+  EXPECT_EQ(fakes::code_of(read_plain_file(path + "2", 10)), Code::kNotFound);
 }
 
 TEST(SettingsToml, WhatIsNoTomlIsAFault) {
