@@ -194,7 +194,7 @@ void Connection::flush() {
     sent_ = 0;
     constexpr std::size_t kept = std::size_t{16} * 1024;  // of a busy connection
     out_.clear();
-    if (out_.capacity() > kept) out_.shrink_to_fit();
+    if (out_.capacity() > kept && !conversation_->is_streaming()) out_.shrink_to_fit();
     return count_unsent();
   }
   count_unsent();

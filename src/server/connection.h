@@ -36,6 +36,9 @@ class Conversation {
   // A part of a request was taken, and its rest is missing.
   [[nodiscard]] virtual bool is_in_midst() const noexcept { return false; }
 
+  // More of one reply follows when what there is of it was sent.
+  [[nodiscard]] virtual bool is_streaming() const noexcept { return false; }
+
   // Requests that were taken and are not answered yet: the connection outlives them.
   [[nodiscard]] virtual bool waits() const noexcept = 0;
 

@@ -509,17 +509,27 @@ void HttpSession::settle() {
   if (!held_) go_on();
 }
 
-void HttpSession::put_chunk(std::string_view text) {
+namespace {
+
+// The size of a chunk, written when the chunk is there: RFC 9112 allows zeros before it.
+constexpr std::string_view kNoSize = "00000000\r\n";
+constexpr std::size_t kSizeDigits = 8;
+
+void put_size(char* to, std::size_t size) {
+  for (std::size_t i = kSizeDigits; i-- > 0; size /= 16) to[i] = "0123456789abcdef"[size % 16];
+}
+
+}  // namespace
+
+template <class Put>
+void HttpSession::put_chunk(const Put& put) {
   std::string& out = connection_.out();
-  if (old_) {
-    out += text;
-    return;
-  }
-  std::array<char, 16> size;
-  out.append(size.data(),
-             std::to_chars(size.data(), size.data() + size.size(), text.size(), 16).ptr);
-  out += "\r\n";
-  out += text;
+  if (old_) return put(out);
+  const std::size_t head = out.size();
+  out += kNoSize;
+  const std::size_t begin = out.size();
+  put(out);
+  put_size(out.data() + head, out.size() - begin);
   out += "\r\n";
 }
 
@@ -538,13 +548,10 @@ void HttpSession::put_ids() {
     stream_.reset();
     return respond(error);
   }
-  std::string text;
   if (stream.error) {  // in the midst: the client must not take it for all
     ++service_.errors;
-    if (wanted.as == IdsAs::kJsonLines) {
-      text = problem(*stream.error).body;
-      put_chunk(text);
-    }
+    if (wanted.as == IdsAs::kJsonLines)
+      put_chunk([&](std::string& out) { out += problem(*stream.error).body; });
     keep_ = false;
     stream_.reset();
     parser_.reset();
@@ -552,57 +559,64 @@ void HttpSession::put_ids() {
     return old_ ? connection_.cut() : connection_.close_when_sent();
   }
   const bool whole = !stream.begun && static_cast<std::int64_t>(stream.size) == stream.left;
-  const Form& form = wanted.form ? *wanted.form : stream.source->declaration().form;
-  const auto put_id = [&](const Id& id) {
-    std::array<char, kMaxFormChars> chars;
-    const char* const end = to_chars(id, form, chars.data());
-    const std::string_view printed(chars.data(), end);
-    const bool bare =
-        wanted.numbers &&
-        (std::holds_alternative<std::int64_t>(id) || std::holds_alternative<Snowflake>(id)) &&
-        form == Form{};
-    if (wanted.as == IdsAs::kText) {
-      text += printed;
-      text += '\n';
-      return;
-    }
-    if (wanted.as == IdsAs::kJsonLines) {
-      text += bare ? R"({"id":)" : R"({"id":")";
-      text += printed;
-      text += bare ? "}\n" : "\"}\n";
-      return;
-    }
-    if (text.back() != '[') text += ',';
-    if (!bare) text += '"';
-    text += printed;
-    if (!bare) text += '"';
-  };
-  if (wanted.as == IdsAs::kJson) text = R"({"ids":[)";
-  if (stream.source->sequence != nullptr) {
-    for (std::size_t i = 0; i < stream.size; ++i) put_id(Id(stream.values[i]));
+  if (stream.source->sequence != nullptr)
     service_.log_taken(caller_.get(), connection_, *stream.source, stream.values.front(),
                        stream.values[stream.size - 1], static_cast<std::int64_t>(stream.size));
-  } else {
-    for (std::size_t i = 0; i < stream.size; ++i) put_id(stream.ids[i]);
-  }
-  if (wanted.as == IdsAs::kJson) text += "]}\n";
   service_.ids += stream.size;
   stream.left -= static_cast<std::int64_t>(stream.size);
+  const std::string_view type = wanted.as == IdsAs::kText   ? "text/plain; charset=utf-8"
+                                : wanted.as == IdsAs::kJson ? "application/json"
+                                                            : "application/x-ndjson";
   if (whole) {
-    const std::string_view type = wanted.as == IdsAs::kText   ? "text/plain; charset=utf-8"
-                                  : wanted.as == IdsAs::kJson ? "application/json"
-                                                              : "application/x-ndjson";
+    std::string body;
+    print_ids(stream, body);
     stream_.reset();
-    return respond({.type = type, .body = std::move(text)});
+    return respond({.type = type, .body = std::move(body)});
   }
   if (!stream.begun) {
     stream.begun = true;
     if (old_) keep_ = false;  // the end of the connection is the end of the stream
-    put_head(200, wanted.as == IdsAs::kText ? "text/plain; charset=utf-8" : "application/x-ndjson",
-             std::nullopt, "");
+    put_head(200, type, std::nullopt, "");
   }
-  put_chunk(text);
+  put_chunk([&](std::string& out) { print_ids(stream, out); });
   if (stream.left == 0) end_stream();
+}
+
+// The ids at hand.
+void HttpSession::print_ids(const Stream& stream, std::string& out) {
+  const IdsWanted& wanted = stream.wanted;
+  const Form& form = wanted.form ? *wanted.form : stream.source->declaration().form;
+  const bool plain = form == Form{};
+  const auto put_id = [&](const Id& id) {
+    std::array<char, kMaxFormChars + 1> chars;
+    char* end = to_chars(id, form, chars.data());
+    if (wanted.as == IdsAs::kText) {
+      *end++ = '\n';
+      out.append(chars.data(), end);
+      return;
+    }
+    const std::string_view printed(chars.data(), end);
+    const bool bare =
+        wanted.numbers && plain &&
+        (std::holds_alternative<std::int64_t>(id) || std::holds_alternative<Snowflake>(id));
+    if (wanted.as == IdsAs::kJsonLines) {
+      out += bare ? R"({"id":)" : R"({"id":")";
+      out += printed;
+      out += bare ? "}\n" : "\"}\n";
+      return;
+    }
+    if (out.back() != '[') out += ',';
+    if (!bare) out += '"';
+    out += printed;
+    if (!bare) out += '"';
+  };
+  if (wanted.as == IdsAs::kJson) out += R"({"ids":[)";
+  if (stream.source->sequence != nullptr) {
+    for (std::size_t i = 0; i < stream.size; ++i) put_id(Id(stream.values[i]));
+  } else {
+    for (std::size_t i = 0; i < stream.size; ++i) put_id(stream.ids[i]);
+  }
+  if (wanted.as == IdsAs::kJson) out += "]}\n";
 }
 
 void HttpSession::end_stream() {

@@ -68,6 +68,7 @@ class HttpSession final : public Conversation {
   [[nodiscard]] bool held() const noexcept override;
   [[nodiscard]] bool waits() const noexcept override;
   [[nodiscard]] bool is_in_midst() const noexcept override { return begun_; }
+  [[nodiscard]] bool is_streaming() const noexcept override { return stream_ != nullptr; }
   void settle() override;
   void too_slow() override;
 
@@ -158,7 +159,10 @@ class HttpSession final : public Conversation {
   void ask();
   void answered();
   void put_ids();
-  void put_chunk(std::string_view text);
+  static void print_ids(const Stream& stream, std::string& out);
+  // A chunk of what `put` appends to the string that it is given.
+  template <class Put>
+  void put_chunk(const Put& put);
   void end_stream();
   void put_head(int status, std::string_view type, std::optional<std::size_t> length,
                 std::string_view headers);
