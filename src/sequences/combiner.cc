@@ -227,6 +227,11 @@ void Combiner::take_turn(std::unique_lock<std::mutex>& lock) noexcept {
     run_round(lock, SteadyTime::max());
   } while (!closed_ && !queue_.empty() && std::chrono::steady_clock::now() < end);
   pass_on(lock);
+  // A process may have many sequences that are seldom asked.
+  if (phase_ == Phase::kIdle) {
+    round_ = std::vector<Request>();
+    queue_ = std::vector<Request>();
+  }
 }
 
 // What a blocking caller does. `until`: its own deadline.
