@@ -345,7 +345,7 @@ TEST(OplogAnalysis, WhatHappensEveryHourIsARoutineAndNoSuspect) {
   EXPECT_EQ(routine.ns, "shop.orders");
   EXPECT_EQ(routine.times, 30U);
   EXPECT_NEAR(routine.every, 3'600, 1);
-  EXPECT_EQ(routine.documents, 64U) << "to a power of 2";
+  EXPECT_EQ(routine.documents, 100U);
 }
 
 TEST(OplogAnalysis, WhatIsFarLargerThanTheRoutineIsASuspect) {
@@ -362,7 +362,7 @@ TEST(OplogAnalysis, WhatIsFarLargerThanTheRoutineIsASuspect) {
   const OplogAnswer answer = oplog.finish();
   ASSERT_THAT(reasons(answer), ElementsAre(Reason::kMassDelete));
   EXPECT_EQ(answer.suspects.front().limit, large);
-  EXPECT_THAT(answer.suspects.front().why, HasSubstr("usually there are about 64 documents"));
+  EXPECT_THAT(answer.suspects.front().why, HasSubstr("usually there are about 100 documents"));
   EXPECT_THAT(answer.routines, SizeIs(1));
 }
 

@@ -53,24 +53,25 @@ enum class Reason : std::uint8_t {
   kDocument,  // the one that was asked for by its _id
 };
 struct ReasonText {
-  std::string_view name;   // of JSON
-  std::string_view title;  // for people
+  std::string_view name;     // of JSON
+  std::string_view title;    // for people
+  std::string_view routine;  // what happens again and again, after the namespace
 };
 inline constexpr std::array<ReasonText, 14> kReasons = {{
-    {"drop_database", "a database was dropped"},
-    {"drop", "a collection was dropped"},
-    {"emptied", "a capped collection was emptied"},
-    {"rename_over", "a collection was renamed over another"},
-    {"rename_away", "a collection was renamed"},
-    {"replaced", "a collection was replaced as a whole"},
-    {"time_to_live", "documents expire sooner"},
-    {"drop_index", "an index was dropped"},
-    {"options", "the options of a collection were changed"},
-    {"mass_delete", "many documents were deleted at once"},
-    {"fall", "a number that rises fell"},
-    {"unset_wave", "a field was removed from many documents"},
-    {"mass_update", "many documents were changed alike"},
-    {"document", "the document was deleted or overwritten"},
+    {"drop_database", "a database was dropped", "dropped"},
+    {"drop", "a collection was dropped", "dropped"},
+    {"emptied", "a capped collection was emptied", "emptied"},
+    {"rename_over", "a collection was renamed over another", "renamed over"},
+    {"rename_away", "a collection was renamed", "renamed"},
+    {"replaced", "a collection was replaced as a whole", "replaced"},
+    {"time_to_live", "documents expire sooner", "expiry changed"},
+    {"drop_index", "an index was dropped", "an index dropped"},
+    {"options", "the options of a collection were changed", "options changed"},
+    {"mass_delete", "many documents were deleted at once", "documents deleted"},
+    {"fall", "a number that rises fell", "numbers fell"},
+    {"unset_wave", "a field was removed from many documents", "fields removed"},
+    {"mass_update", "many documents were changed alike", "documents changed"},
+    {"document", "the document was deleted or overwritten", "changed"},
 }};
 [[nodiscard]] constexpr const ReasonText& text_of(Reason reason) {
   return kReasons[static_cast<std::size_t>(reason)];

@@ -28,12 +28,16 @@ void Habit::add(Timestamp at, std::uint64_t documents) {
   last_ = std::max(last_, at);
   ++times_;
   ++sizes_[size_of_documents(documents)];
+  documents_[size_of_documents(documents)] += documents;
 }
 
 void Habit::grow(std::uint64_t documents, std::uint64_t more) {
-  std::uint32_t& was = sizes_[size_of_documents(documents)];
-  if (was != 0) --was;
+  const std::size_t was = size_of_documents(documents);
+  if (sizes_[was] == 0) return;
+  --sizes_[was];
+  documents_[was] -= std::min(documents_[was], documents);
   ++sizes_[size_of_documents(more)];
+  documents_[size_of_documents(more)] += more;
 }
 
 double Habit::every() const { return times_ < 2 ? 0 : intervals_ / (times_ - 1); }
@@ -66,7 +70,7 @@ std::uint64_t Habit::usual() const {
   std::uint64_t below = 0;
   for (std::size_t i = 0; i < sizes_.size(); ++i) {
     below += sizes_[i];
-    if (2 * below >= times_) return i == 0 ? 0 : std::uint64_t{1} << (i - 1);
+    if (2 * below >= times_) return sizes_[i] == 0 ? 0 : documents_[i] / sizes_[i];
   }
   return 0;
 }

@@ -27,7 +27,7 @@ class Habit {
   [[nodiscard]] std::uint64_t similar(std::uint64_t documents) const;
   // One of so many documents is far larger than the usual ones.
   [[nodiscard]] bool is_outlier(std::uint64_t documents) const;
-  // Documents of a usual one, to a power of 2.
+  // Documents of a usual one: the average of those of its size.
   [[nodiscard]] std::uint64_t usual() const;
 
   std::uint64_t left_out = 0;  // suspects that gave way to others of the habit
@@ -38,7 +38,9 @@ class Habit {
   Timestamp last_{};
   double intervals_ = 0;  // sum, in seconds
   double squares_ = 0;    // sum
-  std::array<std::uint32_t, 33> sizes_{};  // by the bits of the number of documents
+  // By the bits of the number of documents: how many there were, and their documents.
+  std::array<std::uint32_t, 33> sizes_{};
+  std::array<std::uint64_t, 33> documents_{};
 };
 
 // By Suspect::key.
