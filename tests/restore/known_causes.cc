@@ -74,9 +74,7 @@ struct Shop {
     const std::int64_t from = set.random(5'000);
     set.transaction(session(), mongo::array(side(from), side(set.random(5'000))), true);
   }
-  void event() {
-    set.insert("shop.events", Bson("_id", ++events, "kind", "click"), session());
-  }
+  void event() { set.insert("shop.events", Bson("_id", ++events, "kind", "click"), session()); }
 };
 
 namespace {
@@ -113,15 +111,13 @@ void routine_work(SimulatedSet& set, const std::shared_ptr<Shop>& shop) {
     set.drop("shop", "cache", 50);
     set.work(5);
     set.create("shop", "cache");
-    for (std::int64_t i = 0; i < 50; ++i)
-      set.insert("shop.cache", Bson("_id", i, "page", "x"), 7);
+    for (std::int64_t i = 0; i < 50; ++i) set.insert("shop.cache", Bson("_id", i, "page", "x"), 7);
   });
   // Collections that a job makes for itself and takes away.
   set.every(40'000, [&set] {
     const std::string name = "import_" + set.random_name();
     set.create("shop", name);
-    for (std::int64_t i = 0; i < 30; ++i)
-      set.insert(("shop." + name).c_str(), Bson("_id", i), 8);
+    for (std::int64_t i = 0; i < 30; ++i) set.insert(("shop." + name).c_str(), Bson("_id", i), 8);
     set.work(200);
     set.drop("shop", name, 30);
   });
@@ -151,8 +147,8 @@ void busy(SimulatedSet& set, const std::shared_ptr<Shop>& shop, double own_updat
   routine_work(set, shop);
   if (own_updates == 0) return;
   set.every(own_updates, [&set, shop] {
-    set.update("shop.orders", shop->some_order(),
-               Bson("u", Bson("total", set.random(10'000))), shop->session());
+    set.update("shop.orders", shop->some_order(), Bson("u", Bson("total", set.random(10'000))),
+               shop->session());
   });
 }
 
@@ -239,10 +235,9 @@ Timestamp shorter_ttl(Shop& shop) {
 
 Timestamp new_ttl(Shop& shop) {
   SimulatedSet& set = shop.set;
-  const Timestamp first = set.build_index(
-      "shop", "customers",
-      Bson("v", 2, "key", Bson("seen", 1), "name", "seen", "expireAfterSeconds",
-           std::int64_t{3'600}));
+  const Timestamp first = set.build_index("shop", "customers",
+                                          Bson("v", 2, "key", Bson("seen", 1), "name", "seen",
+                                               "expireAfterSeconds", std::int64_t{3'600}));
   expire(set, "shop.customers", 100, 25'000);
   return first;
 }
@@ -304,8 +299,8 @@ Timestamp script_of_updates(Shop& shop) {
   SimulatedSet& set = shop.set;
   Timestamp first{};
   for (std::int64_t i = 0; i < 100'000; ++i) {
-    const Timestamp at = set.update(
-        "shop.orders", 1 + i, Bson("u", Bson("total", set.random(10'000))), kMistaken);
+    const Timestamp at =
+        set.update("shop.orders", 1 + i, Bson("u", Bson("total", set.random(10'000))), kMistaken);
     if (i == 0) first = at;
     set.wait(4);
   }
@@ -327,8 +322,7 @@ Timestamp update_many(Shop& shop) {
   SimulatedSet& set = shop.set;
   Timestamp first{};
   in_one_command(set, 20'000, [&](std::int64_t i) {
-    const Timestamp at =
-        set.update("shop.orders", 1 + i, Bson("u", Bson("status", "cancelled")));
+    const Timestamp at = set.update("shop.orders", 1 + i, Bson("u", Bson("status", "cancelled")));
     if (i == 0) first = at;
   });
   return first;

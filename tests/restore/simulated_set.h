@@ -135,9 +135,7 @@ class SimulatedSet {
     if (o2 != nullptr) made.add("o2", *o2);
     return made;
   }
-  void noop() {
-    write("n", "", mongo::Bson("msg", "periodic noop"), nullptr, kNoSession);
-  }
+  void noop() { write("n", "", mongo::Bson("msg", "periodic noop"), nullptr, kNoSession); }
 
  private:
   struct Task {
@@ -181,11 +179,10 @@ class SimulatedSet {
         .add("wall", now());
     if (session != kNoSession) {
       const bool begins = in_transaction_ == Timestamp{};
-      entry.add("prevOpTime",
-                mongo::Bson("ts",
-                            mongo::BsonTimestamp{.seconds = in_transaction_.seconds,
-                                                 .ordinal = in_transaction_.ordinal},
-                            "t", std::int64_t{begins ? -1 : 1}));
+      entry.add("prevOpTime", mongo::Bson("ts",
+                                          mongo::BsonTimestamp{.seconds = in_transaction_.seconds,
+                                                               .ordinal = in_transaction_.ordinal},
+                                          "t", std::int64_t{begins ? -1 : 1}));
     }
     take_(entry.view());
     return at_;

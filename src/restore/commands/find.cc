@@ -53,7 +53,9 @@ void add_find(CLI::App& command) {
                   "repeated")
       ->type_name("OP");
   command
-      .add_option("--id", find_options.id, "The document of this _id, a text or extended JSON: its history, and what ended it")
+      .add_option(
+          "--id", find_options.id,
+          "The document of this _id, a text or extended JSON: its history, and what ended it")
       ->type_name("ID");
   command
       .add_option("--field", find_options.field,
@@ -81,7 +83,7 @@ Result<FindFilter> filter_of() {
   filter.namespaces = find_options.namespaces;
   filter.operations = find_options.operations;
   filter.field = find_options.field;
-  filter.list_most = find_options.list != 0       ? find_options.list
+  filter.list_most = find_options.list != 0    ? find_options.list
                      : find_options.id.empty() ? 0
                                                : kHistory;
   if (!find_options.id.empty()) {

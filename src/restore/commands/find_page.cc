@@ -1,8 +1,9 @@
 #include "restore/commands/find_page.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
+#include <cstdio>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -32,6 +33,7 @@ table{border-collapse:collapse;width:100%}
 th,td{text-align:left;padding:.25em .6em;border-bottom:1px solid var(--line);
 overflow-wrap:anywhere;vertical-align:top}
 td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
+td.t{white-space:nowrap}
 section th{width:8em;font-weight:600}
 pre{background:var(--ground);border:1px solid var(--line);border-radius:4px;padding:.5em .7em;
 overflow-x:auto;margin:.4em 0;white-space:pre-wrap;overflow-wrap:anywhere}
@@ -73,10 +75,28 @@ std::string rectangle(std::string_view kind, double x, double y, double width, d
          "\" width=\"" + decimal(width) + "\" height=\"" + decimal(height) + "\"/>";
 }
 
+// Where on the time line suspects are, and their places, from 1. Those at about the same time are
+// one mark.
+std::map<double, std::string> marks_of(const FindReport& report, double width) {
+  constexpr double apart = 24;
+  const Timeline& timeline = report.answer.timeline;
+  const double all = static_cast<double>(timeline.used) * timeline.width;
+  std::map<double, std::string> marks;
+  for (std::size_t i = 0; i < shown_suspects(report); ++i) {
+    const double since =
+        static_cast<double>(report.answer.suspects[i].limit.seconds) - timeline.origin;
+    const double x = std::clamp(since / all * width, 1.0, width - 1);
+    auto near = marks.lower_bound(x - apart);
+    if (near == marks.end() || near->first > x + apart) near = marks.try_emplace(x).first;
+    near->second += (near->second.empty() ? "" : ", ") + std::to_string(i + 1);
+  }
+  return marks;
+}
+
 // A column for each bucket, stacked by kind, and a line for each suspect.
 std::string time_line(const FindReport& report) {
   constexpr double width = 960;
-  constexpr double top = 34;
+  constexpr double top = 24;
   constexpr double high = 160;
   const OplogAnswer& answer = report.answer;
   const std::size_t used = answer.timeline.used;
@@ -95,8 +115,8 @@ std::string time_line(const FindReport& report) {
     const double x = static_cast<double>(i) * step;
     for (std::size_t kind = 0; kind < counts.size(); ++kind) {
       if (counts[kind] == 0) continue;
-      const double height = std::max(
-          0.5, static_cast<double>(counts[kind]) / static_cast<double>(largest) * high);
+      const double height =
+          std::max(0.5, static_cast<double>(counts[kind]) / static_cast<double>(largest) * high);
       y -= height;
       svg += rectangle(kKinds[kind], x, y, std::max(0.5, step - 0.5), height);
     }
@@ -105,26 +125,18 @@ std::string time_line(const FindReport& report) {
   svg += "<line class=\"axis\" x1=\"0\" x2=\"960\" y1=\"" + decimal(top + high) + "\" y2=\"" +
          decimal(top + high) + "\"/>\n";
   const auto second = [&](std::size_t bucket) {
-    return print_seconds(
-        {.seconds = static_cast<std::uint32_t>(answer.timeline.origin +
-                                               bucket * answer.timeline.width),
-         .ordinal = 0});
+    return print_seconds({.seconds = static_cast<std::uint32_t>(answer.timeline.origin +
+                                                                bucket * answer.timeline.width),
+                          .ordinal = 0});
   };
   svg += "<text x=\"0\" y=\"" + decimal(top + high + 18) + "\">" + second(0) +
-         "</text><text x=\"960\" y=\"" + decimal(top + high + 18) +
-         "\" text-anchor=\"end\">" + second(used) + "</text>\n";
-  const double all = static_cast<double>(used) * answer.timeline.width;
-  for (std::size_t i = shown_suspects(report); i-- > 0;) {
-    const double since =
-        static_cast<double>(answer.suspects[i].limit.seconds) - answer.timeline.origin;
-    const double x = std::clamp(since / all * width, 1.0, width - 1);
-    // The numbers of suspects at about the same time stand one above another.
-    const double y = 12 + 11 * static_cast<double>(i % 2);
-    svg += "<line class=\"mark\" x1=\"" + decimal(x) + "\" x2=\"" + decimal(x) + "\" y1=\"" +
-           decimal(y + 2) + "\" y2=\"" + decimal(top + high) + "\"/><text class=\"place\" x=\"" +
-           decimal(std::min(x + 3, width - 10)) + "\" y=\"" + decimal(y) + "\">" +
-           std::to_string(i + 1) + "</text>\n";
-  }
+         "</text><text x=\"960\" y=\"" + decimal(top + high + 18) + "\" text-anchor=\"end\">" +
+         second(used) + "</text>\n";
+  for (const auto& [x, places] : marks_of(report, width))
+    svg += "<line class=\"mark\" x1=\"" + decimal(x) + "\" x2=\"" + decimal(x) +
+           "\" y1=\"14\" y2=\"" + decimal(top + high) + "\"/><text class=\"place\" x=\"" +
+           decimal(x) + "\" y=\"11\" text-anchor=\"" + (x > width / 2 ? "end" : "start") + "\">" +
+           places + "</text>\n";
   return svg + "</svg>\n";
 }
 
@@ -160,22 +172,21 @@ std::string suspect_card(const FindReport& report, std::size_t place) {
     then += "<div>" + print_timestamp(each.first) + " " + xml_text(each.text) + "</div>";
   if (!then.empty()) html += line_of("Then", then);
   if (suspect.before)
-    html += line_of("One earlier", print_timestamp(*suspect.before) + " would lose: " +
-                                       code(suspect.before_text));
-  html += line_of("One later",
-                  (suspect.after ? print_timestamp(*suspect.after)
-                                 : std::string("no limit (it is the last entry)")) +
-                      " would let through: " + code(suspect.first));
-  html += line_of(
-      "Left out",
-      print_count(suspect.operations, "operation") + " of it, and " +
-          (suspect.lost_is_least ? "about " : "") +
-          print_count(other_operations(report.answer, suspect), "other", "others") +
-          " after it began" + loss_table(suspect));
+    html += line_of("One earlier",
+                    print_timestamp(*suspect.before) + " would lose: " + code(suspect.before_text));
+  html += line_of("One later", (suspect.after ? print_timestamp(*suspect.after)
+                                              : std::string("no limit (it is the last entry)")) +
+                                   " would let through: " + code(suspect.first));
+  html += line_of("Left out",
+                  print_count(suspect.operations, "operation") + " of it, and " +
+                      (suspect.lost_is_least ? "about " : "") +
+                      print_count(other_operations(report.answer, suspect), "other", "others") +
+                      " after it began" + loss_table(suspect));
   html += "</table>\n<pre>" + xml_text(show_command(report, suspect)) + "</pre>\n";
   if (report.live)
-    html += "<p class=\"faint\">Copy the oplog before you restore: <code>idmint-restore oplog "
-            "--uri URI --out oplog.bson</code></p>\n";
+    html +=
+        "<p class=\"faint\">Copy the oplog before you restore: <code>idmint-restore oplog "
+        "--uri URI --out oplog.bson</code></p>\n";
   return html + "<pre>" + xml_text(run_command(report, suspect)) + "</pre>\n</section>\n";
 }
 
@@ -189,8 +200,8 @@ std::string namespace_table(const OplogAnswer& answer) {
     html += "<tr><td>" + xml_text(row.ns) + "</td>";
     for (const std::uint64_t count : row.counts)
       html += "<td class=\"n\">" + print_count(static_cast<double>(count)) + "</td>";
-    html += "<td>" + print_seconds(row.first) + "</td><td>" + print_seconds(row.last) +
-            "</td></tr>\n";
+    html +=
+        "<td>" + print_seconds(row.first) + "</td><td>" + print_seconds(row.last) + "</td></tr>\n";
   }
   html += "</table>\n";
   if (answer.namespaces.size() > kMostRows)
@@ -207,8 +218,8 @@ std::string history(const FindReport& report) {
       "<h2>" + (report.id.empty() ? "Operations" : "History of _id " + xml_text(report.id)) +
       "</h2>\n<table><tr><th>Entry</th><th>Time</th><th>Operation</th><th>Sets</th></tr>\n";
   for (const ListedOperation& row : answer.listed)
-    html += "<tr><td>" + print_timestamp(row.at) + "</td><td>" + print_seconds(row.at) +
-            "</td><td>" + xml_text(row.text) + "</td><td>" +
+    html += "<tr><td class=\"t\">" + print_timestamp(row.at) + "</td><td class=\"t\">" +
+            print_seconds(row.at) + "</td><td>" + xml_text(row.text) + "</td><td>" +
             (row.change.empty() ? "" : code(row.change)) + "</td></tr>\n";
   html += "</table>\n";
   if (answer.unlisted != 0)

@@ -15,12 +15,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kLines = 24;       // of the picture
-constexpr std::size_t kRows = 12;        // of the table of namespaces
-constexpr std::size_t kEffects = 3;      // of a suspect
-constexpr std::size_t kLosses = 4;       // namespaces
-constexpr std::size_t kRoutines = 10;    // lines
-constexpr double kWorthPrinting = 20;    // the score of a suspect
+constexpr std::size_t kLines = 24;     // of the picture
+constexpr std::size_t kRows = 12;      // of the table of namespaces
+constexpr std::size_t kEffects = 3;    // of a suspect
+constexpr std::size_t kLosses = 4;     // namespaces
+constexpr std::size_t kRoutines = 10;  // lines
+constexpr double kWorthPrinting = 20;  // the score of a suspect
 
 // ---- time
 

@@ -13,12 +13,12 @@ namespace idmint::restore {
 
 struct FindReport {
   OplogAnswer answer{};
-  std::string name{};    // of the oplog, without a password
-  std::string oplog{};   // as commands name it
-  bool live = false;     // it is that of a server
-  std::string id{};      // of --id; empty: none
-  std::size_t top = 5;   // suspects to be printed at most
-  bool listed = false;   // operations are asked for
+  std::string name{};   // of the oplog, without a password
+  std::string oplog{};  // as commands name it
+  bool live = false;    // it is that of a server
+  std::string id{};     // of --id; empty: none
+  std::size_t top = 5;  // suspects to be printed at most
+  bool listed = false;  // operations are asked for
 };
 
 // The likeliest suspects: up to `top`, of a score that is worth printing.

@@ -335,9 +335,8 @@ void OplogAnalysis::State::add_notices() {
          " left out, in whose place are likelier ones: there is room for " +
          print_count(Suspects::kMost) + "; look with --ns, --op, --from or --to for others");
   if (histogram_.left_out() != 0)
-    tell("the timeline has room for " + print_count(NamespaceCounts::kRows) +
-         " namespaces; " + plural(histogram_.left_out(), "operation") +
-         " on others are counted only as a whole");
+    tell("the timeline has room for " + print_count(NamespaceCounts::kRows) + " namespaces; " +
+         plural(histogram_.left_out(), "operation") + " on others are counted only as a whole");
 }
 
 // ----

@@ -470,9 +470,9 @@ TEST(OplogAnalysis, TheThreadsOfAScriptAreOne) {
   busy.usual(4'000);
   Timestamp first{};
   for (int i = 0; i < 4'000; ++i) {
-    const Timestamp at = busy.oplog.add(
-        "u", "shop.orders", R"("$v":2,"diff":{"u":{"price":1}})",
-        R"("o2":{"_id":)" + std::to_string(i) + "}," + in_session(90 + i % 8));
+    const Timestamp at =
+        busy.oplog.add("u", "shop.orders", R"("$v":2,"diff":{"u":{"price":1}})",
+                       R"("o2":{"_id":)" + std::to_string(i) + "}," + in_session(90 + i % 8));
     if (i == 0) first = at;
     busy.usual(1);
   }
@@ -519,9 +519,9 @@ TEST(OplogAnalysis, TheWorkOfProgramsAloneIsNoSuspect) {
 TEST(OplogAnalysis, ALoneDropOfAUniqueIndexIsASuspect) {
   Oplog oplog;
   const Timestamp good = oplog.insert(1);
-  const Timestamp first = oplog.add(
-      "c", "shop.$cmd", R"("dropIndexes":"users","index":"email")",
-      R"("o2":{"v":2,"unique":true,"key":{"email":1},"name":"email"})");
+  const Timestamp first =
+      oplog.add("c", "shop.$cmd", R"("dropIndexes":"users","index":"email")",
+                R"("o2":{"v":2,"unique":true,"key":{"email":1},"name":"email"})");
   oplog.add("c", "shop.$cmd", R"("dropIndexes":"users","index":"city")",
             R"("o2":{"v":2,"key":{"city":1},"name":"city"})");
   const OplogAnswer answer = oplog.finish();
@@ -552,13 +552,13 @@ TEST(OplogAnalysis, AShorterTimeToLiveIsTheCauseOfTheDeletesAfterIt) {
     Oplog oplog;
     const std::string collection = series ? "system.buckets.rates" : "sessions";
     oplog.insert(1);
-    const Timestamp cause = oplog.add(
-        "c", "shop.$cmd",
-        R"("collMod":")" + collection + R"(",)" +
-            (series ? R"("expireAfterSeconds":60)"
-                    : R"("index":{"name":"at","expireAfterSeconds":60})"),
-        series ? R"("o2":{"collectionOptions_old":{"expireAfterSeconds":86400}})"
-               : R"("o2":{"indexOptions_old":{"expireAfterSeconds":86400}})");
+    const Timestamp cause =
+        oplog.add("c", "shop.$cmd",
+                  R"("collMod":")" + collection + R"(",)" +
+                      (series ? R"("expireAfterSeconds":60)"
+                              : R"("index":{"name":"at","expireAfterSeconds":60})"),
+                  series ? R"("o2":{"collectionOptions_old":{"expireAfterSeconds":86400}})"
+                         : R"("o2":{"indexOptions_old":{"expireAfterSeconds":86400}})");
     oplog.pause(3000);
     for (int pass = 0; pass < 3; ++pass) {
       for (int i = 0; i < 100; ++i)
@@ -582,7 +582,8 @@ TEST(OplogAnalysis, AShorterTimeToLiveIsTheCauseOfTheDeletesAfterIt) {
 
 TEST(OplogAnalysis, ALongerTimeToLiveIsNoSuspect) {
   Oplog oplog;
-  oplog.add("c", "shop.$cmd", R"("collMod":"sessions","index":{"name":"at","expireAfterSeconds":600})",
+  oplog.add("c", "shop.$cmd",
+            R"("collMod":"sessions","index":{"name":"at","expireAfterSeconds":600})",
             R"("o2":{"indexOptions_old":{"expireAfterSeconds":60}})");
   EXPECT_THAT(reasons(oplog.finish()), IsEmpty());
 }
@@ -717,8 +718,8 @@ TEST(OplogAnalysis, AnOutThatLosesDocumentsIsLikelierThanOneThatReplacesThem) {
 
 TEST(OplogAnalysis, ARenamedCollectionThatAProgramMakesAnewIsLikely) {
   Oplog oplog;
-  const Timestamp cause = oplog.add("c", "shop.$cmd",
-                                    R"("renameCollection":"shop.orders","to":"shop.orders_old")");
+  const Timestamp cause =
+      oplog.add("c", "shop.$cmd", R"("renameCollection":"shop.orders","to":"shop.orders_old")");
   oplog.add("c", "shop.$cmd", R"("create":"orders")");
   const OplogAnswer answer = oplog.finish();
   ASSERT_THAT(reasons(answer), ElementsAre(Reason::kRenameAway));

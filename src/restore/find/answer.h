@@ -106,20 +106,20 @@ struct Suspect {
   std::string first;                         // its first operation, in words
   std::optional<Timestamp> before{};         // the last entry before it that changes anything
   std::string before_text{};                 // the operations of that entry, in words
-  std::optional<Timestamp> after{};  // the first entry after `limit` that changes anything
-  std::uint64_t changes_before = 0;  // operations before it in the whole oplog
-  std::vector<Effect> effects{};     // in the order of the oplog
+  std::optional<Timestamp> after{};          // the first entry after `limit` that changes anything
+  std::uint64_t changes_before = 0;          // operations before it in the whole oplog
+  std::vector<Effect> effects{};             // in the order of the oplog
   // What else a restore up to `limit` leaves out: the operations from there on that are neither of
   // it nor of its effects. The most first.
   std::vector<NamespaceLoss> lost{};
   bool lost_is_least = false;  // there are more: it began too long before it was noticed
 
   // For the analysis.
-  std::uint64_t key = 0;             // equal for suspects that repeat each other
-  std::string field{};               // that fell, or fields that were changed
-  bool surge = false;                // found by the rate alone
-  bool by_session = true;            // false: by a command of many documents, or the TTL monitor
-  std::uint64_t sessions = 1;        // at once: the threads of a script
+  std::uint64_t key = 0;       // equal for suspects that repeat each other
+  std::string field{};         // that fell, or fields that were changed
+  bool surge = false;          // found by the rate alone
+  bool by_session = true;      // false: by a command of many documents, or the TTL monitor
+  std::uint64_t sessions = 1;  // at once: the threads of a script
   std::vector<KindCounts> before_counts{};  // by the row of NamespaceCounts
 };
 

@@ -37,8 +37,7 @@ void DocumentHistory::write(const Operation& operation, const Place& place) {
   if (!place.in_span || operation.op == Op::kInsert) return;
   const std::string taken = operation.op == Op::kUpdate ? taken_away(operation) : std::string();
   if (operation.op == Op::kUpdate && taken.empty()) return;
-  Suspect suspect =
-      suspect_at(place, Reason::kDocument, std::string(operation.ns), operation);
+  Suspect suspect = suspect_at(place, Reason::kDocument, std::string(operation.ns), operation);
   suspect.documents = 1;
   // What a command of many documents deletes is less likely to be meant by who asks for one.
   suspect.score = !document.deleted ? 64 : place.session != 0 ? 92 : 86;

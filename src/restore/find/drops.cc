@@ -96,7 +96,8 @@ void Drops::renamed_over(const Operation& rename, const std::string& from, const
   const bool capped = collection.contains(".convertToCapped.");
   const bool temporary = is_temporary_name(collection);
   const std::optional<std::uint64_t> documents = records_of(rename);
-  Suspect found = suspect_at(place, temporary ? Reason::kReplaced : Reason::kRenameOver, to, rename);
+  Suspect found =
+      suspect_at(place, temporary ? Reason::kReplaced : Reason::kRenameOver, to, rename);
   found.key = hash_of(to, 5) | 1;
   found.documents = documents;
   found.score = documents == 0 ? 30 : 76;
@@ -202,8 +203,8 @@ void Drops::weigh(Suspect& suspect) const {
       anew_.find(hash_of(suspect.ns, suspect.limit.seconds) + suspect.limit.ordinal);
   if (again == nullptr) return;
   const std::uint32_t later = again->value.seconds - suspect.limit.seconds;
-  suspect.why += "; a program made it anew " +
-                 (later == 0 ? "at once" : print_duration(later) + " later");
+  suspect.why +=
+      "; a program made it anew " + (later == 0 ? "at once" : print_duration(later) + " later");
   if (suspect.reason == Reason::kRenameAway) suspect.score = 82;
 }
 

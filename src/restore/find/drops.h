@@ -1,5 +1,5 @@
-// Commands that remove collections or what is in them: drop, dropDatabase, emptycapped, renames, and
-// what $out and convertToCapped do by renames.
+// Commands that remove collections or what is in them: drop, dropDatabase, emptycapped, renames,
+// and what $out and convertToCapped do by renames.
 #pragma once
 
 #include <cstdint>
@@ -64,9 +64,9 @@ class Drops {
 
   Suspects& suspects_;
   std::map<std::string, Sequence, std::less<>> sequences_;  // by database
-  BoundedTable<Life> lives_{std::size_t{1} << 12};           // by a hash of the namespace
-  BoundedTable<Timestamp> gone_{std::size_t{1} << 10};       // likewise: when it was dropped
-  BoundedTable<Timestamp> anew_{std::size_t{1} << 10};       // when it was made again, by `gone`
+  BoundedTable<Life> lives_{std::size_t{1} << 12};          // by a hash of the namespace
+  BoundedTable<Timestamp> gone_{std::size_t{1} << 10};      // likewise: when it was dropped
+  BoundedTable<Timestamp> anew_{std::size_t{1} << 10};      // when it was made again, by `gone`
   std::vector<std::string> begun_;  // databases of the sequences that began in the entry before
 };
 

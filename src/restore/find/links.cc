@@ -122,8 +122,8 @@ void fold_routines(Suspects& suspects, Timestamp oplog_first, Timestamp oplog_la
                                            .last = habit.last()});
     if (is_run(each.reason) || each.documents) {
       if (habit.is_outlier(each.documents.value_or(0))) {
-        each.why += "; usually there are about " + plural(habit.usual(), "document") +
-                    ", every " + print_duration(habit.every());
+        each.why += "; usually there are about " + plural(habit.usual(), "document") + ", every " +
+                    print_duration(habit.every());
         continue;
       }
     }
@@ -151,8 +151,8 @@ void link_series(std::vector<Suspect>& all, Reason reason, std::uint32_t pause) 
   std::map<std::string, std::pair<Suspect*, Timestamp>, std::less<>> begun;  // and its last one
   for (Suspect* each : found) {
     auto& [cause, last] = begun[std::string(whole(*each))];
-    if (cause == nullptr || each->limit.seconds - last.seconds > pause ||
-        each->score < 20 || cause->score < 20) {
+    if (cause == nullptr || each->limit.seconds - last.seconds > pause || each->score < 20 ||
+        cause->score < 20) {
       cause = each;
     } else {
       move_into(*cause, *each, each->why, each->score);
@@ -169,8 +169,7 @@ void tell_losses(Suspect& suspect, const NamespaceCounts& counts) {
   const auto owns = [&](const std::string& ns, std::size_t kind, std::uint64_t operations) {
     own[name_pattern(ns)][kind] += operations;
   };
-  const bool update =
-      suspect.reason == Reason::kDocument && !suspect.why.ends_with("deleted");
+  const bool update = suspect.reason == Reason::kDocument && !suspect.why.ends_with("deleted");
   const std::size_t kind = suspect.reason == Reason::kDocument
                                ? static_cast<std::size_t>(update ? Op::kUpdate : Op::kDelete)
                                : kind_of(suspect.reason);
@@ -188,8 +187,8 @@ void tell_losses(Suspect& suspect, const NamespaceCounts& counts) {
     if (loss.counts != KindCounts{}) suspect.lost.push_back(std::move(loss));
   }
   std::ranges::sort(suspect.lost, {}, [](const NamespaceLoss& each) {
-    return std::tuple(
-        ~std::accumulate(each.counts.begin(), each.counts.end(), std::uint64_t{0}), each.ns);
+    return std::tuple(~std::accumulate(each.counts.begin(), each.counts.end(), std::uint64_t{0}),
+                      each.ns);
   });
   suspect.before_counts = {};
 }

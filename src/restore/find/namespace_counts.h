@@ -68,7 +68,7 @@ class NamespaceCounts {
   std::vector<Row> rows_;
   std::map<std::string, std::uint16_t, std::less<>> index_;  // into rows_, by pattern
   std::array<std::uint16_t, 1024> cache_{};                  // of the index, by hash
-  std::string last_ns_;        // of a generated name, and its row
+  std::string last_ns_;                                      // of a generated name, and its row
   std::uint16_t last_row_ = 0;
   std::uint64_t operations_ = 0;
   std::array<std::uint16_t, kRecent> recent_{};  // row and kind, by the number of the operation

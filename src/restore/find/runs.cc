@@ -166,8 +166,7 @@ void Runs::end(Run& run) {
   }
   // A delete is logged only of a document that is there; an estimate says how many were updated.
   const double estimate = run.documents.estimate();
-  found.documents = run.reason == Reason::kMassDelete ||
-                            estimate > 0.6 * static_cast<double>(count)
+  found.documents = run.reason == Reason::kMassDelete || estimate > 0.6 * static_cast<double>(count)
                         ? count
                         : static_cast<std::uint64_t>(estimate);
   if (run.reason == Reason::kMassDelete) {
@@ -175,14 +174,16 @@ void Runs::end(Run& run) {
   } else {
     const bool same = run.same + 1 >= count - count / 10;
     const bool replaced = run.fields == UpdateShape::kWhole;
-    found.score = run.reason == Reason::kUnsetWave
-                      ? log_score(55, 6, count, 85)
-                      : log_score(35, 6, count, 70) + (same ? 8 : replaced ? 12 : 0) - (run.only_adds ? 12 : 0);
-    found.why =
-        (run.only_adds ? ", with a new field: "
-         : same        ? ", all in the same way: "
-                       : ", in the same fields: ") +
-        shortened(run.fields);
+    found.score = run.reason == Reason::kUnsetWave ? log_score(55, 6, count, 85)
+                                                   : log_score(35, 6, count, 70) +
+                                                         (same       ? 8
+                                                          : replaced ? 12
+                                                                     : 0) -
+                                                         (run.only_adds ? 12 : 0);
+    found.why = (run.only_adds ? ", with a new field: "
+                 : same        ? ", all in the same way: "
+                               : ", in the same fields: ") +
+                shortened(run.fields);
   }
   const std::uint64_t others = group.recent.at(run.begun.wall);
   if (run.ahead != 0) {
@@ -204,19 +205,21 @@ void Runs::end() {
 
 void Runs::weigh(Suspect& run, Timestamp oplog_first, Timestamp oplog_last) {
   const std::uint64_t documents = run.documents.value_or(run.operations);
-  run.why = (documents == run.operations ? "" : print_count(static_cast<double>(run.operations)) +
-                                                    " updates of about ") +
+  run.why = (documents == run.operations
+                 ? ""
+                 : print_count(static_cast<double>(run.operations)) + " updates of about ") +
             plural(documents, "document") +
             (run.reason == Reason::kMassDelete ? " deleted "
              : documents == run.operations     ? " changed "
                                                : " ") +
-            span_text(run.limit, run.last) + (!run.by_session      ? ""
+            span_text(run.limit, run.last) +
+            (!run.by_session     ? ""
              : run.sessions == 1 ? " by one client"
                                  : " through " + plural(run.sessions, "session")) +
             run.why;
   // What goes on from the beginning to the end is the work of a program.
   const std::uint32_t all = oplog_last.seconds - oplog_first.seconds;
-  if (all >= kLongOplog && run.last.seconds - run.limit.seconds >= all - all / 4) run.score /= 3;
+  if (all >= kLongOplog && run.last.seconds - run.limit.seconds >= all - all / 4) run.score /= 5;
 }
 
 }  // namespace idmint::restore

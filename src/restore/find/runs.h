@@ -76,7 +76,8 @@ class Runs {
   void next_entry(Timestamp at);
   // At the end: ends all runs.
   void end();
-  // After end(), of a suspect that is no surge: what is said of a suspect, and how often there were some like it.
+  // After end(), of a suspect that is no surge: what is said of a suspect, and how often there were
+  // some like it.
   void weigh(Suspect& run, Timestamp oplog_first, Timestamp oplog_last);
 
  private:

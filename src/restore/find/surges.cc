@@ -10,15 +10,13 @@
 namespace idmint::restore {
 namespace {
 
-constexpr std::uint32_t kLasts = 3;      // high seconds that make a surge
-constexpr std::uint32_t kLow = 5;        // seconds in a row that end one
-constexpr double kLeast = 20;            // operations in a high second
-constexpr double kForget = 1.0 / 32;     // the weight of one second in the average
+constexpr std::uint32_t kLasts = 3;       // high seconds that make a surge
+constexpr std::uint32_t kLow = 5;         // seconds in a row that end one
+constexpr double kLeast = 20;             // operations in a high second
+constexpr double kForget = 1.0 / 32;      // the weight of one second in the average
 constexpr std::uint64_t kManyMore = 200;  // operations beyond the usual ones
 
-double threshold(double usual) {
-  return std::max(kLeast, 2 * usual + 5 * std::sqrt(usual));
-}
+double threshold(double usual) { return std::max(kLeast, 2 * usual + 5 * std::sqrt(usual)); }
 
 }  // namespace
 
@@ -73,8 +71,7 @@ void Surges::close_second(std::uint64_t key, Rate& rate) {
 void Surges::begin(Rate& rate) {
   rate.begun = rate.before.at + 1 == rate.now.at ? rate.before : rate.now;
   rate.count = 0;
-  NamespaceCounts::Earlier earlier =
-      suspects_.counts().at(rate.begun.place.changes_before_entry);
+  NamespaceCounts::Earlier earlier = suspects_.counts().at(rate.begun.place.changes_before_entry);
   rate.before_counts = std::move(earlier.counts);
   rate.lost_is_least = !earlier.exact;
 }

@@ -107,7 +107,8 @@ bool Suspects::keep_now(Suspect suspect) {
     if (suspect.key == 0 || each.key != suspect.key) continue;
     ++alike;
     if (first_alike == nullptr || each.limit < first_alike->limit) first_alike = &each;
-    if (run && each.surge == suspect.surge && (goes_on(each, suspect) || is_beside(each, suspect))) {
+    if (run && each.surge == suspect.surge &&
+        (goes_on(each, suspect) || is_beside(each, suspect))) {
       const std::uint64_t documents = each.documents.value_or(0);
       unite(each, std::move(suspect));
       habit->grow(documents, each.documents.value_or(0));
