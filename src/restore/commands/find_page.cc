@@ -166,7 +166,7 @@ std::string suspect_card(const FindReport& report, std::size_t place) {
                      "</span> <span class=\"faint\">" + print_seconds(suspect.limit) +
                      "</span></p>\n<table>\n";
   html += line_of("Why", xml_text(suspect.why));
-  html += line_of("First of it", code(suspect.first));
+  if (!suspect.surge) html += line_of("First of it", code(suspect.first));
   std::string then;
   for (const Effect& each : suspect.effects)
     then += "<div>" + print_timestamp(each.first) + " " + xml_text(each.text) + "</div>";
@@ -174,9 +174,10 @@ std::string suspect_card(const FindReport& report, std::size_t place) {
   if (suspect.before)
     html += line_of("One earlier",
                     print_timestamp(*suspect.before) + " would lose: " + code(suspect.before_text));
-  html += line_of("One later", (suspect.after ? print_timestamp(*suspect.after)
-                                              : std::string("no limit (it is the last entry)")) +
-                                   " would let through: " + code(suspect.first));
+  if (!suspect.surge)
+    html += line_of("One later", (suspect.after ? print_timestamp(*suspect.after)
+                                                : std::string("no limit (it is the last entry)")) +
+                                     " would let through: " + code(suspect.first));
   html += line_of("Left out",
                   print_count(suspect.operations, "operation") + " of it, and " +
                       (suspect.lost_is_least ? "about " : "") +

@@ -15,12 +15,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kLines = 24;     // of the picture
-constexpr std::size_t kRows = 12;      // of the table of namespaces
-constexpr std::size_t kEffects = 3;    // of a suspect
-constexpr std::size_t kLosses = 4;     // namespaces
-constexpr std::size_t kRoutines = 10;  // lines
-constexpr double kWorthPrinting = 20;  // the score of a suspect
+constexpr std::size_t kLines = 24;         // of the picture
+constexpr std::size_t kRows = 12;          // of the table of namespaces
+constexpr std::size_t kEffects = 3;        // of a suspect
+constexpr std::size_t kLosses = 4;         // namespaces
+constexpr std::uint32_t kSurgeBegins = 3;  // seconds after its limit, at most
+constexpr std::size_t kRoutines = 10;      // lines
+constexpr double kWorthPrinting = 20;      // the score of a suspect
 
 // ---- time
 
@@ -146,7 +147,7 @@ void print_suspect(Output& out, const FindReport& report, std::size_t place) {
                  ": " + suspect.ns);
   print_fact(out, "limit", limit + "   " + print_seconds(suspect.limit));
   print_fact(out, "why", suspect.why);
-  print_fact(out, "first of it", suspect.first);
+  if (!suspect.surge) print_fact(out, "first of it", suspect.first);
   if (suspect.surge) {
     print_fact(out, "to", print_seconds(suspect.last));
   } else if (suspect.last != suspect.limit) {
@@ -160,9 +161,11 @@ void print_suspect(Output& out, const FindReport& report, std::size_t place) {
   if (suspect.before)
     print_fact(out, "one earlier",
                print_timestamp(*suspect.before) + " would lose: " + suspect.before_text);
-  print_fact(out, "one later",
-             (suspect.after ? print_timestamp(*suspect.after) : "no limit (it is the last entry)") +
-                 " would let through: " + suspect.first);
+  if (!suspect.surge)
+    print_fact(
+        out, "one later",
+        (suspect.after ? print_timestamp(*suspect.after) : "no limit (it is the last entry)") +
+            " would let through: " + suspect.first);
   print_fact(out, "left out", lost_text(report, suspect));
 }
 
@@ -267,9 +270,11 @@ std::string routine_text(const Routine& routine) {
 }
 
 std::string show_command(const FindReport& report, const Suspect& suspect) {
+  const std::string to =
+      suspect.surge ? print_seconds({.seconds = suspect.limit.seconds + kSurgeBegins, .ordinal = 0})
+                    : print_timestamp(suspect.after.value_or(suspect.limit));
   return "idmint-restore show --oplog " + report.oplog + " --from " +
-         print_timestamp(suspect.before.value_or(suspect.limit)) + " --to " +
-         print_timestamp(suspect.after.value_or(suspect.limit));
+         print_timestamp(suspect.before.value_or(suspect.limit)) + " --to " + to;
 }
 
 std::string run_command(const FindReport& report, const Suspect& suspect) {

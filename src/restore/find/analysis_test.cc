@@ -139,6 +139,9 @@ TEST(OplogAnalysis, DropDatabaseBeginsWithItsFirstDrop) {
   EXPECT_EQ(suspect.why,
             "database shop dropped, which begins with the drop of its 2 collections (orders, "
             "customers) with 12 documents");
+  ASSERT_THAT(suspect.lost, SizeIs(1));
+  EXPECT_EQ(suspect.lost.front().ns, "news.items");
+  EXPECT_EQ(suspect.lost.front().counts, (KindCounts{2, 0, 0, 0}));
 }
 
 TEST(OplogAnalysis, ADropThatWasNotOfDropDatabaseStandsAlone) {
@@ -570,6 +573,7 @@ TEST(OplogAnalysis, AShorterTimeToLiveIsTheCauseOfTheDeletesAfterIt) {
     ASSERT_THAT(reasons(answer), ElementsAre(Reason::kTimeToLive));
     const Suspect& suspect = answer.suspects.front();
     EXPECT_EQ(suspect.limit, cause);
+    EXPECT_GT(suspect.score, 75);
     EXPECT_THAT(suspect.why, HasSubstr("deleted after 1 min instead of 1 d"));
     ASSERT_THAT(suspect.effects, SizeIs(3));
     EXPECT_EQ(suspect.effects.front().operations, 100U);

@@ -132,7 +132,9 @@ void fold_routines(Suspects& suspects, Timestamp oplog_first, Timestamp oplog_la
   for (Suspect& each : suspects.all()) {
     if (is_gone(each) || !first.contains(each.key)) continue;
     const Habit& habit = suspects.habits().find(each.key)->value;
-    if (habit.times() >= 2) weigh_repeats(each, habit.similar(each.documents.value_or(0)));
+    // An index with a time to live is made, and the time changed later: no repetition.
+    if (habit.times() >= 2 && each.reason != Reason::kTimeToLive)
+      weigh_repeats(each, habit.similar(each.documents.value_or(0)));
   }
   remove_moved(suspects.all());
 }
@@ -173,8 +175,9 @@ void tell_losses(Suspect& suspect, const NamespaceCounts& counts) {
   const std::size_t kind = suspect.reason == Reason::kDocument
                                ? static_cast<std::size_t>(update ? Op::kUpdate : Op::kDelete)
                                : kind_of(suspect.reason);
-  owns(suspect.ns, kind, suspect.operations);
+  owns(suspect.ns, kind, suspect.reason == Reason::kDropDatabase ? 1 : suspect.operations);
   for (const Effect& each : suspect.effects) owns(each.ns, each.kind, each.operations);
+  const bool whole = suspect.reason == Reason::kDropDatabase;
   for (std::size_t row = 0; row < counts.rows().size(); ++row) {
     const NamespaceCounts::Row& now = counts.rows()[row];
     if (is_own(now.ns)) continue;
@@ -184,6 +187,9 @@ void tell_losses(Suspect& suspect, const NamespaceCounts& counts) {
       if (row < suspect.before_counts.size()) loss.counts[i] -= suspect.before_counts[row][i];
       if (mine != own.end()) loss.counts[i] -= std::min(loss.counts[i], mine->second[i]);
     }
+    // The drop of a collection of the database.
+    std::uint64_t& commands = loss.counts[static_cast<std::size_t>(Op::kCommand)];
+    if (whole && now.ns.starts_with(suspect.ns + ".") && commands != 0) --commands;
     if (loss.counts != KindCounts{}) suspect.lost.push_back(std::move(loss));
   }
   std::ranges::sort(suspect.lost, {}, [](const NamespaceLoss& each) {

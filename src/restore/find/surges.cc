@@ -105,7 +105,7 @@ void Surges::end(std::uint64_t key, Rate& rate) {
               print_count(std::round(static_cast<double>(rate.count) / high)) +
               " a second where there had been " + print_count(std::round(rate.usual)) +
               (rate.fields.empty() ? "" : ": " + shortened(rate.fields)) +
-              "; what began it is within 2 s from the limit on";
+              "; it began within 2 s after the limit";
   suspects_.keep_now(std::move(found));
 }
 
