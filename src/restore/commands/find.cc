@@ -94,19 +94,24 @@ Result<FindFilter> filter_of() {
   return filter;
 }
 
-Result<std::optional<ReportFile>> report_file(const std::string& path) {
-  if (path.empty()) return std::nullopt;
+// At most one, so that a path that cannot be written is known before the oplog is read.
+using ReportFiles = std::vector<ReportFile>;
+
+Result<ReportFiles> report_file(const std::string& path) {
+  ReportFiles files;
+  if (path.empty()) return files;
   Result<ReportFile> file = ReportFile::open(path);
   if (!file) return std::unexpected(std::move(file.error()));
-  return *std::move(file);
+  files.push_back(*std::move(file));
+  return files;
 }
 
 Result<void> run_find(Context& context) {
   const Result<FindFilter> filter = filter_of();
   if (!filter) return std::unexpected(filter.error());
-  Result<std::optional<ReportFile>> picture = report_file(find_options.svg);
+  Result<ReportFiles> picture = report_file(find_options.svg);
   if (!picture) return std::unexpected(std::move(picture.error()));
-  Result<std::optional<ReportFile>> page = report_file(find_options.html);
+  Result<ReportFiles> page = report_file(find_options.html);
   if (!page) return std::unexpected(std::move(page.error()));
   // All of a dump is read: what numbers were before the span, and what follows it, belongs to the
   // answer. Of a live oplog only the beginning is spared.
@@ -160,13 +165,15 @@ Result<void> run_find(Context& context) {
     for (const std::string& notice : report.answer.notices) report_notice(notice, false);
   }
   context.out.flush();  // a picture or page may be for /dev/stdout, too
-  if (*picture) {
-    Result<void> written = (*picture)->finish(svg_chart(
+  for (ReportFile& file : *picture) {
+    Result<void> written = file.finish(svg_chart(
         "Operations over time", report.name + ": " + bars_title(report), operation_bars(report)));
     if (!written) return written;
   }
-  if (!*page) return {};
-  return (*page)->finish(find_page(report));
+  for (ReportFile& file : *page) {
+    if (Result<void> written = file.finish(find_page(report)); !written) return written;
+  }
+  return {};
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ class NamespaceCounts {
     const std::uint16_t row = row_of(target);
     const auto kind = static_cast<std::size_t>(operation.op);
     ++rows_[row].counts[kind];
-    recent_[operations_++ % kRecent] = static_cast<std::uint16_t>(row << 2 | kind);
+    recent_[operations_++ % kRecent] = static_cast<std::uint16_t>(std::size_t{row} * 4 + kind);
     return {.row = row, .generated = rows_[row].generated};
   }
   [[nodiscard]] const std::vector<Row>& rows() const { return rows_; }

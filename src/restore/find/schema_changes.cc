@@ -28,7 +28,7 @@ std::string key_text(Document spec) {
   return key ? shortened(to_relaxed_json(key)) : "unknown fields";
 }
 
-bool is_true(Document document, const char* key) {
+bool flag_in(Document document, const char* key) {
   bson_iter_t at;
   return document.find(key, &at) && bson_iter_as_bool(&at);
 }
@@ -113,7 +113,7 @@ void SchemaChanges::dropped_index(const Operation& command, const Place& place) 
   bson_iter_t at;
   const std::string name(command.o.find("index", &at) ? as_text(at) : std::string_view{});
   const Document spec = command.o2;
-  const bool unique = spec && is_true(spec, "unique");
+  const bool unique = spec && flag_in(spec, "unique");
   const bool temporal = spec && seconds_in(spec);
   Suspect found = suspect_at(place, Reason::kDropIndex, ns, command);
   found.key = index_key(ns, name) | 1;

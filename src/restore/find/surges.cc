@@ -31,8 +31,12 @@ void Surges::add(std::uint64_t key, Reason reason, const Operation& operation,
     // Seconds without an operation.
     const std::uint32_t known = rate.now.at == 0 ? *first_ : rate.now.at + 1;
     const std::uint32_t idle = place.at.seconds - std::min(place.at.seconds, known);
-    if (rate.high == 0) rate.usual *= std::pow(1 - kForget, idle);
-    if (rate.high != 0 && (rate.low += idle) >= kLow) end(key, rate);
+    if (rate.high == 0) {
+      rate.usual *= std::pow(1 - kForget, idle);
+    } else {
+      rate.low += idle;
+      if (rate.low >= kLow) end(key, rate);
+    }
     std::swap(rate.before, rate.now);
     rate.now.at = place.at.seconds;
     rate.now.count = 0;
@@ -52,7 +56,7 @@ void Surges::add(std::uint64_t key, Reason reason, const Operation& operation,
 void Surges::close_second(std::uint64_t key, Rate& rate) {
   if (rate.now.at == 0) return;
   const auto count = static_cast<double>(rate.now.count);
-  const std::uint32_t age = rate.now.at - *first_;
+  const std::uint32_t age = rate.now.at - first_.value_or(rate.now.at);
   const bool high = age >= kWarmUp && count > threshold(rate.usual) && rate.now.place.in_span;
   if (rate.high == 0 && !high) {
     rate.usual += (count - rate.usual) * std::max(kForget, 1.0 / (age + 1));
