@@ -25,9 +25,13 @@
 #include "idmint/worker_pool.h"
 #include "ids/lease_table.h"
 #include "restore/collections.h"
+#include "restore/fence/server_state.h"
+#include "restore/fence/sources.h"
+#include "restore/replay/record.h"
 #include "stores/spi/counter_store.h"
 #include "stores/spi/unique_index.h"
 #include "tests/fakes/temp_folder.h"
+#include "tests/restore/oplog_builder.h"
 #include "tests/restore/production.h"
 #include "tests/restore/program.h"
 #include "tests/servers/mongo.h"
@@ -440,6 +444,21 @@ TEST_F(FenceOfStores, ASequenceThatWasDefinedAnewIsRefused) {
               AllOf(HasSubstr("shop/cards"), HasSubstr("defined it otherwise")));
 }
 
+TEST_F(FenceOfStores, WhatNobodyKnowsOfIsRefusedWhereTheOplogBeginsTooLate) {
+  const Result<ServerState> there = read_server_state(on_target_.server());
+  ASSERT_TRUE(there) << there.error().message;
+  const HandedOutStores nothing;
+  SourceFence fence({.target = target_url(), .must_be_seen = true}, on_target_.server(), nullptr,
+                    there->stores, nothing);
+  const Result<std::vector<FencedSource>> rows = fence.plan();
+  ASSERT_TRUE(rows) << rows.error().message;
+  EXPECT_THAT(*rows, SizeIs(12));
+  for (const FencedSource& row : *rows) {
+    EXPECT_EQ(row.outcome, FenceOutcome::kRefused) << row.label();
+    EXPECT_THAT(row.why, HasSubstr("find an oplog that reaches back to the limit"));
+  }
+}
+
 TEST_F(FenceOfStores, WhatWasClosedToBeGivenUpGoesOnHere) {
   const auto expected = next_of_each(*shop_);
   const auto bounds = shop_->leases()->workers("web");
@@ -662,8 +681,13 @@ TEST_F(FenceOfDocuments, AnOplogThatDoesNotReachFromTheLimitOnIsRefused) {
   options.limit = Timestamp{.seconds = began_.seconds - 1000, .ordinal = 1};
   EXPECT_EQ(refused(options).code, Code::kOutOfRange) << "it begins after";
   options.limit.reset();
-  const FenceReport report = fenced(options);
+  FenceReport report = fenced(options);
   EXPECT_THAT(report.notes, testing::Contains(HasSubstr("the limit of the restore is not known")));
+  // That of the record of the restore, where that is there.
+  const Bson fingerprint = Bson("limit", print_timestamp(limit_));
+  ASSERT_TRUE(Record::begin(on_target_.server(), fingerprint.view()));
+  report = fenced(options);
+  EXPECT_EQ(report.limit, limit_);
 }
 
 TEST_F(FenceOfDocuments, ProductionItselfIsNotFencedUnasked) {
@@ -675,7 +699,11 @@ TEST_F(FenceOfDocuments, ProductionItselfIsNotFencedUnasked) {
   Error error = refused(options);
   EXPECT_EQ(error.code, Code::kFailedPrecondition);
   EXPECT_THAT(error.message, AllOf(HasSubstr("is production itself"), HasSubstr("its oplog has")));
-  // An oplog that ends with an entry which production's own no longer has.
+  // One that ends with an entry which the target does not have; its collections are those of it.
+  OplogBuilder later;
+  later.add_at({.seconds = limit_.seconds + 1000, .ordinal = 1}, R"("op":"n","ns":"","o":{})");
+  write(options.oplog, content(options.oplog) + later.bytes());
+  EXPECT_THAT(refused(options).message, HasSubstr("is the one that the oplog writes to"));
   options.oplog.clear();
   options.live = production_url();
   error = refused(options);
