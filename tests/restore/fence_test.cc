@@ -25,6 +25,7 @@
 #include "idmint/worker_pool.h"
 #include "ids/lease_table.h"
 #include "restore/collections.h"
+#include "restore/fence/documents.h"
 #include "restore/fence/server_state.h"
 #include "restore/fence/sources.h"
 #include "restore/replay/record.h"
@@ -575,6 +576,38 @@ TEST_F(FenceOfDocuments, EachClassicShapeGoesOnWhereProductionWas) {
                         R"({"index":1000}}}]})");
   fenced(options);
   EXPECT_EQ(on_target("app", "ids", R"("orders")", "index"), integer(2060));
+}
+
+TEST_F(FenceOfDocuments, OneValueInTheOplogIsAStepFromWhatTheTargetHas) {
+  production_.insert("app.counters", R"({"_id":"userid","seq":5})");
+  restore_to_now();
+  began_ = limit_;  // the oplog was copied from the limit on
+  inc("app.counters", R"("userid")", "seq", "1");
+  fenced(by_oplog());
+  EXPECT_EQ(on_target("app", "counters", R"("userid")", "seq"), integer(6));
+}
+
+TEST_F(FenceOfDocuments, AFieldIsNeverLowered) {
+  on_target_.insert("app.counters",
+                    R"({"_id":"userid","seq":7},{"_id":"text","seq":"7"},{"_id":1})");
+  const auto raise = [&](const char* id, std::int64_t to) {
+    const Bson document = *from_json(std::string(R"({"_id":)") + id + "}");
+    const auto bytes = document.view().bytes();
+    const Result<void> raised =
+        raise_field(on_target_.server(),
+                    {"app.counters", "seq",
+                     std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size())},
+                    to);
+    return raised ? std::string("raised") : std::string(name(raised.error().code));
+  };
+  EXPECT_EQ(raise(R"("userid")", 5), "raised");
+  EXPECT_EQ(on_target("app", "counters", R"("userid")", "seq"), integer(7));
+  EXPECT_EQ(raise(R"("userid")", 8), "raised");
+  EXPECT_EQ(on_target("app", "counters", R"("userid")", "seq"), integer(8));
+  EXPECT_EQ(raise(R"("text")", 9), "FAILED_PRECONDITION");
+  EXPECT_EQ(raise("1", 9), "raised") << "where the field is missing";
+  EXPECT_EQ(raise("2", 9), "NOT_FOUND");
+  on_target_.run("app", R"({"dropDatabase":1})");
 }
 
 TEST_F(FenceOfDocuments, AnyOtherIsACounterWhereItIsNamed) {
