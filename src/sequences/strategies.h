@@ -69,7 +69,8 @@ using Opened = Result<std::unique_ptr<Sequence>>;
 // ---- counters of a sequence
 
 // How many there are: 0 for kRandom, whose claims are in the space of its name.
-[[nodiscard]] std::int64_t counter_count(const SequenceDefinition& definition) noexcept;
+[[nodiscard]] IDMINT_EXPORT std::int64_t counter_count(
+    const SequenceDefinition& definition) noexcept;
 
 // Whether values stay what they are when more come after the last.
 [[nodiscard]] IDMINT_EXPORT bool has_movable_end(const SequenceDefinition& definition) noexcept;
@@ -77,7 +78,8 @@ using Opened = Result<std::unique_ptr<Sequence>>;
 // Counter k of them: NAME where there is one, and NAME/k where there are stripes. The blocks of
 // kStriped are of one size, and the last takes the rest; kPermuted counts indices, 0 to last -
 // first. REQUIRES: 0 <= k < counter_count().
-[[nodiscard]] NewCounter counter_of(const SequenceDefinition& definition, std::int64_t k);
+[[nodiscard]] IDMINT_EXPORT NewCounter counter_of(const SequenceDefinition& definition,
+                                                  std::int64_t k);
 
 // All of them, stripe k at index k, in one call to the store. kDataLoss: one is gone, or has bounds
 // that are not the definition's. One may end below it, where an extend was cut off.

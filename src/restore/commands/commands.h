@@ -7,6 +7,7 @@ namespace idmint::restore {
 
 extern const Command kCompletion;
 extern const Command kDump;
+extern const Command kFence;
 extern const Command kFind;
 extern const Command kOplogCopy;
 extern const Command kReady;

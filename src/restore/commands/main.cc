@@ -25,7 +25,7 @@ namespace {
 
 // In the order in which they are used.
 constexpr std::array kCommands = {
-    &kDump, &kReady, &kOplogCopy, &kFind, &kShow, &kRun, &kVerify, &kCompletion, &kVersion,
+    &kDump, &kReady, &kOplogCopy, &kFind, &kShow, &kRun, &kVerify, &kFence, &kCompletion, &kVersion,
 };
 
 // Loads the driver, and takes over the signals. What url_given() finds is put in the place of each
@@ -78,6 +78,7 @@ Environment:
   $ idmint-restore find --oplog oplog.bson
   $ idmint-restore run --base base --oplog oplog.bson --limit 1795230181:16 --spare spare
   $ idmint-restore verify --spare spare
+  $ idmint-restore fence --target mongodb://127.0.0.1:27117/ --oplog oplog.bson
 )",
     .no_command = no_command,
     .settle = settle,

@@ -26,7 +26,7 @@ class Catalog {
  public:
   // Writes the definition unless its name has one already, in one atomic, durable step; returns the
   // one that is now there, which may be another's. It is for the caller to compare.
-  [[nodiscard]] Result<Definition> define(const Definition& definition);
+  [[nodiscard]] IDMINT_EXPORT Result<Definition> define(const Definition& definition);
 
   // Puts `updated` in the place of `old`, in one atomic, durable step, if that is what is there;
   // returns the definition that is now there. kNotFound: no such name. kInvalidArgument: not the

@@ -84,7 +84,7 @@ class CounterStore {
   // has one that can be gone on with (otherwise kFailedPrecondition; it was left as it is).
   // kInvalidArgument: not a text of such a record, or one that cannot count from bounds.first.
   // kUnimplemented: a store that adopts none.
-  [[nodiscard]] Result<void> create(std::span<const NewCounter> counters);
+  [[nodiscard]] IDMINT_EXPORT Result<void> create(std::span<const NewCounter> counters);
   static constexpr std::size_t kMaxCounters = 10'000;
   [[nodiscard]] Result<void> create(std::string_view counter, const CounterBounds& bounds) {
     const NewCounter one{std::string(counter), bounds};
@@ -108,8 +108,8 @@ class CounterStore {
   // which is the first of the counter's values at or above `floor` or, where the counter was past
   // that already, larger; at the end the one after the last. What a later extend() adds may be
   // below the floor: extend first.
-  [[nodiscard]] Result<std::vector<std::int64_t>> raise(std::span<const std::string> counters,
-                                                        std::int64_t floor);
+  [[nodiscard]] IDMINT_EXPORT Result<std::vector<std::int64_t>> raise(
+      std::span<const std::string> counters, std::int64_t floor);
   [[nodiscard]] Result<std::int64_t> raise(std::string_view counter, std::int64_t floor) {
     return only(raise(one(std::string(counter)), floor));
   }

@@ -26,9 +26,9 @@ class UniqueIndex {
   // for each whether it is the caller's now. Of a number that stands twice in `keys` at most one
   // is. kNotFound: no such space. kInvalidArgument: none, or more than kMaxKeys.
   // kFailedPrecondition: the space is closed.
-  [[nodiscard]] Result<std::vector<bool>> insert(std::string_view space,
-                                                 std::span<const std::int64_t> keys,
-                                                 SteadyTime until = SteadyTime::max());
+  [[nodiscard]] IDMINT_EXPORT Result<std::vector<bool>> insert(
+      std::string_view space, std::span<const std::int64_t> keys,
+      SteadyTime until = SteadyTime::max());
   static constexpr std::size_t kMaxKeys = 100'000;
 
   // How many numbers are claimed. kNotFound: no such space.

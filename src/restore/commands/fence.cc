@@ -1,0 +1,224 @@
+// fence: no id that production handed out comes again from the restored server.
+#include "restore/fence/fence.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <cerrno>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/errors.h"
+#include "base/shell.h"
+#include "idmint/clock.h"
+#include "restore/commands/commands.h"
+#include "restore/commands/fence_report.h"
+#include "restore/output_file.h"
+#include "terminal/exit_status.h"
+#include "terminal/progress.h"
+#include "terminal/stop.h"
+
+namespace idmint::restore {
+namespace {
+
+struct GivenToFence {
+  std::string target;
+  std::string oplog;
+  std::string live;
+  std::string limit;
+  std::vector<std::string> counters;
+  std::vector<std::string> used_in;
+  std::vector<std::string> exclude;
+  std::string report = "fence-report.jsonl";
+  bool leave_gap = false;
+  bool allow_production = false;
+  bool yes = false;
+} fence_given;
+
+void add_fence(CLI::App& command) {
+  command.add_option("--target", fence_given.target, "The restored server")
+      ->type_name("URI")
+      ->required();
+  command
+      .add_option("--oplog", fence_given.oplog,
+                  "What production handed out, by the dump of its oplog: the file, or its folder")
+      ->type_name("FILE");
+  command
+      .add_option("--live", fence_given.live,
+                  "Or by production itself: its oplog, its counters and what holds ids")
+      ->type_name("URI");
+  command
+      .add_option("--limit", fence_given.limit,
+                  "The limit of the restore, SECONDS:ORDINAL (that which its record has)")
+      ->type_name("S:O");
+  command.add_flag("--leave-gap", fence_given.leave_gap,
+                   "Gapless numbers too: those that are gone are lost, and listed");
+  command
+      .add_option("--counter", fence_given.counters,
+                  "A field that is a counter, DATABASE.COLLECTION.FIELD; may be repeated")
+      ->type_name("F");
+  command
+      .add_option("--used-in", fence_given.used_in,
+                  "Where its ids are, SOURCE=DATABASE.COLLECTION:FIELD; may be repeated")
+      ->type_name("S=C:F");
+  command
+      .add_option("--exclude", fence_given.exclude,
+                  "Leave these alone: DATABASE/NAME, DATABASE.COLLECTION, with * for any text")
+      ->type_name("WHAT");
+  command.add_flag("--allow-production", fence_given.allow_production,
+                   "The target may be production itself");
+  command
+      .add_option("--report", fence_given.report,
+                  "Where the report is kept, a line of JSON each time (fence-report.jsonl)")
+      ->type_name("FILE");
+  command.add_flag("--yes", fence_given.yes, "Do it; without this it is a dry run");
+}
+
+Result<FenceOptions> fence_options() {
+  FenceOptions options{.target = fence_given.target,
+                       .oplog = fence_given.oplog,
+                       .live = fence_given.live,
+                       .leave_gap = fence_given.leave_gap,
+                       .allow_production = fence_given.allow_production,
+                       .exclude = fence_given.exclude};
+  if (!fence_given.limit.empty()) {
+    const Result<Timestamp> limit = parse_timestamp(fence_given.limit);
+    if (!limit) return std::unexpected(limit.error());
+    options.limit = *limit;
+  }
+  for (const std::string& text : fence_given.counters) {
+    Result<CounterField> counter = parse_counter_field(text);
+    if (!counter) return std::unexpected(std::move(counter.error()));
+    options.counters.push_back(std::move(*counter));
+  }
+  for (const std::string& text : fence_given.used_in) {
+    Result<UsedIn> used = parse_used_in(text);
+    if (!used) return std::unexpected(std::move(used.error()));
+    options.used_in.push_back(std::move(*used));
+  }
+  return options;
+}
+
+// Adds a line to a file that is kept: what earlier runs wrote there stays. It is on the disk when
+// this returns. A line that a kill cut is ended first.
+Result<void> keep_line(const std::string& path, const std::string& line) {
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd < 0) return unwritable(path, errno);
+  std::string text = line + "\n";
+  const off_t size = ::lseek(fd, 0, SEEK_END);
+  char last = '\n';
+  if (size > 0 && ::pread(fd, &last, 1, size - 1) == 1 && last != '\n') text.insert(0, "\n");
+  int failed = 0;
+  for (std::size_t written = 0; written < text.size() && failed == 0;) {
+    const ssize_t some = ::write(fd, text.data() + written, text.size() - written);
+    if (some < 0 && errno != EINTR) failed = errno;
+    if (some > 0) written += static_cast<std::size_t>(some);
+  }
+  if (failed == 0 && ::fsync(fd) != 0 && errno != EINVAL) failed = errno;
+  if (::close(fd) != 0 && failed == 0) failed = errno;
+  if (failed != 0) return unwritable(path, failed);
+  return {};
+}
+
+Result<void> keep_report(const FenceReport& report, std::string_view state) {
+  nlohmann::ordered_json json = json_of(report, state);
+  json["at"] = format_time(system_clock().now());
+  return keep_line(fence_given.report,
+                   json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+}
+
+class FenceOnTerminal final : public FenceObserver {
+ public:
+  void begin(FenceStep step, std::string_view unit, std::optional<std::int64_t> total) override {
+    constexpr std::array<std::string_view, 4> kUnits = {"servers read", "", "counters compared",
+                                                        "counters fenced"};
+    unit_ = unit.empty() ? std::string(kUnits.at(static_cast<std::size_t>(step)))
+                         : std::string(unit) + " read";
+    progress_.emplace(unit_, total, Results::kAtEnd);
+  }
+  Result<void> advance(std::int64_t done) override {
+    if (progress_) progress_->show(done);
+    if (stop_signal() == 0) return {};
+    return fail(Code::kUnavailable, "stopped by a signal");
+  }
+  Result<void> planned(const FenceReport& report) override {
+    return keep_report(report, "planned");
+  }
+  void end() { progress_.reset(); }
+
+ private:
+  std::string unit_{};  // which the progress shows
+  std::optional<Progress> progress_{};
+};
+
+Result<void> run_fence(Context& context) {
+  const Result<FenceOptions> options = fence_options();
+  if (!options) return std::unexpected(options.error());
+  FenceOnTerminal watch;
+  FenceReport report;
+  const bool carry_out = fence_given.yes;
+  Result<void> done =
+      fence(*options, carry_out ? FenceMode::kCarryOut : FenceMode::kPreview, watch, report);
+  watch.end();
+  if (report.carried_out) {
+    Result<void> kept = keep_report(report, done ? "fenced" : "failed");
+    if (done) done = std::move(kept);
+  }
+  if (!done && done.error().code == Code::kUnavailable && stop_signal() != 0) {
+    context.stopped_by = stop_signal();
+    report_notice(report.carried_out ? "stopped: the same command fences the rest"
+                                     : "stopped: nothing was written",
+                  context.json);
+    return {};
+  }
+  const std::vector<std::string> refused = report.refused();
+  // What is wrong before there are rows is told by the error alone.
+  if (done || !refused.empty()) {
+    if (context.json) {
+      const std::string_view state = !carry_out ? "dry run" : done ? "fenced" : "failed";
+      context.out.write(
+          json_of(report, state)
+              .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
+          "\n");
+    } else {
+      print_fence(context.out, report);
+    }
+  }
+  if (!done) return done;
+  if (!context.json)
+    context.out.write(carry_out ? "Fenced. The report is kept in " +
+                                      shell_word(fence_given.report) + ".\n"
+                                : "Nothing was written: this is a dry run. Add --yes to fence.\n");
+  if (!refused.empty()) context.status = exit_status(Code::kFailedPrecondition);
+  return {};
+}
+
+}  // namespace
+
+const Command kFence = {
+    "fence", "Bring a restored server past every id that was handed out", add_fence, run_fence,
+    R"(Every sequence and pool of idmint on the target, and every counter document of
+the classic recipes, goes past the largest value that the oplog, the live server
+and the collections that hold such ids know. Stop what mints first: what comes
+after the end of the oplog is not known. Again is fine: it finishes what was cut
+off, goes further, and never lowers anything.
+
+Counter documents are known by COUNT with MAXCOUNT or MAX_VALUE, seq, index or
+uniqueIdentifierCounter beside an _id, and by steps that only rose. Any other is
+named with --counter. Fields that only rose and are named by nobody are shown.
+
+Where one cannot be fenced, nothing is written: mend it, or leave it out with
+--exclude.
+
+Examples:
+  $ idmint-restore fence --target mongodb://127.0.0.1:27117/ --oplog oplog.bson
+  $ idmint-restore fence --target mongodb://127.0.0.1:27117/ --oplog oplog.bson \
+      --leave-gap --yes
+)"};
+
+}  // namespace idmint::restore

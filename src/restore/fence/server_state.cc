@@ -1,0 +1,235 @@
+#include "restore/fence/server_state.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/errors.h"
+#include "restore/collections.h"
+#include "restore/cursor.h"
+#include "restore/fence/shapes.h"
+#include "restore/namespaces.h"
+#include "stores/mongodb/names.h"
+
+namespace idmint::restore {
+namespace {
+
+struct SplitNamespace {
+  std::string database;
+  std::string collection;
+};
+SplitNamespace split(const std::string& ns) {
+  const std::size_t dot = ns.find('.');
+  return {ns.substr(0, dot), dot == std::string::npos ? std::string() : ns.substr(dot + 1)};
+}
+
+// The documents that a filter finds, with further options of find.
+Result<void> each_found(Server& server, const std::string& ns, const Bson& filter,
+                        const Bson& options, const std::function<Result<void>(Document)>& take) {
+  const auto [database, collection] = split(ns);
+  const Collection handle(
+      mongoc_client_get_collection(server.client(), database.c_str(), collection.c_str()));
+  const Preference preference = read_preference(server.client());
+  const Cursor cursor(mongoc_collection_find_with_opts(handle.get(), filter.get(), options.get(),
+                                                       preference.get()));
+  return each(cursor, "reading " + ns + " of " + server.shown_uri(), take);
+}
+
+Result<void> read_definitions_of(Server& server, const std::string& database,
+                                 HandedOutStore& store) {
+  return each_found(server, database + ".idmint.definitions", Bson(), Bson(),
+                    [&](Document document) -> Result<void> {
+                      const std::string name = text_of(document, "_id");
+                      if (!name.empty()) store.take_definition(name, text_of(document, "json"));
+                      return {};
+                    });
+}
+
+Result<void> read_records_of(Server& server, const std::string& database, HandedOutStore& store) {
+  return each_found(
+      server, database + ".idmint.counters", Bson(), Bson(), [&](Document record) -> Result<void> {
+        const std::string name = text_of(record, "_id");
+        if (name.empty()) return {};
+        HandedOutCounter& counter = store.counters[name];
+        counter = {.next = record.integer("next").value_or(0),
+                   .first = record.integer("first").value_or(0),
+                   .last = record.integer("last").value_or(0),
+                   .stride = std::max<std::int64_t>(1, record.integer("stride").value_or(1)),
+                   .numbers = text_of(record, "numbers")};
+        if (const Document place = record.document("adopted"))
+          store.adopted.insert_or_assign(
+              name, AdoptedPlace{.counter = name,
+                                 .collection = text_of(place, "collection"),
+                                 .id = text_of(place, "id"),
+                                 .field = text_of(place, "field"),
+                                 .holds_last = place.boolean("holds_last").value_or(false)});
+        return {};
+      });
+}
+
+// The values that adopted counters have in their documents.
+Result<void> read_adopted_values(Server& server, const std::string& database,
+                                 HandedOutStore& store) {
+  std::map<std::string, std::vector<std::pair<std::string, const AdoptedPlace*>>> by_collection;
+  for (const auto& [counter, place] : store.adopted) {
+    const Bson id = Bson("_id", place.id);
+    const auto bytes = id.view().bytes();
+    by_collection[place.collection].emplace_back(
+        std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()), &place);
+  }
+  for (const auto& [collection, places] : by_collection) {
+    std::vector<std::string> ids;
+    for (const auto& [id, place] : places) ids.push_back(id);
+    std::string ns = database;
+    ns.append(".").append(collection);
+    const Result<std::map<std::string, Bson>> found = find_documents(server, ns, ids);
+    if (!found) return std::unexpected(found.error());
+    for (const auto& [id, place] : places) {
+      const auto document = found->find(id);
+      if (document == found->end()) continue;
+      if (const auto number = counted_number(document->second.view(), place->field))
+        store.counters[place->counter].next = place->next_of(number->value);
+    }
+  }
+  return {};
+}
+
+Result<void> read_bounds_of(Server& server, const std::string& database, HandedOutStore& store) {
+  for (const auto& [name, definition] : store.definitions) {
+    if (!std::holds_alternative<PoolDefinition>(definition)) continue;
+    const std::string workers = stores::mongodb::collection_of("idmint.workers", name);
+    const Bson options = Bson("sort", Bson("minted_until", -1), "limit", std::int64_t{1});
+    std::string ns = database;
+    ns.append(".").append(workers);
+    std::int64_t& largest = store.bounds[workers];
+    const Result<void> read = each_found(server, ns, Bson("minted_until", Bson("$type", "number")),
+                                         options, [&](Document row) -> Result<void> {
+                                           bson_iter_t at;
+                                           if (row.find("minted_until", &at))
+                                             largest =
+                                                 std::max(largest, as_integer(at).value_or(0));
+                                           return {};
+                                         });
+    if (!read) return read;
+  }
+  return {};
+}
+
+Bson array_of(std::span<const std::int64_t> numbers) {
+  Bson items;
+  std::size_t index = 0;
+  for (const std::int64_t number : numbers) items.add(std::to_string(index++).c_str(), number);
+  return items;
+}
+
+}  // namespace
+
+Result<ServerState> read_server_state(Server& server) {
+  ServerState state;
+  const Bson hello = Bson("hello", 1);
+  const Result<Bson> who = server.read("admin", hello.get());
+  if (!who) return std::unexpected(who.error());
+  const Document reply = who->view();
+  state.writable = reply.boolean("isWritablePrimary").value_or(false) &&
+                   !reply.boolean("readOnly").value_or(false);
+  const Field process = field_of(reply.document("topologyVersion"), "processId");
+  if (process.type == BSON_TYPE_OID)
+    state.process =
+        hex({reinterpret_cast<const char*>(process.value.data()), process.value.size()});
+  reply.each_text("hosts", [&](std::string_view host) { state.hosts.emplace_back(host); });
+
+  const Result<std::vector<CollectionFacts>> there = list_namespaces(server);
+  if (!there) return std::unexpected(there.error());
+  for (const CollectionFacts& each : *there) {
+    if (is_own_database(each.database)) continue;
+    state.collections.emplace(each.ns(), each.uuid);
+    if (each.name.starts_with("idmint.")) state.stores[each.database];
+  }
+  for (auto& [database, store] : state.stores) {
+    for (const auto& read :
+         {read_definitions_of, read_records_of, read_adopted_values, read_bounds_of})
+      if (Result<void> done = read(server, database, store); !done)
+        return std::unexpected(std::move(done.error()));
+  }
+  return state;
+}
+
+Result<std::map<std::string, Bson>> find_documents(Server& server, const std::string& ns,
+                                                   std::span<const std::string> ids) {
+  constexpr std::size_t kAtOnce = 1000;
+  std::map<std::string, Bson> found;
+  while (!ids.empty()) {
+    const auto some = ids.first(std::min(kAtOnce, ids.size()));
+    ids = ids.subspan(some.size());
+    Bson all;
+    std::size_t index = 0;
+    for (const std::string& bytes : some) {
+      const Document id = Document::of(
+          std::span(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()));
+      bson_iter_t at;
+      if (id.find("_id", &at)) all.add(std::to_string(index++).c_str(), &at);
+    }
+    Bson in;
+    in.add_array("$in", all);
+    const Result<void> read =
+        each_found(server, ns, Bson("_id", in), Bson(), [&](Document document) -> Result<void> {
+          bson_iter_t at;
+          if (!document.find("_id", &at)) return {};
+          Bson id;
+          id.add("_id", &at);
+          const auto bytes = id.view().bytes();
+          found.insert_or_assign(
+              std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
+              Bson::copy_of(document));
+          return {};
+        });
+    if (!read) return std::unexpected(read.error());
+  }
+  return found;
+}
+
+Result<void> each_document(Server& server, const std::string& ns, std::int64_t most,
+                           const std::function<Result<void>(Document)>& take) {
+  return each_found(server, ns, Bson(), Bson("limit", most), take);
+}
+
+Result<void> each_claims(Server& server, const std::string& ns,
+                         const std::function<Result<void>(std::span<const std::int64_t>)>& take) {
+  std::vector<std::int64_t> some;
+  const Result<void> read = each_found(server, ns, Bson("_id", Bson("$type", "number")), Bson(),
+                                       [&](Document claim) -> Result<void> {
+                                         if (const auto key = claim.integer("_id"))
+                                           some.push_back(*key);
+                                         if (some.size() < kClaimsAtOnce) return {};
+                                         Result<void> taken = take(some);
+                                         some.clear();
+                                         return taken;
+                                       });
+  if (!read || some.empty()) return read;
+  return take(some);
+}
+
+Result<std::int64_t> missing_claims(Server& server, const std::string& ns,
+                                    std::span<const std::int64_t> claims) {
+  const auto [database, collection] = split(ns);
+  Bson in;
+  in.add_array("$in", array_of(claims));
+  const Bson command = Bson("count", collection, "query", Bson("_id", in));
+  const Result<Bson> reply = server.read(database.c_str(), command.get());
+  if (!reply) return std::unexpected(reply.error());
+  return std::ssize(claims) - reply->view().number("n");
+}
+
+Result<bool> has_oplog_entry(Server& server, OpTime at) {
+  const Bson filter = Bson("ts", BsonTimestamp{at.ts.seconds, at.ts.ordinal}, "t", at.term);
+  bool there = false;
+  const Result<void> read =
+      each_found(server, "local.oplog.rs", filter, Bson("limit", std::int64_t{1}),
+                 [&](Document) -> Result<void> {
+                   there = true;
+                   return {};
+                 });
+  if (!read) return std::unexpected(read.error());
+  return there;
+}
+
+}  // namespace idmint::restore
