@@ -160,12 +160,12 @@ Result<void> bring_stores(Server& spare, Server& production, const PromoteState&
 
 // The fields that are counted in, by namespace of what is raised in place.
 Result<WatchedFields> fields_in_place(Server& server, const PromoteState& state,
-                                      const PromoteOptions& options) {
+                                      const std::vector<CounterField>& counters) {
   WatchedFields fields;
   for (const PromoteItem& item : state.items) {
     if (!item.in_place) continue;
     const Result<std::vector<std::string>> found =
-        counter_fields(server, item.ns, options.counters);
+        counter_fields(server, item.ns, counters);
     if (!found) return std::unexpected(found.error());
     fields[item.ns].insert(found->begin(), found->end());
   }
@@ -286,6 +286,33 @@ class PassedOn final : public FenceObserver {
   const TakeProgress& progress_;
 };
 
+Result<std::vector<CounterField>> counters_of(const PromoteState& state) {
+  std::vector<CounterField> counters;
+  for (const std::string& text : state.counters) {
+    Result<CounterField> counter = parse_counter_field(text);
+    if (!counter) return std::unexpected(std::move(counter.error()));
+    counters.push_back(*std::move(counter));
+  }
+  return counters;
+}
+
+Result<FenceReport> draw(const PromoteOptions& options, const PromoteState& state,
+                         const std::vector<CounterField>& counters, FenceMode mode,
+                         const TakeProgress& progress) {
+  FenceReport report;
+  PassedOn watch(progress);
+  Result<void> drawn = fence({.target = options.to,
+                              .oplog = options.oplog,
+                              .live = options.to,
+                              .limit = state.limit,
+                              .leave_gap = state.leave_gap,
+                              .allow_production = true,
+                              .counters = counters},
+                             mode, watch, report);
+  if (!drawn) return std::unexpected(std::move(drawn.error()));
+  return report;
+}
+
 std::set<std::string> retired_in(const HandedOutStore& store) {
   std::set<std::string> retired;
   for (const auto& [name, definition] : store.definitions)
@@ -344,10 +371,12 @@ Result<void> open_counters(Server& production, const PromoteState& state) {
 
 Result<FenceReport> raise_counters(Server* spare, Server& production, const PromoteState& state,
                                    const PromoteOptions& options, const TakeProgress& progress) {
-  Result<WatchedFields> fields = fields_in_place(production, state, options);
+  const Result<std::vector<CounterField>> counters = counters_of(state);
+  if (!counters) return std::unexpected(counters.error());
+  Result<WatchedFields> fields = fields_in_place(production, state, *counters);
   if (!fields) return std::unexpected(std::move(fields.error()));
   if (spare != nullptr) {
-    const Result<WatchedFields> restored = fields_in_place(*spare, state, options);
+    const Result<WatchedFields> restored = fields_in_place(*spare, state, *counters);
     if (!restored) return std::unexpected(restored.error());
     unite_fields(*fields, *restored);
     Result<void> brought = bring_stores(*spare, production, state);
@@ -361,18 +390,14 @@ Result<FenceReport> raise_counters(Server* spare, Server& production, const Prom
     if (Result<void> raised = raise_documents(production, *handed_out, *fields); !raised)
       return std::unexpected(std::move(raised.error()));
   }
-  FenceReport report;
-  PassedOn watch(progress);
-  Result<void> drawn = fence({.target = options.to,
-                              .oplog = options.oplog,
-                              .live = options.to,
-                              .limit = state.limit,
-                              .leave_gap = options.leave_gap,
-                              .allow_production = true,
-                              .counters = options.counters},
-                             FenceMode::kCarryOut, watch, report);
-  if (!drawn) return std::unexpected(std::move(drawn.error()));
-  return report;
+  return draw(options, state, *counters, FenceMode::kCarryOut, progress);
+}
+
+Result<FenceReport> preview_fence(const PromoteOptions& options, const PromoteState& state,
+                                  const TakeProgress& progress) {
+  const Result<std::vector<CounterField>> counters = counters_of(state);
+  if (!counters) return std::unexpected(counters.error());
+  return draw(options, state, *counters, FenceMode::kPreview, progress);
 }
 
 Result<std::vector<std::string>> lost_numbers(Server& spare, Server& production,

@@ -24,6 +24,7 @@ namespace idmint::restore {
 // Brings every counter of production past the spare's value, past all that production's oplog has
 // from the limit on, and past what is live. Counters, definitions, claims and rows of pools that
 // production lacks are made from the spare's, closed. No value goes down, and again raises further.
+// `options`: URIs and oplog; what counts and whether a gap may be left is in the state.
 // `spare`: null in an undo, which has nothing to add. Sources that the fence refuses:
 // kFailedPrecondition, with the first of them.
 // REQUIRES: writers are blocked.
@@ -31,6 +32,11 @@ namespace idmint::restore {
                                                  const PromoteState& state,
                                                  const PromoteOptions& options,
                                                  const TakeProgress& progress);
+
+// What a fence on production would do now. Writes nothing.
+[[nodiscard]] Result<FenceReport> preview_fence(const PromoteOptions& options,
+                                                const PromoteState& state,
+                                                const TakeProgress& progress);
 
 // "shop/invoices: its numbers 120 to 133 ...": of gapless sequences whose documents are in
 // collections that are set back.

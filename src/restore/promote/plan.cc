@@ -1,6 +1,7 @@
 #include "restore/promote/plan.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <map>
 #include <set>
@@ -12,6 +13,7 @@
 #include "restore/collections.h"
 #include "restore/cursor.h"
 #include "restore/promote/collection_at.h"
+#include "restore/promote/counters.h"
 #include "restore/replay/preflight.h"
 #include "restore/replay/record.h"
 #include "restore/replay/state.h"
@@ -302,6 +304,30 @@ class Planner {
   std::uint64_t bytes_ = 0;
 };
 
+// What the fence would refuse once writers are blocked is refused before.
+Result<void> look_at_counters(PromotePlan& plan, Server& spare, Server& production,
+                              const TakeProgress& progress) {
+  Result<std::vector<std::string>> lost = lost_numbers(spare, production, plan.state);
+  if (!lost) return std::unexpected(std::move(lost.error()));
+  for (const std::string& each : *lost) {
+    if (plan.options.leave_gap) {
+      plan.notes.push_back(each + ", and no document has them afterwards");
+    } else {
+      plan.refused.push_back({each.substr(0, each.find(':')),
+                              each.substr(each.find(':') + 2) +
+                                  ", and are not given again: add --leave-gap to accept that"});
+    }
+  }
+  Result<FenceReport> preview = preview_fence(plan.options, plan.state, progress);
+  if (!preview) return std::unexpected(std::move(preview.error()));
+  for (const FencedSource& each : preview->sources)
+    if (each.outcome == FenceOutcome::kRefused) plan.refused.push_back({each.label(), each.why});
+  for (const FencedDocument& each : preview->documents)
+    if (each.outcome == FenceOutcome::kRefused) plan.refused.push_back({each.label(), each.why});
+  plan.fence = *std::move(preview);
+  return {};
+}
+
 std::string fingerprint_of(const PromoteOptions& options, Timestamp limit) {
   return print_timestamp(limit) + " " + options.filter.text() +
          (options.merge_later ? " merged after " + print_timestamp(*options.mistake_to) : "");
@@ -418,10 +444,15 @@ Result<PromotePlan> plan_promotion(PromoteOptions options, const TakeProgress& p
                 .from = spare->shown_uri(),
                 .limit = *limit,
                 .mistake_to = plan.options.mistake_to,
-                .merge_later = plan.options.merge_later};
+                .merge_later = plan.options.merge_later,
+                .leave_gap = plan.options.leave_gap};
+  for (const CounterField& each : plan.options.counters)
+    plan.state.counters.push_back(each.ns + "." + each.field);
   Planner planner(plan, *spare, *production);
   if (Result<void> planned = planner.plan(progress); !planned)
     return std::unexpected(std::move(planned.error()));
+  if (Result<void> looked = look_at_counters(plan, *spare, *production, progress); !looked)
+    return std::unexpected(std::move(looked.error()));
   return plan;
 }
 

@@ -8,6 +8,7 @@
 
 #include "idmint/clock.h"
 #include "idmint/result.h"
+#include "restore/fence/report.h"
 #include "restore/fence/shapes.h"
 #include "restore/namespaces.h"
 #include "restore/observer.h"
@@ -53,6 +54,7 @@ struct PromotePlan {
   std::vector<PlannedRefusal> left{};     // stays as production has it, and why
   LaterWrites later{};                    // of the items alone
   std::vector<std::string> notes{};
+  FenceReport fence{};  // as it would be now
 
   // Documents that production wrote since the mistake and that would be lost.
   [[nodiscard]] std::uint64_t lost() const;

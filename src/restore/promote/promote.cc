@@ -219,8 +219,15 @@ class Undo {
     if (Result<void> told = about_to("raise", "counters"); !told) return told;
     Result<FenceReport> drawn = raise_counters(nullptr, production(), state(), options_,
                                                observer_.of("entries of the oplog"));
-    if (!drawn) return std::unexpected(std::move(drawn.error()));
-    report_.fence = *std::move(drawn);
+    if (drawn) {
+      report_.fence = *std::move(drawn);
+      return {};
+    }
+    const Code why = drawn.error().code;
+    if (why != Code::kFailedPrecondition && why != Code::kUnknown && why != Code::kOutOfRange)
+      return std::unexpected(std::move(drawn.error()));
+    // No counter was ever lowered, so that what it refuses is no reason to keep writers out.
+    report_.notes.push_back("the fence was not drawn again: " + drawn.error().message);
     return {};
   }
 

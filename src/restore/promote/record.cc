@@ -31,23 +31,27 @@ Bson bson_of(const PromoteItem& item) {
   return document;
 }
 
+BsonArray texts_of(const std::vector<std::string>& texts) {
+  BsonArray array;
+  std::size_t index = 0;
+  for (const std::string& each : texts)
+    array.items.add(std::to_string(index++).c_str(), std::string_view(each));
+  return array;
+}
+
 Bson bson_of(const PromoteState& state, const std::string& owner) {
   Bson document =
       Bson("_id", "promote", "owner", owner, "id", state.id, "fingerprint", state.fingerprint,
            "from", state.from, "limit", BsonTimestamp{state.limit.seconds, state.limit.ordinal},
-           "merge_later", state.merge_later, "step",
+           "merge_later", state.merge_later, "leave_gap", state.leave_gap, "step",
            kPromoteSteps.at(static_cast<std::size_t>(state.step)), "undoing", state.undoing,
            "was_opened", state.was_opened);
   if (state.mistake_to)
     document.add("mistake_to",
                  BsonTimestamp{state.mistake_to->seconds, state.mistake_to->ordinal});
-  BsonArray databases;
-  std::size_t index = 0;
-  for (const std::string& each : state.databases)
-    databases.items.add(std::to_string(index++).c_str(), std::string_view(each));
-  document.add("databases", databases);
+  document.add("databases", texts_of(state.databases)).add("counters", texts_of(state.counters));
   BsonArray items;
-  index = 0;
+  std::size_t index = 0;
   for (const PromoteItem& item : state.items)
     items.items.add(std::to_string(index++).c_str(), bson_of(item));
   document.add("items", items);
@@ -76,6 +80,7 @@ std::optional<PromoteState> state_in(Document document) {
                      .limit = limit.value_or(Timestamp{}),
                      .mistake_to = timestamp_in(document, "mistake_to"),
                      .merge_later = document.boolean("merge_later").value_or(false),
+                     .leave_gap = document.boolean("leave_gap").value_or(false),
                      .undoing = document.boolean("undoing").value_or(false),
                      .was_opened = document.boolean("was_opened").value_or(false)};
   if (step == kPromoteSteps.end() || !limit || state.id.empty() || !document.is_array("items"))
@@ -83,6 +88,8 @@ std::optional<PromoteState> state_in(Document document) {
   state.step = static_cast<PromoteStep>(step - kPromoteSteps.begin());
   document.each_text("databases",
                      [&](std::string_view each) { state.databases.emplace_back(each); });
+  document.each_text("counters",
+                     [&](std::string_view each) { state.counters.emplace_back(each); });
   document.each("items", [&](const Document& each) {
     state.items.push_back({.ns = text_of(each, "ns"),
                            .in_place = each.boolean("in_place").value_or(false),

@@ -53,6 +53,8 @@ struct PromoteState {
   Timestamp limit{};
   std::optional<Timestamp> mistake_to{};
   bool merge_later = false;
+  bool leave_gap = false;
+  std::vector<std::string> counters{};  // of programs, DATABASE.COLLECTION.FIELD
   PromoteStep step = PromoteStep::kBlock;
   bool undoing = false;
   bool was_opened = false;               // programs may have written to the copies
