@@ -49,14 +49,11 @@ WatchedFields watched_fields(const FenceOptions& options, const Evidence& eviden
   return watched;
 }
 
-// Of a live oplog what is from shortly before the limit: a set that does nothing writes an entry
-// every 10 s.
+// Of a live oplog what is from the limit on: what was before, the target has.
 Result<HandedOut> read_once(const std::string& where, WatchedFields& watched,
                             std::optional<Timestamp> limit, FenceObserver& observer, bool& again) {
-  constexpr std::uint32_t kBefore = 120;  // seconds
   OplogSpan span;
-  if (limit && is_uri(where) && limit->seconds > kBefore)
-    span.from = {.seconds = limit->seconds - kBefore};
+  if (limit && is_uri(where)) span.from = *limit;
   const Result<std::unique_ptr<OplogSource>> oplog = open_oplog(where, span);
   if (!oplog) return std::unexpected(oplog.error());
   OplogSource& source = **oplog;

@@ -158,6 +158,7 @@ void HandedOutReader::take_of_idmint(const Operation& operation, std::string_vie
   HandedOutStore& store = found_.stores[std::string(operation.database())];
   std::string path;
   if (collection == "idmint.definitions") {
+    if (limit_ && at_ < *limit_) return;
     const std::string name = id_text(operation);
     for_each_value(operation, path, [&](std::string_view at, const Field& value) {
       if (at == "json" && !name.empty()) store.take_definition(name, value.text());

@@ -20,6 +20,7 @@
 #include "idmint/definition.h"
 #include "idmint/result.h"
 #include "restore/oplog/entry.h"
+#include "restore/oplog/fields.h"
 #include "restore/timestamp.h"
 
 namespace idmint::restore {
@@ -127,7 +128,8 @@ class HandedOutReader {
   static constexpr std::size_t kMostDocuments = 100'000;  // of one field that is not watched
   static constexpr std::size_t kMostRising = std::size_t{1} << 18;
 
-  // Falls from `limit` on are late ones; nothing: no limit is known, and none is late.
+  // Falls from `limit` on are late ones, and definitions before it are passed over, as the target
+  // has those of the limit. Nothing: no limit is known; none is late, and none is passed over.
   HandedOutReader(WatchedFields watched, std::optional<Timestamp> limit);
 
   // In the order of the oplog. kDataLoss: out of order, or an applyOps is damaged; the message says
