@@ -80,8 +80,7 @@ void add_promote(CLI::App& command) {
                    "Gapless sequences may lack the numbers of lost documents");
   CLI::Option* const undo =
       command.add_flag("--undo", given.undo, "Give up the promotion that is under way");
-  command
-      .add_flag("--finish", given.finish, "Drop the old collections; there is no way back then")
+  command.add_flag("--finish", given.finish, "Drop the old collections; there is no way back then")
       ->excludes(undo);
   command.add_flag("--dry-run", given.dry_run, "Print the plan, and write nothing");
   command.add_flag("--yes", given.yes, "Do not ask");
@@ -161,17 +160,18 @@ void print_promote_plan(Output& out, const PromotePlan& plan) {
   print_fact(out, "limit",
              print_timestamp(plan.state.limit) + " (" + print_seconds(plan.state.limit) + ")");
   if (plan.resumed) {
-    print_fact(out, "goes on", "with the promotion " + plan.state.id + ", at the step " +
-                                   std::string(name(plan.state.step)));
+    print_fact(out, "goes on",
+               "with the promotion " + plan.state.id + ", at the step " +
+                   std::string(name(plan.state.step)));
     return;
   }
   for (const PlannedItem& each : plan.items) {
     const std::string was = each.now == 0 ? "nothing" : print_count(each.now, "document");
-    print_fact(out, each.item.in_place ? "in place" : "replace",
-               each.item.ns +
-                   (each.item.in_place
-                        ? ": its counters are raised, and it is not replaced"
-                        : ": " + was + " by " + print_count(each.documents, "document")));
+    print_fact(
+        out, each.item.in_place ? "in place" : "replace",
+        each.item.ns + (each.item.in_place
+                            ? ": its counters are raised, and it is not replaced"
+                            : ": " + was + " by " + print_count(each.documents, "document")));
   }
   for (const PlannedRefusal& each : plan.left) print_fact(out, "left", each.ns + ": " + each.why);
   for (const std::string& note : plan.notes) print_fact(out, "note", note);
@@ -250,9 +250,9 @@ void print_fence_facts(Output& out, const PromoteReport& report) {
   if (!report.fence) return;
   for (const FencedSource& each : report.fence->sources) {
     if (each.outcome == FenceOutcome::kAsItWas) continue;
-    const std::string to =
-        each.counters.empty() ? std::string()
-                              : ", its next value is " + std::to_string(each.counters.front().to);
+    const std::string to = each.counters.empty()
+                               ? std::string()
+                               : ", its next value is " + std::to_string(each.counters.front().to);
     print_fact(out, "raised",
                each.label() + (each.counters.size() == 1 ? to : std::string()) +
                    (each.past.empty() ? "" : ", past " + each.past));
@@ -356,11 +356,9 @@ Result<void> go_back(Context& context, const PromoteOptions& options, PromoteOnT
 Result<void> promote_all(Context& context, PromoteOnTerminal& watch) {
   Result<PromoteOptions> options = promote_options();
   if (!options) return std::unexpected(std::move(options.error()));
-  if (promote_arguments.undo || promote_arguments.finish)
-    return go_back(context, *options, watch);
+  if (promote_arguments.undo || promote_arguments.finish) return go_back(context, *options, watch);
   if (options->from.empty()) return refuse("give --from URI, the restored server");
-  Result<PromotePlan> plan =
-      plan_promotion(*std::move(options), watch.of("entries of the oplog"));
+  Result<PromotePlan> plan = plan_promotion(*std::move(options), watch.of("entries of the oplog"));
   watch.end();
   if (!plan) return std::unexpected(std::move(plan.error()));
   if (!context.json) print_promote_plan(context.out, *plan);
@@ -395,9 +393,10 @@ Result<void> run_promote(Context& context) {
   watch.end();
   if (!done && done.error().code == Code::kUnavailable && stop_signal() != 0) {
     context.stopped_by = stop_signal();
-    report_notice("stopped: the same command goes on where it was, and --undo goes back; writers "
-                  "may be blocked until then",
-                  context.json);
+    report_notice(
+        "stopped: the same command goes on where it was, and --undo goes back; writers "
+        "may be blocked until then",
+        context.json);
     return {};
   }
   return done;

@@ -17,9 +17,7 @@ std::string collection_part(const std::string& ns) { return ns.substr(ns.find('.
 
 // The 16 bytes of 32 hex digits.
 std::string bytes_of_hex(std::string_view digits) {
-  const auto value = [](char digit) {
-    return digit <= '9' ? digit - '0' : digit - 'a' + 10;
-  };
+  const auto value = [](char digit) { return digit <= '9' ? digit - '0' : digit - 'a' + 10; };
   std::string bytes;
   for (std::size_t i = 0; i + 1 < digits.size(); i += 2)
     bytes += static_cast<char>(value(digits[i]) * 16 + value(digits[i + 1]));
@@ -127,10 +125,9 @@ Result<void> block_writers(PromoteRecord& record, PromoteItem& item) {
       change(production, item.database(),
              std::move(refusing("collMod", item.collection(), id).add("maxTimeMS", kCommandLimit)));
   if (changed) return {};
-  return std::unexpected(
-      Error{changed.error().code, "blocking the writers of " + item.ns + ": " +
-                                      changed.error().message +
-                                      "; a transaction that stays open keeps its lock"});
+  return std::unexpected(Error{
+      changed.error().code, "blocking the writers of " + item.ns + ": " + changed.error().message +
+                                "; a transaction that stays open keeps its lock"});
 }
 
 Result<void> let_writers_in(Server& production, const std::string& ns, Document validation) {

@@ -73,8 +73,8 @@ class SpareAsBase final : public BaseBackup {
       bytes = 0;
       return taken;
     };
-    const Collection source(mongoc_client_get_collection(server.client(), facts.database.c_str(),
-                                                         sources_[i].c_str()));
+    const Collection source(
+        mongoc_client_get_collection(server.client(), facts.database.c_str(), sources_[i].c_str()));
     const Bson all;
     const Bson order = Bson("sort", Bson("$natural", 1));
     const Cursor cursor(
@@ -125,8 +125,9 @@ Result<std::vector<CollectionFacts>> restored_facts(Server& spare, const Promote
   });
   if (all->size() != wanted.size())
     return fail(Code::kFailedPrecondition,
-                spare.shown_uri() + " does not have all of the collections any more that the plan "
-                                    "has: --undo opens what was closed");
+                spare.shown_uri() +
+                    " does not have all of the collections any more that the plan "
+                    "has: --undo opens what was closed");
   return all;
 }
 
@@ -184,7 +185,8 @@ Result<MemberTimes> member_times(Server& production) {
     const std::int64_t state = member.number("state");
     const milliseconds at = member.date("optimeDate").value_or(milliseconds{0});
     if (state == primary) times.primary = at;
-    if (state == secondary && member.number("health") == 1) times.behind[text_of(member, "name")] = at;
+    if (state == secondary && member.number("health") == 1)
+      times.behind[text_of(member, "name")] = at;
   });
   return times;
 }
@@ -201,8 +203,8 @@ Result<void> await_members(Server& production, const TakeProgress& progress) {
   for (;;) {
     const Result<MemberTimes> now = member_times(production);
     if (!now) return std::unexpected(now.error());
-    const auto slowest = std::ranges::min_element(
-        now->behind, {}, [](const auto& member) { return member.second; });
+    const auto slowest =
+        std::ranges::min_element(now->behind, {}, [](const auto& member) { return member.second; });
     if (slowest == now->behind.end() || slowest->second >= goal) return {};
     if (now->behind != seen) {
       seen = now->behind;
@@ -281,18 +283,18 @@ Result<std::vector<Difference>> compare_copies(Server& spare, Server& production
     wanted.insert(item.ns);
   }
   Result<State> should = read_state(
-      spare, {.wanted = [&](std::string_view ns) { return wanted.contains(ns); },
-              .progress = progress});
+      spare,
+      {.wanted = [&](std::string_view ns) { return wanted.contains(ns); }, .progress = progress});
   if (!should) return std::unexpected(std::move(should.error()));
   Result<State> copies = read_state(
-      production, {.wanted = [&](std::string_view ns) { return by_copy.contains(ns); },
-                   .progress = progress});
+      production,
+      {.wanted = [&](std::string_view ns) { return by_copy.contains(ns); }, .progress = progress});
   if (!copies) return std::unexpected(std::move(copies.error()));
   State is;
   for (auto& [ns, each] : *copies) is[by_copy.find(ns)->second] = std::move(each);
   for (State* const both : {&is, &*should}) {
     for (auto& [ns, each] : *both) {
-      each.options.clear();  // the copies refuse writers still
+      each.options = "{}";  // the copies refuse writers still
       std::erase_if(each.indexes, [](const auto& index) {
         return index.second.contains("\"expireAfterSeconds\"");
       });

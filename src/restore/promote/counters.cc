@@ -64,10 +64,10 @@ Result<void> insert_missing(Server& production, const std::string& database,
   BsonArray list;
   std::size_t index = 0;
   for (const Bson& each : documents) list.items.add(std::to_string(index++).c_str(), each);
-  const Bson command = Bson("insert", collection, "documents", list, "ordered", false,
-                            "bypassDocumentValidation", true, "maxTimeMS", kCommandLimit,
-                            "writeConcern", Bson("w", production.set_name().empty() ? "1" : "majority",
-                                                 "wtimeout", kCommandLimit));
+  const Bson command =
+      Bson("insert", collection, "documents", list, "ordered", false, "bypassDocumentValidation",
+           true, "maxTimeMS", kCommandLimit, "writeConcern",
+           Bson("w", production.set_name().empty() ? "1" : "majority", "wtimeout", kCommandLimit));
   const Result<Bson> reply = production.command(database.c_str(), command.get());
   if (!reply) return std::unexpected(reply.error());
   std::string why;
@@ -85,8 +85,8 @@ using Changed = std::function<Bson(Document)>;
 Result<void> bring_missing(Server& spare, Server& production, const CollectionFacts& facts,
                            const Changed& changed) {
   std::vector<Bson> documents;
-  Result<void> read = for_each_document(
-      spare, facts.database, facts.name, [&](Document document) -> Result<void> {
+  Result<void> read =
+      for_each_document(spare, facts.database, facts.name, [&](Document document) -> Result<void> {
         documents.push_back(changed ? changed(document) : Bson::copy_of(document));
         if (documents.size() < kInsertsAtOnce) return {};
         Result<void> done = insert_missing(production, facts.database, facts.name, documents);
@@ -146,12 +146,9 @@ Result<void> bring_stores(Server& spare, Server& production, const PromoteState&
     if (!each.name.starts_with("idmint.") ||
         std::ranges::find(state.databases, each.database) == state.databases.end())
       continue;
-    const Changed closed = [&](Document record) {
-      return closed_counter(record, mark_of(state));
-    };
+    const Changed closed = [&](Document record) { return closed_counter(record, mark_of(state)); };
     const bool counters = each.name == kIdmintCounters;
-    Result<void> brought =
-        bring_missing(spare, production, each, counters ? closed : Changed());
+    Result<void> brought = bring_missing(spare, production, each, counters ? closed : Changed());
     if (brought && counters) brought = raise_to_spare(spare, production, each.database);
     if (!brought) return brought;
   }
@@ -164,8 +161,7 @@ Result<WatchedFields> fields_in_place(Server& server, const PromoteState& state,
   WatchedFields fields;
   for (const PromoteItem& item : state.items) {
     if (!item.in_place) continue;
-    const Result<std::vector<std::string>> found =
-        counter_fields(server, item.ns, counters);
+    const Result<std::vector<std::string>> found = counter_fields(server, item.ns, counters);
     if (!found) return std::unexpected(found.error());
     fields[item.ns].insert(found->begin(), found->end());
   }
@@ -277,9 +273,7 @@ class PassedOn final : public FenceObserver {
  public:
   explicit PassedOn(const TakeProgress& progress) : progress_(progress) {}
   void begin(FenceStep, std::string_view, std::optional<std::int64_t>) override {}
-  Result<void> advance(std::int64_t) override {
-    return progress_ ? progress_(0) : Result<void>{};
-  }
+  Result<void> advance(std::int64_t) override { return progress_ ? progress_(0) : Result<void>{}; }
   Result<void> planned(const FenceReport&) override { return {}; }
 
  private:
@@ -328,10 +322,9 @@ Result<void> close_counters(Server& production, const PromoteState& state) {
     update.add("0", Bson("$set", Bson("closed", true, "closed_by", mark_of(state))));
     Bson statement = Bson("q", Bson("closed", false));
     statement.add_array("u", update).add("multi", true);
-    const Result<Bson> closed =
-        change(production, database,
-               Bson("update", kIdmintCounters, "updates", array(statement), "maxTimeMS",
-                    kCommandLimit));
+    const Result<Bson> closed = change(
+        production, database,
+        Bson("update", kIdmintCounters, "updates", array(statement), "maxTimeMS", kCommandLimit));
     if (!closed)
       return std::unexpected(Error{closed.error().code, "closing the counters of " + database +
                                                             ": " + closed.error().message});
@@ -356,8 +349,7 @@ Result<void> open_counters(Server& production, const PromoteState& state) {
       }
     }
     const Bson query = Bson("closed_by", mark_of(state), "_id", Bson("$nin", names));
-    const Bson update =
-        Bson("$set", Bson("closed", false), "$unset", Bson("closed_by", true));
+    const Bson update = Bson("$set", Bson("closed", false), "$unset", Bson("closed_by", true));
     const Result<Bson> opened = change(
         production, database,
         Bson("update", kIdmintCounters, "updates",
@@ -384,8 +376,7 @@ Result<FenceReport> raise_counters(Server* spare, Server& production, const Prom
     if (!brought) return std::unexpected(std::move(brought.error()));
   }
   if (!fields->empty()) {
-    const Result<HandedOut> handed_out =
-        read_own_oplog(options, state.limit, *fields, progress);
+    const Result<HandedOut> handed_out = read_own_oplog(options, state.limit, *fields, progress);
     if (!handed_out) return std::unexpected(handed_out.error());
     if (Result<void> raised = raise_documents(production, *handed_out, *fields); !raised)
       return std::unexpected(std::move(raised.error()));

@@ -1,7 +1,6 @@
 #include "restore/promote/later.h"
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <set>
 #include <span>
@@ -39,8 +38,7 @@ class LaterReader {
   Result<void> take_write(const Operation& write, bool mistaken) {
     if (write.op != Op::kInsert && write.op != Op::kUpdate && write.op != Op::kDelete) return {};
     if (!search_.wanted(write.ns)) return {};
-    LaterDocument& document =
-        at(write.ns).documents[std::string(id_element(write))];
+    LaterDocument& document = at(write.ns).documents[std::string(id_element(write))];
     if (document.writes == 0 && ++found_.documents > kMostLaterDocuments)
       return fail(Code::kResourceExhausted,
                   "more than " + print_count(static_cast<double>(kMostLaterDocuments)) +
@@ -71,8 +69,7 @@ class LaterReader {
 
   LaterCollection& at(std::string_view ns) {
     const auto there = found_.collections.find(ns);
-    return there != found_.collections.end() ? there->second
-                                             : found_.collections[std::string(ns)];
+    return there != found_.collections.end() ? there->second : found_.collections[std::string(ns)];
   }
 
   const LaterSearch& search_;
@@ -104,8 +101,8 @@ Result<void> read_entries(const LaterSearch& search, OplogSpan span, const TakeP
 }  // namespace
 
 std::uint64_t LaterCollection::mistaken() const {
-  return static_cast<std::uint64_t>(std::ranges::count_if(
-      documents, [](const auto& each) { return each.second.mistaken; }));
+  return static_cast<std::uint64_t>(
+      std::ranges::count_if(documents, [](const auto& each) { return each.second.mistaken; }));
 }
 
 Result<LaterWrites> find_later(const LaterSearch& search, const TakeProgress& progress) {
@@ -128,8 +125,7 @@ Result<LaterWrites> find_later(const LaterSearch& search, const TakeProgress& pr
   if (!read) return std::unexpected(std::move(read.error()));
   if (first != search.limit)
     return fail(Code::kOutOfRange,
-                "the oplog has no entry " + print_timestamp(search.limit) +
-                    ", which is the limit" +
+                "the oplog has no entry " + print_timestamp(search.limit) + ", which is the limit" +
                     (first > search.limit ? ", and begins at " + print_timestamp(first) : "") +
                     ": give --oplog FILE, a copy that reaches from there to now");
   if (straddling.empty()) return std::move(reader.found());
@@ -148,13 +144,13 @@ Result<LaterWrites> find_later(const LaterSearch& search, const TakeProgress& pr
 }
 
 Bson only_id_of(std::string_view element) {
-  constexpr std::size_t length = 4;
-  std::vector<std::uint8_t> bytes(length + element.size() + 1);
-  const auto size = static_cast<std::uint32_t>(bytes.size());
-  const std::uint32_t little = BSON_UINT32_TO_LE(size);
-  std::memcpy(bytes.data(), &little, length);
-  std::memcpy(bytes.data() + length, element.data(), element.size());
-  return Bson::copy_of(Document::of(bytes));
+  const auto size = static_cast<std::uint32_t>(sizeof(std::uint32_t) + element.size() + 1);
+  const std::uint32_t length = BSON_UINT32_TO_LE(size);
+  std::string document(reinterpret_cast<const char*>(&length), sizeof length);
+  document += element;
+  document += '\0';
+  const auto* const bytes = reinterpret_cast<const std::uint8_t*>(document.data());
+  return Bson::copy_of(Document::of({bytes, document.size()}));
 }
 
 }  // namespace idmint::restore

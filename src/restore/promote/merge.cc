@@ -36,10 +36,10 @@ Result<void> put_batch(Server& production, std::size_t number, const NotedBatch&
   BsonArray ids;
   std::size_t index = 0;
   for (const Bson& each : batch.ids) ids.items.add(std::to_string(index++).c_str(), each);
-  Bson command = Bson("update", kLaterCollection, "updates",
-                      array(Bson("q", Bson("_id", static_cast<std::int64_t>(number)), "u",
-                                 Bson("ns", batch.ns, "dropped", batch.dropped, "ids", ids),
-                                 "upsert", true)));
+  Bson command =
+      Bson("update", kLaterCollection, "updates",
+           array(Bson("q", Bson("_id", static_cast<std::int64_t>(number)), "u",
+                      Bson("ns", batch.ns, "dropped", batch.dropped, "ids", ids), "upsert", true)));
   const Result<Bson> put = change(production, kRecordDatabase, std::move(command));
   if (!put) return std::unexpected(put.error());
   return {};
@@ -57,8 +57,8 @@ Result<std::map<std::string, Bson>> documents_of(Server& production, const std::
   const std::string database = ns.substr(0, ns.find('.'));
   const Bson filter = Bson("_id", Bson("$in", ids));
   const Bson options = Bson("maxTimeMS", kCommandLimit);
-  const Collection collection(mongoc_client_get_collection(
-      production.client(), database.c_str(), ns.substr(database.size() + 1).c_str()));
+  const Collection collection(mongoc_client_get_collection(production.client(), database.c_str(),
+                                                           ns.substr(database.size() + 1).c_str()));
   const Cursor cursor(
       mongoc_collection_find_with_opts(collection.get(), filter.get(), options.get(), nullptr));
   std::map<std::string, Bson> found;
@@ -84,8 +84,7 @@ Result<std::string> put_document(Server& production, const std::string& copy, co
   const Result<Bson> reply = production.command(database.c_str(), command.get());
   if (!reply) return std::unexpected(reply.error());
   std::string why;
-  reply->view().each("writeErrors",
-                     [&](const Document& error) { why = text_of(error, "errmsg"); });
+  reply->view().each("writeErrors", [&](const Document& error) { why = text_of(error, "errmsg"); });
   return why;
 }
 
@@ -105,8 +104,8 @@ Result<void> merge_batch(Server& production, const PromoteState& state, const Pr
     const std::string key = bytes_text(id.view());
     if (restored.contains(key)) continue;
     const auto document = now->find(key);
-    const Result<std::string> why = put_document(
-        production, copy, id, document == now->end() ? nullptr : &document->second);
+    const Result<std::string> why =
+        put_document(production, copy, id, document == now->end() ? nullptr : &document->second);
     if (!why) return std::unexpected(why.error());
     if (why->empty()) {
       ++counts.documents;
@@ -154,19 +153,18 @@ Result<MergeCounts> merge_later(Server& production, const PromoteState& state,
   const Cursor cursor(
       mongoc_collection_find_with_opts(later.get(), all.get(), order.get(), nullptr));
   std::uint64_t done = 0;
-  Result<void> read =
-      each(cursor, std::string("find in ") + kRecordDatabase + "." + kLaterCollection,
-           [&](Document document) -> Result<void> {
-             NotedBatch batch{.ns = text_of(document, "ns"),
-                              .dropped = document.boolean("dropped").value_or(false)};
-             document.each("ids",
-                           [&](const Document& id) { batch.ids.push_back(Bson::copy_of(id)); });
-             const auto item = std::ranges::find(state.items, batch.ns, &PromoteItem::ns);
-             if (item == state.items.end()) return {};
-             Result<void> merged = merge_batch(production, state, *item, batch, counts);
-             done += batch.ids.size();
-             return merged && progress ? progress(done) : merged;
-           });
+  Result<void> read = each(
+      cursor, std::string("find in ") + kRecordDatabase + "." + kLaterCollection,
+      [&](Document document) -> Result<void> {
+        NotedBatch batch{.ns = text_of(document, "ns"),
+                         .dropped = document.boolean("dropped").value_or(false)};
+        document.each("ids", [&](const Document& id) { batch.ids.push_back(Bson::copy_of(id)); });
+        const auto item = std::ranges::find(state.items, batch.ns, &PromoteItem::ns);
+        if (item == state.items.end()) return {};
+        Result<void> merged = merge_batch(production, state, *item, batch, counts);
+        done += batch.ids.size();
+        return merged && progress ? progress(done) : merged;
+      });
   if (!read) return std::unexpected(std::move(read.error()));
   return counts;
 }

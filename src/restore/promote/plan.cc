@@ -21,8 +21,8 @@
 namespace idmint::restore {
 namespace {
 
-constexpr std::size_t kLongestNamespace = 255;    // bytes, since 4.4
-constexpr std::uint64_t kMostInPlace = 100'000;   // documents of a collection with counters
+constexpr std::size_t kLongestNamespace = 255;   // bytes, since 4.4
+constexpr std::uint64_t kMostInPlace = 100'000;  // documents of a collection with counters
 constexpr std::string_view kOwnPrefix = "idmint.";
 constexpr int kScanLimit = 30 * 60'000;  // milliseconds
 
@@ -71,8 +71,7 @@ Result<BesideCounters> beside_counters(Server& server, const std::string& ns,
         const Bson id;
         bson_append_iter(id.get(), "_id", -1, &at);
         const auto text = [](Document any) {
-          return std::string(reinterpret_cast<const char*>(any.bytes().data()),
-                             any.bytes().size());
+          return std::string(reinterpret_cast<const char*>(any.bytes().data()), any.bytes().size());
         };
         beside.documents[text(id.view())] = text(document);
         return {};
@@ -99,8 +98,8 @@ Result<std::set<std::string>> adopted_collections(Server& server, const Facts& f
   std::set<std::string> found;
   for (const auto& [ns, each] : facts) {
     if (each.name != "idmint.counters") continue;
-    Result<void> read = for_each_document(
-        server, each.database, each.name, [&](Document record) -> Result<void> {
+    Result<void> read =
+        for_each_document(server, each.database, each.name, [&](Document record) -> Result<void> {
           const std::string collection = text_of(record.document("adopted"), "collection");
           if (!collection.empty()) found.insert(each.database + "." + collection);
           return {};
@@ -208,8 +207,7 @@ class Planner {
     return plan_collection(ns, facts, is_there);
   }
 
-  Result<void> plan_collection(const std::string& ns, const CollectionFacts& facts,
-                               bool is_there) {
+  Result<void> plan_collection(const std::string& ns, const CollectionFacts& facts, bool is_there) {
     PlannedItem planned{.item = {.ns = ns}};
     planned.item.final_options = validation_in(facts.options.view());
     Result<std::vector<std::string>> fields = counter_fields(spare_, ns, plan_.options.counters);
@@ -229,8 +227,7 @@ class Planner {
         return {};
       }
     }
-    if (!planned.item.in_place &&
-        plan_.state.old_name(planned.item).size() > kLongestNamespace) {
+    if (!planned.item.in_place && plan_.state.old_name(planned.item).size() > kLongestNamespace) {
       refuse_it(ns, "its name is too long to get a suffix: leave it out with --exclude");
       return {};
     }
@@ -405,8 +402,9 @@ Result<std::vector<std::string>> counter_fields(Server& server, const std::strin
 
 Result<PromotePlan> plan_promotion(PromoteOptions options, const TakeProgress& progress) {
   if (options.merge_later && !options.mistake_to)
-    return refuse("--merge-later needs --mistake-to, the last entry of the mistake: find prints it "
-                  "behind \"to\"");
+    return refuse(
+        "--merge-later needs --mistake-to, the last entry of the mistake: find prints it "
+        "behind \"to\"");
   Result<Server> spare = Server::connect(with_answer_limit(options.from));
   if (!spare) return std::unexpected(std::move(spare.error()));
   Result<Server> production = Server::connect(with_answer_limit(options.to));
@@ -433,11 +431,11 @@ Result<PromotePlan> plan_promotion(PromoteOptions options, const TakeProgress& p
     plan.resumed = true;
     plan.state = std::move(**under_way);
     if (plan.state.fingerprint == fingerprint) return plan;
-    return fail(Code::kAlreadyExists,
-                "another promotion is under way on " + production->shown_uri() + ", begun as " +
-                    plan.state.fingerprint + " and come to the step " +
-                    std::string(name(plan.state.step)) +
-                    ": go on with that one, --finish it or --undo it");
+    return fail(Code::kAlreadyExists, "another promotion is under way on " +
+                                          production->shown_uri() + ", begun as " +
+                                          plan.state.fingerprint + " and come to the step " +
+                                          std::string(name(plan.state.step)) +
+                                          ": go on with that one, --finish it or --undo it");
   }
   plan.state = {.id = promotion_id(plan.options.clock->now()),
                 .fingerprint = fingerprint,

@@ -26,8 +26,8 @@ struct PromoteOptions {
   std::optional<Timestamp> limit{};       // nothing: as the spare's record of the restore has it
   std::optional<Timestamp> mistake_to{};  // the last entry of the mistake
   NamespaceFilter filter{};
-  bool merge_later = false;             // REQUIRES: mistake_to
-  bool leave_gap = false;               // a gapless sequence may lack numbers afterwards
+  bool merge_later = false;              // REQUIRES: mistake_to
+  bool leave_gap = false;                // a gapless sequence may lack numbers afterwards
   std::vector<CounterField> counters{};  // of programs, beside the classic recipes
   Clock* clock = &system_clock();
 };
@@ -75,8 +75,7 @@ struct PromotePlan {
 
 // Where a collection has counters that programs count in: the fields, by the classic recipes and
 // `more`. Empty: none. Reads all of it.
-[[nodiscard]] Result<std::vector<std::string>> counter_fields(Server& server,
-                                                              const std::string& ns,
-                                                              const std::vector<CounterField>& more);
+[[nodiscard]] Result<std::vector<std::string>> counter_fields(
+    Server& server, const std::string& ns, const std::vector<CounterField>& more);
 
 }  // namespace idmint::restore

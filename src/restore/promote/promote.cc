@@ -13,9 +13,7 @@
 namespace idmint::restore {
 namespace {
 
-Result<Server> answering(const std::string& uri) {
-  return Server::connect(with_answer_limit(uri));
-}
+Result<Server> answering(const std::string& uri) { return Server::connect(with_answer_limit(uri)); }
 
 // The names after the swap have the UUIDs that are written down before it.
 Result<void> note_copies(PromoteRecord& record) {
@@ -25,8 +23,9 @@ Result<void> note_copies(PromoteRecord& record) {
     const Result<std::optional<CollectionFacts>> there = find_collection(record.production(), copy);
     if (!there) return std::unexpected(there.error());
     if (!*there)
-      return fail(Code::kUnavailable, copy + " was dropped meanwhile: --undo opens what was "
-                                             "closed, then promote again");
+      return fail(Code::kUnavailable, copy +
+                                          " was dropped meanwhile: --undo opens what was "
+                                          "closed, then promote again");
     item.new_uuid = (*there)->uuid;
   }
   return record.write();
@@ -82,16 +81,16 @@ class Promotion {
     if (!drawn) return std::unexpected(std::move(drawn.error()));
     report_.fence = *std::move(drawn);
     if (!state().merge_later) return {};
-    const Result<LaterWrites> later = find_later(
-        {.oplog = options_.oplog.empty() ? options_.to : options_.oplog,
-         .limit = state().limit,
-         .mistake_to = state().mistake_to,
-         .wanted =
-             [this](std::string_view ns) {
-               const auto item = std::ranges::find(state().items, ns, &PromoteItem::ns);
-               return item != state().items.end() && !item->in_place;
-             }},
-        observer_.of("entries of the oplog"));
+    const Result<LaterWrites> later =
+        find_later({.oplog = options_.oplog.empty() ? options_.to : options_.oplog,
+                    .limit = state().limit,
+                    .mistake_to = state().mistake_to,
+                    .wanted =
+                        [this](std::string_view ns) {
+                          const auto item = std::ranges::find(state().items, ns, &PromoteItem::ns);
+                          return item != state().items.end() && !item->in_place;
+                        }},
+                   observer_.of("entries of the oplog"));
     if (!later) return std::unexpected(later.error());
     if (Result<void> told = about_to("note", "later writes"); !told) return told;
     return note_later(production(), state(), *later);
@@ -114,9 +113,11 @@ class Promotion {
     if (!found->empty()) {
       const Difference& first = found->front();
       return fail(Code::kDataLoss,
-                  print_count(found->size(), "difference") + " between the spare and what was "
-                  "loaded, such as " + first.what + " of " + first.ns + ": " + first.is +
-                      ", and should be " + first.should_be +
+                  print_count(found->size(), "difference") +
+                      " between the spare and what was "
+                      "loaded, such as " +
+                      first.what + " of " + first.ns + ": " + first.is + ", and should be " +
+                      first.should_be +
                       "; where nobody writes to the spare, --undo and promote again");
     }
     if (Result<void> told = about_to("build", "TTL indexes"); !told) return told;
@@ -267,8 +268,7 @@ class Undo {
       if (Result<void> told = about_to("open", item.ns); !told) return told;
       // A collection that was made for the block goes, unless it has counters by now.
       if (item.missing && !item.in_place) {
-        if (Result<void> dropped = drop_collection(production(), item.ns); !dropped)
-          return dropped;
+        if (Result<void> dropped = drop_collection(production(), item.ns); !dropped) return dropped;
         continue;
       }
       const Bson& options = item.missing ? item.final_options : item.old_options;
@@ -298,8 +298,7 @@ void tell_items(const PromoteState& state, PromoteReport& report) {
   }
 }
 
-Result<PromoteRecord> record_for(PromotePlan& plan, Server& production,
-                                 PromoteObserver& observer) {
+Result<PromoteRecord> record_for(PromotePlan& plan, Server& production, PromoteObserver& observer) {
   if (plan.resumed) return PromoteRecord::take_over(production);
   if (Result<void> told = observer.about_to("begin"); !told)
     return std::unexpected(std::move(told.error()));
@@ -350,10 +349,9 @@ Result<PromoteReport> finish_promotion(const PromoteOptions& options, PromoteObs
   const PromoteState& state = record->state();
   if (state.undoing || state.step != PromoteStep::kOpened)
     return fail(Code::kFailedPrecondition,
-                state.undoing
-                    ? "the promotion is being undone: go on with --undo"
-                    : "the promotion is at the step " + std::string(name(state.step)) +
-                          ": go on with it first");
+                state.undoing ? "the promotion is being undone: go on with --undo"
+                              : "the promotion is at the step " + std::string(name(state.step)) +
+                                    ": go on with it first");
   PromoteReport report;
   for (const PromoteItem& item : state.items) {
     if (item.in_place) continue;

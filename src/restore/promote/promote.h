@@ -1,6 +1,6 @@
 // The way back: restored collections into the running replica set, with writers blocked and every
-// counter raised past what was handed out. docs/design/009-way-back.md has the steps, and what holds
-// after a kill in each.
+// counter raised past what was handed out. docs/design/009-way-back.md has the steps, and what
+// holds after a kill in each.
 #pragma once
 
 #include <cstdint>

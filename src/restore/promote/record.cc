@@ -47,8 +47,7 @@ Bson bson_of(const PromoteState& state, const std::string& owner) {
            kPromoteSteps.at(static_cast<std::size_t>(state.step)), "undoing", state.undoing,
            "was_opened", state.was_opened);
   if (state.mistake_to)
-    document.add("mistake_to",
-                 BsonTimestamp{state.mistake_to->seconds, state.mistake_to->ordinal});
+    document.add("mistake_to", BsonTimestamp{state.mistake_to->seconds, state.mistake_to->ordinal});
   document.add("databases", texts_of(state.databases)).add("counters", texts_of(state.counters));
   BsonArray items;
   std::size_t index = 0;
@@ -88,8 +87,7 @@ std::optional<PromoteState> state_in(Document document) {
   state.step = static_cast<PromoteStep>(step - kPromoteSteps.begin());
   document.each_text("databases",
                      [&](std::string_view each) { state.databases.emplace_back(each); });
-  document.each_text("counters",
-                     [&](std::string_view each) { state.counters.emplace_back(each); });
+  document.each_text("counters", [&](std::string_view each) { state.counters.emplace_back(each); });
   document.each("items", [&](const Document& each) {
     state.items.push_back({.ns = text_of(each, "ns"),
                            .in_place = each.boolean("in_place").value_or(false),
@@ -161,17 +159,15 @@ Result<PromoteRecord> PromoteRecord::begin(Server& production, PromoteState stat
   const Result<std::optional<PromoteState>> there = look(production);
   if (!there) return std::unexpected(there.error());
   if (!*there || (*there)->id != record.state_.id)
-    return fail(Code::kAlreadyExists,
-                "a promotion is under way on " + production.shown_uri() +
-                    ": go on with it, --finish it or --undo it");
+    return fail(Code::kAlreadyExists, "a promotion is under way on " + production.shown_uri() +
+                                          ": go on with it, --finish it or --undo it");
   return record;
 }
 
 Result<PromoteRecord> PromoteRecord::take_over(Server& production) {
   const std::string owner = new_owner();
-  const Bson command =
-      Bson("findAndModify", kPromoteCollection, "query", Bson("_id", "promote"), "update",
-           Bson("$set", Bson("owner", owner)), "new", true);
+  const Bson command = Bson("findAndModify", kPromoteCollection, "query", Bson("_id", "promote"),
+                            "update", Bson("$set", Bson("owner", owner)), "new", true);
   append_concern(command.get(), production, true);
   const Result<Bson> reply = production.command(kRecordDatabase, command.get());
   if (!reply) return std::unexpected(reply.error());
