@@ -36,6 +36,7 @@ struct GivenToFence {
   std::vector<std::string> exclude;
   std::string report = "fence-report.jsonl";
   bool leave_gap = false;
+  bool reopen = false;
   bool allow_production = false;
   bool yes = false;
 } fence_given;
@@ -58,6 +59,8 @@ void add_fence(CLI::App& command) {
       ->type_name("S:O");
   command.add_flag("--leave-gap", fence_given.leave_gap,
                    "Gapless numbers too: those that are gone are lost, and listed");
+  command.add_flag("--reopen", fence_given.reopen,
+                   "What production retired after the limit goes on here, and is not retired");
   command
       .add_option("--counter", fence_given.counters,
                   "A field that is a counter, DATABASE.COLLECTION.FIELD; may be repeated")
@@ -84,6 +87,7 @@ Result<FenceOptions> fence_options() {
                        .oplog = fence_given.oplog,
                        .live = fence_given.live,
                        .leave_gap = fence_given.leave_gap,
+                       .reopen = fence_given.reopen,
                        .allow_production = fence_given.allow_production,
                        .exclude = fence_given.exclude};
   if (!fence_given.limit.empty()) {

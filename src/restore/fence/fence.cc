@@ -109,8 +109,7 @@ void take_adopted(HandedOutStores& into, const HandedOut& oplog, const HandedOut
           {database + "." + place.collection, place.field,
            std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size())});
       if (history == oplog.fields.end()) continue;
-      HandedOutCounter& known = into[database].counters[counter];
-      known.next = std::max(known.next, place.next_of(history->second.largest));
+      into[database].counters[counter].reach(place.next_of(history->second.largest));
     }
   }
 }
@@ -327,6 +326,7 @@ Result<void> fence(const FenceOptions& options, FenceMode mode, FenceObserver& o
   SourceFence sources({.target = options.target,
                        .live = options.live,
                        .leave_gap = options.leave_gap,
+                       .reopen = options.reopen,
                        .used_in = options.used_in,
                        .exclude = options.exclude,
                        .deadline = options.deadline,

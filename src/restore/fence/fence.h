@@ -29,7 +29,10 @@ struct FenceOptions {
   // Of the restore. Nothing: that which the record of the restore on the target has, if it is
   // there.
   std::optional<Timestamp> limit{};
-  bool leave_gap = false;         // of gapless sequences, too, the numbers are passed
+  bool leave_gap = false;  // of gapless sequences, too, the numbers are passed
+  // What production retired after the limit was closed there to go on here: it is raised, and not
+  // retired.
+  bool reopen = false;
   bool allow_production = false;  // the target may be production itself
   std::vector<CounterField> counters{};
   std::vector<UsedIn> used_in{};

@@ -86,6 +86,17 @@ bool is_same_source(const Definition& one, const Definition& other) {
   return compared == sequence;
 }
 
+void HandedOutCounter::reach(std::int64_t value) {
+  constexpr std::size_t kMost = 8;
+  if (value == next) return;
+  const std::int64_t other = std::min(value, next);
+  next = std::max(value, next);
+  const auto at = std::ranges::lower_bound(lower, other, std::ranges::greater{});
+  if (at != lower.end() && *at == other) return;
+  lower.insert(at, other);
+  if (lower.size() > kMost) lower.pop_back();
+}
+
 void HandedOutStore::take_definition(const std::string& name, std::string_view json) {
   Result<Definition> definition = definition_from_json(json);
   if (!definition) {
@@ -111,7 +122,8 @@ void unite(HandedOutStore& store, const HandedOutStore& newer) {
     const auto [there, is_new] = store.counters.emplace(name, counter);
     if (is_new) continue;
     HandedOutCounter& into = there->second;
-    into.next = std::max(into.next, counter.next);
+    into.reach(counter.next);
+    for (const std::int64_t value : counter.lower) into.reach(value);
     into.last = std::max(into.last, counter.last);
     if (!counter.numbers.empty()) into.numbers = counter.numbers;
   }
@@ -169,7 +181,7 @@ void HandedOutReader::take_of_idmint(const Operation& operation, std::string_vie
     for_each_value(operation, path, [&](std::string_view at, const Field& value) {
       const std::optional<std::int64_t> bound =
           at == "minted_until" ? value.integer() : std::nullopt;
-      if (!bound) return;
+      if (!bound || *bound >= kClosedBound) return;
       std::int64_t& largest = store.bounds[std::string(collection)];
       largest = std::max(largest, *bound);
     });
@@ -186,7 +198,7 @@ void HandedOutReader::take_counter(const Operation& operation, HandedOutStore& s
   std::string path;
   for_each_value(operation, path, [&](std::string_view at, const Field& value) {
     const std::optional<std::int64_t> number = value.integer();
-    if (at == "next" && number) counter.next = std::max(counter.next, *number);
+    if (at == "next" && number) counter.reach(*number);
     if (at == "last" && number) counter.last = std::max(counter.last, *number);
     if (at == "first" && number) counter.first = *number;
     if (at == "stride" && number && *number > 0) counter.stride = *number;

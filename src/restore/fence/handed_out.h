@@ -30,10 +30,15 @@ namespace idmint::restore {
 // A record of idmint.counters.
 struct HandedOutCounter {
   std::int64_t next = 0;  // the largest that it came to; of an adopted one it is in its document
+  // The largest of the others, falling, a few: where `next` was written by a hand and is none that
+  // idmint hands out from, one of these is.
+  std::vector<std::int64_t> lower{};
   std::int64_t first = 0;
   std::int64_t last = 0;  // the largest
   std::int64_t stride = 1;
   std::string numbers{};  // of a gapless one: DATABASE.COLLECTION:FIELD; empty: not known
+
+  void reach(std::int64_t value);
 };
 
 // Where an adopted counter has its value, in the database of the store.
@@ -121,6 +126,9 @@ struct HandedOut {
 
 // Fields whose history is kept whatever the document looks like, by namespace.
 using WatchedFields = std::map<std::string, std::set<std::string, std::less<>>, std::less<>>;
+
+// What retiring a pool makes of its bounds: no bound that was granted, which are all below.
+inline constexpr std::int64_t kClosedBound = std::int64_t{1} << 62;
 
 // Reads an oplog, entry by entry. For one thread.
 class HandedOutReader {

@@ -101,14 +101,14 @@ Result<void> read_bounds_of(Server& server, const std::string& database, HandedO
     std::string ns = database;
     ns.append(".").append(workers);
     std::int64_t& largest = store.bounds[workers];
-    const Result<void> read = each_found(server, ns, Bson("minted_until", Bson("$type", "number")),
-                                         options, [&](Document row) -> Result<void> {
-                                           bson_iter_t at;
-                                           if (row.find("minted_until", &at))
-                                             largest =
-                                                 std::max(largest, as_integer(at).value_or(0));
-                                           return {};
-                                         });
+    const Result<void> read =
+        each_found(server, ns, Bson("minted_until", Bson("$type", "number", "$lt", kClosedBound)),
+                   options, [&](Document row) -> Result<void> {
+                     bson_iter_t at;
+                     if (row.find("minted_until", &at))
+                       largest = std::max(largest, as_integer(at).value_or(0));
+                     return {};
+                   });
     if (!read) return read;
   }
   return {};

@@ -74,6 +74,23 @@ std::optional<std::pair<std::string, std::string>> collection_and_field(std::str
   return std::pair{std::string(place.substr(0, colon)), std::string(place.substr(colon + 1))};
 }
 
+// The largest of its values that idmint may have come to; those that are larger are counted in
+// `ignored`. Nothing: none is.
+std::optional<std::int64_t> largest_possible(const HandedOutCounter& counter,
+                                             const CounterBounds& bounds, std::size_t& ignored) {
+  const auto is_possible = [&](std::int64_t next) {
+    return next <= bounds.first ||
+           (next <= bounds.last + bounds.stride && (next - bounds.first) % bounds.stride == 0);
+  };
+  if (is_possible(counter.next)) return counter.next;
+  ++ignored;
+  for (const std::int64_t next : counter.lower) {
+    if (is_possible(next)) return next;
+    ++ignored;
+  }
+  return std::nullopt;
+}
+
 ExistingForm form_of(const SequenceDefinition& definition) {
   return {.form = definition.form, .first = definition.first, .last = definition.last};
 }
@@ -197,11 +214,16 @@ Result<void> SourceFence::plan_source(const std::string& database, const std::st
   }
   planned.wanted = later != nullptr ? *later : *restored;
   planned.make = restored == nullptr;
-  planned.retire = is_retired(planned.wanted);
+  planned.retire = is_retired(planned.wanted) && !options_.reopen;
   std::visit([](auto& definition) { definition.retired = false; }, planned.wanted);
   if (planned.make) row.outcome = FenceOutcome::kMade;
-  if (planned.retire) row.outcome = FenceOutcome::kRetired;
-  if (planned.retire) return {};
+  if (planned.retire) {
+    row.outcome = FenceOutcome::kRetired;
+    row.note =
+        "production retired it after the limit; if it was closed there to go on here, add "
+        "--reopen";
+    return {};
+  }
   if (const auto* const pool = std::get_if<PoolDefinition>(&planned.wanted))
     return plan_pool(*pool, planned);
   auto& sequence = std::get<SequenceDefinition>(planned.wanted);
@@ -225,15 +247,21 @@ Result<void> SourceFence::plan_sequence(const SequenceDefinition& wanted, Planne
     const CounterBounds& bounds = counter.bounds;
     const HandedOutCounter* const reached = value_at(theirs.counters, counter.name);
     if (reached == nullptr) continue;
-    std::int64_t next = reached->next;
-    const std::int64_t end = bounds.last + bounds.stride;  // past every value
-    if (!wanted.adopted.empty()) {
+    std::optional<std::int64_t> possible;
+    if (wanted.adopted.empty()) {
+      possible = largest_possible(*reached, bounds, ignored);
+    } else {
       // Programs that do not look at the end first leave the field beyond it.
-      next = std::min(next, bounds.last + 1);
-    } else if (next > end || (next > bounds.first && (next - bounds.first) % bounds.stride != 0)) {
-      ++ignored;  // idmint hands out nothing of such a record
-      continue;
+      possible = std::min(reached->next, bounds.last + 1);
     }
+    if (!possible) {
+      refuse_row(row, "production has " + std::to_string(reached->next) + " for " + counter.name +
+                          ", which idmint did not write: find the last value that was handed out, "
+                          "raise it with idmint raise, and --exclude " +
+                          row.label());
+      return {};
+    }
+    const std::int64_t next = *possible;
     const HandedOutCounter* const restored = value_at(here.counters, counter.name);
     std::optional<std::int64_t> from;
     if (restored != nullptr && !planned.make)
@@ -312,7 +340,11 @@ Result<void> SourceFence::plan_gapless(const SequenceDefinition& wanted, Planned
       value_at(store_in(handed_out_, planned.database).counters, wanted.name);
   const std::int64_t from =
       std::max(restored != nullptr ? restored->next : wanted.first, wanted.first);
-  std::int64_t next = theirs != nullptr && theirs->next <= wanted.last + 1 ? theirs->next : from;
+  std::int64_t next = from;
+  std::size_t ignored = 0;
+  if (theirs != nullptr)
+    next = std::max(
+        from, largest_possible(*theirs, {wanted.first, wanted.last, 1}, ignored).value_or(from));
 
   std::string numbers = restored != nullptr ? restored->numbers : std::string();
   if (numbers.empty() && theirs != nullptr) numbers = theirs->numbers;

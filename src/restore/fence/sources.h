@@ -34,6 +34,7 @@ struct SourceFenceOptions {
   std::string target{};  // the URIs, with passwords
   std::string live{};    // empty: there is none
   bool leave_gap = false;
+  bool reopen = false;  // what production retired stays open
   std::vector<UsedIn> used_in{};
   std::vector<std::string> exclude{};
   std::chrono::milliseconds deadline = std::chrono::seconds{60};  // of a call of a store
