@@ -391,6 +391,25 @@ Result<FenceReport> preview_fence(const PromoteOptions& options, const PromoteSt
   return draw(options, state, *counters, FenceMode::kPreview, progress);
 }
 
+Result<std::set<std::string>> sources_to_make(Server& spare, Server& production,
+                                              const PromoteState& state) {
+  const Result<ServerState> restored = read_server_state(spare);
+  if (!restored) return std::unexpected(restored.error());
+  const Result<ServerState> now = read_server_state(production);
+  if (!now) return std::unexpected(now.error());
+  std::set<std::string> found;
+  for (const std::string& database : state.databases) {
+    const auto before = restored->stores.find(database);
+    if (before == restored->stores.end()) continue;
+    const auto there = now->stores.find(database);
+    for (const auto& [name, counter] : before->second.counters) {
+      if (there != now->stores.end() && there->second.counters.contains(name)) continue;
+      found.insert(database + "/" + name.substr(0, name.rfind('/')));
+    }
+  }
+  return found;
+}
+
 Result<std::vector<std::string>> lost_numbers(Server& spare, Server& production,
                                               const PromoteState& state) {
   const Result<ServerState> restored = read_server_state(spare);

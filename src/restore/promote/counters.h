@@ -2,6 +2,7 @@
 // that programs count in by hand.
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,11 @@ namespace idmint::restore {
 [[nodiscard]] Result<FenceReport> preview_fence(const PromoteOptions& options,
                                                 const PromoteState& state,
                                                 const TakeProgress& progress);
+
+// "shop/orders": sequences with counters that production lacks and the spare has. They are made
+// again, before the fence is drawn.
+[[nodiscard]] Result<std::set<std::string>> sources_to_make(Server& spare, Server& production,
+                                                            const PromoteState& state);
 
 // "shop/invoices: its numbers 120 to 133 ...": of gapless sequences whose documents are in
 // collections that are set back.

@@ -317,8 +317,14 @@ Result<void> look_at_counters(PromotePlan& plan, Server& spare, Server& producti
   }
   Result<FenceReport> preview = preview_fence(plan.options, plan.state, progress);
   if (!preview) return std::unexpected(std::move(preview.error()));
-  for (const FencedSource& each : preview->sources)
+  const Result<std::set<std::string>> made = sources_to_make(spare, production, plan.state);
+  if (!made) return std::unexpected(made.error());
+  for (const FencedSource& each : preview->sources) {
+    if (made->contains(each.label())) continue;  // they are there when the fence is drawn
     if (each.outcome == FenceOutcome::kRefused) plan.refused.push_back({each.label(), each.why});
+  }
+  for (const std::string& each : *made)
+    plan.notes.push_back(each + ": production lost its counters, which are made again");
   for (const FencedDocument& each : preview->documents)
     if (each.outcome == FenceOutcome::kRefused) plan.refused.push_back({each.label(), each.why});
   plan.fence = *std::move(preview);
@@ -439,7 +445,7 @@ Result<PromotePlan> plan_promotion(PromoteOptions options, const TakeProgress& p
   }
   plan.state = {.id = promotion_id(plan.options.clock->now()),
                 .fingerprint = fingerprint,
-                .from = spare->shown_uri(),
+                .from = redacted(plan.options.from),
                 .limit = *limit,
                 .mistake_to = plan.options.mistake_to,
                 .merge_later = plan.options.merge_later,
