@@ -282,10 +282,10 @@ class WayBack : public testing::Test {
     return out.substr(begin, out.find_first_of(" ,\n", begin) - begin);
   }
 
-  // Base, work, mistake, oplog, find, run, verify, fence: up to a spare that is to be promoted.
-  void up_to_the_fence(const std::string& round, const std::function<void()>& mistake) {
-    const std::string base = folder_.path("base" + round);
-    const std::string oplog = folder_.path("oplog" + round + ".bson");
+  // Base, work, mistake, oplog, find, run, verify: up to a spare that is to be promoted.
+  void up_to_the_spare(const std::function<void()>& mistake) {
+    const std::string base = folder_.path("base");
+    const std::string oplog = folder_.path("oplog.bson");
     const std::string to = set_.url("");
     restored({"dump", "--uri", to, "--out", base});
     await_ids(10);
@@ -307,8 +307,10 @@ class WayBack : public testing::Test {
             json.substr(port, json.find_first_not_of(" 0123456789", port) - port) +
             "/?directConnection=true";
     std::erase(from_, ' ');
-    restored({"fence", "--target", from_, "--live", to, "--limit", limit_, "--leave-gap",
-              "--report", folder_.path("fence" + round), "--yes"});
+  }
+  void fence_the_spare() {
+    restored({"fence", "--target", from_, "--live", set_.url(""), "--limit", limit_, "--leave-gap",
+              "--report", folder_.path("fence"), "--yes"});
   }
   // Programs that can go on do, with the mistake made.
   void await_some_time() {
@@ -368,7 +370,8 @@ class WayBack : public testing::Test {
 TEST_F(WayBack, NoIdComesTwiceThoughEachStepIsKilled) {
   start_programs();
   await_ids(20);
-  up_to_the_fence("", [&] {
+  // The spare is not fenced: promote draws the fence itself.
+  up_to_the_spare([&] {
     wrong_update();
     production_.run("shop", R"({"drop":"idmint.counters"})");
   });
@@ -393,7 +396,8 @@ TEST_F(WayBack, NoIdComesTwiceThoughEachStepIsKilled) {
 TEST_F(WayBack, NoIdComesTwiceWhereThePromotionIsGivenUp) {
   start_programs();
   await_ids(20);
-  up_to_the_fence("", [&] { wrong_update(); });
+  up_to_the_spare([&] { wrong_update(); });
+  fence_the_spare();
   // Killed in the middle and given up, and that is killed too.
   kill_at(promote_words(), PromoteStep::kSwap);
   {
