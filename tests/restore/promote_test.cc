@@ -411,6 +411,114 @@ TEST_F(Promote, MakesADroppedCollectionAndItsCountersAgain) {
   EXPECT_FALSE(namespaces().contains("shop.orders"));
 }
 
+TEST_F(Promote, MakesAViewAgain) {
+  production_.run("shop", R"({"create":"cheap","viewOn":"orders","pipeline":[
+      {"$match":{"total":{"$lt":9}}}]})");
+  restore_here();
+  production_.run("shop", R"({"drop":"orders"})");
+  production_.run("shop", R"({"drop":"cheap"})");
+  const Result<PromoteReport> report = go();
+  ASSERT_TRUE(report) << report.error().message;
+  const std::set<std::string> both = {"shop.orders", "shop.cheap"};
+  EXPECT_EQ(in_lines(differences(of(production_.server(), both), of(spare_.server(), both))), "");
+  ASSERT_TRUE(undo());
+  EXPECT_FALSE(namespaces().contains("shop.cheap"));
+}
+
+// Kills the primary once, before one of the writes.
+class KillsBefore final : public PromoteObserver {
+ public:
+  KillsBefore(servers::MongoSet& members, std::string when)
+      : members_(members), when_(std::move(when)) {}
+  void begin(std::string_view, std::optional<std::uint64_t>) override {}
+  Result<void> advance(std::uint64_t) override { return {}; }
+  Result<void> about_to(std::string_view what) override {
+    if (what != when_ || killed_) return {};
+    killed_ = members_.primary();
+    members_.member(*killed_).kill();
+    return {};
+  }
+  [[nodiscard]] bool has_killed() const { return killed_.has_value(); }
+  void mend() {
+    if (killed_) members_.member(*killed_).restart();
+  }
+
+ private:
+  servers::MongoSet& members_;
+  const std::string when_;
+  std::optional<std::size_t> killed_{};
+};
+
+TEST(PromoteOnASet, TakesTheRightToDoAnythingWhichIsAskedForFirst) {
+  servers::MongoSet set({.users = true, .members = 1});  // the user has the role root
+  servers::MongoServer spare;
+  Production production(set.url(""));
+  Production restored(spare.url(""));
+  for (Production* const each : {&production, &restored})
+    each->insert("shop.orders", R"({"_id":1,"n":1})");
+  const PromoteOptions options{.from = spare.url(""), .to = set.url(""), .limit = production.now()};
+  production.run("shop", R"({"update":"orders","updates":[{"q":{},"u":{"$set":{"n":2}}}]})");
+  const Result<PromotePlan> denied = plan_promotion(options, {});
+  ASSERT_FALSE(denied);
+  EXPECT_EQ(denied.error().code, Code::kPermissionDenied);
+  EXPECT_THAT(denied.error().message, HasSubstr("createRole"));
+  production.run("admin", R"({"createRole":"idmintRestore","privileges":[
+      {"resource":{"anyResource":true},"actions":["anyAction"]}],"roles":[]})");
+  production.run("admin", R"({"grantRolesToUser":"root","roles":["idmintRestore"]})");
+  Result<PromotePlan> planned = plan_promotion(options, {});
+  ASSERT_TRUE(planned) << planned.error().message;
+  StopsAt watch;
+  const Result<PromoteReport> report = promote(*planned, watch);
+  ASSERT_TRUE(report) << report.error().message;
+  const Bson wrong = production.run("shop", R"({"count":"orders","query":{"n":2}})");
+  EXPECT_EQ(wrong.view().number("n"), 0);
+}
+
+TEST(PromoteOnASet, GoesOnWhereThePrimaryIsKilled) {
+  servers::MongoSet set;
+  servers::MongoServer spare;
+  Timestamp limit{};
+  {
+    Production production(set.url(""));
+    Production restored(spare.url(""));
+    for (int i = 0; i < 30; ++i) {
+      const std::string document = R"({"_id":)" + std::to_string(i) + R"(,"n":1})";
+      production.insert("shop.orders", document);
+      restored.insert("shop.orders", document);
+    }
+    limit = production.now();
+    production.run("shop", R"({"update":"orders","updates":[
+        {"q":{},"u":{"$set":{"n":2}},"multi":true}],"writeConcern":{"w":"majority"}})");
+  }
+  const PromoteOptions options{.from = spare.url(""), .to = set.url(""), .limit = limit};
+  for (const char* const when :
+       {"block shop.orders", "load collections", "swap shop.orders", "open shop.orders"}) {
+    SCOPED_TRACE(when);
+    KillsBefore observer(set, when);
+    // Two members are left, which elect one of them.
+    bool done = false;
+    for (int attempt = 0; attempt < 20 && !done; ++attempt) {
+      Result<PromotePlan> planned = plan_promotion(options, {});
+      const Result<PromoteReport> report =
+          planned ? promote(*planned, observer)
+                  : Result<PromoteReport>(std::unexpected(planned.error()));
+      done = report.has_value();
+      EXPECT_TRUE(done || report.error().code == Code::kUnavailable) << report.error().message;
+    }
+    EXPECT_TRUE(done);
+    EXPECT_TRUE(observer.has_killed());
+    observer.mend();
+    Production production(set.url(""));
+    const Bson wrong = production.run("shop", R"({"count":"orders","query":{"n":2}})");
+    EXPECT_EQ(wrong.view().number("n"), 0);
+    StopsAt watch;
+    const Result<PromoteReport> undone = undo_promotion(options, watch);
+    ASSERT_TRUE(undone) << undone.error().message;
+    for (const std::string& kept : undone->kept)
+      production.run("shop", R"({"drop":")" + kept.substr(5) + R"("})");
+  }
+}
+
 TEST_F(Promote, RaisesACounterThatTheMistakeSetBack) {
   restore_here();
   for (int i = 0; i < 5; ++i)

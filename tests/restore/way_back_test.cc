@@ -130,8 +130,8 @@ Start of_sequence(const std::string& url, const std::string& name) {
     Result<std::unique_ptr<Sequence>> opened = Sequence::open(**store, name);
     if (!opened) return std::unexpected(std::move(opened.error()));
     const std::shared_ptr<Store> kept = *std::move(store);
-    const std::shared_ptr<Sequence> sequence(
-        opened->release(), [kept](Sequence* ended) { delete ended; });
+    const std::shared_ptr<Sequence> sequence(opened->release(),
+                                             [kept](Sequence* ended) { delete ended; });
     return Mint([sequence]() -> Result<std::string> {
       std::int64_t value = 0;
       Result<void> next = sequence->next({&value, 1}, steady_clock::now() + seconds{5});
@@ -204,8 +204,8 @@ Start of_orders(const std::string& url) {
       std::array<char, 25> text{};
       bson_oid_to_string(&unique, text.data());
       const Bson insert =
-          Bson("insert", "orders", "documents",
-               array(Bson("_id", text.data(), "total", 3)), "writeConcern", Bson("w", "majority"));
+          Bson("insert", "orders", "documents", array(Bson("_id", text.data(), "total", 3)),
+               "writeConcern", Bson("w", "majority"));
       const Result<Bson> reply = kept->command(kShop, insert.get());
       if (!reply) return std::unexpected(reply.error());
       if (reply->view().has("writeErrors")) return fail(Code::kUnavailable, "refused");
@@ -234,16 +234,19 @@ class WayBack : public testing::Test {
 
   void start_programs() {
     const std::string url = set_.url(kShop);
-    for (const SequenceDefinition& each : sequences()) start(each.name, of_sequence(url, each.name));
+    for (const SequenceDefinition& each : sequences())
+      start(each.name, of_sequence(url, each.name));
     start("adopted", of_sequence(url, "adopted"));
     start("web", of_pool(url, "web"));
     start("invoices", of_invoices(url));
     start("seq", by_hand(url, R"({"findAndModify":"counters","query":{"_id":"users"},
         "update":{"$inc":{"seq":{"$numberLong":"1"}}},"upsert":true,"new":true,
-        "writeConcern":{"w":"majority"}})", "seq"));
+        "writeConcern":{"w":"majority"}})",
+                         "seq"));
     start("COUNT", by_hand(url, R"({"findAndModify":"blocks","query":{"_id":"b",
         "$expr":{"$lt":["$COUNT","$MAXCOUNT"]}},"update":{"$inc":{"COUNT":{"$numberLong":"1"}}},
-        "new":true,"writeConcern":{"w":"majority"}})", "COUNT"));
+        "new":true,"writeConcern":{"w":"majority"}})",
+                           "COUNT"));
     start("orders", of_orders(url));
   }
   void start(const std::string& name, Start how) {
@@ -319,9 +322,9 @@ class WayBack : public testing::Test {
   }
 
   [[nodiscard]] std::vector<std::string> promote_words() const {
-    return {"promote",      "--from",       from_,         "--to",   set_.url(""), "--limit",
-            limit_,         "--mistake-to", mistake_to_,   "--merge-later", "--leave-gap",
-            "--ns",         "shop",         "--yes"};
+    return {"promote",     "--from", from_,          "--to",      set_.url(""),
+            "--limit",     limit_,   "--mistake-to", mistake_to_, "--merge-later",
+            "--leave-gap", "--ns",   "shop",         "--yes"};
   }
   // Killed as soon as the record has the step. False: it was over before.
   bool kill_at(const std::vector<std::string>& words, PromoteStep step) {

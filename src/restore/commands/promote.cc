@@ -167,11 +167,15 @@ void print_promote_plan(Output& out, const PromotePlan& plan) {
   }
   for (const PlannedItem& each : plan.items) {
     const std::string was = each.now == 0 ? "nothing" : print_count(each.now, "document");
-    print_fact(
-        out, each.item.in_place ? "in place" : "replace",
-        each.item.ns + (each.item.in_place
-                            ? ": its counters are raised, and it is not replaced"
-                            : ": " + was + " by " + print_count(each.documents, "document")));
+    const std::string& ns = each.item.ns;
+    if (each.item.view) {
+      print_fact(out, "make", ns + ", a view");
+    } else if (each.item.in_place) {
+      print_fact(out, "in place", ns + ": its counters are raised, and it is not replaced");
+    } else {
+      print_fact(out, "replace",
+                 ns + ": " + was + " by " + print_count(each.documents, "document"));
+    }
   }
   for (const PlannedRefusal& each : plan.left) print_fact(out, "left", each.ns + ": " + each.why);
   for (const std::string& note : plan.notes) print_fact(out, "note", note);
@@ -197,6 +201,7 @@ Json json_of(const PromotePlan& plan) {
   for (const PlannedItem& each : plan.items)
     items.push_back({{"ns", each.item.ns},
                      {"in_place", each.item.in_place},
+                     {"view", each.item.view},
                      {"documents", each.documents},
                      {"bytes", each.bytes},
                      {"replaces", each.now}});

@@ -146,6 +146,21 @@ Result<void> let_writers_in(Server& production, const std::string& ns, Document 
   return fail(answer.why, "letting writers into " + ns + ": " + answer.message);
 }
 
+Result<void> make_view(PromoteRecord& record, PromoteItem& item) {
+  const Result<std::optional<CollectionFacts>> there =
+      find_collection(record.production(), item.ns);
+  if (!there) return std::unexpected(there.error());
+  if (*there) return {};
+  item.missing = true;
+  if (Result<void> written = record.write(); !written) return written;
+  Bson command = Bson("create", item.collection());
+  const bson_t options = item.final_options.view().view();
+  command.add_all(options);
+  const Result<Bson> made = change(record.production(), item.database(), std::move(command));
+  if (!made) return std::unexpected(made.error());
+  return {};
+}
+
 Result<void> rename_at_once(Server& production, std::span<const Rename> renames) {
   BsonArray operations;
   std::size_t index = 0;

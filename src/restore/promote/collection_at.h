@@ -39,6 +39,9 @@ inline constexpr int kCommandLimit = 60'000;
 [[nodiscard]] Result<void> let_writers_in(Server& production, const std::string& ns,
                                           Document validation);
 
+// The view of this item, unless something has its name by now; the record says so before.
+[[nodiscard]] Result<void> make_view(PromoteRecord& record, PromoteItem& item);
+
 struct Rename {
   std::string uuid;  // of the collection, 32 hex digits
   std::string from;

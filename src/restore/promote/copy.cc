@@ -119,7 +119,7 @@ Result<std::vector<CollectionFacts>> restored_facts(Server& spare, const Promote
   if (!all) return all;
   std::set<std::string, std::less<>> wanted;
   for (const PromoteItem& item : state.items)
-    if (!item.in_place) wanted.insert(item.ns);
+    if (item.is_replaced()) wanted.insert(item.ns);
   std::erase_if(*all, [&](const CollectionFacts& each) {
     return each.kind != CollectionKind::kCollection || !wanted.contains(each.ns());
   });
@@ -278,7 +278,7 @@ Result<std::vector<Difference>> compare_copies(Server& spare, Server& production
   std::map<std::string, std::string, std::less<>> by_copy;
   std::set<std::string, std::less<>> wanted;
   for (const PromoteItem& item : state.items) {
-    if (item.in_place) continue;
+    if (!item.is_replaced()) continue;
     by_copy[state.copy_name(item)] = item.ns;
     wanted.insert(item.ns);
   }

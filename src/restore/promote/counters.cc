@@ -424,7 +424,7 @@ Result<std::vector<std::string>> lost_numbers(Server& spare, Server& production,
       const std::string ns = counter.numbers.substr(0, counter.numbers.rfind(':'));
       const auto item = std::ranges::find(state.items, ns, &PromoteItem::ns);
       const auto before = other->second.counters.find(name);
-      if (ns.empty() || item == state.items.end() || item->in_place ||
+      if (ns.empty() || item == state.items.end() || !item->is_replaced() ||
           before == other->second.counters.end() || before->second.next >= counter.next)
         continue;
       lost.push_back(database + "/" + name + ": its numbers " +

@@ -124,7 +124,7 @@ Result<void> note_later(Server& production, const PromoteState& state, const Lat
   std::size_t number = 0;
   for (const PromoteItem& item : state.items) {
     const auto found = later.collections.find(item.ns);
-    if (item.in_place || found == later.collections.end()) continue;
+    if (!item.is_replaced() || found == later.collections.end()) continue;
     NotedBatch batch{.ns = item.ns, .dropped = found->second.dropped};
     const auto put = [&]() -> Result<void> {
       if (batch.ids.empty()) return {};

@@ -187,7 +187,10 @@ class Planner {
       return {};
     }
     if (facts.kind == CollectionKind::kView) {
-      if (!is_there) leave(ns, "a view, which production lacks: make it by hand");
+      if (is_there) return {};
+      PlannedItem planned{.item = {.ns = ns, .view = true}};
+      planned.item.final_options = facts.options.copy();
+      plan_.items.push_back(std::move(planned));
       return {};
     }
     const bool touched = plan_.later.collections.contains(ns);
@@ -265,7 +268,7 @@ class Planner {
     }
     std::erase_if(plan_.later.collections, [&](const auto& each) {
       return std::ranges::none_of(plan_.items, [&](const PlannedItem& planned) {
-        return planned.item.ns == each.first && !planned.item.in_place;
+        return planned.item.ns == each.first && planned.item.is_replaced();
       });
     });
     for (const PlannedItem& each : plan_.items) plan_.state.items.push_back(copy_of(each.item));
@@ -274,6 +277,7 @@ class Planner {
   static PromoteItem copy_of(const PromoteItem& item) {
     return {.ns = item.ns,
             .in_place = item.in_place,
+            .view = item.view,
             .final_options = item.final_options ? item.final_options.copy() : Bson::none()};
   }
 
@@ -357,6 +361,21 @@ std::uint64_t PromotePlan::lost() const {
   return lost;
 }
 
+Result<void> check_rights(Server& production) {
+  const Bson command = Bson("connectionStatus", 1, "showPrivileges", true);
+  const Result<Bson> status = production.command("admin", command.get());
+  if (!status) return std::unexpected(status.error());
+  if (may_do_anything(status->view())) return {};
+  return fail(
+      Code::kPermissionDenied,
+      "the user of " + production.shown_uri() +
+          " may not promote: two collections are renamed by one applyOps, which no role of "
+          "MongoDB's own may send, root neither; there, as an administrator, run "
+          "db.getSiblingDB('admin').createRole({role: 'idmintRestore', privileges: [{resource: "
+          "{anyResource: true}, actions: ['anyAction']}], roles: []}) and "
+          "db.getSiblingDB('admin').grantRolesToUser('USER', ['idmintRestore'])");
+}
+
 std::string with_answer_limit(std::string_view uri) {
   bool given = false;
   each_option(uri, [&](std::string_view name, std::string_view) {
@@ -417,6 +436,8 @@ Result<PromotePlan> plan_promotion(PromoteOptions options, const TakeProgress& p
   if (!production) return std::unexpected(std::move(production.error()));
   if (Result<void> good = check_servers(*spare, *production); !good)
     return std::unexpected(std::move(good.error()));
+  if (Result<void> may = check_rights(*production); !may)
+    return std::unexpected(std::move(may.error()));
   PromotePlan plan{.options = std::move(options)};
   std::optional<Timestamp> limit = plan.options.limit;
   if (!limit) {

@@ -63,9 +63,13 @@ struct PromotePlan {
 // Looks at both servers and at the oplog from the limit on, and writes nothing. kInvalidArgument:
 // the options contradict each other. kFailedPrecondition: the spare is no restored server, or is a
 // member of production. kAlreadyExists: another promotion is under way on production.
-// kOutOfRange: the oplog does not reach back to the limit.
+// kPermissionDenied: check_rights(). kOutOfRange: the oplog does not reach back to the limit.
 [[nodiscard]] Result<PromotePlan> plan_promotion(PromoteOptions options,
                                                  const TakeProgress& progress);
+
+// kPermissionDenied: the user may not rename two collections under one lock, which takes the right
+// to do anything; with the commands that give it.
+[[nodiscard]] Result<void> check_rights(Server& production);
 
 // The URI with a limit to the time that an answer takes, unless it has one.
 [[nodiscard]] std::string with_answer_limit(std::string_view uri);

@@ -18,7 +18,7 @@ Result<Server> answering(const std::string& uri) { return Server::connect(with_a
 // The names after the swap have the UUIDs that are written down before it.
 Result<void> note_copies(PromoteRecord& record) {
   for (PromoteItem& item : record.state().items) {
-    if (item.in_place || !item.new_uuid.empty()) continue;
+    if (!item.is_replaced() || !item.new_uuid.empty()) continue;
     const std::string copy = record.state().copy_name(item);
     const Result<std::optional<CollectionFacts>> there = find_collection(record.production(), copy);
     if (!there) return std::unexpected(there.error());
@@ -67,6 +67,7 @@ class Promotion {
 
   Result<void> block() {
     for (PromoteItem& item : state().items) {
+      if (item.view) continue;
       if (Result<void> told = about_to("block", item.ns); !told) return told;
       if (Result<void> blocked = block_writers(record_, item); !blocked) return blocked;
     }
@@ -88,7 +89,7 @@ class Promotion {
                     .wanted =
                         [this](std::string_view ns) {
                           const auto item = std::ranges::find(state().items, ns, &PromoteItem::ns);
-                          return item != state().items.end() && !item->in_place;
+                          return item != state().items.end() && item->is_replaced();
                         }},
                    observer_.of("entries of the oplog"));
     if (!later) return std::unexpected(later.error());
@@ -138,7 +139,7 @@ class Promotion {
 
   Result<void> swap() {
     for (const PromoteItem& item : state().items) {
-      if (item.in_place) continue;
+      if (!item.is_replaced()) continue;
       if (Result<void> told = about_to("swap", item.ns); !told) return told;
       const std::array renames = {
           Rename{.uuid = item.old_uuid, .from = item.ns, .to = state().old_name(item)},
@@ -153,8 +154,12 @@ class Promotion {
       state().was_opened = true;  // from now on an undo keeps what programs write
       if (Result<void> written = record_.write(); !written) return written;
     }
-    for (const PromoteItem& item : state().items) {
+    for (PromoteItem& item : state().items) {
       if (Result<void> told = about_to("open", item.ns); !told) return told;
+      if (item.view) {
+        if (Result<void> made = make_view(record_, item); !made) return made;
+        continue;
+      }
       const bool own = item.in_place && !item.missing;
       const Bson& options = own ? item.old_options : item.final_options;
       Result<void> opened = let_writers_in(production(), item.ns, options.view());
@@ -235,7 +240,7 @@ class Undo {
   // By UUID, whatever the names are by now.
   Result<void> put_back() {
     for (const PromoteItem& item : state().items) {
-      if (item.in_place || item.old_uuid.empty()) continue;
+      if (!item.is_replaced() || item.old_uuid.empty()) continue;
       if (Result<void> told = about_to("put back", item.ns); !told) return told;
       const std::string old = state().old_name(item);
       const Result<std::optional<CollectionFacts>> swapped = find_collection(production(), old);
@@ -264,6 +269,9 @@ class Undo {
 
   Result<void> open() {
     for (const PromoteItem& item : state().items) {
+      if (item.view && item.missing) {
+        if (Result<void> dropped = drop_collection(production(), item.ns); !dropped) return dropped;
+      }
       if (item.old_uuid.empty()) continue;
       if (Result<void> told = about_to("open", item.ns); !told) return told;
       // A collection that was made for the block goes, unless it has counters by now.
@@ -293,7 +301,7 @@ void tell_items(const PromoteState& state, PromoteReport& report) {
   report.id = state.id;
   for (const PromoteItem& item : state.items) {
     (item.in_place ? report.in_place : report.promoted).push_back(item.ns);
-    if (!item.in_place && state.step >= PromoteStep::kOpen && !state.undoing)
+    if (item.is_replaced() && state.step >= PromoteStep::kOpen && !state.undoing)
       report.kept.push_back(state.old_name(item));
   }
 }
@@ -332,6 +340,8 @@ Result<PromoteReport> promote(PromotePlan& plan, PromoteObserver& observer) {
 Result<PromoteReport> undo_promotion(const PromoteOptions& options, PromoteObserver& observer) {
   Result<Server> production = answering(options.to);
   if (!production) return std::unexpected(std::move(production.error()));
+  if (Result<void> may = check_rights(*production); !may)
+    return std::unexpected(std::move(may.error()));
   Result<PromoteRecord> record = PromoteRecord::take_over(*production);
   if (!record) return std::unexpected(std::move(record.error()));
   PromoteReport report{.resumed = record->state().undoing};
@@ -354,7 +364,7 @@ Result<PromoteReport> finish_promotion(const PromoteOptions& options, PromoteObs
                                     ": go on with it first");
   PromoteReport report;
   for (const PromoteItem& item : state.items) {
-    if (item.in_place) continue;
+    if (!item.is_replaced()) continue;
     const std::string old = state.old_name(item);
     if (Result<void> told = observer.about_to("drop " + old); !told)
       return std::unexpected(std::move(told.error()));

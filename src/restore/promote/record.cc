@@ -24,8 +24,8 @@ std::string new_owner() {
 }
 
 Bson bson_of(const PromoteItem& item) {
-  Bson document = Bson("ns", item.ns, "in_place", item.in_place, "missing", item.missing,
-                       "old_uuid", item.old_uuid, "new_uuid", item.new_uuid);
+  Bson document = Bson("ns", item.ns, "in_place", item.in_place, "view", item.view, "missing",
+                       item.missing, "old_uuid", item.old_uuid, "new_uuid", item.new_uuid);
   if (item.old_options) document.add("old_options", item.old_options);
   if (item.final_options) document.add("final_options", item.final_options);
   return document;
@@ -91,6 +91,7 @@ std::optional<PromoteState> state_in(Document document) {
   document.each("items", [&](const Document& each) {
     state.items.push_back({.ns = text_of(each, "ns"),
                            .in_place = each.boolean("in_place").value_or(false),
+                           .view = each.boolean("view").value_or(false),
                            .missing = each.boolean("missing").value_or(false),
                            .old_uuid = text_of(each, "old_uuid"),
                            .old_options = document_in(each, "old_options"),

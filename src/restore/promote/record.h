@@ -35,6 +35,8 @@ struct PromoteItem {
   std::string ns{};
   // A collection with counters: raised where it is, never copied, never renamed.
   bool in_place = false;
+  // A view that production lacks: it is made again at the end.
+  bool view = false;
   // Production had none: the block makes one, empty, so that nobody else does.
   bool missing = false;
   std::string old_uuid{};             // 32 hex digits; empty: not blocked yet
@@ -42,6 +44,8 @@ struct PromoteItem {
   Bson final_options = Bson::none();  // validator and the like, as the spare has them
   std::string new_uuid{};             // of the copy; empty: not loaded yet
 
+  // It is copied and renamed.
+  [[nodiscard]] bool is_replaced() const { return !in_place && !view; }
   [[nodiscard]] std::string database() const { return ns.substr(0, ns.find('.')); }
   [[nodiscard]] std::string collection() const { return ns.substr(ns.find('.') + 1); }
 };
