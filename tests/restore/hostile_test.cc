@@ -127,6 +127,8 @@ TEST_F(Hostile, NoCommandPrintsASecretOfAUrl) {
         --target "$URL" --yes --json
       t idmint-restore verify --target "$URL" --against "$URL"
       t idmint-restore verify --target mongodb://127.0.0.1:1/ --oplog "$URL"
+      t idmint-restore fence --target "$URL" --oplog $F/oplog-dump
+      t idmint-restore fence --target mongodb://127.0.0.1:1/ --live "$URL" --yes --json
       t idmint-restore "$URL"
       # What begins as a URL is none of these paths.
       [[ $URL != *://* ]] && return
@@ -134,6 +136,7 @@ TEST_F(Hostile, NoCommandPrintsASecretOfAUrl) {
       t idmint-restore ready --uri mongodb://127.0.0.1:1/ --base "$URL"
       t idmint-restore find --oplog "$URL" --svg "$URL"
       t idmint-restore run --base "$URL" --oplog "$URL" --limit 1795230032:3 --spare "$URL"
+      t idmint-restore fence --target mongodb://127.0.0.1:1/ --oplog "$URL" --report "$URL"
       t idmint-restore verify --spare "$URL" --expected "$URL" --save "$URL"
     }
 )";

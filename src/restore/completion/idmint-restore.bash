@@ -5,20 +5,20 @@ _idmint_restore() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
   local command=${COMP_WORDS[1]} words=""
   if [[ $COMP_CWORD -eq 1 ]]; then
-    words="dump ready oplog find show run verify completion version --help --version"
+    words="dump ready oplog find show run verify fence completion version --help --version"
   else
     case $previous in
-      --uri | --target | --against)
+      --uri | --target | --against | --live)
         words="mongodb:// mongodb+srv:// env: file:"
         ;;
-      --base | --oplog | --out | --data-copy | --spare | --mongod | --expected | --html | --save | --svg)
+      --base | --oplog | --out | --data-copy | --spare | --mongod | --expected | --html | --save | --svg | --report)
         COMPREPLY=($(compgen -f -- "$current"))
         return
         ;;
       --op)
         words="insert update delete command create drop dropDatabase renameCollection createIndexes dropIndexes collMod"
         ;;
-      --limit | --before | --base-at | --skip | --since | --from | --to | --ns | --id | --field | --list | --top | --include | --exclude | --writers | --warn-below) ;;
+      --limit | --before | --base-at | --skip | --since | --from | --to | --ns | --id | --field | --list | --top | --include | --exclude | --writers | --warn-below | --counter | --used-in) ;;
       *)
         if [[ $current == -* ]]; then
           words="--help --json"
@@ -30,6 +30,7 @@ _idmint_restore() {
             show) words+=" --oplog --from --to" ;;
             run) words+=" --base --data-copy --oplog --limit --before --target --spare --mongod --base-at --include --exclude --skip --force-skip --writers --allow-replica-set --stop --dry-run --yes" ;;
             verify) words+=" --target --spare --mongod --against --expected --include --exclude --html --save --oplog --raise --forget" ;;
+            fence) words+=" --target --oplog --live --limit --leave-gap --reopen --counter --used-in --exclude --allow-production --report --yes" ;;
           esac
         elif [[ $command == completion ]]; then
           words="bash zsh fish"

@@ -1,7 +1,9 @@
 #include "restore/fence/fence.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
+#include <span>
 #include <utility>
 
 #include "base/errors.h"
@@ -269,19 +271,35 @@ Result<void> gather(const FenceOptions& options, Server& target, std::optional<S
   return {};
 }
 
+// What was not come to when the fence ended early.
+template <class Row>
+void not_reached(std::vector<Row>& rows, std::size_t from) {
+  for (Row& row : std::span(rows).subspan(from)) {
+    if (row.outcome == FenceOutcome::kAsItWas || row.outcome == FenceOutcome::kLeftOut) continue;
+    row.outcome = FenceOutcome::kRefused;
+    row.why = "not reached: the same command goes on with it";
+  }
+}
+
 // Every row by itself: what one server refuses does not keep the others from being fenced.
 template <class Fence, class Row>
 Result<void> carry_out_rows(Fence& fence, std::vector<Row>& rows, FenceObserver& observer,
                             std::int64_t& done, std::optional<Error>& failure) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     Result<void> fenced = fence.carry_out(i, rows[i]);
-    if (!fenced && fenced.error().code == Code::kUnavailable) return fenced;
+    if (!fenced && fenced.error().code == Code::kUnavailable) {
+      not_reached(rows, i);
+      return fenced;
+    }
     if (!fenced) {
       rows[i].outcome = FenceOutcome::kRefused;
       rows[i].why = fenced.error().message;
       if (!failure) failure = fenced.error();
     }
-    if (Result<void> going = observer.advance(++done); !going) return going;
+    if (Result<void> going = observer.advance(++done); !going) {
+      not_reached(rows, i + 1);
+      return going;
+    }
   }
   return {};
 }
@@ -363,8 +381,10 @@ Result<void> fence(const FenceOptions& options, FenceMode mode, FenceObserver& o
   std::int64_t done = 0;
   std::optional<Error> failure;
   if (Result<void> fenced = carry_out_rows(sources, report.sources, observer, done, failure);
-      !fenced)
+      !fenced) {
+    not_reached(report.documents, 0);
     return fenced;
+  }
   if (Result<void> fenced = carry_out_rows(documents, report.documents, observer, done, failure);
       !fenced)
     return fenced;

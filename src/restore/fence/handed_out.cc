@@ -138,8 +138,9 @@ void unite(HandedOutStore& store, const HandedOutStore& newer) {
   }
 }
 
-HandedOutReader::HandedOutReader(WatchedFields watched, std::optional<Timestamp> limit)
-    : watched_(std::move(watched)), limit_(limit) {}
+HandedOutReader::HandedOutReader(WatchedFields watched, std::optional<Timestamp> limit,
+                                 std::size_t most_documents)
+    : watched_(std::move(watched)), limit_(limit), most_documents_(most_documents) {}
 
 Result<void> HandedOutReader::add(const Entry& entry) {
   if (found_.entries != 0 && entry.at.ts <= at_)
@@ -250,7 +251,7 @@ void HandedOutReader::counted(const Operation& operation, std::string_view name,
   if (found_.too_many.contains(of_field)) return;
   const auto [at, is_new] = found_.fields.try_emplace(
       CountedField{std::string(operation.ns), std::string(name), id_bytes(operation)});
-  if (is_new && ++documents_[of_field] > kMostDocuments && !is_watched(operation.ns, name)) {
+  if (is_new && ++documents_[of_field] > most_documents_ && !is_watched(operation.ns, name)) {
     found_.too_many.insert(of_field);
     std::erase_if(found_.fields, [&](const auto& each) {
       return each.first.ns == operation.ns && each.first.field == name;

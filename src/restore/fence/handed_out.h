@@ -138,7 +138,8 @@ class HandedOutReader {
 
   // Falls from `limit` on are late ones, and definitions before it are passed over, as the target
   // has those of the limit. Nothing: no limit is known; none is late, and none is passed over.
-  HandedOutReader(WatchedFields watched, std::optional<Timestamp> limit);
+  HandedOutReader(WatchedFields watched, std::optional<Timestamp> limit,
+                  std::size_t most_documents = kMostDocuments);
 
   // In the order of the oplog. kDataLoss: out of order, or an applyOps is damaged; the message says
   // what, and not where.
@@ -161,6 +162,7 @@ class HandedOutReader {
 
   const WatchedFields watched_;
   const std::optional<Timestamp> limit_;
+  const std::size_t most_documents_;
   HandedOut found_{};
   WatchedFields missed_{};
   Timestamp at_{};

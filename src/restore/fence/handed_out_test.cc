@@ -26,7 +26,7 @@ class HandedOutTest : public testing::Test {
   Result<HandedOut> read(WatchedFields watched = {}, std::optional<Timestamp> limit = {}) {
     Result<OplogReader> reader = OplogReader::open(oplog_.write(folder_.path("oplog.bson")));
     if (!reader) return std::unexpected(std::move(reader.error()));
-    HandedOutReader handed_out(std::move(watched), limit);
+    HandedOutReader handed_out(std::move(watched), limit, most_documents_);
     for (;;) {
       const Result<std::optional<Entry>> entry = reader->next();
       if (!entry) return std::unexpected(entry.error());
@@ -52,6 +52,7 @@ class HandedOutTest : public testing::Test {
 
   OplogBuilder oplog_;
   WatchedFields missed_;
+  std::size_t most_documents_ = HandedOutReader::kMostDocuments;
 
  private:
   fakes::TempFolder folder_;
@@ -206,6 +207,35 @@ TEST_F(HandedOutTest, WhatRoseAndIsNoCounterIsShown) {
   EXPECT_EQ(all.rising.front().field, "balance");
   EXPECT_EQ(all.rising.front().rises, 8);
   EXPECT_EQ(all.rising.front().documents, 2);
+}
+
+TEST_F(HandedOutTest, AFieldOfVeryManyDocumentsIsNoCounterUnlessItIsNamed) {
+  most_documents_ = 3;
+  for (int i = 0; i < 5; ++i) oplog_.set("shop.events", std::to_string(i), R"({"seq":7})");
+  oplog_.set("shop.counters", R"("users")", R"({"seq":8})");
+  HandedOut all = found();
+  EXPECT_THAT(all.too_many, ElementsAre("shop.events.seq"));
+  EXPECT_EQ(all.fields.size(), 1);
+  all = found({{"shop.events", {"seq"}}});
+  EXPECT_THAT(all.too_many, IsEmpty());
+  EXPECT_EQ(all.fields.size(), 6);
+}
+
+TEST_F(HandedOutTest, AValueThatNoIdmintWroteHidesNoOther) {
+  HandedOutCounter counter;
+  for (const std::int64_t value : {5, 6, 900, 7, 7, 900, 6}) counter.reach(value);
+  EXPECT_EQ(counter.next, 900);
+  EXPECT_THAT(counter.lower, ElementsAre(7, 6, 5, 0));
+  for (std::int64_t value = 10; value < 30; ++value) counter.reach(value);
+  EXPECT_EQ(counter.next, 900);
+  EXPECT_THAT(counter.lower, ElementsAre(29, 28, 27, 26, 25, 24, 23, 22));
+}
+
+TEST_F(HandedOutTest, WhatRetiringMakesOfBoundsWasNeverGranted) {
+  oplog_.set("shop.idmint.workers.web", "0", R"({"minted_until":{"$numberLong":"900"}})")
+      .set("shop.idmint.workers.web", "0",
+           R"({"minted_until":{"$numberLong":"4611686018427387904"}})");
+  EXPECT_THAT(found().stores.at("shop").bounds, ElementsAre(Pair("idmint.workers.web", 900)));
 }
 
 TEST_F(HandedOutTest, OneOutOfOrderIsDamage) {

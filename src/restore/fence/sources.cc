@@ -91,6 +91,14 @@ std::optional<std::int64_t> largest_possible(const HandedOutCounter& counter,
   return std::nullopt;
 }
 
+std::string not_written_by_idmint(const HandedOutCounter& counter, const std::string& name,
+                                  const FencedSource& row) {
+  return "production has " + std::to_string(counter.next) + " for " + name +
+         ", which idmint did not write: find the last value that was handed out, raise it with "
+         "idmint raise, and --exclude " +
+         row.label();
+}
+
 ExistingForm form_of(const SequenceDefinition& definition) {
   return {.form = definition.form, .first = definition.first, .last = definition.last};
 }
@@ -255,10 +263,7 @@ Result<void> SourceFence::plan_sequence(const SequenceDefinition& wanted, Planne
       possible = std::min(reached->next, bounds.last + 1);
     }
     if (!possible) {
-      refuse_row(row, "production has " + std::to_string(reached->next) + " for " + counter.name +
-                          ", which idmint did not write: find the last value that was handed out, "
-                          "raise it with idmint raise, and --exclude " +
-                          row.label());
+      refuse_row(row, not_written_by_idmint(*reached, counter.name, row));
       return {};
     }
     const std::int64_t next = *possible;
@@ -341,10 +346,16 @@ Result<void> SourceFence::plan_gapless(const SequenceDefinition& wanted, Planned
   const std::int64_t from =
       std::max(restored != nullptr ? restored->next : wanted.first, wanted.first);
   std::int64_t next = from;
-  std::size_t ignored = 0;
-  if (theirs != nullptr)
-    next = std::max(
-        from, largest_possible(*theirs, {wanted.first, wanted.last, 1}, ignored).value_or(from));
+  if (theirs != nullptr) {
+    std::size_t ignored = 0;
+    const std::optional<std::int64_t> possible =
+        largest_possible(*theirs, {wanted.first, wanted.last, 1}, ignored);
+    if (!possible) {
+      refuse_row(row, not_written_by_idmint(*theirs, wanted.name, row));
+      return {};
+    }
+    next = std::max(from, *possible);
+  }
 
   std::string numbers = restored != nullptr ? restored->numbers : std::string();
   if (numbers.empty() && theirs != nullptr) numbers = theirs->numbers;
