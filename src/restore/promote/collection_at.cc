@@ -121,13 +121,19 @@ Result<void> block_writers(PromoteRecord& record, PromoteItem& item) {
     if (Result<void> written = record.write(); !written) return written;
   }
   if (blocked) return {};
-  const Result<Bson> changed =
-      change(production, item.database(),
-             std::move(refusing("collMod", item.collection(), id).add("maxTimeMS", kCommandLimit)));
-  if (changed) return {};
-  return std::unexpected(Error{
-      changed.error().code, "blocking the writers of " + item.ns + ": " + changed.error().message +
-                                "; a transaction that stays open keeps its lock"});
+  Bson command = refusing("collMod", item.collection(), id);
+  command.add("maxTimeMS", kCommandLimit);
+  append_concern(command.get(), production, true);
+  const Answer answer = ask(production, item.database(), command.get());
+  if (answer.ok) return {};
+  if (answer.unavailable) return std::unexpected(lost(production, answer));
+  const std::string doing = "blocking the writers of " + item.ns + ": " + answer.message;
+  if (answer.code == kMaxTimeExpired)
+    return fail(Code::kUnavailable,
+                doing +
+                    "; a transaction that is open there keeps its lock, a minute at most: the "
+                    "same command goes on");
+  return fail(answer.why, doing);
 }
 
 Result<void> let_writers_in(Server& production, const std::string& ns, Document validation) {

@@ -329,8 +329,16 @@ Result<void> look_at_counters(PromotePlan& plan, Server& spare, Server& producti
   }
   for (const std::string& each : *made)
     plan.notes.push_back(each + ": production lost its counters, which are made again");
-  for (const FencedDocument& each : preview->documents)
-    if (each.outcome == FenceOutcome::kRefused) plan.refused.push_back({each.label(), each.why});
+  for (const FencedDocument& each : preview->documents) {
+    const auto item = std::ranges::find(plan.state.items, each.ns, &PromoteItem::ns);
+    const bool replaced = item != plan.state.items.end() && item->is_replaced();
+    if (each.outcome == FenceOutcome::kRefused) {
+      plan.refused.push_back({each.label(), each.why});
+    } else if (replaced && each.outcome != FenceOutcome::kAsItWas) {
+      plan.refused.push_back({each.ns, "its document " + each.id + " counts in " + each.field +
+                                           ", and would be set back: leave it out with --exclude"});
+    }
+  }
   plan.fence = *std::move(preview);
   return {};
 }
