@@ -129,6 +129,9 @@ TEST_F(Hostile, NoCommandPrintsASecretOfAUrl) {
       t idmint-restore verify --target mongodb://127.0.0.1:1/ --oplog "$URL"
       t idmint-restore fence --target "$URL" --oplog $F/oplog-dump
       t idmint-restore fence --target mongodb://127.0.0.1:1/ --live "$URL" --yes --json
+      t idmint-restore promote --from "$URL" --to "$URL" --limit 1:1 --dry-run
+      t idmint-restore promote --to "$URL" --undo --yes --json
+      t idmint-restore promote --to "$URL" --finish --yes
       t idmint-restore "$URL"
       # What begins as a URL is none of these paths.
       [[ $URL != *://* ]] && return
@@ -137,6 +140,7 @@ TEST_F(Hostile, NoCommandPrintsASecretOfAUrl) {
       t idmint-restore find --oplog "$URL" --svg "$URL"
       t idmint-restore run --base "$URL" --oplog "$URL" --limit 1795230032:3 --spare "$URL"
       t idmint-restore fence --target mongodb://127.0.0.1:1/ --oplog "$URL" --report "$URL"
+      t idmint-restore promote --from mongodb://127.0.0.1:1/ --to mongodb://127.0.0.1:1/ --oplog "$URL"
       t idmint-restore verify --spare "$URL" --expected "$URL" --save "$URL"
     }
 )";

@@ -56,16 +56,17 @@ class Runbook : public e2e::Cli {
   e2e::Ended follow(const std::string& commands) {
     return run("set -e\nexport MONGOC_DISABLE_SHM=1 PATH=$PATH:$(dirname \"$(" IDMINT_MONGOD
                ")\")\nPRODUCTION='" +
-               set_.url("") + "'\nLIMIT='" + limit_ + "'\n" + commands);
+               set_.url("") + "'\nLIMIT='" + limit_ + "'\nSPARE='" + spare_ + "'\n" + commands);
   }
 
   servers::MongoSet set_{{.election_timeout = std::chrono::minutes{10}}};
   std::string limit_{};
+  std::string spare_{};
 };
 
 TEST_F(Runbook, LeadsBackToTheMomentBeforeTheMistake) {
   const std::vector<Block> blocks = blocks_of(e2e::content(IDMINT_RUNBOOK));
-  ASSERT_EQ(blocks.size(), 7U);
+  ASSERT_EQ(blocks.size(), 10U);
   Production production(set_.url("admin"));
   work_before_base(production);
   output("idmint create tickets --store '" + set_.url("app") +
@@ -99,6 +100,8 @@ TEST_F(Runbook, LeadsBackToTheMomentBeforeTheMistake) {
   const e2e::Ended restored = follow(blocks[5]);
   ASSERT_EQ(restored.status, 0) << restored.out << restored.err;
   EXPECT_THAT(restored.out + restored.err, HasSubstr("tickets")) << "a counter";
+  spare_ = restored.out.substr(restored.out.find("mongodb://"));
+  spare_ = spare_.substr(0, spare_.find_first_of(" \n"));
   const e2e::Ended verified = follow(blocks[6]);
   EXPECT_EQ(verified.status, 0) << verified.out << verified.err;
 
@@ -108,6 +111,14 @@ TEST_F(Runbook, LeadsBackToTheMomentBeforeTheMistake) {
   const Result<State> is = read_state_file(folder_ / "is.json");
   ASSERT_TRUE(is) << is.error().message;
   EXPECT_EQ(in_lines(differences(*is, before)), "");
+  // One of the collections goes back.
+  for (const std::size_t block : {7U, 8U, 9U}) {
+    const e2e::Ended promoted = follow(blocks[block]);
+    EXPECT_EQ(promoted.status, 0) << promoted.out << promoted.err;
+  }
+  const e2e::Ended same =
+      follow("idmint-restore verify --spare spare --against \"$PRODUCTION\" --include shop.orders");
+  EXPECT_EQ(same.status, 0) << same.out << same.err;
   const e2e::Ended ended = follow("kill \"$(head -n 1 spare/mongod.lock)\"");
   EXPECT_EQ(ended.status, 0) << ended.err;
 }

@@ -10,6 +10,7 @@ extern const Command kDump;
 extern const Command kFence;
 extern const Command kFind;
 extern const Command kOplogCopy;
+extern const Command kPromote;
 extern const Command kReady;
 extern const Command kRun;
 extern const Command kShow;

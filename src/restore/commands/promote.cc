@@ -1,0 +1,429 @@
+// promote: restored collections into the running replica set, and back where that is given up.
+#include "restore/promote/promote.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/errors.h"
+#include "base/figures.h"
+#include "base/shell.h"
+#include "base/url.h"
+#include "restore/commands/commands.h"
+#include "terminal/exit_status.h"
+#include "terminal/progress.h"
+#include "terminal/stop.h"
+
+namespace idmint::restore {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kListed = 20;  // documents of a collection that are printed
+
+struct PromoteArguments {
+  std::string from;
+  std::string to;
+  std::string oplog;
+  std::string limit;
+  std::string mistake_to;
+  std::vector<std::string> include;
+  std::vector<std::string> exclude;
+  std::vector<std::string> counters;
+  bool merge_later = false;
+  bool leave_gap = false;
+  bool undo = false;
+  bool finish = false;
+  bool dry_run = false;
+  bool yes = false;
+} promote_arguments;
+
+void add_promote(CLI::App& command) {
+  PromoteArguments& given = promote_arguments;
+  command.add_option("--from", given.from, "The restored server")->type_name("URI");
+  command.add_option("--to", given.to, "Production, a replica set")->type_name("URI")->required();
+  command
+      .add_option("--ns", given.include,
+                  "Set these alone back: DATABASE, DATABASE.COLLECTION, with * for any text")
+      ->type_name("NS");
+  command.add_option("--exclude", given.exclude, "Set all but these back")->type_name("NS");
+  command
+      .add_option("--limit", given.limit,
+                  "To which the spare was restored (default: as its record says)")
+      ->type_name("S:O");
+  command
+      .add_option("--oplog", given.oplog,
+                  "Oplog dump from the limit to now (default: production's oplog)")
+      ->type_name("PATH");
+  CLI::Option* const mistake_to =
+      command
+          .add_option("--mistake-to", given.mistake_to,
+                      "Last entry of the mistake, SECONDS:ORDINAL, as find prints it")
+          ->type_name("S:O");
+  command
+      .add_flag("--merge-later", given.merge_later,
+                "Keep later writes to documents that the mistake did not touch")
+      ->needs(mistake_to);
+  command
+      .add_option("--counter", given.counters,
+                  "A field that programs count in, DATABASE.COLLECTION.FIELD")
+      ->type_name("FIELD");
+  command.add_flag("--leave-gap", given.leave_gap,
+                   "Gapless sequences may lack the numbers of lost documents");
+  CLI::Option* const undo =
+      command.add_flag("--undo", given.undo, "Give up the promotion that is under way");
+  command.add_flag("--finish", given.finish, "Drop the old collections; there is no way back then")
+      ->excludes(undo);
+  command.add_flag("--dry-run", given.dry_run, "Print the plan, and write nothing");
+  command.add_flag("--yes", given.yes, "Do not ask");
+}
+
+Result<PromoteOptions> promote_options() {
+  const PromoteArguments& given = promote_arguments;
+  PromoteOptions options{.from = given.from,
+                         .to = given.to,
+                         .oplog = given.oplog,
+                         .merge_later = given.merge_later,
+                         .leave_gap = given.leave_gap};
+  for (const auto& [text, moment] : {std::pair(&given.limit, &options.limit),
+                                     std::pair(&given.mistake_to, &options.mistake_to)}) {
+    if (text->empty()) continue;
+    const Result<Timestamp> parsed = parse_timestamp(*text);
+    if (!parsed) return std::unexpected(parsed.error());
+    *moment = *parsed;
+  }
+  Result<NamespaceFilter> filter = NamespaceFilter::of(given.include, given.exclude);
+  if (!filter) return std::unexpected(std::move(filter.error()));
+  options.filter = *std::move(filter);
+  for (const std::string& text : given.counters) {
+    Result<CounterField> counter = parse_counter_field(text);
+    if (!counter) return std::unexpected(std::move(counter.error()));
+    options.counters.push_back(*std::move(counter));
+  }
+  return options;
+}
+
+// ---- what is printed
+
+std::string_view op_text(Op op) {
+  switch (op) {
+    case Op::kInsert:
+      return "insert";
+    case Op::kUpdate:
+      return "update";
+    case Op::kDelete:
+      return "delete";
+    default:
+      return "write";
+  }
+}
+
+std::string id_text(const std::string& element) {
+  const std::string json = to_relaxed_json(only_id_of(element).view());  // { "_id" : VALUE }
+  const std::size_t begin = json.find(':') + 2;
+  return json.size() > begin + 2 ? json.substr(begin, json.size() - begin - 2) : json;
+}
+
+void print_later(Output& out, const PromotePlan& plan) {
+  const bool merges = plan.options.merge_later;
+  for (const auto& [ns, collection] : plan.later.collections) {
+    if (collection.documents.empty()) continue;
+    const std::uint64_t lost = merges ? collection.mistaken() : collection.documents.size();
+    out.write_line("\n" + ns + ": " + print_count(collection.documents.size(), "document") +
+                   " written since the limit, " + print_count(static_cast<double>(lost)) +
+                   " of them lost" + (collection.dropped ? "; it was dropped as well" : ""));
+    std::size_t listed = 0;
+    for (const auto& [element, document] : collection.documents) {
+      if (merges && !document.mistaken) continue;
+      if (++listed > kListed) {
+        out.write_line("  ... --json lists all of them");
+        break;
+      }
+      out.write_line("  " + id_text(element) + ", last " + std::string(op_text(document.last)) +
+                     ", " + print_count(document.writes, "write") +
+                     (document.mistaken && plan.options.mistake_to ? ", in the mistake" : ""));
+    }
+  }
+}
+
+void print_promote_plan(Output& out, const PromotePlan& plan) {
+  print_fact(out, "from", plan.state.from);
+  print_fact(out, "to", redacted(plan.options.to));
+  print_fact(out, "limit",
+             print_timestamp(plan.state.limit) + " (" + print_seconds(plan.state.limit) + ")");
+  if (plan.resumed) {
+    print_fact(out, "goes on",
+               "with the promotion " + plan.state.id + ", at the step " +
+                   std::string(name(plan.state.step)));
+    return;
+  }
+  for (const PlannedItem& each : plan.items) {
+    const std::string was = each.now == 0 ? "nothing" : print_count(each.now, "document");
+    const std::string& ns = each.item.ns;
+    if (each.item.view) {
+      print_fact(out, "make", ns + ", a view");
+    } else if (each.item.in_place) {
+      print_fact(out, "in place", ns + ": its counters are raised, and it is not replaced");
+    } else {
+      print_fact(out, "replace",
+                 ns + ": " + was + " by " + print_count(each.documents, "document"));
+    }
+  }
+  for (const PlannedRefusal& each : plan.left) print_fact(out, "left", each.ns + ": " + each.why);
+  for (const std::string& note : plan.notes) print_fact(out, "note", note);
+  for (const PlannedRefusal& each : plan.refused)
+    print_fact(out, "REFUSED", each.ns + ": " + each.why);
+  print_later(out, plan);
+  if (plan.items.empty()) {
+    out.write("Nothing is to be set back.\n");
+  } else {
+    out.write_line("\nLost: " + print_count(plan.lost(), "document") +
+                   " that production wrote since the limit. Writers are blocked until it is done.");
+  }
+}
+
+Json json_of(const std::vector<PlannedRefusal>& rows) {
+  Json all = Json::array();
+  for (const PlannedRefusal& each : rows) all.push_back({{"ns", each.ns}, {"why", each.why}});
+  return all;
+}
+
+Json json_of(const PromotePlan& plan) {
+  Json items = Json::array();
+  for (const PlannedItem& each : plan.items)
+    items.push_back({{"ns", each.item.ns},
+                     {"in_place", each.item.in_place},
+                     {"view", each.item.view},
+                     {"documents", each.documents},
+                     {"bytes", each.bytes},
+                     {"replaces", each.now}});
+  Json later = Json::array();
+  for (const auto& [ns, collection] : plan.later.collections) {
+    for (const auto& [element, document] : collection.documents)
+      later.push_back({{"ns", ns},
+                       {"_id", Json::parse(to_relaxed_json(only_id_of(element).view()))["_id"]},
+                       {"last", op_text(document.last)},
+                       {"writes", document.writes},
+                       {"lost", !plan.options.merge_later || document.mistaken}});
+  }
+  return {{"from", plan.state.from},
+          {"to", redacted(plan.options.to)},
+          {"id", plan.state.id},
+          {"limit", print_timestamp(plan.state.limit)},
+          {"resumed", plan.resumed},
+          {"step", name(plan.state.step)},
+          {"items", std::move(items)},
+          {"left", json_of(plan.left)},
+          {"refused", json_of(plan.refused)},
+          {"later", std::move(later)},
+          {"notes", plan.notes}};
+}
+
+Json json_of(const PromoteReport& report) {
+  Json json = {{"id", report.id},
+               {"step", name(report.step)},
+               {"resumed", report.resumed},
+               {"documents", report.documents},
+               {"merged", report.merged.documents},
+               {"not_merged", report.merged.refused},
+               {"promoted", report.promoted},
+               {"in_place", report.in_place},
+               {"kept", report.kept},
+               {"notes", report.notes}};
+  Json raised = Json::array();
+  if (report.fence) {
+    for (const FencedSource& each : report.fence->sources)
+      if (each.outcome != FenceOutcome::kAsItWas)
+        raised.push_back({{"source", each.label()}, {"note", each.note}});
+    for (const FencedDocument& each : report.fence->documents)
+      if (each.outcome != FenceOutcome::kAsItWas)
+        raised.push_back({{"document", each.label()}, {"to", each.to}});
+  }
+  json["raised"] = std::move(raised);
+  return json;
+}
+
+void print_fence_facts(Output& out, const PromoteReport& report) {
+  if (!report.fence) return;
+  for (const FencedSource& each : report.fence->sources) {
+    if (each.outcome == FenceOutcome::kAsItWas) continue;
+    const std::string to = each.counters.empty()
+                               ? std::string()
+                               : ", its next value is " + std::to_string(each.counters.front().to);
+    print_fact(out, "raised",
+               each.label() + (each.counters.size() == 1 ? to : std::string()) +
+                   (each.past.empty() ? "" : ", past " + each.past));
+  }
+  for (const FencedDocument& each : report.fence->documents)
+    if (each.outcome != FenceOutcome::kAsItWas)
+      print_fact(out, "raised", each.label() + " to " + std::to_string(each.to));
+}
+
+void print_promoted(Output& out, const PromoteReport& report) {
+  out.write_line("\nPromoted" +
+                 std::string(report.resumed ? ", going on with a run before this one." : "."));
+  print_fact(out, "documents", print_count(report.documents, "document") + " copied by this run");
+  if (report.merged.documents != 0)
+    print_fact(out, "merged", print_count(report.merged.documents, "later write"));
+  for (const std::string& each : report.merged.refused) print_fact(out, "not merged", each);
+  print_fence_facts(out, report);
+  for (const std::string& each : report.kept) print_fact(out, "kept", each);
+  for (const std::string& each : report.notes) print_fact(out, "note", each);
+  const std::string to = shell_word(redacted(promote_arguments.to));
+  out.write("\nThe old collections take room until you are sure:\n  idmint-restore promote --to " +
+            to + " --finish\nUntil then it can be given up:\n  idmint-restore promote --to " + to +
+            " --undo\n");
+}
+
+// The progress of each part on the terminal, and the signals that stop it.
+class PromoteOnTerminal final : public PromoteObserver {
+ public:
+  void begin(std::string_view what, std::optional<std::uint64_t> total) override {
+    progress_.reset();
+    what_ = what;
+    const auto signed_total =
+        total ? std::optional(static_cast<std::int64_t>(*total)) : std::nullopt;
+    progress_.emplace(what_, signed_total, Results::kAtEnd);
+  }
+  Result<void> advance(std::uint64_t done) override {
+    if (progress_) progress_->show(static_cast<std::int64_t>(done));
+    return unless_told_to_stop();
+  }
+  Result<void> about_to(std::string_view) override { return unless_told_to_stop(); }
+  void end() { progress_.reset(); }
+
+ private:
+  static Result<void> unless_told_to_stop() {
+    if (stop_signal() == 0) return {};
+    return fail(Code::kUnavailable, "stopped by a signal");
+  }
+
+  std::string what_{};
+  std::optional<Progress> progress_{};
+};
+
+// ---- what is done
+
+// What is asked for is typed, as a y is typed too soon.
+Result<void> confirm_typed(Output& out, bool json, std::string_view word, std::string_view what) {
+  if (promote_arguments.yes) return {};
+  if (json || ::isatty(STDIN_FILENO) != 1 || ::isatty(STDOUT_FILENO) != 1)
+    return fail(Code::kFailedPrecondition,
+                std::string("nothing was written: ") +
+                    (json ? "--json asks nothing" : "there is no terminal to ask on") +
+                    "; add --yes to " + std::string(what) +
+                    ", or --dry-run to see what would be done");
+  out.write("Type " + std::string(word) + " to " + std::string(what) + ": ");
+  out.flush();
+  std::string answer;
+  std::getline(std::cin, answer);
+  if (answer == word) return {};
+  return fail(Code::kFailedPrecondition, "nothing was written");
+}
+
+void print_end(Context& context, const PromoteReport& report, std::string_view done) {
+  if (context.json) {
+    context.out.write(json_of(report).dump() + "\n");
+    return;
+  }
+  context.out.write_line(done);
+  print_fence_facts(context.out, report);
+  for (const std::string& each : report.kept)
+    print_fact(context.out, "kept", each + ": what programs wrote since; drop it by hand");
+  for (const std::string& each : report.notes) print_fact(context.out, "note", each);
+}
+
+Result<void> go_back(Context& context, const PromoteOptions& options, PromoteOnTerminal& watch) {
+  const bool undo = promote_arguments.undo;
+  if (promote_arguments.dry_run)
+    return refuse("--dry-run is of a promotion: --undo and --finish have none");
+  Result<void> confirmed = confirm_typed(context.out, context.json, undo ? "undo" : "finish",
+                                         undo ? "give the promotion up" : "drop what was before");
+  if (!confirmed) return confirmed;
+  const Result<PromoteReport> report =
+      undo ? undo_promotion(options, watch) : finish_promotion(options, watch);
+  watch.end();
+  if (!report) return std::unexpected(report.error());
+  print_end(context, *report,
+            undo ? "Undone: the old collections are in their places, and writers are let in."
+                 : "Finished: what was before the promotion is dropped.");
+  return {};
+}
+
+Result<void> promote_all(Context& context, PromoteOnTerminal& watch) {
+  Result<PromoteOptions> options = promote_options();
+  if (!options) return std::unexpected(std::move(options.error()));
+  if (promote_arguments.undo || promote_arguments.finish) return go_back(context, *options, watch);
+  if (options->from.empty()) return refuse("give --from URI, the restored server");
+  Result<PromotePlan> plan = plan_promotion(*std::move(options), watch.of("entries of the oplog"));
+  watch.end();
+  if (!plan) return std::unexpected(std::move(plan.error()));
+  if (!context.json) print_promote_plan(context.out, *plan);
+  if (promote_arguments.dry_run) {
+    if (context.json) context.out.write(json_of(*plan).dump() + "\n");
+    if (!context.json) context.out.write("Nothing was written: this is a dry run.\n");
+    if (!plan->refused.empty()) context.status = exit_status(Code::kFailedPrecondition);
+    return {};
+  }
+  if (plan->refused.empty() && (plan->resumed || !plan->items.empty())) {
+    Result<void> confirmed = confirm_typed(context.out, context.json, "promote",
+                                           "block the writers and set production back");
+    if (!confirmed) return confirmed;
+  }
+  context.out.flush();
+  const Result<PromoteReport> report = promote(*plan, watch);
+  watch.end();
+  if (!report) return std::unexpected(report.error());
+  if (context.json) {
+    Json json = json_of(*plan);
+    json["report"] = json_of(*report);
+    context.out.write(json.dump() + "\n");
+  } else if (report->step == PromoteStep::kOpened) {
+    print_promoted(context.out, *report);
+  }
+  return {};
+}
+
+Result<void> run_promote(Context& context) {
+  PromoteOnTerminal watch;
+  Result<void> done = promote_all(context, watch);
+  watch.end();
+  if (!done && done.error().code == Code::kUnavailable && stop_signal() != 0) {
+    context.stopped_by = stop_signal();
+    report_notice(
+        "stopped: the same command goes on where it was, and --undo goes back; writers "
+        "may be blocked until then",
+        context.json);
+    return {};
+  }
+  return done;
+}
+
+}  // namespace
+
+const Command kPromote = {
+    "promote", "Put restored collections into production, and back again", add_promote, run_promote,
+    R"(Production's writers are blocked: counters of idmint are closed, collections
+refuse writes. Every counter is raised past its last live value and stays where
+it is. The collections are copied under other names, compared with the spare,
+and swapped. The old ones are kept as NAME.before-restore-DATE until --finish;
+until then --undo puts them back. Killed at any point, the same command goes on.
+
+Without --ns every collection that was written since the limit is set back.
+The plan lists the documents that are lost by it.
+
+Examples:
+  $ idmint-restore promote --from mongodb://127.0.0.1:27117/ \
+      --to mongodb://db1,db2,db3/?replicaSet=rs0 --ns shop.orders --dry-run
+  $ idmint-restore promote --to mongodb://db1,db2,db3/?replicaSet=rs0 --finish
+)"};
+
+}  // namespace idmint::restore

@@ -1,0 +1,206 @@
+#include "restore/promote/collection_at.h"
+
+#include <array>
+#include <utility>
+
+#include "base/errors.h"
+#include "restore/replay/apply_ops.h"
+#include "restore/replay/record.h"
+
+namespace idmint::restore {
+namespace {
+
+constexpr std::int64_t kNamespaceExists = 48;
+
+std::string database_part(const std::string& ns) { return ns.substr(0, ns.find('.')); }
+std::string collection_part(const std::string& ns) { return ns.substr(ns.find('.') + 1); }
+
+// The 16 bytes of 32 hex digits.
+std::string bytes_of_hex(std::string_view digits) {
+  const auto value = [](char digit) { return digit <= '9' ? digit - '0' : digit - 'a' + 10; };
+  std::string bytes;
+  for (std::size_t i = 0; i + 1 < digits.size(); i += 2)
+    bytes += static_cast<char>(value(digits[i]) * 16 + value(digits[i + 1]));
+  return bytes;
+}
+
+Bson refusing(const std::string& command, const std::string& collection, const std::string& id) {
+  return Bson(command.c_str(), collection, "validator", refusing_validator(id), "validationLevel",
+              "strict", "validationAction", "error");
+}
+
+// The empty collection in the place of one that production lacks. False: somebody else has made it
+// meanwhile.
+Result<bool> make_placeholder(Server& production, const PromoteItem& item, const std::string& id) {
+  Bson command = refusing("create", item.collection(), id);
+  append_concern(command.get(), production, true);
+  const Answer answer = ask(production, item.database(), command.get());
+  if (answer.ok) return true;
+  if (answer.unavailable) return std::unexpected(lost(production, answer));
+  if (answer.code != kNamespaceExists)
+    return fail(answer.why, "create of " + item.ns + ": " + answer.message);
+  const Result<std::optional<CollectionFacts>> there = find_collection(production, item.ns);
+  if (!there) return std::unexpected(there.error());
+  return *there && refuses_writers((*there)->options.view(), id);
+}
+
+}  // namespace
+
+Result<Bson> change(Server& production, const std::string& database, Bson command) {
+  append_concern(command.get(), production, true);
+  const std::string doing(command.view().first_key());
+  Result<Bson> reply = production.command(database.c_str(), command.get());
+  if (!reply) return reply;
+  const Document answer = reply->view();
+  if (answer.has("writeConcernError") || answer.has("writeErrors"))
+    return fail(Code::kUnavailable,
+                doing + " on " + production.shown_uri() + ": " + to_relaxed_json(answer));
+  return reply;
+}
+
+Result<std::optional<CollectionFacts>> find_collection(Server& server, const std::string& ns) {
+  const std::string database = database_part(ns);
+  const Bson command = Bson("listCollections", 1, "filter", Bson("name", collection_part(ns)),
+                            "maxTimeMS", kCommandLimit);
+  const Result<Bson> reply = server.command(database.c_str(), command.get());
+  if (!reply) return std::unexpected(reply.error());
+  std::optional<CollectionFacts> found;
+  reply->view().each_found([&](const Document& row) { found = facts_of(database, row); });
+  return found;
+}
+
+Bson validation_in(Document options) {
+  Bson found;
+  for (const char* const field : {"validator", "validationLevel", "validationAction"}) {
+    bson_iter_t at;
+    if (options.find(field, &at)) found.add(field, &at);
+  }
+  return found;
+}
+
+Bson refusing_validator(const std::string& id) {
+  return Bson("$comment", "idmint-restore promote " + id + ": no writes now", "$expr", false);
+}
+
+bool refuses_writers(Document options, const std::string& id) {
+  return options.document("validator") == refusing_validator(id).view();
+}
+
+Result<void> block_writers(PromoteRecord& record, PromoteItem& item) {
+  Server& production = record.production();
+  const std::string& id = record.state().id;
+  Result<std::optional<CollectionFacts>> there = find_collection(production, item.ns);
+  if (!there) return std::unexpected(std::move(there.error()));
+  if (!*there && item.old_uuid.empty()) {
+    if (!item.missing) {
+      item.missing = true;
+      if (Result<void> written = record.write(); !written) return written;
+    }
+    const Result<bool> made = make_placeholder(production, item, id);
+    if (!made) return std::unexpected(made.error());
+    there = find_collection(production, item.ns);
+    if (!there) return std::unexpected(std::move(there.error()));
+  }
+  if (!*there)
+    return fail(Code::kUnavailable,
+                item.ns + " was dropped on " + production.shown_uri() +
+                    " meanwhile: --undo opens what was closed, then promote again");
+  const CollectionFacts& facts = **there;
+  if (facts.kind != CollectionKind::kCollection)
+    return fail(Code::kFailedPrecondition,
+                item.ns + " is a " + std::string(name(facts.kind)) + " on production by now");
+  if (!item.old_uuid.empty() && facts.uuid != item.old_uuid)
+    return fail(Code::kUnavailable,
+                item.ns + " is another collection on " + production.shown_uri() +
+                    " than before: --undo opens what was closed, then promote again");
+  const bool blocked = refuses_writers(facts.options.view(), id);
+  if (item.old_uuid.empty()) {
+    item.missing = item.missing && blocked;  // else somebody has made it before us
+    item.old_uuid = facts.uuid;
+    item.old_options = blocked ? Bson() : validation_in(facts.options.view());
+    if (Result<void> written = record.write(); !written) return written;
+  }
+  if (blocked) return {};
+  Bson command = refusing("collMod", item.collection(), id);
+  command.add("maxTimeMS", kCommandLimit);
+  append_concern(command.get(), production, true);
+  const Answer answer = ask(production, item.database(), command.get());
+  if (answer.ok) return {};
+  if (answer.unavailable) return std::unexpected(lost(production, answer));
+  const std::string doing = "blocking the writers of " + item.ns + ": " + answer.message;
+  if (answer.code == kMaxTimeExpired)
+    return fail(Code::kUnavailable,
+                doing +
+                    "; a transaction that is open there keeps its lock, a minute at most: the "
+                    "same command goes on");
+  return fail(answer.why, doing);
+}
+
+Result<void> let_writers_in(Server& production, const std::string& ns, Document validation) {
+  Bson command = Bson("collMod", collection_part(ns));
+  const Document validator = validation.document("validator");
+  const std::string level = text_of(validation, "validationLevel");
+  const std::string action = text_of(validation, "validationAction");
+  command.add("validator", validator ? Bson::copy_of(validator) : Bson());
+  command.add("validationLevel", level.empty() ? "strict" : level.c_str());
+  command.add("validationAction", action.empty() ? "error" : action.c_str());
+  command.add("maxTimeMS", kCommandLimit);
+  append_concern(command.get(), production, true);
+  const Answer answer = ask(production, database_part(ns), command.get());
+  if (answer.ok || answer.code == kNamespaceNotFound) return {};
+  if (answer.unavailable) return std::unexpected(lost(production, answer));
+  return fail(answer.why, "letting writers into " + ns + ": " + answer.message);
+}
+
+Result<void> make_view(PromoteRecord& record, PromoteItem& item) {
+  const Result<std::optional<CollectionFacts>> there =
+      find_collection(record.production(), item.ns);
+  if (!there) return std::unexpected(there.error());
+  if (*there) return {};
+  item.missing = true;
+  if (Result<void> written = record.write(); !written) return written;
+  Bson command = Bson("create", item.collection());
+  const bson_t options = item.final_options.view().view();
+  command.add_all(options);
+  const Result<Bson> made = change(record.production(), item.database(), std::move(command));
+  if (!made) return std::unexpected(made.error());
+  return {};
+}
+
+Result<void> rename_at_once(Server& production, std::span<const Rename> renames) {
+  BsonArray operations;
+  std::size_t index = 0;
+  for (const Rename& each : renames) {
+    Bson operation = Bson("op", "c", "ns", database_part(each.from) + ".$cmd");
+    operation.add_binary("ui", BSON_SUBTYPE_UUID, bytes_of_hex(each.uuid));
+    operation.add("o", Bson("renameCollection", each.from, "to", each.to));
+    operations.items.add(std::to_string(index++).c_str(), operation);
+  }
+  if (index == 0) return {};
+  const Bson command = Bson("applyOps", operations, "maxTimeMS", kCommandLimit);
+  append_concern(command.get(), production, true);
+  const std::string& first = renames.front().from;
+  const Answer answer = ask(production, "admin", command.get());
+  if (answer.unavailable) return std::unexpected(lost(production, answer));
+  if (!answer.ok) return fail(answer.why, "renaming " + first + ": " + answer.message);
+  // The server says ok also where it has done nothing.
+  for (const Rename& each : renames) {
+    const Result<std::optional<CollectionFacts>> there = find_collection(production, each.to);
+    if (!there) return std::unexpected(there.error());
+    if (!*there || (*there)->uuid != each.uuid)
+      return fail(Code::kUnknown, each.from + " was not renamed to " + each.to +
+                                      ": somebody drops or renames collections there");
+  }
+  return {};
+}
+
+Result<void> drop_collection(Server& production, const std::string& ns) {
+  Bson command = Bson("drop", collection_part(ns), "maxTimeMS", kCommandLimit);
+  append_concern(command.get(), production, true);
+  const Answer answer = ask(production, database_part(ns), command.get());
+  if (answer.ok || answer.code == kNamespaceNotFound) return {};
+  if (answer.unavailable) return std::unexpected(lost(production, answer));
+  return fail(answer.why, "drop of " + ns + ": " + answer.message);
+}
+
+}  // namespace idmint::restore

@@ -1,0 +1,306 @@
+#include "restore/promote/copy.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "base/errors.h"
+#include "restore/backup/base.h"
+#include "restore/cursor.h"
+#include "restore/promote/collection_at.h"
+#include "restore/replay/load.h"
+#include "restore/replay/record.h"
+
+namespace idmint::restore {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+
+constexpr std::size_t kDocumentsAtOnce = 1000;
+constexpr std::size_t kBytesAtOnce = std::size_t{8} << 20;
+constexpr std::uint64_t kBytesBetweenWaits = std::uint64_t{16} << 20;
+constexpr seconds kLagAllowed{5};
+constexpr std::chrono::minutes kMemberLimit{10};
+
+// The collections of a spare server as a base, under the names that the copies have.
+class SpareAsBase final : public BaseBackup {
+ public:
+  SpareAsBase(const Server& spare, std::vector<CollectionFacts> collections,
+              std::vector<std::string> sources)
+      : spare_(&spare), sources_(std::move(sources)) {
+    collections_ = std::move(collections);
+    server_version_ = spare.version();
+  }
+
+  Result<void> check(const TakeProgress&) const override { return {}; }
+  bool has_oplog() const override { return false; }
+  Result<void> oplog(const std::function<Result<void>(const Entry&)>&) const override {
+    return fail(Code::kNotFound, "a spare server has no slice of an oplog");
+  }
+  std::uint64_t size() const override {
+    std::uint64_t bytes = 0;
+    for (const CollectionFacts& each : collections_) bytes += each.bytes;
+    return bytes;
+  }
+
+  Result<void> documents(std::optional<std::size_t> only,
+                         const TakeDocuments& take) const override {
+    Result<Server> server = spare_->another();
+    if (!server) return std::unexpected(std::move(server.error()));
+    for (std::size_t i = 0; i < collections_.size(); ++i) {
+      if (only && *only != i) continue;
+      if (Result<void> read = read_one(*server, i, take); !read) return read;
+    }
+    return {};
+  }
+
+ private:
+  Result<void> read_one(Server& server, std::size_t i, const TakeDocuments& take) const {
+    const CollectionFacts& facts = collections_[i];
+    std::vector<Bson> held;
+    std::size_t bytes = 0;
+    const auto give = [&]() -> Result<void> {
+      std::vector<Document> views;
+      views.reserve(held.size());
+      for (const Bson& each : held) views.push_back(each.view());
+      Result<void> taken = take(facts, views);
+      held.clear();
+      bytes = 0;
+      return taken;
+    };
+    const Collection source(
+        mongoc_client_get_collection(server.client(), facts.database.c_str(), sources_[i].c_str()));
+    const Bson all;
+    const Bson order = Bson("sort", Bson("$natural", 1));
+    const Cursor cursor(
+        mongoc_collection_find_with_opts(source.get(), all.get(), order.get(), nullptr));
+    Result<void> read = each(
+        cursor, "find in " + facts.database + "." + sources_[i] + " of " + server.shown_uri(),
+        [&](Document document) -> Result<void> {
+          held.push_back(Bson::copy_of(document));
+          bytes += document.bytes().size();
+          return held.size() < kDocumentsAtOnce && bytes < kBytesAtOnce ? Result<void>{} : give();
+        });
+    if (!read || held.empty()) return read;
+    return give();
+  }
+
+  const Server* spare_;
+  std::vector<std::string> sources_;
+};
+
+std::uint64_t size_of(Server& server, const CollectionFacts& facts) {
+  const Bson command = Bson("collStats", facts.name, "maxTimeMS", kCommandLimit);
+  const Result<Bson> reply = server.command(facts.database.c_str(), command.get());
+  return reply ? static_cast<std::uint64_t>(std::max<std::int64_t>(reply->view().number("size"), 0))
+               : 0;
+}
+
+// The spare's options, but that it refuses writers.
+Bson options_of_copy(Document options, const std::string& id) {
+  Bson changed;
+  options.each_field([&](const char* key, bson_iter_t* at) {
+    const std::string_view field = key;
+    if (field != "validator" && field != "validationLevel" && field != "validationAction")
+      changed.add(key, at);
+  });
+  changed.append("validator", refusing_validator(id), "validationLevel", "strict",
+                 "validationAction", "error");
+  return changed;
+}
+
+Result<std::vector<CollectionFacts>> restored_facts(Server& spare, const PromoteState& state) {
+  Result<std::vector<CollectionFacts>> all = list_collections(spare);
+  if (!all) return all;
+  std::set<std::string, std::less<>> wanted;
+  for (const PromoteItem& item : state.items)
+    if (item.is_replaced()) wanted.insert(item.ns);
+  std::erase_if(*all, [&](const CollectionFacts& each) {
+    return each.kind != CollectionKind::kCollection || !wanted.contains(each.ns());
+  });
+  if (all->size() != wanted.size())
+    return fail(Code::kFailedPrecondition,
+                spare.shown_uri() +
+                    " does not have all of the collections any more that the plan "
+                    "has: --undo opens what was closed");
+  return all;
+}
+
+bool expires(Document index) { return index.has("expireAfterSeconds"); }
+
+// As it was listed, for createIndexes: an index without a collation has the simple one.
+Bson spec_of(Document index) {
+  Bson spec;
+  index.each_field([&](const char* key, bson_iter_t* at) {
+    const std::string_view field = key;
+    if (field != "ns" && field != "background") spec.add(key, at);
+  });
+  if (!index.has("collation")) spec.add("collation", Bson("locale", "simple"));
+  return spec;
+}
+
+Result<void> index_one(Server& production, const std::string& database,
+                       const std::string& collection, const CollectionFacts& facts,
+                       WhichIndexes which, std::uint64_t documents) {
+  BsonArray specs;
+  std::size_t index = 0;
+  for (const Bson& each : facts.indexes) {
+    const Document view = each.view();
+    if (text_of(view, "name") == "_id_" || view.has("clustered") ||
+        expires(view) != (which == WhichIndexes::kTtl))
+      continue;
+    specs.items.add(std::to_string(index++).c_str(), spec_of(view));
+  }
+  if (index == 0) return {};
+  // A millisecond for each document, and ten minutes.
+  const auto limit = static_cast<std::int64_t>(
+      std::min<std::uint64_t>(600'000 + documents, std::uint64_t{24} * 3'600'000));
+  Bson command = Bson("createIndexes", collection, "indexes", specs, "ignoreUnknownIndexOptions",
+                      true, "maxTimeMS", limit);
+  if (!production.set_name().empty()) command.add("commitQuorum", "majority");
+  const Result<Bson> built = change(production, database, std::move(command));
+  if (built) return {};
+  return std::unexpected(Error{built.error().code, "indexes of " + database + "." + collection +
+                                                       ": " + built.error().message});
+}
+
+struct MemberTimes {
+  milliseconds primary{};
+  std::map<std::string, milliseconds> behind{};  // those that are up, by host
+};
+
+Result<MemberTimes> member_times(Server& production) {
+  const Bson command = Bson("replSetGetStatus", 1, "maxTimeMS", kCommandLimit);
+  const Result<Bson> reply = production.command("admin", command.get());
+  if (!reply) return std::unexpected(reply.error());
+  MemberTimes times;
+  constexpr std::int64_t primary = 1;
+  constexpr std::int64_t secondary = 2;
+  reply->view().each("members", [&](const Document& member) {
+    const std::int64_t state = member.number("state");
+    const milliseconds at = member.date("optimeDate").value_or(milliseconds{0});
+    if (state == primary) times.primary = at;
+    if (state == secondary && member.number("health") == 1)
+      times.behind[text_of(member, "name")] = at;
+  });
+  return times;
+}
+
+}  // namespace
+
+Result<void> await_members(Server& production, const TakeProgress& progress) {
+  if (production.set_name().empty()) return {};
+  const Result<MemberTimes> begin = member_times(production);
+  if (!begin) return std::unexpected(begin.error());
+  const milliseconds goal = begin->primary - kLagAllowed;
+  std::map<std::string, milliseconds> seen;
+  steady_clock::time_point moved = steady_clock::now();
+  for (;;) {
+    const Result<MemberTimes> now = member_times(production);
+    if (!now) return std::unexpected(now.error());
+    const auto slowest =
+        std::ranges::min_element(now->behind, {}, [](const auto& member) { return member.second; });
+    if (slowest == now->behind.end() || slowest->second >= goal) return {};
+    if (now->behind != seen) {
+      seen = now->behind;
+      moved = steady_clock::now();
+    }
+    if (steady_clock::now() - moved > kMemberLimit)
+      return fail(Code::kUnavailable,
+                  "the member " + slowest->first +
+                      " has not come along for ten minutes: see what holds it, or shut it down; "
+                      "then the same command goes on");
+    if (progress) {
+      if (Result<void> told = progress(0); !told) return told;
+    }
+    std::this_thread::sleep_for(milliseconds{50});
+  }
+}
+
+Result<CopyCounts> copy_collections(Server& spare, Server& production, const PromoteState& state,
+                                    const TakeProgress& progress) {
+  Result<std::vector<CollectionFacts>> facts = restored_facts(spare, state);
+  if (!facts) return std::unexpected(std::move(facts.error()));
+  if (facts->empty()) return CopyCounts{};
+  std::vector<std::string> sources;
+  for (CollectionFacts& each : *facts) {
+    each.bytes = size_of(spare, each);
+    each.options = options_of_copy(each.options.view(), state.id);
+    sources.push_back(each.name);
+    each.name += std::string(kCopySuffix) + state.id;
+    each.uuid.clear();
+  }
+  const SpareAsBase base(spare, *std::move(facts), std::move(sources));
+  const Bson fingerprint = Bson("promote", state.id);
+  Result<Record> record = Record::begin(production, fingerprint.view());
+  if (!record) return std::unexpected(std::move(record.error()));
+  std::uint64_t waited_at = 0;
+  const TakeProgress watched = [&](std::uint64_t bytes) -> Result<void> {
+    if (bytes - waited_at >= kBytesBetweenWaits) {
+      waited_at = bytes;
+      const TakeProgress same = [&](std::uint64_t) {
+        return progress ? progress(bytes) : Result<void>{};
+      };
+      if (Result<void> along = await_members(production, same); !along) return along;
+    }
+    return progress ? progress(bytes) : Result<void>{};
+  };
+  const Result<LoadCounts> loaded = load_base(base, production, *record, {}, watched);
+  if (!loaded) return std::unexpected(loaded.error());
+  return CopyCounts{.collections = loaded->collections, .documents = loaded->documents};
+}
+
+Result<void> index_copies(Server& spare, Server& production, const PromoteState& state,
+                          WhichIndexes which, const TakeProgress& progress) {
+  const Result<std::vector<CollectionFacts>> facts = restored_facts(spare, state);
+  if (!facts) return std::unexpected(facts.error());
+  std::uint64_t done = 0;
+  for (const CollectionFacts& each : *facts) {
+    const Result<std::uint64_t> documents = count_documents(spare, each.ns());
+    if (!documents) return std::unexpected(documents.error());
+    const std::string copy = each.name + std::string(kCopySuffix) + state.id;
+    Result<void> built = index_one(production, each.database, copy, each, which, *documents);
+    if (!built) return built;
+    if (!progress) continue;
+    if (Result<void> told = progress(++done); !told) return told;
+  }
+  return await_members(production, {});
+}
+
+Result<std::vector<Difference>> compare_copies(Server& spare, Server& production,
+                                               const PromoteState& state,
+                                               const TakeProgress& progress) {
+  std::map<std::string, std::string, std::less<>> by_copy;
+  std::set<std::string, std::less<>> wanted;
+  for (const PromoteItem& item : state.items) {
+    if (!item.is_replaced()) continue;
+    by_copy[state.copy_name(item)] = item.ns;
+    wanted.insert(item.ns);
+  }
+  Result<State> should = read_state(
+      spare,
+      {.wanted = [&](std::string_view ns) { return wanted.contains(ns); }, .progress = progress});
+  if (!should) return std::unexpected(std::move(should.error()));
+  Result<State> copies = read_state(
+      production,
+      {.wanted = [&](std::string_view ns) { return by_copy.contains(ns); }, .progress = progress});
+  if (!copies) return std::unexpected(std::move(copies.error()));
+  State is;
+  for (auto& [ns, each] : *copies) is[by_copy.find(ns)->second] = std::move(each);
+  for (State* const both : {&is, &*should}) {
+    for (auto& [ns, each] : *both) {
+      each.options = "{}";  // the copies refuse writers still
+      std::erase_if(each.indexes, [](const auto& index) {
+        return index.second.contains("\"expireAfterSeconds\"");
+      });
+    }
+  }
+  return differences(is, *should);
+}
+
+}  // namespace idmint::restore

@@ -1,0 +1,439 @@
+#include "restore/promote/counters.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "base/errors.h"
+#include "restore/cursor.h"
+#include "restore/fence/handed_out.h"
+#include "restore/fence/server_state.h"
+#include "restore/oplog/source.h"
+#include "restore/promote/collection_at.h"
+#include "restore/replay/index_catalog.h"
+#include "restore/replay/state.h"
+
+namespace idmint::restore {
+namespace {
+
+constexpr std::string_view kIdmintCounters = "idmint.counters";
+constexpr std::size_t kInsertsAtOnce = 1000;
+
+std::string mark_of(const PromoteState& state) { return "idmint-restore promote " + state.id; }
+
+// Updates of one collection, in any number of commands. Validation is bypassed.
+class Updates {
+ public:
+  Updates(Server& production, std::string database, std::string collection)
+      : production_(&production),
+        database_(std::move(database)),
+        collection_(std::move(collection)) {}
+
+  Result<void> add(const Bson& query, const Bson& update) {
+    statements_.items.add(std::to_string(count_++).c_str(), Bson("q", query, "u", update));
+    return count_ < kInsertsAtOnce ? Result<void>{} : send();
+  }
+  Result<void> send() {
+    if (count_ == 0) return {};
+    const Result<Bson> reply =
+        change(*production_, database_,
+               Bson("update", collection_, "updates", statements_, "ordered", false,
+                    "bypassDocumentValidation", true, "maxTimeMS", kCommandLimit));
+    statements_ = {};
+    count_ = 0;
+    if (!reply) return std::unexpected(reply.error());
+    return {};
+  }
+
+ private:
+  Server* production_;
+  std::string database_;
+  std::string collection_;
+  BsonArray statements_;
+  std::size_t count_ = 0;
+};
+
+// Inserts what is missing by _id, and leaves what is there.
+Result<void> insert_missing(Server& production, const std::string& database,
+                            const std::string& collection, const std::vector<Bson>& documents) {
+  if (documents.empty()) return {};
+  BsonArray list;
+  std::size_t index = 0;
+  for (const Bson& each : documents) list.items.add(std::to_string(index++).c_str(), each);
+  const Bson command =
+      Bson("insert", collection, "documents", list, "ordered", false, "bypassDocumentValidation",
+           true, "maxTimeMS", kCommandLimit, "writeConcern",
+           Bson("w", production.set_name().empty() ? "1" : "majority", "wtimeout", kCommandLimit));
+  const Result<Bson> reply = production.command(database.c_str(), command.get());
+  if (!reply) return std::unexpected(reply.error());
+  std::string why;
+  reply->view().each("writeErrors", [&](const Document& error) {
+    if (error.number("code") != kDuplicateKey) why = text_of(error, "errmsg");
+  });
+  if (reply->view().has("writeConcernError")) why = to_relaxed_json(reply->view());
+  if (why.empty()) return {};
+  return fail(Code::kUnavailable, "insert into " + database + "." + collection + ": " + why);
+}
+
+using Changed = std::function<Bson(Document)>;
+
+// Every document of the spare's collection that production lacks, as `changed` has it.
+Result<void> bring_missing(Server& spare, Server& production, const CollectionFacts& facts,
+                           const Changed& changed) {
+  std::vector<Bson> documents;
+  Result<void> read =
+      for_each_document(spare, facts.database, facts.name, [&](Document document) -> Result<void> {
+        documents.push_back(changed ? changed(document) : Bson::copy_of(document));
+        if (documents.size() < kInsertsAtOnce) return {};
+        Result<void> done = insert_missing(production, facts.database, facts.name, documents);
+        documents.clear();
+        return done;
+      });
+  if (!read) return read;
+  if (read = insert_missing(production, facts.database, facts.name, documents); !read) return read;
+  std::vector<Document> specs;
+  for (const Bson& each : facts.indexes)
+    if (text_of(each.view(), "name") != "_id_") specs.push_back(each.view());
+  const std::string ns = facts.ns();
+  return create_indexes(production, ns, specs);
+}
+
+// An open counter of idmint is made closed, and marked.
+Bson closed_counter(Document record, const std::string& mark) {
+  if (record.boolean("closed") != false) return Bson::copy_of(record);
+  Bson closed;
+  record.each_field([&](const char* key, bson_iter_t* at) {
+    if (std::string_view(key) == "closed") {
+      closed.add("closed", true);
+    } else {
+      closed.add(key, at);
+    }
+  });
+  closed.add("closed_by", std::string_view(mark));
+  return closed;
+}
+
+// Values go up to the spare's; bounds that differ are of another counter, which stays as it is.
+Result<void> raise_to_spare(Server& spare, Server& production, const std::string& database) {
+  Updates updates(production, database, std::string(kIdmintCounters));
+  Result<void> read = for_each_document(
+      spare, database, std::string(kIdmintCounters), [&](Document record) -> Result<void> {
+        bson_iter_t id;
+        const std::optional<std::int64_t> next = record.integer("next");
+        const std::optional<std::int64_t> first = record.integer("first");
+        const std::optional<std::int64_t> stride = record.integer("stride");
+        if (!next || !first || !stride || !record.find("_id", &id)) return {};
+        Bson query;
+        query.add("_id", &id);
+        query.append("first", *first, "stride", *stride, "next", Bson("$lt", *next));
+        return updates.add(query, Bson("$set", Bson("next", *next)));
+      });
+  return read ? updates.send() : read;
+}
+
+// What production lacks of the stores of idmint. A definition comes last: where there is one, its
+// counters are there.
+Result<void> bring_stores(Server& spare, Server& production, const PromoteState& state) {
+  Result<std::vector<CollectionFacts>> all = list_collections(spare);
+  if (!all) return std::unexpected(std::move(all.error()));
+  std::ranges::stable_partition(
+      *all, [](const CollectionFacts& each) { return each.name != "idmint.definitions"; });
+  for (const CollectionFacts& each : *all) {
+    if (!each.name.starts_with("idmint.") ||
+        std::ranges::find(state.databases, each.database) == state.databases.end())
+      continue;
+    const Changed closed = [&](Document record) { return closed_counter(record, mark_of(state)); };
+    const bool counters = each.name == kIdmintCounters;
+    Result<void> brought = bring_missing(spare, production, each, counters ? closed : Changed());
+    if (brought && counters) brought = raise_to_spare(spare, production, each.database);
+    if (!brought) return brought;
+  }
+  return {};
+}
+
+// The fields that are counted in, by namespace of what is raised in place.
+Result<WatchedFields> fields_in_place(Server& server, const PromoteState& state,
+                                      const std::vector<CounterField>& counters) {
+  WatchedFields fields;
+  for (const PromoteItem& item : state.items) {
+    if (!item.in_place) continue;
+    const Result<std::vector<std::string>> found = counter_fields(server, item.ns, counters);
+    if (!found) return std::unexpected(found.error());
+    fields[item.ns].insert(found->begin(), found->end());
+  }
+  const Result<ServerState> stores = read_server_state(server);
+  if (!stores) return std::unexpected(stores.error());
+  for (const auto& [database, store] : stores->stores) {
+    for (const auto& [counter, place] : store.adopted) {
+      const auto there = fields.find(database + "." + place.collection);
+      if (there != fields.end()) there->second.insert(place.field);
+    }
+  }
+  return fields;
+}
+
+void unite_fields(WatchedFields& into, const WatchedFields& other) {
+  for (const auto& [ns, fields] : other) into[ns].insert(fields.begin(), fields.end());
+}
+
+// Documents of programs: those that production lacks are made, the others raised to the spare's.
+Result<void> bring_documents(Server& spare, Server& production, const PromoteState& state,
+                             const WatchedFields& fields) {
+  Result<std::vector<CollectionFacts>> all = list_collections(spare);
+  if (!all) return std::unexpected(std::move(all.error()));
+  for (const CollectionFacts& facts : *all) {
+    const auto counted = fields.find(facts.ns());
+    const auto item = std::ranges::find(state.items, facts.ns(), &PromoteItem::ns);
+    if (counted == fields.end() || item == state.items.end() || !item->in_place) continue;
+    if (Result<void> brought = bring_missing(spare, production, facts, {}); !brought)
+      return brought;
+    Updates updates(production, facts.database, facts.name);
+    Result<void> read = for_each_document(
+        spare, facts.database, facts.name, [&](Document document) -> Result<void> {
+          bson_iter_t id;
+          if (!document.find("_id", &id)) return {};
+          Bson largest;
+          for (const std::string& field : counted->second) {
+            bson_iter_t at;
+            if (counted_number(document, field) && document.find(field.c_str(), &at))
+              largest.add(field.c_str(), &at);
+          }
+          if (largest.view().empty()) return {};
+          Bson query;
+          query.add("_id", &id);
+          return updates.add(query, Bson("$max", largest));
+        });
+    if (read) read = updates.send();
+    if (!read) return read;
+  }
+  return {};
+}
+
+// What production's oplog has of these fields from the limit on.
+Result<HandedOut> read_own_oplog(const PromoteOptions& options, Timestamp limit,
+                                 WatchedFields watched, const TakeProgress& progress) {
+  for (;;) {
+    HandedOutReader reader(watched, limit);
+    const std::string& where = options.oplog.empty() ? options.to : options.oplog;
+    Result<std::unique_ptr<OplogSource>> oplog = open_oplog(where, {.from = limit});
+    if (!oplog) return std::unexpected(std::move(oplog.error()));
+    for (std::uint64_t entries = 1;; ++entries) {
+      const Result<std::optional<Entry>> next = (*oplog)->next();
+      if (!next) return std::unexpected(next.error());
+      if (!*next) break;
+      if (Result<void> taken = reader.add(**next); !taken)
+        return std::unexpected(std::move(taken.error()));
+      if (entries % kInsertsAtOnce != 0 || !progress) continue;
+      if (Result<void> told = progress(entries); !told)
+        return std::unexpected(std::move(told.error()));
+    }
+    if (reader.missed().empty()) return reader.finish();
+    unite_fields(watched, reader.missed());
+  }
+}
+
+Bson id_filter(const CountedField& field) {
+  const auto* const bytes = reinterpret_cast<const std::uint8_t*>(field.id.data());
+  const Document id = Document::of({bytes, field.id.size()});
+  return id ? Bson::copy_of(id) : Bson::none();
+}
+
+// Each document is raised to the largest value that its field ever had, in the type that it has.
+Result<void> raise_documents(Server& production, const HandedOut& handed_out,
+                             const WatchedFields& fields) {
+  for (const auto& [field, history] : handed_out.fields) {
+    const auto counted = fields.find(field.ns);
+    if (counted == fields.end() || !counted->second.contains(field.field)) continue;
+    const Bson query = id_filter(field);
+    if (!query) continue;
+    const Result<std::map<std::string, Bson>> found =
+        find_documents(production, field.ns, std::span(&field.id, 1));
+    if (!found) return std::unexpected(found.error());
+    if (found->empty()) continue;  // it was deleted before the limit, and the spare lacks it too
+    const std::optional<CountedNumber> now =
+        counted_number(found->begin()->second.view(), field.field);
+    if (!now || now->value >= history.largest) continue;
+    const Result<Bson> raised = field_with(field.field, now->type, history.largest);
+    if (!raised) return std::unexpected(raised.error());
+    const std::string database = field.ns.substr(0, field.ns.find('.'));
+    Updates updates(production, database, field.ns.substr(database.size() + 1));
+    Result<void> written = updates.add(query, Bson("$max", *raised));
+    if (written) written = updates.send();
+    if (!written) return written;
+  }
+  return {};
+}
+
+// Stops where the promotion is stopped.
+class PassedOn final : public FenceObserver {
+ public:
+  explicit PassedOn(const TakeProgress& progress) : progress_(progress) {}
+  void begin(FenceStep, std::string_view, std::optional<std::int64_t>) override {}
+  Result<void> advance(std::int64_t) override { return progress_ ? progress_(0) : Result<void>{}; }
+  Result<void> planned(const FenceReport&) override { return {}; }
+
+ private:
+  const TakeProgress& progress_;
+};
+
+Result<std::vector<CounterField>> counters_of(const PromoteState& state) {
+  std::vector<CounterField> counters;
+  for (const std::string& text : state.counters) {
+    Result<CounterField> counter = parse_counter_field(text);
+    if (!counter) return std::unexpected(std::move(counter.error()));
+    counters.push_back(*std::move(counter));
+  }
+  return counters;
+}
+
+Result<FenceReport> draw(const PromoteOptions& options, const PromoteState& state,
+                         const std::vector<CounterField>& counters, FenceMode mode,
+                         const TakeProgress& progress) {
+  FenceReport report;
+  PassedOn watch(progress);
+  Result<void> drawn = fence({.target = options.to,
+                              .oplog = options.oplog,
+                              .live = options.to,
+                              .limit = state.limit,
+                              .leave_gap = state.leave_gap,
+                              .allow_production = true,
+                              .counters = counters},
+                             mode, watch, report);
+  if (!drawn) return std::unexpected(std::move(drawn.error()));
+  return report;
+}
+
+std::set<std::string> retired_in(const HandedOutStore& store) {
+  std::set<std::string> retired;
+  for (const auto& [name, definition] : store.definitions)
+    if (is_retired(definition)) retired.insert(name);
+  return retired;
+}
+
+}  // namespace
+
+Result<void> close_counters(Server& production, const PromoteState& state) {
+  for (const std::string& database : state.databases) {
+    Bson update;
+    update.add("0", Bson("$set", Bson("closed", true, "closed_by", mark_of(state))));
+    Bson statement = Bson("q", Bson("closed", false));
+    statement.add_array("u", update).add("multi", true);
+    const Result<Bson> closed = change(
+        production, database,
+        Bson("update", kIdmintCounters, "updates", array(statement), "maxTimeMS", kCommandLimit));
+    if (!closed)
+      return std::unexpected(Error{closed.error().code, "closing the counters of " + database +
+                                                            ": " + closed.error().message});
+  }
+  return {};
+}
+
+Result<void> open_counters(Server& production, const PromoteState& state) {
+  const Result<ServerState> stores = read_server_state(production);
+  if (!stores) return std::unexpected(stores.error());
+  for (const std::string& database : state.databases) {
+    BsonArray names;
+    std::size_t index = 0;
+    const auto store = stores->stores.find(database);
+    if (store != stores->stores.end()) {
+      const std::set<std::string> retired = retired_in(store->second);
+      for (const auto& [counter, record] : store->second.counters) {
+        // "orders", or "orders/17" of a sequence with many.
+        const std::string sequence = counter.substr(0, counter.rfind('/'));
+        if (retired.contains(counter) || retired.contains(sequence))
+          names.items.add(std::to_string(index++).c_str(), std::string_view(counter));
+      }
+    }
+    const Bson query = Bson("closed_by", mark_of(state), "_id", Bson("$nin", names));
+    const Bson update = Bson("$set", Bson("closed", false), "$unset", Bson("closed_by", true));
+    const Result<Bson> opened = change(
+        production, database,
+        Bson("update", kIdmintCounters, "updates",
+             array(Bson("q", query, "u", update, "multi", true)), "maxTimeMS", kCommandLimit));
+    if (!opened)
+      return std::unexpected(Error{opened.error().code, "opening the counters of " + database +
+                                                            ": " + opened.error().message});
+  }
+  return {};
+}
+
+Result<FenceReport> raise_counters(Server* spare, Server& production, const PromoteState& state,
+                                   const PromoteOptions& options, const TakeProgress& progress) {
+  const Result<std::vector<CounterField>> counters = counters_of(state);
+  if (!counters) return std::unexpected(counters.error());
+  Result<WatchedFields> fields = fields_in_place(production, state, *counters);
+  if (!fields) return std::unexpected(std::move(fields.error()));
+  if (spare != nullptr) {
+    const Result<WatchedFields> restored = fields_in_place(*spare, state, *counters);
+    if (!restored) return std::unexpected(restored.error());
+    unite_fields(*fields, *restored);
+    Result<void> brought = bring_stores(*spare, production, state);
+    if (brought) brought = bring_documents(*spare, production, state, *fields);
+    if (!brought) return std::unexpected(std::move(brought.error()));
+  }
+  if (!fields->empty()) {
+    const Result<HandedOut> handed_out = read_own_oplog(options, state.limit, *fields, progress);
+    if (!handed_out) return std::unexpected(handed_out.error());
+    if (Result<void> raised = raise_documents(production, *handed_out, *fields); !raised)
+      return std::unexpected(std::move(raised.error()));
+  }
+  return draw(options, state, *counters, FenceMode::kCarryOut, progress);
+}
+
+Result<FenceReport> preview_fence(const PromoteOptions& options, const PromoteState& state,
+                                  const TakeProgress& progress) {
+  const Result<std::vector<CounterField>> counters = counters_of(state);
+  if (!counters) return std::unexpected(counters.error());
+  return draw(options, state, *counters, FenceMode::kPreview, progress);
+}
+
+Result<std::set<std::string>> sources_to_make(Server& spare, Server& production,
+                                              const PromoteState& state) {
+  const Result<ServerState> restored = read_server_state(spare);
+  if (!restored) return std::unexpected(restored.error());
+  const Result<ServerState> now = read_server_state(production);
+  if (!now) return std::unexpected(now.error());
+  std::set<std::string> found;
+  for (const std::string& database : state.databases) {
+    const auto before = restored->stores.find(database);
+    if (before == restored->stores.end()) continue;
+    const auto there = now->stores.find(database);
+    for (const auto& [name, counter] : before->second.counters) {
+      if (there != now->stores.end() && there->second.counters.contains(name)) continue;
+      found.insert(database + "/" + name.substr(0, name.rfind('/')));
+    }
+  }
+  return found;
+}
+
+Result<std::vector<std::string>> lost_numbers(Server& spare, Server& production,
+                                              const PromoteState& state) {
+  const Result<ServerState> restored = read_server_state(spare);
+  if (!restored) return std::unexpected(restored.error());
+  const Result<ServerState> now = read_server_state(production);
+  if (!now) return std::unexpected(now.error());
+  std::vector<std::string> lost;
+  for (const auto& [database, store] : now->stores) {
+    const auto other = restored->stores.find(database);
+    if (other == restored->stores.end()) continue;
+    for (const auto& [name, counter] : store.counters) {
+      const std::string ns = counter.numbers.substr(0, counter.numbers.rfind(':'));
+      const auto item = std::ranges::find(state.items, ns, &PromoteItem::ns);
+      const auto before = other->second.counters.find(name);
+      if (ns.empty() || item == state.items.end() || !item->is_replaced() ||
+          before == other->second.counters.end() || before->second.next >= counter.next)
+        continue;
+      lost.push_back(database + "/" + name + ": its numbers " +
+                     std::to_string(before->second.next) + " to " +
+                     std::to_string(counter.next - counter.stride) + " are of documents in " + ns +
+                     " that are set back");
+    }
+  }
+  return lost;
+}
+
+}  // namespace idmint::restore

@@ -1,0 +1,492 @@
+#include "restore/promote/plan.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/errors.h"
+#include "base/figures.h"
+#include "base/url.h"
+#include "restore/collections.h"
+#include "restore/cursor.h"
+#include "restore/promote/collection_at.h"
+#include "restore/promote/counters.h"
+#include "restore/replay/preflight.h"
+#include "restore/replay/record.h"
+#include "restore/replay/state.h"
+
+namespace idmint::restore {
+namespace {
+
+constexpr std::size_t kLongestNamespace = 255;   // bytes, since 4.4
+constexpr std::uint64_t kMostInPlace = 100'000;  // documents of a collection with counters
+constexpr std::string_view kOwnPrefix = "idmint.";
+constexpr int kScanLimit = 30 * 60'000;  // milliseconds
+
+using Facts = std::map<std::string, CollectionFacts, std::less<>>;
+
+Result<Facts> facts_by_name(Server& server) {
+  Result<std::vector<CollectionFacts>> all = list_namespaces(server);
+  if (!all) return std::unexpected(std::move(all.error()));
+  Facts facts;
+  for (CollectionFacts& each : *all) {
+    const std::string ns = each.ns();
+    facts.insert_or_assign(ns, std::move(each));
+  }
+  return facts;
+}
+
+std::string_view collection_part(std::string_view ns) { return ns.substr(ns.find('.') + 1); }
+
+// Of an earlier promotion, or of this one.
+bool is_kept_name(std::string_view ns) {
+  return ns.contains(kOldSuffix) || ns.contains(kCopySuffix) || ns.contains(kPromotedSuffix);
+}
+
+bool is_idmint_own(std::string_view ns) { return collection_part(ns).starts_with(kOwnPrefix); }
+
+// What documents of a collection there are beside its counters, by the bytes of _id.
+struct BesideCounters {
+  std::map<std::string, std::string> documents{};
+  bool too_many = false;
+};
+
+Result<BesideCounters> beside_counters(Server& server, const std::string& ns,
+                                       const std::vector<std::string>& fields) {
+  BesideCounters beside;
+  const std::string database = ns.substr(0, ns.find('.'));
+  Result<void> read = for_each_document(
+      server, database, ns.substr(database.size() + 1), [&](Document document) -> Result<void> {
+        if (beside.documents.size() > kMostInPlace) {
+          beside.too_many = true;
+          return {};
+        }
+        for (const std::string& field : fields)
+          if (counted_number(document, field)) return {};
+        bson_iter_t at;
+        if (!document.find("_id", &at)) return {};
+        const Bson id;
+        bson_append_iter(id.get(), "_id", -1, &at);
+        const auto text = [](Document any) {
+          return std::string(reinterpret_cast<const char*>(any.bytes().data()), any.bytes().size());
+        };
+        beside.documents[text(id.view())] = text(document);
+        return {};
+      });
+  if (!read) return std::unexpected(std::move(read.error()));
+  return beside;
+}
+
+// Why it cannot be done in place; empty: it can.
+Result<std::string> why_not_in_place(Server& spare, Server& production, const std::string& ns,
+                                     const std::vector<std::string>& fields) {
+  const Result<BesideCounters> one = beside_counters(spare, ns, fields);
+  if (!one) return std::unexpected(one.error());
+  const Result<BesideCounters> other = beside_counters(production, ns, fields);
+  if (!other) return std::unexpected(other.error());
+  if (!one->too_many && !other->too_many && one->documents == other->documents)
+    return std::string();
+  return "it has counters among other documents, which differ from the spare's: a rename would set "
+         "the counters back. Bring the others over by hand, or leave it out with --exclude";
+}
+
+// The collections that counters of idmint were adopted from.
+Result<std::set<std::string>> adopted_collections(Server& server, const Facts& facts) {
+  std::set<std::string> found;
+  for (const auto& [ns, each] : facts) {
+    if (each.name != "idmint.counters") continue;
+    Result<void> read =
+        for_each_document(server, each.database, each.name, [&](Document record) -> Result<void> {
+          const std::string collection = text_of(record.document("adopted"), "collection");
+          if (!collection.empty()) found.insert(each.database + "." + collection);
+          return {};
+        });
+    if (!read) return std::unexpected(std::move(read.error()));
+  }
+  return found;
+}
+
+// The limit of the restore that the spare is of. Nothing: its record is gone.
+Result<std::optional<Timestamp>> limit_of(Server& spare) {
+  const Result<std::optional<Record>> record = Record::find(spare);
+  if (!record) return std::unexpected(record.error());
+  if (!*record) return std::optional<Timestamp>();
+  const Document fingerprint = (*record)->fingerprint();
+  bson_iter_t at;
+  if (!fingerprint.find("limit", &at)) return std::optional<Timestamp>();
+  if (bson_iter_type(&at) == BSON_TYPE_TIMESTAMP) {
+    Timestamp limit{};
+    bson_iter_timestamp(&at, &limit.seconds, &limit.ordinal);
+    return std::optional(limit);
+  }
+  const Result<Timestamp> limit = parse_timestamp(as_text(at));
+  return limit ? std::optional(*limit) : std::nullopt;
+}
+
+class Planner {
+ public:
+  Planner(PromotePlan& plan, Server& spare, Server& production)
+      : plan_(plan), spare_(spare), production_(production) {}
+
+  Result<void> plan(const TakeProgress& progress) {
+    Result<Facts> spare = facts_by_name(spare_);
+    if (!spare) return std::unexpected(std::move(spare.error()));
+    restored_ = *std::move(spare);
+    Result<Facts> production = facts_by_name(production_);
+    if (!production) return std::unexpected(std::move(production.error()));
+    there_ = *std::move(production);
+    for (const auto& [server, facts] :
+         {std::pair(&spare_, &restored_), std::pair(&production_, &there_)}) {
+      Result<std::set<std::string>> adopted = adopted_collections(*server, *facts);
+      if (!adopted) return std::unexpected(std::move(adopted.error()));
+      adopted_.merge(*adopted);
+    }
+    if (Result<void> read = read_later(progress); !read) return read;
+    for (const auto& [ns, facts] : restored_) {
+      if (Result<void> planned = plan_one(ns, facts); !planned) return planned;
+      if (!progress) continue;
+      if (Result<void> told = progress(0); !told) return told;
+    }
+    note_rest();
+    return check_room();
+  }
+
+ private:
+  [[nodiscard]] bool is_wanted(std::string_view ns) const {
+    return plan_.options.filter.includes(ns) && !is_kept_name(ns);
+  }
+
+  Result<void> read_later(const TakeProgress& progress) {
+    Result<LaterWrites> later = find_later(
+        {.oplog = plan_.options.oplog.empty() ? plan_.options.to : plan_.options.oplog,
+         .limit = plan_.state.limit,
+         .mistake_to = plan_.options.mistake_to,
+         .wanted = [this](std::string_view ns) { return is_wanted(ns) && !is_idmint_own(ns); }},
+        progress);
+    if (!later) return std::unexpected(std::move(later.error()));
+    plan_.later = *std::move(later);
+    return {};
+  }
+
+  void refuse_it(const std::string& ns, std::string why) {
+    plan_.refused.push_back({ns, std::move(why)});
+  }
+  void leave(const std::string& ns, std::string why) { plan_.left.push_back({ns, std::move(why)}); }
+
+  Result<void> plan_one(const std::string& ns, const CollectionFacts& facts) {
+    const std::string_view collection = collection_part(ns);
+    if (!is_wanted(ns) || is_idmint_own(ns) || collection.starts_with(kBuckets)) return {};
+    const auto there = there_.find(ns);
+    const bool is_there = there != there_.end();
+    if (collection.starts_with("system.")) {
+      if (collection != "system.views" && collection != "system.profile")
+        leave(ns, "it is the server's own: bring it over by hand");
+      return {};
+    }
+    if (facts.kind == CollectionKind::kView) {
+      if (is_there) return {};
+      PlannedItem planned{.item = {.ns = ns, .view = true}};
+      planned.item.final_options = facts.options.copy();
+      plan_.items.push_back(std::move(planned));
+      return {};
+    }
+    const bool touched = plan_.later.collections.contains(ns);
+    if (is_there && !touched) {
+      leave(ns, "nobody wrote to it since the limit");
+      return {};
+    }
+    if (facts.kind == CollectionKind::kTimeSeries ||
+        (is_there && there->second.kind != CollectionKind::kCollection)) {
+      refuse_it(ns, facts.kind == CollectionKind::kTimeSeries
+                        ? "a time-series collection cannot be renamed, and takes no validator that "
+                          "would stop its writers: leave it out with --exclude, stop them, and "
+                          "copy it by hand"
+                        : "on production it is no plain collection: leave it out with --exclude");
+      return {};
+    }
+    return plan_collection(ns, facts, is_there);
+  }
+
+  Result<void> plan_collection(const std::string& ns, const CollectionFacts& facts, bool is_there) {
+    PlannedItem planned{.item = {.ns = ns}};
+    planned.item.final_options = validation_in(facts.options.view());
+    Result<std::vector<std::string>> fields = counter_fields(spare_, ns, plan_.options.counters);
+    if (!fields) return std::unexpected(std::move(fields.error()));
+    if (is_there) {
+      const Result<std::vector<std::string>> more =
+          counter_fields(production_, ns, plan_.options.counters);
+      if (!more) return std::unexpected(more.error());
+      fields->insert(fields->end(), more->begin(), more->end());
+    }
+    planned.item.in_place = !fields->empty() || adopted_.contains(ns);
+    if (planned.item.in_place && !adopted_.contains(ns)) {
+      const Result<std::string> why = why_not_in_place(spare_, production_, ns, *fields);
+      if (!why) return std::unexpected(why.error());
+      if (!why->empty()) {
+        refuse_it(ns, *why);
+        return {};
+      }
+    }
+    if (!planned.item.in_place && plan_.state.old_name(planned.item).size() > kLongestNamespace) {
+      refuse_it(ns, "its name is too long to get a suffix: leave it out with --exclude");
+      return {};
+    }
+    const Result<std::uint64_t> documents = count_documents(spare_, ns);
+    if (!documents) return std::unexpected(documents.error());
+    planned.documents = *documents;
+    if (is_there) {
+      const Result<std::uint64_t> now = count_documents(production_, ns);
+      if (!now) return std::unexpected(now.error());
+      planned.now = *now;
+    }
+    const Bson stats = Bson("collStats", facts.name, "maxTimeMS", kCommandLimit);
+    const Result<Bson> reply = spare_.command(facts.database.c_str(), stats.get());
+    if (!reply) return std::unexpected(reply.error());
+    planned.bytes =
+        static_cast<std::uint64_t>(std::max<std::int64_t>(reply->view().number("size"), 0));
+    if (!planned.item.in_place) bytes_ += planned.bytes;
+    plan_.items.push_back(std::move(planned));
+    return {};
+  }
+
+  void note_rest() {
+    std::set<std::string> databases;
+    for (const PlannedItem& each : plan_.items) databases.insert(each.item.database());
+    for (const std::string& database : databases) {
+      const std::string counters = database + ".idmint.counters";
+      if (there_.contains(counters) || restored_.contains(counters))
+        plan_.state.databases.push_back(database);
+    }
+    for (const auto& [ns, facts] : there_) {
+      if (!is_wanted(ns) || is_idmint_own(ns) || restored_.contains(ns) ||
+          collection_part(ns).starts_with("system."))
+        continue;
+      leave(ns, "the spare does not have it: it was made after the limit");
+    }
+    std::erase_if(plan_.later.collections, [&](const auto& each) {
+      return std::ranges::none_of(plan_.items, [&](const PlannedItem& planned) {
+        return planned.item.ns == each.first && planned.item.is_replaced();
+      });
+    });
+    for (const PlannedItem& each : plan_.items) plan_.state.items.push_back(copy_of(each.item));
+  }
+
+  static PromoteItem copy_of(const PromoteItem& item) {
+    return {.ns = item.ns,
+            .in_place = item.in_place,
+            .view = item.view,
+            .final_options = item.final_options ? item.final_options.copy() : Bson::none()};
+  }
+
+  // The old collections stay beside the new ones.
+  Result<void> check_room() {
+    const Bson command = Bson("dbStats", 1, "maxTimeMS", kCommandLimit);
+    const Result<Bson> reply = production_.command("admin", command.get());
+    if (!reply) return std::unexpected(reply.error());
+    const std::int64_t room =
+        reply->view().number("fsTotalSize") - reply->view().number("fsUsedSize");
+    if (room <= 0 || bytes_ <= static_cast<std::uint64_t>(room)) return {};
+    return fail(Code::kResourceExhausted,
+                "the restored collections have " + print_count(static_cast<double>(bytes_)) +
+                    " bytes, and the disk of " + production_.shown_uri() + " has room for " +
+                    print_count(static_cast<double>(room)) +
+                    ": the old collections stay until --finish");
+  }
+
+  PromotePlan& plan_;
+  Server& spare_;
+  Server& production_;
+  Facts restored_;
+  Facts there_;
+  std::set<std::string> adopted_;
+  std::uint64_t bytes_ = 0;
+};
+
+// What the fence would refuse once writers are blocked is refused before.
+Result<void> look_at_counters(PromotePlan& plan, Server& spare, Server& production,
+                              const TakeProgress& progress) {
+  Result<std::vector<std::string>> lost = lost_numbers(spare, production, plan.state);
+  if (!lost) return std::unexpected(std::move(lost.error()));
+  for (const std::string& each : *lost) {
+    if (plan.options.leave_gap) {
+      plan.notes.push_back(each + ", and no document has them afterwards");
+    } else {
+      plan.refused.push_back({each.substr(0, each.find(':')),
+                              each.substr(each.find(':') + 2) +
+                                  ", and are not given again: add --leave-gap to accept that"});
+    }
+  }
+  Result<FenceReport> preview = preview_fence(plan.options, plan.state, progress);
+  if (!preview) return std::unexpected(std::move(preview.error()));
+  const Result<std::set<std::string>> made = sources_to_make(spare, production, plan.state);
+  if (!made) return std::unexpected(made.error());
+  for (const FencedSource& each : preview->sources) {
+    if (made->contains(each.label())) continue;  // they are there when the fence is drawn
+    if (each.outcome == FenceOutcome::kRefused) plan.refused.push_back({each.label(), each.why});
+  }
+  for (const std::string& each : *made)
+    plan.notes.push_back(each + ": production lost its counters, which are made again");
+  for (const FencedDocument& each : preview->documents) {
+    const auto item = std::ranges::find(plan.state.items, each.ns, &PromoteItem::ns);
+    const bool replaced = item != plan.state.items.end() && item->is_replaced();
+    if (each.outcome == FenceOutcome::kRefused) {
+      plan.refused.push_back({each.label(), each.why});
+    } else if (replaced && each.outcome != FenceOutcome::kAsItWas) {
+      plan.refused.push_back({each.ns, "its document " + each.id + " counts in " + each.field +
+                                           ", and would be set back: leave it out with --exclude"});
+    }
+  }
+  plan.fence = *std::move(preview);
+  return {};
+}
+
+std::string fingerprint_of(const PromoteOptions& options, Timestamp limit) {
+  return print_timestamp(limit) + " " + options.filter.text() +
+         (options.merge_later ? " merged after " + print_timestamp(*options.mistake_to) : "");
+}
+
+Result<void> check_servers(const Server& spare, const Server& production) {
+  if (!spare.set_name().empty() && spare.set_name() == production.set_name())
+    return fail(Code::kInvalidArgument, "--from " + spare.shown_uri() + " and --to " +
+                                            production.shown_uri() +
+                                            " are of one replica set: give the spare server");
+  if (!same_series(spare.version(), production.version()))
+    return fail(Code::kFailedPrecondition, spare.shown_uri() + " is MongoDB " + spare.version() +
+                                               ", and " + production.shown_uri() + " is " +
+                                               production.version());
+  return {};
+}
+
+}  // namespace
+
+std::uint64_t PromotePlan::lost() const {
+  std::uint64_t lost = 0;
+  for (const auto& [ns, each] : later.collections)
+    lost += options.merge_later ? each.mistaken() : each.documents.size();
+  return lost;
+}
+
+Result<void> check_rights(Server& production) {
+  const Bson command = Bson("connectionStatus", 1, "showPrivileges", true);
+  const Result<Bson> status = production.command("admin", command.get());
+  if (!status) return std::unexpected(status.error());
+  if (may_do_anything(status->view())) return {};
+  return fail(
+      Code::kPermissionDenied,
+      "the user of " + production.shown_uri() +
+          " may not promote: two collections are renamed by one applyOps, which no role of "
+          "MongoDB's own may send, root neither; there, as an administrator, run "
+          "db.getSiblingDB('admin').createRole({role: 'idmintRestore', privileges: [{resource: "
+          "{anyResource: true}, actions: ['anyAction']}], roles: []}) and "
+          "db.getSiblingDB('admin').grantRolesToUser('USER', ['idmintRestore'])");
+}
+
+std::string with_answer_limit(std::string_view uri) {
+  bool given = false;
+  each_option(uri, [&](std::string_view name, std::string_view) {
+    given = given || std::ranges::equal(name, std::string_view("sockettimeoutms"), {},
+                                        [](char c) { return static_cast<char>(c | 0x20); });
+  });
+  std::string limited(uri);
+  if (given) return limited;
+  const std::size_t scheme = limited.find("://");
+  const std::size_t hosts = scheme == std::string::npos ? 0 : scheme + 3;
+  if (limited.find('/', hosts) == std::string::npos) limited += '/';
+  limited += limited.find('?', hosts) == std::string::npos ? '?' : '&';
+  return limited + "socketTimeoutMS=" + std::to_string(2 * kCommandLimit);
+}
+
+std::string promotion_id(Instant now) {
+  std::string text = format_exact_time(std::chrono::floor<std::chrono::seconds>(now));
+  std::erase_if(text, [](char c) { return c == '-' || c == ':' || c == 'Z'; });
+  std::ranges::replace(text, 'T', '-');
+  return text;
+}
+
+Result<std::vector<std::string>> counter_fields(Server& server, const std::string& ns,
+                                                const std::vector<CounterField>& more) {
+  std::set<std::string> found;
+  for (const CounterField& each : more)
+    if (each.ns == ns) found.insert(each.field);
+  constexpr std::array fields = {"COUNT", "seq", "index", "uniqueIdentifierCounter"};
+  // Such a document has a few fields; the server looks for them.
+  const Bson filter(
+      R"({"$or":[{"COUNT":{"$type":"number"}},{"seq":{"$type":"number"}},)"
+      R"({"index":{"$type":"number"}},{"uniqueIdentifierCounter":{"$type":"number"}}],)"
+      R"("$expr":{"$lte":[{"$size":{"$objectToArray":"$$ROOT"}},6]}})");
+  const std::string database = ns.substr(0, ns.find('.'));
+  const std::string name = ns.substr(database.size() + 1);
+  const Collection collection(
+      mongoc_client_get_collection(server.client(), database.c_str(), name.c_str()));
+  const Bson options = Bson("maxTimeMS", kScanLimit);
+  const Cursor cursor(
+      mongoc_collection_find_with_opts(collection.get(), filter.get(), options.get(), nullptr));
+  Result<void> read = each(cursor, "find in " + ns, [&](Document document) -> Result<void> {
+    for (const char* const field : fields)
+      if (!classic_recipe(name, document, field).empty()) found.insert(field);
+    return {};
+  });
+  if (!read) return std::unexpected(std::move(read.error()));
+  return std::vector<std::string>(found.begin(), found.end());
+}
+
+Result<PromotePlan> plan_promotion(PromoteOptions options, const TakeProgress& progress) {
+  if (options.merge_later && !options.mistake_to)
+    return refuse(
+        "--merge-later needs --mistake-to, the last entry of the mistake: find prints it "
+        "behind \"to\"");
+  Result<Server> spare = Server::connect(with_answer_limit(options.from));
+  if (!spare) return std::unexpected(std::move(spare.error()));
+  Result<Server> production = Server::connect(with_answer_limit(options.to));
+  if (!production) return std::unexpected(std::move(production.error()));
+  if (Result<void> good = check_servers(*spare, *production); !good)
+    return std::unexpected(std::move(good.error()));
+  if (Result<void> may = check_rights(*production); !may)
+    return std::unexpected(std::move(may.error()));
+  PromotePlan plan{.options = std::move(options)};
+  std::optional<Timestamp> limit = plan.options.limit;
+  if (!limit) {
+    const Result<std::optional<Timestamp>> recorded = limit_of(*spare);
+    if (!recorded) return std::unexpected(recorded.error());
+    limit = *recorded;
+  }
+  if (!limit)
+    return refuse("give --limit SECONDS:ORDINAL, to which " + spare->shown_uri() +
+                  " was restored: its own record of it is gone");
+  if (plan.options.mistake_to && *plan.options.mistake_to < *limit)
+    return refuse("--mistake-to " + print_timestamp(*plan.options.mistake_to) +
+                  " is before the limit " + print_timestamp(*limit));
+  const std::string fingerprint = fingerprint_of(plan.options, *limit);
+  Result<std::optional<PromoteState>> under_way = PromoteRecord::look(*production);
+  if (!under_way) return std::unexpected(std::move(under_way.error()));
+  if (*under_way) {
+    plan.resumed = true;
+    plan.state = std::move(**under_way);
+    if (plan.state.fingerprint == fingerprint) return plan;
+    return fail(Code::kAlreadyExists, "another promotion is under way on " +
+                                          production->shown_uri() + ", begun as " +
+                                          plan.state.fingerprint + " and come to the step " +
+                                          std::string(name(plan.state.step)) +
+                                          ": go on with that one, --finish it or --undo it");
+  }
+  plan.state = {.id = promotion_id(plan.options.clock->now()),
+                .fingerprint = fingerprint,
+                .from = redacted(plan.options.from),
+                .limit = *limit,
+                .mistake_to = plan.options.mistake_to,
+                .merge_later = plan.options.merge_later,
+                .leave_gap = plan.options.leave_gap};
+  for (const CounterField& each : plan.options.counters)
+    plan.state.counters.push_back(each.ns + "." + each.field);
+  Planner planner(plan, *spare, *production);
+  if (Result<void> planned = planner.plan(progress); !planned)
+    return std::unexpected(std::move(planned.error()));
+  if (Result<void> looked = look_at_counters(plan, *spare, *production, progress); !looked)
+    return std::unexpected(std::move(looked.error()));
+  return plan;
+}
+
+}  // namespace idmint::restore

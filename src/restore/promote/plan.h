@@ -1,0 +1,85 @@
+// A promotion before anything is written: what is asked for, and what it would replace and lose.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "idmint/clock.h"
+#include "idmint/result.h"
+#include "restore/fence/report.h"
+#include "restore/fence/shapes.h"
+#include "restore/namespaces.h"
+#include "restore/observer.h"
+#include "restore/promote/later.h"
+#include "restore/promote/record.h"
+#include "restore/server.h"
+#include "restore/timestamp.h"
+
+namespace idmint::restore {
+
+struct PromoteOptions {
+  std::string from{};                     // the URI of the spare, which nobody writes to
+  std::string to{};                       // the URI of production
+  std::string oplog{};                    // a file or a folder; empty: production's own oplog
+  std::optional<Timestamp> limit{};       // nothing: as the spare's record of the restore has it
+  std::optional<Timestamp> mistake_to{};  // the last entry of the mistake
+  NamespaceFilter filter{};
+  bool merge_later = false;              // REQUIRES: mistake_to
+  bool leave_gap = false;                // a gapless sequence may lack numbers afterwards
+  std::vector<CounterField> counters{};  // of programs, beside the classic recipes
+  Clock* clock = &system_clock();
+};
+
+// What is replaced, with what.
+struct PlannedItem {
+  PromoteItem item{};
+  std::uint64_t documents = 0;  // on the spare
+  std::uint64_t bytes = 0;
+  std::uint64_t now = 0;  // documents on production
+};
+
+struct PlannedRefusal {
+  std::string ns{};
+  std::string why{};
+};
+
+struct PromotePlan {
+  PromoteOptions options{};
+  bool resumed = false;  // a promotion is under way: `state` is its own, and nothing else is filled
+  PromoteState state{};  // as it will be recorded
+  std::vector<PlannedItem> items{};
+  std::vector<PlannedRefusal> refused{};  // with one of them nothing is done
+  std::vector<PlannedRefusal> left{};     // stays as production has it, and why
+  LaterWrites later{};                    // of the items alone
+  std::vector<std::string> notes{};
+  FenceReport fence{};  // as it would be now
+
+  // Documents that production wrote since the mistake and that would be lost.
+  [[nodiscard]] std::uint64_t lost() const;
+};
+
+// Looks at both servers and at the oplog from the limit on, and writes nothing. kInvalidArgument:
+// the options contradict each other. kFailedPrecondition: the spare is no restored server, or is a
+// member of production. kAlreadyExists: another promotion is under way on production.
+// kPermissionDenied: check_rights(). kOutOfRange: the oplog does not reach back to the limit.
+[[nodiscard]] Result<PromotePlan> plan_promotion(PromoteOptions options,
+                                                 const TakeProgress& progress);
+
+// kPermissionDenied: the user may not rename two collections under one lock, which takes the right
+// to do anything; with the commands that give it.
+[[nodiscard]] Result<void> check_rights(Server& production);
+
+// The URI with a limit to the time that an answer takes, unless it has one.
+[[nodiscard]] std::string with_answer_limit(std::string_view uri);
+
+// "20261122-175426", of the clock.
+[[nodiscard]] std::string promotion_id(Instant now);
+
+// Where a collection has counters that programs count in: the fields, by the classic recipes and
+// `more`. Empty: none. Reads all of it.
+[[nodiscard]] Result<std::vector<std::string>> counter_fields(
+    Server& server, const std::string& ns, const std::vector<CounterField>& more);
+
+}  // namespace idmint::restore

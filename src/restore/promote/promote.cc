@@ -1,0 +1,383 @@
+#include "restore/promote/promote.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/errors.h"
+#include "base/figures.h"
+#include "restore/promote/collection_at.h"
+#include "restore/promote/copy.h"
+#include "restore/promote/counters.h"
+#include "restore/promote/merge.h"
+
+namespace idmint::restore {
+namespace {
+
+Result<Server> answering(const std::string& uri) { return Server::connect(with_answer_limit(uri)); }
+
+// The names after the swap have the UUIDs that are written down before it.
+Result<void> note_copies(PromoteRecord& record) {
+  for (PromoteItem& item : record.state().items) {
+    if (!item.is_replaced() || !item.new_uuid.empty()) continue;
+    const std::string copy = record.state().copy_name(item);
+    const Result<std::optional<CollectionFacts>> there = find_collection(record.production(), copy);
+    if (!there) return std::unexpected(there.error());
+    if (!*there)
+      return fail(Code::kUnavailable, copy +
+                                          " was dropped meanwhile: --undo opens what was "
+                                          "closed, then promote again");
+    item.new_uuid = (*there)->uuid;
+  }
+  return record.write();
+}
+
+class Promotion {
+ public:
+  Promotion(PromoteRecord& record, Server& spare, const PromoteOptions& options,
+            PromoteObserver& observer, PromoteReport& report)
+      : record_(record), spare_(spare), options_(options), observer_(observer), report_(report) {}
+
+  Result<void> run() {
+    struct Row {
+      PromoteStep step;
+      Result<void> (Promotion::*work)();
+    };
+    constexpr std::array rows = {
+        Row{PromoteStep::kBlock, &Promotion::block}, Row{PromoteStep::kFence, &Promotion::fence},
+        Row{PromoteStep::kLoad, &Promotion::load},   Row{PromoteStep::kVerify, &Promotion::verify},
+        Row{PromoteStep::kMerge, &Promotion::merge}, Row{PromoteStep::kSwap, &Promotion::swap},
+        Row{PromoteStep::kOpen, &Promotion::open},
+    };
+    for (const Row& row : rows) {
+      if (state().step != row.step) continue;
+      if (Result<void> done = (this->*row.work)(); !done) return done;
+      const auto next = static_cast<PromoteStep>(static_cast<int>(row.step) + 1);
+      if (Result<void> told = about_to("reach", name(next)); !told) return told;
+      if (Result<void> reached = record_.reach(next); !reached) return reached;
+    }
+    return {};
+  }
+
+ private:
+  PromoteState& state() { return record_.state(); }
+  Server& production() { return record_.production(); }
+  Result<void> about_to(std::string_view what, std::string_view subject) {
+    return observer_.about_to(std::string(what).append(" ").append(subject));
+  }
+
+  Result<void> block() {
+    for (PromoteItem& item : state().items) {
+      if (item.view) continue;
+      if (Result<void> told = about_to("block", item.ns); !told) return told;
+      if (Result<void> blocked = block_writers(record_, item); !blocked) return blocked;
+    }
+    if (Result<void> told = about_to("close", "counters"); !told) return told;
+    return close_counters(production(), state());
+  }
+
+  Result<void> fence() {
+    if (Result<void> told = about_to("raise", "counters"); !told) return told;
+    Result<FenceReport> drawn = raise_counters(&spare_, production(), state(), options_,
+                                               observer_.of("entries of the oplog"));
+    if (!drawn) return std::unexpected(std::move(drawn.error()));
+    report_.fence = *std::move(drawn);
+    if (!state().merge_later) return {};
+    const Result<LaterWrites> later =
+        find_later({.oplog = options_.oplog.empty() ? options_.to : options_.oplog,
+                    .limit = state().limit,
+                    .mistake_to = state().mistake_to,
+                    .wanted =
+                        [this](std::string_view ns) {
+                          const auto item = std::ranges::find(state().items, ns, &PromoteItem::ns);
+                          return item != state().items.end() && item->is_replaced();
+                        }},
+                   observer_.of("entries of the oplog"));
+    if (!later) return std::unexpected(later.error());
+    if (Result<void> told = about_to("note", "later writes"); !told) return told;
+    return note_later(production(), state(), *later);
+  }
+
+  Result<void> load() {
+    if (Result<void> told = about_to("load", "collections"); !told) return told;
+    const Result<CopyCounts> copied =
+        copy_collections(spare_, production(), state(), observer_.of("bytes of documents copied"));
+    if (!copied) return std::unexpected(copied.error());
+    report_.documents = copied->documents;
+    return index_copies(spare_, production(), state(), WhichIndexes::kAllButTtl,
+                        observer_.of("collections indexed"));
+  }
+
+  Result<void> verify() {
+    const Result<std::vector<Difference>> found =
+        compare_copies(spare_, production(), state(), observer_.of("documents compared"));
+    if (!found) return std::unexpected(found.error());
+    if (!found->empty()) {
+      const Difference& first = found->front();
+      return fail(Code::kDataLoss,
+                  print_count(found->size(), "difference") +
+                      " between the spare and what was "
+                      "loaded, such as " +
+                      first.what + " of " + first.ns + ": " + first.is + ", and should be " +
+                      first.should_be +
+                      "; where nobody writes to the spare, --undo and promote again");
+    }
+    if (Result<void> told = about_to("build", "TTL indexes"); !told) return told;
+    return index_copies(spare_, production(), state(), WhichIndexes::kTtl,
+                        observer_.of("collections indexed"));
+  }
+
+  Result<void> merge() {
+    if (state().merge_later) {
+      if (Result<void> told = about_to("merge", "later writes"); !told) return told;
+      Result<MergeCounts> merged =
+          merge_later(production(), state(), observer_.of("documents merged"));
+      if (!merged) return std::unexpected(std::move(merged.error()));
+      report_.merged = *std::move(merged);
+    }
+    return note_copies(record_);
+  }
+
+  Result<void> swap() {
+    for (const PromoteItem& item : state().items) {
+      if (!item.is_replaced()) continue;
+      if (Result<void> told = about_to("swap", item.ns); !told) return told;
+      const std::array renames = {
+          Rename{.uuid = item.old_uuid, .from = item.ns, .to = state().old_name(item)},
+          Rename{.uuid = item.new_uuid, .from = state().copy_name(item), .to = item.ns}};
+      if (Result<void> renamed = rename_at_once(production(), renames); !renamed) return renamed;
+    }
+    return {};
+  }
+
+  Result<void> open() {
+    if (!state().was_opened) {
+      state().was_opened = true;  // from now on an undo keeps what programs write
+      if (Result<void> written = record_.write(); !written) return written;
+    }
+    for (PromoteItem& item : state().items) {
+      if (Result<void> told = about_to("open", item.ns); !told) return told;
+      if (item.view) {
+        if (Result<void> made = make_view(record_, item); !made) return made;
+        continue;
+      }
+      const bool own = item.in_place && !item.missing;
+      const Bson& options = own ? item.old_options : item.final_options;
+      Result<void> opened = let_writers_in(production(), item.ns, options.view());
+      if (!opened) return opened;
+    }
+    if (Result<void> told = about_to("open", "counters"); !told) return told;
+    return open_counters(production(), state());
+  }
+
+  PromoteRecord& record_;
+  Server& spare_;
+  const PromoteOptions& options_;
+  PromoteObserver& observer_;
+  PromoteReport& report_;
+};
+
+class Undo {
+ public:
+  Undo(PromoteRecord& record, const PromoteOptions& options, PromoteObserver& observer,
+       PromoteReport& report)
+      : record_(record), options_(options), observer_(observer), report_(report) {}
+
+  Result<void> run() {
+    if (!state().undoing) {
+      state().undoing = true;
+      if (Result<void> told = observer_.about_to("undo"); !told) return told;
+      if (Result<void> written = record_.write(); !written) return written;
+    }
+    Result<void> done = block();
+    if (done) done = raise();
+    if (done) done = put_back();
+    if (done) done = open();
+    if (!done) return done;
+    if (Result<void> told = observer_.about_to("forget"); !told) return told;
+    return record_.forget();
+  }
+
+ private:
+  PromoteState& state() { return record_.state(); }
+  Server& production() { return record_.production(); }
+  Result<void> about_to(std::string_view what, std::string_view subject) {
+    return observer_.about_to(std::string(what).append(" ").append(subject));
+  }
+
+  // What has the name now, where that was opened already. One that the block did not come to is
+  // left.
+  Result<void> block() {
+    for (const PromoteItem& item : state().items) {
+      if (item.old_uuid.empty()) continue;
+      if (Result<void> told = about_to("block", item.ns); !told) return told;
+      const Result<std::optional<CollectionFacts>> there = find_collection(production(), item.ns);
+      if (!there) return std::unexpected(there.error());
+      if (!*there || refuses_writers((*there)->options.view(), state().id)) continue;
+      const Bson refusing = Bson("validator", refusing_validator(state().id));
+      Result<void> blocked = let_writers_in(production(), item.ns, refusing.view());
+      if (!blocked) return blocked;
+    }
+    if (Result<void> told = about_to("close", "counters"); !told) return told;
+    return close_counters(production(), state());
+  }
+
+  Result<void> raise() {
+    if (Result<void> told = about_to("raise", "counters"); !told) return told;
+    Result<FenceReport> drawn = raise_counters(nullptr, production(), state(), options_,
+                                               observer_.of("entries of the oplog"));
+    if (drawn) {
+      report_.fence = *std::move(drawn);
+      return {};
+    }
+    const Code why = drawn.error().code;
+    if (why != Code::kFailedPrecondition && why != Code::kUnknown && why != Code::kOutOfRange)
+      return std::unexpected(std::move(drawn.error()));
+    // No counter was ever lowered, so that what it refuses is no reason to keep writers out.
+    report_.notes.push_back("the fence was not drawn again: " + drawn.error().message);
+    return {};
+  }
+
+  // By UUID, whatever the names are by now.
+  Result<void> put_back() {
+    for (const PromoteItem& item : state().items) {
+      if (!item.is_replaced() || item.old_uuid.empty()) continue;
+      if (Result<void> told = about_to("put back", item.ns); !told) return told;
+      const std::string old = state().old_name(item);
+      const Result<std::optional<CollectionFacts>> swapped = find_collection(production(), old);
+      if (!swapped) return std::unexpected(swapped.error());
+      if (*swapped && (*swapped)->uuid == item.old_uuid) {
+        const std::array renames = {
+            Rename{.uuid = item.new_uuid, .from = item.ns, .to = state().promoted_name(item)},
+            Rename{.uuid = item.old_uuid, .from = old, .to = item.ns}};
+        if (Result<void> renamed = rename_at_once(production(), renames); !renamed) return renamed;
+      }
+      if (Result<void> dropped = drop_collection(production(), state().copy_name(item)); !dropped)
+        return dropped;
+      if (!state().was_opened) {
+        // Nobody has written to it.
+        Result<void> dropped = drop_collection(production(), state().promoted_name(item));
+        if (!dropped) return dropped;
+        continue;
+      }
+      const Result<std::optional<CollectionFacts>> kept =
+          find_collection(production(), state().promoted_name(item));
+      if (!kept) return std::unexpected(kept.error());
+      if (*kept) report_.kept.push_back(state().promoted_name(item));
+    }
+    return {};
+  }
+
+  Result<void> open() {
+    for (const PromoteItem& item : state().items) {
+      if (item.view && item.missing) {
+        if (Result<void> dropped = drop_collection(production(), item.ns); !dropped) return dropped;
+      }
+      if (item.old_uuid.empty()) continue;
+      if (Result<void> told = about_to("open", item.ns); !told) return told;
+      // A collection that was made for the block goes, unless it has counters by now.
+      if (item.missing && !item.in_place) {
+        if (Result<void> dropped = drop_collection(production(), item.ns); !dropped) return dropped;
+        continue;
+      }
+      const Bson& options = item.missing ? item.final_options : item.old_options;
+      Result<void> opened = let_writers_in(production(), item.ns, options.view());
+      if (!opened) return opened;
+    }
+    for (const std::string& kept : report_.kept) {
+      if (Result<void> opened = let_writers_in(production(), kept, {}); !opened) return opened;
+    }
+    if (Result<void> told = about_to("open", "counters"); !told) return told;
+    return open_counters(production(), state());
+  }
+
+  PromoteRecord& record_;
+  const PromoteOptions& options_;
+  PromoteObserver& observer_;
+  PromoteReport& report_;
+};
+
+void tell_items(const PromoteState& state, PromoteReport& report) {
+  report.step = state.step;
+  report.id = state.id;
+  for (const PromoteItem& item : state.items) {
+    (item.in_place ? report.in_place : report.promoted).push_back(item.ns);
+    if (item.is_replaced() && state.step >= PromoteStep::kOpen && !state.undoing)
+      report.kept.push_back(state.old_name(item));
+  }
+}
+
+Result<PromoteRecord> record_for(PromotePlan& plan, Server& production, PromoteObserver& observer) {
+  if (plan.resumed) return PromoteRecord::take_over(production);
+  if (Result<void> told = observer.about_to("begin"); !told)
+    return std::unexpected(std::move(told.error()));
+  return PromoteRecord::begin(production, std::move(plan.state));
+}
+
+}  // namespace
+
+Result<PromoteReport> promote(PromotePlan& plan, PromoteObserver& observer) {
+  if (!plan.refused.empty())
+    return fail(Code::kFailedPrecondition, "nothing was written: " + plan.refused.front().ns +
+                                               ": " + plan.refused.front().why);
+  PromoteReport report{.resumed = plan.resumed};
+  if (!plan.resumed && plan.items.empty()) return report;
+  Result<Server> spare = answering(plan.options.from);
+  if (!spare) return std::unexpected(std::move(spare.error()));
+  Result<Server> production = answering(plan.options.to);
+  if (!production) return std::unexpected(std::move(production.error()));
+  Result<PromoteRecord> record = record_for(plan, *production, observer);
+  if (!record) return std::unexpected(std::move(record.error()));
+  if (record->state().undoing)
+    return fail(Code::kFailedPrecondition,
+                "the promotion on " + production->shown_uri() +
+                    " is being undone: go on with --undo, then promote again");
+  Promotion promotion(*record, *spare, plan.options, observer, report);
+  if (Result<void> done = promotion.run(); !done) return std::unexpected(std::move(done.error()));
+  tell_items(record->state(), report);
+  return report;
+}
+
+Result<PromoteReport> undo_promotion(const PromoteOptions& options, PromoteObserver& observer) {
+  Result<Server> production = answering(options.to);
+  if (!production) return std::unexpected(std::move(production.error()));
+  if (Result<void> may = check_rights(*production); !may)
+    return std::unexpected(std::move(may.error()));
+  Result<PromoteRecord> record = PromoteRecord::take_over(*production);
+  if (!record) return std::unexpected(std::move(record.error()));
+  PromoteReport report{.resumed = record->state().undoing};
+  Undo undo(*record, options, observer, report);
+  if (Result<void> done = undo.run(); !done) return std::unexpected(std::move(done.error()));
+  tell_items(record->state(), report);
+  return report;
+}
+
+Result<PromoteReport> finish_promotion(const PromoteOptions& options, PromoteObserver& observer) {
+  Result<Server> production = answering(options.to);
+  if (!production) return std::unexpected(std::move(production.error()));
+  Result<PromoteRecord> record = PromoteRecord::take_over(*production);
+  if (!record) return std::unexpected(std::move(record.error()));
+  const PromoteState& state = record->state();
+  if (state.undoing || state.step != PromoteStep::kOpened)
+    return fail(Code::kFailedPrecondition,
+                state.undoing ? "the promotion is being undone: go on with --undo"
+                              : "the promotion is at the step " + std::string(name(state.step)) +
+                                    ": go on with it first");
+  PromoteReport report;
+  for (const PromoteItem& item : state.items) {
+    if (!item.is_replaced()) continue;
+    const std::string old = state.old_name(item);
+    if (Result<void> told = observer.about_to("drop " + old); !told)
+      return std::unexpected(std::move(told.error()));
+    if (Result<void> dropped = drop_collection(*production, old); !dropped)
+      return std::unexpected(std::move(dropped.error()));
+  }
+  if (Result<void> told = observer.about_to("forget"); !told)
+    return std::unexpected(std::move(told.error()));
+  if (Result<void> forgotten = record->forget(); !forgotten)
+    return std::unexpected(std::move(forgotten.error()));
+  tell_items(state, report);
+  report.kept.clear();
+  return report;
+}
+
+}  // namespace idmint::restore

@@ -1,0 +1,600 @@
+// promote: restored collections into a live set of three, stopped at each point and gone on with,
+// finished, and given up.
+#include "restore/promote/promote.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/errors.h"
+#include "idmint/definition.h"
+#include "restore/collections.h"
+#include "restore/replay/state.h"
+#include "tests/restore/production.h"
+#include "tests/servers/mongo.h"
+
+namespace idmint::restore {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+// Stops a promotion before its nth write, as a kill does: nothing is cleaned up.
+class StopsAt final : public PromoteObserver {
+ public:
+  explicit StopsAt(std::size_t stop = SIZE_MAX) : stop_(stop) {}
+  void begin(std::string_view, std::optional<std::uint64_t>) override {}
+  Result<void> advance(std::uint64_t) override { return {}; }
+  Result<void> about_to(std::string_view what) override {
+    points_.emplace_back(what);
+    if (points_.size() <= stop_) return {};
+    return fail(Code::kUnavailable, "stopped before: " + points_.back());
+  }
+  [[nodiscard]] const std::vector<std::string>& points() const { return points_; }
+
+ private:
+  std::size_t stop_;
+  std::vector<std::string> points_{};
+};
+
+// A program that takes ids by the recipe with $inc and upsert, whatever happens.
+class HandWritten {
+ public:
+  explicit HandWritten(const std::string& uri) : uri_(uri), thread_([this] { work(); }) {}
+  ~HandWritten() { end(); }
+  HandWritten(const HandWritten&) = delete;
+  HandWritten& operator=(const HandWritten&) = delete;
+
+  // How many ids it has taken.
+  [[nodiscard]] std::size_t count() const { return count_; }
+  void await_more(std::size_t more) const {
+    for (const std::size_t goal = count_ + more; count_ < goal;) std::this_thread::yield();
+  }
+  const std::vector<std::int64_t>& end() {
+    end_ = true;
+    if (thread_.joinable()) thread_.join();
+    return ids_;
+  }
+
+ private:
+  void work() {
+    Result<Server> server = Server::connect(uri_);
+    if (!server) return;
+    const Bson command(
+        R"({"findAndModify":"counters","query":{"_id":"orders"},
+            "update":{"$inc":{"seq":{"$numberLong":"1"}}},"upsert":true,"new":true})");
+    while (!end_) {
+      const Result<Bson> reply = server->command("shop", command.get());
+      if (!reply) {
+        std::this_thread::yield();
+        continue;
+      }
+      ids_.push_back(reply->view().document("value").integer("seq").value_or(0));
+      ++count_;
+    }
+  }
+
+  std::string uri_;
+  std::atomic<bool> end_ = false;
+  std::atomic<std::size_t> count_ = 0;
+  std::vector<std::int64_t> ids_{};
+  std::thread thread_;
+};
+
+std::size_t repeats_in(const std::vector<std::int64_t>& ids) {
+  return ids.size() - std::set<std::int64_t>(ids.begin(), ids.end()).size();
+}
+
+class Promote : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (Production* const each : {&production_, &spare_}) {
+      for (const char* const database : {"shop", "probe", "idmint_restore"})
+        each->run(database, R"({"dropDatabase":1})");
+    }
+    production_.run("shop", R"({"create":"orders","validator":{"total":{"$gte":0}}})");
+    for (int i = 0; i < 50; ++i)
+      production_.insert("shop.orders", R"({"_id":)" + std::to_string(i) + R"(,"total":)" +
+                                            std::to_string(i) + R"(,"key":"k)" + std::to_string(i) +
+                                            R"("})");
+    production_.run("shop", R"({"createIndexes":"orders","indexes":[
+        {"key":{"key":1},"name":"key","unique":true},
+        {"key":{"at":1},"name":"ttl","expireAfterSeconds":1000000}]})");
+    production_.insert("shop.stock", R"({"_id":"a","n":1},{"_id":"b","n":2})");
+    production_.insert("shop.counters", R"({"_id":"orders","seq":{"$numberLong":"100"}})");
+  }
+
+  // The spare has what production has now, and the limit is the next entry.
+  void restore_here() {
+    for (const auto& [ns, state] : state_of(production_.server())) {
+      if (!ns.starts_with("shop.")) continue;
+      copy_to_spare(ns);
+    }
+    limit_ = production_.now();
+  }
+  void copy_to_spare(const std::string& ns) {
+    const std::string name = ns.substr(5);
+    Result<std::vector<CollectionFacts>> all = list_collections(production_.server());
+    ASSERT_TRUE(all);
+    for (const CollectionFacts& each : *all) {
+      if (each.ns() != ns) continue;
+      Bson create = Bson("create", name);
+      const bson_t options = each.options.view().view();
+      create.add_all(options);
+      ASSERT_TRUE(spare_.server().command("shop", create.get()));
+      Result<void> read = for_each_document(
+          production_.server(), "shop", name, [&](Document document) -> Result<void> {
+            const Bson insert = Bson("insert", name, "documents", array(Bson::copy_of(document)),
+                                     "bypassDocumentValidation", true);
+            const Result<Bson> done = spare_.server().command("shop", insert.get());
+            return done ? Result<void>{} : std::unexpected(done.error());
+          });
+      ASSERT_TRUE(read) << read.error().message;
+      for (const Bson& index : each.indexes) {
+        if (text_of(index.view(), "name") == "_id_") continue;
+        const Bson build = Bson("createIndexes", name, "indexes", array(index));
+        ASSERT_TRUE(spare_.server().command("shop", build.get()));
+      }
+    }
+  }
+
+  [[nodiscard]] PromoteOptions options() const {
+    return {.from = servers::mongo_standalone().url(""),
+            .to = servers::mongo_set().url(""),
+            .limit = limit_};
+  }
+  Result<PromotePlan> plan(PromoteOptions options) {
+    return plan_promotion(std::move(options), {});
+  }
+  Result<PromoteReport> go(std::size_t stop = SIZE_MAX) { return go(options(), stop); }
+  Result<PromoteReport> go(PromoteOptions options, std::size_t stop = SIZE_MAX) {
+    Result<PromotePlan> planned = plan(std::move(options));
+    if (!planned) return std::unexpected(std::move(planned.error()));
+    StopsAt observer(stop);
+    Result<PromoteReport> report = promote(*planned, observer);
+    points_ = observer.points();
+    return report;
+  }
+  Result<PromoteReport> undo(std::size_t stop = SIZE_MAX) {
+    StopsAt observer(stop);
+    Result<PromoteReport> report = undo_promotion(options(), observer);
+    points_ = observer.points();
+    return report;
+  }
+
+  // Of the collections of these names in shop.
+  static State of(Server& server, const std::set<std::string>& namespaces) {
+    State state = state_of(server);
+    std::erase_if(state, [&](const auto& each) { return !namespaces.contains(each.first); });
+    return state;
+  }
+  [[nodiscard]] std::set<std::string> namespaces() {
+    std::set<std::string> all;
+    for (const auto& [ns, each] : state_of(production_.server()))
+      if (ns.starts_with("shop.")) all.insert(ns);
+    return all;
+  }
+  std::int64_t sequence() {
+    const Bson found = production_.run("shop", R"({"find":"counters","filter":{"_id":"orders"}})");
+    std::int64_t value = 0;
+    found.view().each_found([&](const Document& each) { value = each.number("seq"); });
+    return value;
+  }
+  bool takes_writes(const std::string& collection) {
+    const Bson insert =
+        Bson("insert", collection, "documents", array(Bson("_id", "probe", "total", 1)));
+    const Result<Bson> reply = production_.server().command("shop", insert.get());
+    if (!reply || reply->view().has("writeErrors")) return false;
+    production_.run("shop", R"({"delete":")" + collection +
+                                R"(","deletes":[{"q":{"_id":"probe"},"limit":1}]})");
+    return true;
+  }
+
+  // As an operator of a set that others use: these tests share one.
+  Production production_{servers::mongo_set().url("")};
+  Production spare_{servers::mongo_standalone().url("")};
+  Timestamp limit_{};
+  std::vector<std::string> points_{};
+};
+
+const std::set<std::string> kReplaced = {"shop.orders", "shop.stock"};
+
+TEST_F(Promote, PutsBackWhatTheMistakeChangedAndKeepsTheRest) {
+  restore_here();
+  production_.run("shop", R"({"update":"orders","updates":[
+      {"q":{},"u":{"$set":{"total":7}},"multi":true}]})");
+  production_.run("shop",
+                  R"({"update":"stock","updates":[{"q":{"_id":"a"},"u":{"$inc":{"n":5}}}]})");
+  production_.insert("shop.later", R"({"_id":1})");
+  const State mistaken = of(production_.server(), kReplaced);
+
+  Result<PromotePlan> planned = plan(options());
+  ASSERT_TRUE(planned) << planned.error().message;
+  EXPECT_EQ(planned->items.size(), 2U);
+  EXPECT_EQ(planned->lost(), 50U) << "one had that total already";
+  EXPECT_EQ(planned->left.size(), 2U) << "counters, which nobody wrote to, and later";
+  EXPECT_EQ(of(production_.server(), kReplaced).size(), mistaken.size());
+
+  const Result<PromoteReport> report = go();
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(report->step, PromoteStep::kOpened);
+  EXPECT_EQ(
+      in_lines(differences(of(production_.server(), kReplaced), of(spare_.server(), kReplaced))),
+      "");
+  EXPECT_THAT(namespaces(), Contains("shop.later"));
+  EXPECT_EQ(report->kept.size(), 2U);
+  for (const std::string& kept : report->kept) EXPECT_THAT(namespaces(), Contains(kept));
+  EXPECT_TRUE(takes_writes("orders"));
+  EXPECT_TRUE(takes_writes("stock"));
+  EXPECT_EQ(sequence(), 100);
+
+  const Result<PromoteReport> again = go();
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_TRUE(again->resumed);
+  StopsAt watch;
+  const Result<PromoteReport> finished = finish_promotion(options(), watch);
+  ASSERT_TRUE(finished) << finished.error().message;
+  EXPECT_THAT(namespaces(),
+              UnorderedElementsAre("shop.orders", "shop.stock", "shop.counters", "shop.later"));
+  EXPECT_EQ(undo().error().code, Code::kNotFound);
+}
+
+TEST_F(Promote, SetsBackWhatIsNamedAlone) {
+  restore_here();
+  production_.run("shop",
+                  R"({"update":"orders","updates":[{"q":{"_id":1},"u":{"$set":{"total":7}}}]})");
+  production_.run("shop",
+                  R"({"update":"stock","updates":[{"q":{"_id":"a"},"u":{"$inc":{"n":5}}}]})");
+  const State before = of(production_.server(), {"shop.stock"});
+  PromoteOptions only = options();
+  only.filter = *NamespaceFilter::of({"shop.orders"}, {});
+  const Result<PromoteReport> report = go(std::move(only));
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_THAT(report->promoted, ElementsAre("shop.orders"));
+  EXPECT_EQ(in_lines(differences(of(production_.server(), {"shop.stock"}), before)), "");
+  EXPECT_EQ(in_lines(differences(of(production_.server(), {"shop.orders"}),
+                                 of(spare_.server(), {"shop.orders"}))),
+            "");
+}
+
+// Each point is a kill; ordinary runs try one in three.
+std::size_t stride() { return std::getenv("IDMINT_ALL_KILLS") != nullptr ? 1 : 3; }
+
+TEST_F(Promote, GoesOnAfterAKillAtAnyPointAndNoIdComesTwice) {
+  restore_here();
+  HandWritten program(servers::mongo_set().url("shop"));
+  program.await_more(20);
+  for (std::size_t stop = 0;; stop += stride()) {
+    SCOPED_TRACE(stop);
+    production_.run("shop", R"({"update":"orders","updates":[
+        {"q":{},"u":{"$set":{"total":7}},"multi":true}]})");
+    const Result<PromoteReport> stopped = go(stop);
+    if (stopped) break;
+    ASSERT_EQ(stopped.error().code, Code::kUnavailable) << stopped.error().message;
+    const Result<PromoteReport> report = go();
+    ASSERT_TRUE(report) << report.error().message;
+    EXPECT_EQ(in_lines(differences(of(production_.server(), {"shop.orders"}),
+                                   of(spare_.server(), {"shop.orders"}))),
+              "")
+        << points_.back();
+    program.await_more(20);
+    StopsAt watch;
+    ASSERT_TRUE(finish_promotion(options(), watch));
+  }
+  EXPECT_EQ(repeats_in(program.end()), 0U);
+}
+
+TEST_F(Promote, IsGivenUpAtAnyPointAndNoIdComesTwice) {
+  restore_here();
+  HandWritten program(servers::mongo_set().url("shop"));
+  program.await_more(20);
+  for (std::size_t stop = 0, undone = 0;; stop += stride(), ++undone) {
+    production_.run("shop", R"({"update":"orders","updates":[
+        {"q":{},"u":{"$inc":{"total":1}},"multi":true}]})");
+    const State before = of(production_.server(), {"shop.orders"});
+    const Result<PromoteReport> stopped = go(stop);
+    SCOPED_TRACE(points_.back());
+    Result<PromoteReport> given_up = undo(undone);  // is stopped itself
+    if (!given_up && given_up.error().code != Code::kNotFound) {
+      EXPECT_EQ(given_up.error().code, Code::kUnavailable) << given_up.error().message;
+      given_up = undo();
+    }
+    EXPECT_TRUE(given_up || given_up.error().code == Code::kNotFound) << given_up.error().message;
+    EXPECT_EQ(in_lines(differences(of(production_.server(), {"shop.orders"}), before)), "");
+    EXPECT_TRUE(takes_writes("orders"));
+    program.await_more(20);
+    for (const std::string& ns : namespaces()) {
+      if (ns.contains(kPromotedSuffix)) {
+        EXPECT_TRUE(stopped || points_.empty() || given_up->kept.size() == 1U);
+        production_.run("shop", R"({"drop":")" + ns.substr(5) + R"("})");
+      }
+    }
+    EXPECT_THAT(namespaces(), UnorderedElementsAre("shop.orders", "shop.stock", "shop.counters"));
+    if (stopped) break;
+  }
+  EXPECT_EQ(repeats_in(program.end()), 0U);
+}
+
+TEST_F(Promote, KeepsWhatProgramsWroteAfterwardsWhereItIsGivenUp) {
+  restore_here();
+  production_.run("shop", R"({"delete":"orders","deletes":[{"q":{},"limit":0}]})");
+  ASSERT_TRUE(go());
+  production_.insert("shop.orders", R"({"_id":"new","total":1,"key":"new"})");
+  const Result<PromoteReport> given_up = undo();
+  ASSERT_TRUE(given_up) << given_up.error().message;
+  ASSERT_EQ(given_up->kept.size(), 1U);
+  const Result<std::uint64_t> kept = count_documents(production_.server(), given_up->kept[0]);
+  ASSERT_TRUE(kept);
+  EXPECT_EQ(*kept, 51U);
+  EXPECT_EQ(*count_documents(production_.server(), "shop.orders"), 0U);
+}
+
+TEST_F(Promote, MergesLaterWritesThatTheMistakeDidNotTouch) {
+  restore_here();
+  production_.run("shop", R"({"update":"orders","updates":[
+      {"q":{"_id":{"$lt":10}},"u":{"$set":{"total":-7}},"multi":true}],"bypassDocumentValidation":true})");
+  PromoteOptions merging = options();
+  merging.mistake_to = production_.now();
+  merging.merge_later = true;
+  production_.run("shop", R"({"update":"orders","updates":[
+      {"q":{"_id":5},"u":{"$set":{"total":1000}}},{"q":{"_id":20},"u":{"$set":{"total":1000}}}]})");
+  production_.run("shop", R"({"delete":"orders","deletes":[{"q":{"_id":30},"limit":1}]})");
+  production_.insert("shop.orders", R"({"_id":"new","total":1,"key":"new"})");
+  // A transaction of both, and one that was given up.
+  auto* session = production_.begin();
+  production_.insert("shop.orders", R"({"_id":"in one","total":2,"key":"in one"})", session);
+  Production::commit(session);
+  session = production_.begin();
+  production_.insert("shop.orders", R"({"_id":"not","total":2,"key":"not"})", session);
+  Production::abort(session);
+
+  Result<PromotePlan> planned = plan(options());
+  ASSERT_TRUE(planned) << planned.error().message;
+  EXPECT_EQ(planned->lost(), 14U);
+  PromoteOptions copy = merging;
+  planned = plan(std::move(copy));
+  ASSERT_TRUE(planned) << planned.error().message;
+  EXPECT_EQ(planned->lost(), 10U);
+  // Stopped in the merge, and gone on with.
+  EXPECT_FALSE(go(merging, 12));
+  const Result<PromoteReport> report = go(merging);
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_THAT(report->merged.refused, IsEmpty());
+  const auto total = [&](const std::string& id) {
+    const Bson found = production_.run("shop", R"({"find":"orders","filter":{"_id":)" + id + "}}");
+    std::int64_t value = -1;
+    found.view().each_found([&](const Document& each) { value = each.number("total"); });
+    return value;
+  };
+  EXPECT_EQ(total("5"), 5) << "in the mistake";
+  EXPECT_EQ(total("9"), 9);
+  EXPECT_EQ(total("20"), 1000);
+  EXPECT_EQ(total("30"), -1);
+  EXPECT_EQ(total(R"("new")"), 1);
+  EXPECT_EQ(total(R"("in one")"), 2);
+  EXPECT_EQ(total(R"("not")"), -1);
+}
+
+TEST_F(Promote, MakesADroppedCollectionAndItsCountersAgain) {
+  production_.run("shop", R"({"findAndModify":"counters","query":{"_id":"orders"},
+      "update":{"$inc":{"seq":{"$numberLong":"1"}}}})");
+  restore_here();
+  std::vector<std::int64_t> ids;
+  for (int i = 0; i < 5; ++i) {
+    const Bson taken = production_.run("shop", R"({"findAndModify":"counters",
+        "query":{"_id":"orders"},"update":{"$inc":{"seq":{"$numberLong":"1"}}},"new":true})");
+    ids.push_back(taken.view().document("value").number("seq"));
+  }
+  production_.run("shop", R"({"drop":"counters"})");
+  production_.run("shop", R"({"drop":"orders"})");
+  const Result<PromoteReport> report = go();
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_THAT(report->in_place, ElementsAre("shop.counters"));
+  EXPECT_EQ(sequence(), ids.back()) << "the last value that was handed out";
+  EXPECT_TRUE(takes_writes("orders"));
+  EXPECT_EQ(in_lines(differences(of(production_.server(), {"shop.orders"}),
+                                 of(spare_.server(), {"shop.orders"}))),
+            "");
+  // Given up, the collection is gone again, and the counter is not.
+  ASSERT_TRUE(undo());
+  EXPECT_EQ(sequence(), ids.back());
+  EXPECT_FALSE(namespaces().contains("shop.orders"));
+}
+
+TEST_F(Promote, MakesAViewAgain) {
+  production_.run("shop", R"({"create":"cheap","viewOn":"orders","pipeline":[
+      {"$match":{"total":{"$lt":9}}}]})");
+  restore_here();
+  production_.run("shop", R"({"drop":"orders"})");
+  production_.run("shop", R"({"drop":"cheap"})");
+  const Result<PromoteReport> report = go();
+  ASSERT_TRUE(report) << report.error().message;
+  const std::set<std::string> both = {"shop.orders", "shop.cheap"};
+  EXPECT_EQ(in_lines(differences(of(production_.server(), both), of(spare_.server(), both))), "");
+  ASSERT_TRUE(undo());
+  EXPECT_FALSE(namespaces().contains("shop.cheap"));
+}
+
+// Kills the primary once, before one of the writes.
+class KillsBefore final : public PromoteObserver {
+ public:
+  KillsBefore(servers::MongoSet& members, std::string when)
+      : members_(members), when_(std::move(when)) {}
+  void begin(std::string_view, std::optional<std::uint64_t>) override {}
+  Result<void> advance(std::uint64_t) override { return {}; }
+  Result<void> about_to(std::string_view what) override {
+    if (what != when_ || killed_) return {};
+    killed_ = members_.primary();
+    members_.member(*killed_).kill();
+    return {};
+  }
+  [[nodiscard]] bool has_killed() const { return killed_.has_value(); }
+  void mend() {
+    if (killed_) members_.member(*killed_).restart();
+  }
+
+ private:
+  servers::MongoSet& members_;
+  const std::string when_;
+  std::optional<std::size_t> killed_{};
+};
+
+TEST(PromoteOnASet, TakesTheRightToDoAnythingWhichIsAskedForFirst) {
+  servers::MongoSet set({.users = true, .members = 1});  // the user has the role root
+  servers::MongoServer spare;
+  Production production(set.url(""));
+  Production restored(spare.url(""));
+  for (Production* const each : {&production, &restored})
+    each->insert("shop.orders", R"({"_id":1,"n":1})");
+  const PromoteOptions options{.from = spare.url(""), .to = set.url(""), .limit = production.now()};
+  production.run("shop", R"({"update":"orders","updates":[{"q":{},"u":{"$set":{"n":2}}}]})");
+  const Result<PromotePlan> denied = plan_promotion(options, {});
+  ASSERT_FALSE(denied);
+  EXPECT_EQ(denied.error().code, Code::kPermissionDenied);
+  EXPECT_THAT(denied.error().message, HasSubstr("createRole"));
+  production.run("admin", R"({"createRole":"idmintRestore","privileges":[
+      {"resource":{"anyResource":true},"actions":["anyAction"]}],"roles":[]})");
+  production.run("admin", R"({"grantRolesToUser":"root","roles":["idmintRestore"]})");
+  Result<PromotePlan> planned = plan_promotion(options, {});
+  ASSERT_TRUE(planned) << planned.error().message;
+  StopsAt watch;
+  const Result<PromoteReport> report = promote(*planned, watch);
+  ASSERT_TRUE(report) << report.error().message;
+  const Bson wrong = production.run("shop", R"({"count":"orders","query":{"n":2}})");
+  EXPECT_EQ(wrong.view().number("n"), 0);
+}
+
+TEST(PromoteOnASet, GoesOnWhereThePrimaryIsKilled) {
+  servers::MongoSet set;
+  servers::MongoServer spare;
+  Timestamp limit{};
+  {
+    Production production(set.url(""));
+    Production restored(spare.url(""));
+    for (int i = 0; i < 30; ++i) {
+      const std::string document = R"({"_id":)" + std::to_string(i) + R"(,"n":1})";
+      production.insert("shop.orders", document);
+      restored.insert("shop.orders", document);
+    }
+    limit = production.now();
+    production.run("shop", R"({"update":"orders","updates":[
+        {"q":{},"u":{"$set":{"n":2}},"multi":true}],"writeConcern":{"w":"majority"}})");
+  }
+  const PromoteOptions options{.from = spare.url(""), .to = set.url(""), .limit = limit};
+  for (const char* const when :
+       {"block shop.orders", "load collections", "swap shop.orders", "open shop.orders"}) {
+    SCOPED_TRACE(when);
+    KillsBefore observer(set, when);
+    // Two members are left, which elect one of them.
+    bool done = false;
+    for (int attempt = 0; attempt < 20 && !done; ++attempt) {
+      Result<PromotePlan> planned = plan_promotion(options, {});
+      const Result<PromoteReport> report =
+          planned ? promote(*planned, observer)
+                  : Result<PromoteReport>(std::unexpected(planned.error()));
+      done = report.has_value();
+      EXPECT_TRUE(done || report.error().code == Code::kUnavailable) << report.error().message;
+    }
+    EXPECT_TRUE(done);
+    EXPECT_TRUE(observer.has_killed());
+    observer.mend();
+    Production production(set.url(""));
+    const Bson wrong = production.run("shop", R"({"count":"orders","query":{"n":2}})");
+    EXPECT_EQ(wrong.view().number("n"), 0);
+    StopsAt watch;
+    const Result<PromoteReport> undone = undo_promotion(options, watch);
+    ASSERT_TRUE(undone) << undone.error().message;
+    for (const std::string& kept : undone->kept)
+      production.run("shop", R"({"drop":")" + kept.substr(5) + R"("})");
+  }
+}
+
+TEST_F(Promote, RaisesACounterThatTheMistakeSetBack) {
+  restore_here();
+  for (int i = 0; i < 5; ++i)
+    production_.run("shop", R"({"findAndModify":"counters","query":{"_id":"orders"},
+        "update":{"$inc":{"seq":{"$numberLong":"1"}}}})");
+  production_.run("shop", R"({"update":"counters","updates":[{"q":{},"u":{"$set":{"seq":3}}}]})");
+  const Result<PromoteReport> report = go();
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(sequence(), 105);
+  EXPECT_THAT(namespaces(), UnorderedElementsAre("shop.orders", "shop.stock", "shop.counters"));
+}
+
+TEST_F(Promote, RefusesWhatItCannotDoBeforeAnythingIsWritten) {
+  production_.run("shop", R"({"create":"rates","timeseries":{"timeField":"t"}})");
+  production_.insert("shop.rates", R"({"t":{"$date":"2026-01-01T00:00:00Z"},"x":1})");
+  production_.insert("shop.mixed", R"({"_id":"counter","seq":5},{"_id":1,"name":"a"})");
+  spare_.run("shop", R"({"create":"rates","timeseries":{"timeField":"t"}})");
+  production_.run("shop", R"({"drop":"rates"})");
+  restore_here();
+  production_.run("shop",
+                  R"({"update":"mixed","updates":[{"q":{"_id":1},"u":{"$set":{"name":"b"}}}]})");
+  Result<PromotePlan> planned = plan(options());
+  ASSERT_TRUE(planned) << planned.error().message;
+  ASSERT_EQ(planned->refused.size(), 2U);
+  EXPECT_EQ(planned->refused[0].ns, "shop.mixed");
+  EXPECT_EQ(planned->refused[1].ns, "shop.rates");
+  StopsAt observer;
+  const Result<PromoteReport> refused = promote(*planned, observer);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kFailedPrecondition);
+  EXPECT_THAT(observer.points(), IsEmpty());
+  EXPECT_EQ(undo().error().code, Code::kNotFound);
+
+  PromoteOptions none = options();
+  none.limit.reset();
+  EXPECT_EQ(plan(std::move(none)).error().code, Code::kInvalidArgument);
+  PromoteOptions early = options();
+  early.limit = Timestamp{.seconds = 1, .ordinal = 1};
+  EXPECT_EQ(plan(std::move(early)).error().code, Code::kOutOfRange);
+  PromoteOptions itself = options();
+  itself.from = itself.to;
+  EXPECT_EQ(plan(std::move(itself)).error().code, Code::kInvalidArgument);
+}
+
+TEST_F(Promote, OneRunAtATime) {
+  restore_here();
+  production_.run("shop",
+                  R"({"update":"orders","updates":[{"q":{"_id":1},"u":{"$set":{"total":7}}}]})");
+  Result<PromotePlan> first = plan(options());
+  ASSERT_TRUE(first) << first.error().message;
+
+  // Another takes over while the first is at work.
+  class TakesOver final : public PromoteObserver {
+   public:
+    explicit TakesOver(std::function<void()> other) : other_(std::move(other)) {}
+    void begin(std::string_view, std::optional<std::uint64_t>) override {}
+    Result<void> advance(std::uint64_t) override { return {}; }
+    Result<void> about_to(std::string_view what) override {
+      if (what == "reach load") std::exchange(other_, [] {})();
+      return {};
+    }
+
+   private:
+    std::function<void()> other_;
+  };
+  std::optional<Result<PromoteReport>> second;
+  TakesOver watch([&] { second.emplace(go()); });
+  const Result<PromoteReport> report = promote(*first, watch);
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().code, Code::kUnavailable) << report.error().message;
+  ASSERT_TRUE(second && *second) << (second ? second->error().message : "never ran");
+
+  PromoteOptions other = options();
+  other.filter = *NamespaceFilter::of({"shop.stock"}, {});
+  EXPECT_EQ(plan(std::move(other)).error().code, Code::kAlreadyExists);
+}
+
+}  // namespace
+}  // namespace idmint::restore
