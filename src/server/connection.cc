@@ -243,7 +243,7 @@ void Connection::end_if_done() {
 
 void Connection::linger() {
   lingers_ = true;
-  in_ = {};
+  std::string().swap(in_);
   if (tls_ != nullptr) tls_->end();
   boost::system::error_code ignored;
   socket_.shutdown(Socket::shutdown_send, ignored);
@@ -284,8 +284,8 @@ void Connection::close() noexcept {
   if (cut_ || (conversation_ != nullptr && conversation_->waits()))
     socket_.set_option(boost::asio::socket_base::linger(true, 0), ignored);
   socket_.close(ignored);
-  in_ = {};
-  out_ = {};
+  std::string().swap(in_);
+  std::string().swap(out_);
   sent_ = 0;
   count_unsent();
   const auto ended = std::move(ended_);

@@ -363,8 +363,8 @@ void get_health(HttpSession& session, const HttpRequest& /*request*/) {
 void get_ready(HttpSession& session, const HttpRequest& /*request*/) {
   session.elsewhere(
       [&sources = session.service().sources,
-       known = session.is_let_in()](SteadyTime /*until*/) -> Result<bool> {
-        const Result<void> ready = sources.ready();
+       known = session.is_let_in()](SteadyTime until) -> Result<bool> {
+        const Result<void> ready = sources.ready(until);
         if (ready) return true;
         if (known) return std::unexpected(ready.error());
         // The message may name hosts and files.

@@ -345,9 +345,6 @@ void HttpSession::begin_stream(SourceHandle source, IdsWanted wanted) {
     return respond(Error{Code::kUnavailable, std::to_string(kMostStreams) +
                                                  " streams are under way already; nothing was "
                                                  "taken for this one; ask again"});
-  if (const std::optional<Caller::Excess> excess =
-          caller_->charge(wanted.count, service_.loop.now()))
-    return respond(problem(excess->error, false, excess->retry_after));
   stream_ = std::make_unique<Stream>(*this, large);
   stream_->left = wanted.count;
   stream_->wanted = std::move(wanted);
@@ -361,6 +358,12 @@ void HttpSession::begin_stream(SourceHandle source, IdsWanted wanted) {
   if (Result<void> fits = check_form(*stream_); !fits) {
     stream_->error = std::move(fits.error());
     return put_ids();
+  }
+  // Last: what is refused costs nothing.
+  if (const std::optional<Caller::Excess> excess =
+          caller_->charge(stream_->left, service_.loop.now())) {
+    stream_.reset();
+    return respond(problem(excess->error, false, excess->retry_after));
   }
   pump();
 }
@@ -489,7 +492,7 @@ void HttpSession::put_ids() {
     const Code code = stream.error->code;
     if (code == Code::kFailedPrecondition || code == Code::kOutOfRange)
       service_.sources.forget(stream.source, *stream.error, stream.size == 1);
-    stream.error = service_.sources.told(*std::move(stream.error), stream.source->name);
+    stream.error = service_.told(*std::move(stream.error), stream.source->name);
     ++stream.source->counts->errors;
   }
   if (stream.error && !stream.begun) {

@@ -88,7 +88,7 @@ class HttpSession final : public Conversation {
   // What the request at hand is counted as. Nothing, as at first: it looks at no source.
   void count_as(std::optional<Verb> verb) noexcept { counted_as_ = verb; }
   void respond(const HttpResponse& response);
-  void respond(const Error& error) { respond(problem(service_.sources.told(error))); }
+  void respond(const Error& error) { respond(problem(service_.told(error))); }
   // Runs `work`, which returns a Result, elsewhere, and responds with what `then` makes of it.
   // `work` gets the time by which it must have answered.
   template <class Work, class Then>

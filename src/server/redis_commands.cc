@@ -38,9 +38,25 @@ std::optional<std::int64_t> whole(std::string_view text, std::int64_t least) {
   return value;
 }
 
+bool is_fit(std::string_view pattern, std::size_t longest, std::ptrdiff_t most_stars) {
+  return pattern.size() <= longest && std::ranges::count(pattern, '*') <= most_stars;
+}
+
+constexpr std::string_view kUnfitPattern = "a pattern has at most 256 bytes and 8 stars";
+
 bool matches(const std::string& pattern, const std::string& text) {
   return ::fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
 }
+
+// CLIENT INFO has it in a line of its own, between blanks.
+bool is_client_name(std::string_view name, std::size_t longest) {
+  return name.size() <= longest &&
+         std::ranges::all_of(name, [](char c) { return c > ' ' && c < 0x7f; });
+}
+
+constexpr std::string_view kUnfitClientName =
+    "Client names cannot contain spaces, newlines or special characters, and have at most 128 "
+    "bytes";
 
 // What GET answers: the value before the next one, or nothing before the first use.
 Result<std::optional<std::int64_t>> value_before_next(const Sources& sources, std::string_view name,
@@ -245,10 +261,11 @@ void RedisSession::time(Words /*words*/) {
 }
 
 void RedisSession::keys(Words words) {
+  if (!is_fit(words[1], kLongestPattern, kMostStars)) return fail(kUnfitPattern);
   elsewhere([&sources = service_.sources](SteadyTime until) { return names(sources, until); },
             [this, pattern = std::string(words[1])](std::vector<std::string> all) {
               std::erase_if(all, [&](const std::string& name) {
-                return !matches(pattern, name) || !caller_->sees(name);
+                return !caller_->sees(name) || !matches(pattern, name);
               });
               put_array(reply(), all.size());
               for (const std::string& name : all) put_bulk(reply(), name);
@@ -268,6 +285,7 @@ void RedisSession::scan(Words words) {
     const std::string option = upper_case(words[i]);
     if (i + 1 == words.size()) return fail("syntax error");
     if (option == "MATCH") {
+      if (!is_fit(words[i + 1], kLongestPattern, kMostStars)) return fail(kUnfitPattern);
       pattern = words[i + 1];
     } else if (option == "TYPE") {
       other_type = lower_case(words[i + 1]) != "string";
@@ -281,11 +299,13 @@ void RedisSession::scan(Words words) {
   }
   elsewhere([&sources = service_.sources](SteadyTime until) { return names(sources, until); },
             [this, pattern, other_type, begin = static_cast<std::size_t>(*cursor),
-             size = static_cast<std::size_t>(count)](const std::vector<std::string>& all) {
+             size = static_cast<std::size_t>(count)](std::vector<std::string> all) {
+              // First: the cursor must not tell how many others there are.
+              std::erase_if(all, [&](const std::string& name) { return !caller_->sees(name); });
               const std::size_t end = std::min(all.size(), begin + size);
               std::vector<std::string_view> found;
               for (std::size_t i = begin; i < end && !other_type; ++i) {
-                if (matches(pattern, all[i]) && caller_->sees(all[i])) found.push_back(all[i]);
+                if (matches(pattern, all[i])) found.push_back(all[i]);
               }
               std::string& out = reply();
               put_array(out, 2);
@@ -408,6 +428,7 @@ void RedisSession::hello(Words words) {
       token = words[next + 2];
       next += 3;
     } else if (option == "SETNAME" && next + 1 < words.size()) {
+      if (!is_client_name(words[next + 1], kLongestClientName)) return fail(kUnfitClientName);
       its_name = words[next + 1];
       next += 2;
     } else {
@@ -561,6 +582,9 @@ void RedisSession::command(Words words) {
 void RedisSession::config(Words words) {
   if (upper_case(words[1]) != "GET" || words.size() < 3)
     return fail("only CONFIG GET is there: the server is set up by its options");
+  for (const std::string_view pattern : words.subspan(2)) {
+    if (!is_fit(pattern, kLongestPattern, kMostStars)) return fail(kUnfitPattern);
+  }
   const std::array settings = {
       std::pair<std::string, std::string>{"appendfsync", "always"},
       std::pair<std::string, std::string>{"appendonly", "yes"},
@@ -588,6 +612,7 @@ void RedisSession::config(Words words) {
 void RedisSession::client(Words words) {
   const std::string which = upper_case(words[1]);
   if (which == "SETNAME" && words.size() == 3) {
+    if (!is_client_name(words[2], kLongestClientName)) return fail(kUnfitClientName);
     name_ = words[2];
     put_simple(reply(), "OK");
   } else if (which == "GETNAME" && words.size() == 2) {
@@ -723,6 +748,7 @@ constexpr std::string_view kNeverForgotten =
     "a name that was used stays, or its values would come twice: idmint retire ends a sequence";
 constexpr std::array kRefused = {
     Refused{"APPEND", kNeverDown},
+    Refused{"COPY", kNeverDown},
     Refused{"DECR", kNeverDown},
     Refused{"DECRBY", kNeverDown},
     Refused{"DEL", kNeverForgotten},
@@ -731,13 +757,21 @@ constexpr std::array kRefused = {
     Refused{"FLUSHALL", kNeverForgotten},
     Refused{"FLUSHDB", kNeverForgotten},
     Refused{"GETDEL", kNeverForgotten},
+    Refused{"GETEX", kNeverForgotten},
     Refused{"GETSET", kNeverDown},
     Refused{"INCRBYFLOAT", "values are integers"},
+    Refused{"MOVE", kNeverForgotten},
     Refused{"MSET", kNeverDown},
+    Refused{"MSETNX", kNeverDown},
+    Refused{"PERSIST", "sources do not expire"},
     Refused{"PEXPIRE", kNeverForgotten},
+    Refused{"PEXPIREAT", kNeverForgotten},
+    Refused{"PSETEX", kNeverForgotten},
     Refused{"RENAME", kNeverForgotten},
+    Refused{"RENAMENX", kNeverForgotten},
     Refused{"RESTORE", kNeverDown},
     Refused{"SET", "a counter never goes down, or values would come twice: ID.RAISE moves it up"},
+    Refused{"SETBIT", kNeverDown},
     Refused{"SETEX", kNeverForgotten},
     Refused{"SETNX", "a sequence is made with its definition: idmint create"},
     Refused{"SETRANGE", kNeverDown},

@@ -33,7 +33,8 @@ RedisSession::RedisSession(Connection& connection, Service& service)
 RedisSession::~RedisSession() = default;
 
 bool RedisSession::held() const noexcept {
-  return held_ || barrier_ || ended_ || pending_ >= kMostPending || pending_ids_ >= kMostPendingIds;
+  return held_ || barrier_ || ended_ || pending_ >= kMostPending ||
+         pending_ids_ >= kMostPendingIds || waiting_text_ >= kMostWaitingText;
 }
 
 bool RedisSession::waits() const noexcept {
@@ -53,7 +54,7 @@ void RedisSession::too_slow() {
 std::size_t RedisSession::take(std::string_view input) {
   std::size_t taken = 0;
   begun_ = {};
-  while (!held() && connection_.has_room()) {
+  while (has_room()) {
     if (!replay_.empty()) {
       const Owned& owned = replay_.front();
       const std::vector<std::string_view> words(owned.begin(), owned.end());
@@ -87,7 +88,7 @@ std::size_t RedisSession::take(std::string_view input) {
       continue;
     }
     const Command* const command = command_of(words);
-    if (command != nullptr && command->kind == Command::kBarrier && !queueing_ && pending_ != 0) {
+    if (command != nullptr && pending_ != 0 && is_barrier(*command)) {
       wait_for_answers();  // it is read again when they are there
       break;
     }
@@ -113,6 +114,14 @@ std::size_t RedisSession::take(std::string_view input) {
   }
   reader_.trim();
   return taken;
+}
+
+bool RedisSession::has_room() {
+  if (!replies_.empty() && replies_.back().rest != nullptr) {
+    Reply::Rest& last = *replies_.back().rest;
+    waiting_text_ += last.text.size() - std::exchange(last.counted, last.text.size());
+  }
+  return !held() && connection_.has_room();
 }
 
 void RedisSession::wait_for_answers() {
@@ -235,7 +244,7 @@ std::string& RedisSession::reply() {
 
 void RedisSession::fail(const Error& error) {
   service_.count_error(error.code);
-  put_error(reply(), resp_prefix(error.code), service_.sources.told(error).message);
+  put_error(reply(), resp_prefix(error.code), service_.told(error).message);
 }
 
 void RedisSession::fail(std::string_view message) {
@@ -286,6 +295,7 @@ void RedisSession::settle() {
   std::string& out = connection_.out();
   while (!replies_.empty() && replies_.front().ready) {
     if (!connection_.is_closed()) finish(replies_.front(), out);
+    if (replies_.front().rest != nullptr) waiting_text_ -= replies_.front().rest->counted;
     replies_.pop_front();
   }
   if (connection_.is_closed()) return;
@@ -310,8 +320,7 @@ void RedisSession::finish(Reply& reply, std::string& out) {
   if (reply.error) {
     const Code code = reply.error->code;
     service_.count_error(*reply.source, code);
-    put_error(out, resp_prefix(code),
-              service_.sources.told(*reply.error, reply.source->name).message);
+    put_error(out, resp_prefix(code), service_.told(*reply.error, reply.source->name).message);
     const bool of_one = reply.kind == Reply::kInteger || reply.kind == Reply::kId;
     if (code == Code::kOutOfRange || code == Code::kFailedPrecondition)
       service_.sources.forget(reply.source, *reply.error, of_one);
@@ -391,7 +400,9 @@ SourceHandle RedisSession::source_of(Words words, std::string_view name) {
         opened_ = opened;
         held_ = false;  // the command may hold the session again, for a pool
         const std::vector<std::string_view> again(owned.begin(), owned.end());
-        (this->*command_named(again.front())->run)(again);
+        const Command& command = *command_named(again.front());
+        // The token may have been taken back meanwhile, and the client may be gone.
+        if (!connection_.is_closed() && may(command, again)) (this->*command.run)(again);
         opened_.reset();
         if (!held_) go_on();
       });
@@ -415,6 +426,8 @@ void RedisSession::take_values(SourceHandle source, std::int64_t count, bool as_
     const char* const end = to_chars(id, form, text.data());
     put_bulk(out, {text.data(), end});
   };
+  if (const std::int64_t most = source->declaration().largest_count; most != 0 && count > most)
+    return fail(source->name + ": ask for at most " + std::to_string(most) + " ids in one call");
   if (!charge(count)) return;
   const auto size = static_cast<std::size_t>(count);
   if (source->is_format()) {
@@ -450,7 +463,7 @@ void RedisSession::take_values(SourceHandle source, std::int64_t count, bool as_
             for (const Id& id : *ids) put(out, id);
           } else {
             ++source->counts->errors;
-            fail(service_.sources.told(ids.error(), source->name));
+            fail(service_.told(ids.error(), source->name));
             if (ids.error().code == Code::kFailedPrecondition)
               service_.sources.forget(source, ids.error(), false);
           }

@@ -32,6 +32,14 @@ class RedisSession final : public Conversation {
   static constexpr std::size_t kMostPending = 1024;
   // Ids that they ask for by COUNT.
   static constexpr std::size_t kMostPendingIds = 16'384;
+  // Bytes of replies that are ready and wait for one before them.
+  static constexpr std::size_t kMostWaitingText = std::size_t{256} * 1024;
+  // Of a pattern of names, and stars in it: matching takes longer the longer it is, and far longer
+  // with many stars.
+  static constexpr std::size_t kLongestPattern = 256;
+  static constexpr std::ptrdiff_t kMostStars = 8;
+  // Of the name that a client gives itself.
+  static constexpr std::size_t kLongestClientName = 128;
   // Commands between MULTI and EXEC, and their bytes.
   static constexpr std::size_t kMostQueued = 1024;
   static constexpr std::size_t kMostQueuedBytes = std::size_t{256} * 1024;
@@ -96,6 +104,7 @@ class RedisSession final : public Conversation {
       std::vector<std::int64_t> values{};  // kIds
       Range range{};                       // kLast, kRange
       std::string text{};                  // kText
+      std::size_t counted = 0;             // of the text, in waiting_text_
     };
     std::unique_ptr<Rest> rest{};  // null: kInteger, kId
   };
@@ -141,6 +150,13 @@ class RedisSession final : public Conversation {
   // The row of the command; null: there is no such command.
   [[nodiscard]] const Command* command_of(Words words);
   void run(const Command* command, Words words);
+  // Whether it must wait until all before it have their answers: it looks at a store, or changes
+  // who asks.
+  [[nodiscard]] bool is_barrier(const Command& command) const noexcept {
+    return command.open || (command.kind == Command::kBarrier && !queueing_);
+  }
+  // Whether another command may be taken now.
+  [[nodiscard]] bool has_room();
   // For a barrier: nothing is taken until all before it have their answers.
   void wait_for_answers();
   void queue(Words words);
@@ -194,6 +210,7 @@ class RedisSession final : public Conversation {
   std::deque<Reply> replies_;  // in order; those that are ready and have none before them are gone
   std::size_t pending_ = 0;
   std::size_t pending_ids_ = 0;
+  std::size_t waiting_text_ = 0;      // as of the last command
   bool held_ = false;                 // a command is carried out elsewhere
   SteadyTime held_since_{};           // the epoch: no command was held, or it waits on otherwise
   std::optional<Verb> held_as_{};     // what it is counted as

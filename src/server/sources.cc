@@ -107,13 +107,16 @@ Error Sources::told(Error error, std::string_view source) const {
   return worded(std::move(error), found != nullptr ? std::string_view(found->store) : "");
 }
 
-Result<void> Sources::ready() const {
+Result<void> Sources::ready(SteadyTime until) const {
   for (const Served& each : stores_) {
     const Result<std::shared_ptr<Store>> store = each.mint->store();
     // In the default store nothing may have been created yet.
     if (!store && store.error().code == Code::kNotFound && each.store.empty()) continue;
     if (!store) return std::unexpected(worded(store.error(), each.store));
     if (const std::optional<Error> doubt = (*store)->doubt()) return std::unexpected(*doubt);
+    // A store on the network may have gone since it was opened.
+    if (const auto time = (*store)->time(until); !time)
+      return std::unexpected(worded(time.error(), each.store));
   }
   return {};
 }

@@ -141,7 +141,7 @@ class Sources final {
   // The error in the words of a terminal, of a call for the source; empty: for any.
   [[nodiscard]] Error told(Error error, std::string_view source = {}) const;
   // Whether what was created can be read. An error of a store says no.
-  [[nodiscard]] Result<void> ready() const;
+  [[nodiscard]] Result<void> ready(SteadyTime until) const;
 
  private:
   struct Hash {
