@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "restore/find/written_oplog.h"
 #include "restore/oplog/source.h"
 #include "restore/server.h"
+#include "tests/restore/written_oplog.h"
 
 namespace idmint::restore {
 namespace {

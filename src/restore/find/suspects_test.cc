@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "restore/find/namespace_counts.h"
-#include "restore/find/written_oplog.h"
+#include "tests/restore/written_oplog.h"
 
 namespace idmint::restore {
 namespace {
