@@ -115,6 +115,11 @@ TEST_F(Live, EveryKindOfCollectionAndEntryFromEveryFormOfBase) {
   production_.run("shop", R"({"dropDatabase":1})");
   production_.run("kinds", R"({"dropDatabase":1})");
   const std::string oplog = dump_oplog(production_, from);
+  for (const std::string& where : {oplog, set_.url("")}) {
+    const Ended found = restore({"find", "--oplog", where});
+    ASSERT_EQ(found.status, 0) << where << found.err;
+    EXPECT_THAT(found.out, HasSubstr("a database was dropped: shop"));
+  }
 
   const auto run = [&](const std::string& base, const std::vector<std::string>& where) {
     SCOPED_TRACE(base);

@@ -194,6 +194,51 @@ TEST_F(Stopped, BySignalsItSaysHowToGoOn) {
   expect_end(restore(to(spare->host())), target.server());
 }
 
+// The server never gets the request, and so never answers it.
+TEST_F(Stopped, ByOneSignalItEndsWhereTheServerAnswersNothing) {
+  Production target(spare->url(""));
+  empty_server(target.server());
+  Relay relay(spare->port());
+  relay.hold_requests(1, "createIndexes");
+  Program program(folder_, to(relay.host()));
+  while (relay.counts().held == 0) ASSERT_TRUE(program.runs());
+  program.signal(SIGINT);
+  const Ended ended = program.end();
+  EXPECT_EQ(ended.status, 128 + SIGINT) << ended.out << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("the same command goes on where it was"));
+  expect_end(restore(to(spare->host())), target.server());
+}
+
+// The disk of the spare is full when documents are loaded, and has room again later.
+TEST_F(Stopped, ByAFullDiskItSaysSoAndGoesOn) {
+  const fakes::TempFolder tools;
+  const std::string full = tools.path("full");
+  const std::string mongod = tools.path("mongod");
+  write(mongod, "#!/bin/sh\nIDMINT_FULL_DISK=" + full +
+                    " LD_PRELOAD=" IDMINT_FULL_DISK_LIBRARY " exec " + servers::mongod_program() +
+                    " \"$@\"\n");
+  fs::permissions(mongod, fs::perms::owner_all);
+  const SpareFolder folder;
+  const std::vector<std::string> words =
+      run_words({"--spare", folder.path(), "--mongod", mongod, "--stop"});
+  Program program(folder_, words);
+  while (program.runs() && content(folder.path() + "/mongod.log").find("Waiting for connections") ==
+                               std::string::npos) {
+  }
+  ASSERT_TRUE(program.runs());
+  write(full, "");
+  const Ended ended = program.end();
+  EXPECT_EQ(ended.status, 8) << ended.out << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("No space left on device: make room there"));
+  fs::remove(full);
+  const Ended again = restore(words);
+  ASSERT_EQ(again.status, 0) << again.out << again.err;
+  const std::string expected = folder_.path("should.json");
+  write(expected, state_file(inputs->should));
+  const Ended verified = restore(with({"verify", "--expected", expected}, folder.words()));
+  EXPECT_EQ(verified.status, 0) << verified.out << verified.err;
+}
+
 TEST_F(Stopped, BySignalsItEndsItsSpare) {
   const SpareFolder folder;
   const std::vector<std::string> words = run_words(folder.words());

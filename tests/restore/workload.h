@@ -128,6 +128,9 @@ inline void work_of_every_kind(Production& production, const std::string& tag = 
                     {"$merge":{"into":"merged"}}],"cursor":{}})");
   p.insert("made.to_cap", R"({"_id":1},{"_id":2})");
   p.run("made", R"({"convertToCapped":"to_cap","size":100000})");
+  // Marks what it copies as if it were migrated between shards.
+  p.run("shop", R"({"cloneCollectionAsCapped":"orders","size":100000,"toCollection":"capped)" +
+                    tag + R"("})");
   p.run("shop", R"({"emptycapped":"log"})");
   p.insert("shop.log", R"({"n":100})");
   // Drops, and a collection of the same name after.

@@ -18,6 +18,7 @@
 #include "idmint/clock.h"
 #include "restore/commands/commands.h"
 #include "restore/commands/minted_report.h"
+#include "restore/commands/options.h"
 #include "restore/replay/restore.h"
 #include "terminal/confirm.h"
 #include "terminal/exit_status.h"
@@ -48,6 +49,7 @@ struct RunOptions {
   bool stop_spare = false;
   bool dry_run = false;
   bool yes = false;
+  bool not_sharded = false;
 } run_options;
 
 void add_run(CLI::App& command) {
@@ -102,6 +104,7 @@ void add_run(CLI::App& command) {
       ->check(CLI::Range(1, 64).description(""));
   command.add_flag("--allow-replica-set", run_options.allow_replica_set,
                    "The target may be a member of a replica set");
+  add_not_sharded(command, run_options.not_sharded);
   command.add_flag("--stop", run_options.stop_spare,
                    "End the spare at the end, its folder complete");
   command.add_flag("--dry-run", run_options.dry_run,
@@ -253,6 +256,7 @@ class OnTerminal final : public Observer {
     if (stop_signal() == 0) return {};
     return fail(Code::kUnavailable, "stopped by a signal");
   }
+  bool stopped() const override { return stop_signal() != 0; }
   void end() { progress_.reset(); }
 
  private:
@@ -287,6 +291,7 @@ Result<RestoreOptions> options_given() {
                          .data_copy = given.data_copy,
                          .oplog = given.oplog,
                          .force_skip = given.force_skip,
+                         .not_sharded = given.not_sharded,
                          .target = given.target,
                          .allow_replica_set = given.allow_replica_set,
                          .spare = given.spare,

@@ -14,6 +14,7 @@ complete -c idmint-restore -n __fish_use_subcommand -a version -d 'Print the ver
 complete -c idmint-restore -s h -l help -d 'Print help'
 complete -c idmint-restore -n 'not __fish_use_subcommand' -l json -d 'Print JSON'
 complete -c idmint-restore -n '__fish_seen_subcommand_from dump ready oplog' -l uri -x -a 'mongodb:// env: file:' -d 'The replica set'
+complete -c idmint-restore -n '__fish_seen_subcommand_from dump ready oplog find show run verify' -l not-sharded -d 'The set is no shard'
 complete -c idmint-restore -n '__fish_seen_subcommand_from dump oplog' -l out -r -F -d 'What to write'
 complete -c idmint-restore -n '__fish_seen_subcommand_from dump' -l archive -d 'One file instead of a folder'
 complete -c idmint-restore -n '__fish_seen_subcommand_from dump' -l gzip -d 'Compress it'

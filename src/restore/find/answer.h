@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "restore/oplog/sharding.h"
 #include "restore/timestamp.h"
 
 namespace idmint::restore {
@@ -97,6 +98,7 @@ struct OplogAnswer {
   std::vector<Suspect> suspects;           // the likeliest first
   std::vector<ListedOperation> listed;
   std::vector<std::string> notices;  // what limits the answer, each a sentence
+  ShardTraces sharding;              // whether one oplog tells what happened at all
 };
 
 }  // namespace idmint::restore

@@ -103,7 +103,7 @@ class Writers {
 
   Result<void> start(const Server& server, unsigned count) {
     for (unsigned i = 0; i < std::max(count, 1U); ++i) {
-      Result<Server> another = server.another();
+      Result<Server> another = server.another(kWriterPatience);
       if (!another) return std::unexpected(std::move(another.error()));
       threads_.emplace_back([this, i, connection = std::make_shared<Server>(std::move(*another))] {
         write(*connection, i == 0);

@@ -75,6 +75,7 @@ Result<void> check_base(RestorePlan& plan, Transactions& transactions, Observer&
         plan.options.base + " has an oplog.bson, which says its moment: leave --base-at out");
   OplogCheck check("oplog.bson of " + plan.options.base,
                    {.slice = true,
+                    .not_sharded = plan.options.not_sharded,
                     .filter = plan.options.filter,
                     .collections = plan.collections,
                     .temporary = plan.temporary},
@@ -96,7 +97,8 @@ Result<void> check_base(RestorePlan& plan, Transactions& transactions, Observer&
 
 // Opens the base, and says which collections it has.
 Result<void> open_base_of(RestorePlan& plan) {
-  Result<std::unique_ptr<BaseBackup>> base = open_base(plan.options.base);
+  Result<std::unique_ptr<BaseBackup>> base =
+      open_base(plan.options.base, {.not_sharded = plan.options.not_sharded});
   if (!base) return std::unexpected(std::move(base.error()));
   plan.base = std::move(*base);
   std::set<std::string, std::less<>>& collections = plan.collections.emplace();
@@ -116,6 +118,7 @@ Result<void> look_at_oplog(const RestorePlan& plan, Observer& observer) {
   Transactions transactions;
   const Result<OplogFacts> facts = check_oplog(plan.options.oplog,
                                                {.anywhere = true,
+                                                .not_sharded = plan.options.not_sharded,
                                                 .limit = plan.options.limit,
                                                 .filter = plan.options.filter,
                                                 .skip = plan.options.skip},
@@ -125,9 +128,10 @@ Result<void> look_at_oplog(const RestorePlan& plan, Observer& observer) {
 }
 
 // A target is looked at before anybody is asked.
-Result<void> look_at_target(const RestorePlan& plan) {
+Result<void> look_at_target(const RestorePlan& plan, const Observer& observer) {
   if (plan.options.target.empty()) return {};
-  Result<Server> server = Server::connect(plan.options.target);
+  Result<Server> server = Server::connect(
+      plan.options.target, {.watch = {.stopped = [&observer] { return observer.stopped(); }}});
   if (!server) return std::unexpected(std::move(server.error()));
   const Result<TargetFacts> facts =
       check_target(*server, {.version = plan.base->server_version(),
@@ -184,6 +188,11 @@ std::vector<std::string> RestorePlan::notes() const {
     all.push_back(ns +
                   " is a temporary collection that was there at the limit: drop it if it is "
                   "not wanted");
+  if (slice.migrated + oplog.migrated != 0)
+    all.push_back(print_count(slice.migrated + oplog.migrated, "operation") +
+                  " of the oplog marked fromMigrate, as cloneCollectionAsCapped and migrations of "
+                  "chunks do it; nothing else is of a sharded cluster, so the set is taken for a "
+                  "plain one");
   for (const auto& [database, count] : oplog.left_out)
     all.push_back(print_count(count, "operation") + " on " + database +
                   (count == 1 ? " is" : " are") + " left out: no restore applies them");
@@ -194,6 +203,7 @@ Result<void> check_oplog(RestorePlan& plan, Transactions& transactions, Observer
   Result<OplogFacts> facts =
       check_oplog(plan.options.oplog,
                   {.after = plan.after,
+                   .not_sharded = plan.options.not_sharded,
                    .limit = plan.options.limit,
                    .filter = plan.options.filter,
                    .skip = plan.options.skip,
@@ -226,7 +236,7 @@ Result<RestorePlan> plan_restore(RestoreOptions options, Observer& observer) {
     Result<std::string> found = look_at_spare(plan);
     if (!found) return std::unexpected(std::move(found.error()));
     plan.program = std::move(*found);
-  } else if (Result<void> looked = look_at_target(plan); !looked) {
+  } else if (Result<void> looked = look_at_target(plan, observer); !looked) {
     return std::unexpected(std::move(looked.error()));
   }
   return plan;

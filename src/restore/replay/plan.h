@@ -30,6 +30,7 @@ struct RestoreOptions {
   Timestamp limit{};                   // the first entry that is not applied
   std::set<Timestamp> skip{};          // entries that are left out
   bool force_skip = false;             // though later entries need them
+  bool not_sharded = false;            // base and oplog are known to be of no shard
   NamespaceFilter filter{};
 
   // Where to: the URI of an empty server, or the folder of a spare that is to be started.
