@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -21,6 +22,7 @@
 #include "tests/restore/production.h"
 #include "tests/restore/program.h"
 #include "tests/restore/random_work.h"
+#include "tests/restore/workload.h"
 #include "tests/servers/mongo.h"
 #include "tests/servers/relay.h"
 
@@ -66,6 +68,7 @@ std::unique_ptr<Inputs> make_inputs(unsigned seed) {
     production.run("filled", R"({"createIndexes":")" + std::string(name) + R"(","indexes":[
         {"key":{"a":1},"name":"a"},{"key":{"text":1,"a":1},"name":"text"}]})");
   }
+  collections_of_every_kind(production);
   RandomWork work(production, random);
   work.renames = false;
   work.steps(100);
@@ -167,6 +170,41 @@ TEST_F(Stopped, KilledAtAnyRequestItGoesOnToTheSameEnd) {
     SCOPED_TRACE(points);
     expect_end(restore(to(spare->host())), target.server());
     if (HasFailure()) return;
+  }
+}
+
+// What a server does not drop by its command drop, as it is a collection of the system.
+TEST_F(Stopped, KilledWhileCodeOfADatabaseIsLoadedItGoesOn) {
+  Production target(spare->url(""));
+  empty_server(target.server());
+  Relay relay(spare->port());
+  relay.hold_requests(1, "function twice");
+  Program program(folder_, to(relay.host()));
+  while (relay.counts().held == 0) ASSERT_TRUE(program.runs());
+  program.kill();
+  expect_end(restore(to(spare->host())), target.server());
+}
+
+// At so many moments of a whole run; with many rounds at each.
+TEST_F(Stopped, KilledEvery50MillisecondsItGoesOnToTheSameEnd) {
+  using Moments = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds step{50};
+  const unsigned rounds = number_given("IDMINT_FAULT_ROUNDS", 3);
+  Production target(spare->url(""));
+  empty_server(target.server());
+  const auto begin = Moments::now();
+  expect_end(restore(to(spare->host())), target.server());
+  const auto steps = static_cast<unsigned>((Moments::now() - begin) / step);
+  const unsigned some = rounds >= 20 ? 1 : std::max(steps / (rounds + 1), 1U);
+  for (unsigned i = some; i <= steps && !HasFailure(); i += some) {
+    SCOPED_TRACE("killed after " + std::to_string((i * step).count()) + " ms");
+    empty_server(target.server());
+    const auto until = Moments::now() + i * step;
+    Program program(folder_, to(spare->host()));
+    while (program.runs() && Moments::now() < until) {
+    }
+    program.kill();
+    expect_end(restore(to(spare->host())), target.server());
   }
 }
 
