@@ -367,7 +367,9 @@ Result<void> verify(Server& server, Context& context) {
   Result<Report> report = compare(server, *filter);
   if (!report) return std::unexpected(std::move(report.error()));
   Timestamp limit{};
-  if (!report->limit.empty()) {
+  if (report->limit == "none") {
+    limit = kNoLimit;
+  } else if (!report->limit.empty()) {
     const Result<Timestamp> recorded = parse_timestamp(report->limit);
     if (!recorded) return std::unexpected(recorded.error());
     limit = *recorded;

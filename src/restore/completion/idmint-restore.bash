@@ -28,7 +28,7 @@ _idmint_restore() {
             oplog) words+=" --uri --since --base --out --follow --not-sharded" ;;
             find) words+=" --oplog --from --to --ns --op --id --field --list --top --svg --not-sharded" ;;
             show) words+=" --oplog --from --to --not-sharded" ;;
-            run) words+=" --base --data-copy --oplog --limit --before --target --spare --mongod --base-at --include --exclude --skip --force-skip --writers --allow-replica-set --stop --dry-run --yes --not-sharded" ;;
+            run) words+=" --base --data-copy --oplog --limit --before --all --target --spare --mongod --base-at --include --exclude --skip --force-skip --writers --allow-replica-set --stop --dry-run --yes --not-sharded" ;;
             verify) words+=" --target --spare --mongod --against --expected --include --exclude --html --save --oplog --raise --forget --not-sharded" ;;
           esac
         elif [[ $command == completion ]]; then

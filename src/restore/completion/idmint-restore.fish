@@ -36,6 +36,7 @@ complete -c idmint-restore -n '__fish_seen_subcommand_from find' -l svg -r -F -d
 complete -c idmint-restore -n '__fish_seen_subcommand_from run' -l data-copy -r -F -d 'A copy of a member\'s data folder'
 complete -c idmint-restore -n '__fish_seen_subcommand_from run' -l limit -x -d 'First entry that is not applied'
 complete -c idmint-restore -n '__fish_seen_subcommand_from run' -l before -x -d 'What was written before this time'
+complete -c idmint-restore -n '__fish_seen_subcommand_from run' -l all -d 'All of the oplog'
 complete -c idmint-restore -n '__fish_seen_subcommand_from run verify' -l target -x -a 'mongodb:// env: file:' -d 'The server to restore to, or that was restored'
 complete -c idmint-restore -n '__fish_seen_subcommand_from run verify' -l spare -r -F -d 'The folder of the spare'
 complete -c idmint-restore -n '__fish_seen_subcommand_from run verify' -l mongod -r -F -d 'The mongod to start'

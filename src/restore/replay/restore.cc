@@ -165,7 +165,7 @@ Result<void> restore(RestorePlan& plan, Server& server, Record& record, bool ttl
     if (Result<void> built = build_indexes(server, catalog, progress); !built) return built;
     if (Result<void> reached = record.reach(RunStage::kOplog); !reached) return reached;
   }
-  {
+  if (!plan.options.oplog.empty()) {
     Result<ReplayCounts> counts = replay_oplog(plan.options.oplog, server, record, transactions,
                                                {.after = plan.after.value_or(Timestamp{}),
                                                 .limit = plan.options.limit,
@@ -179,8 +179,8 @@ Result<void> restore(RestorePlan& plan, Server& server, Record& record, bool ttl
   if (record.stage() == RunStage::kOplog) {
     if (Result<void> reached = record.reach(RunStage::kDone); !reached) return reached;
   }
-  Result<MintedReport> minted =
-      find_minted(server, plan.options.filter, plan.options.oplog, plan.options.limit);
+  Result<MintedReport> minted = find_minted(server, plan.options.filter, plan.options.oplog,
+                                            plan.options.limit.value_or(kNoLimit));
   if (!minted) return std::unexpected(std::move(minted.error()));
   report.minted = std::move(*minted);
   return {};
