@@ -99,6 +99,7 @@ namespace idmint::mongo {
   F(mongoc_client_get_collection)                         \
   F(mongoc_client_get_database)                           \
   F(mongoc_client_get_read_prefs)                         \
+  F(mongoc_client_get_server_descriptions)                \
   F(mongoc_client_new_from_uri_with_error)                \
   F(mongoc_client_pool_destroy)                           \
   F(mongoc_client_pool_new_with_error)                    \
@@ -131,6 +132,7 @@ namespace idmint::mongo {
   F(mongoc_server_description_host)                       \
   F(mongoc_server_description_id)                         \
   F(mongoc_server_description_type)                       \
+  F(mongoc_server_descriptions_destroy_all)               \
   F(mongoc_uri_destroy)                                   \
   F(mongoc_uri_get_database)                              \
   F(mongoc_uri_get_hosts)                                 \

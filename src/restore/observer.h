@@ -33,6 +33,10 @@ class Observer {
   // on where it was.
   [[nodiscard]] virtual Result<void> advance(std::uint64_t done) = 0;
 
+  // Somebody wants the restore to end: calls that a server does not answer are broken off then. Any
+  // thread may ask.
+  [[nodiscard]] virtual bool stopped() const { return false; }
+
   // begin(), and what the step is to tell.
   [[nodiscard]] TakeProgress of(RestoreStep step, std::optional<std::uint64_t> total = {}) {
     begin(step, total);

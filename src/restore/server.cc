@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "base/url.h"
 #include "idmint/result.h"
@@ -13,6 +14,19 @@ struct UriDeleter {
   void operator()(mongoc_uri_t* uri) const { mongoc_uri_destroy(uri); }
 };
 using Uri = std::unique_ptr<mongoc_uri_t, UriDeleter>;
+
+constexpr std::chrono::milliseconds kSelection = std::chrono::seconds{10};
+constexpr std::chrono::milliseconds kQuestion = std::chrono::seconds{5};  // of the watch
+
+std::vector<std::string> hosts_of(const std::string& text) {
+  bson_error_t error{};
+  const Uri uri(mongoc_uri_new_with_error(text.c_str(), &error));
+  std::vector<std::string> hosts;
+  for (const mongoc_host_list_t* at = uri ? mongoc_uri_get_hosts(uri.get()) : nullptr;
+       at != nullptr; at = at->next)
+    hosts.emplace_back(at->host_and_port);
+  return hosts;
+}
 
 std::unexpected<Error> sharded(const std::string& uri, const char* what) {
   return std::unexpected(
@@ -35,7 +49,8 @@ Error told(const std::string& tried, const bson_error_t& error) {
   return {code_of_repeatable(error), tried + ": " + error.message};
 }
 
-Result<Server> Server::another() const {
+Result<MongocClient> Server::client_with(std::chrono::milliseconds answer,
+                                         std::chrono::milliseconds selection) const {
   bson_error_t error{};
   const Uri uri(mongoc_uri_new_with_error(uri_.c_str(), &error));
   if (!uri)
@@ -47,30 +62,47 @@ Result<Server> Server::another() const {
                                   : "; write what is not a letter or digit in the user and the "
                                     "password with %, such as %40 for @")});
   mongoc_uri_set_appname(uri.get(), "idmint-restore");
-  if (mongoc_uri_get_option_as_int32(uri.get(), MONGOC_URI_SERVERSELECTIONTIMEOUTMS, -1) < 0)
-    mongoc_uri_set_option_as_int32(uri.get(), MONGOC_URI_SERVERSELECTIONTIMEOUTMS, 10'000);
+  const auto unless_given = [&](const char* option, std::chrono::milliseconds time) {
+    if (mongoc_uri_get_option_as_int32(uri.get(), option, -1) < 0)
+      mongoc_uri_set_option_as_int32(uri.get(), option, static_cast<std::int32_t>(time.count()));
+  };
+  unless_given(MONGOC_URI_SERVERSELECTIONTIMEOUTMS, selection);
+  unless_given(MONGOC_URI_CONNECTTIMEOUTMS, selection);
+  unless_given(MONGOC_URI_SOCKETTIMEOUTMS, answer);
   mongoc_uri_set_option_as_bool(uri.get(), MONGOC_URI_SERVERSELECTIONTRYONCE, false);
-  // A server answers when an index is built, and keepalive finds one that is dead before.
-  if (mongoc_uri_get_option_as_int32(uri.get(), MONGOC_URI_SOCKETTIMEOUTMS, -1) < 0)
-    mongoc_uri_set_option_as_int32(uri.get(), MONGOC_URI_SOCKETTIMEOUTMS, 24 * 60 * 60 * 1000);
+  MongocClient client(mongoc_client_new_from_uri_with_error(uri.get(), &error));
+  if (!client) return std::unexpected(Error{Code::kInvalidArgument, shown_ + ": " + error.message});
+  mongoc_client_set_error_api(client.get(), MONGOC_ERROR_API_VERSION_2);
+  return client;
+}
+
+Result<Server> Server::another(std::chrono::milliseconds patience) const {
   Server server;
   server.uri_ = uri_;
   server.shown_ = shown_;
   server.version_ = version_;
   server.set_name_ = set_name_;
-  server.client_.reset(mongoc_client_new_from_uri_with_error(uri.get(), &error));
-  if (!server.client_)
-    return std::unexpected(Error{Code::kInvalidArgument, shown_ + ": " + error.message});
-  mongoc_client_set_error_api(server.client_.get(), MONGOC_ERROR_API_VERSION_2);
+  server.patience_ = std::min(patience_, patience);
+  server.watch_ = watch_;
+  Result<MongocClient> client = client_with(server.patience_, kSelection);
+  if (!client) return std::unexpected(std::move(client.error()));
+  server.client_ = *std::move(client);
   return server;
 }
 
-Result<Server> Server::connect(const std::string& uri) {
+Result<Server> Server::connect(const std::string& uri, const ConnectOptions& options) {
   if (Result<void> clear = check_mongodb_url(uri); !clear)
     return std::unexpected(std::move(clear.error()));
   Server blank;
   blank.uri_ = uri;
   blank.shown_ = redacted(uri);
+  blank.patience_ = options.patience;
+  const std::chrono::milliseconds question =
+      std::min<std::chrono::milliseconds>(kQuestion, options.watch.silence / 2);
+  Result<MongocClient> watching = blank.client_with(question, question);
+  if (!watching) return std::unexpected(std::move(watching.error()));
+  blank.watch_ =
+      std::make_shared<const ServerWatch>(*std::move(watching), hosts_of(uri), options.watch);
   Result<Server> server = blank.another();
   if (!server) return server;
 
@@ -90,21 +122,35 @@ Result<Server> Server::connect(const std::string& uri) {
   if (!facts) return std::unexpected(facts.error());
   if (Document::of(facts->get()).find("version", &at)) server->version_ = as_text(at);
 
+  if (options.not_sharded) return server;
   const Bson identity =
       Bson("find", "system.version", "filter", Bson("_id", "shardIdentity"), "limit", 1);
   const Result<Bson> found = server->read("admin", identity.get());
   if (!found) {
     Error refused = found.error();
     if (refused.code == Code::kPermissionDenied)
-      refused.message = "the user of " + server->shown_ +
-                        " may not read admin.system.version, which says whether this is a shard "
-                        "of a sharded cluster: give it the role backup of the database admin";
+      refused.message =
+          "the user of " + server->shown_ +
+          " may not read admin.system.version, which says whether this is a shard "
+          "of a sharded cluster: give it the role backup of the database admin, or add "
+          "--not-sharded where you know that it is none";
     return std::unexpected(std::move(refused));
   }
   bool shard = false;
   found->view().each_found([&](const Document&) { shard = true; });
-  if (shard) return sharded(server->shown_, "a shard of a sharded cluster");
-  return server;
+  if (!shard) return server;
+  std::unexpected<Error> refused = sharded(server->shown_, "a shard of a sharded cluster");
+  refused.error().message +=
+      " (admin.system.version has its identity). Where it was one once, and is a replica set by "
+      "itself now, add --not-sharded";
+  return refused;
+}
+
+Error Server::explained(Error error) const {
+  const std::string reason = watch_ ? watch_->reason() : std::string();
+  if (error.code == Code::kUnavailable && !reason.empty())
+    error.message = reason + " (" + error.message + ")";
+  return error;
 }
 
 Result<Bson> Server::command(const char* database, const bson_t* command) {
@@ -124,7 +170,7 @@ Result<Bson> Server::run(const char* database, const bson_t* command,
   Bson answer = Bson::taken_from(&reply);
   if (ok) return answer;
   return std::unexpected(
-      told(std::string(Document::of(command).first_key()) + " on " + shown_, error));
+      explained(told(std::string(Document::of(command).first_key()) + " on " + shown_, error)));
 }
 
 }  // namespace idmint::restore

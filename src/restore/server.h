@@ -1,6 +1,7 @@
 // The servers that a URI names, for commands one at a time.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 #include "mongo/driver.h"
 #include "mongo/errors.h"
 #include "restore/timestamp.h"
+#include "restore/watch.h"
 
 namespace idmint::restore {
 
@@ -27,9 +29,20 @@ using Preference = std::unique_ptr<mongoc_read_prefs_t, PreferenceDeleter>;
 // a secondary.
 [[nodiscard]] Preference read_preference(const mongoc_client_t* client);
 
-struct MongocClientDeleter {
-  void operator()(mongoc_client_t* client) const { mongoc_client_destroy(client); }
+struct ConnectOptions {
+  // The set is known to be no shard, though it has the identity of one, as after it was taken out
+  // of a cluster. A mongos and a config server are refused nevertheless.
+  bool not_sharded = false;
+  // Who ends calls that a server does not answer; see ServerWatch.
+  WatchOptions watch{};
+  // How long one command may take where its server is there all the time. An index is built for
+  // hours.
+  std::chrono::milliseconds patience = std::chrono::hours{24};
 };
+
+// Of connections that write batches, and of those that read.
+inline constexpr std::chrono::milliseconds kWriterPatience = std::chrono::minutes{10};
+inline constexpr std::chrono::milliseconds kReaderPatience = std::chrono::minutes{5};
 
 // A connection. For one thread; another takes another().
 class Server {
@@ -37,14 +50,19 @@ class Server {
   // Connects, and asks who it is. kInvalidArgument: no such URI, as check_mongodb_url() says too.
   // kFailedPrecondition: a sharded cluster, whose mongos or shard this is; the restore of one is
   // another procedure.
-  [[nodiscard]] static Result<Server> connect(const std::string& uri);
-  [[nodiscard]] Result<Server> another() const;
+  [[nodiscard]] static Result<Server> connect(const std::string& uri,
+                                              const ConnectOptions& options = {});
+  // Of the same watch. Its commands may take so long, where that is shorter.
+  [[nodiscard]] Result<Server> another(std::chrono::milliseconds patience = std::chrono::hours{
+                                           24}) const;
 
   // The reply of the primary; ok is 1.
   [[nodiscard]] Result<Bson> command(const char* database, const bson_t* command);
   // Of a command that only reads: by read_preference().
   [[nodiscard]] Result<Bson> read(const char* database, const bson_t* command);
   [[nodiscard]] mongoc_client_t* client() { return client_.get(); }
+  // The error, and why the watch broke the call off, where it did.
+  [[nodiscard]] Error explained(Error error) const;
 
   // "6.0.5"; of a replica set its name, else empty.
   [[nodiscard]] const std::string& version() const { return version_; }
@@ -54,12 +72,17 @@ class Server {
 
  private:
   Server() = default;
+  // With a socket timeout, and the time that it takes to find a server.
+  [[nodiscard]] Result<MongocClient> client_with(std::chrono::milliseconds answer,
+                                                 std::chrono::milliseconds selection) const;
   [[nodiscard]] Result<Bson> run(const char* database, const bson_t* command,
                                  const mongoc_read_prefs_t* preference);
 
   std::string uri_;
   std::string shown_;
-  std::unique_ptr<mongoc_client_t, MongocClientDeleter> client_;
+  std::chrono::milliseconds patience_{};
+  MongocClient client_;
+  std::shared_ptr<const ServerWatch> watch_;
   std::string version_;
   std::string set_name_;
 };

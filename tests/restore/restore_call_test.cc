@@ -44,7 +44,7 @@ TEST(Restore, IsStoppedInAnyStepAndTheSameCallGoesOn) {
   servers::MongoServer server;
   RestoreOptions options{.base = fixture + "/base-dump",
                          .oplog = fixture + "/oplog-dump",
-                         .limit = {.seconds = 1795230181, .ordinal = 16},
+                         .limit = Timestamp{.seconds = 1795230181, .ordinal = 16},
                          .target = server.url("?directConnection=true")};
   using enum RestoreStep;
   for (const RestoreStep step :

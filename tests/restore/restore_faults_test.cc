@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -21,6 +22,7 @@
 #include "tests/restore/production.h"
 #include "tests/restore/program.h"
 #include "tests/restore/random_work.h"
+#include "tests/restore/workload.h"
 #include "tests/servers/mongo.h"
 #include "tests/servers/relay.h"
 
@@ -66,6 +68,7 @@ std::unique_ptr<Inputs> make_inputs(unsigned seed) {
     production.run("filled", R"({"createIndexes":")" + std::string(name) + R"(","indexes":[
         {"key":{"a":1},"name":"a"},{"key":{"text":1,"a":1},"name":"text"}]})");
   }
+  collections_of_every_kind(production);
   RandomWork work(production, random);
   work.renames = false;
   work.steps(100);
@@ -170,6 +173,41 @@ TEST_F(Stopped, KilledAtAnyRequestItGoesOnToTheSameEnd) {
   }
 }
 
+// What a server does not drop by its command drop, as it is a collection of the system.
+TEST_F(Stopped, KilledWhileCodeOfADatabaseIsLoadedItGoesOn) {
+  Production target(spare->url(""));
+  empty_server(target.server());
+  Relay relay(spare->port());
+  relay.hold_requests(1, "function twice");
+  Program program(folder_, to(relay.host()));
+  while (relay.counts().held == 0) ASSERT_TRUE(program.runs());
+  program.kill();
+  expect_end(restore(to(spare->host())), target.server());
+}
+
+// At so many moments of a whole run; with many rounds at each.
+TEST_F(Stopped, KilledEvery50MillisecondsItGoesOnToTheSameEnd) {
+  using Moments = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds step{50};
+  const unsigned rounds = number_given("IDMINT_FAULT_ROUNDS", 3);
+  Production target(spare->url(""));
+  empty_server(target.server());
+  const auto begin = Moments::now();
+  expect_end(restore(to(spare->host())), target.server());
+  const auto steps = static_cast<unsigned>((Moments::now() - begin) / step);
+  const unsigned some = rounds >= 20 ? 1 : std::max(steps / (rounds + 1), 1U);
+  for (unsigned i = some; i <= steps && !HasFailure(); i += some) {
+    SCOPED_TRACE("killed after " + std::to_string((i * step).count()) + " ms");
+    empty_server(target.server());
+    const auto until = Moments::now() + i * step;
+    Program program(folder_, to(spare->host()));
+    while (program.runs() && Moments::now() < until) {
+    }
+    program.kill();
+    expect_end(restore(to(spare->host())), target.server());
+  }
+}
+
 TEST_F(Stopped, BySignalsItSaysHowToGoOn) {
   Production target(spare->url(""));
   empty_server(target.server());
@@ -192,6 +230,51 @@ TEST_F(Stopped, BySignalsItSaysHowToGoOn) {
     EXPECT_THAT(ended.err, HasSubstr("the same command goes on where it was")) << text;
   }
   expect_end(restore(to(spare->host())), target.server());
+}
+
+// The server never gets the request, and so never answers it.
+TEST_F(Stopped, ByOneSignalItEndsWhereTheServerAnswersNothing) {
+  Production target(spare->url(""));
+  empty_server(target.server());
+  Relay relay(spare->port());
+  relay.hold_requests(1, "createIndexes");
+  Program program(folder_, to(relay.host()));
+  while (relay.counts().held == 0) ASSERT_TRUE(program.runs());
+  program.signal(SIGINT);
+  const Ended ended = program.end();
+  EXPECT_EQ(ended.status, 128 + SIGINT) << ended.out << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("the same command goes on where it was"));
+  expect_end(restore(to(spare->host())), target.server());
+}
+
+// The disk of the spare is full when documents are loaded, and has room again later.
+TEST_F(Stopped, ByAFullDiskItSaysSoAndGoesOn) {
+  const fakes::TempFolder tools;
+  const std::string full = tools.path("full");
+  const std::string mongod = tools.path("mongod");
+  write(mongod, "#!/bin/sh\nIDMINT_FULL_DISK=" + full +
+                    " LD_PRELOAD=" IDMINT_FULL_DISK_LIBRARY " exec " + servers::mongod_program() +
+                    " \"$@\"\n");
+  fs::permissions(mongod, fs::perms::owner_all);
+  const SpareFolder folder;
+  const std::vector<std::string> words =
+      run_words({"--spare", folder.path(), "--mongod", mongod, "--stop"});
+  Program program(folder_, words);
+  while (program.runs() && content(folder.path() + "/mongod.log").find("Waiting for connections") ==
+                               std::string::npos) {
+  }
+  ASSERT_TRUE(program.runs());
+  write(full, "");
+  const Ended ended = program.end();
+  EXPECT_EQ(ended.status, 8) << ended.out << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("No space left on device: make room there"));
+  fs::remove(full);
+  const Ended again = restore(words);
+  ASSERT_EQ(again.status, 0) << again.out << again.err;
+  const std::string expected = folder_.path("should.json");
+  write(expected, state_file(inputs->should));
+  const Ended verified = restore(with({"verify", "--expected", expected}, folder.words()));
+  EXPECT_EQ(verified.status, 0) << verified.out << verified.err;
 }
 
 TEST_F(Stopped, BySignalsItEndsItsSpare) {

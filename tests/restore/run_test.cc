@@ -370,6 +370,11 @@ TEST_F(Refused, AnArchiveThatIsDamaged) {
 
 TEST_F(Refused, ABaseWhoseMomentNobodyKnows) {
   fs::remove(base_ + "/oplog.bson");
+  {
+    const SpareFolder alone;
+    const Ended ended = restore(with({"run", "--base", base_, "--yes"}, alone.words()));
+    EXPECT_EQ(ended.status, 0) << ended.err << "which is of no matter without an oplog";
+  }
   expect_refused(5, "--base-at");
   expect_refused(6, "", {"--base-at", "1795230178:629"});  // no such entry
   const SpareFolder spare;
@@ -582,6 +587,40 @@ TEST_F(Run, ALimitMayBeATime) {
   words[6] = "2026-11-21T03:03:01.5Z";
   EXPECT_EQ(restore(with(words, spare.words())).status, 2);
   EXPECT_EQ(restore(with(with(words, spare.words()), {"--limit", kCounter.limit})).status, 2);
+}
+
+TEST_F(Run, AllOfAnOplogOrNoneOfItIsRestored) {
+  empty_target();
+  const std::vector<std::string> where = {"--target", target_uri()};
+  const std::vector<std::string> base = {"run", "--base", path_of(kCounter, "base-dump"), "--yes"};
+  const std::vector<std::string> oplog = {"--oplog", path_of(kCounter, "oplog-dump")};
+  const Ended all = restore(with(with(with(base, oplog), where), {"--all"}));
+  ASSERT_EQ(all.status, 0) << all.err;
+  EXPECT_THAT(all.out, HasSubstr("none: all of the oplog"));
+  EXPECT_THAT(ask("ids", R"({"find":"uniqueIdentifierCounter"})"), HasSubstr("4000000045"))
+      << "the mistake, too";
+  EXPECT_EQ(restore(with({"verify"}, where)).status, 0);
+
+  empty_target();
+  const Ended alone = restore(with(base, where));
+  ASSERT_EQ(alone.status, 0) << alone.err;
+  EXPECT_THAT(alone.out, HasSubstr("none: the base alone"));
+  EXPECT_THAT(alone.out, Not(HasSubstr("  oplog  ")));
+  EXPECT_THAT(ask("ids", R"({"count":"accounts"})"), HasSubstr(R"("n" : 200)"));
+  EXPECT_EQ(restore(with({"verify"}, where)).status, 0);
+  EXPECT_THAT(restore(with(with(base, where), {"--json", "--dry-run"})).out,
+              HasSubstr(R"("limit":null)"));
+
+  // As wanted, and said.
+  for (const std::vector<std::string>& wrong :
+       {std::vector<std::string>{"--all"}, {"--limit", kCounter.limit}, {"--skip", "1:1"}}) {
+    const Ended refused = restore(with(with(base, where), wrong));
+    EXPECT_EQ(refused.status, 2) << wrong.front();
+    EXPECT_THAT(refused.err, HasSubstr("--oplog OPLOG"));
+  }
+  const Ended neither = restore(with(with(base, oplog), where));
+  EXPECT_EQ(neither.status, 2);
+  EXPECT_THAT(neither.err, HasSubstr("--all"));
 }
 
 TEST_F(Run, VerifySeesEveryKindOfDifference) {

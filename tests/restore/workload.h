@@ -21,11 +21,54 @@ inline void work_before_base(Production& production) {
   production.insert("shop.summary", R"({"_id":"old"})");
   production.insert("old.one", R"({"_id":1})");
   production.insert("old.two", R"({"_id":1})");
+  production.insert("old.system.js", R"({"_id":"one","value":{"$code":"function() {}"}})");
   production.run("shop", R"({"create":"log","capped":true,"size":4096,"max":5})");
   for (int i = 0; i < 7; ++i) production.insert("shop.log", R"({"n":)" + std::to_string(i) + "}");
   production.run("shop", R"({"create":"rates","timeseries":
       {"timeField":"t","metaField":"m","granularity":"seconds"}})");
   production.insert("shop.rates", R"({"t":{"$date":"2026-01-01T00:00:00Z"},"m":1,"x":1})");
+}
+
+// One collection of each kind for a base, with indexes of each kind.
+inline void collections_of_every_kind(Production& production) {
+  Production& p = production;
+  p.run("kinds", R"({"create":"folded","collation":{"locale":"de","strength":1}})");
+  p.insert("kinds.folded", R"({"_id":"a","x":1},{"_id":"b","x":2})");
+  p.run("kinds", R"({"createIndexes":"folded","indexes":[{"key":{"x":1},"name":"x"},
+      {"key":{"x":-1},"name":"plain","collation":{"locale":"simple"}}]})");
+  p.run("kinds", R"({"create":"clustered","clusteredIndex":{"key":{"_id":1},"unique":true}})");
+  p.insert("kinds.clustered", R"({"_id":2},{"_id":1})");
+  p.run("kinds", R"({"create":"capped","capped":true,"size":8192,"max":4})");
+  for (int i = 0; i < 6; ++i) p.insert("kinds.capped", R"({"n":)" + std::to_string(i) + "}");
+  p.run("kinds", R"({"create":"view","viewOn":"folded","pipeline":[{"$match":{"x":1}}]})");
+  p.run("kinds", R"({"create":"series","timeseries":{"timeField":"t","metaField":"m"}})");
+  p.insert("kinds.series", R"({"t":{"$date":"2026-01-01T00:00:00Z"},"m":{"a":1},"x":1},
+                              {"t":{"$date":"2026-01-02T00:00:00Z"},"m":{"a":1},"x":2})");
+  p.run("kinds", R"({"createIndexes":"series","indexes":[{"key":{"m.a":1},"name":"a"}]})");
+  p.run("kinds", R"({"create":"odd %2F/ name","validator":{"a":{"$type":"int"}}})");
+  p.run("kinds", R"({"insert":"odd %2F/ name","documents":[{"_id":1,"a":"no int"}],
+                     "bypassDocumentValidation":true})");
+  p.insert("kinds." + std::string(230, 'n'), R"({"_id":1})");
+  p.insert("kinds.indexed", R"({"_id":1,"w":{"a":1},"p":{"type":"Point","coordinates":[1,2]}})");
+  p.run("kinds", R"({"createIndexes":"indexed","indexes":[
+      {"key":{"w.$**":1},"name":"wild"},{"key":{"p":"2dsphere"},"name":"sphere"},
+      {"key":{"t":"text"},"name":"text"},{"key":{"h":"hashed"},"name":"hashed"},
+      {"key":{"at":1},"name":"ttl","expireAfterSeconds":1},
+      {"key":{"u":1},"name":"unique","unique":true,"partialFilterExpression":{"u":{"$gt":1}}},
+      {"key":{"b":1,"a":-1},"name":"two","sparse":true,"hidden":true}]})");
+  p.run("kinds", R"({"create":"empty"})");
+  p.insert("kinds.system.js",
+           R"({"_id":"twice","value":{"$code":"function twice(x) { return 2 * x; }"}})");
+  // An insert would put the time there.
+  p.run("kinds", R"({"create":"capped zeros","capped":true,"size":8192})");
+  for (const char* const name : {"zeros", "capped zeros"}) {
+    for (const char* const id : {"1", "2", "3"})
+      p.insert(std::string("kinds.") + name, R"({"_id":)" + std::string(id) + R"(,"at":7})");
+    p.run("kinds", R"({"update":")" + std::string(name) + R"(","updates":[
+        {"q":{"_id":2},"u":{"$set":{"at":{"$timestamp":{"t":0,"i":0}}}}}]})");
+  }
+  p.insert("kinds.series",
+           R"({"t":{"$date":"2026-01-02T00:00:00Z"},"m":{"$timestamp":{"t":0,"i":0}}})");
 }
 
 // `tag` keeps the collections of one call from those of another.
@@ -128,8 +171,12 @@ inline void work_of_every_kind(Production& production, const std::string& tag = 
                     {"$merge":{"into":"merged"}}],"cursor":{}})");
   p.insert("made.to_cap", R"({"_id":1},{"_id":2})");
   p.run("made", R"({"convertToCapped":"to_cap","size":100000})");
+  // Marks what it copies as if it were migrated between shards.
+  p.run("shop", R"({"cloneCollectionAsCapped":"orders","size":100000,"toCollection":"capped)" +
+                    tag + R"("})");
   p.run("shop", R"({"emptycapped":"log"})");
   p.insert("shop.log", R"({"n":100})");
+  p.insert("made.system.js", R"({"_id":"one","value":{"$code":"function() {}"}})");
   // Drops, and a collection of the same name after.
   p.insert("made.twice", R"({"_id":1,"life":1})");
   p.run("made", R"({"drop":"twice"})");

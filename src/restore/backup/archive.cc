@@ -59,7 +59,8 @@ std::string shown(const Name& name) {
 
 class BaseArchive final : public BaseBackup {
  public:
-  explicit BaseArchive(std::string path) : path_(std::move(path)) {}
+  BaseArchive(std::string path, const BaseOptions& options)
+      : path_(std::move(path)), options_(options) {}
 
   Result<void> open();
 
@@ -92,6 +93,7 @@ class BaseArchive final : public BaseBackup {
   Result<void> walk(const Visitor& visitor) const;
 
   const std::string path_;
+  const BaseOptions options_;
   std::uint64_t size_ = 0;
   std::map<Name, Namespace> namespaces_;
 };
@@ -253,7 +255,8 @@ Result<void> BaseArchive::check(const TakeProgress& progress) const {
             done = std::unexpected(entry.error());
         }
         if (!done) return std::unexpected(at_byte(path_, reader.offset(), std::move(done.error())));
-        if (!space.collection) done = refuse_sharded(name.first, name.second, document, path_);
+        if (!space.collection && !options_.not_sharded)
+          done = refuse_sharded(name.first, name.second, document, path_);
         return done ? progress(reader.consumed()) : done;
       }});
   if (good && has_oplog() && entries == 0)
@@ -270,7 +273,9 @@ Result<void> BaseArchive::documents(std::optional<std::size_t> only,
   return walk({.document = [&](const Name& name, const Namespace& space, Document document,
                                const DocumentReader&) -> Result<void> {
                  if (!space.collection)
-                   return refuse_sharded(name.first, name.second, document, path_);
+                   return options_.not_sharded
+                              ? Result<void>{}
+                              : refuse_sharded(name.first, name.second, document, path_);
                  Result<void> given;
                  if (!batch.has_room(document.bytes().size()))
                    given = batch.give(collections_[*space.collection], take);
@@ -305,8 +310,9 @@ Result<void> BaseArchive::oplog(const std::function<Result<void>(const Entry&)>&
 
 }  // namespace
 
-Result<std::unique_ptr<BaseBackup>> open_archive(const std::string& path) {
-  auto archive = std::make_unique<BaseArchive>(path);
+Result<std::unique_ptr<BaseBackup>> open_archive(const std::string& path,
+                                                 const BaseOptions& options) {
+  auto archive = std::make_unique<BaseArchive>(path, options);
   if (Result<void> opened = archive->open(); !opened)
     return std::unexpected(std::move(opened.error()));
   return archive;

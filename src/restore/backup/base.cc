@@ -52,11 +52,12 @@ Result<void> refuse_sharded(std::string_view database, std::string_view collecti
     shows = "it has a shard identity";
   }
   if (shows.empty()) return {};
-  return std::unexpected(
-      Error{Code::kFailedPrecondition,
-            path + " is of a sharded cluster, as " + shows +
-                ": that is not restored by one oplog, as chunks move between its shards; use a "
-                "backup that covers the whole cluster"});
+  return std::unexpected(Error{
+      Code::kFailedPrecondition,
+      path + " is of a sharded cluster, as " + shows +
+          ": that is not restored by one oplog, as chunks move between its shards; use a "
+          "backup that covers the whole cluster; where you know that it is of a plain replica "
+          "set, add --not-sharded"});
 }
 
 Error at_byte(const std::string& path, std::uint64_t offset, Error error) {
@@ -64,9 +65,10 @@ Error at_byte(const std::string& path, std::uint64_t offset, Error error) {
   return error;
 }
 
-Result<std::unique_ptr<BaseBackup>> open_base(const std::string& path) {
+Result<std::unique_ptr<BaseBackup>> open_base(const std::string& path, const BaseOptions& options) {
   std::error_code error;
-  return std::filesystem::is_directory(path, error) ? open_folder(path) : open_archive(path);
+  return std::filesystem::is_directory(path, error) ? open_folder(path, options)
+                                                    : open_archive(path, options);
 }
 
 }  // namespace idmint::restore

@@ -71,10 +71,15 @@ class BaseBackup {
   std::string server_version_;
 };
 
+struct BaseOptions {
+  bool not_sharded = false;  // it is known to be of no sharded cluster, whatever it shows
+};
+
 // A folder, or the file of an archive. kNotFound: nothing there. kDataLoss: damaged names, metadata
 // or framing. kFailedPrecondition: of a sharded cluster (config.shards, config.collections, a shard
 // identity); two files for one collection.
 // Names never lead out of the folder: "..", NUL and "/" in a database's name are refused.
-[[nodiscard]] Result<std::unique_ptr<BaseBackup>> open_base(const std::string& path);
+[[nodiscard]] Result<std::unique_ptr<BaseBackup>> open_base(const std::string& path,
+                                                            const BaseOptions& options = {});
 
 }  // namespace idmint::restore

@@ -66,7 +66,8 @@ Result<std::vector<fs::directory_entry>> entries_of(const std::string& path) {
 
 class BaseFolder final : public BaseBackup {
  public:
-  explicit BaseFolder(std::string path) : path_(std::move(path)) {}
+  BaseFolder(std::string path, const BaseOptions& options)
+      : path_(std::move(path)), options_(options) {}
 
   Result<void> open();
 
@@ -86,6 +87,7 @@ class BaseFolder final : public BaseBackup {
   Result<void> read(const std::string& file, const TakeDocument& take) const;
 
   const std::string path_;
+  const BaseOptions options_;
   std::string oplog_;
   std::vector<std::string> data_;  // of each of collections_; empty: a view
 };
@@ -170,7 +172,7 @@ Result<void> BaseFolder::open_database(const std::string& database) {
       return damaged(each.documents,
                      "its .metadata.json is missing: without it, indexes and options are lost");
     left_out_.push_back(database + "." + *name);
-    if (!may_show_sharding(database, *name)) continue;
+    if (options_.not_sharded || !may_show_sharding(database, *name)) continue;
     Result<void> done = read(each.documents, [&](Document document, const DocumentReader& reader) {
       return refuse_sharded(database, *name, document, reader.path());
     });
@@ -303,8 +305,9 @@ Result<void> BaseFolder::oplog(const std::function<Result<void>(const Entry&)>& 
 
 }  // namespace
 
-Result<std::unique_ptr<BaseBackup>> open_folder(const std::string& path) {
-  auto folder = std::make_unique<BaseFolder>(path);
+Result<std::unique_ptr<BaseBackup>> open_folder(const std::string& path,
+                                                const BaseOptions& options) {
+  auto folder = std::make_unique<BaseFolder>(path, options);
   if (Result<void> opened = folder->open(); !opened)
     return std::unexpected(std::move(opened.error()));
   return folder;

@@ -40,7 +40,9 @@ class Batch {
 // The error, with the file and the offset before it.
 [[nodiscard]] Error at_byte(const std::string& path, std::uint64_t offset, Error error);
 
-[[nodiscard]] Result<std::unique_ptr<BaseBackup>> open_folder(const std::string& path);
-[[nodiscard]] Result<std::unique_ptr<BaseBackup>> open_archive(const std::string& path);
+[[nodiscard]] Result<std::unique_ptr<BaseBackup>> open_folder(const std::string& path,
+                                                              const BaseOptions& options);
+[[nodiscard]] Result<std::unique_ptr<BaseBackup>> open_archive(const std::string& path,
+                                                               const BaseOptions& options);
 
 }  // namespace idmint::restore

@@ -11,6 +11,7 @@
 #include "base/quantity.h"
 #include "base/shell.h"
 #include "restore/commands/commands.h"
+#include "restore/commands/options.h"
 #include "terminal/progress.h"
 #include "terminal/stop.h"
 
@@ -22,6 +23,7 @@ struct DumpOptions {
   std::string out;
   bool gzip = false;
   bool archive = false;
+  bool not_sharded = false;
 } dump_options;
 
 void add_dump(CLI::App& command) {
@@ -33,6 +35,7 @@ void add_dump(CLI::App& command) {
       ->required();
   command.add_flag("--archive", dump_options.archive, "One file instead of a folder");
   command.add_flag("--gzip", dump_options.gzip, "Compress it");
+  add_not_sharded(command, dump_options.not_sharded);
 }
 
 void print(Context& context, const DumpFacts& facts) {
@@ -82,7 +85,7 @@ Result<void> run_dump(Context& context) {
       error.message += "; the user needs the role backup of the database admin";
     return std::unexpected(std::move(error));
   };
-  Result<Server> server = Server::connect(dump_options.uri);
+  Result<Server> server = Server::connect(dump_options.uri, to_read(dump_options.not_sharded));
   if (!server) return std::unexpected(std::move(server.error()));
   std::optional<Progress> progress;
   const Result<DumpFacts> facts =
@@ -98,6 +101,7 @@ Result<void> run_dump(Context& context) {
              return std::unexpected(Error{Code::kUnavailable, "stopped"});
            });
   progress.reset();
+  if (!facts && was_stopped(facts.error())) context.stopped_by = stop_signal();
   if (context.stopped_by != 0) return {};
   if (!facts) return with_role(facts.error());
   print(context, *facts);

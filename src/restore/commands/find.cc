@@ -9,6 +9,7 @@
 #include "restore/commands/commands.h"
 #include "restore/commands/find_page.h"
 #include "restore/commands/find_report.h"
+#include "restore/commands/options.h"
 #include "restore/find/analysis.h"
 #include "restore/oplog/source.h"
 #include "terminal/progress.h"
@@ -33,6 +34,7 @@ struct FindOptions {
   std::string html;
   std::size_t list = 0;
   std::size_t top = 5;
+  bool not_sharded = false;
 } find_options;
 
 void add_find(CLI::App& command) {
@@ -73,6 +75,7 @@ void add_find(CLI::App& command) {
       .add_option("--html", find_options.html,
                   "Write a page with the time line, the suspects and the commands for each")
       ->type_name("FILE");
+  add_not_sharded(command, find_options.not_sharded);
 }
 
 Result<FindFilter> filter_of() {
@@ -116,7 +119,8 @@ Result<void> run_find(Context& context) {
   // All of a dump is read: what numbers were before the span, and what follows it, belongs to the
   // answer. Of a live oplog only the beginning is spared.
   const Result<std::unique_ptr<OplogSource>> oplog = open_oplog(
-      find_options.oplog, {.from = is_uri(find_options.oplog) ? filter->span.from : Timestamp{}});
+      find_options.oplog, {.from = is_uri(find_options.oplog) ? filter->span.from : Timestamp{}},
+      to_read(find_options.not_sharded));
   if (!oplog) return std::unexpected(oplog.error());
   OplogAnalysis analysis(*filter);
   {
@@ -128,6 +132,10 @@ Result<void> run_find(Context& context) {
         progress.show((*oplog)->done());
       }
       const Result<std::optional<Entry>> next = (*oplog)->next();
+      if (!next && was_stopped(next.error())) {
+        context.stopped_by = stop_signal();
+        return {};
+      }
       if (!next) return std::unexpected(next.error());
       const std::optional<Entry>& entry = *next;
       if (!entry) break;
@@ -141,6 +149,10 @@ Result<void> run_find(Context& context) {
     }
   }
   OplogAnswer answer = analysis.finish();
+  // Of a running set that was asked of the set.
+  if (answer.sharding.sharded() && !find_options.not_sharded && !is_uri(find_options.oplog))
+    return std::unexpected(
+        Error{Code::kFailedPrecondition, of_sharded_cluster((*oplog)->name(), answer.sharding)});
   if (std::string notice = (*oplog)->notice(); !notice.empty())
     answer.notices.insert(answer.notices.begin(), std::move(notice));
   if (answer.entries == 0)

@@ -16,6 +16,7 @@
 #include "base/quantity.h"
 #include "restore/backup/base.h"
 #include "restore/commands/commands.h"
+#include "restore/commands/options.h"
 #include "restore/oplog/dump.h"
 #include "restore/oplog/entry.h"
 #include "restore/oplog/live.h"
@@ -38,6 +39,7 @@ struct OplogOptions {
   std::string base;
   std::string out;
   bool follow = false;
+  bool not_sharded = false;
 } oplog_options;
 
 void add_oplog(CLI::App& command) {
@@ -62,6 +64,7 @@ void add_oplog(CLI::App& command) {
       ->required();
   command.add_flag("--follow", oplog_options.follow,
                    "Go on with what is written later, until a signal");
+  add_not_sharded(command, oplog_options.not_sharded);
 }
 
 std::unexpected<Error> rolled_over(const Member& member, Timestamp wanted, Timestamp oldest) {
@@ -86,7 +89,8 @@ Result<std::optional<Begin>> begin_given() {
     return Begin{.at = *parsed};
   }
   if (oplog_options.base.empty()) return std::nullopt;
-  const Result<std::unique_ptr<BaseBackup>> base = open_base(oplog_options.base);
+  const Result<std::unique_ptr<BaseBackup>> base =
+      open_base(oplog_options.base, {.not_sharded = oplog_options.not_sharded});
   if (!base) return std::unexpected(base.error());
   if (!(*base)->has_oplog())
     return std::unexpected(Error{
@@ -137,7 +141,7 @@ class Dumping {
 
   // One connection: to the end, a signal, or a failure.
   Result<void> go_on() {
-    Result<Member> member = connect_to_oplog(oplog_options.uri);
+    Result<Member> member = connect_to_oplog(oplog_options.uri, to_read(oplog_options.not_sharded));
     if (!member) return std::unexpected(std::move(member.error()));
     const Result<OplogWindow> window = oplog_window(*member);
     if (!window) return std::unexpected(window.error());
@@ -202,6 +206,7 @@ class Dumping {
     for (;;) {
       Result<void> done = go_on();
       if (Result<void> synced = sync(); !synced) return synced;
+      if (stopped()) return {};
       if (done || !oplog_options.follow || done.error().code != Code::kUnavailable ||
           Ticks::now() - alive_ > kReconnects)
         return done;

@@ -12,6 +12,7 @@
 #include "base/quantity.h"
 #include "restore/backup/base.h"
 #include "restore/commands/commands.h"
+#include "restore/commands/options.h"
 #include "restore/oplog/live.h"
 #include "restore/oplog/room.h"
 
@@ -23,6 +24,7 @@ struct ReadyOptions {
   std::string base;
   std::string base_at;
   std::string warn_below;
+  bool not_sharded = false;
 } ready_options;
 
 void add_ready(CLI::App& command) {
@@ -42,6 +44,7 @@ void add_ready(CLI::App& command) {
       .add_option("--warn-below", ready_options.warn_below,
                   "Fail also when less time than this is left, such as 12h")
       ->type_name("T");
+  add_not_sharded(command, ready_options.not_sharded);
 }
 
 struct BaseEnd {
@@ -51,7 +54,8 @@ struct BaseEnd {
 
 Result<BaseEnd> base_end() {
   BaseEnd end;
-  const Result<std::unique_ptr<BaseBackup>> base = open_base(ready_options.base);
+  const Result<std::unique_ptr<BaseBackup>> base =
+      open_base(ready_options.base, {.not_sharded = ready_options.not_sharded});
   if (!base) return std::unexpected(base.error());
   if (!ready_options.base_at.empty()) {
     if ((*base)->has_oplog())
@@ -114,7 +118,7 @@ Result<void> run_ready(Context& context) {
   }
   const Result<BaseEnd> base = base_end();
   if (!base) return std::unexpected(base.error());
-  Result<Member> member = connect_to_oplog(ready_options.uri);
+  Result<Member> member = connect_to_oplog(ready_options.uri, to_read(ready_options.not_sharded));
   if (!member) return std::unexpected(std::move(member.error()));
   const Result<OplogWindow> window = oplog_window(*member);
   if (!window) return std::unexpected(window.error());

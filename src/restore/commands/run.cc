@@ -18,6 +18,7 @@
 #include "idmint/clock.h"
 #include "restore/commands/commands.h"
 #include "restore/commands/minted_report.h"
+#include "restore/commands/options.h"
 #include "restore/replay/restore.h"
 #include "terminal/confirm.h"
 #include "terminal/exit_status.h"
@@ -35,6 +36,7 @@ struct RunOptions {
   std::string oplog;
   std::string limit;
   std::string before;
+  bool all = false;
   std::string target;
   std::string spare;
   std::string mongod;
@@ -48,6 +50,7 @@ struct RunOptions {
   bool stop_spare = false;
   bool dry_run = false;
   bool yes = false;
+  bool not_sharded = false;
 } run_options;
 
 void add_run(CLI::App& command) {
@@ -60,9 +63,10 @@ void add_run(CLI::App& command) {
                       "Instead: a copy of a member's data folder, which becomes the spare")
           ->type_name("DIR");
   base->excludes(copy);
-  command.add_option("--oplog", run_options.oplog, "Oplog dump: the file, or the folder it is in")
-      ->type_name("OPLOG")
-      ->required();
+  command
+      .add_option("--oplog", run_options.oplog,
+                  "Oplog dump: the file, or the folder it is in; without it, the base alone")
+      ->type_name("OPLOG");
   CLI::Option* const limit =
       command
           .add_option("--limit", run_options.limit,
@@ -71,6 +75,7 @@ void add_run(CLI::App& command) {
   command.add_option("--before", run_options.before, "Instead: what was written before this time")
       ->type_name("TIME")
       ->excludes(limit);
+  command.add_flag("--all", run_options.all, "Instead: all of the oplog");
   CLI::Option* const target =
       command.add_option("--target", run_options.target, "Empty server to restore to")
           ->type_name("URI");
@@ -102,6 +107,7 @@ void add_run(CLI::App& command) {
       ->check(CLI::Range(1, 64).description(""));
   command.add_flag("--allow-replica-set", run_options.allow_replica_set,
                    "The target may be a member of a replica set");
+  add_not_sharded(command, run_options.not_sharded);
   command.add_flag("--stop", run_options.stop_spare,
                    "End the spare at the end, its folder complete");
   command.add_flag("--dry-run", run_options.dry_run,
@@ -109,11 +115,23 @@ void add_run(CLI::App& command) {
   command.add_flag("--yes", run_options.yes, "Do not ask");
 }
 
-Result<Timestamp> limit_given() {
-  if (run_options.limit.empty() == run_options.before.empty())
+// Nothing: there is none.
+Result<std::optional<Timestamp>> limit_given() {
+  const int given = static_cast<int>(!run_options.limit.empty()) +
+                    static_cast<int>(!run_options.before.empty()) +
+                    static_cast<int>(run_options.all);
+  if (run_options.oplog.empty()) {
+    if (given != 0)
+      return fail(Code::kInvalidArgument,
+                  "--limit, --before and --all are of an oplog: give it with --oplog OPLOG");
+    if (run_options.skip.empty()) return std::nullopt;
+    return fail(Code::kInvalidArgument, "--skip is of an oplog: give it with --oplog OPLOG");
+  }
+  if (given != 1)
     return fail(Code::kInvalidArgument,
                 "give --limit SECONDS:ORDINAL, the first entry that is not to be applied: "
-                "idmint-restore find looks for it; or --before TIME");
+                "idmint-restore find looks for it; or --before TIME; or --all, to apply all of it");
+  if (run_options.all) return std::nullopt;
   if (!run_options.limit.empty()) return parse_timestamp(run_options.limit);
   const Result<Instant> time = parse_time(run_options.before);
   if (!time) return std::unexpected(time.error());
@@ -159,12 +177,16 @@ void print_plan(Output& out, const RestorePlan& plan) {
                    (plan.sliced ? "), after its slice of " +
                                       print_count(plan.slice.entries, "entry", "entries")
                                 : ")"));
+  const std::optional<Timestamp>& limit = plan.options.limit;
   print_fact(out, "limit",
-             print_timestamp(plan.options.limit) + " (" + print_seconds(plan.options.limit) +
-                 "), not applied itself");
+             limit
+                 ? print_timestamp(*limit) + " (" + print_seconds(*limit) + "), not applied itself"
+             : plan.options.oplog.empty() ? "none: the base alone"
+                                          : "none: all of the oplog");
   if (plan.oplog.entries != 0)
     print_fact(out, "oplog",
-               print_count(plan.oplog.operations, "operation") + " before it" + last_applied(plan));
+               print_count(plan.oplog.operations, "operation") + (limit ? " before it" : "") +
+                   last_applied(plan));
   for (const std::string& each : plan.oplog.skipped) print_fact(out, "left out", each);
   print_fact(out, "to", where_to(plan));
 }
@@ -178,7 +200,8 @@ Json json_of(const ReplayCounts& counts) {
 }
 
 Json json_of(const RestorePlan& plan) {
-  Json json = {{"to", where_to(plan)}, {"limit", print_timestamp(plan.options.limit)}};
+  Json json = {{"to", where_to(plan)}, {"limit", nullptr}};
+  if (plan.options.limit) json["limit"] = print_timestamp(*plan.options.limit);
   if (plan.after) json["moment"] = print_timestamp(*plan.after);
   if (plan.base) {
     json["base"] = {{"path", plan.options.base},
@@ -187,11 +210,12 @@ Json json_of(const RestorePlan& plan) {
                     {"bytes", plan.base->size()},
                     {"slice_entries", plan.slice.entries}};
   }
-  json["oplog"] = {{"entries", plan.oplog.entries},
-                   {"operations", plan.oplog.operations},
-                   {"first", print_timestamp(plan.oplog.first)},
-                   {"last", print_timestamp(plan.oplog.last)},
-                   {"last_applied", print_timestamp(plan.oplog.last_applied)}};
+  if (!plan.options.oplog.empty())
+    json["oplog"] = {{"entries", plan.oplog.entries},
+                     {"operations", plan.oplog.operations},
+                     {"first", print_timestamp(plan.oplog.first)},
+                     {"last", print_timestamp(plan.oplog.last)},
+                     {"last_applied", print_timestamp(plan.oplog.last_applied)}};
   json["left_out"] = plan.oplog.skipped;
   return json;
 }
@@ -209,7 +233,8 @@ void print_report(Output& out, const RestorePlan& plan, const RestoreReport& rep
   if (plan.base) print_fact(out, "base", print_count(report.documents, "document"));
   if (plan.sliced) print_fact(out, "slice", counts_text(report.slice));
   if (plan.base) print_fact(out, "indexes", print_count(static_cast<double>(report.indexes)));
-  print_fact(out, "oplog", counts_text(report.oplog) + last_applied(plan));
+  if (!plan.options.oplog.empty())
+    print_fact(out, "oplog", counts_text(report.oplog) + last_applied(plan));
   for (const std::string& note : report.notes) print_fact(out, "note", note);
   print_fact(out, "server", report.target + (report.spare_ended ? ", ended" : ""));
   // Whole lines, to be copied.
@@ -253,6 +278,7 @@ class OnTerminal final : public Observer {
     if (stop_signal() == 0) return {};
     return fail(Code::kUnavailable, "stopped by a signal");
   }
+  bool stopped() const override { return stop_signal() != 0; }
   void end() { progress_.reset(); }
 
  private:
@@ -280,6 +306,9 @@ Result<RestoreOptions> options_given() {
   const RunOptions& given = run_options;
   if (given.base.empty() == given.data_copy.empty())
     return fail(Code::kInvalidArgument, "give --base DIR|ARCHIVE, or --data-copy DIR");
+  if (!given.data_copy.empty() && given.oplog.empty())
+    return fail(Code::kInvalidArgument,
+                "--data-copy needs --oplog OPLOG: a copy alone needs no restore");
   if (!given.base.empty() && given.target.empty() == given.spare.empty())
     return fail(Code::kInvalidArgument,
                 "give --spare DIR, to start a mongod there, or --target URI of an empty server");
@@ -287,13 +316,14 @@ Result<RestoreOptions> options_given() {
                          .data_copy = given.data_copy,
                          .oplog = given.oplog,
                          .force_skip = given.force_skip,
+                         .not_sharded = given.not_sharded,
                          .target = given.target,
                          .allow_replica_set = given.allow_replica_set,
                          .spare = given.spare,
                          .mongod = given.mongod,
                          .stop_spare = given.stop_spare,
                          .writers = given.writers};
-  const Result<Timestamp> limit = limit_given();
+  const Result<std::optional<Timestamp>> limit = limit_given();
   if (!limit) return std::unexpected(limit.error());
   options.limit = *limit;
   for (const std::string& text : given.skip) {
@@ -370,7 +400,7 @@ Result<void> run_run(Context& context) {
 
 const Command kRun = {"run", "Restore a base backup and replay the oplog up to a limit", add_run,
                       run_run,
-                      R"(Both inputs are read and checked whole before anything is written, and the
+                      R"(All inputs are read and checked whole before anything is written, and the
 target must be empty. Killed at any point, the same command goes on to the same
 end. --dry-run reads and checks just as much and writes nothing; of a data copy
 it cannot, as its last entry is known only when it is recovered.
@@ -386,6 +416,8 @@ Users and roles, and the databases admin, config and local, are not restored.
 Examples:
   $ idmint-restore run --base dump --oplog oplog --limit 1795230181:16 \
       --spare /var/lib/spare --dry-run
+  $ idmint-restore run --base dump --oplog oplog --all --spare /var/lib/spare
+  $ idmint-restore run --base dump --spare /var/lib/spare
 )"};
 
 }  // namespace idmint::restore

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "restore/commands/commands.h"
+#include "restore/commands/options.h"
 #include "restore/oplog/source.h"
 #include "restore/server.h"
 #include "terminal/progress.h"
@@ -20,6 +21,7 @@ struct ShowOptions {
   std::string oplog;
   std::string from;
   std::string to;
+  bool not_sharded = false;
 } show_options;
 
 // Its own fields and those within, with texts and keys that JSON can have.
@@ -73,12 +75,14 @@ void add_show(CLI::App& command) {
   command.add_option("--from", show_options.from, "First entry, SECONDS:ORDINAL or a time")
       ->type_name("WHEN");
   command.add_option("--to", show_options.to, "Last entry, likewise")->type_name("WHEN");
+  add_not_sharded(command, show_options.not_sharded);
 }
 
 Result<void> run_show(Context& context) {
   const Result<OplogSpan> span = parse_span(show_options.from, show_options.to);
   if (!span) return std::unexpected(span.error());
-  const Result<std::unique_ptr<OplogSource>> oplog = open_oplog(show_options.oplog, *span);
+  const Result<std::unique_ptr<OplogSource>> oplog =
+      open_oplog(show_options.oplog, *span, to_read(show_options.not_sharded));
   if (!oplog) return std::unexpected(oplog.error());
   if (const std::string notice = (*oplog)->notice(); !notice.empty())
     report_notice(notice, context.json);
@@ -86,6 +90,10 @@ Result<void> run_show(Context& context) {
   std::int64_t shown = 0;
   while ((context.stopped_by = stop_signal()) == 0 && !context.out.failed()) {
     const Result<std::optional<Entry>> next = (*oplog)->next();
+    if (!next && was_stopped(next.error())) {
+      context.stopped_by = stop_signal();
+      break;
+    }
     if (!next) return std::unexpected(next.error());
     const std::optional<Entry>& entry = *next;
     if (!entry) break;

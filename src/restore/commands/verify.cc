@@ -16,6 +16,7 @@
 #include "base/url.h"
 #include "restore/commands/commands.h"
 #include "restore/commands/minted_report.h"
+#include "restore/commands/options.h"
 #include "restore/namespaces.h"
 #include "restore/replay/expectation.h"
 #include "restore/replay/record.h"
@@ -47,6 +48,7 @@ struct VerifyOptions {
   std::string oplog;
   std::string raise;
   bool forget = false;
+  bool not_sharded = false;
 } verify_options;
 
 void add_verify(CLI::App& command) {
@@ -69,6 +71,7 @@ void add_verify(CLI::App& command) {
                   "Compare with this file, as --save writes them")
       ->type_name("FILE")
       ->excludes(against);
+  add_not_sharded(command, verify_options.not_sharded);
   command
       .add_option("--include", verify_options.include,
                   "Compare these alone: DATABASE, DATABASE.COLLECTION, with * for any text")
@@ -178,7 +181,8 @@ Result<Report> compare(Server& server, const NamespaceFilter& filter) {
     if (!read) return std::unexpected(std::move(read.error()));
     should = narrowed(std::move(*read), filter);
   } else {
-    Result<Server> other = Server::connect(verify_options.against);
+    Result<Server> other =
+        Server::connect(verify_options.against, watched(verify_options.not_sharded));
     if (!other) return std::unexpected(std::move(other.error()));
     Result<State> read = state_of(*other, filter, true);
     if (!read) return std::unexpected(std::move(read.error()));
@@ -363,7 +367,9 @@ Result<void> verify(Server& server, Context& context) {
   Result<Report> report = compare(server, *filter);
   if (!report) return std::unexpected(std::move(report.error()));
   Timestamp limit{};
-  if (!report->limit.empty()) {
+  if (report->limit == "none") {
+    limit = kNoLimit;
+  } else if (!report->limit.empty()) {
     const Result<Timestamp> recorded = parse_timestamp(report->limit);
     if (!recorded) return std::unexpected(recorded.error());
     limit = *recorded;
@@ -420,11 +426,11 @@ Result<void> run_verify(Context& context) {
       started = std::move(*spare);
     }
   }
-  Result<Server> server = Server::connect(uri);
+  Result<Server> server = Server::connect(uri, watched());
   Result<void> done =
       server ? verify(*server, context) : Result<void>(std::unexpected(std::move(server.error())));
   if (started) {
-    Result<void> ended = stop_spare(*started);
+    Result<void> ended = stop_spare(*started, [](std::uint64_t) { return unless_stopped(); });
     if (done) done = std::move(ended);
   }
   if (!done && done.error().code == Code::kUnavailable && stop_signal() != 0) {

@@ -23,13 +23,13 @@ _idmint_restore() {
         if [[ $current == -* ]]; then
           words="--help --json"
           case $command in
-            dump) words+=" --uri --out --archive --gzip" ;;
-            ready) words+=" --uri --base --base-at --warn-below" ;;
-            oplog) words+=" --uri --since --base --out --follow" ;;
-            find) words+=" --oplog --from --to --ns --op --id --field --list --top --svg --html" ;;
-            show) words+=" --oplog --from --to" ;;
-            run) words+=" --base --data-copy --oplog --limit --before --target --spare --mongod --base-at --include --exclude --skip --force-skip --writers --allow-replica-set --stop --dry-run --yes" ;;
-            verify) words+=" --target --spare --mongod --against --expected --include --exclude --html --save --oplog --raise --forget" ;;
+            dump) words+=" --uri --out --archive --gzip --not-sharded" ;;
+            ready) words+=" --uri --base --base-at --warn-below --not-sharded" ;;
+            oplog) words+=" --uri --since --base --out --follow --not-sharded" ;;
+            find) words+=" --oplog --from --to --ns --op --id --field --list --top --svg --html --not-sharded" ;;
+            show) words+=" --oplog --from --to --not-sharded" ;;
+            run) words+=" --base --data-copy --oplog --limit --before --all --target --spare --mongod --base-at --include --exclude --skip --force-skip --writers --allow-replica-set --stop --dry-run --yes --not-sharded" ;;
+            verify) words+=" --target --spare --mongod --against --expected --include --exclude --html --save --oplog --raise --forget --not-sharded" ;;
             fence) words+=" --target --oplog --live --limit --leave-gap --reopen --counter --used-in --exclude --allow-production --report --yes" ;;
             promote) words+=" --from --to --ns --exclude --limit --oplog --mistake-to --merge-later --counter --leave-gap --undo --finish --dry-run --yes" ;;
           esac

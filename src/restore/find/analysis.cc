@@ -21,6 +21,7 @@
 #include "restore/oplog/changes.h"
 #include "restore/oplog/command.h"
 #include "restore/oplog/operation_text.h"
+#include "restore/oplog/sharding.h"
 #include "restore/server.h"
 
 namespace idmint::restore {
@@ -28,13 +29,6 @@ namespace {
 
 constexpr std::size_t kTransactionBytes = std::size_t{16} << 20;
 constexpr int kDeepestApplyOps = 10;
-
-std::unexpected<Error> of_a_shard() {
-  return std::unexpected(
-      Error{Code::kFailedPrecondition,
-            "it is of a sharded cluster, whose chunks move between shards; one oplog does not "
-            "tell what happened to it"});
-}
 
 }  // namespace
 
@@ -81,6 +75,7 @@ class OplogAnalysis::State {
   std::string path_;
 
   OpenTransactions pending_;
+  ShardTraces sharding_;
   std::size_t pending_bytes_ = 0;
   std::uint64_t early_ = 0;     // operations of transactions that were too large to keep
   std::uint64_t headless_ = 0;  // transactions
@@ -98,7 +93,7 @@ Result<void> OplogAnalysis::State::add(const Entry& entry) {
   answer_.last = std::max(answer_.last, ts);
   ++answer_.entries;
   answer_.bytes += entry.document.bytes().size();
-  if (shows_sharding(entry.operation)) return of_a_shard();
+  sharding_.add(entry);
   if (entry.operation.op == Op::kUnknown) ++unknown_;
   if (entry.operation.op == Op::kUnknown || entry.operation.op == Op::kNoop) return {};
   if (entry.in_transaction()) return transaction(entry);
@@ -183,7 +178,6 @@ Result<void> OplogAnalysis::State::changes_of(const Operation& operation, int de
       return std::unexpected(Error{
           Code::kDataLoss,
           "operation " + std::string(each.key) + " of its applyOps is " + parsed.error().message});
-    if (shows_sharding(*parsed)) return of_a_shard();
     if (parsed->op == Op::kUnknown) ++unknown_;
     if (parsed->op == Op::kUnknown || parsed->op == Op::kNoop) continue;
     if (Result<void> done = changes_of(*parsed, depth + 1); !done) return done;
@@ -303,6 +297,7 @@ OplogAnswer OplogAnalysis::State::finish() {
   }
   answer_.routines = link(suspects_, answer_.first, answer_.last);
   answer_.suspects = suspects_.take();
+  answer_.sharding = std::move(sharding_);
   add_notices();
   return std::move(answer_);
 }
@@ -326,6 +321,10 @@ void OplogAnalysis::State::add_notices() {
   if (!pending_.empty())
     tell(plural(pending_.size(), "transaction") +
          " did not commit before the end of this oplog, and had no effect");
+  if (answer_.sharding.migrated() != 0 && !answer_.sharding.sharded())
+    tell(plural(answer_.sharding.migrated(), "operation") +
+         " marked fromMigrate, as cloneCollectionAsCapped and migrations of chunks do it; nothing "
+         "else here is of a sharded cluster");
   if (early_ != 0)
     tell(plural(early_, "operation") +
          " of very large transactions were looked at where they stand; they took effect later, at "

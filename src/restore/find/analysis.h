@@ -21,7 +21,6 @@ class OplogAnalysis {
   // Takes the entries in the order of the oplog, with those outside of the span: they tell what
   // numbers were before it, and what follows it. The messages do not say where the entry stands.
   //   kDataLoss: an applyOps is damaged
-  //   kFailedPrecondition: the oplog is of a sharded cluster
   [[nodiscard]] Result<void> add(const Entry& entry);
   // At the end, once.
   [[nodiscard]] OplogAnswer finish();

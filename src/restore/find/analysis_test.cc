@@ -623,17 +623,22 @@ TEST(OplogAnalysis, NoOpsAreNoChanges) {
   EXPECT_FALSE(answer.suspects.front().after);
 }
 
-TEST(OplogAnalysis, AShardedClusterIsRefused) {
+TEST(OplogAnalysis, TellsAShardedClusterByItsBooks) {
   Oplog oplog;
-  const Result<Timestamp> at =
-      oplog.try_add("i", "shop.orders", R"("_id":1)", R"("fromMigrate":true)");
-  ASSERT_FALSE(at);
-  EXPECT_EQ(at.error().code, Code::kFailedPrecondition);
-  const Result<Timestamp> within = oplog.try_add(
-      "c", "admin.$cmd",
-      R"("applyOps":[{"op":"i","ns":"shop.orders","o":{"_id":2},"fromMigrate":true}])");
-  ASSERT_FALSE(within);
-  EXPECT_EQ(within.error().code, Code::kFailedPrecondition);
+  oplog.add("i", "shop.orders", R"("_id":1)", R"("fromMigrate":true)");
+  oplog.add("c", "admin.$cmd",
+            R"("applyOps":[{"op":"i","ns":"config.cache.chunks.shop.orders","o":{"_id":2}}])");
+  const OplogAnswer answer = oplog.finish();
+  EXPECT_TRUE(answer.sharding.sharded());
+  EXPECT_THAT(answer.sharding.in_words(), HasSubstr("config.cache.chunks.shop.orders"));
+}
+
+TEST(OplogAnalysis, NoFlagMakesASetAShard) {
+  Oplog oplog;
+  oplog.add("i", "shop.orders", R"("_id":1)", R"("fromMigrate":true)");
+  const OplogAnswer answer = oplog.finish();
+  EXPECT_FALSE(answer.sharding.sharded());
+  EXPECT_THAT(answer.notices, ElementsAre(HasSubstr("fromMigrate")));
 }
 
 TEST(OplogAnalysis, DamagedApplyOpsAreRefused) {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "restore/oplog/sharding.h"
 #include "restore/timestamp.h"
 
 namespace idmint::restore {
@@ -154,6 +155,7 @@ struct OplogAnswer {
   std::vector<ListedOperation> listed;
   std::uint64_t unlisted = 0;        // operations that there was no room for in `listed`
   std::vector<std::string> notices;  // what limits the answer, each a sentence
+  ShardTraces sharding;              // whether one oplog tells what happened at all
 };
 
 }  // namespace idmint::restore

@@ -44,13 +44,6 @@ std::unexpected<Error> OplogCheck::refuse(Code code, const std::string& why) con
   return std::unexpected(Error{code, path_ + ", byte " + std::to_string(offset_) + ": " + why});
 }
 
-std::unexpected<Error> OplogCheck::refuse_sharded(Timestamp ts) const {
-  return refuse(Code::kFailedPrecondition,
-                "the entry " + print_timestamp(ts) +
-                    " is of a sharded cluster, which is not restored by one oplog, as chunks move "
-                    "between its shards: use a backup that covers the whole cluster");
-}
-
 Result<void> OplogCheck::order(const Entry& entry) {
   const std::string at = print_timestamp(entry.at.ts);
   if (entry.version != 2)
@@ -88,7 +81,7 @@ Result<void> OplogCheck::add(const Entry& entry, std::uint64_t offset) {
   facts_.last = ts;
   previous_ = entry.at;
   if (ts == options_.after) after_found_ = true;
-  if (shows_sharding(entry.operation)) return refuse_sharded(ts);
+  sharding_.add(entry);
   if (!options_.after || ts > *options_.after) follow_builds(entry.operation);
   if (options_.limit && ts >= *options_.limit) {
     if (!limit_reached_) facts_.open = transactions_.open();
@@ -128,7 +121,6 @@ void OplogCheck::follow_builds(const Operation& operation) {
 Result<void> OplogCheck::count(const Entry& entry, const Operation& operation) {
   const std::string where = "the entry " + print_timestamp(entry.at.ts);
   if (operation.op == Op::kNoop) return {};
-  if (shows_sharding(operation)) return refuse_sharded(entry.at.ts);
   if (operation.op == Op::kUnknown)
     return refuse(Code::kFailedPrecondition,
                   where + " has op \"" + std::string(operation.op_name) +
@@ -329,6 +321,9 @@ Result<OplogFacts> OplogCheck::finish() {
   if (facts_.entries == 0)
     return std::unexpected(Error{
         Code::kDataLoss, path_ + " has no entry, and an oplog always has one: dump it again"});
+  if (sharding_.sharded() && !options_.not_sharded)
+    return std::unexpected(Error{Code::kFailedPrecondition, of_sharded_cluster(path_, sharding_)});
+  facts_.migrated = sharding_.migrated();
   const std::string first = print_timestamp(facts_.first);
   const std::string last = print_timestamp(facts_.last);
   if (options_.after && !after_found_) {

@@ -13,6 +13,7 @@
 #include "restore/namespaces.h"
 #include "restore/observer.h"
 #include "restore/oplog/entry.h"
+#include "restore/oplog/sharding.h"
 #include "restore/oplog/transactions.h"
 #include "restore/timestamp.h"
 
@@ -25,6 +26,8 @@ struct OplogCheckOptions {
   std::optional<Timestamp> after{};
   // Which entry that is nobody knows yet: order, damage and limit alone are looked at.
   bool anywhere = false;
+  // It is known to be of no sharded cluster, whatever its entries show.
+  bool not_sharded = false;
   // And ends before the first entry from here on, which must be there. Nothing: after the last.
   std::optional<Timestamp> limit{};
   NamespaceFilter filter{};
@@ -74,6 +77,9 @@ struct OplogFacts {
   std::vector<OpenTransaction> open;
   // Temporary collections of $out and the like that are there at the limit.
   std::vector<std::string> temporary;
+  // Operations marked as migrated between shards, in an oplog without any other trace of one; see
+  // ShardTraces.
+  std::uint64_t migrated = 0;
   // Operations that no restore applies, by database: admin, config.
   std::map<std::string, std::uint64_t, std::less<>> left_out;
   // The entries that are left out, in words.
@@ -84,8 +90,8 @@ struct OplogFacts {
 
 // Entries are given in the order of the file, all of them, with their offsets. The errors of add()
 // begin with `path` and the offset, and are final. kDataLoss: damaged, or out of order.
-// kFailedPrecondition: what cannot be replayed. kOutOfRange: the entry `after`, the limit, or a
-// part of a transaction is not in it. For one thread.
+// kFailedPrecondition: what cannot be replayed; finish(): of a sharded cluster. kOutOfRange: the
+// entry `after`, the limit, or a part of a transaction is not in it. For one thread.
 class OplogCheck {
  public:
   // `transactions` has those that the slice left open, and outlives this.
@@ -105,7 +111,6 @@ class OplogCheck {
   [[nodiscard]] Result<void> count_command(const Operation& operation);
   [[nodiscard]] Result<void> look_for_skipped(const Entry& entry, const Operation& operation);
   [[nodiscard]] std::unexpected<Error> refuse(Code code, const std::string& why) const;
-  [[nodiscard]] std::unexpected<Error> refuse_sharded(Timestamp ts) const;
   void follow_builds(const Operation& operation);
   void rename(const std::string& from, const std::string& to);
   void drop(const std::string& ns);
@@ -130,6 +135,7 @@ class OplogCheck {
   // Of the slice: written to while they were not there, and not dropped since; with where.
   std::map<std::string, std::string, std::less<>> missing_;
   std::unique_ptr<Skipped> skipped_;
+  ShardTraces sharding_;
 };
 
 // All of a file (or of the folder it is in), read once. `progress` is given bytes of file that were

@@ -222,19 +222,42 @@ TEST_F(OplogCheckTest, IndexesWhoseBuildBeganBeforeAreTold) {
 }
 
 TEST_F(OplogCheckTest, ShardedClustersAreRefused) {
-  OplogBuilder migrated;
-  migrated.add(R"("op":"i","ns":"d.c","fromMigrate":true,"o":{"_id":1})");
-  EXPECT_THAT(refusal(migrated).message, HasSubstr("sharded cluster"));
-  OplogBuilder inner;
-  inner.command("admin", R"({"applyOps":[
-      {"op":"i","ns":"d.c","fromMigrate":true,"o":{"_id":1}}]})");
-  EXPECT_THAT(refusal(inner).message, HasSubstr("sharded cluster"));
-  OplogBuilder own;
-  own.insert("config.cache.collections", R"({"_id":"d.c"})");
-  EXPECT_THAT(refusal(own).message, HasSubstr("sharded cluster"));
-  OplogBuilder capped;  // which any server writes so
-  capped.add(R"("op":"i","ns":"d.tmpAbcde.convertToCapped.c","fromMigrate":true,"o":{"_id":1})");
-  EXPECT_TRUE(check(capped));
+  const std::string migrated = R"("op":"i","ns":"d.c","fromMigrate":true,"o":{"_id":1})";
+  for (const char* const trace : {
+           R"("op":"i","ns":"config.cache.collections","o":{"_id":"d.c"})",
+           R"("op":"c","ns":"config.$cmd","o":{"applyOps":[
+              {"op":"d","ns":"config.rangeDeletions","o":{"_id":1}}]})",
+           R"("op":"n","ns":"d.c","o":{"msg":"x"},"o2":{"migrateChunkToNewShard":"d.c"})",
+           R"("op":"n","ns":"d.c","o":{"msg":"x"},"o2":{"type":"migrateChunkToNewShard"})",
+           R"("op":"i","ns":"admin.system.version","o":{"_id":"shardIdentity"})",
+           R"("op":"u","ns":"admin.system.version","o":{"$v":2},"o2":{"_id":"shardIdentity"})",
+       }) {
+    OplogBuilder oplog;
+    oplog.noop().add(migrated).add(trace);
+    const Error error = refusal(oplog);
+    EXPECT_EQ(error.code, Code::kFailedPrecondition) << trace;
+    EXPECT_THAT(error.message,
+                AllOf(HasSubstr("sharded cluster"), HasSubstr("100:3"), HasSubstr("--not-sharded")))
+        << trace;
+    // Wherever it stands, and whoever knows better.
+    EXPECT_EQ(refusal(oplog, {.limit = Timestamp{100, 2}}).code, Code::kFailedPrecondition);
+    EXPECT_TRUE(check(oplog, {.not_sharded = true})) << trace;
+  }
+}
+
+TEST_F(OplogCheckTest, NoSingleFlagMakesASetAShard) {
+  OplogBuilder copied;  // as cloneCollectionAsCapped and convertToCapped do it, on any server
+  copied.command("d", R"({"create":"c","capped":true,"size":4096})");
+  copied.add(R"("op":"i","ns":"d.c","fromMigrate":true,"o":{"_id":1})");
+  copied.add(R"("op":"i","ns":"d.tmpAbcde.convertToCapped.c","fromMigrate":true,"o":{"_id":1})");
+  const Result<OplogFacts> facts = check(copied);
+  ASSERT_TRUE(facts) << facts.error().message;
+  EXPECT_EQ(facts->migrated, 0);
+  OplogBuilder begun;  // before the oplog does
+  begun.add(R"("op":"i","ns":"d.c","fromMigrate":true,"o":{"_id":1})");
+  begun.command("admin", R"({"applyOps":[
+      {"op":"i","ns":"d.c","fromMigrate":true,"o":{"_id":2}}]})");
+  EXPECT_EQ(check(begun)->migrated, 2);
 }
 
 TEST_F(OplogCheckTest, TheMomentOfTheBaseIsThere) {

@@ -1,8 +1,5 @@
 #include "restore/oplog/command.h"
 
-#include <algorithm>
-#include <array>
-
 #include "restore/server.h"
 
 namespace idmint::restore {
@@ -41,16 +38,6 @@ std::string build_of(const Operation& command) {
 bool is_temporary(const Operation& create) {
   bson_iter_t at;
   return create.o.find("temp", &at) && bson_iter_as_bool(&at);
-}
-
-bool shows_sharding(const Operation& operation) {
-  constexpr std::array<std::string_view, 4> own = {"config.cache.", "config.chunks",
-                                                   "config.rangeDeletions", "config.shards"};
-  if (operation.ns.starts_with("config.") && std::ranges::any_of(own, [&](std::string_view name) {
-        return operation.ns.starts_with(name);
-      }))
-    return true;
-  return operation.from_migrate && !operation.collection().contains(".convertToCapped.");
 }
 
 std::string in_words(const Operation& operation, Timestamp ts) {

@@ -64,10 +64,6 @@ inline constexpr std::array kOplogCommands = {
 // It makes a collection that goes with the server: $out, $merge and mapReduce write to one first.
 [[nodiscard]] bool is_temporary(const Operation& create);
 
-// What only a shard or a config server writes: of migrations of chunks, or of what it knows of the
-// cluster. (convertToCapped marks what it copies as if it were migrated, on any server.)
-[[nodiscard]] bool shows_sharding(const Operation& operation);
-
 // How messages name an entry: "u on db.c, _id 7, at 1795230181:16".
 [[nodiscard]] std::string in_words(const Operation& operation, Timestamp ts);
 // The _id of the document that a write is of, its type first. Empty: it has none.

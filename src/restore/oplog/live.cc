@@ -24,8 +24,8 @@ Bson find_in_oplog(const OplogSpan& span) {
 
 }  // namespace
 
-Result<Member> connect_to_oplog(const std::string& uri) {
-  Result<Server> server = Server::connect(uri);
+Result<Member> connect_to_oplog(const std::string& uri, const ConnectOptions& options) {
+  Result<Server> server = Server::connect(uri, options);
   if (!server) return std::unexpected(std::move(server.error()));
   if (server->set_name().empty())
     return std::unexpected(

@@ -25,7 +25,8 @@ struct OplogWindow {
 };
 
 // Member::choose() of those that a URI names. kNotFound: a standalone, which has no oplog.
-[[nodiscard]] Result<Member> connect_to_oplog(const std::string& uri);
+[[nodiscard]] Result<Member> connect_to_oplog(const std::string& uri,
+                                              const ConnectOptions& options = {});
 
 // From the oldest entry that the oplog still has to the newest that a majority has.
 [[nodiscard]] Result<OplogWindow> oplog_window(Member& member);

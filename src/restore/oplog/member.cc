@@ -41,7 +41,8 @@ Result<Member> Member::choose(Server server) {
 }
 
 Error Member::told_of(const bson_t* command, const bson_error_t& error) const {
-  return told(std::string(Document::of(command).first_key()) + " on " + host_, error);
+  return server_.explained(
+      told(std::string(Document::of(command).first_key()) + " on " + host_, error));
 }
 
 Member::Reply Member::run(const char* database, const bson_t* command) {

@@ -30,13 +30,8 @@ Result<void> check(const Operation& operation, Timestamp at) {
                                       "), which no replay sets right: make the backup again, at a "
                                       "time when that does not happen"});
   };
-  if (shows_sharding(operation))
-    return std::unexpected(
-        Error{Code::kFailedPrecondition,
-              "entry " + print_timestamp(at) +
-                  " is of a sharded cluster, which no backup of one of its shards can restore"});
   if (operation.ns == "admin.system.version")
-    return again("the feature compatibility version was changed");
+    return again("the feature compatibility version was changed, or the set was made a shard,");
   if (operation.op != Op::kCommand) return {};
   for (const Hazard& row : kHazards) {
     if (operation.command() == row.command) return again(row.what);

@@ -15,8 +15,8 @@ class SliceCheck {
  public:
   // kUnavailable: what happened forbids a backup of that time, and the next one may succeed: a
   // collection was renamed, $out or mapReduce replaced one, the version of the server's data was
-  // changed. kFailedPrecondition: of a sharded cluster. kDataLoss: an applyOps has no operations.
-  // What is within an applyOps counts too.
+  // changed. kDataLoss: an applyOps has no operations. Whether the set is a shard is not asked
+  // here, but of the set. What is within an applyOps counts too.
   [[nodiscard]] Result<void> add(const Entry& entry);
 
   // What the entries of transactions come after, where that is before the first entry: without it,

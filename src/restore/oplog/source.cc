@@ -98,13 +98,14 @@ Result<OplogSpan> parse_span(std::string_view from, std::string_view to) {
   return span;
 }
 
-Result<std::unique_ptr<OplogSource>> open_oplog(const std::string& where, OplogSpan span) {
+Result<std::unique_ptr<OplogSource>> open_oplog(const std::string& where, OplogSpan span,
+                                                const ConnectOptions& options) {
   if (!is_uri(where)) {
     Result<OplogReader> reader = OplogReader::open(where);
     if (!reader) return std::unexpected(std::move(reader.error()));
     return std::make_unique<Dump>(std::move(*reader), span);
   }
-  Result<Member> member = connect_to_oplog(where);
+  Result<Member> member = connect_to_oplog(where, options);
   if (!member) return std::unexpected(std::move(member.error()));
   const Result<OplogWindow> window = oplog_window(*member);
   if (!window) return std::unexpected(window.error());

@@ -48,6 +48,7 @@ class OplogSource {
 // where what is written from now on is left out. A live oplog that begins after span.from is read
 // from where it begins, and notice() says so. The order of a file is not checked here.
 [[nodiscard]] Result<std::unique_ptr<OplogSource>> open_oplog(const std::string& where,
-                                                              OplogSpan span = {});
+                                                              OplogSpan span = {},
+                                                              const ConnectOptions& options = {});
 
 }  // namespace idmint::restore

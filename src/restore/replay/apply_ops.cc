@@ -67,8 +67,9 @@ Answer ask(Server& server, const std::string& database, const bson_t* command) {
 }
 
 Error lost(const Server& server, const Answer& answer) {
-  return {Code::kUnavailable, server.shown_uri() + " was lost, or could not do it: " +
-                                  answer.message + "; the same command goes on"};
+  return server.explained(
+      {Code::kUnavailable, server.shown_uri() + " was lost, or could not do it: " + answer.message +
+                               "; the same command goes on"});
 }
 
 Answer apply_ops(Server& server, const Operations& operations, const Operations& then,

@@ -103,7 +103,7 @@ class Writers {
 
   Result<void> start(const Server& server, unsigned count) {
     for (unsigned i = 0; i < std::max(count, 1U); ++i) {
-      Result<Server> another = server.another();
+      Result<Server> another = server.another(kWriterPatience);
       if (!another) return std::unexpected(std::move(another.error()));
       threads_.emplace_back([this, i, connection = std::make_shared<Server>(std::move(*another))] {
         write(*connection, i == 0);
@@ -290,9 +290,17 @@ class Writers {
   std::vector<std::thread> threads_;
 };
 
+// The command drop refuses system.js and its like, which an applyOps drops.
 Result<void> drop(Server& server, const CollectionFacts& facts) {
   const Bson command = std::move(Bson().add("drop", std::string_view(facts.name)));
-  const Answer answer = ask(server, facts.database, command.get());
+  Answer answer;
+  if (facts.name.starts_with("system.")) {
+    Operations operations;
+    operations.append("c", facts.database + ".$cmd", command.view(), {});
+    answer = apply_ops(server, operations, {}, false);
+  } else {
+    answer = ask(server, facts.database, command.get());
+  }
   if (answer.ok || answer.code == kNamespaceNotFound) return {};
   if (answer.unavailable) return std::unexpected(lost(server, answer));
   return fail(answer.why, "drop on " + server.shown_uri() + ": " + answer.message);

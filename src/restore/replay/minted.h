@@ -28,6 +28,9 @@ struct MintedReport {
   std::optional<Timestamp> until{};  // the last entry of the oplog; nothing: none was given
 };
 
+// The limit of a restore that had none: nothing comes after it.
+inline constexpr Timestamp kNoLimit{.seconds = UINT32_MAX, .ordinal = UINT32_MAX};
+
 // What was handed out is told by the oplog: the file, or the folder it is in; empty: there is none,
 // and no source has a command. Claims are counted from `limit` on.
 [[nodiscard]] Result<MintedReport> find_minted(Server& server, const NamespaceFilter& filter,

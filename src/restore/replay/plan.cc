@@ -30,10 +30,8 @@ Result<std::string> identity_of(const BaseBackup& base) {
   return hex({reinterpret_cast<const char*>(digest->data()), 16});
 }
 
-// REQUIRES: plan.after is known.
 Result<Bson> fingerprint_of(const RestorePlan& plan) {
-  // NOLINTNEXTLINE(bugprone-unchecked-optional-access): see REQUIRES
-  const std::string after = print_timestamp(*plan.after);
+  const std::string after = plan.after ? print_timestamp(*plan.after) : std::string("unknown");
   std::string base = "data copy";
   if (plan.base) {
     Result<std::string> identity = identity_of(*plan.base);
@@ -49,8 +47,8 @@ Result<Bson> fingerprint_of(const RestorePlan& plan) {
       Bson("first", print_timestamp(plan.oplog.first), "last", print_timestamp(replayed.last),
            "entries", static_cast<std::int64_t>(replayed.entries), "bytes",
            static_cast<std::int64_t>(replayed.bytes)),
-      "limit", print_timestamp(plan.options.limit), "skip", skipped, "filter",
-      plan.options.filter.text());
+      "limit", plan.options.limit ? print_timestamp(*plan.options.limit) : std::string("none"),
+      "skip", skipped, "filter", plan.options.filter.text());
 }
 
 // Reads the whole base, and its slice.
@@ -60,13 +58,14 @@ Result<void> check_base(RestorePlan& plan, Transactions& transactions, Observer&
   const std::optional<Timestamp>& base_at = plan.options.base_at;
   plan.sliced = plan.base->has_oplog();
   if (!plan.sliced) {
+    if (!base_at && plan.options.oplog.empty()) return {};
     if (!base_at)
       return fail(Code::kFailedPrecondition,
                   plan.options.base +
                       " has no oplog.bson, so nothing says which moment it is of: where nobody "
                       "wrote while it was taken, give --base-at SECONDS:ORDINAL, the last entry "
                       "of the oplog before it");
-    plan.after = *base_at;
+    plan.after = base_at;
     return {};
   }
   if (base_at)
@@ -75,6 +74,7 @@ Result<void> check_base(RestorePlan& plan, Transactions& transactions, Observer&
         plan.options.base + " has an oplog.bson, which says its moment: leave --base-at out");
   OplogCheck check("oplog.bson of " + plan.options.base,
                    {.slice = true,
+                    .not_sharded = plan.options.not_sharded,
                     .filter = plan.options.filter,
                     .collections = plan.collections,
                     .temporary = plan.temporary},
@@ -96,7 +96,8 @@ Result<void> check_base(RestorePlan& plan, Transactions& transactions, Observer&
 
 // Opens the base, and says which collections it has.
 Result<void> open_base_of(RestorePlan& plan) {
-  Result<std::unique_ptr<BaseBackup>> base = open_base(plan.options.base);
+  Result<std::unique_ptr<BaseBackup>> base =
+      open_base(plan.options.base, {.not_sharded = plan.options.not_sharded});
   if (!base) return std::unexpected(std::move(base.error()));
   plan.base = std::move(*base);
   std::set<std::string, std::less<>>& collections = plan.collections.emplace();
@@ -111,11 +112,30 @@ Result<void> open_base_of(RestorePlan& plan) {
   return {};
 }
 
+// Reads all of it, for plan.oplog.
+Result<void> read_oplog_of(RestorePlan& plan, Transactions& transactions, Observer& observer) {
+  Result<OplogFacts> facts =
+      check_oplog(plan.options.oplog,
+                  {.after = plan.after,
+                   .not_sharded = plan.options.not_sharded,
+                   .limit = plan.options.limit,
+                   .filter = plan.options.filter,
+                   .skip = plan.options.skip,
+                   .skip_forced = plan.options.force_skip,
+                   .collections = plan.sliced ? plan.slice.collections : plan.collections,
+                   .temporary = plan.sliced ? plan.slice.temporary : plan.temporary},
+                  transactions, observer.of(RestoreStep::kCheckOplog));
+  if (!facts) return std::unexpected(std::move(facts.error()));
+  plan.oplog = std::move(*facts);
+  return {};
+}
+
 // Of a data copy, before it is recovered and its last entry known.
 Result<void> look_at_oplog(const RestorePlan& plan, Observer& observer) {
   Transactions transactions;
   const Result<OplogFacts> facts = check_oplog(plan.options.oplog,
                                                {.anywhere = true,
+                                                .not_sharded = plan.options.not_sharded,
                                                 .limit = plan.options.limit,
                                                 .filter = plan.options.filter,
                                                 .skip = plan.options.skip},
@@ -125,9 +145,10 @@ Result<void> look_at_oplog(const RestorePlan& plan, Observer& observer) {
 }
 
 // A target is looked at before anybody is asked.
-Result<void> look_at_target(const RestorePlan& plan) {
+Result<void> look_at_target(const RestorePlan& plan, const Observer& observer) {
   if (plan.options.target.empty()) return {};
-  Result<Server> server = Server::connect(plan.options.target);
+  Result<Server> server = Server::connect(
+      plan.options.target, {.watch = {.stopped = [&observer] { return observer.stopped(); }}});
   if (!server) return std::unexpected(std::move(server.error()));
   const Result<TargetFacts> facts =
       check_target(*server, {.version = plan.base->server_version(),
@@ -163,12 +184,13 @@ Result<std::string> look_at_spare(const RestorePlan& plan) {
 
 std::vector<std::string> RestorePlan::notes() const {
   std::vector<std::string> all;
+  const std::string end = options.limit ? "the limit" : "the end";
   const auto wanted = [&](const CollectionFacts& each) {
     return options.filter.includes(each.database + "." + each.name);
   };
   if (base && !base->collections().empty() && std::ranges::none_of(base->collections(), wanted))
     all.push_back("--include and --exclude leave nothing of the base: are they spelled right?");
-  if (oplog.entries == 0)
+  if (!base && oplog.entries == 0)
     all.push_back("whether the oplog reaches back to the copy is checked when that is recovered");
   if (base && !base->left_out().empty()) {
     std::string names;
@@ -177,13 +199,17 @@ std::vector<std::string> RestorePlan::notes() const {
   }
   for (const OpenTransaction& open : oplog.open)
     all.push_back("the transaction begun at " + print_timestamp(open.first) +
-                  " was not committed before the limit: its " +
+                  " was not committed before " + end + ": its " +
                   print_count(open.operations, "operation") +
                   (open.operations == 1 ? " is" : " are") + " not applied");
   for (const std::string& ns : oplog.temporary)
-    all.push_back(ns +
-                  " is a temporary collection that was there at the limit: drop it if it is "
-                  "not wanted");
+    all.push_back(ns + " is a temporary collection that was there at " + end +
+                  ": drop it if it is not wanted");
+  if (slice.migrated + oplog.migrated != 0)
+    all.push_back(print_count(slice.migrated + oplog.migrated, "operation") +
+                  " of the oplog marked fromMigrate, as cloneCollectionAsCapped and migrations of "
+                  "chunks do it; nothing else is of a sharded cluster, so the set is taken for a "
+                  "plain one");
   for (const auto& [database, count] : oplog.left_out)
     all.push_back(print_count(count, "operation") + " on " + database +
                   (count == 1 ? " is" : " are") + " left out: no restore applies them");
@@ -191,18 +217,12 @@ std::vector<std::string> RestorePlan::notes() const {
 }
 
 Result<void> check_oplog(RestorePlan& plan, Transactions& transactions, Observer& observer) {
-  Result<OplogFacts> facts =
-      check_oplog(plan.options.oplog,
-                  {.after = plan.after,
-                   .limit = plan.options.limit,
-                   .filter = plan.options.filter,
-                   .skip = plan.options.skip,
-                   .skip_forced = plan.options.force_skip,
-                   .collections = plan.sliced ? plan.slice.collections : plan.collections,
-                   .temporary = plan.sliced ? plan.slice.temporary : plan.temporary},
-                  transactions, observer.of(RestoreStep::kCheckOplog));
-  if (!facts) return std::unexpected(std::move(facts.error()));
-  plan.oplog = std::move(*facts);
+  if (plan.options.oplog.empty()) {
+    plan.oplog.open = transactions.open();
+    plan.oplog.temporary = plan.sliced ? plan.slice.temporary : plan.temporary;
+  } else if (Result<void> read = read_oplog_of(plan, transactions, observer); !read) {
+    return read;
+  }
   Result<Bson> fingerprint = fingerprint_of(plan);
   if (!fingerprint) return std::unexpected(std::move(fingerprint.error()));
   plan.fingerprint = std::move(*fingerprint);
@@ -226,7 +246,7 @@ Result<RestorePlan> plan_restore(RestoreOptions options, Observer& observer) {
     Result<std::string> found = look_at_spare(plan);
     if (!found) return std::unexpected(std::move(found.error()));
     plan.program = std::move(*found);
-  } else if (Result<void> looked = look_at_target(plan); !looked) {
+  } else if (Result<void> looked = look_at_target(plan, observer); !looked) {
     return std::unexpected(std::move(looked.error()));
   }
   return plan;

@@ -26,10 +26,11 @@ struct RestoreOptions {
   std::string base{};
   std::string data_copy{};
   std::optional<Timestamp> base_at{};  // the moment of a base that has no slice of the oplog
-  std::string oplog{};                 // the file, or the folder it is in
-  Timestamp limit{};                   // the first entry that is not applied
-  std::set<Timestamp> skip{};          // entries that are left out
-  bool force_skip = false;             // though later entries need them
+  std::string oplog{};  // the file, or the folder it is in; empty: the base alone is restored
+  std::optional<Timestamp> limit{};  // the first entry that is not applied; nothing: all are
+  std::set<Timestamp> skip{};        // entries that are left out
+  bool force_skip = false;           // though later entries need them
+  bool not_sharded = false;          // base and oplog are known to be of no shard
   NamespaceFilter filter{};
 
   // Where to: the URI of an empty server, or the folder of a spare that is to be started.
@@ -46,7 +47,8 @@ struct RestorePlan {
   RestoreOptions options{};
   std::unique_ptr<BaseBackup> base{};  // null: a data copy
   bool sliced = false;                 // the base has a slice of the oplog
-  // The moment of the base. Nothing: of a data copy that was not recovered yet.
+  // The moment of the base. Nothing: of a data copy that was not recovered yet, and of a base
+  // without a slice that is restored alone.
   std::optional<Timestamp> after{};
   OplogFacts slice{};
   OplogFacts oplog{};
@@ -66,8 +68,8 @@ struct RestorePlan {
 // last entry is known when it is recovered. Nothing is written. Errors say what to give instead.
 [[nodiscard]] Result<RestorePlan> plan_restore(RestoreOptions options, Observer& observer);
 
-// Checks the oplog from plan.after on, and fills in plan.oplog and plan.fingerprint. `transactions`
-// has those that the slice left open.
+// Checks the oplog, where there is one, from plan.after on, and fills in plan.oplog and
+// plan.fingerprint. `transactions` has those that the slice left open.
 [[nodiscard]] Result<void> check_oplog(RestorePlan& plan, Transactions& transactions,
                                        Observer& observer);
 

@@ -296,7 +296,7 @@ Result<void> Replay::Engine::begin() {
   for (std::int64_t i = 0; i < workers; ++i) {
     Result<Chain> chain = open_chain(std::to_string(i), *recorded);
     if (!chain) return std::unexpected(std::move(chain.error()));
-    Result<Server> connection = server_.another();
+    Result<Server> connection = server_.another(kWriterPatience);
     if (!connection) return std::unexpected(std::move(connection.error()));
     workers_.push_back(std::make_unique<Worker>(*std::move(connection), *std::move(chain),
                                                 options_.slice, shared_));

@@ -18,6 +18,11 @@
 namespace idmint::restore {
 namespace {
 
+// Calls that the server does not answer end with the restore.
+Result<Server> connect_for(Observer& observer, const std::string& uri) {
+  return Server::connect(uri, {.watch = {.stopped = [&observer] { return observer.stopped(); }}});
+}
+
 // The counts that verify starts from are those after the slice.
 Result<void> count_after_slice(Server& server, Record& record, const RestorePlan& plan) {
   const Result<Loaded> before = loaded(record);
@@ -160,7 +165,7 @@ Result<void> restore(RestorePlan& plan, Server& server, Record& record, bool ttl
     if (Result<void> built = build_indexes(server, catalog, progress); !built) return built;
     if (Result<void> reached = record.reach(RunStage::kOplog); !reached) return reached;
   }
-  {
+  if (!plan.options.oplog.empty()) {
     Result<ReplayCounts> counts = replay_oplog(plan.options.oplog, server, record, transactions,
                                                {.after = plan.after.value_or(Timestamp{}),
                                                 .limit = plan.options.limit,
@@ -174,8 +179,8 @@ Result<void> restore(RestorePlan& plan, Server& server, Record& record, bool ttl
   if (record.stage() == RunStage::kOplog) {
     if (Result<void> reached = record.reach(RunStage::kDone); !reached) return reached;
   }
-  Result<MintedReport> minted =
-      find_minted(server, plan.options.filter, plan.options.oplog, plan.options.limit);
+  Result<MintedReport> minted = find_minted(server, plan.options.filter, plan.options.oplog,
+                                            plan.options.limit.value_or(kNoLimit));
   if (!minted) return std::unexpected(std::move(minted.error()));
   report.minted = std::move(*minted);
   return {};
@@ -195,7 +200,7 @@ void add_notes(const RestorePlan& plan, RestoreReport& report) {
 // On the server, checked; and what it is told before the restore.
 Result<void> restore_to(RestorePlan& plan, const std::string& uri, Observer& observer,
                         RestoreReport& report) {
-  Result<Server> server = Server::connect(uri);
+  Result<Server> server = connect_for(observer, uri);
   if (!server) return std::unexpected(std::move(server.error()));
   report.target = server->shown_uri();
   const Result<TargetFacts> facts =
@@ -221,8 +226,8 @@ Result<void> restore_to(RestorePlan& plan, const std::string& uri, Observer& obs
 }
 
 // Of a data copy, before anything is replayed.
-Result<void> look_at_copy(RestorePlan& plan, const std::string& uri) {
-  Result<Server> server = Server::connect(uri);
+Result<void> look_at_copy(RestorePlan& plan, const std::string& uri, Observer& observer) {
+  Result<Server> server = connect_for(observer, uri);
   if (!server) return std::unexpected(std::move(server.error()));
   const Result<std::optional<Record>> record = Record::find(*server);
   if (!record) return std::unexpected(record.error());
@@ -251,14 +256,23 @@ Result<void> restore_to_spare(RestorePlan& plan, Observer& observer, RestoreRepo
   Result<void> done;
   if (!plan.base) {
     Transactions transactions;
-    done = look_at_copy(plan, report.spare->uri());
+    done = look_at_copy(plan, report.spare->uri(), observer);
     if (done) done = check_oplog(plan, transactions, observer);
   }
   if (done) done = restore_to(plan, report.spare->uri(), observer, report);
-  if (done ? !plan.options.stop_spare : report.spare->ran_before) return done;
+  if (done && !plan.options.stop_spare) return done;
+  if (!done && report.spare->ran_before && !why_it_ended(*report.spare)) return done;
+  if (!done) {
+    if (const std::optional<Error> why = why_it_ended(*report.spare)) {
+      Error error = *why;
+      error.message += " (" + done.error().message + ")";
+      return std::unexpected(std::move(error));
+    }
+  }
   // What failed is not left running, unless it was: the same command starts it again.
-  Result<void> ended = stop_spare(*report.spare);
+  Result<void> ended = stop_spare(*report.spare, progress);
   report.spare_ended = ended.has_value();
+  if (!done && !ended) done.error().message += "; and " + ended.error().message;
   return done ? ended : done;
 }
 

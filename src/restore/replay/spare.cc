@@ -4,11 +4,9 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,14 +17,18 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
+#include "base/errors.h"
+#include "base/figures.h"
 #include "base/shell.h"
 #include "restore/output_file.h"
+#include "restore/replay/process.h"
 #include "restore/server.h"
 
 namespace idmint::restore {
@@ -38,6 +40,8 @@ constexpr const char* kMarker = "idmint-restore.json";
 constexpr const char* kLog = "mongod.log";
 constexpr auto kLeftStarts = std::chrono::minutes{2};
 constexpr int kRestOfSpare = 200;  // milliseconds
+// How long the system takes to bury a process.
+constexpr auto kKilled = std::chrono::seconds{10};
 
 std::unexpected<Error> cannot(const std::string& what, const std::string& path, int error) {
   const Code code = error == ENOSPC || error == EDQUOT    ? Code::kResourceExhausted
@@ -147,71 +151,114 @@ std::unexpected<Error> in_use(const std::string& folder) {
                                    ": end it, or give another folder; of a member's, a copy"});
 }
 
-// Runs a program without any of our files and in a session of its own, and waits for it. Its exit
-// status, or nothing where it was not started. `output`: where its standard output goes.
-std::optional<int> run_program(const std::vector<std::string>& words, int output = -1) {
-  std::vector<char*> arguments;
-  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0);
-  posix_spawn_file_actions_adddup2(&actions, output < 0 ? 0 : output, 1);
-  posix_spawn_file_actions_adddup2(&actions, 0, 2);
-  posix_spawn_file_actions_addclosefrom_np(&actions, 3);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none;
-  sigemptyset(&none);
-  sigset_t defaults;
-  sigemptyset(&defaults);
-  for (const int signal : {SIGPIPE, SIGINT, SIGTERM, SIGHUP}) sigaddset(&defaults, signal);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &defaults);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
-  pid_t child = 0;
-  const int error =
-      ::posix_spawn(&child, arguments[0], &actions, &attributes, arguments.data(), environ);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) return std::nullopt;
-  int status = 0;
-  pid_t waited = 0;
-  do {
-    waited = ::waitpid(child, &status, 0);
-  } while (waited < 0 && errno == EINTR);
-  if (waited != child) return std::nullopt;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+// What its log says from `from` on.
+struct Logged {
+  std::string error{};  // the last one, and not that it ends for one; empty: none
+  std::string last{};   // the last message of any kind
+  bool full = false;    // its disk is
+};
+
+std::string message_of(const nlohmann::json& entry) {
+  std::string message = entry.value("msg", "");
+  const auto attributes = entry.find("attr");
+  if (attributes == entry.end() || !attributes->is_object()) return message;
+  for (const char* const key : {"error", "message", "reason"}) {
+    const auto found = attributes->find(key);
+    if (found == attributes->end()) continue;
+    return message + ": " + (found->is_string() ? found->get<std::string>() : found->dump());
+  }
+  return message;
 }
 
-// Why it ended, as its log has it from `from` on: its last error.
-std::string logged_reason(const std::string& folder, std::streamoff from) {
+Logged read_log(const std::string& folder, std::streamoff from) {
   std::ifstream log(folder + "/" + kLog);
   log.seekg(from);
-  std::string reason;
+  Logged logged;
   for (std::string line; std::getline(log, line);) {
     const auto entry = nlohmann::json::parse(line, nullptr, false);
-    if (!entry.is_object() || (entry.value("s", "") != "E" && entry.value("s", "") != "F"))
-      continue;
-    const std::string message = entry.value("msg", "");
-    if (!reason.empty() && message.find("xit") != std::string::npos) continue;
-    reason = message;
-    if (!entry.contains("attr") || !entry["attr"].is_object()) continue;
-    for (const char* const key : {"error", "message", "reason"}) {
-      const auto found = entry["attr"].find(key);
-      if (found == entry["attr"].end()) continue;
-      reason += ": " + (found->is_string() ? found->get<std::string>() : found->dump());
-      break;
-    }
+    if (!entry.is_object()) continue;
+    if (entry.value("msg", "") == "***** SERVER RESTARTED *****") logged = {};
+    logged.full = logged.full || line.contains("No space left on device") ||
+                  line.contains("Disk quota exceeded");
+    const std::string message = message_of(entry);
+    if (!message.empty()) logged.last = message;
+    const std::string severity = entry.value("s", "");
+    const bool ends = message.contains("xit") && !logged.error.empty();
+    if ((severity == "E" || severity == "F") && !ends) logged.error = message;
   }
-  return reason.empty() ? "see " + folder + "/" + kLog : reason;
+  return logged;
 }
+
+// Why it did not start, or has ended.
+std::string reason_of(const Logged& logged, const std::string& folder) {
+  if (logged.full) return "No space left on device";
+  if (!logged.error.empty()) return logged.error;
+  return "see " + folder + "/" + kLog +
+         (logged.last.empty() ? "" : ", which ends with: " + logged.last);
+}
+
+// The process that has the lock; 0: none, or it cannot be told.
+pid_t owner_of(const std::string& folder) {
+  std::ifstream lock(folder + "/mongod.lock");
+  pid_t pid = 0;
+  return lock >> pid && pid > 0 && is_locked(folder) ? pid : 0;
+}
+
+// The process is that mongod, and not another that has its number by now.
+bool is_mongod_on(pid_t pid, const std::string& folder) {
+  const std::vector<std::string> words = pid > 0 ? words_of(pid) : std::vector<std::string>{};
+  return !words.empty() && (fs::path(words.front()).filename() == "mongod" ||
+                            std::ranges::find(words, folder) != words.end());
+}
+
+// For one that does not come up, or is not waited for. What it had written is in its journal.
+void end_by_force(const std::string& folder) {
+  const pid_t pid = owner_of(folder);
+  if (!is_mongod_on(pid, folder)) return;
+  for (const int signal : {SIGTERM, SIGKILL}) {
+    ::kill(pid, signal);
+    const auto until = std::chrono::steady_clock::now() + kKilled;
+    static_cast<void>(
+        wait_until([&] { return !is_locked(folder) || std::chrono::steady_clock::now() > until; },
+                   [] { return Result<void>{}; }));
+    if (!is_locked(folder)) return;
+  }
+}
+
+// While it starts: somebody may want to end, and it may log nothing any more.
+class WhileItStarts {
+ public:
+  WhileItStarts(std::string folder, const TakeProgress& progress, const SpareLimits& limits)
+      : folder_(std::move(folder)), progress_(progress), limits_(limits) {}
+
+  Result<void> operator()() {
+    if (Result<void> told = progress_ ? progress_(0) : Result<void>{}; !told) return told;
+    std::error_code ignored;
+    const std::uintmax_t size = fs::file_size(folder_ + "/" + kLog, ignored);
+    const auto now = std::chrono::steady_clock::now();
+    if (size != size_) {
+      size_ = size;
+      since_ = now;
+    }
+    if (now - since_ < limits_.silence) return {};
+    return fail(Code::kUnavailable, "mongod on " + shell_word(folder_) +
+                                        " does not come up, and has logged nothing for " +
+                                        print_duration(now - since_) + ": " +
+                                        reason_of(read_log(folder_, 0), folder_));
+  }
+
+ private:
+  const std::string folder_;
+  const TakeProgress& progress_;
+  const SpareLimits limits_;
+  std::uintmax_t size_ = 0;
+  std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
+};
 
 // On a folder that is there.
 Result<Spare> start_on(const std::string& folder, const std::string& program,
                        const std::vector<std::string>& arguments, SpareFolder state,
-                       const TakeProgress& progress) {
+                       const TakeProgress& progress, const SpareLimits& limits) {
   std::error_code failed;
   const fs::path absolute = fs::canonical(folder, failed);
   if (failed) return cannot("use", folder, failed.value());
@@ -254,10 +301,19 @@ Result<Spare> start_on(const std::string& folder, const std::string& program,
                                       "--setParameter",
                                       "diagnosticDataCollectionEnabled=false"};
     words.insert(words.end(), arguments.begin(), arguments.end());
-    const std::optional<int> status = run_program(words);
-    if (status == 0) return spare;
-    if (!status) return cannot("run", program, ENOEXEC);
-    reason = logged_reason(spare.folder, failed ? 0 : static_cast<std::streamoff>(before));
+    WhileItStarts waiting(spare.folder, progress, limits);
+    const Result<int> status = run_and_wait(words, std::ref(waiting));
+    if (!status) {
+      end_by_force(spare.folder);
+      return std::unexpected(status.error());
+    }
+    if (*status == 0) return spare;
+    const Logged logged = read_log(spare.folder, failed ? 0 : static_cast<std::streamoff>(before));
+    reason = reason_of(logged, spare.folder);
+    if (logged.full)
+      return fail(Code::kResourceExhausted, "mongod does not start on " + shell_word(spare.folder) +
+                                                ": " + reason +
+                                                ": make room there, and the same command goes on");
     if (reason.find("DBPathInUse") != std::string::npos && left.port != 0 &&
         std::chrono::steady_clock::now() < until) {
       if (Result<void> told = progress ? progress(0) : Result<void>{}; !told)
@@ -271,7 +327,7 @@ Result<Spare> start_on(const std::string& folder, const std::string& program,
           return std::unexpected(std::move(marked.error()));
         return left;
       }
-      if (Result<void> ended = stop_spare(left); !ended)
+      if (Result<void> ended = stop_spare(left, progress, limits); !ended)
         return std::unexpected(std::move(ended.error()));
       continue;
     }
@@ -377,18 +433,26 @@ bool is_running(const std::string& folder, int port) {
   return fs::equivalent(std::string(as_text(path)), folder, ignored);
 }
 
-Result<std::string> version_of(const std::string& program) {
+Result<std::string> version_of(const std::string& program, const SpareLimits& limits) {
   const std::unexpected<Error> none(
       Error{Code::kFailedPrecondition,
             shell_word(program) + " --version does not answer as a mongod does: give another"});
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return cannot("run", program, errno);
-  const std::optional<int> status = run_program({program, "--version"}, ends[1]);
+  const auto until = std::chrono::steady_clock::now() + limits.silence;
+  const Result<int> status = run_and_wait(
+      {program, "--version"},
+      [&]() -> Result<void> {
+        if (std::chrono::steady_clock::now() < until) return {};
+        return fail(Code::kUnavailable, shell_word(program) + " --version does not end");
+      },
+      ends[1]);
   ::close(ends[1]);
   std::array<char, 4096> text{};  // a pipe holds more, so that it could end
   const ssize_t size = ::read(ends[0], text.data(), text.size());
   ::close(ends[0]);
-  if (status != 0 || size <= 0) return none;
+  if (!status && status.error().code == Code::kUnavailable) return std::unexpected(status.error());
+  if (!status || *status != 0 || size <= 0) return none;
   const std::string_view said(text.data(), static_cast<std::size_t>(size));
   constexpr std::string_view before = "db version v";
   const std::size_t begin = said.find(before);
@@ -398,7 +462,7 @@ Result<std::string> version_of(const std::string& program) {
 }
 
 Result<Spare> start_spare(const std::string& folder, const std::string& program,
-                          const TakeProgress& progress) {
+                          const TakeProgress& progress, const SpareLimits& limits) {
   const Result<SpareFolder> state = look_at(folder);
   if (!state) return std::unexpected(state.error());
   if (!state->fresh && !state->ours)
@@ -410,15 +474,52 @@ Result<Spare> start_spare(const std::string& folder, const std::string& program,
     if (Result<void> made = make_own_folder(without_slashes(folder)); !made)
       return std::unexpected(std::move(made.error()));
   }
-  return start_on(folder, program, {}, *state, progress);
+  return start_on(folder, program, {}, *state, progress, limits);
 }
 
-Result<void> stop_spare(const Spare& spare) {
-  const std::optional<int> status =
-      run_program({spare.program, "--shutdown", "--dbpath", spare.folder});
-  if (status == 0) return {};
-  return std::unexpected(Error{Code::kUnavailable, "the spare mongod on " + spare.folder +
-                                                       " did not end: " + how_to_stop(spare)});
+Result<void> stop_spare(const Spare& spare, const TakeProgress& progress,
+                        const SpareLimits& limits) {
+  if (!is_locked(spare.folder)) return {};
+  const pid_t pid = owner_of(spare.folder);
+  if (!is_mongod_on(pid, spare.folder))
+    return fail(Code::kUnavailable, "cannot find the process of the mongod on " +
+                                        shell_word(spare.folder) + ": " + how_to_stop(spare));
+  ::kill(pid, SIGTERM);
+  const auto begin = std::chrono::steady_clock::now();
+  auto until = begin + limits.end;
+  bool hurried = false;
+  Result<void> ended = wait_until(
+      [&] { return !is_locked(spare.folder); },
+      [&]() -> Result<void> {
+        const auto now = std::chrono::steady_clock::now();
+        if (!hurried && progress && !progress(0)) {  // somebody wants to go
+          hurried = true;
+          until = std::min(until, now + limits.hurried_end);
+        }
+        if (now < until) return {};
+        return fail(
+            Code::kUnavailable,
+            "the mongod on " + shell_word(spare.folder) + ", process " + std::to_string(pid) +
+                ", was told to end " + print_duration(now - begin) +
+                " ago and is still at it: " + reason_of(read_log(spare.folder, 0), spare.folder) +
+                "; wait until it has ended. If it never does, kill -9 " + std::to_string(pid) +
+                ": its journal has what it wrote");
+      });
+  if (!ended) return ended;
+  // It has let go of its files; its port comes last.
+  const auto gone = std::chrono::steady_clock::now() + kKilled;
+  return wait_until([&] { return !runs(pid) || std::chrono::steady_clock::now() > gone; },
+                    [] { return Result<void>{}; });
+}
+
+std::optional<Error> why_it_ended(const Spare& spare) {
+  if (is_locked(spare.folder)) return std::nullopt;
+  const Logged logged = read_log(spare.folder, 0);
+  return Error{logged.full ? Code::kResourceExhausted : Code::kUnavailable,
+               "the mongod on " + shell_word(spare.folder) +
+                   " has ended: " + reason_of(logged, spare.folder) +
+                   (logged.full ? ": make room there, and the same command goes on"
+                                : "; the same command goes on")};
 }
 
 std::string how_to_stop(const Spare& spare) {
@@ -426,7 +527,7 @@ std::string how_to_stop(const Spare& spare) {
 }
 
 Result<RecoveredCopy> start_copy(const std::string& folder, const std::string& program,
-                                 const TakeProgress& progress) {
+                                 const TakeProgress& progress, const SpareLimits& limits) {
   Result<SpareFolder> state = look_at(folder);
   if (!state) return std::unexpected(state.error());
   std::error_code ignored;
@@ -440,7 +541,7 @@ Result<RecoveredCopy> start_copy(const std::string& folder, const std::string& p
       const Spare left{
           .folder = fs::canonical(folder, ignored), .program = program, .port = state->port};
       if (is_running(left.folder, left.port)) {
-        if (Result<void> ended = stop_spare(left); !ended)
+        if (Result<void> ended = stop_spare(left, progress, limits); !ended)
           return std::unexpected(std::move(ended.error()));
       }
     }
@@ -448,10 +549,10 @@ Result<RecoveredCopy> start_copy(const std::string& folder, const std::string& p
         start_on(folder, program,
                  {"--setParameter", "recoverFromOplogAsStandalone=true", "--setParameter",
                   "takeUnstableCheckpointOnShutdown=true"},
-                 *state, progress);
+                 *state, progress, limits);
     if (!recovering) return std::unexpected(recovering.error());
     const Result<Timestamp> last = last_entry(*recovering);
-    if (Result<void> ended = stop_spare(*recovering); !ended)
+    if (Result<void> ended = stop_spare(*recovering, progress, limits); !ended)
       return std::unexpected(std::move(ended.error()));
     if (!last) return std::unexpected(last.error());
     state->port = recovering->port;
@@ -459,7 +560,7 @@ Result<RecoveredCopy> start_copy(const std::string& folder, const std::string& p
     if (Result<void> marked = write_marker(recovering->folder, *state); !marked)
       return std::unexpected(std::move(marked.error()));
   }
-  Result<Spare> spare = start_on(folder, program, {}, *state, progress);
+  Result<Spare> spare = start_on(folder, program, {}, *state, progress, limits);
   if (!spare) return std::unexpected(spare.error());
   return RecoveredCopy{.spare = std::move(*spare), .last = state->recovered.value_or(Timestamp{})};
 }

@@ -1,6 +1,7 @@
 // A mongod of our own, on loopback: the spare server that a restore goes to.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,6 +24,15 @@ struct Spare {
   }
 };
 
+// How long a mongod is waited for.
+struct SpareLimits {
+  // One that starts, and logs nothing.
+  std::chrono::milliseconds silence{120'000};
+  // One that was told to end, until it has written everything; and where somebody wants to go.
+  std::chrono::milliseconds end{300'000};
+  std::chrono::milliseconds hurried_end{60'000};
+};
+
 // What a folder is, and what idmint-restore.json says in it.
 struct SpareFolder {
   bool fresh = false;  // not there, or empty
@@ -38,7 +48,8 @@ struct SpareFolder {
 [[nodiscard]] Result<std::string> find_mongod(const std::string& program);
 
 // "6.0.5", as it says of itself. kFailedPrecondition: it does not run here, or is no mongod.
-[[nodiscard]] Result<std::string> version_of(const std::string& program);
+[[nodiscard]] Result<std::string> version_of(const std::string& program,
+                                             const SpareLimits& limits = {});
 
 // Whether the server at that port of 127.0.0.1 has its data there.
 [[nodiscard]] bool is_running(const std::string& folder, int port);
@@ -46,13 +57,20 @@ struct SpareFolder {
 // Starts it as a daemon: it goes on without us, and signals of the terminal do not reach it. One
 // that runs already on that folder since an earlier restore is taken as it is. It deletes nothing
 // by itself: its TTL monitor is off. `progress` may stop the wait for a server that a killed run
-// began to start. The folder is closed to other users. kAlreadyExists: it holds something else.
-// kFailedPrecondition: it is another user's, or mongod does not start, with the reason that it
-// logged.
+// began to start, and for the one that starts. The folder is closed to other users. kAlreadyExists:
+// it holds something else. kFailedPrecondition: it is another user's, or mongod does not start,
+// with the reason that it logged. kResourceExhausted: its disk is full. kUnavailable: it does not
+// come up.
 [[nodiscard]] Result<Spare> start_spare(const std::string& folder, const std::string& program,
-                                        const TakeProgress& progress = {});
-// Ends it, and waits until it has written everything.
-[[nodiscard]] Result<void> stop_spare(const Spare& spare);
+                                        const TakeProgress& progress = {},
+                                        const SpareLimits& limits = {});
+// Ends it, and waits until it has written everything. One that has ended already is fine. An error
+// of `progress` shortens the wait. kUnavailable: it does not end.
+[[nodiscard]] Result<void> stop_spare(const Spare& spare, const TakeProgress& progress = {},
+                                      const SpareLimits& limits = {});
+// Of one that should run: why it does not, as it logged that. Nothing: it runs. kResourceExhausted:
+// its disk is full. kUnavailable: anything else.
+[[nodiscard]] std::optional<Error> why_it_ended(const Spare& spare);
 // The command that ends it.
 [[nodiscard]] std::string how_to_stop(const Spare& spare);
 
@@ -66,6 +84,7 @@ struct RecoveredCopy {
 };
 [[nodiscard]] Result<RecoveredCopy> start_copy(const std::string& folder,
                                                const std::string& program,
-                                               const TakeProgress& progress = {});
+                                               const TakeProgress& progress = {},
+                                               const SpareLimits& limits = {});
 
 }  // namespace idmint::restore

@@ -2,15 +2,22 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "restore/output_file.h"
+#include "restore/replay/process.h"
 #include "tests/fakes/temp_folder.h"
 
 namespace idmint::restore {
@@ -105,6 +112,122 @@ TEST(OutputFiles, FollowNoSymbolicLink) {
     EXPECT_FALSE(fs::exists(folder.path("absent")));
     EXPECT_EQ(content(folder.path("victim")), "precious");
   }
+}
+
+// A program in the place of mongod.
+std::string program(const fakes::TempFolder& folder, const std::string& text) {
+  const std::string path = folder.path("mongod");
+  std::ofstream(path) << "#!/bin/sh\n" << text;
+  EXPECT_EQ(::chmod(path.c_str(), 0700), 0);
+  return path;
+}
+
+constexpr SpareLimits kSoon = {.silence = std::chrono::milliseconds{200},
+                               .end = std::chrono::milliseconds{200},
+                               .hurried_end = std::chrono::milliseconds{0}};
+
+// In a log of MongoDB.
+std::string logged(const std::string& severity, const std::string& message) {
+  return R"({"s":")" + severity + R"(","msg":")" + message + "\"}\n";
+}
+
+TEST(SpareWait, ForOneThatDoesNotComeUpEndsWithWhatItLoggedLast) {
+  const fakes::TempFolder folder;
+  const std::string mongod =
+      program(folder, "echo '" + logged("I", "Recovering") + "' >" +
+                          folder.path("spare/mongod.log") + "\nexec sleep 1000\n");
+  const Result<Spare> spare = start_spare(folder.path("spare"), mongod, {}, kSoon);
+  ASSERT_FALSE(spare);
+  EXPECT_EQ(spare.error().code, Code::kUnavailable);
+  EXPECT_THAT(spare.error().message,
+              testing::AllOf(HasSubstr("does not come up"), HasSubstr("ends with: Recovering")));
+}
+
+TEST(SpareWait, EndsWithTheOneWhoWaits) {
+  const fakes::TempFolder folder;
+  const std::string mongod = program(folder, "exec sleep 1000\n");
+  const Result<Spare> spare =
+      start_spare(folder.path("spare"), mongod, [](std::uint64_t) -> Result<void> {
+        return std::unexpected(Error{Code::kUnavailable, "enough"});
+      });
+  ASSERT_FALSE(spare);
+  EXPECT_EQ(spare.error().message, "enough");
+}
+
+TEST(SpareWait, AFullDiskIsNamed) {
+  const fakes::TempFolder folder;
+  const std::string mongod =
+      program(folder, "echo '" + logged("E", "WiredTiger error: 28: No space left on device") +
+                          "' >" + folder.path("spare/mongod.log") + "\nexit 14\n");
+  const Result<Spare> spare = start_spare(folder.path("spare"), mongod);
+  ASSERT_FALSE(spare);
+  EXPECT_EQ(spare.error().code, Code::kResourceExhausted);
+  EXPECT_THAT(spare.error().message, HasSubstr("No space left on device: make room there"));
+}
+
+TEST(SpareWait, ForTheVersionOfAProgramEndsToo) {
+  const fakes::TempFolder folder;
+  const Result<std::string> version = version_of(program(folder, "exec sleep 1000\n"), kSoon);
+  ASSERT_FALSE(version);
+  EXPECT_EQ(version.error().code, Code::kUnavailable);
+}
+
+// A process that has the lock of a data folder, as a mongod has it.
+class Holder {
+ public:
+  Holder(const std::string& folder, const std::string& then) {
+    const std::string lock = folder + "/mongod.lock";
+    const std::string held = folder + "/held";
+    const std::string script =
+        "exec 9>" + lock + "; flock 9; echo $$ >" + lock + "; : >" + held + "; " + then;
+    std::vector<std::string> words = {"/bin/sh", "-c", script, folder};
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    EXPECT_EQ(::posix_spawn(&pid_, "/bin/sh", nullptr, nullptr, arguments.data(), environ), 0);
+    while (!fs::exists(held)) std::this_thread::yield();
+  }
+  ~Holder() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  Holder(const Holder&) = delete;
+  Holder& operator=(const Holder&) = delete;
+  [[nodiscard]] pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_ = 0;
+};
+
+TEST(SpareWait, ForOneThatDoesNotEndSaysWhatItLoggedLast) {
+  const fakes::TempFolder folder;
+  std::ofstream(folder.path("mongod.log")) << logged("I", "Flushing") << logged("I", "Still at it");
+  const Holder holder(folder.path(""), "trap '' TERM; while :; do sleep 1; done");
+  for (const bool hurried : {false, true}) {
+    const auto progress = [&](std::uint64_t) -> Result<void> {
+      if (!hurried) return {};
+      return std::unexpected(Error{Code::kUnavailable, "enough"});
+    };
+    SpareLimits limits = kSoon;
+    if (hurried) limits.end = std::chrono::hours{1};
+    const Spare spare{.folder = folder.path(""), .program = "mongod"};
+    const Result<void> ended = stop_spare(spare, progress, limits);
+    ASSERT_FALSE(ended);
+    EXPECT_EQ(ended.error().code, Code::kUnavailable);
+    EXPECT_THAT(ended.error().message,
+                testing::AllOf(HasSubstr("Still at it"),
+                               HasSubstr("kill -9 " + std::to_string(holder.pid()))));
+  }
+}
+
+// As where nobody asks for it, in a container: kill() finds it for ever.
+TEST(SpareWait, ForOneThatIsDeadIsOver) {
+  const fakes::TempFolder folder;
+  const Holder holder(folder.path(""), "exit 0");
+  while (runs(holder.pid())) std::this_thread::yield();
+  EXPECT_EQ(::kill(holder.pid(), 0), 0);
+  const Result<void> ended = stop_spare({.folder = folder.path(""), .program = "mongod"});
+  EXPECT_TRUE(ended) << ended.error().message;
 }
 
 }  // namespace
