@@ -21,9 +21,9 @@ using e2e::lines_of;
 using testing::EndsWith;
 using testing::HasSubstr;
 
-const std::vector<std::string> kCommands = {"dump",    "ready",      "oplog",  "find",
-                                            "show",    "run",        "verify", "fence",
-                                            "promote", "completion", "version"};
+const std::vector<std::string> kCommands = {"dump",    "ready", "oplog",      "find",
+                                            "show",    "run",   "verify",     "fence",
+                                            "promote", "seed",  "completion", "version"};
 
 bool installed(const std::string& program) {
   return e2e::fs::exists("/usr/bin/" + program) || e2e::fs::exists("/bin/" + program);

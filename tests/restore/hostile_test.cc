@@ -141,6 +141,7 @@ TEST_F(Hostile, NoCommandPrintsASecretOfAUrl) {
       t idmint-restore run --base "$URL" --oplog "$URL" --limit 1795230032:3 --spare "$URL"
       t idmint-restore fence --target mongodb://127.0.0.1:1/ --oplog "$URL" --report "$URL"
       t idmint-restore promote --from mongodb://127.0.0.1:1/ --to mongodb://127.0.0.1:1/ --oplog "$URL"
+      t idmint-restore seed --spare "$URL" --set s --member "h:1=$URL" --dry-run --mongod /bin/false
       t idmint-restore verify --spare "$URL" --expected "$URL" --save "$URL"
     }
 )";

@@ -13,6 +13,7 @@ extern const Command kOplogCopy;
 extern const Command kPromote;
 extern const Command kReady;
 extern const Command kRun;
+extern const Command kSeed;
 extern const Command kShow;
 extern const Command kVerify;
 extern const Command kVersion;

@@ -25,8 +25,8 @@ namespace {
 
 // In the order in which they are used.
 constexpr std::array kCommands = {
-    &kDump,   &kReady, &kOplogCopy, &kFind,       &kShow,    &kRun,
-    &kVerify, &kFence, &kPromote,   &kCompletion, &kVersion,
+    &kDump,   &kReady, &kOplogCopy, &kFind, &kShow,       &kRun,
+    &kVerify, &kFence, &kPromote,   &kSeed, &kCompletion, &kVersion,
 };
 
 // Loads the driver, and takes over the signals. What url_given() finds is put in the place of each

@@ -5,7 +5,7 @@ _idmint_restore() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
   local command=${COMP_WORDS[1]} words=""
   if [[ $COMP_CWORD -eq 1 ]]; then
-    words="dump ready oplog find show run verify fence promote completion version --help --version"
+    words="dump ready oplog find show run verify fence promote seed completion version --help --version"
   else
     case $previous in
       --uri | --target | --against | --live)
@@ -18,7 +18,7 @@ _idmint_restore() {
       --op)
         words="insert update delete command create drop dropDatabase renameCollection createIndexes dropIndexes collMod"
         ;;
-      --limit | --before | --base-at | --skip | --since | --from | --to | --ns | --id | --field | --list | --top | --include | --exclude | --writers | --warn-below | --counter | --used-in | --mistake-to) ;;
+      --limit | --before | --base-at | --skip | --since | --from | --to | --ns | --id | --field | --list | --top | --include | --exclude | --writers | --warn-below | --counter | --used-in | --mistake-to | --set | --member | --argument) ;;
       *)
         if [[ $current == -* ]]; then
           words="--help --json"
@@ -31,6 +31,7 @@ _idmint_restore() {
             run) words+=" --base --data-copy --oplog --limit --before --all --target --spare --mongod --base-at --include --exclude --skip --force-skip --writers --allow-replica-set --stop --dry-run --yes --not-sharded" ;;
             verify) words+=" --target --spare --mongod --against --expected --include --exclude --html --save --oplog --raise --forget --not-sharded" ;;
             fence) words+=" --target --oplog --live --limit --leave-gap --reopen --counter --used-in --exclude --allow-production --report --yes" ;;
+            seed) words+=" --spare --set --member --mongod --argument --dry-run --yes" ;;
             promote) words+=" --from --to --ns --exclude --limit --oplog --mistake-to --merge-later --counter --leave-gap --undo --finish --dry-run --yes" ;;
           esac
         elif [[ $command == completion ]]; then

@@ -1,0 +1,135 @@
+// seed: a new replica set from the folder of a restored server.
+#include "restore/promote/seed.h"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/errors.h"
+#include "restore/commands/commands.h"
+#include "terminal/confirm.h"
+#include "terminal/stop.h"
+
+namespace idmint::restore {
+namespace {
+
+struct SeedArguments {
+  std::string spare;
+  std::string set;
+  std::vector<std::string> members;
+  std::string mongod;
+  std::vector<std::string> arguments;
+  bool dry_run = false;
+  bool yes = false;
+} seed_arguments;
+
+void add_seed(CLI::App& command) {
+  SeedArguments& given = seed_arguments;
+  command.add_option("--spare", given.spare, "The folder of the restored server")
+      ->type_name("DIR")
+      ->required();
+  command.add_option("--set", given.set, "The name of the new replica set")
+      ->type_name("NAME")
+      ->required();
+  command
+      .add_option("--member", given.members,
+                  "HOST:PORT=DIR, a new folder here; or HOST:PORT of another host")
+      ->type_name("M")
+      ->required();
+  command.add_option("--mongod", given.mongod, "The mongod to start (default: that on the PATH)")
+      ->type_name("PATH");
+  command
+      .add_option("--argument", given.arguments,
+                  "A further argument of each mongod, as --argument=--auth")
+      ->type_name("ARG");
+  command.add_flag("--dry-run", given.dry_run, "Print the steps, and do nothing");
+  command.add_flag("--yes", given.yes, "Do not ask");
+}
+
+// Each step, before it is done.
+class SeedOnTerminal final : public SeedObserver {
+ public:
+  explicit SeedOnTerminal(Context& context) : context_(context) {}
+  Result<void> about_to(const std::string& command) override {
+    print("done", "", command);
+    return wait();
+  }
+  void left_to_do(const std::string& command) override { print("to_do", "still to do: ", command); }
+  Result<void> wait() override {
+    if (stop_signal() == 0) return {};
+    return fail(Code::kUnavailable, "stopped by a signal");
+  }
+
+ private:
+  void print(const char* key, const std::string& before, const std::string& command) {
+    if (context_.json) {
+      context_.out.write(nlohmann::ordered_json{{key, command}}.dump() + "\n");
+    } else {
+      context_.out.write_line("  " + before + command);
+    }
+    context_.out.flush();
+  }
+
+  Context& context_;
+};
+
+Result<void> run_seed(Context& context) {
+  SeedOptions options{.spare = seed_arguments.spare,
+                      .set = seed_arguments.set,
+                      .mongod = seed_arguments.mongod,
+                      .arguments = seed_arguments.arguments};
+  for (const std::string& text : seed_arguments.members) {
+    Result<SeedMember> member = parse_member(text);
+    if (!member) return std::unexpected(std::move(member.error()));
+    options.members.push_back(*std::move(member));
+  }
+  const Result<std::vector<std::string>> steps = seed_steps(options);
+  if (!steps) return std::unexpected(steps.error());
+  if (seed_arguments.dry_run) {
+    for (const std::string& step : *steps) {
+      if (context.json) {
+        context.out.write(nlohmann::ordered_json{{"to_do", step}}.dump() + "\n");
+      } else {
+        context.out.write_line("  " + step);
+      }
+    }
+    return {};
+  }
+  if (!seed_arguments.yes) {
+    Result<void> confirmed =
+        confirm(context.out, context.json,
+                {.text = "End the spare, and make a replica set of it?",
+                 .undone = "nothing was done",
+                 .otherwise = "add --yes to do it, or --dry-run to see the steps"});
+    if (!confirmed) return confirmed;
+  }
+  SeedOnTerminal watch(context);
+  Result<void> done = seed(options, watch);
+  if (!done && done.error().code == Code::kUnavailable && stop_signal() != 0) {
+    context.stopped_by = stop_signal();
+    report_notice("stopped: the same command goes on where it was", context.json);
+    return {};
+  }
+  if (done && !context.json)
+    context.out.write("The set is up. Make its users, point clients to it, and take a new base.\n");
+  return done;
+}
+
+}  // namespace
+
+const Command kSeed = {
+    "seed", "Make a replica set of the folder of a restored server", add_seed, run_seed,
+    R"(Prints each step as it is done: the record of the restore is taken away, the
+spare is ended, its folder is copied to the first member, that becomes a set of
+one, and its folder is copied to the other members here, which follow without an
+initial sync. For members on other hosts the steps are printed. Stopped at any
+point, the same command goes on. Draw the fence before: idmint-restore fence.
+
+Examples:
+  $ idmint-restore seed --spare spare --set rs0 --member db1:27017=/data/db1 \
+      --member db2:27017 --member db3:27017 --dry-run
+)"};
+
+}  // namespace idmint::restore
