@@ -54,11 +54,19 @@ std::size_t RedisSession::take(std::string_view input) {
   std::size_t taken = 0;
   begun_ = {};
   while (!held() && connection_.has_room()) {
+    if (caller_ != nullptr && caller_->is_revoked()) {
+      if (pending_ != 0) {  // they are logged as asked by whom they were
+        barrier_ = true;
+        break;
+      }
+      caller_ = service_.access.anybody();
+    }
+    reader_.restrain(caller_ == nullptr);
     if (!replay_.empty()) {
       const Owned& owned = replay_.front();
       const std::vector<std::string_view> words(owned.begin(), owned.end());
       const Command* const command = command_named(words.front());
-      if (command->kind == Command::kBarrier && pending_ != 0) {
+      if (command->waits(false) && pending_ != 0) {
         wait_for_answers();
         break;
       }
@@ -69,6 +77,7 @@ std::size_t RedisSession::take(std::string_view input) {
       counted_as_ = command->counted_as();
       if (may(*command, kept_words)) (this->*command->run)(kept_words);
       barrier_due_.reset();
+      count_behind();
       continue;
     }
     const RespReader::State state = reader_.read(input.substr(taken));
@@ -87,7 +96,7 @@ std::size_t RedisSession::take(std::string_view input) {
       continue;
     }
     const Command* const command = command_of(words);
-    if (command != nullptr && command->kind == Command::kBarrier && !queueing_ && pending_ != 0) {
+    if (command != nullptr && command->waits(queueing_) && pending_ != 0) {
       wait_for_answers();  // it is read again when they are there
       break;
     }
@@ -106,10 +115,12 @@ std::size_t RedisSession::take(std::string_view input) {
     if (service_.draining) {
       fail(Error{Code::kUnavailable,
                  "this server is shutting down and has taken nothing; ask another one"});
+      count_behind();
       continue;
     }
     run(command, words);
     barrier_due_.reset();
+    count_behind();
   }
   reader_.trim();
   return taken;
@@ -144,14 +155,13 @@ void RedisSession::run(const Command* command, Words words) {
     if (queueing_) queue_broken_ = true;
     return;
   }
-  if (queueing_ && command->kind != Command::kAtOnce) return queue(words);
+  if (queueing_ && command->is_queued()) return queue(words);
   (this->*command->run)(words);
 }
 
 bool RedisSession::may(const Command& command, Words words) {
-  if (caller_ != nullptr && caller_->is_revoked()) caller_ = service_.access.anybody();
   if (command.open) return true;
-  if (caller_ == nullptr) {
+  if (caller_ == nullptr || caller_->is_revoked()) {
     refuse_unauthenticated();
     return false;
   }
@@ -172,11 +182,13 @@ void RedisSession::refuse_unauthenticated() {
   put_error(reply(), "NOAUTH", "Authentication required: AUTH TOKEN");
 }
 
+bool RedisSession::admit() {
+  const Result<void> admitted = service_.admit();
+  if (!admitted) fail(admitted.error());
+  return admitted.has_value();
+}
+
 bool RedisSession::charge(std::int64_t count) {
-  if (const Result<void> admitted = service_.admit(); !admitted) {
-    fail(admitted.error());
-    return false;
-  }
   if (!caller_->has_limits()) return true;  // no clock is read for each command
   const auto excess = caller_->charge(count, service_.loop.now());
   if (!excess) return true;
@@ -193,6 +205,7 @@ void RedisSession::queue(Words words) {
                 std::to_string(kMostQueuedBytes) + " bytes: send EXEC earlier");
   }
   queued_bytes_ += bytes;
+  connection_.set_queued(queued_bytes_);
   queued_.emplace_back(words.begin(), words.end());
   put_simple(reply(), "QUEUED");
 }
@@ -207,6 +220,7 @@ void RedisSession::exec(Words /*words*/) {
   if (!queueing_) return fail("EXEC without MULTI");
   queueing_ = false;
   queued_bytes_ = 0;
+  connection_.set_queued(0);
   std::deque<Owned> queued = std::exchange(queued_, {});
   if (std::exchange(queue_broken_, false)) {
     put_error(reply(), "EXECABORT", "Transaction discarded because of previous errors.");
@@ -221,6 +235,7 @@ void RedisSession::discard(Words /*words*/) {
   queueing_ = queue_broken_ = false;
   queued_.clear();
   queued_bytes_ = 0;
+  connection_.set_queued(0);
   put_simple(reply(), "OK");
 }
 
@@ -243,7 +258,18 @@ void RedisSession::fail(std::string_view message) {
   put_error(reply(), "ERR", message);
 }
 
+void RedisSession::count_behind() {
+  if (replies_.empty()) return;
+  if (Reply& last = replies_.back(); last.kind == Reply::kText) {  // the only one that grows
+    const auto now = static_cast<std::uint32_t>(sizeof(Reply) + last.rest->text.size());
+    behind_ += now - last.counted;
+    last.counted = now;
+  }
+  connection_.set_behind(behind_);
+}
+
 RedisSession::Reply& RedisSession::add_pending(Reply::Kind kind, SourceHandle source) {
+  count_behind();
   Reply& reply = replies_.emplace_back();
   reply.session = this;
   reply.kind = kind;
@@ -272,7 +298,13 @@ void RedisSession::answered(Reply& reply) {
   reply.ready = true;
   --pending_;
   --service_.waiting_calls;
-  if (reply.rest != nullptr) pending_ids_ -= reply.rest->values.size();
+  std::size_t bytes = sizeof(Reply);
+  if (reply.rest != nullptr) {
+    pending_ids_ -= reply.rest->values.size();
+    bytes += reply.rest->values.size() * sizeof(std::int64_t);
+  }
+  reply.counted = static_cast<std::uint32_t>(bytes);
+  behind_ += bytes;
   if (settling_) return;
   settling_ = true;
   service_.settling.push_back(this);
@@ -286,8 +318,10 @@ void RedisSession::settle() {
   std::string& out = connection_.out();
   while (!replies_.empty() && replies_.front().ready) {
     if (!connection_.is_closed()) finish(replies_.front(), out);
+    behind_ -= replies_.front().counted;
     replies_.pop_front();
   }
+  connection_.set_behind(behind_);
   if (connection_.is_closed()) return;
   if (pending_ == 0) barrier_ = false;
   connection_.resume();
@@ -375,6 +409,7 @@ void RedisSession::go_on() {
                                                                  std::exchange(held_since_, {}));
   const std::shared_ptr<Connection> stays =
       pending_ == 0 ? std::move(kept_) : connection_.shared_from_this();
+  count_behind();
   if (!connection_.is_closed()) connection_.resume();
 }
 
@@ -388,10 +423,12 @@ SourceHandle RedisSession::source_of(Words words, std::string_view name) {
   hold();
   service_.sources.open(
       name, [this, owned = Owned(words.begin(), words.end())](const Result<SourceHandle>& opened) {
-        opened_ = opened;
         held_ = false;  // the command may hold the session again, for a pool
+        if (connection_.is_closed()) return go_on();  // nobody waits for it: nothing is taken
+        opened_ = opened;
         const std::vector<std::string_view> again(owned.begin(), owned.end());
-        (this->*command_named(again.front())->run)(again);
+        const Command& same = *command_named(again.front());
+        if (may(same, again)) (this->*same.run)(again);  // its token may be gone since
         opened_.reset();
         if (!held_) go_on();
       });
@@ -415,6 +452,7 @@ void RedisSession::take_values(SourceHandle source, std::int64_t count, bool as_
     const char* const end = to_chars(id, form, text.data());
     put_bulk(out, {text.data(), end});
   };
+  if (!source->is_format() && !admit()) return;  // a format does not wait
   if (!charge(count)) return;
   const auto size = static_cast<std::size_t>(count);
   if (source->is_format()) {
@@ -435,7 +473,7 @@ void RedisSession::take_values(SourceHandle source, std::int64_t count, bool as_
     // Its ids increase in the order of the calls, so there is one at a time.
     hold();
     service_.loop.elsewhere(
-        service_.loop.due(),
+        service_.lane_of(source->name), service_.loop.due(),
         [source, size](SteadyTime until) -> Result<std::vector<Id>> {
           std::vector<Id> ids(size);
           if (Result<void> filled = source->source->next(ids, until); !filled)

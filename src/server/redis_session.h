@@ -35,6 +35,9 @@ class RedisSession final : public Conversation {
   // Commands between MULTI and EXEC, and their bytes.
   static constexpr std::size_t kMostQueued = 1024;
   static constexpr std::size_t kMostQueuedBytes = std::size_t{256} * 1024;
+  // Bytes of a pattern, and of the name that a client gives itself.
+  static constexpr std::size_t kLongestPattern = 256;
+  static constexpr std::size_t kLongestName = 128;
 
   // Both outlive it.
   RedisSession(Connection& connection, Service& service);
@@ -54,9 +57,10 @@ class RedisSession final : public Conversation {
     int most = 1;           // 0: any number
     void (RedisSession::*run)(Words words) = nullptr;
     enum Kind : std::uint8_t {
-      kPlain,    // answered from memory, or submitted
-      kBarrier,  // looks at a store, or changes it
-      kAtOnce,   // not queued by MULTI
+      kPlain,     // answered from memory, or submitted
+      kBarrier,   // looks at a store, or changes it
+      kAtOnce,    // not queued by MULTI
+      kIdentity,  // the same, and says who asks: what was asked before is answered first
     } kind = kPlain;
     std::string_view summary{};
     int first_key = 0;        // the position of its first source among the words; 0: it has none
@@ -64,6 +68,13 @@ class RedisSession final : public Conversation {
     Verb verb = Verb::kPeek;  // what is done with them
     bool open = false;        // for those, too, who have not said who they are
 
+    [[nodiscard]] constexpr bool is_queued() const noexcept {
+      return kind == kPlain || kind == kBarrier;
+    }
+    // Whether it waits for the answers before it. `queueing`: it comes between MULTI and EXEC.
+    [[nodiscard]] constexpr bool waits(bool queueing) const noexcept {
+      return kind == kIdentity || (kind == kBarrier && !queueing);
+    }
     // What it is counted as. Nothing: it looks at no source.
     [[nodiscard]] constexpr std::optional<Verb> counted_as() const noexcept {
       return first_key != 0 || kind == kBarrier ? std::optional(verb) : std::nullopt;
@@ -87,7 +98,8 @@ class RedisSession final : public Conversation {
     RedisSession* session = nullptr;
     Kind kind = kText;
     bool ready = true;
-    std::int64_t value = 0;  // kInteger, kId
+    std::uint32_t counted = 0;  // bytes, in behind_
+    std::int64_t value = 0;     // kInteger, kId
     SourceHandle source{};
     SteadyTime begun{};  // when its command was read
     std::unique_ptr<Error> error{};
@@ -149,6 +161,8 @@ class RedisSession final : public Conversation {
   void refuse_unauthenticated();
   // Whether it may take so many ids now; if not, the reply says so.
   [[nodiscard]] bool charge(std::int64_t count);
+  // Whether one more call may wait for its store; if not, the reply says so.
+  [[nodiscard]] bool admit();
   void refuse_unknown(Words words);
   void put_command(const Command& command);
 
@@ -157,6 +171,8 @@ class RedisSession final : public Conversation {
   [[nodiscard]] std::string& reply();
   void fail(const Error& error);
   void fail(std::string_view message);  // ERR
+  // Tells the connection how many bytes wait in replies_.
+  void count_behind();
   [[nodiscard]] Reply& add_pending(Reply::Kind kind, SourceHandle source);
   void wait_for(Reply& reply, Result<void> submitted);
   // When the commands of this turn were read, as of the first that waits: one look at the clock for
@@ -173,9 +189,10 @@ class RedisSession final : public Conversation {
   void take_values(SourceHandle source, std::int64_t count, bool as_integer, bool as_array);
   void take_range(Words words, bool whole);
   // Runs `work` elsewhere, and `then` with its result, before any other command. `work` gets the
-  // time by which it must have answered: the deadline began when the command came.
+  // time by which it must have answered: the deadline began when the command came. `lane`: as
+  // Loop::elsewhere() has it.
   template <class Work, class Then>
-  void elsewhere(Work work, Then then);
+  void elsewhere(std::string_view lane, Work work, Then then);
   void hold();
   void go_on();
   void put_status(std::string& out, const SequenceStatus& status);
@@ -192,6 +209,7 @@ class RedisSession final : public Conversation {
   Sources::Recent last_source_{};
 
   std::deque<Reply> replies_;  // in order; those that are ready and have none before them are gone
+  std::size_t behind_ = 0;     // bytes of those in replies_ that are ready
   std::size_t pending_ = 0;
   std::size_t pending_ids_ = 0;
   bool held_ = false;                 // a command is carried out elsewhere
