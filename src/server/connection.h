@@ -124,7 +124,10 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   }
   // How many bytes of replies the conversation keeps, behind one that has no answer yet. They take
   // room as those in out() do. It resumes when they have become fewer.
-  void set_behind(std::size_t bytes) noexcept { behind_ = bytes; }
+  void set_behind(std::size_t bytes) {
+    behind_ = bytes;
+    if (closed_) count();  // no turn comes any more
+  }
   // How many bytes of requests the conversation keeps.
   void set_queued(std::size_t bytes) noexcept { queued_ = bytes; }
 

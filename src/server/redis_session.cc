@@ -73,6 +73,7 @@ std::size_t RedisSession::take(std::string_view input) {
       // The command may hold the session, and is run again then: from a copy of its own.
       const Owned kept = std::move(replay_.front());
       replay_.pop_front();
+      if (replay_.empty()) connection_.set_queued(0);
       const std::vector<std::string_view> kept_words(kept.begin(), kept.end());
       counted_as_ = command->counted_as();
       if (may(*command, kept_words)) (this->*command->run)(kept_words);
@@ -220,9 +221,9 @@ void RedisSession::exec(Words /*words*/) {
   if (!queueing_) return fail("EXEC without MULTI");
   queueing_ = false;
   queued_bytes_ = 0;
-  connection_.set_queued(0);
   std::deque<Owned> queued = std::exchange(queued_, {});
   if (std::exchange(queue_broken_, false)) {
+    connection_.set_queued(0);
     put_error(reply(), "EXECABORT", "Transaction discarded because of previous errors.");
     return;
   }
