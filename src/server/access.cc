@@ -26,7 +26,7 @@ constexpr std::uint8_t kAll = 0x7f;
 constexpr std::size_t kLongestName = 200;
 
 bool matches(const Scope& scope, const std::string& source) {
-  return source.size() <= kLongestName && source.find('\0') == std::string::npos &&
+  return source.size() <= kLongestName && !source.contains('\0') &&
          ::fnmatch(scope.pattern.c_str(), source.c_str(), FNM_NOESCAPE) == 0;
 }
 

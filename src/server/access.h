@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -50,7 +51,7 @@ struct TokenSettings {
 [[nodiscard]] std::string new_token(Entropy& entropy = system_entropy());
 [[nodiscard]] TokenSettings::Hash hash_of(std::string_view token);
 
-// Who asks. On the loop.
+// Who asks. On the loop, but for is_revoked(), which any thread may call.
 class Caller final {
  public:
   // Somebody who may do everything.
@@ -84,7 +85,7 @@ class Caller final {
  private:
   friend class Access;
   bool unlimited_ = false;
-  bool revoked_ = false;
+  std::atomic<bool> revoked_{false};
   TokenSettings settings_{};
   // Ids that may be had now: as many as a second brings, at most.
   double at_hand_ = 0;

@@ -27,6 +27,14 @@ TokenSettings token_of(const std::string& name, const std::vector<std::string>& 
   return token;
 }
 
+TEST(Caller, ANameWithANulMatchesNothing) {
+  const Caller caller({.name = "web", .hash = {}, .allow = {*scope_of("all orders")}});
+  using std::string_view_literals::operator""sv;
+  EXPECT_TRUE(caller.may(Verb::kNext, "orders"));
+  EXPECT_FALSE(caller.may(Verb::kNext, "orders\0x"sv));
+  EXPECT_FALSE(caller.sees("orders\0x"sv));
+}
+
 TEST(Scope, IsVerbsAndAPattern) {
   const Caller caller(
       token_of("web", {"next orders*", "next,peek eu/?", "all own.[a-c]", "metrics"}));

@@ -56,7 +56,10 @@ Connection::Connection(Socket socket, std::unique_ptr<TlsStream> tls, Unsent& in
       handshakes_(handshakes),
       linger_timer_(socket_.get_executor()),
       ended_(std::move(ended)),
-      peer_(peer_of(socket_)) {}
+      peer_(peer_of(socket_)) {
+  boost::system::error_code ignored;
+  socket_.set_option(boost::asio::socket_base::send_buffer_size(kSendBuffer), ignored);
+}
 
 Connection::~Connection() = default;
 
@@ -133,7 +136,8 @@ void Connection::read() {
   if (closed_ || (last_words_ && !lingers_)) return;
   // One block for all connections: an idle one holds no memory for what may come.
   static thread_local std::array<char, std::size_t{64} * 1024> block;
-  const Arrival arrival = receive(block);
+  const bool many = in_all_.bytes > Unsent::kMany;
+  const Arrival arrival = receive(std::span(block).first(many ? kMostUnsentOfMany : block.size()));
   if (arrival.broken && arrival.bytes == 0) return close();
   if (lingers_) return arrival.ended ? close() : wait_for_input();
   if (arrival.bytes == 0 && !arrival.ended) {
@@ -192,15 +196,16 @@ void Connection::resume() {
   finish_turn();
 }
 
-void Connection::count_unsent() noexcept {
-  const std::size_t now = out_.size() - sent_;
+void Connection::count() {
+  const std::size_t now = out_.size() - sent_ + in_.size() + behind_ + queued_;
   in_all_.bytes += now - counted_;
   counted_ = now;
+  if (in_all_.bytes > Unsent::kMost && counted_ > kMostOfMany && !closed_ && !cut_) cut();
 }
 
 void Connection::flush() {
   if (closed_) return;
-  if (waits_for_room_) return count_unsent();
+  if (waits_for_room_) return count();
   while (sent_ < out_.size()) {
     const std::optional<std::size_t> took = transmit(std::string_view(out_).substr(sent_));
     if (!took) return close();
@@ -214,9 +219,9 @@ void Connection::flush() {
     constexpr std::size_t kept = std::size_t{16} * 1024;  // of a busy connection
     out_.clear();
     if (out_.capacity() > kept && !conversation_->is_streaming()) out_.shrink_to_fit();
-    return count_unsent();
+    return count();
   }
-  count_unsent();
+  count();
   if (unread_since_ == kNever) unread_since_ = steady_clock::now();
   if (sent_ > kMostUnsent) out_.erase(0, std::exchange(sent_, 0));
   if (!waits_for_room_) return;  // TLS waits for input first: the next turn sends on
@@ -284,10 +289,12 @@ void Connection::close() noexcept {
   if (cut_ || (conversation_ != nullptr && conversation_->waits()))
     socket_.set_option(boost::asio::socket_base::linger(true, 0), ignored);
   socket_.close(ignored);
+  // By swap: an assignment of {} keeps the memory.
   std::string().swap(in_);
   std::string().swap(out_);
   sent_ = 0;
-  count_unsent();
+  queued_ = 0;
+  count();  // what waits behind a reply stays with the conversation until that has its answer
   const auto ended = std::move(ended_);
   if (ended) ended(*this);
 }
@@ -296,6 +303,7 @@ void Connection::check(steady_clock::time_point now) {
   if (closed_ || lingers_) return;
   if (unread_since_ != kNever && now - unread_since_ > kPatience) return close();
   if (incomplete_since_ != kNever && now - incomplete_since_ > kPatience) {
+    incomplete_since_ = kNever;  // it is told once, though earlier replies may wait still
     const std::shared_ptr<Connection> self = shared_from_this();
     conversation_->too_slow();
     return close_when_sent();

@@ -53,11 +53,14 @@ class Conversation {
   virtual void too_slow() {}
 };
 
-// What all connections hold together, on their loop.
+// What all connections hold together, on their loop: replies that were not sent, and input that was
+// not taken.
 struct Unsent {
   // Past so many bytes each connection has less room, so that many clients that do not read cannot
   // fill the memory.
   static constexpr std::size_t kMany = std::size_t{32} * 1024 * 1024;
+  // Past so many a connection that holds more than Connection::kMostOfMany is cut off.
+  static constexpr std::size_t kMost = std::size_t{256} * 1024 * 1024;
 
   std::size_t bytes = 0;
 };
@@ -85,6 +88,11 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   // Past so many bytes that the client has not read no further request is taken.
   static constexpr std::size_t kMostUnsent = std::size_t{256} * 1024;
   static constexpr std::size_t kMostUnsentOfMany = std::size_t{16} * 1024;
+  // Input and replies of a connection that stays when all of them hold too much together.
+  static constexpr std::size_t kMostOfMany = 2 * kMostUnsentOfMany;
+  // What the kernel is asked to keep of what was sent; Linux takes twice as much. Without a limit
+  // of its own it keeps some megabytes for a client that does not read.
+  static constexpr int kSendBuffer = 128 * 1024;
   // How long a client may take to send the rest of a request, and to read anything at all of what
   // was sent.
   static constexpr std::chrono::seconds kPatience{60};
@@ -111,8 +119,17 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   [[nodiscard]] std::string& out() noexcept { return out_; }
   // Whether more replies may be made than those that were asked for already.
   [[nodiscard]] bool has_room() const noexcept {
-    return out_.size() - sent_ < (in_all_.bytes > Unsent::kMany ? kMostUnsentOfMany : kMostUnsent);
+    return out_.size() - sent_ + behind_ <
+           (in_all_.bytes > Unsent::kMany ? kMostUnsentOfMany : kMostUnsent);
   }
+  // How many bytes of replies the conversation keeps, behind one that has no answer yet. They take
+  // room as those in out() do. It resumes when they have become fewer.
+  void set_behind(std::size_t bytes) {
+    behind_ = bytes;
+    if (closed_) count();  // no turn comes any more
+  }
+  // How many bytes of requests the conversation keeps.
+  void set_queued(std::size_t bytes) noexcept { queued_ = bytes; }
 
   // Sends what the socket takes.
   void flush();
@@ -154,7 +171,8 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   [[nodiscard]] bool is_in_handshake() const noexcept {
     return tls_ != nullptr && !tls_->is_established();
   }
-  void count_unsent() noexcept;
+  // Tells in_all_ what this one holds, and cuts it off if that is too much.
+  void count();
   // Offers the conversation what is at hand, of which `fresh` has not been kept yet.
   void offer(std::string_view fresh);
   void end_if_done();
@@ -174,6 +192,8 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   std::string in_;   // came, and was not taken
   std::string out_;  // not sent from `sent_` on
   std::size_t sent_ = 0;
+  std::size_t behind_ = 0;  // set_behind()
+  std::size_t queued_ = 0;  // set_queued()
   bool waits_for_input_ = false;
   bool waits_for_room_ = false;    // the socket takes nothing more
   bool input_needs_room_ = false;  // TLS must send before it can read on

@@ -30,6 +30,7 @@
 #include "server/survey.h"
 #include "server/tls.h"
 #include "tests/fakes/certificate.h"
+#include "tests/fakes/gated_store.h"
 #include "tests/fakes/manual_executor.h"
 #include "tests/fakes/temp_folder.h"
 
@@ -77,7 +78,12 @@ class Peer {
 
 class ConnectionTest : public testing::Test {
  protected:
-  ConnectionTest() { ::signal(SIGPIPE, SIG_IGN); }
+  ConnectionTest() {
+    ::signal(SIGPIPE, SIG_IGN);
+    loop_.after_answers([this] {  // as Server does
+      for (Conversation* const each : std::exchange(service_.settling, {})) each->settle();
+    });
+  }
   ~ConnectionTest() override {
     for (const auto& connection : connections_) connection->close();
     connections_.clear();
@@ -118,7 +124,13 @@ class ConnectionTest : public testing::Test {
 
   ManualExecutor executor_;
   Loop loop_{executor_};
-  Sources sources_{loop_, {}};
+  static std::vector<ServedStore> one_store(std::shared_ptr<Store> store) {
+    std::vector<ServedStore> stores;
+    stores.push_back({.store = std::move(store)});
+    return stores;
+  }
+  const std::shared_ptr<fakes::GatedStore> store_ = std::make_shared<fakes::GatedStore>();
+  Sources sources_{loop_, one_store(store_)};
   Access access_;
   Log log_{LogSettings{.level = LogSettings::Level::kError}};
   Survey survey_{loop_, sources_, std::chrono::seconds{2}};
@@ -195,6 +207,77 @@ TEST_F(ConnectionTest, WithoutTokensAnIdleConnectionStays) {
   check(steady_clock::now() + std::chrono::hours{24});
   EXPECT_FALSE(peer->read().second);
   EXPECT_FALSE(web->read().second);
+}
+
+// ---- what is bounded
+
+TEST_F(ConnectionTest, AFormatIsServedWhileNoThreadIsFree) {
+  const auto peer = redis();
+  peer->send("ID.NEXT uuid7\r\n");
+  turn();
+  EXPECT_THAT(peer->read().first, StartsWith("$36\r\n"));
+  EXPECT_EQ(executor_.size(), 0U);
+}
+
+TEST_F(ConnectionTest, ASlowClientIsToldSoOnce) {
+  ASSERT_TRUE(create_sequence(*store_, {.name = "orders"}));
+  store_->shut_gate();
+  const auto peer = redis();
+  peer->send("INCR orders\r\n");
+  turn();
+  executor_.run_all();
+  turn();
+  store_->wait_for_advances(1);
+  peer->send("*2\r\n");
+  turn();
+  const auto late = steady_clock::now() + Connection::kPatience;
+  check(late + kMoment);
+  check(late + std::chrono::seconds{5});
+  store_->open_gate();
+  while (!peer->has_come()) turn();
+  turn();
+  EXPECT_EQ(peer->read().first,
+            ":1\r\n-ERR Protocol error: the rest of the command did not come in time\r\n");
+}
+
+// Nobody waits for the values.
+TEST_F(ConnectionTest, WhoLeavesBeforeTheSourceIsOpenTakesNothing) {
+  ASSERT_TRUE(create_sequence(*store_, {.name = "orders"}));
+  auto peer = redis();
+  peer->send("INCR orders\r\n");
+  turn();
+  connections_.front()->close();
+  executor_.run_all();
+  turn();
+  const auto other = redis();
+  other->send("INCR orders\r\n");
+  while (!other->has_come()) turn();
+  EXPECT_EQ(other->read().first, ":1\r\n");
+}
+
+TEST_F(ConnectionTest, WhoHoldsMuchIsCutOffWhenAllHoldTooMuch) {
+  const auto small = redis();
+  const auto large = redis();
+  unsent_.bytes = Unsent::kMost + 1;
+  small->send("PING\r\n");
+  large->send("*2\r\n$4\r\nECHO\r\n$60000\r\n" + std::string(50'000, 'x'));
+  turn();
+  EXPECT_EQ(small->read(), std::pair(std::string("+PONG\r\n"), false));
+  EXPECT_TRUE(large->read().second);
+  EXPECT_EQ(unsent_.bytes, Unsent::kMost + 1) << "what it held is not counted any more";
+}
+
+TEST_F(ConnectionTest, QueuedAndUnfinishedCommandsAreCounted) {
+  const auto peer = redis();
+  peer->send("MULTI\r\nECHO " + std::string(1000, 'x') + "\r\n");
+  turn();
+  EXPECT_GE(unsent_.bytes, 1000U);
+  peer->send("EXEC\r\n");
+  turn();
+  EXPECT_EQ(unsent_.bytes, 0U);
+  peer->send("ECHO " + std::string(1000, 'x'));
+  turn();
+  EXPECT_EQ(unsent_.bytes, 1005U);
 }
 
 // ---- handshakes

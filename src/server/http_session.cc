@@ -419,7 +419,7 @@ void HttpSession::ask() {
   if (source.is_pool) {
     if (stream.ids.size() < stream.size) stream.ids.resize(stream.size);
     service_.loop.elsewhere(
-        service_.loop.due(),
+        service_.lane_of(source.name), service_.loop.due(),
         [handle = stream.source, out = std::span(stream.ids).first(stream.size)](SteadyTime until) {
           return handle->source->next(out, until);
         },

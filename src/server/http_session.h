@@ -95,7 +95,7 @@ class HttpSession final : public Conversation {
   void elsewhere(Work work, Then then, bool in_steps = false) {
     hold();
     service_.loop.elsewhere(
-        service_.loop.due(), std::move(work),
+        Loop::kHttpRequests, service_.loop.due(), std::move(work),
         [this, then = std::move(then), in_steps](auto result) mutable {
           respond(result ? then(*std::move(result)) : problem(result.error(), in_steps));
           go_on();

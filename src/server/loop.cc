@@ -102,6 +102,22 @@ void Loop::begin(Round round) {
   if (!round.to->post([shared] { (*shared)(); })) (*shared)();
 }
 
+Loop::Lane& Loop::lane_of(std::string_view name) {
+  const auto found = lanes_.find(name);
+  return found != lanes_.end() ? found->second : lanes_[std::string(name)];
+}
+
+void Loop::end(Lane* lane) {
+  --elsewhere_;
+  if (lane == nullptr) return;
+  --lane->under_way;
+  if (lane->waiting.empty()) return;
+  std::move_only_function<void()> next = std::move(lane->waiting.front());
+  lane->waiting.pop_front();
+  --elsewhere_;  // it is counted again
+  next();
+}
+
 void Loop::post(std::move_only_function<void()> task) {
   // Asio copies its handlers.
   boost::asio::post(context_, [shared = std::make_shared<std::move_only_function<void()>>(

@@ -5,9 +5,14 @@
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <chrono>
+#include <cstddef>
+#include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -69,23 +74,25 @@ class Loop final {
   // gets the error (kUnavailable), and `work` is not run.
   template <class Work, class Then>
   void elsewhere(SteadyTime due, Work work, Then then) {
-    using Answer = std::invoke_result_t<Work&, SteadyTime>;
+    start(nullptr, due, std::move(work), std::move(then));
+  }
+
+  // The same among calls that may all wait for one store: so many of a lane are under way at a
+  // time, and the others wait for these. A store that does not answer leaves threads to the rest.
+  static constexpr std::size_t kMostOfLane = 4;
+  // The lane of calls for all stores. The others have the names of their stores.
+  static constexpr std::string_view kAllStores = "*";
+  // The lane of requests of HTTP that look at a store.
+  static constexpr std::string_view kHttpRequests = "/";
+  template <class Work, class Then>
+  void elsewhere(std::string_view lane, SteadyTime due, Work work, Then then) {
+    Lane& its = lane_of(lane);
+    if (its.under_way < kMostOfLane) return start(&its, due, std::move(work), std::move(then));
     ++elsewhere_;
-    // Shared, as the executor destroys the task if it does not take it.
-    auto shared = std::make_shared<Then>(std::move(then));
-    Result<void> posted = executor_.post([this, work = std::move(work), shared, due]() mutable {
-      post([this, shared = std::move(shared),
-            answer = in_time(due) ? work(due) : late<Answer>()]() mutable {
-        --elsewhere_;
-        (*shared)(std::move(answer));
-      });
-    });
-    if (!posted) {
-      post([this, shared, error = std::move(posted.error())]() mutable {
-        --elsewhere_;
-        (*shared)(Answer(std::unexpected(std::move(error))));
-      });
-    }
+    its.waiting.push_back(
+        [this, &its, due, work = std::move(work), then = std::move(then)]() mutable {
+          start(&its, due, std::move(work), std::move(then));
+        });
   }
 
   // Calls of elsewhere() that have no answer yet. On the loop.
@@ -102,6 +109,36 @@ class Loop final {
   void stop() { context_.stop(); }
 
  private:
+  struct Lane {
+    std::size_t under_way = 0;
+    std::deque<std::move_only_function<void()>> waiting{};  // each starts a call
+  };
+  [[nodiscard]] Lane& lane_of(std::string_view name);
+  // A call has its answer, and another one of its lane may begin. Null: it has no lane.
+  void end(Lane* lane);
+  template <class Work, class Then>
+  void start(Lane* lane, SteadyTime due, Work work, Then then) {
+    using Answer = std::invoke_result_t<Work&, SteadyTime>;
+    ++elsewhere_;
+    if (lane != nullptr) ++lane->under_way;
+    // Shared, as the executor destroys the task if it does not take it.
+    auto shared = std::make_shared<Then>(std::move(then));
+    Result<void> posted =
+        executor_.post([this, lane, work = std::move(work), shared, due]() mutable {
+          post([this, lane, shared = std::move(shared),
+                answer = in_time(due) ? work(due) : late<Answer>()]() mutable {
+            end(lane);
+            (*shared)(std::move(answer));
+          });
+        });
+    if (!posted) {
+      post([this, lane, shared, error = std::move(posted.error())]() mutable {
+        end(lane);
+        (*shared)(Answer(std::unexpected(std::move(error))));
+      });
+    }
+  }
+
   class Rounds;
   struct Round {
     Executor* to;
@@ -129,6 +166,7 @@ class Loop final {
   boost::asio::io_context context_{1};
   std::function<void()> after_answers_;
   std::size_t elsewhere_ = 0;
+  std::map<std::string, Lane, std::less<>> lanes_;
 
   std::mutex mutex_;                 // guards what came from other threads
   std::vector<Awaited*> delivered_;  // answers

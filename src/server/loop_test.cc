@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <thread>
 
 #include "tests/fakes/manual_executor.h"
@@ -105,6 +106,60 @@ TEST(LoopRoundsAfterTheLoop, AreHandedOverAtOnce) {
   }
   EXPECT_TRUE(rounds->post([] {}));
   EXPECT_EQ(to.size(), 1U);
+}
+
+TEST(LoopLanes, LeaveThreadsToTheCallsOfOthers) {
+  ManualExecutor threads;
+  Loop loop(threads);
+  int answered = 0;
+  const auto ask = [&](std::string_view lane) {
+    loop.elsewhere(
+        lane, loop.due(), [](SteadyTime) -> Result<int> { return 1; },
+        [&answered](const Result<int>& result) {
+          EXPECT_TRUE(result);
+          ++answered;
+        });
+  };
+  const auto turn = [&] {
+    loop.context().restart();
+    loop.context().poll();
+  };
+  constexpr std::size_t calls = Loop::kMostOfLane + 2;
+  for (std::size_t i = 0; i < calls; ++i) ask("dead");
+  EXPECT_EQ(threads.size(), Loop::kMostOfLane);
+  ask("");
+  EXPECT_EQ(threads.size(), Loop::kMostOfLane + 1);
+  EXPECT_EQ(loop.waiting_elsewhere(), calls + 1);
+  threads.run_one();
+  turn();
+  EXPECT_EQ(answered, 1);
+  EXPECT_EQ(threads.size(), Loop::kMostOfLane + 1) << "the next one has begun";
+  do turn();
+  while (threads.run_one());
+  EXPECT_EQ(answered, static_cast<int>(calls) + 1);
+  EXPECT_EQ(loop.waiting_elsewhere(), 0U);
+}
+
+TEST(LoopLanes, ACallThatWaitedTooLongIsNotMade) {
+  ManualExecutor threads;
+  SteadyTime now{};
+  Loop loop(threads, std::chrono::seconds{5}, [&now] { return now; });
+  int made = 0;
+  int late = 0;
+  for (std::size_t i = 0; i <= Loop::kMostOfLane; ++i)
+    loop.elsewhere(
+        "dead", loop.due(),
+        [&](SteadyTime) -> Result<int> {
+          now = SteadyTime{} + std::chrono::seconds{5};
+          return ++made;
+        },
+        [&](const Result<int>& result) { late += result ? 0 : 1; });
+  do {
+    loop.context().restart();
+    loop.context().poll();
+  } while (threads.run_one());
+  EXPECT_EQ(made, 1);
+  EXPECT_EQ(late, static_cast<int>(Loop::kMostOfLane));
 }
 
 }  // namespace

@@ -196,7 +196,8 @@ void put_calls(Page& page, const Service& service) {
   page.sample({}, service.waiting_calls);
   page.family("idmint_streams", kGauge, "Streams of many ids that are under way over HTTP.");
   page.sample({}, service.streams);
-  page.family("idmint_unsent_bytes", kGauge, "Replies that clients have not read.");
+  page.family("idmint_unsent_bytes", kGauge,
+              "Replies that clients have not read, and requests that were not taken.");
   page.sample({}, service.unsent.bytes);
 }
 

@@ -38,25 +38,9 @@ std::optional<std::int64_t> whole(std::string_view text, std::int64_t least) {
   return value;
 }
 
-bool is_fit(std::string_view pattern, std::size_t longest, std::ptrdiff_t most_stars) {
-  return pattern.size() <= longest && std::ranges::count(pattern, '*') <= most_stars;
-}
-
-constexpr std::string_view kUnfitPattern = "a pattern has at most 256 bytes and 8 stars";
-
 bool matches(const std::string& pattern, const std::string& text) {
   return ::fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
 }
-
-// CLIENT INFO has it in a line of its own, between blanks.
-bool is_client_name(std::string_view name, std::size_t longest) {
-  return name.size() <= longest &&
-         std::ranges::all_of(name, [](char c) { return c > ' ' && c < 0x7f; });
-}
-
-constexpr std::string_view kUnfitClientName =
-    "Client names cannot contain spaces, newlines or special characters, and have at most 128 "
-    "bytes";
 
 // What GET answers: the value before the next one, or nothing before the first use.
 Result<std::optional<std::int64_t>> value_before_next(const Sources& sources, std::string_view name,
@@ -104,6 +88,29 @@ Result<bool> is_source(const Sources& sources, std::string_view name, SteadyTime
   return std::unexpected(status.error());
 }
 
+// Of a command that reads names one by one, when its time is over.
+Error too_late(std::size_t read, std::size_t of) {
+  return {Code::kUnavailable, "the store is slow: " + std::to_string(read) + " of " +
+                                  std::to_string(of) +
+                                  " names were read in time; ask again, or for fewer names"};
+}
+
+// The lane of calls that ask for each of these sources.
+std::string_view lane_of_all(const Service& service, Words sources) {
+  const std::string_view first = service.lane_of(sources.front());
+  const bool same = std::ranges::all_of(
+      sources, [&](std::string_view source) { return service.lane_of(source) == first; });
+  return same ? first : Loop::kAllStores;
+}
+
+constexpr std::string_view kPatternTooLong = "a pattern has at most 256 characters and 8 stars";
+static_assert(RedisSession::kLongestPattern == 256);
+
+// Matching takes longer the longer the pattern is, and far longer with many stars.
+bool takes_long(std::string_view pattern) {
+  return pattern.size() > RedisSession::kLongestPattern || std::ranges::count(pattern, '*') > 8;
+}
+
 }  // namespace
 
 // ---- values
@@ -134,7 +141,7 @@ void RedisSession::take_range(Words words, bool whole_range) {
     return fail(name + " is no sequence of strategy counter, so that many values of it are not " +
                 "consecutive: ID.NEXT " + name + " COUNT " + std::to_string(*count));
   }
-  if (!charge(*count)) return;
+  if (!admit() || !charge(*count)) return;
   CounterSequence& counter = *source->counter;
   Reply& reply = add_pending(whole_range ? Reply::kRange : Reply::kLast, std::move(source));
   wait_for(reply, counter.submit(*count, [&reply](Result<Range> range) {
@@ -166,10 +173,10 @@ void RedisSession::id_next(Words words) {
 // ---- looking at sources, and raising
 
 template <class Work, class Then>
-void RedisSession::elsewhere(Work work, Then then) {
+void RedisSession::elsewhere(std::string_view lane, Work work, Then then) {
   hold();
   const SteadyTime due = std::exchange(barrier_due_, std::nullopt).value_or(service_.loop.due());
-  service_.loop.elsewhere(due, std::move(work),
+  service_.loop.elsewhere(lane, due, std::move(work),
                           [this, then = std::move(then)](auto result) mutable {
                             if (result) {
                               then(*std::move(result));
@@ -181,24 +188,29 @@ void RedisSession::elsewhere(Work work, Then then) {
 }
 
 void RedisSession::get(Words words) {
-  elsewhere([&sources = service_.sources, name = std::string(words[1])](
-                SteadyTime until) { return value_before_next(sources, name, until); },
-            [this](std::optional<std::int64_t> value) {
-              if (value) {
-                put_bulk(reply(), std::to_string(*value));
-              } else {
-                put_null(reply(), version_);
-              }
-            });
+  elsewhere(
+      service_.lane_of(words[1]),
+      [&sources = service_.sources, name = std::string(words[1])](SteadyTime until) {
+        return value_before_next(sources, name, until);
+      },
+      [this](std::optional<std::int64_t> value) {
+        if (value) {
+          put_bulk(reply(), std::to_string(*value));
+        } else {
+          put_null(reply(), version_);
+        }
+      });
 }
 
 void RedisSession::mget(Words words) {
   using Values = std::vector<std::optional<std::int64_t>>;
   elsewhere(
-      [&sources = service_.sources,
+      lane_of_all(service_, words.subspan(1)),
+      [&sources = service_.sources, &loop = service_.loop,
        names = Owned(words.begin() + 1, words.end())](SteadyTime until) -> Result<Values> {
         Values values;
         for (const std::string& name : names) {
+          if (loop.now() >= until) return std::unexpected(too_late(values.size(), names.size()));
           // As in Redis: what has no value is null, whatever the reason. That the store does not
           // answer is none.
           const auto value = value_before_next(sources, name, until);
@@ -223,10 +235,14 @@ void RedisSession::mget(Words words) {
 
 void RedisSession::exists(Words words) {
   elsewhere(
-      [&sources = service_.sources,
+      lane_of_all(service_, words.subspan(1)),
+      [&sources = service_.sources, &loop = service_.loop,
        names = Owned(words.begin() + 1, words.end())](SteadyTime until) -> Result<std::int64_t> {
         std::int64_t count = 0;
+        std::size_t looked_at = 0;
         for (const std::string& name : names) {
+          if (loop.now() >= until) return std::unexpected(too_late(looked_at, names.size()));
+          ++looked_at;
           const Result<bool> there = is_source(sources, name, until);
           if (!there) return std::unexpected(there.error());
           if (*there) ++count;
@@ -237,18 +253,23 @@ void RedisSession::exists(Words words) {
 }
 
 void RedisSession::type(Words words) {
-  elsewhere([&sources = service_.sources, name = std::string(words[1])](
-                SteadyTime until) { return is_source(sources, name, until); },
-            [this](bool there) { put_simple(reply(), there ? "string" : "none"); });
+  elsewhere(
+      service_.lane_of(words[1]),
+      [&sources = service_.sources, name = std::string(words[1])](SteadyTime until) {
+        return is_source(sources, name, until);
+      },
+      [this](bool there) { put_simple(reply(), there ? "string" : "none"); });
 }
 
 void RedisSession::dbsize(Words /*words*/) {
-  elsewhere([&sources = service_.sources](SteadyTime until) { return names(sources, until); },
-            [this](const std::vector<std::string>& all) {
-              put_integer(reply(), std::ranges::count_if(all, [&](const std::string& name) {
-                            return caller_->sees(name);
-                          }));
-            });
+  elsewhere(
+      Loop::kAllStores,
+      [&sources = service_.sources](SteadyTime until) { return names(sources, until); },
+      [this](const std::vector<std::string>& all) {
+        put_integer(reply(), std::ranges::count_if(all, [&](const std::string& name) {
+                      return caller_->sees(name);
+                    }));
+      });
 }
 
 void RedisSession::time(Words /*words*/) {
@@ -261,18 +282,21 @@ void RedisSession::time(Words /*words*/) {
 }
 
 void RedisSession::keys(Words words) {
-  if (!is_fit(words[1], kLongestPattern, kMostStars)) return fail(kUnfitPattern);
-  elsewhere([&sources = service_.sources](SteadyTime until) { return names(sources, until); },
-            [this, pattern = std::string(words[1])](std::vector<std::string> all) {
-              std::erase_if(all, [&](const std::string& name) {
-                return !caller_->sees(name) || !matches(pattern, name);
-              });
-              put_array(reply(), all.size());
-              for (const std::string& name : all) put_bulk(reply(), name);
-            });
+  if (takes_long(words[1])) return fail(kPatternTooLong);
+  elsewhere(
+      Loop::kAllStores,
+      [&sources = service_.sources](SteadyTime until) { return names(sources, until); },
+      [this, pattern = std::string(words[1])](std::vector<std::string> all) {
+        std::erase_if(all, [&](const std::string& name) {
+          return !caller_->sees(name) || !matches(pattern, name);
+        });
+        put_array(reply(), all.size());
+        for (const std::string& name : all) put_bulk(reply(), name);
+      });
 }
 
-// The cursor is a position in the list of all names, which is read anew each time. A name that
+// The cursor is a position in the list of the names that the caller sees, which is read anew each
+// time: it tells nothing of the others. A name that
 // stays is returned once or more often, unless others before it are retired meanwhile.
 void RedisSession::scan(Words words) {
   const std::optional<std::int64_t> cursor = whole(words[1], 0);
@@ -285,7 +309,7 @@ void RedisSession::scan(Words words) {
     const std::string option = upper_case(words[i]);
     if (i + 1 == words.size()) return fail("syntax error");
     if (option == "MATCH") {
-      if (!is_fit(words[i + 1], kLongestPattern, kMostStars)) return fail(kUnfitPattern);
+      if (takes_long(words[i + 1])) return fail(kPatternTooLong);
       pattern = words[i + 1];
     } else if (option == "TYPE") {
       other_type = lower_case(words[i + 1]) != "string";
@@ -297,22 +321,24 @@ void RedisSession::scan(Words words) {
       return fail("syntax error");
     }
   }
-  elsewhere([&sources = service_.sources](SteadyTime until) { return names(sources, until); },
-            [this, pattern, other_type, begin = static_cast<std::size_t>(*cursor),
-             size = static_cast<std::size_t>(count)](std::vector<std::string> all) {
-              // First: the cursor must not tell how many others there are.
-              std::erase_if(all, [&](const std::string& name) { return !caller_->sees(name); });
-              const std::size_t end = std::min(all.size(), begin + size);
-              std::vector<std::string_view> found;
-              for (std::size_t i = begin; i < end && !other_type; ++i) {
-                if (matches(pattern, all[i])) found.push_back(all[i]);
-              }
-              std::string& out = reply();
-              put_array(out, 2);
-              put_bulk(out, end < all.size() ? std::to_string(end) : "0");
-              put_array(out, found.size());
-              for (const std::string_view name : found) put_bulk(out, name);
-            });
+  elsewhere(
+      Loop::kAllStores,
+      [&sources = service_.sources](SteadyTime until) { return names(sources, until); },
+      [this, pattern, other_type, begin = static_cast<std::size_t>(*cursor),
+       size = static_cast<std::size_t>(count)](std::vector<std::string> all) {
+        std::erase_if(all, [&](const std::string& name) { return !caller_->sees(name); });
+        const std::size_t end =
+            begin < all.size() ? std::min(all.size(), begin + size) : all.size();
+        std::vector<std::string_view> found;
+        for (std::size_t i = begin; i < end && !other_type; ++i) {
+          if (matches(pattern, all[i])) found.push_back(all[i]);
+        }
+        std::string& out = reply();
+        put_array(out, 2);
+        put_bulk(out, end < all.size() ? std::to_string(end) : "0");
+        put_array(out, found.size());
+        for (const std::string_view name : found) put_bulk(out, name);
+      });
 }
 
 void RedisSession::put_status(std::string& out, const SequenceStatus& status) {
@@ -342,28 +368,38 @@ void RedisSession::put_status(std::string& out, const SequenceStatus& status) {
 }
 
 void RedisSession::id_peek(Words words) {
-  elsewhere([&sources = service_.sources,
-             name = std::string(words[1])](SteadyTime until) { return sources.peek(name, until); },
-            [this](const SequenceStatus& status) { put_status(reply(), status); });
+  elsewhere(
+      service_.lane_of(words[1]),
+      [&sources = service_.sources, name = std::string(words[1])](SteadyTime until) {
+        return sources.peek(name, until);
+      },
+      [this](const SequenceStatus& status) { put_status(reply(), status); });
 }
 
 void RedisSession::id_list(Words /*words*/) {
-  elsewhere([&sources = service_.sources](SteadyTime until) { return sources.list(until); },
-            [this](std::vector<SequenceStatus> all) {
-              std::erase_if(all, [&](const SequenceStatus& status) {
-                return !caller_->sees(name(status.definition));
-              });
-              std::string& out = reply();
-              put_array(out, all.size());
-              for (const SequenceStatus& status : all) put_status(out, status);
-            });
+  elsewhere(
+      Loop::kAllStores,
+      [&sources = service_.sources](SteadyTime until) { return sources.list(until); },
+      [this](std::vector<SequenceStatus> all) {
+        std::erase_if(all, [&](const SequenceStatus& status) {
+          return !caller_->sees(name(status.definition));
+        });
+        std::string& out = reply();
+        put_array(out, all.size());
+        for (const SequenceStatus& status : all) put_status(out, status);
+      });
 }
 
 void RedisSession::id_raise(Words words) {
   const std::optional<std::int64_t> past = whole(words[2], 0);
   if (!past) return fail("value is not an integer or out of range");
   elsewhere(
-      [&sources = service_.sources, name = std::string(words[1]), past = *past](SteadyTime until) {
+      service_.lane_of(words[1]),
+      [&sources = service_.sources, caller = std::shared_ptr<const Caller>(caller_),
+       name = std::string(words[1]), past = *past](SteadyTime until) -> Result<Raised> {
+        if (caller->is_revoked())  // while this waited for a thread
+          return std::unexpected(
+              Error{Code::kUnauthenticated, "the token is not known any more; nothing was raised"});
         return sources.at(name, [&](Mint& mint, const std::string& own) {
           return mint.raise(own, past, RaiseMode::kCarryOut, until);
         });
@@ -400,6 +436,19 @@ void RedisSession::id_inspect(Words words) {
 
 // ---- the connection
 
+namespace {
+
+// CLIENT INFO prints it within a line.
+bool is_client_name(std::string_view name) {
+  return name.size() <= RedisSession::kLongestName &&
+         std::ranges::all_of(name, [](char c) { return c > ' ' && c <= '~'; });
+}
+constexpr std::string_view kNoClientName =
+    "Client names have at most 128 characters, and no spaces, newlines or special characters.";
+static_assert(RedisSession::kLongestName == 128);
+
+}  // namespace
+
 void RedisSession::watch(Words /*words*/) {
   fail("WATCH is refused: nothing here is read and then written on condition; take ids instead");
 }
@@ -428,13 +477,13 @@ void RedisSession::hello(Words words) {
       token = words[next + 2];
       next += 3;
     } else if (option == "SETNAME" && next + 1 < words.size()) {
-      if (!is_client_name(words[next + 1], kLongestClientName)) return fail(kUnfitClientName);
       its_name = words[next + 1];
       next += 2;
     } else {
       return fail("Syntax error in HELLO option '" + std::string(words[next]) + "'");
     }
   }
+  if (its_name && !is_client_name(*its_name)) return fail(kNoClientName);
   if (token && !let_in(*token)) return;
   if (caller_ == nullptr) {
     service_.count_error(Code::kUnauthenticated);
@@ -582,9 +631,6 @@ void RedisSession::command(Words words) {
 void RedisSession::config(Words words) {
   if (upper_case(words[1]) != "GET" || words.size() < 3)
     return fail("only CONFIG GET is there: the server is set up by its options");
-  for (const std::string_view pattern : words.subspan(2)) {
-    if (!is_fit(pattern, kLongestPattern, kMostStars)) return fail(kUnfitPattern);
-  }
   const std::array settings = {
       std::pair<std::string, std::string>{"appendfsync", "always"},
       std::pair<std::string, std::string>{"appendonly", "yes"},
@@ -595,6 +641,9 @@ void RedisSession::config(Words words) {
       std::pair<std::string, std::string>{"save", ""},
   };
   std::vector<const std::pair<std::string, std::string>*> found;
+  if (std::ranges::any_of(words.subspan(2),
+                          [](std::string_view pattern) { return takes_long(pattern); }))
+    return fail(kPatternTooLong);
   for (const auto& setting : settings) {
     if (std::ranges::any_of(words.subspan(2), [&](std::string_view pattern) {
           return matches(lower_case(pattern), setting.first);
@@ -612,7 +661,7 @@ void RedisSession::config(Words words) {
 void RedisSession::client(Words words) {
   const std::string which = upper_case(words[1]);
   if (which == "SETNAME" && words.size() == 3) {
-    if (!is_client_name(words[2], kLongestClientName)) return fail(kUnfitClientName);
+    if (!is_client_name(words[2])) return fail(kNoClientName);
     name_ = words[2];
     put_simple(reply(), "OK");
   } else if (which == "GETNAME" && words.size() == 2) {
@@ -650,6 +699,7 @@ void RedisSession::reset(Words /*words*/) {
   queueing_ = queue_broken_ = false;
   queued_.clear();
   queued_bytes_ = 0;
+  connection_.set_queued(0);
   version_ = Resp::k2;
   name_.clear();
   caller_ = service_.access.anybody();
@@ -662,15 +712,17 @@ struct RedisCommands {
   using S = RedisSession;
   using C = S::Command;
 
+  static constexpr int kMostPatterns = 32;
   // Each is a read of its own.
   static constexpr int kMostNames = 100;
 
   // By name, in upper case.
   static constexpr std::array kTable = {
-      C{"AUTH", 2, 3, &S::auth, C::kAtOnce, "Says by a token who asks", 0, 0, {}, true},
+      C{"AUTH", 2, 3, &S::auth, C::kIdentity, "Says by a token who asks", 0, 0, {}, true},
       C{"CLIENT", 2, 4, &S::client, C::kPlain, "SETNAME, GETNAME, SETINFO, ID, INFO"},
       C{"COMMAND", 1, 0, &S::command, C::kPlain, "The commands: COUNT, DOCS, INFO"},
-      C{"CONFIG", 2, 0, &S::config, C::kPlain, "GET: settings that clients ask for"},
+      C{"CONFIG", 2, 2 + kMostPatterns, &S::config, C::kPlain,
+        "GET: settings that clients ask for"},
       C{"DBSIZE", 1, 1, &S::dbsize, C::kBarrier, "How many sources there are"},
       C{"DISCARD", 1, 1, &S::discard, C::kAtOnce, "Forgets the commands since MULTI"},
       C{"ECHO", 2, 2, &S::echo, C::kPlain, "Returns its argument"},
@@ -684,7 +736,7 @@ struct RedisCommands {
         1,
         0,
         &S::hello,
-        C::kAtOnce,
+        C::kIdentity,
         "Chooses version 2 or 3 of the protocol",
         0,
         0,
@@ -711,7 +763,7 @@ struct RedisCommands {
       C{"MULTI", 1, 1, &S::multi, C::kAtOnce, "Queues commands until EXEC"},
       C{"PING", 1, 2, &S::ping, C::kPlain, "PONG, or its argument"},
       C{"QUIT", 1, 1, &S::quit, C::kAtOnce, "Closes the connection", 0, 0, {}, true},
-      C{"RESET", 1, 1, &S::reset, C::kAtOnce, "Makes the connection as new", 0, 0, {}, true},
+      C{"RESET", 1, 1, &S::reset, C::kIdentity, "Makes the connection as new", 0, 0, {}, true},
       C{"SCAN", 2, 0, &S::scan, C::kBarrier, "The names of sources, a part at a time"},
       C{"SELECT", 2, 2, &S::select, C::kPlain, "Database 0, the only one"},
       C{"TIME", 1, 1, &S::time, C::kPlain, "The time of the server: seconds and microseconds"},
@@ -748,6 +800,8 @@ constexpr std::string_view kNeverForgotten =
     "a name that was used stays, or its values would come twice: idmint retire ends a sequence";
 constexpr std::array kRefused = {
     Refused{"APPEND", kNeverDown},
+    Refused{"BITFIELD", kNeverDown},
+    Refused{"BITOP", kNeverDown},
     Refused{"COPY", kNeverDown},
     Refused{"DECR", kNeverDown},
     Refused{"DECRBY", kNeverDown},
@@ -762,8 +816,8 @@ constexpr std::array kRefused = {
     Refused{"INCRBYFLOAT", "values are integers"},
     Refused{"MOVE", kNeverForgotten},
     Refused{"MSET", kNeverDown},
-    Refused{"MSETNX", kNeverDown},
-    Refused{"PERSIST", "sources do not expire"},
+    Refused{"MSETNX", "a sequence is made with its definition: idmint create"},
+    Refused{"PERSIST", kNeverForgotten},
     Refused{"PEXPIRE", kNeverForgotten},
     Refused{"PEXPIREAT", kNeverForgotten},
     Refused{"PSETEX", kNeverForgotten},

@@ -33,8 +33,7 @@ RedisSession::RedisSession(Connection& connection, Service& service)
 RedisSession::~RedisSession() = default;
 
 bool RedisSession::held() const noexcept {
-  return held_ || barrier_ || ended_ || pending_ >= kMostPending ||
-         pending_ids_ >= kMostPendingIds || waiting_text_ >= kMostWaitingText;
+  return held_ || barrier_ || ended_ || pending_ >= kMostPending || pending_ids_ >= kMostPendingIds;
 }
 
 bool RedisSession::waits() const noexcept {
@@ -54,22 +53,32 @@ void RedisSession::too_slow() {
 std::size_t RedisSession::take(std::string_view input) {
   std::size_t taken = 0;
   begun_ = {};
-  while (has_room()) {
+  while (!held() && connection_.has_room()) {
+    if (caller_ != nullptr && caller_->is_revoked()) {
+      if (pending_ != 0) {  // they are logged as asked by whom they were
+        barrier_ = true;
+        break;
+      }
+      caller_ = service_.access.anybody();
+    }
+    reader_.restrain(caller_ == nullptr);
     if (!replay_.empty()) {
       const Owned& owned = replay_.front();
       const std::vector<std::string_view> words(owned.begin(), owned.end());
       const Command* const command = command_named(words.front());
-      if (command->kind == Command::kBarrier && pending_ != 0) {
+      if (command->waits(false) && pending_ != 0) {
         wait_for_answers();
         break;
       }
       // The command may hold the session, and is run again then: from a copy of its own.
       const Owned kept = std::move(replay_.front());
       replay_.pop_front();
+      if (replay_.empty()) connection_.set_queued(0);
       const std::vector<std::string_view> kept_words(kept.begin(), kept.end());
       counted_as_ = command->counted_as();
       if (may(*command, kept_words)) (this->*command->run)(kept_words);
       barrier_due_.reset();
+      count_behind();
       continue;
     }
     const RespReader::State state = reader_.read(input.substr(taken));
@@ -88,7 +97,7 @@ std::size_t RedisSession::take(std::string_view input) {
       continue;
     }
     const Command* const command = command_of(words);
-    if (command != nullptr && pending_ != 0 && is_barrier(*command)) {
+    if (command != nullptr && command->waits(queueing_) && pending_ != 0) {
       wait_for_answers();  // it is read again when they are there
       break;
     }
@@ -107,21 +116,15 @@ std::size_t RedisSession::take(std::string_view input) {
     if (service_.draining) {
       fail(Error{Code::kUnavailable,
                  "this server is shutting down and has taken nothing; ask another one"});
+      count_behind();
       continue;
     }
     run(command, words);
     barrier_due_.reset();
+    count_behind();
   }
   reader_.trim();
   return taken;
-}
-
-bool RedisSession::has_room() {
-  if (!replies_.empty() && replies_.back().rest != nullptr) {
-    Reply::Rest& last = *replies_.back().rest;
-    waiting_text_ += last.text.size() - std::exchange(last.counted, last.text.size());
-  }
-  return !held() && connection_.has_room();
 }
 
 void RedisSession::wait_for_answers() {
@@ -153,14 +156,13 @@ void RedisSession::run(const Command* command, Words words) {
     if (queueing_) queue_broken_ = true;
     return;
   }
-  if (queueing_ && command->kind != Command::kAtOnce) return queue(words);
+  if (queueing_ && command->is_queued()) return queue(words);
   (this->*command->run)(words);
 }
 
 bool RedisSession::may(const Command& command, Words words) {
-  if (caller_ != nullptr && caller_->is_revoked()) caller_ = service_.access.anybody();
   if (command.open) return true;
-  if (caller_ == nullptr) {
+  if (caller_ == nullptr || caller_->is_revoked()) {
     refuse_unauthenticated();
     return false;
   }
@@ -181,11 +183,13 @@ void RedisSession::refuse_unauthenticated() {
   put_error(reply(), "NOAUTH", "Authentication required: AUTH TOKEN");
 }
 
+bool RedisSession::admit() {
+  const Result<void> admitted = service_.admit();
+  if (!admitted) fail(admitted.error());
+  return admitted.has_value();
+}
+
 bool RedisSession::charge(std::int64_t count) {
-  if (const Result<void> admitted = service_.admit(); !admitted) {
-    fail(admitted.error());
-    return false;
-  }
   if (!caller_->has_limits()) return true;  // no clock is read for each command
   const auto excess = caller_->charge(count, service_.loop.now());
   if (!excess) return true;
@@ -202,6 +206,7 @@ void RedisSession::queue(Words words) {
                 std::to_string(kMostQueuedBytes) + " bytes: send EXEC earlier");
   }
   queued_bytes_ += bytes;
+  connection_.set_queued(queued_bytes_);
   queued_.emplace_back(words.begin(), words.end());
   put_simple(reply(), "QUEUED");
 }
@@ -218,6 +223,7 @@ void RedisSession::exec(Words /*words*/) {
   queued_bytes_ = 0;
   std::deque<Owned> queued = std::exchange(queued_, {});
   if (std::exchange(queue_broken_, false)) {
+    connection_.set_queued(0);
     put_error(reply(), "EXECABORT", "Transaction discarded because of previous errors.");
     return;
   }
@@ -230,6 +236,7 @@ void RedisSession::discard(Words /*words*/) {
   queueing_ = queue_broken_ = false;
   queued_.clear();
   queued_bytes_ = 0;
+  connection_.set_queued(0);
   put_simple(reply(), "OK");
 }
 
@@ -252,7 +259,18 @@ void RedisSession::fail(std::string_view message) {
   put_error(reply(), "ERR", message);
 }
 
+void RedisSession::count_behind() {
+  if (replies_.empty()) return;
+  if (Reply& last = replies_.back(); last.kind == Reply::kText) {  // the only one that grows
+    const auto now = static_cast<std::uint32_t>(sizeof(Reply) + last.rest->text.size());
+    behind_ += now - last.counted;
+    last.counted = now;
+  }
+  connection_.set_behind(behind_);
+}
+
 RedisSession::Reply& RedisSession::add_pending(Reply::Kind kind, SourceHandle source) {
+  count_behind();
   Reply& reply = replies_.emplace_back();
   reply.session = this;
   reply.kind = kind;
@@ -281,7 +299,13 @@ void RedisSession::answered(Reply& reply) {
   reply.ready = true;
   --pending_;
   --service_.waiting_calls;
-  if (reply.rest != nullptr) pending_ids_ -= reply.rest->values.size();
+  std::size_t bytes = sizeof(Reply);
+  if (reply.rest != nullptr) {
+    pending_ids_ -= reply.rest->values.size();
+    bytes += reply.rest->values.size() * sizeof(std::int64_t);
+  }
+  reply.counted = static_cast<std::uint32_t>(bytes);
+  behind_ += bytes;
   if (settling_) return;
   settling_ = true;
   service_.settling.push_back(this);
@@ -295,9 +319,10 @@ void RedisSession::settle() {
   std::string& out = connection_.out();
   while (!replies_.empty() && replies_.front().ready) {
     if (!connection_.is_closed()) finish(replies_.front(), out);
-    if (replies_.front().rest != nullptr) waiting_text_ -= replies_.front().rest->counted;
+    behind_ -= replies_.front().counted;
     replies_.pop_front();
   }
+  connection_.set_behind(behind_);
   if (connection_.is_closed()) return;
   if (pending_ == 0) barrier_ = false;
   connection_.resume();
@@ -384,6 +409,7 @@ void RedisSession::go_on() {
                                                                  std::exchange(held_since_, {}));
   const std::shared_ptr<Connection> stays =
       pending_ == 0 ? std::move(kept_) : connection_.shared_from_this();
+  count_behind();
   if (!connection_.is_closed()) connection_.resume();
 }
 
@@ -397,12 +423,12 @@ SourceHandle RedisSession::source_of(Words words, std::string_view name) {
   hold();
   service_.sources.open(
       name, [this, owned = Owned(words.begin(), words.end())](const Result<SourceHandle>& opened) {
-        opened_ = opened;
         held_ = false;  // the command may hold the session again, for a pool
+        if (connection_.is_closed()) return go_on();  // nobody waits for it: nothing is taken
+        opened_ = opened;
         const std::vector<std::string_view> again(owned.begin(), owned.end());
-        const Command& command = *command_named(again.front());
-        // The token may have been taken back meanwhile, and the client may be gone.
-        if (!connection_.is_closed() && may(command, again)) (this->*command.run)(again);
+        const Command& same = *command_named(again.front());
+        if (may(same, again)) (this->*same.run)(again);  // its token may be gone since
         opened_.reset();
         if (!held_) go_on();
       });
@@ -428,6 +454,7 @@ void RedisSession::take_values(SourceHandle source, std::int64_t count, bool as_
   };
   if (const std::int64_t most = source->declaration().largest_count; most != 0 && count > most)
     return fail(source->name + ": ask for at most " + std::to_string(most) + " ids in one call");
+  if (!source->is_format() && !admit()) return;  // a format does not wait
   if (!charge(count)) return;
   const auto size = static_cast<std::size_t>(count);
   if (source->is_format()) {
@@ -448,7 +475,7 @@ void RedisSession::take_values(SourceHandle source, std::int64_t count, bool as_
     // Its ids increase in the order of the calls, so there is one at a time.
     hold();
     service_.loop.elsewhere(
-        service_.loop.due(),
+        service_.lane_of(source->name), service_.loop.due(),
         [source, size](SteadyTime until) -> Result<std::vector<Id>> {
           std::vector<Id> ids(size);
           if (Result<void> filled = source->source->next(ids, until); !filled)

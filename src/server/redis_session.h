@@ -32,17 +32,12 @@ class RedisSession final : public Conversation {
   static constexpr std::size_t kMostPending = 1024;
   // Ids that they ask for by COUNT.
   static constexpr std::size_t kMostPendingIds = 16'384;
-  // Bytes of replies that are ready and wait for one before them.
-  static constexpr std::size_t kMostWaitingText = std::size_t{256} * 1024;
-  // Of a pattern of names, and stars in it: matching takes longer the longer it is, and far longer
-  // with many stars.
-  static constexpr std::size_t kLongestPattern = 256;
-  static constexpr std::ptrdiff_t kMostStars = 8;
-  // Of the name that a client gives itself.
-  static constexpr std::size_t kLongestClientName = 128;
   // Commands between MULTI and EXEC, and their bytes.
   static constexpr std::size_t kMostQueued = 1024;
   static constexpr std::size_t kMostQueuedBytes = std::size_t{256} * 1024;
+  // Bytes of a pattern, and of the name that a client gives itself.
+  static constexpr std::size_t kLongestPattern = 256;
+  static constexpr std::size_t kLongestName = 128;
 
   // Both outlive it.
   RedisSession(Connection& connection, Service& service);
@@ -62,9 +57,10 @@ class RedisSession final : public Conversation {
     int most = 1;           // 0: any number
     void (RedisSession::*run)(Words words) = nullptr;
     enum Kind : std::uint8_t {
-      kPlain,    // answered from memory, or submitted
-      kBarrier,  // looks at a store, or changes it
-      kAtOnce,   // not queued by MULTI
+      kPlain,     // answered from memory, or submitted
+      kBarrier,   // looks at a store, or changes it
+      kAtOnce,    // not queued by MULTI
+      kIdentity,  // the same, and says who asks: what was asked before is answered first
     } kind = kPlain;
     std::string_view summary{};
     int first_key = 0;        // the position of its first source among the words; 0: it has none
@@ -72,6 +68,13 @@ class RedisSession final : public Conversation {
     Verb verb = Verb::kPeek;  // what is done with them
     bool open = false;        // for those, too, who have not said who they are
 
+    [[nodiscard]] constexpr bool is_queued() const noexcept {
+      return kind == kPlain || kind == kBarrier;
+    }
+    // Whether it waits for the answers before it. `queueing`: it comes between MULTI and EXEC.
+    [[nodiscard]] constexpr bool waits(bool queueing) const noexcept {
+      return kind == kIdentity || (kind == kBarrier && !queueing);
+    }
     // What it is counted as. Nothing: it looks at no source.
     [[nodiscard]] constexpr std::optional<Verb> counted_as() const noexcept {
       return first_key != 0 || kind == kBarrier ? std::optional(verb) : std::nullopt;
@@ -95,7 +98,8 @@ class RedisSession final : public Conversation {
     RedisSession* session = nullptr;
     Kind kind = kText;
     bool ready = true;
-    std::int64_t value = 0;  // kInteger, kId
+    std::uint32_t counted = 0;  // bytes, in behind_
+    std::int64_t value = 0;     // kInteger, kId
     SourceHandle source{};
     SteadyTime begun{};  // when its command was read
     std::unique_ptr<Error> error{};
@@ -104,7 +108,6 @@ class RedisSession final : public Conversation {
       std::vector<std::int64_t> values{};  // kIds
       Range range{};                       // kLast, kRange
       std::string text{};                  // kText
-      std::size_t counted = 0;             // of the text, in waiting_text_
     };
     std::unique_ptr<Rest> rest{};  // null: kInteger, kId
   };
@@ -150,13 +153,6 @@ class RedisSession final : public Conversation {
   // The row of the command; null: there is no such command.
   [[nodiscard]] const Command* command_of(Words words);
   void run(const Command* command, Words words);
-  // Whether it must wait until all before it have their answers: it looks at a store, or changes
-  // who asks.
-  [[nodiscard]] bool is_barrier(const Command& command) const noexcept {
-    return command.open || (command.kind == Command::kBarrier && !queueing_);
-  }
-  // Whether another command may be taken now.
-  [[nodiscard]] bool has_room();
   // For a barrier: nothing is taken until all before it have their answers.
   void wait_for_answers();
   void queue(Words words);
@@ -165,6 +161,8 @@ class RedisSession final : public Conversation {
   void refuse_unauthenticated();
   // Whether it may take so many ids now; if not, the reply says so.
   [[nodiscard]] bool charge(std::int64_t count);
+  // Whether one more call may wait for its store; if not, the reply says so.
+  [[nodiscard]] bool admit();
   void refuse_unknown(Words words);
   void put_command(const Command& command);
 
@@ -173,6 +171,8 @@ class RedisSession final : public Conversation {
   [[nodiscard]] std::string& reply();
   void fail(const Error& error);
   void fail(std::string_view message);  // ERR
+  // Tells the connection how many bytes wait in replies_.
+  void count_behind();
   [[nodiscard]] Reply& add_pending(Reply::Kind kind, SourceHandle source);
   void wait_for(Reply& reply, Result<void> submitted);
   // When the commands of this turn were read, as of the first that waits: one look at the clock for
@@ -189,9 +189,10 @@ class RedisSession final : public Conversation {
   void take_values(SourceHandle source, std::int64_t count, bool as_integer, bool as_array);
   void take_range(Words words, bool whole);
   // Runs `work` elsewhere, and `then` with its result, before any other command. `work` gets the
-  // time by which it must have answered: the deadline began when the command came.
+  // time by which it must have answered: the deadline began when the command came. `lane`: as
+  // Loop::elsewhere() has it.
   template <class Work, class Then>
-  void elsewhere(Work work, Then then);
+  void elsewhere(std::string_view lane, Work work, Then then);
   void hold();
   void go_on();
   void put_status(std::string& out, const SequenceStatus& status);
@@ -208,9 +209,9 @@ class RedisSession final : public Conversation {
   Sources::Recent last_source_{};
 
   std::deque<Reply> replies_;  // in order; those that are ready and have none before them are gone
+  std::size_t behind_ = 0;     // bytes of those in replies_ that are ready
   std::size_t pending_ = 0;
   std::size_t pending_ids_ = 0;
-  std::size_t waiting_text_ = 0;      // as of the last command
   bool held_ = false;                 // a command is carried out elsewhere
   SteadyTime held_since_{};           // the epoch: no command was held, or it waits on otherwise
   std::optional<Verb> held_as_{};     // what it is counted as

@@ -32,11 +32,12 @@ RespReader::State RespReader::broken(std::string_view problem) {
 
 void RespReader::trim() {
   constexpr std::size_t usual = 64;
-  // By swapping: a container that {} is assigned to keeps its memory.
-  if (words_.capacity() > usual) std::vector<std::string_view>().swap(words_);
-  if (inline_text_.capacity() > usual * usual) std::string().swap(inline_text_);
-  const bool in_midst = in_array_ && !done_;
-  if (!in_midst && pieces_.capacity() > usual) std::vector<Piece>().swap(pieces_);
+  const bool begun = !done_ && (in_array_ || is_inline_);
+  if (begun || kept() <= usual * usual) return;
+  // By swap: an assignment of {} keeps the memory.
+  std::vector<Piece>().swap(pieces_);
+  std::vector<std::string_view>().swap(words_);
+  std::string().swap(inline_text_);
 }
 
 RespReader::State RespReader::read(std::string_view input) {
@@ -66,7 +67,7 @@ RespReader::State RespReader::read(std::string_view input) {
     if (!in_array_) {
       // Redis takes an array of no or of -1 words for no command.
       const bool none = header == "*-1";
-      if (!none && (!count || *count > kMostWords))
+      if (!none && (!count || *count > most_words()))
         return broken("Protocol error: invalid multibulk length");
       in_array_ = true;
       words_left_ = none ? 0 : *count;
@@ -74,9 +75,9 @@ RespReader::State RespReader::read(std::string_view input) {
       continue;
     }
     if (header.front() != '$') return broken("Protocol error: expected '$'");
-    if (!count || *count > kMostWordBytes) return broken("Protocol error: invalid bulk length");
+    if (!count || *count > most_word_bytes()) return broken("Protocol error: invalid bulk length");
     const std::size_t begin = end + 1;
-    if (begin + *count + 2 > kMostBytes) return broken("Protocol error: the command is too long");
+    if (begin + *count + 2 > most_bytes()) return broken("Protocol error: the command is too long");
     if (input.size() < begin + *count + 2) return State::kIncomplete;  // the header is read again
     if (input.substr(begin + *count, 2) != "\r\n")
       return broken("Protocol error: a bulk string does not end where its length says");
@@ -96,10 +97,10 @@ RespReader::State RespReader::read_inline(std::string_view input) {
   const std::size_t end = input.find('\n', searched_);
   if (end == std::string_view::npos) {
     searched_ = input.size();
-    if (input.size() > kMostWordBytes) return broken("Protocol error: too big inline request");
+    if (input.size() > most_word_bytes()) return broken("Protocol error: too big inline request");
     return State::kIncomplete;
   }
-  if (end > kMostWordBytes) return broken("Protocol error: too big inline request");
+  if (end > most_word_bytes()) return broken("Protocol error: too big inline request");
   std::string_view line = input.substr(0, end);
   if (line.ends_with('\r')) line.remove_suffix(1);
   constexpr std::string_view unbalanced = "Protocol error: unbalanced quotes in request";
@@ -109,7 +110,7 @@ RespReader::State RespReader::read_inline(std::string_view input) {
   while (true) {
     while (i < line.size() && is_blank(line[i])) ++i;
     if (i == line.size()) break;
-    if (pieces_.size() == kMostWords) return broken("Protocol error: too many words");
+    if (pieces_.size() == most_words()) return broken("Protocol error: too many words");
     const std::size_t begin = inline_text_.size();
     const char quote = line[i] == '"' || line[i] == '\'' ? line[i] : '\0';
     if (quote != '\0') ++i;

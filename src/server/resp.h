@@ -3,6 +3,7 @@
 // Source: Redis serialization protocol specification, https://redis.io/docs/reference/protocol-spec
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -26,6 +27,9 @@ class RespReader final {
   static constexpr std::size_t kMostWords = 4096;
   static constexpr std::size_t kMostWordBytes = std::size_t{64} * 1024;
   static constexpr std::size_t kMostBytes = std::size_t{256} * 1024;
+  // The same of a sender who has not said who it is.
+  static constexpr std::size_t kMostWordsOfUnknown = 16;
+  static constexpr std::size_t kMostBytesOfUnknown = std::size_t{16} * 1024;
 
   enum class State : std::uint8_t {
     kIncomplete,  // more input is needed
@@ -40,8 +44,15 @@ class RespReader final {
   // After kCommand: the words, valid as long as the input, and how many bytes of it they took.
   [[nodiscard]] Words words() const noexcept { return words_; }
   [[nodiscard]] std::size_t consumed() const noexcept { return at_; }
-  // Gives back the memory of a long command. Invalidates words().
+  // Whether the smaller limits hold for what is read from now on.
+  void restrain(bool unknown) noexcept { unknown_ = unknown; }
+  // Gives back the memory of a long command, unless the next one has begun. Invalidates words().
   void trim();
+  // How many bytes it keeps.
+  [[nodiscard]] std::size_t kept() const noexcept {
+    return pieces_.capacity() * sizeof(Piece) + words_.capacity() * sizeof(std::string_view) +
+           inline_text_.capacity();
+  }
 
   // After kBroken: one line for the sender, without an error prefix.
   [[nodiscard]] std::string_view problem() const noexcept { return problem_; }
@@ -52,6 +63,15 @@ class RespReader final {
     std::size_t size;
   };
 
+  [[nodiscard]] std::size_t most_words() const noexcept {
+    return unknown_ ? kMostWordsOfUnknown : kMostWords;
+  }
+  [[nodiscard]] std::size_t most_bytes() const noexcept {
+    return unknown_ ? kMostBytesOfUnknown : kMostBytes;
+  }
+  [[nodiscard]] std::size_t most_word_bytes() const noexcept {
+    return std::min(kMostWordBytes, most_bytes());
+  }
   State read_inline(std::string_view input);
   State broken(std::string_view problem);
 
@@ -63,6 +83,7 @@ class RespReader final {
   bool in_array_ = false;
   bool done_ = true;  // the last call returned a command
   bool is_inline_ = false;
+  bool unknown_ = false;
   std::string inline_text_;  // its words, with escapes resolved
   std::string_view problem_;
 };

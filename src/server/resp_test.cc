@@ -86,6 +86,45 @@ TEST(RespReader, ACommandHasABoundedLength) {
   EXPECT_THAT(problem_of(input), HasSubstr("too long"));
 }
 
+TEST(RespReader, TakesLittleOfASenderWhoIsNotKnown) {
+  const auto read = [](const std::string& input) {
+    RespReader reader;
+    reader.restrain(true);
+    return reader.read(input);
+  };
+  const std::size_t words = RespReader::kMostWordsOfUnknown;
+  EXPECT_EQ(read("*" + std::to_string(words) + "\r\n"), RespReader::State::kIncomplete);
+  EXPECT_EQ(read("*" + std::to_string(words + 1) + "\r\n"), RespReader::State::kBroken);
+  const std::size_t bytes = RespReader::kMostBytesOfUnknown;
+  EXPECT_EQ(read("*1\r\n$" + std::to_string(bytes) + "\r\n"), RespReader::State::kBroken);
+  EXPECT_EQ(read(std::string(bytes + 1, 'x')), RespReader::State::kBroken);
+  EXPECT_EQ(read("*1\r\n$4\r\nPING\r\n"), RespReader::State::kCommand);
+}
+
+TEST(RespReader, GivesBackTheMemoryOfALongCommand) {
+  RespReader reader;
+  std::string command = "*2000\r\n";
+  for (int i = 0; i < 2000; ++i) command += "$1\r\nx\r\n";
+  ASSERT_EQ(reader.read(command), RespReader::State::kCommand);
+  const std::size_t kept = reader.kept();
+  // A session looks for a further command before it trims.
+  EXPECT_EQ(reader.read(""), RespReader::State::kIncomplete);
+  reader.trim();
+  EXPECT_LT(reader.kept(), kept / 8);
+  ASSERT_EQ(reader.read(command), RespReader::State::kCommand);
+  EXPECT_EQ(reader.words().size(), 2000U);
+}
+
+TEST(RespReader, ACommandThatHasBegunIsNotTrimmed) {
+  RespReader reader;
+  std::string command = "*2000\r\n";
+  for (int i = 0; i < 2000; ++i) command += "$1\r\nx\r\n";
+  ASSERT_EQ(reader.read(command.substr(0, command.size() - 3)), RespReader::State::kIncomplete);
+  reader.trim();
+  ASSERT_EQ(reader.read(command), RespReader::State::kCommand);
+  EXPECT_EQ(reader.words().size(), 2000U);
+}
+
 // However the stream is cut, the commands are the same.
 RC_GTEST_PROP(RespReader, CutsDoNotMatter, ()) {
   const auto commands = *rc::gen::container<std::vector<std::vector<std::string>>>(

@@ -40,7 +40,9 @@ using boost::system::error_code;
 namespace {
 
 // Threads for what waits for a store outside of a sequence's own rounds: opening, listing, pools.
-constexpr std::size_t kThreads = 8;
+// The lanes of all stores can be full at a time, with calls for all stores, of HTTP and of
+// /metrics.
+constexpr std::size_t threads_for(std::size_t stores) { return Loop::kMostOfLane * (stores + 3); }
 // Descriptors that are not connections: the store's, the library's, standard ones.
 constexpr std::size_t kOtherDescriptors = 128;
 constexpr std::chrono::seconds kCheckEvery{5};
@@ -212,7 +214,9 @@ Result<void> validate(const Listen& listen, const TlsSettings& tls, bool has_tok
 struct Server::State {
   State(ServerOptions its_options, Executor* executor)
       : options(std::move(its_options)),
-        own_threads(executor == nullptr ? std::make_unique<ThreadPool>(kThreads) : nullptr),
+        own_threads(executor == nullptr
+                        ? std::make_unique<ThreadPool>(threads_for(options.stores.size()))
+                        : nullptr),
         loop(executor != nullptr ? *executor : *own_threads, longest_deadline(options.stores),
              options.now),
         sources(loop, options.stores),

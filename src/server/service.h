@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "server/access.h"
@@ -87,6 +88,14 @@ struct Service {
         Error{Code::kUnavailable, std::to_string(kMostWaitingCalls) +
                                       " calls wait for the store already; nothing was taken for "
                                       "this one; ask again"});
+  }
+
+  // The lane of calls that ask the store of this source; see Loop::elsewhere().
+  [[nodiscard]] std::string_view lane_of(std::string_view source) const noexcept {
+    const std::size_t slash = source.find('/');
+    const std::string_view store =
+        slash == std::string_view::npos ? std::string_view() : source.substr(0, slash);
+    return sources.is_store(store) ? store : std::string_view();
   }
 
   // Logs values of a sequence that a client was given: `count` of them, `first` and `last` among

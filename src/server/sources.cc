@@ -148,8 +148,18 @@ void Sources::open(std::string_view name, std::function<void(const Result<Source
   const auto [asked, first] = opening_.try_emplace(std::string(name));
   asked->second.push_back(std::move(then));
   if (!first) return;
-  loop_.elsewhere(
-      loop_.due(),
+  const Served* const from = served(name);
+  const std::string_view own = name.substr(name.find('/') + 1);
+  const bool is_format = std::ranges::any_of(
+      Mint::formats(), [&](const Declaration& format) { return format.name == own; });
+  const auto begin = [&](auto work, auto done) {
+    if (from == nullptr || is_format) {  // no store is asked
+      loop_.post([work = std::move(work), done = std::move(done)]() mutable { done(work({})); });
+    } else {
+      loop_.elsewhere(from->name, loop_.due(), std::move(work), std::move(done));
+    }
+  };
+  begin(
       [this, name = asked->first](SteadyTime /*until*/) -> Result<SourceHandle> {
         Result<std::unique_ptr<Source>> opened =
             at(name, [](Mint& mint, const std::string& own) { return mint.source(own); });
