@@ -31,6 +31,11 @@ std::string id_for_people(const std::string& id) {
   return value.type == BSON_TYPE_UTF8 ? std::string(value.text()) : print_value(value);
 }
 
+void add_to(std::string& note, std::string_view more) {
+  if (!note.empty()) note += "; ";
+  note += more;
+}
+
 std::string_view collection_in(std::string_view ns) {
   const std::size_t dot = ns.find('.');
   return dot == std::string_view::npos ? std::string_view() : ns.substr(dot + 1);
@@ -280,10 +285,11 @@ Result<void> DocumentFence::plan_field(const CountedField& field, const Known& k
     planned_.push_back(std::move(planned));
     return {};
   }
-  const bool rose = row.rises != 0 || (live && from && live->value > from->value);
+  // The target has the value of the limit.
+  const bool rose = row.rises != 0 || (from && row.to > from->value);
   const bool was_made = !known.target && document;
   if (!named && !rose && !(was_made && (known.siblings || is_classic_collection(collection)))) {
-    if (was_made || (from && row.to > from->value))
+    if (was_made)
       notes_.push_back(label + ": " + field.field +
                        " looks like a counter, and was not seen to rise: it is left alone; if it "
                        "is one, give --counter " +
@@ -291,7 +297,10 @@ Result<void> DocumentFence::plan_field(const CountedField& field, const Known& k
     return {};
   }
   if (history != nullptr && !history->odd.empty())
-    row.note = "it was " + history->odd + " at a time, which is passed over";
+    add_to(row.note, "it was " + history->odd + " at a time, which is passed over");
+  if (history != nullptr && history->late_falls != 0)
+    add_to(row.note,
+           "it fell from the limit on, as by the mistake: what it had come to before counts");
   if (Result<void> looked = look_into_collections(field, planned); !looked) return looked;
   if (known.target && from && row.to <= from->value) {
     row.to = from->value;
@@ -315,8 +324,7 @@ Result<void> DocumentFence::plan_field(const CountedField& field, const Known& k
     row.why = possible.error().message + ", or --exclude " + field.ns;
   } else {
     row.outcome = planned.make.empty() ? FenceOutcome::kRaised : FenceOutcome::kMade;
-    if (row.to == INT64_MAX)
-      row.note += std::string(row.note.empty() ? "" : "; ") + "no larger value is possible";
+    if (row.to == INT64_MAX) add_to(row.note, "no larger value is possible");
   }
   planned_.push_back(std::move(planned));
   return {};
@@ -338,9 +346,10 @@ Result<void> DocumentFence::look_into_collections(const CountedField& field, Pla
       const std::optional<std::int64_t> found = *largest;
       if (!found || *found < row.to) continue;
       row.to = *found + 1;
-      row.note = field.field + " may hold the last value or the next one: past " +
-                 std::to_string(*found) + ", the largest in " + used.collection + ":" + used.field +
-                 ", " + std::to_string(row.to) + " is the smallest that is safe for both";
+      add_to(row.note, field.field + " may hold the last value or the next one: past " +
+                           std::to_string(*found) + ", the largest in " + used.collection + ":" +
+                           used.field + ", " + std::to_string(row.to) +
+                           " is the smallest that is safe for both");
     }
   }
   return {};
