@@ -1,6 +1,7 @@
 // Executor: runs the work that no caller waits for.
 #pragma once
 
+#include <chrono>
 #include <functional>
 
 #include "idmint/result.h"
@@ -19,6 +20,12 @@ class IDMINT_EXPORT Executor {
   // run it, and does not call what posted it in any other way, since that may hold a lock. On an
   // error the task never runs. Tasks do not throw. Threads may share it.
   [[nodiscard]] virtual Result<void> post(std::move_only_function<void()> task) = 0;
+
+  // How long a task goes on with what has come meanwhile before it posts a further one, so that the
+  // tasks of others have their turn. 0: it ends after one round to the store.
+  [[nodiscard]] virtual std::chrono::nanoseconds turn() const noexcept {
+    return std::chrono::milliseconds{5};
+  }
 };
 
 // The default of all sequences and inserters of the process: at most 16 threads, each started when

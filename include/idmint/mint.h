@@ -15,6 +15,7 @@
 #include "idmint/definition.h"
 #include "idmint/digits.h"
 #include "idmint/entropy.h"
+#include "idmint/executor.h"
 #include "idmint/form.h"
 #include "idmint/host.h"
 #include "idmint/result.h"
@@ -92,6 +93,8 @@ struct MintOptions {
   // opened, the definition is found and the sequence is opened by one point in time. A format waits
   // as long for the lock of its state file.
   StoreOptions store_options{};
+  // Of sequences (SequenceOptions::executor); null: shared_executor().
+  Executor* executor = nullptr;
   // Where state files are kept; empty: DATA.
   std::string state_directory{};
   // Asked, a few times a second, while the source of a pool waits because every worker id is owned:
@@ -144,7 +147,8 @@ class IDMINT_EXPORT Mint final {
   }
   // As raise_sequence, alter_sequence, retire_sequence and peek_sequence.
   [[nodiscard]] Result<Raised> raise(std::string_view name, std::int64_t past,
-                                     RaiseMode mode = RaiseMode::kCarryOut);
+                                     RaiseMode mode = RaiseMode::kCarryOut,
+                                     SteadyTime until = SteadyTime::max());
   [[nodiscard]] Result<Raised> raise(std::string_view name, std::span<const std::int64_t> past,
                                      RaiseMode mode = RaiseMode::kCarryOut);
   [[nodiscard]] Result<Raised> raise(std::string_view name, ExistingValues& values,
@@ -160,7 +164,7 @@ class IDMINT_EXPORT Mint final {
   [[nodiscard]] Result<LeaseState> release_worker(std::string_view pool, std::int64_t worker);
   [[nodiscard]] Result<std::int64_t> raise_pool(std::string_view pool, Instant past);
   // By name. Empty when nothing was ever created: the store is the default one and is not there.
-  [[nodiscard]] Result<std::vector<SequenceStatus>> list();
+  [[nodiscard]] Result<std::vector<SequenceStatus>> list(SteadyTime until = SteadyTime::max());
 
   // As idmint::has_given().
   [[nodiscard]] Result<bool> has_given(std::string_view name, std::int64_t value);

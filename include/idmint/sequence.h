@@ -55,10 +55,12 @@ enum class RaiseMode : std::uint8_t { kCarryOut, kPreview };
 // gapless one, which would have a gap. kOutOfRange: `past` is above the last value: it would not
 // hold for what an extension adds. kNotFound: no such sequence. kFailedPrecondition: retired. On
 // any error of the store, kUnavailable too, some of its counters may have been raised; the same
-// call again raises the rest.
+// call again raises the rest. `until`: it has answered by then. Finishing an extension that was cut
+// off may take one call of the store longer.
 [[nodiscard]] IDMINT_EXPORT Result<Raised> raise_sequence(Store& store, std::string_view name,
                                                           std::int64_t past,
-                                                          RaiseMode mode = RaiseMode::kCarryOut);
+                                                          RaiseMode mode = RaiseMode::kCarryOut,
+                                                          SteadyTime until = SteadyTime::max());
 
 // Raises each counter of a striped or interleaved sequence past the largest of `past` among its own
 // values; a counter without one stays where it is. kInvalidArgument also: another strategy, or a
@@ -167,7 +169,8 @@ struct SequenceStatus {
     Store& store, std::string_view name, SteadyTime until = SteadyTime::max());
 // By name. A definition that cannot be read, or whose counters are not right, has its error in its
 // row.
-[[nodiscard]] IDMINT_EXPORT Result<std::vector<SequenceStatus>> list_sequences(Store& store);
+[[nodiscard]] IDMINT_EXPORT Result<std::vector<SequenceStatus>> list_sequences(
+    Store& store, SteadyTime until = SteadyTime::max());
 
 // Whether the store knows that `value` was handed out: by its counters, its claims or, for a pool
 // and one of its ids, its leases. False for a value that was handed out: the store holds less than
@@ -248,9 +251,24 @@ class IDMINT_EXPORT Sequence {
   [[nodiscard]] virtual Result<void> submit(std::span<std::int64_t> out,
                                             std::move_only_function<void(Result<void>)> done) = 0;
 
+  // Fills all of `out` from values that this process holds already, as a cached sequence does, and
+  // returns true; or takes nothing and returns false, and then submit() is the way to ask. Never
+  // waits for the store, for another caller or for a task, so the thread of an event loop may call
+  // it. Its values and those of submit() come in the order in which a thread asks: so it is false
+  // while a request of submit() has no values yet, whoever submitted it. A thread that calls next()
+  // as well gets those values in an order of their own. What holds for next() holds here: nothing
+  // is given after close(), after the store has gone back, in a child of fork(), or when the
+  // sequence drops what it holds.
+  [[nodiscard]] virtual bool try_next(std::span<std::int64_t> /*out*/) noexcept { return false; }
+
   // Answers all that wait with kUnavailable, waits for the call of the store that is under way, and
   // refuses what comes after. The destructor does the same.
   virtual void close() noexcept = 0;
+
+  // The values that were held when close() was called: taken from the store, and handed to nobody,
+  // then or ever. Ranges in the order of their first values, those that follow on each other as
+  // one. Values of calls whose outcome is unknown are not among them. Before close(): none.
+  [[nodiscard]] virtual std::vector<Range> given_up() const { return {}; }
 
   [[nodiscard]] virtual SequenceStatistics statistics() const noexcept = 0;
 };
@@ -354,6 +372,10 @@ class IDMINT_EXPORT CachedSequence final : public Sequence {
   [[nodiscard]] Result<void> submit(std::span<std::int64_t> out,
                                     std::move_only_function<void(Result<void>)> done) override;
 
+  // True while the current range has as many values as `out` wants. The call that comes to the mark
+  // of the range has a task fetch the next one, whatever the store.
+  [[nodiscard]] bool try_next(std::span<std::int64_t> out) noexcept override;
+
   // Values taken from the store and not yet handed out: what raise_sequence() does not recall, and
   // what is lost when the program ends now. Exact while no thread calls next().
   [[nodiscard]] std::int64_t held() const noexcept;
@@ -364,6 +386,8 @@ class IDMINT_EXPORT CachedSequence final : public Sequence {
   // What is held is lost, and counted as waste. Answers all that wait with kUnavailable, and every
   // call after it. Waits for the fetch under way, and at most 200 ms more.
   void close() noexcept override;
+  // As exact as held().
+  [[nodiscard]] std::vector<Range> given_up() const override;
 
   // As exact as held(). `waste` is what fetches of unknown outcome and closing cost.
   [[nodiscard]] SequenceStatistics statistics() const noexcept override;

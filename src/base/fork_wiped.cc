@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 
 namespace idmint {
 
@@ -21,5 +22,26 @@ void* map_fork_wiped(std::size_t size) {
 }
 
 void unmap_fork_wiped(void* pages, std::size_t size) noexcept { ::munmap(pages, size); }
+
+constinit std::atomic<std::atomic<std::uint64_t>*> OwnedByProcess::number_{nullptr};
+
+// A child has a copy of `latest`, which is not below the number of its parent.
+std::uint64_t number_of_this_process() {
+  using Number = std::atomic<std::uint64_t>;
+  static constinit Number latest{0};
+  Number* number = OwnedByProcess::number_.load(std::memory_order_acquire);
+  if (number == nullptr) {
+    auto made = std::make_unique<ForkWiped<Number>>();
+    // Stays for ever: statics may ask until the process ends.
+    if (OwnedByProcess::number_.compare_exchange_strong(number, &**made))
+      number = &**made.release();
+  }
+  std::uint64_t mine = number->load(std::memory_order_relaxed);
+  if (mine == 0) {
+    const std::uint64_t next = latest.fetch_add(1, std::memory_order_relaxed) + 1;
+    if (number->compare_exchange_strong(mine, next, std::memory_order_relaxed)) mine = next;
+  }
+  return mine;
+}
 
 }  // namespace idmint

@@ -35,16 +35,30 @@ class ForkWiped {
   T* value_;
 };
 
+// The number of this process among those that it is a fork() of: never 0, and none of theirs.
+// Threads may share it, and so may the only thread of a child, as it takes no lock. Throws
+// std::bad_alloc when there is no memory.
+[[nodiscard]] std::uint64_t number_of_this_process();
+
 // True in the process that made it, false in every child of fork(): what holds locks, handles or
-// values asks this first, and touches none of them when it is false. One load.
+// values asks this first, and touches none of them when it is false. Two loads; one page for all of
+// a process.
 class OwnedByProcess {
  public:
-  OwnedByProcess() { alive_->store(true, std::memory_order_relaxed); }
+  OwnedByProcess() : owner_(number_of_this_process()) {}
+  OwnedByProcess(const OwnedByProcess&) = delete;
+  OwnedByProcess& operator=(const OwnedByProcess&) = delete;
 
-  explicit operator bool() const noexcept { return alive_->load(std::memory_order_relaxed); }
+  explicit operator bool() const noexcept {
+    return number_.load(std::memory_order_relaxed)->load(std::memory_order_relaxed) == owner_;
+  }
 
  private:
-  ForkWiped<std::atomic<bool>> alive_;
+  friend std::uint64_t number_of_this_process();
+  // On a page that a child finds wiped: 0, until it asks for its number. Null: nobody has asked.
+  static constinit std::atomic<std::atomic<std::uint64_t>*> number_;
+
+  const std::uint64_t owner_;
 };
 
 }  // namespace idmint

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -19,9 +20,6 @@
 #include "idmint/result.h"
 
 namespace idmint {
-
-// How long a task goes on before the tasks of others have their turn.
-inline constexpr std::chrono::milliseconds kTurn{5};
 
 // One request more than may wait. `what` waits for it: "sequence orders".
 [[nodiscard]] inline Error too_many_wait(const std::string& what, std::size_t most) {
@@ -69,7 +67,15 @@ class Submitted {
       if (auto posted = core.post(); !posted) return posted;
     }
     core.waiting.push_back(std::move(request));
+    core.idle.store(false, std::memory_order_relaxed);
     return {};
+  }
+
+  // No request waits or is served: each has its answer, or is about to be refused. Whoever sees it
+  // sees what `serve` did before. At once out of date, but for what the calling thread submitted.
+  // REQUIRES: owned().
+  [[nodiscard]] bool is_idle() const noexcept {
+    return core_->idle.load(std::memory_order_acquire);
   }
 
   // Answers those that nobody serves yet with kUnavailable, waits for the batch that is served, and
@@ -104,7 +110,7 @@ class Submitted {
     // noexcept: with no memory left it is better to end the process than to leave requests without
     // an answer.
     void take_turn() noexcept {
-      const auto end = std::chrono::steady_clock::now() + kTurn;
+      const auto end = std::chrono::steady_clock::now() + executor.turn();
       std::unique_lock lock(mutex);
       posted = false;
       if (waiting.empty()) return;  // closed
@@ -124,11 +130,13 @@ class Submitted {
         refuse_all(lock, next.error());
       }
       serving = false;
+      idle.store(waiting.empty(), std::memory_order_release);
       changed.notify_all();
     }
 
     void refuse_all(std::unique_lock<std::mutex>& lock, const Error& why) {
       std::vector<Request> refused = std::exchange(waiting, {});
+      if (!serving) idle.store(true, std::memory_order_release);
       ++refusing;
       lock.unlock();
       for (Request& request : refused) request.done(std::unexpected(why));
@@ -151,6 +159,7 @@ class Submitted {
     bool posted = false;
     bool serving = false;
     bool closed = false;
+    std::atomic<bool> idle{true};        // !serving and nothing waits; written under the mutex
     std::shared_ptr<Core> left_alone{};  // itself, in a child of fork()
   };
 

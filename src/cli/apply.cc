@@ -7,7 +7,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -67,17 +69,24 @@ Result<std::vector<Definition>> read_file(const std::string& path, std::string_v
   return definitions;
 }
 
-// What will become of it, without changing anything.
-Applied judge(Mint& mint, const Definition& wanted, const std::vector<SequenceStatus>& all) {
+// Points into what it was made from.
+using ByName = std::unordered_map<std::string_view, const SequenceStatus*>;
+
+ByName by_name(const std::vector<SequenceStatus>& all) {
+  ByName found;
+  for (const SequenceStatus& status : all) found.emplace(name(status.definition), &status);
+  return found;
+}
+
+// What will become of it, without changing anything. `there`: what has its name; null: nothing has.
+Applied judge(Mint& mint, const Definition& wanted, const SequenceStatus* there) {
   Applied applied{.name = name(wanted)};
   const auto refuse = [&](std::string why) {
     applied.outcome = Outcome::kRefused;
     applied.text = std::move(why);
     return applied;
   };
-  const auto there = std::ranges::find_if(
-      all, [&](const SequenceStatus& status) { return name(status.definition) == name(wanted); });
-  if (there == all.end()) {
+  if (there == nullptr) {
     if (const Result<void> fit = check_new(wanted, system_clock().now()); !fit) {
       return refuse(worded(fit.error()).message);
     }
@@ -136,7 +145,11 @@ Result<void> run_apply(Context& context) {
     all = std::vector<SequenceStatus>{};  // a store that is not made yet
   }
   std::vector<Applied> judged;
-  for (const Definition& definition : *wanted) judged.push_back(judge(mint, definition, *all));
+  const ByName there = by_name(*all);
+  for (const Definition& definition : *wanted) {
+    const auto found = there.find(name(definition));
+    judged.push_back(judge(mint, definition, found != there.end() ? found->second : nullptr));
+  }
   const auto refused = std::ranges::count(judged, Outcome::kRefused, &Applied::outcome);
   const bool change = refused == 0 && !apply_options.dry_run;
   Result<void> done;

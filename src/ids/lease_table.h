@@ -128,8 +128,9 @@ class LeaseTable {
   [[nodiscard]] Result<void> raise_floor(std::string_view pool, std::int64_t floor);
 
   // By worker id, for people and monitoring.
-  [[nodiscard]] Result<std::vector<LeaseState>> workers(std::string_view pool) {
-    return do_workers(pool);
+  [[nodiscard]] Result<std::vector<LeaseState>> workers(std::string_view pool,
+                                                        SteadyTime until = SteadyTime::max()) {
+    return do_workers(pool, until);
   }
 
  protected:
@@ -145,7 +146,7 @@ class LeaseTable {
   virtual Result<void> do_release(std::string_view pool, std::int64_t worker, const Uuid& token,
                                   std::int64_t generation, SteadyTime until) = 0;
   virtual Result<void> do_raise_floor(std::string_view pool, std::int64_t floor) = 0;
-  virtual Result<std::vector<LeaseState>> do_workers(std::string_view pool) = 0;
+  virtual Result<std::vector<LeaseState>> do_workers(std::string_view pool, SteadyTime until) = 0;
 };
 
 // A generator under a worker id of the table, which must outlive it: what

@@ -250,7 +250,7 @@ Result<std::unique_ptr<Source>> Mint::source(std::string_view name, const Format
     if (store.error().code == Code::kNotFound) return std::unexpected(state_->unknown(name, true));
     return std::unexpected(std::move(store.error()));
   }
-  const SequenceOptions sequence_options{.until = until};
+  const SequenceOptions sequence_options{.until = until, .executor = state_->options.executor};
   Result<Definition> definition = find_definition(**store, name, until);
   if (definition) {
     if (Result<void> taken = check_made(*definition, options); !taken)
@@ -317,9 +317,10 @@ Result<SequenceStatus> Mint::peek(std::string_view name, SteadyTime until) {
       name, [&](Store& store) { return peek_sequence(store, name, until); }, until);
 }
 
-Result<Raised> Mint::raise(std::string_view name, std::int64_t past, RaiseMode mode) {
-  return state_->on_sequence(name,
-                             [&](Store& store) { return raise_sequence(store, name, past, mode); });
+Result<Raised> Mint::raise(std::string_view name, std::int64_t past, RaiseMode mode,
+                           SteadyTime until) {
+  return state_->on_sequence(
+      name, [&](Store& store) { return raise_sequence(store, name, past, mode, until); }, until);
 }
 
 Result<Raised> Mint::raise(std::string_view name, std::span<const std::int64_t> past,
@@ -360,13 +361,13 @@ Result<std::int64_t> Mint::raise_pool(std::string_view pool, Instant past) {
                              [&](Store& store) { return idmint::raise_pool(store, pool, past); });
 }
 
-Result<std::vector<SequenceStatus>> Mint::list() {
-  const Result<std::shared_ptr<Store>> store = state_->open(false);
+Result<std::vector<SequenceStatus>> Mint::list(SteadyTime until) {
+  const Result<std::shared_ptr<Store>> store = state_->open(false, {}, until);
   if (!store) {
     if (state_->nothing_created(store.error())) return std::vector<SequenceStatus>{};
     return std::unexpected(store.error());
   }
-  return list_sequences(**store);
+  return list_sequences(**store, until);
 }
 
 Result<bool> Mint::has_given(std::string_view name, std::int64_t value) {

@@ -61,6 +61,15 @@ void CachedSequence::State::prefetch(std::int64_t lacking) {
     fetch(lock, Patience::kOneAttempt, latest_end());
     return;
   }
+  post_fetch(lock);
+}
+
+void CachedSequence::State::have_prefetched() {
+  std::unique_lock lock = locked();
+  if (fetch_is_due() && !fetch_posted) post_fetch(lock);
+}
+
+void CachedSequence::State::post_fetch(std::unique_lock<std::mutex>& lock) {
   fetch_posted = true;
   lock.unlock();
   if (executor.post([state = shared_from_this()] { state->prefetch_in_task(); })) return;
@@ -199,8 +208,7 @@ void CachedSequence::State::stop(Error why) {
   cursor->limit.store(kStopped);
   is_stopped.store(true, std::memory_order_seq_cst);
   for (std::size_t i = 0; i < slice_count; ++i) {
-    Slices& page = *slices[i / std::tuple_size_v<Slices>];
-    page[i % std::tuple_size_v<Slices>].end.store(kStopped, std::memory_order_seq_cst);
+    slice_at(i).end.store(kStopped, std::memory_order_seq_cst);
   }
   changed.notify_all();
 }
@@ -209,13 +217,19 @@ std::int64_t CachedSequence::State::values_held() const {
   std::int64_t held = values_in(spare) + pending.count +
                       std::max<std::int64_t>(current.last() + 1 - cursor->next.load(), 0);
   for (std::size_t i = 0; i < slice_count; ++i) {
-    const Slices& page = *slices[i / std::tuple_size_v<Slices>];
-    const Slice& slice = page[i % std::tuple_size_v<Slices>];
-    const std::int64_t left =
-        slice.until.load(std::memory_order_relaxed) - slice.next.load(std::memory_order_relaxed);
-    held +=
-        std::clamp<std::int64_t>(left, 0, kSliceSize) + slice.kept.load(std::memory_order_relaxed);
+    const Slice& slice = slice_at(i);
+    held += left_in(slice).count + slice.kept.load(std::memory_order_relaxed);
   }
+  return held;
+}
+
+std::vector<Range> CachedSequence::State::ranges_held() const {
+  std::vector<Range> held = spare;
+  held.push_back(pending);
+  const std::int64_t next = cursor->next.load();
+  held.push_back({next, 1, std::max<std::int64_t>(current.last() + 1 - next, 0)});
+  for (std::size_t i = 0; i < slice_count; ++i) held.push_back(left_in(slice_at(i)));
+  for (const Kept& each : kept) held.push_back(each.values);
   return held;
 }
 

@@ -13,6 +13,24 @@
 
 namespace idmint {
 
+// The values of requests that are served were cut before this, or are smaller still, in `spare`.
+// So what is cut here is larger, if no request waits or is served and there is no spare value.
+bool CachedSequence::State::try_fill(std::span<std::int64_t> out) noexcept {
+  if (!submitted.is_idle() || has_spare.load(std::memory_order_relaxed)) return false;
+  const Instant now = coarse.now();
+  if (paused_until(now)) return false;  // whoever asks next drops what is held
+  if (claimed_at.load(std::memory_order_relaxed) != now)
+    claimed_at.store(now, std::memory_order_relaxed);
+  const std::int64_t count = std::ssize(out);
+  Range cut;
+  if (!cut_at_cursor(count, cut, count)) return false;
+  if (count > 1) extra.fetch_add(static_cast<std::uint64_t>(count - 1), std::memory_order_relaxed);
+  const std::int64_t mark = cursor->mark.load();  // after the cut: set_mark()
+  if (cut.first < mark && mark <= cut.first + count) have_prefetched();
+  for (std::int64_t& value : out) value = cut.first++;
+  return true;
+}
+
 void CachedSequence::State::serve(std::span<Request> batch) {
   drop_after_pause();
   std::vector<Range> at_hand;
@@ -22,6 +40,7 @@ void CachedSequence::State::serve(std::span<Request> batch) {
   fill(batch, at_hand);
   lock.lock();
   spare.insert(spare.end(), at_hand.begin(), at_hand.end());
+  has_spare.store(!spare.empty(), std::memory_order_relaxed);
 }
 
 // All of them share an error of the store, since each would wait for it in vain. That fewer are

@@ -63,21 +63,23 @@ Result<Range> CachedSequence::State::claim(Slice* slice, const Wish& wish) {
   }
 }
 
+bool CachedSequence::State::paused_until(Instant now) const noexcept {
+  const nanoseconds pause = now - claimed_at.load(std::memory_order_relaxed);
+  return pause > kHeldThroughPause || pause < -kHeldThroughPause;
+}
+
 void CachedSequence::State::drop_after_pause() {
   const Instant now = coarse.now();
-  const auto paused_until_now = [&] {
-    const nanoseconds pause = now - claimed_at.load(std::memory_order_relaxed);
-    return pause > kHeldThroughPause || pause < -kHeldThroughPause;
-  };
-  if (paused_until_now()) {
+  if (paused_until(now)) {
     // Under the lock: others wait here, so that they do not cut what is to be dropped.
     const std::unique_lock lock = locked();
-    if (paused_until_now()) {
+    if (paused_until(now)) {
       Range rest;
       if (cut_at_cursor(std::numeric_limits<std::int64_t>::max(), rest))
         lost.fetch_add(rest.count, std::memory_order_relaxed);
       lost.fetch_add(std::exchange(pending, Range{}).count, std::memory_order_relaxed);
       lost.fetch_add(values_in(std::exchange(spare, {})), std::memory_order_relaxed);
+      has_spare.store(false, std::memory_order_relaxed);
     }
     claimed_at.store(now, std::memory_order_relaxed);
   } else if (claimed_at.load(std::memory_order_relaxed) != now) {
@@ -85,11 +87,12 @@ void CachedSequence::State::drop_after_pause() {
   }
 }
 
-bool CachedSequence::State::cut_at_cursor(std::int64_t most, Range& cut) noexcept {
+bool CachedSequence::State::cut_at_cursor(std::int64_t most, Range& cut,
+                                          std::int64_t least) noexcept {
   for (;;) {
     const std::int64_t limit = cursor->limit.load(std::memory_order_acquire);
     std::int64_t next = cursor->next.load(std::memory_order_acquire);
-    if (next >= limit) return false;
+    if (next >= limit || limit - next < least) return false;
     const std::int64_t count = std::min(most, limit - next);
     if (cursor->next.compare_exchange_weak(next, next + count)) {
       cut = {next, 1, count};
@@ -341,6 +344,13 @@ Result<void> CachedSequence::submit(std::span<std::int64_t> out,
   return state.submitted.submit({out, state.latest_end(), std::move(done)});
 }
 
+bool CachedSequence::try_next(std::span<std::int64_t> out) noexcept {
+  State& state = *state_;
+  if (!state.submitted.owned()) return false;
+  if (out.size() != 1 && !check_values(state.definition, out)) return false;
+  return out.empty() || state.try_fill(out);
+}
+
 std::int64_t CachedSequence::held() const noexcept {
   State& state = *state_;
   if (!state.submitted.owned()) return 0;
@@ -366,6 +376,13 @@ void CachedSequence::close() noexcept {
   state.changed.wait(lock, [&state] { return !state.fetching; });
 }
 
+std::vector<Range> CachedSequence::given_up() const {
+  State& state = *state_;
+  if (!state.submitted.owned()) return {};
+  const std::lock_guard lock(state.mutex);
+  return state.stopped ? merged(state.ranges_held()) : std::vector<Range>{};
+}
+
 SequenceStatistics CachedSequence::statistics() const noexcept {
   State& state = *state_;
   if (!state.submitted.owned()) return {};
@@ -373,9 +390,7 @@ SequenceStatistics CachedSequence::statistics() const noexcept {
   const std::int64_t lost = state.lost.load(std::memory_order_relaxed);
   std::uint64_t extra = state.extra.load(std::memory_order_relaxed);
   for (std::size_t i = 0; i < state.slice_count; ++i) {
-    const auto& page = *state.slices[i / std::tuple_size_v<State::Slices>];
-    const Slice& slice = page[i % std::tuple_size_v<State::Slices>];
-    extra += slice.extra.load(std::memory_order_relaxed);
+    extra += state.slice_at(i).extra.load(std::memory_order_relaxed);
   }
   const std::int64_t held = state.values_held();
   const std::int64_t values = std::max<std::int64_t>(state.taken - held - lost, 0);

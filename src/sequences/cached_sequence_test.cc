@@ -125,9 +125,11 @@ TEST(CachedSequence, OpeningTakesNothingAndOneValueLittle) {
   EXPECT_THAT(f.counts(), ElementsAre(16));
   EXPECT_EQ(f.sequence->held(), 15);
   EXPECT_EQ(f.sequence->statistics().waste, 0);
+  EXPECT_THAT(f.sequence->given_up(), testing::IsEmpty());
   f.sequence->close();
   EXPECT_EQ(f.sequence->held(), 0);
   EXPECT_EQ(f.sequence->statistics().waste, 15);
+  EXPECT_THAT(f.sequence->given_up(), ElementsAre(Range{2, 1, 15}));
 }
 
 // A copy of the process may have been made meanwhile, which holds the same.
@@ -307,6 +309,7 @@ TEST(CachedSequence, WhatACallThatFailedHadComesToItsThread) {
   f.sequence->close();
   EXPECT_EQ(f.next(1).error().code, Code::kUnavailable);
   EXPECT_EQ(f.sequence->statistics().waste, 19);
+  EXPECT_THAT(f.sequence->given_up(), ElementsAre(Range{27, 1, 19}));
 }
 
 TEST(CachedSequence, AFailureInTheMidstOfACallLosesNothing) {

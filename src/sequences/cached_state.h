@@ -86,11 +86,13 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
   // whom larger ones were given already.
   void keep_for(Slice& slice, std::span<const std::int64_t> values);
   bool cut_from_kept(Slice& slice, std::int64_t most, Range& cut);
-  // Drops what no thread has, if there was no claim for kHeldThroughPause. What threads have in
-  // their slices stays.
+  // Whether there was no claim for kHeldThroughPause until now, so that a copy of the process may
+  // have been made, which holds the same values.
+  [[nodiscard]] bool paused_until(Instant now) const noexcept;
+  // Drops what no thread has after such a pause. What threads have in their slices stays.
   void drop_after_pause();
-  // The same without a fetch. False: there are none.
-  bool cut_at_cursor(std::int64_t most, Range& cut) noexcept;
+  // The same without a fetch, or at least so many of them. False: there are not.
+  bool cut_at_cursor(std::int64_t most, Range& cut, std::int64_t least = 1) noexcept;
   // The same when there are values again. Under the lock, so that those who wait are counted until
   // they have what they wait for.
   Result<void> wait_and_cut(const Wish& wish, Range& cut);
@@ -106,6 +108,10 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
   [[nodiscard]] SteadyTime latest_end() const { return SteadyClock::now() + deadline; }
   [[nodiscard]] bool fetch_is_due() const;
   void prefetch(std::int64_t lacking);
+  // The same, and a task asks the store however quick it is.
+  void have_prefetched();
+  // Unlocks. REQUIRES: fetch_is_due(), !fetch_posted.
+  void post_fetch(std::unique_lock<std::mutex>& lock);
   void prefetch_in_task() noexcept;
   enum class Patience : bool { kOneAttempt, kUntilDeadline };
   // REQUIRES: `fetching` was set by the caller.
@@ -117,6 +123,8 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
   void stop(Error why);
   [[nodiscard]] bool patient_with(Code code, nanoseconds pause, SteadyTime until) const;
   [[nodiscard]] std::int64_t values_held() const;
+  // The same values; to be called when it is stopped.
+  [[nodiscard]] std::vector<Range> ranges_held() const;
 
   // ---- asynchronous requests
 
@@ -125,6 +133,8 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
     SteadyTime until;
     std::move_only_function<void(Result<void>)> done;
   };
+  // CachedSequence::try_next() for at least one value and no more than may be asked for at once.
+  bool try_fill(std::span<std::int64_t> out) noexcept;
   void serve(std::span<Request> batch);
   // Fills the requests in their order, with the values at hand first, and leaves the others there.
   void fill(std::span<Request> batch, std::vector<Range>& at_hand);
@@ -173,6 +183,16 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
   std::int64_t lacks = 0;          // what the caller lacks that came to the mark
   nanoseconds paused{};            // since the first of them came, or the fetch began
 
+  // The slice of this number, below slice_count, and what is left in it.
+  [[nodiscard]] Slice& slice_at(std::size_t i) const {
+    return (*slices[i / std::tuple_size_v<Slices>])[i % std::tuple_size_v<Slices>];
+  }
+  [[nodiscard]] static Range left_in(const Slice& slice) {
+    const std::int64_t next = slice.next.load(std::memory_order_relaxed);
+    const std::int64_t left = slice.until.load(std::memory_order_relaxed) - next;
+    return {next, 1, std::clamp<std::int64_t>(left, 0, kSliceSize)};
+  }
+
   using Slices = std::array<Slice, 64>;  // a page
   std::deque<ForkWiped<Slices>> slices;
   std::vector<Slice*> unused;  // of threads that have ended, with what was left
@@ -184,6 +204,8 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
   std::size_t slice_count = 0;
 
   std::vector<Range> spare;  // values of requests that failed, for those that come
+  // Whether it has any. Written under the lock, and before `submitted` is idle again.
+  std::atomic<bool> has_spare{false};
 
   Submitted<Request> submitted;
   std::shared_ptr<State> left_alone;  // itself, in a child of fork()

@@ -52,6 +52,12 @@ Result<void> CombinedSequence::submit(std::span<std::int64_t> out,
 
 void CombinedSequence::close() noexcept { state_->combiner.close(); }
 
+std::vector<Range> CombinedSequence::given_up() const {
+  if (!state_->combiner.is_closed()) return {};
+  const std::span<const Range> kept = state_->rounds->kept();
+  return merged({kept.begin(), kept.end()});
+}
+
 SequenceStatistics CombinedSequence::statistics() const noexcept {
   return state_->combiner.statistics();
 }

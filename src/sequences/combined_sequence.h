@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "idmint/definition.h"
 #include "idmint/sequence.h"
@@ -29,6 +30,7 @@ class CombinedSequence final : public Sequence {
   [[nodiscard]] Result<void> submit(std::span<std::int64_t> out,
                                     std::move_only_function<void(Result<void>)> done) override;
   void close() noexcept override;
+  [[nodiscard]] std::vector<Range> given_up() const override;
   [[nodiscard]] SequenceStatistics statistics() const noexcept override;
 
  private:

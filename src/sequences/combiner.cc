@@ -96,7 +96,7 @@ Result<Range> Combiner::wait_for(std::int64_t count, std::int64_t* out, SteadyTi
     if (auto why = refusal(count)) return std::unexpected(*std::move(why));
     leads = may_lead(until);
     if (leads) phase_ = Phase::kGathering;
-    enqueue({count, until, out, waiter, nullptr});
+    enqueue({count, until, out, waiter, nullptr, nullptr});
   }
   if (!leads) {
     std::unique_lock lock(waiter->mutex);
@@ -138,23 +138,16 @@ Error Combiner::leave(const std::shared_ptr<Waiter>& waiter, SteadyTime begun) {
 }
 
 Result<void> Combiner::submit(std::int64_t count, Done done) {
-  return queue_request(count, nullptr, std::move(done));
+  return queue_request(count, nullptr, std::move(done), nullptr);
 }
 
-Result<void> Combiner::submit_fill(std::span<std::int64_t> out,
-                                   std::move_only_function<void(Result<void>)> done) {
+Result<void> Combiner::submit_fill(std::span<std::int64_t> out, Filled done) {
   if (out.empty()) return submit_nothing(executor_, std::move(done));
-  return queue_request(static_cast<std::int64_t>(out.size()), out.data(),
-                       [done = std::move(done)](Result<Range> filled) mutable {
-                         if (filled) {
-                           done({});
-                         } else {
-                           done(std::unexpected(std::move(filled).error()));
-                         }
-                       });
+  return queue_request(static_cast<std::int64_t>(out.size()), out.data(), nullptr, std::move(done));
 }
 
-Result<void> Combiner::queue_request(std::int64_t count, std::int64_t* out, Done&& done) {
+Result<void> Combiner::queue_request(std::int64_t count, std::int64_t* out, Done&& done,
+                                     Filled&& filled) {
   if (inherited()) return std::unexpected(inherited_through_fork(sequence_));
   const SteadyTime until = std::chrono::steady_clock::now() + deadline_;
   const std::lock_guard lock(mutex_);
@@ -162,7 +155,7 @@ Result<void> Combiner::queue_request(std::int64_t count, std::int64_t* out, Done
   if (phase_ == Phase::kIdle) {
     if (auto posted = post(); !posted) return posted;
   }
-  enqueue({count, until, out, nullptr, std::move(done)});
+  enqueue({count, until, out, nullptr, std::move(done), std::move(filled)});
   return {};
 }
 
@@ -175,6 +168,12 @@ void Combiner::close() noexcept {
   // A leader that gathers answers the queue itself, now; one in its round comes to it only later.
   if (phase_ != Phase::kGathering) drain(lock);
   changed_.wait(lock, [this] { return phase_ == Phase::kIdle && queue_.empty(); });
+}
+
+bool Combiner::is_closed() const noexcept {
+  if (inherited()) return false;
+  const std::lock_guard lock(mutex_);
+  return closed_ && phase_ == Phase::kIdle && queue_.empty();
 }
 
 SequenceStatistics Combiner::statistics() const noexcept {
@@ -225,7 +224,7 @@ bool Combiner::cuts_short(SteadyTime until) const {
 // What a task of the executor does. Another leader may have been there first.
 void Combiner::take_turn(std::unique_lock<std::mutex>& lock) noexcept {
   if (phase_ != Phase::kPosted) return;
-  const SteadyTime end = std::chrono::steady_clock::now() + kTurn;
+  const SteadyTime end = std::chrono::steady_clock::now() + executor_.turn();
   do {
     phase_ = Phase::kGathering;
     lock.unlock();
@@ -234,6 +233,11 @@ void Combiner::take_turn(std::unique_lock<std::mutex>& lock) noexcept {
     run_round(lock, SteadyTime::max());
   } while (!closed_ && !queue_.empty() && std::chrono::steady_clock::now() < end);
   pass_on(lock);
+  // A process may have many sequences that are seldom asked.
+  if (phase_ == Phase::kIdle) {
+    round_ = std::vector<Request>();
+    queue_ = std::vector<Request>();
+  }
 }
 
 // What a blocking caller does. `until`: its own deadline.
@@ -393,8 +397,11 @@ void Combiner::hand_out(std::span<Request> group, std::span<Range> values) {
   };
   for (Request& request : group) {
     const auto answer = [&] { request.waiter->answer = values_of(request); };
-    if (!request.waiter) {
-      request.done(values_of(request));
+    if (!request.waiter && request.out != nullptr) {
+      pop_into(values, request.count, request.out);
+      request.filled({});
+    } else if (!request.waiter) {
+      request.done(pop(values, request.count));
     } else if (!request.waiter->tell(Waiter::State::kAnswered, answer)) {
       pop_into(values, request.count, nullptr);
       ++left;
@@ -414,7 +421,9 @@ void Combiner::fail(std::span<Request> group, const Error& error) {
     outstanding_ -= group.size();
   }
   for (Request& request : group) {
-    if (!request.waiter) {
+    if (!request.waiter && request.out != nullptr) {
+      request.filled(std::unexpected(error));
+    } else if (!request.waiter) {
       request.done(std::unexpected(error));
     } else {
       static_cast<void>(request.waiter->tell(

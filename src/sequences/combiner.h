@@ -26,8 +26,8 @@
 namespace idmint {
 
 // A round takes everybody who queues, in arrival order. A leader runs it: a thread in take() or
-// fill(), or, where nobody blocks, a task of the executor, which gives way to other tasks after a
-// turn of 5 ms. The leader answers the callers of its round before the next round starts,
+// fill(), or, where nobody blocks, a task of the executor, which gives way to other tasks after
+// Executor::turn(). The leader answers the callers of its round before the next round starts,
 // and the next leader gives them a short chance to queue again. Otherwise callers over a remote
 // store split into two halves that each wait for two rounds.
 //
@@ -53,6 +53,7 @@ namespace idmint {
 class Combiner {
  public:
   using Done = std::move_only_function<void(Result<Range>)>;
+  using Filled = std::move_only_function<void(Result<void>)>;
 
   // `rounds` must outlive the combiner, which alone calls it. `sequence` is the name in messages.
   // `deadline`: the longest that a call waits.
@@ -70,10 +71,12 @@ class Combiner {
   // submit_fill() may be asked for no value.
   [[nodiscard]] Result<void> fill(std::span<std::int64_t> out,
                                   SteadyTime until = SteadyTime::max());
-  [[nodiscard]] Result<void> submit_fill(std::span<std::int64_t> out,
-                                         std::move_only_function<void(Result<void>)> done);
+  [[nodiscard]] Result<void> submit_fill(std::span<std::int64_t> out, Filled done);
   void close() noexcept;
   [[nodiscard]] SequenceStatistics statistics() const noexcept;
+
+  // Whether close() has returned, so that nobody calls the rounds any more.
+  [[nodiscard]] bool is_closed() const noexcept;
 
   // Made by the parent of this process.
   [[nodiscard]] bool inherited() const noexcept { return !owned_; }
@@ -88,8 +91,9 @@ class Combiner {
     std::int64_t count;
     SteadyTime until;
     std::int64_t* out;               // where the values go; null: the answer is their range
-    std::shared_ptr<Waiter> waiter;  // null: an asynchronous one
+    std::shared_ptr<Waiter> waiter;  // null: an asynchronous one, which has one of these:
     Done done;
+    Filled filled;  // if `out` is not null
   };
   // What a task of the executor shares with the combiner, which may be gone when the task begins.
   struct Gate {
@@ -107,7 +111,8 @@ class Combiner {
   [[nodiscard]] std::optional<Error> refusal(std::int64_t count) const;
   [[nodiscard]] Result<Range> wait_for(std::int64_t count, std::int64_t* out, SteadyTime until);
   [[nodiscard]] Error leave(const std::shared_ptr<Waiter>& waiter, SteadyTime begun);
-  [[nodiscard]] Result<void> queue_request(std::int64_t count, std::int64_t* out, Done&& done);
+  [[nodiscard]] Result<void> queue_request(std::int64_t count, std::int64_t* out, Done&& done,
+                                           Filled&& filled);
   void enqueue(Request&& request);
   [[nodiscard]] Result<void> post();
   [[nodiscard]] bool may_lead(SteadyTime until) const;

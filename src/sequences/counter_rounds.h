@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -25,7 +25,7 @@ class CounterRounds final : public Rounds {
     Result<Range> values =
         believed_advance(store_, counter_, known_, count, take, until, counter_, tally_);
     if (!values) {
-      if (values.error().code == Code::kDataLoss) lost_ = values.error();
+      if (values.error().code == Code::kDataLoss) lost_ = std::make_unique<Error>(values.error());
       return std::unexpected(std::move(values).error());
     }
     values_ = *values;
@@ -40,7 +40,7 @@ class CounterRounds final : public Rounds {
   CounterStore& store_;
   const std::string counter_;
   KnownCounter known_;
-  std::optional<Error> lost_;  // the answer to everybody from now on
+  std::unique_ptr<const Error> lost_;  // not null: the answer to everybody from now on
   Range values_;
 };
 

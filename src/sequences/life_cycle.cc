@@ -434,9 +434,9 @@ Result<void> read_status(Store& store, const SequenceDefinition& its, SteadyTime
   return {};
 }
 
-Result<void> read_status(Store& store, const PoolDefinition& pool, SteadyTime /*until*/,
+Result<void> read_status(Store& store, const PoolDefinition& pool, SteadyTime until,
                          SequenceStatus& status) {
-  const Result<WorkersLeft> left = workers_left(store, pool);
+  const Result<WorkersLeft> left = workers_left(store, pool, until);
   if (!left) return std::unexpected(left.error());
   status.left = left->free;
   if (left->closed != 0)
@@ -469,8 +469,7 @@ bool says_damaged(const std::optional<Error>& error) {
   return error && error->code == Code::kDataLoss;
 }
 
-Result<SequenceStatus> status_of(Store& store, Definition definition,
-                                 SteadyTime until = SteadyTime::max()) {
+Result<SequenceStatus> status_of(Store& store, Definition definition, SteadyTime until) {
   for (int attempt = 1;; ++attempt) {
     Result<SequenceStatus> status = status_as_read(store, definition, until);
     const bool damaged = status && says_damaged(status->error);
@@ -490,11 +489,11 @@ Result<SequenceStatus> peek_sequence(Store& store, std::string_view name, Steady
   return status_of(store, *std::move(found), until);
 }
 
-Result<std::vector<SequenceStatus>> list_sequences(Store& store) {
+Result<std::vector<SequenceStatus>> list_sequences(Store& store, SteadyTime until) {
   if (store.catalog() == nullptr)
     return std::unexpected(Error{Code::kUnimplemented, "the store " + std::string(store.url()) +
                                                            " keeps no sequences; use another"});
-  Result<std::vector<CatalogEntry>> entries = store.catalog()->list();
+  Result<std::vector<CatalogEntry>> entries = store.catalog()->list(until);
   if (!entries) return std::unexpected(std::move(entries.error()));
   std::vector<SequenceStatus> all;
   for (CatalogEntry& entry : *entries) {
@@ -504,7 +503,7 @@ Result<std::vector<SequenceStatus>> list_sequences(Store& store) {
       status.error = std::move(entry.definition.error());
       continue;
     }
-    Result<SequenceStatus> status = status_of(store, *std::move(entry.definition));
+    Result<SequenceStatus> status = status_of(store, *std::move(entry.definition), until);
     if (!status) return std::unexpected(std::move(status.error()));
     all.push_back(*std::move(status));
   }

@@ -31,12 +31,12 @@ inline constexpr int kAttempts = 100;
 // The result of `act` with `definition`, as it is now: others may extend the sequence after it was
 // read, and its counters then look damaged, as they go beyond it.
 template <class Act>
-auto with_latest(Store& store, SequenceDefinition definition, const Act& act)
-    -> decltype(act(std::as_const(definition))) {
+auto with_latest(Store& store, SequenceDefinition definition, const Act& act,
+                 SteadyTime until = SteadyTime::max()) -> decltype(act(std::as_const(definition))) {
   for (int attempt = 1;; ++attempt) {
     auto done = act(std::as_const(definition));
     if (done || done.error().code != Code::kDataLoss || attempt == kAttempts) return done;
-    Result<Definition> now = store.catalog()->find(definition.name);
+    Result<Definition> now = store.catalog()->find(definition.name, until);
     auto* const latest = now ? std::get_if<SequenceDefinition>(&*now) : nullptr;
     if (latest == nullptr || *latest == definition) return done;
     definition = std::move(*latest);
@@ -83,6 +83,7 @@ struct WorkersLeft {
   std::int64_t free = 0;    // that nobody owns, or whose owner's time is over
   std::int64_t closed = 0;  // by close_pool()
 };
-[[nodiscard]] Result<WorkersLeft> workers_left(Store& store, const PoolDefinition& pool);
+[[nodiscard]] Result<WorkersLeft> workers_left(Store& store, const PoolDefinition& pool,
+                                               SteadyTime until = SteadyTime::max());
 
 }  // namespace idmint

@@ -33,8 +33,9 @@ struct Floors {
   std::vector<std::int64_t> floors;  // one for each; kStay: not raised
 };
 
-Result<Floors> floors_of(Store& store, const SequenceDefinition& definition, RaiseMode mode) {
-  Result<std::vector<CounterState>> counters = read_counters(store, definition);
+Result<Floors> floors_of(Store& store, const SequenceDefinition& definition, RaiseMode mode,
+                         SteadyTime until = SteadyTime::max()) {
+  Result<std::vector<CounterState>> counters = read_counters(store, definition, until);
   if (!counters) return std::unexpected(std::move(counters.error()));
   // An extension that was cut off is finished first: what it adds may lie below the floor.
   if (mode == RaiseMode::kCarryOut) {
@@ -46,7 +47,8 @@ Result<Floors> floors_of(Store& store, const SequenceDefinition& definition, Rai
   return floors;
 }
 
-Result<Raised> raise_to(Store& store, Floors floors, RaiseMode mode) {
+Result<Raised> raise_to(Store& store, Floors floors, RaiseMode mode,
+                        SteadyTime until = SteadyTime::max()) {
   Raised raised;
   std::map<std::int64_t, std::vector<CounterState*>> by_floor;
   for (std::size_t k = 0; k < floors.counters.size(); ++k) {
@@ -69,7 +71,7 @@ Result<Raised> raise_to(Store& store, Floors floors, RaiseMode mode) {
     for (const CounterState* const counter : counters) names.push_back(counter->name);
     auto counter = counters.begin();
     const auto done = in_batches(names, [&](std::span<const std::string> batch) -> Result<void> {
-      const auto next = store.counters()->raise(batch, floor);
+      const auto next = store.counters()->raise(batch, floor, until);
       if (!next) return std::unexpected(next.error());
       for (const std::int64_t each : *next) moved(**counter++, each);
       return {};
@@ -108,7 +110,7 @@ Result<void> check_raisable(const Store& store, const SequenceDefinition& defini
 }
 
 Result<Raised> raise_defined(Store& store, const SequenceDefinition& definition, std::int64_t past,
-                             RaiseMode mode) {
+                             RaiseMode mode, SteadyTime until = SteadyTime::max()) {
   if (auto can = check_raisable(store, definition); !can) return std::unexpected(can.error());
   const bool by_index = definition.strategy == Strategy::kPermuted;
   const std::int64_t most = by_index ? definition.last - definition.first + 1 : definition.last;
@@ -124,11 +126,11 @@ Result<Raised> raise_defined(Store& store, const SequenceDefinition& definition,
                                     : "and go on with a new sequence that begins above"),
                  can_end_later ? Advice{Remedy::kAlterSequence, definition.name} : Advice{}));
   }
-  Result<Floors> floors = floors_of(store, definition, mode);
+  Result<Floors> floors = floors_of(store, definition, mode, until);
   if (!floors) return std::unexpected(std::move(floors.error()));
   // The indices of the first `past` values are 0 to past - 1.
   std::ranges::fill(floors->floors, std::max<std::int64_t>(0, by_index ? past : past + 1));
-  return raise_to(store, *std::move(floors), mode);
+  return raise_to(store, *std::move(floors), mode, until);
 }
 
 // The counter that has this value: the block it lies in, or the stripe that comes to it.
@@ -303,11 +305,12 @@ Result<Raised> raise_past_counters(Store& store, const SequenceDefinition& defin
 
 // What `raise` returns for the sequence of this name, as it is defined now.
 template <class RaiseDefined>
-Result<Raised> raise_named(Store& store, std::string_view name, RaiseDefined raise) {
-  const Result<Definition> found = find_definition(store, name);
+Result<Raised> raise_named(Store& store, std::string_view name, RaiseDefined raise,
+                           SteadyTime until = SteadyTime::max()) {
+  const Result<Definition> found = find_definition(store, name, until);
   if (!found) return std::unexpected(found.error());
   if (const auto* const sequence = std::get_if<SequenceDefinition>(&*found))
-    return with_latest(store, *sequence, raise);
+    return with_latest(store, *sequence, raise, until);
   if (is_retired(*found)) return std::unexpected(nothing_to_raise(store, *found));
   return std::unexpected(error_at(store, Code::kInvalidArgument, *found,
                                   "it is a pool of worker ids, which is raised past a time",
@@ -324,10 +327,13 @@ Result<Raised> raise_sequence(Store& store, std::string_view name, ExistingValue
 }
 
 Result<Raised> raise_sequence(Store& store, std::string_view name, std::int64_t past,
-                              RaiseMode mode) {
-  return raise_named(store, name, [&](const SequenceDefinition& definition) {
-    return raise_defined(store, definition, past, mode);
-  });
+                              RaiseMode mode, SteadyTime until) {
+  return raise_named(
+      store, name,
+      [&](const SequenceDefinition& definition) {
+        return raise_defined(store, definition, past, mode, until);
+      },
+      until);
 }
 
 Result<Raised> raise_sequence(Store& store, std::string_view name,

@@ -41,14 +41,14 @@ Result<std::span<Range>> RandomRounds::advance(std::int64_t count, Take take, St
   int in_vain = 0;  // attempts in a row
   int unknown = 0;
   std::optional<Error> first_unknown;
-  while (kept() < count) {
-    const std::int64_t missing = count - kept();
+  while (kept_values() < count) {
+    const std::int64_t missing = count - kept_values();
     const std::int64_t possible = std::min(missing, room());
-    if (possible < missing && (take == Take::kAll || kept() + possible == 0)) {
+    if (possible < missing && (take == Take::kAll || kept_values() + possible == 0)) {
       return std::unexpected(Error{Code::kOutOfRange, "too few can be claimed"});
     }
     if (possible == 0) break;
-    const std::int64_t before = kept();
+    const std::int64_t before = kept_values();
     const Result<void> claimed = claim(std::min(possible, kClaimsAtOnce), until);
     if (!claimed) {
       const Error& why = claimed.error();
@@ -57,13 +57,13 @@ Result<std::span<Range>> RandomRounds::advance(std::int64_t count, Take take, St
       if (why.code == Code::kDataLoss) lost_ = why;
       return std::unexpected(first_unknown && was_not_applied(why.code) ? *first_unknown : why);
     }
-    in_vain = kept() == before ? in_vain + 1 : 0;
+    in_vain = kept_values() == before ? in_vain + 1 : 0;
     if (in_vain < kMostInVain) continue;
     const Result<void> looked = look(until);
     if (!looked && looked.error().code == Code::kDataLoss) lost_ = looked.error();
     return std::unexpected(looked ? refusal(1) : looked.error());
   }
-  return hand_over(std::min(count, kept()));
+  return hand_over(std::min(count, kept_values()));
 }
 
 Error RandomRounds::refusal(std::uint64_t count) const {
@@ -87,7 +87,9 @@ Error RandomRounds::refusal(std::uint64_t count) const {
           has_room ? Advice{Remedy::kAlterSequence, definition_.name} : Advice{}};
 }
 
-std::int64_t RandomRounds::kept() const noexcept { return static_cast<std::int64_t>(kept_.size()); }
+std::int64_t RandomRounds::kept_values() const noexcept {
+  return static_cast<std::int64_t>(kept_.size());
+}
 
 // How many more may be claimed; below 0 where others went beyond it.
 std::int64_t RandomRounds::room() const noexcept { return most_claims(size_) - claimed_; }
@@ -119,11 +121,11 @@ Result<void> RandomRounds::claim(std::int64_t count, SteadyTime until) {
     return std::unexpected(gone_back("the store gave the value " + std::to_string(keys_.front()) +
                                      ", which this process had claimed, a second time"));
   }
-  const std::int64_t before = kept();
+  const std::int64_t before = kept_values();
   for (std::size_t i = drawn; i < keys_.size(); ++i) {
     if ((*ours)[i]) kept_.push_back({keys_[i], 1, 1});
   }
-  const std::int64_t claimed = kept() - before;
+  const std::int64_t claimed = kept_values() - before;
   if (claimed > 0) {
     if (witnesses_.size() == kMostWitnesses) witnesses_.erase(witnesses_.begin());
     witnesses_.push_back(kept_.back().first);

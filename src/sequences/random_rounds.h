@@ -43,9 +43,10 @@ class RandomRounds final : public Rounds {
   [[nodiscard]] Result<std::span<Range>> advance(std::int64_t count, Take take,
                                                  SteadyTime until) override;
   [[nodiscard]] Error refusal(std::uint64_t count) const override;
+  [[nodiscard]] std::span<const Range> kept() const noexcept override { return kept_; }
 
  private:
-  [[nodiscard]] std::int64_t kept() const noexcept;
+  [[nodiscard]] std::int64_t kept_values() const noexcept;
   [[nodiscard]] std::int64_t room() const noexcept;
   [[nodiscard]] Result<void> claim(std::int64_t count, SteadyTime until);
   [[nodiscard]] Result<void> look(SteadyTime until);

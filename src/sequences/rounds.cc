@@ -35,6 +35,21 @@ void Tally::take_back_waste(std::int64_t values) noexcept {
   waste_.store(std::max<std::int64_t>(waste() - values, 0), std::memory_order_relaxed);
 }
 
+std::vector<Range> merged(std::vector<Range> ranges) {
+  std::erase_if(ranges, [](const Range& range) { return range.count == 0; });
+  std::ranges::sort(ranges, {}, &Range::first);
+  std::vector<Range> all;
+  for (const Range& range : ranges) {
+    if (!all.empty() && all.back().stride == range.stride &&
+        all.back().last() + range.stride == range.first) {
+      all.back().count += range.count;
+    } else {
+      all.push_back(range);
+    }
+  }
+  return all;
+}
+
 Error used_up(std::string_view sequence, std::uint64_t count, std::int64_t last, bool extended) {
   const std::string left =
       count == 1 ? "used up; " : "fewer than " + std::to_string(count) + " are left; ";

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "idmint/clock.h"
 #include "idmint/result.h"
@@ -55,6 +56,10 @@ class Rounds {
   // What to tell a caller when so many are not left.
   [[nodiscard]] virtual Error refusal(std::uint64_t count) const = 0;
 
+  // What was taken for rounds that came to nothing, and would be handed out next. Valid until the
+  // next call.
+  [[nodiscard]] virtual std::span<const Range> kept() const noexcept { return {}; }
+
   // Values that were handed over for a caller who has left. For the thread that calls advance().
   void add_waste(std::int64_t values) noexcept { tally_.add_waste(values); }
   [[nodiscard]] const Tally& tally() const noexcept { return tally_; }
@@ -89,6 +94,10 @@ inline void pop_into(std::span<Range>& ranges, std::int64_t count, std::int64_t*
   for (const Range& range : ranges) sum += range.count;
   return sum;
 }
+
+// In the order of their first values, without the empty ones, and those that follow on each other
+// as one.
+[[nodiscard]] std::vector<Range> merged(std::vector<Range> ranges);
 
 // kOutOfRange, of a sequence that ends at `last`, as far as is known: others may have extended it.
 [[nodiscard]] Error used_up(std::string_view sequence, std::uint64_t count, std::int64_t last,

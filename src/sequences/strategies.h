@@ -92,8 +92,8 @@ using Opened = Result<std::unique_ptr<Sequence>>;
                                                 SteadyTime until = SteadyTime::max());
 
 // The worker ids of a pool. kDataLoss: they are gone, or not as many as are defined.
-[[nodiscard]] Result<std::vector<LeaseState>> read_workers(Store& store,
-                                                           const PoolDefinition& pool);
+[[nodiscard]] Result<std::vector<LeaseState>> read_workers(Store& store, const PoolDefinition& pool,
+                                                           SteadyTime until = SteadyTime::max());
 
 // ---- shared refusals
 

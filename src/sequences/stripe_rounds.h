@@ -39,6 +39,7 @@ class StripeRounds final : public Rounds {
   [[nodiscard]] Result<std::span<Range>> advance(std::int64_t count, Take take,
                                                  SteadyTime until) override;
   [[nodiscard]] Error refusal(std::uint64_t count) const override;
+  [[nodiscard]] std::span<const Range> kept() const noexcept override { return kept_; }
 
  private:
   struct Stripe {

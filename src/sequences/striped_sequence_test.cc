@@ -298,6 +298,20 @@ TEST(Striped, WhatWasTakenForABatchThatFailedGoesOutWithTheNext) {
   EXPECT_EQ(sorted(all), from_to(0, 29));
 }
 
+TEST(Striped, WhatItKeptIsGivenUpWhenItIsClosed) {
+  Fixture f(striped(0, 29, 3));
+  f.store.fail_call(3, {{Code::kPermissionDenied, "read only"}, false});
+  ASSERT_EQ(code_of(f.next(25)), Code::kPermissionDenied);
+  const std::int64_t kept = f.sequence->statistics().waste;
+  ASSERT_EQ(kept, 10);
+  EXPECT_THAT(f.sequence->given_up(), IsEmpty());
+  f.sequence->close();
+  const std::vector<Range> given_up = f.sequence->given_up();
+  ASSERT_EQ(given_up.size(), 1U);
+  EXPECT_EQ(given_up.front().count, kept);
+  EXPECT_EQ(given_up.front().first % 10, 0) << "a whole stripe";
+}
+
 TEST(Striped, ACallMayTakeNoMoreThanTheDefinitionSays) {
   SequenceDefinition definition = striped(0, 99, 10);
   definition.largest_count = 5;

@@ -171,8 +171,9 @@ Result<void> create_pool(Store& store, const PoolDefinition& pool) {
   return must_agree(store, *defined, pool);
 }
 
-Result<std::vector<LeaseState>> read_workers(Store& store, const PoolDefinition& pool) {
-  Result<std::vector<LeaseState>> workers = store.leases()->workers(pool.name);
+Result<std::vector<LeaseState>> read_workers(Store& store, const PoolDefinition& pool,
+                                             SteadyTime until) {
+  Result<std::vector<LeaseState>> workers = store.leases()->workers(pool.name, until);
   const bool gone = !workers && workers.error().code == Code::kNotFound;
   if (gone || (workers && std::ssize(*workers) != pool.workers))
     return std::unexpected(
@@ -185,8 +186,8 @@ Result<std::vector<LeaseState>> read_workers(Store& store, const PoolDefinition&
   return workers;
 }
 
-Result<WorkersLeft> workers_left(Store& store, const PoolDefinition& pool) {
-  const Result<std::vector<LeaseState>> workers = read_workers(store, pool);
+Result<WorkersLeft> workers_left(Store& store, const PoolDefinition& pool, SteadyTime until) {
+  const Result<std::vector<LeaseState>> workers = read_workers(store, pool, until);
   if (!workers) return std::unexpected(workers.error());
   return WorkersLeft{
       .free = std::ranges::count_if(

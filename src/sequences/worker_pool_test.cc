@@ -80,9 +80,9 @@ class CutStore final : public Store, public LeaseTable, public Catalog {
   Result<void> do_raise_floor(std::string_view pool, std::int64_t floor) override {
     return cut([&] { return table().raise_floor(pool, floor); });
   }
-  Result<std::vector<LeaseState>> do_workers(std::string_view pool) override {
+  Result<std::vector<LeaseState>> do_workers(std::string_view pool, SteadyTime until) override {
     if (no_workers) return std::unexpected(*no_workers);
-    return cut([&] { return table().workers(pool); });
+    return cut([&] { return table().workers(pool, until); });
   }
   Result<Definition> do_define(const Definition& definition) override {
     return cut([&] { return store_->catalog()->define(definition); });
@@ -93,7 +93,9 @@ class CutStore final : public Store, public LeaseTable, public Catalog {
   Result<Definition> do_find(std::string_view name, SteadyTime until) override {
     return cut([&] { return store_->catalog()->find(name, until); });
   }
-  Result<std::vector<CatalogEntry>> do_list() override { return store_->catalog()->list(); }
+  Result<std::vector<CatalogEntry>> do_list(SteadyTime until) override {
+    return store_->catalog()->list(until);
+  }
 
  private:
   LeaseTable& table() { return *store_->leases(); }

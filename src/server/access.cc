@@ -26,7 +26,7 @@ constexpr std::uint8_t kAll = 0x7f;
 constexpr std::size_t kLongestName = 200;
 
 bool matches(const Scope& scope, const std::string& source) {
-  return source.size() <= kLongestName &&
+  return source.size() <= kLongestName && source.find('\0') == std::string::npos &&
          ::fnmatch(scope.pattern.c_str(), source.c_str(), FNM_NOESCAPE) == 0;
 }
 
@@ -127,15 +127,15 @@ std::optional<Caller::Excess> Caller::charge(std::int64_t count, steady_clock::t
   if (per_day && count > *per_day) return too_many(*per_day, "ids_per_day");
   constexpr std::chrono::hours day{24};
   if (per_day) {
-    if (!counted_ || now - day_began_ >= day) {
-      day_began_ = now;
+    if (day_began_ && now - *day_began_ >= day) {
+      day_began_.reset();
       of_this_day_ = 0;
     }
     if (count > *per_day - of_this_day_)
       return Excess{{Code::kResourceExhausted, "the token " + its_name + " has had its " +
                                                    std::to_string(*per_day) +
                                                    " ids_per_day; nothing was taken"},
-                    std::chrono::ceil<std::chrono::seconds>(day_began_ + day - now)};
+                    std::chrono::ceil<std::chrono::seconds>(day_began_.value_or(now) + day - now)};
   }
   if (per_second) {
     const auto rate = static_cast<double>(*per_second);
@@ -151,8 +151,10 @@ std::optional<Caller::Excess> Caller::charge(std::int64_t count, steady_clock::t
                         static_cast<std::int64_t>(std::max(1.0, std::ceil(missing / rate))))};
     at_hand_ -= static_cast<double>(count);
   }
-  counted_ = now;
-  of_this_day_ += count;
+  if (per_day) {
+    if (!day_began_) day_began_ = now;
+    of_this_day_ += count;
+  }
   return std::nullopt;
 }
 

@@ -88,9 +88,11 @@ class Caller final {
   TokenSettings settings_{};
   // Ids that may be had now: as many as a second brings, at most.
   double at_hand_ = 0;
-  std::optional<std::chrono::steady_clock::time_point> counted_{};  // the last call
+  // When ids_per_second was looked at last.
+  std::optional<std::chrono::steady_clock::time_point> counted_{};
+  // With the first id that ids_per_day counts, and again with the first one 24 hours later.
+  std::optional<std::chrono::steady_clock::time_point> day_began_{};
   std::int64_t of_this_day_ = 0;
-  std::chrono::steady_clock::time_point day_began_{};  // with the first id after 24 hours
 };
 
 // On the loop.

@@ -34,11 +34,26 @@ std::string peer_of(const Connection::Socket& socket) {
 
 }  // namespace
 
+void Handshakes::add(std::shared_ptr<Connection> connection) {
+  waiting_.push_back(std::move(connection));
+  if (waiting_.size() > 1) return;  // its turn is posted
+  boost::asio::post(waiting_.front()->socket_.get_executor(), [this] { make_step(); });
+}
+
+void Handshakes::make_step() {
+  const std::shared_ptr<Connection> connection = std::move(waiting_.front());
+  waiting_.pop_front();
+  if (!waiting_.empty())
+    boost::asio::post(connection->socket_.get_executor(), [this] { make_step(); });
+  connection->input_came();
+}
+
 Connection::Connection(Socket socket, std::unique_ptr<TlsStream> tls, Unsent& in_all,
-                       std::function<void(Connection&)> ended)
+                       Handshakes& handshakes, std::function<void(Connection&)> ended)
     : socket_(std::move(socket)),
       tls_(std::move(tls)),
       in_all_(in_all),
+      handshakes_(handshakes),
       linger_timer_(socket_.get_executor()),
       ended_(std::move(ended)),
       peer_(peer_of(socket_)) {}
@@ -47,7 +62,7 @@ Connection::~Connection() = default;
 
 void Connection::begin(std::unique_ptr<Conversation> conversation) {
   conversation_ = std::move(conversation);
-  if (tls_ != nullptr) incomplete_since_ = steady_clock::now();  // of the handshake
+  unknown_since_ = steady_clock::now();
   wait_for_input();
 }
 
@@ -57,6 +72,7 @@ void Connection::wait_for_input() {
   if (!takes && !lingers_) return;
   waits_for_input_ = true;
   auto go_on = [self = shared_from_this()](const boost::system::error_code& error) {
+    if (!error && self->is_in_handshake()) return self->handshakes_.add(self);
     self->waits_for_input_ = false;
     if (!error) self->read();
   };
@@ -65,6 +81,11 @@ void Connection::wait_for_input() {
     return;
   }
   socket_.async_wait(input_needs_room_ ? Socket::wait_write : Socket::wait_read, std::move(go_on));
+}
+
+void Connection::input_came() {
+  waits_for_input_ = false;
+  read();
 }
 
 Connection::Arrival Connection::receive(std::span<char> block) {
@@ -116,8 +137,6 @@ void Connection::read() {
   if (arrival.broken && arrival.bytes == 0) return close();
   if (lingers_) return arrival.ended ? close() : wait_for_input();
   if (arrival.bytes == 0 && !arrival.ended) {
-    if (tls_ != nullptr && tls_->is_established() && in_.empty() && !conversation_->is_in_midst())
-      incomplete_since_ = kNever;
     wait_for_input();
     return end_if_done();
   }
@@ -194,7 +213,7 @@ void Connection::flush() {
     sent_ = 0;
     constexpr std::size_t kept = std::size_t{16} * 1024;  // of a busy connection
     out_.clear();
-    if (out_.capacity() > kept) out_.shrink_to_fit();
+    if (out_.capacity() > kept && !conversation_->is_streaming()) out_.shrink_to_fit();
     return count_unsent();
   }
   count_unsent();
@@ -224,7 +243,7 @@ void Connection::end_if_done() {
 
 void Connection::linger() {
   lingers_ = true;
-  in_ = {};
+  std::string().swap(in_);
   if (tls_ != nullptr) tls_->end();
   boost::system::error_code ignored;
   socket_.shutdown(Socket::shutdown_send, ignored);
@@ -265,8 +284,8 @@ void Connection::close() noexcept {
   if (cut_ || (conversation_ != nullptr && conversation_->waits()))
     socket_.set_option(boost::asio::socket_base::linger(true, 0), ignored);
   socket_.close(ignored);
-  in_ = {};
-  out_ = {};
+  std::string().swap(in_);
+  std::string().swap(out_);
   sent_ = 0;
   count_unsent();
   const auto ended = std::move(ended_);
@@ -278,8 +297,15 @@ void Connection::check(steady_clock::time_point now) {
   if (unread_since_ != kNever && now - unread_since_ > kPatience) return close();
   if (incomplete_since_ != kNever && now - incomplete_since_ > kPatience) {
     const std::shared_ptr<Connection> self = shared_from_this();
-    if (tls_ != nullptr && !tls_->is_established()) return close();
     conversation_->too_slow();
+    return close_when_sent();
+  }
+  if (!is_in_handshake() && (conversation_->is_known() || conversation_->waits())) {
+    unknown_since_ = kNever;
+  } else if (unknown_since_ == kNever) {
+    unknown_since_ = now;
+  } else if (now - unknown_since_ > kPatienceWithUnknown) {
+    if (is_in_handshake()) return close();
     close_when_sent();
   }
 }

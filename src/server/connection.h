@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -33,8 +34,14 @@ class Conversation {
   // the next is looked at. It calls Connection::resume() when that has changed.
   [[nodiscard]] virtual bool held() const noexcept = 0;
 
+  // Whether the client has said who it is, or need not.
+  [[nodiscard]] virtual bool is_known() const = 0;
+
   // A part of a request was taken, and its rest is missing.
   [[nodiscard]] virtual bool is_in_midst() const noexcept { return false; }
+
+  // More of one reply follows when what there is of it was sent.
+  [[nodiscard]] virtual bool is_streaming() const noexcept { return false; }
 
   // Requests that were taken and are not answered yet: the connection outlives them.
   [[nodiscard]] virtual bool waits() const noexcept = 0;
@@ -55,6 +62,20 @@ struct Unsent {
   std::size_t bytes = 0;
 };
 
+// Connections whose handshake of TLS can go on. It takes up to some milliseconds of computing, and
+// clients that are served wait for it. So each turn of the loop makes a step of one handshake, and
+// lets all else that has come go first: a flood of new clients slows down new clients. On the loop;
+// it must outlive the turns.
+class Handshakes final {
+ public:
+  void add(std::shared_ptr<Connection> connection);
+
+ private:
+  void make_step();
+
+  std::deque<std::shared_ptr<Connection>> waiting_;
+};
+
 // On the loop. Whoever sends more than is answered is not read from any more, and whoever does not
 // read is not answered any more: so each connection has a bounded part of the memory.
 class Connection final : public std::enable_shared_from_this<Connection> {
@@ -67,6 +88,9 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   // How long a client may take to send the rest of a request, and to read anything at all of what
   // was sent.
   static constexpr std::chrono::seconds kPatience{60};
+  // How long a client that is not known may stay: it has not finished its handshake of TLS, or has
+  // given no token where one is needed.
+  static constexpr std::chrono::seconds kPatienceWithUnknown{10};
   // How long a client has to close its side once all was sent to it. If a TCP connection is closed
   // while input is unread, it is reset, and the client may lose the last replies.
   static constexpr std::chrono::seconds kLinger{1};
@@ -74,8 +98,8 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   static constexpr std::size_t kMostKept = std::size_t{512} * 1024;
 
   // `ended` is called once, when it is closed. `tls`: of this socket; null: what is said is not
-  // encrypted. `in_all`: of all connections; outlives this one.
-  Connection(Socket socket, std::unique_ptr<TlsStream> tls, Unsent& in_all,
+  // encrypted. `in_all` and `handshakes`: of all connections; they outlive this one.
+  Connection(Socket socket, std::unique_ptr<TlsStream> tls, Unsent& in_all, Handshakes& handshakes,
              std::function<void(Connection&)> ended);
   ~Connection();
   Connection(const Connection&) = delete;
@@ -104,7 +128,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   void close() noexcept;
   [[nodiscard]] bool is_closed() const noexcept { return closed_; }
 
-  // Closes it if its client was too slow. To be called every few seconds.
+  // Closes it if its client was too slow, or unknown for too long. To be called every few seconds.
   void check(std::chrono::steady_clock::time_point now);
 
   // For logs: "127.0.0.1:40312", or "unix".
@@ -112,6 +136,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   [[nodiscard]] bool is_encrypted() const noexcept { return tls_ != nullptr; }
 
  private:
+  friend class Handshakes;
   // What the socket gave: bytes, and whether it goes on after them.
   struct Arrival {
     std::size_t bytes = 0;
@@ -123,7 +148,12 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   // is broken.
   [[nodiscard]] std::optional<std::size_t> transmit(std::string_view text);
   void wait_for_input();
+  // The socket can be read.
+  void input_came();
   void read();
+  [[nodiscard]] bool is_in_handshake() const noexcept {
+    return tls_ != nullptr && !tls_->is_established();
+  }
   void count_unsent() noexcept;
   // Offers the conversation what is at hand, of which `fresh` has not been kept yet.
   void offer(std::string_view fresh);
@@ -135,6 +165,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   Socket socket_;
   std::unique_ptr<TlsStream> tls_;
   Unsent& in_all_;
+  Handshakes& handshakes_;
   std::size_t counted_ = 0;  // of this one, among in_all_
   boost::asio::steady_timer linger_timer_;
   std::function<void(Connection&)> ended_;
@@ -158,6 +189,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   // Since when a part of a request waits for its rest, or replies wait to be read.
   std::chrono::steady_clock::time_point incomplete_since_{};
   std::chrono::steady_clock::time_point unread_since_{};
+  std::chrono::steady_clock::time_point unknown_since_{};  // since when its client is not known
 };
 
 }  // namespace idmint::server

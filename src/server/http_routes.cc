@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -92,18 +93,28 @@ Result<Json> body_of(const HttpRequest& request, std::span<const std::string_vie
   return json;
 }
 
-// An integer, as a number or as a string; nothing where the member is not there.
+// An integer of 0 or more, as a number or as a string; nothing where the member is not there. As in
+// JSON Schema, 20.0 and 2e1 are integers. Beyond 2^53 such a number may have been another one
+// before it was read.
 Result<std::optional<std::int64_t>> integer_of(const Json& json, std::string_view name) {
   const auto found = json.find(name);
   if (found == json.end() || found->is_null()) return std::nullopt;
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
-  if (found->is_number_unsigned()) {
-    const auto value = found->get<std::uint64_t>();
-    if (value <= static_cast<std::uint64_t>(most)) return static_cast<std::int64_t>(value);
-  } else if (found->is_string()) {
+  if (found->is_string())
     return whole("\"" + std::string(name) + "\"", found->get<std::string>(), 0, most);
+  if (found->is_number_float()) {
+    constexpr double exact = 9'007'199'254'740'992;  // 2^53
+    const auto value = found->get<double>();
+    if (value >= 0 && value <= exact && std::trunc(value) == value)
+      return static_cast<std::int64_t>(value);
+  } else if (found->is_number_integer()) {
+    const auto value = found->get<std::int64_t>();
+    // One beyond 2^63 would have become negative.
+    if (value >= 0) return value;
   }
-  return refuse("\"" + std::string(name) + "\" takes a whole number, or it as a string");
+  return refuse("\"" + std::string(name) +
+                "\" takes a whole number of 0 or more, or it as a string; from 2^53 on without a "
+                "fraction and an exponent");
 }
 
 // That of a body with this one member.
@@ -122,46 +133,6 @@ Result<std::optional<std::string>> text_of(const Json& json, std::string_view na
   if (found == json.end() || found->is_null()) return std::nullopt;
   if (!found->is_string()) return refuse("\"" + std::string(name) + "\" takes a string");
   return found->get<std::string>();
-}
-
-// The type that the Accept header weighs most, and of several the one that it names first. A range
-// that includes several means the first of them.
-Result<HttpSession::IdsAs> ids_as(std::string_view accept) {
-  using As = HttpSession::IdsAs;
-  constexpr std::array<std::pair<std::string_view, As>, 3> offered{{
-      {"text/plain", As::kText},
-      {"application/json", As::kJson},
-      {"application/x-ndjson", As::kJsonLines},
-  }};
-  if (accept.empty()) return As::kText;
-  const auto trimmed = [](std::string_view text) {
-    while (text.starts_with(' ') || text.starts_with('\t')) text.remove_prefix(1);
-    while (text.ends_with(' ') || text.ends_with('\t')) text.remove_suffix(1);
-    return text;
-  };
-  double heaviest = 0;
-  std::optional<As> best;
-  while (!accept.empty()) {
-    const std::size_t end = std::min(accept.find(','), accept.size());
-    const std::string_view element = accept.substr(0, end);
-    accept.remove_prefix(std::min(end + 1, accept.size()));
-    const std::size_t semicolon = std::min(element.find(';'), element.size());
-    const std::string_view range = trimmed(element.substr(0, semicolon));
-    double weight = 1;
-    if (const std::size_t q = element.find("q=", semicolon); q != std::string_view::npos)
-      std::from_chars(element.data() + q + 2, element.data() + element.size(), weight);
-    if (weight <= heaviest) continue;
-    for (const auto& [type, as] : offered) {
-      const bool whole_family =
-          range.ends_with("/*") && type.starts_with(range.substr(0, range.size() - 1));
-      if (range != type && range != "*/*" && !whole_family) continue;
-      heaviest = weight;
-      best = as;
-      break;
-    }
-  }
-  if (best) return *best;
-  return refuse("Accept names none of text/plain, application/json and application/x-ndjson");
 }
 
 // ---- routes
@@ -187,10 +158,13 @@ void post_ids(HttpSession& session, const HttpRequest& request) {
       return session.respond(Error{Code::kInvalidArgument, "numbers takes true or false"});
     wanted.numbers = *text == "true";
   }
-  const Result<HttpSession::IdsAs> as = ids_as(request.accept);
-  if (!as) return session.respond(problem(406, "Not Acceptable", as.error().message));
+  const std::optional<IdsAs> as = ids_as(request.accept);
+  if (!as)
+    return session.respond(
+        problem(406, "Not Acceptable",
+                "Accept names none of text/plain, application/json and application/x-ndjson"));
   wanted.as = *as;
-  if (wanted.as == HttpSession::IdsAs::kJson && wanted.count > kMostIds)
+  if (wanted.as == IdsAs::kJson && wanted.count > kMostIds)
     return session.respond(Error{Code::kInvalidArgument,
                                  "as an array of JSON at most " + std::to_string(kMostIds) +
                                      " ids: ask with Accept: application/x-ndjson or text/plain, "
@@ -211,21 +185,21 @@ void get_formats(HttpSession& session, const HttpRequest& /*request*/) {
 }
 
 void get_sources(HttpSession& session, const HttpRequest& /*request*/) {
-  session.elsewhere([&sources = session.service().sources] { return sources.list(); },
-                    [caller = session.shared_caller()](const std::vector<SequenceStatus>& all) {
-                      Json sources = Json::array();
-                      for (const SequenceStatus& status : all) {
-                        if (caller->sees(name(status.definition)))
-                          sources.push_back(source_json(status));
-                      }
-                      return ok({{"sources", sources}});
-                    });
+  session.elsewhere(
+      [&sources = session.service().sources](SteadyTime until) { return sources.list(until); },
+      [caller = session.shared_caller()](const std::vector<SequenceStatus>& all) {
+        Json sources = Json::array();
+        for (const SequenceStatus& status : all) {
+          if (caller->sees(name(status.definition))) sources.push_back(source_json(status));
+        }
+        return ok({{"sources", sources}});
+      });
 }
 
 void get_source(HttpSession& session, const HttpRequest& request) {
-  session.elsewhere(
-      [&sources = session.service().sources, name = request.path[2]] { return sources.peek(name); },
-      [](const SequenceStatus& status) { return ok(source_json(status)); });
+  session.elsewhere([&sources = session.service().sources, name = request.path[2]](
+                        SteadyTime until) { return sources.peek(name, until); },
+                    [](const SequenceStatus& status) { return ok(source_json(status)); });
 }
 
 // The body is what `idmint create` takes as options.
@@ -276,12 +250,12 @@ void post_source(HttpSession& session, const HttpRequest& request) {
   if (!definition) return session.respond(definition.error());
   session.elsewhere(
       [&sources = session.service().sources, source,
-       definition = *definition]() -> Result<SequenceStatus> {
+       definition = *definition](SteadyTime until) -> Result<SequenceStatus> {
         Result<void> made = sources.at(source, [&](Mint& mint, const std::string& /*own*/) {
           return mint.create(definition);
         });
         if (!made) return std::unexpected(std::move(made.error()));
-        return sources.peek(source);
+        return sources.peek(source, until);
       },
       [](const SequenceStatus& status) {
         HttpResponse response = ok(source_json(status), 201);
@@ -298,9 +272,11 @@ void post_raise(HttpSession& session, const HttpRequest& request) {
   const Result<std::int64_t> past = only_integer(request, "past");
   if (!past) return session.respond(past.error());
   session.elsewhere(
-      [&sources = session.service().sources, name = request.path[2], value = *past] {
-        return sources.at(
-            name, [value](Mint& mint, const std::string& own) { return mint.raise(own, value); });
+      [&sources = session.service().sources, name = request.path[2],
+       value = *past](SteadyTime until) {
+        return sources.at(name, [&](Mint& mint, const std::string& own) {
+          return mint.raise(own, value, RaiseMode::kCarryOut, until);
+        });
       },
       [](const Raised& raised) {
         return ok({{"next", integer(raised.next)}, {"skipped", integer(raised.skipped)}});
@@ -314,10 +290,10 @@ template <class Act>
 void change(HttpSession& session, const HttpRequest& request, Act act) {
   Sources& sources = session.service().sources;
   session.elsewhere(
-      [&sources, source = request.path[2], act]() -> Result<SequenceStatus> {
+      [&sources, source = request.path[2], act](SteadyTime until) -> Result<SequenceStatus> {
         auto done = sources.at(source, act);
         if (!done) return std::unexpected(std::move(done.error()));
-        return sources.peek(source);
+        return sources.peek(source, until);
       },
       [&sources](const SequenceStatus& status) {
         sources.reopen(name(status.definition));
@@ -351,7 +327,7 @@ void post_retire(HttpSession& session, const HttpRequest& request) {
 
 void get_workers(HttpSession& session, const HttpRequest& request) {
   session.elsewhere(
-      [&sources = session.service().sources, name = request.path[2]] {
+      [&sources = session.service().sources, name = request.path[2]](SteadyTime /*until*/) {
         return sources.at(
             name, [](Mint& mint, const std::string& own) { return mint.list_workers(own); });
       },
@@ -386,8 +362,9 @@ void get_health(HttpSession& session, const HttpRequest& /*request*/) {
 // Ready to hand out ids: the store answers, or nothing has been created in the default one yet.
 void get_ready(HttpSession& session, const HttpRequest& /*request*/) {
   session.elsewhere(
-      [&sources = session.service().sources, known = session.is_let_in()]() -> Result<bool> {
-        const Result<void> ready = sources.ready();
+      [&sources = session.service().sources,
+       known = session.is_let_in()](SteadyTime until) -> Result<bool> {
+        const Result<void> ready = sources.ready(until);
         if (ready) return true;
         if (known) return std::unexpected(ready.error());
         // The message may name hosts and files.

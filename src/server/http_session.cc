@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/ip/address.hpp>
 #include <boost/beast/core/string.hpp>
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/field.hpp>
@@ -14,7 +13,7 @@
 #include "base/errors.h"
 #include "base/outcome.h"
 #include "idmint/form.h"
-#include "idmint/uuid.h"
+#include "server/http_text.h"
 
 namespace idmint::server {
 
@@ -53,47 +52,7 @@ std::string_view reason(int status) {
   return http::obsolete_reason(static_cast<http::status>(status));
 }
 
-// Percent-encoding; in a query + is a blank. Nothing: it is not valid.
-std::optional<std::string> decoded(std::string_view text, bool in_query) {
-  std::string result;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '+' && in_query) {
-      result += ' ';
-    } else if (text[i] != '%') {
-      result += text[i];
-    } else {
-      if (i + 2 >= text.size() || detail::hex_digit(text[i + 1]) < 0 ||
-          detail::hex_digit(text[i + 2]) < 0)
-        return std::nullopt;
-      result +=
-          static_cast<char>(detail::hex_digit(text[i + 1]) * 16 + detail::hex_digit(text[i + 2]));
-      i += 2;
-    }
-  }
-  return result;
-}
-
 std::string_view view(boost::beast::string_view text) { return {text.data(), text.size()}; }
-
-// Whether it names this machine, so that no page of the web can have the name: a page whose own
-// name is made to resolve to a loopback address sends that name.
-bool names_this_machine(std::string_view given) {
-  std::string host(given);
-  for (char& c : host) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  constexpr std::string_view allowed = "abcdefghijklmnopqrstuvwxyz0123456789-.:[]";
-  if (host.find_first_not_of(allowed) != std::string::npos) return false;
-  const std::size_t colon = host.rfind(':');
-  if (colon != std::string::npos && host.find(']', colon) == std::string::npos) {
-    if (host.find_first_not_of("0123456789", colon + 1) != std::string::npos) return false;
-    host.resize(colon);
-  }
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  if (host.ends_with('.')) host.pop_back();
-  if (host == "localhost" || host.ends_with(".localhost")) return true;
-  boost::system::error_code error;
-  const auto address = boost::asio::ip::make_address(host, error);
-  return !error && address.is_loopback();
-}
 
 }  // namespace
 
@@ -222,10 +181,8 @@ std::optional<HttpResponse> HttpSession::refusal(const Parser& parser) const {
       !names_this_machine(host))
     return problem(421, "Misdirected Request",
                    "the Host header names another machine: ask for localhost or 127.0.0.1");
-  // Browsers send it with each request that a page of another site makes.
   const std::string_view origin = view(request[http::field::origin]);
-  if (!origin.empty() &&
-      origin != (connection_.is_encrypted() ? "https://" : "http://") + std::string(host))
+  if (!origin.empty() && !is_own_origin(origin, host, connection_.is_encrypted()))
     return problem(403, "Forbidden", "pages of other sites may not ask: Origin is refused");
   return std::nullopt;
 }
@@ -244,51 +201,31 @@ void HttpSession::handle(const Parser& parser) {
   request.method = head_ ? "GET" : view(message.method_string());
   request.accept = view(message[http::field::accept]);
   request.body = message.body();
-  recognise(view(message[http::field::authorization]));
-  std::string_view target = view(message.target());
-  const auto bad = [&] {
-    respond(problem(400, "Bad Request", "the request's target cannot be read"));
-  };
-  std::string_view query;
-  if (const std::size_t mark = target.find('?'); mark != std::string_view::npos) {
-    query = target.substr(mark + 1);
-    target = target.substr(0, mark);
-  }
-  if (request.method == "OPTIONS" && target == "*")
-    return respond({.status = 204, .headers = "Allow: GET, HEAD, POST, OPTIONS\r\n"});
-  if (!target.starts_with('/')) return bad();
-  for (std::size_t begin = 1; begin <= target.size();) {
-    const std::size_t end = std::min(target.find('/', begin), target.size());
-    std::optional<std::string> segment = decoded(target.substr(begin, end - begin), false);
-    if (!segment) return bad();
-    request.path.push_back(*std::move(segment));
-    begin = end + 1;
-  }
-  while (!query.empty()) {
-    const std::size_t end = std::min(query.find('&'), query.size());
-    const std::string_view pair = query.substr(0, end);
-    query.remove_prefix(std::min(end + 1, query.size()));
-    if (pair.empty()) continue;
-    const std::size_t equals = std::min(pair.find('='), pair.size());
-    std::optional<std::string> name = decoded(pair.substr(0, equals), true);
-    std::optional<std::string> value =
-        decoded(equals < pair.size() ? pair.substr(equals + 1) : "", true);
-    if (!name || !value) return bad();
-    request.query.emplace_back(*std::move(name), *std::move(value));
-  }
-  route(*this, request);
-}
-
-void HttpSession::recognise(std::string_view authorization) {
-  caller_ = service_.access.anybody();
-  if (caller_ != nullptr) return;
-  constexpr std::string_view scheme = "bearer ";
-  if (authorization.size() > scheme.size() &&
-      boost::beast::iequals(authorization.substr(0, scheme.size()), scheme))
-    caller_ = service_.access.find(authorization.substr(scheme.size()));
+  const std::string_view authorization = view(message[http::field::authorization]);
+  caller_ = caller_by(authorization);
   if (caller_ == nullptr && !authorization.empty())
     service_.log.write(LogSettings::Level::kWarning, "unknown_token",
                        {{"peer", connection_.peer()}});
+  const std::string_view target = view(message.target());
+  if (request.method == "OPTIONS" && target == "*")
+    return respond({.status = 204, .headers = "Allow: GET, HEAD, POST, OPTIONS\r\n"});
+  std::optional<HttpTarget> read = target_of(target);
+  if (!read) return respond(problem(400, "Bad Request", "the request's target cannot be read"));
+  request.path = std::move(read->path);
+  request.query = std::move(read->query);
+  route(*this, request);
+}
+
+std::shared_ptr<Caller> HttpSession::caller_by(std::string_view authorization) const {
+  if (service_.access.is_open()) return service_.access.anybody();
+  const std::string_view token = bearer_token(authorization);
+  return token.empty() ? nullptr : service_.access.find(token);
+}
+
+bool HttpSession::is_known() const {
+  if (parser_ && begun_ && parser_->is_header_done())
+    return caller_by(view(parser_->get()[http::field::authorization])) != nullptr;
+  return service_.access.is_open() || (caller_ != nullptr && !caller_->is_revoked());
 }
 
 void HttpSession::respond_unauthenticated() {
@@ -408,9 +345,6 @@ void HttpSession::begin_stream(SourceHandle source, IdsWanted wanted) {
     return respond(Error{Code::kUnavailable, std::to_string(kMostStreams) +
                                                  " streams are under way already; nothing was "
                                                  "taken for this one; ask again"});
-  if (const std::optional<Caller::Excess> excess =
-          caller_->charge(wanted.count, std::chrono::steady_clock::now()))
-    return respond(problem(excess->error, false, excess->retry_after));
   stream_ = std::make_unique<Stream>(*this, large);
   stream_->left = wanted.count;
   stream_->wanted = std::move(wanted);
@@ -424,6 +358,12 @@ void HttpSession::begin_stream(SourceHandle source, IdsWanted wanted) {
   if (Result<void> fits = check_form(*stream_); !fits) {
     stream_->error = std::move(fits.error());
     return put_ids();
+  }
+  // Last: what is refused costs nothing.
+  if (const std::optional<Caller::Excess> excess =
+          caller_->charge(stream_->left, service_.loop.now())) {
+    stream_.reset();
+    return respond(problem(excess->error, false, excess->retry_after));
   }
   pump();
 }
@@ -470,13 +410,18 @@ void HttpSession::ask() {
   // An array of JSON is taken in one step: all of it or nothing.
   stream.size = static_cast<std::size_t>(
       stream.wanted.as == IdsAs::kJson ? stream.left : std::min(stream.left, most));
+  if (source.sequence != nullptr) {
+    if (stream.values.size() < stream.size) stream.values.resize(stream.size);
+    if (source.sequence->try_next(std::span(stream.values).first(stream.size))) return put_ids();
+  }
   stream.wait();
   if (!kept_) kept_ = connection_.shared_from_this();
   if (source.is_pool) {
     if (stream.ids.size() < stream.size) stream.ids.resize(stream.size);
     service_.loop.elsewhere(
-        [handle = stream.source, out = std::span(stream.ids).first(stream.size)] {
-          return handle->source->next(out);
+        service_.loop.due(),
+        [handle = stream.source, out = std::span(stream.ids).first(stream.size)](SteadyTime until) {
+          return handle->source->next(out, until);
         },
         [this](Result<void> filled) {
           if (!filled) stream_->error = std::move(filled.error());
@@ -486,7 +431,6 @@ void HttpSession::ask() {
         });
     return;
   }
-  if (stream.values.size() < stream.size) stream.values.resize(stream.size);
   const Result<void> submitted = source.sequence->submit(
       std::span(stream.values).first(stream.size), [&stream](Result<void> filled) {
         if (!filled) stream.error = std::move(filled.error());
@@ -516,17 +460,27 @@ void HttpSession::settle() {
   if (!held_) go_on();
 }
 
-void HttpSession::put_chunk(std::string_view text) {
+namespace {
+
+// The size of a chunk, written when the chunk is there: RFC 9112 allows zeros before it.
+constexpr std::string_view kNoSize = "00000000\r\n";
+constexpr std::size_t kSizeDigits = 8;
+
+void put_size(char* to, std::size_t size) {
+  for (std::size_t i = kSizeDigits; i-- > 0; size /= 16) to[i] = "0123456789abcdef"[size % 16];
+}
+
+}  // namespace
+
+template <class Put>
+void HttpSession::put_chunk(const Put& put) {
   std::string& out = connection_.out();
-  if (old_) {
-    out += text;
-    return;
-  }
-  std::array<char, 16> size;
-  out.append(size.data(),
-             std::to_chars(size.data(), size.data() + size.size(), text.size(), 16).ptr);
-  out += "\r\n";
-  out += text;
+  if (old_) return put(out);
+  const std::size_t head = out.size();
+  out += kNoSize;
+  const std::size_t begin = out.size();
+  put(out);
+  put_size(out.data() + head, out.size() - begin);
   out += "\r\n";
 }
 
@@ -538,7 +492,7 @@ void HttpSession::put_ids() {
     const Code code = stream.error->code;
     if (code == Code::kFailedPrecondition || code == Code::kOutOfRange)
       service_.sources.forget(stream.source, *stream.error, stream.size == 1);
-    stream.error = service_.sources.told(*std::move(stream.error), stream.source->name);
+    stream.error = service_.told(*std::move(stream.error), stream.source->name);
     ++stream.source->counts->errors;
   }
   if (stream.error && !stream.begun) {
@@ -546,13 +500,10 @@ void HttpSession::put_ids() {
     stream_.reset();
     return respond(error);
   }
-  std::string text;
   if (stream.error) {  // in the midst: the client must not take it for all
     service_.count_error(stream.error->code);
-    if (wanted.as == IdsAs::kJsonLines) {
-      text = problem(*stream.error).body;
-      put_chunk(text);
-    }
+    if (wanted.as == IdsAs::kJsonLines)
+      put_chunk([&](std::string& out) { out += problem(*stream.error).body; });
     keep_ = false;
     stream_.reset();
     parser_.reset();
@@ -560,57 +511,64 @@ void HttpSession::put_ids() {
     return old_ ? connection_.cut() : connection_.close_when_sent();
   }
   const bool whole = !stream.begun && static_cast<std::int64_t>(stream.size) == stream.left;
-  const Form& form = wanted.form ? *wanted.form : stream.source->declaration().form;
-  const auto put_id = [&](const Id& id) {
-    std::array<char, kMaxFormChars> chars;
-    const char* const end = to_chars(id, form, chars.data());
-    const std::string_view printed(chars.data(), end);
-    const bool bare =
-        wanted.numbers &&
-        (std::holds_alternative<std::int64_t>(id) || std::holds_alternative<Snowflake>(id)) &&
-        form == Form{};
-    if (wanted.as == IdsAs::kText) {
-      text += printed;
-      text += '\n';
-      return;
-    }
-    if (wanted.as == IdsAs::kJsonLines) {
-      text += bare ? R"({"id":)" : R"({"id":")";
-      text += printed;
-      text += bare ? "}\n" : "\"}\n";
-      return;
-    }
-    if (text.back() != '[') text += ',';
-    if (!bare) text += '"';
-    text += printed;
-    if (!bare) text += '"';
-  };
-  if (wanted.as == IdsAs::kJson) text = R"({"ids":[)";
-  if (stream.source->sequence != nullptr) {
-    for (std::size_t i = 0; i < stream.size; ++i) put_id(Id(stream.values[i]));
+  if (stream.source->sequence != nullptr)
     service_.log_taken(caller_.get(), connection_, *stream.source, stream.values.front(),
                        stream.values[stream.size - 1], static_cast<std::int64_t>(stream.size));
-  } else {
-    for (std::size_t i = 0; i < stream.size; ++i) put_id(stream.ids[i]);
-  }
-  if (wanted.as == IdsAs::kJson) text += "]}\n";
   service_.count_ids(*stream.source, stream.size, stream.begun);
   stream.left -= static_cast<std::int64_t>(stream.size);
+  const std::string_view type = wanted.as == IdsAs::kText   ? "text/plain; charset=utf-8"
+                                : wanted.as == IdsAs::kJson ? "application/json"
+                                                            : "application/x-ndjson";
   if (whole) {
-    const std::string_view type = wanted.as == IdsAs::kText   ? "text/plain; charset=utf-8"
-                                  : wanted.as == IdsAs::kJson ? "application/json"
-                                                              : "application/x-ndjson";
+    std::string body;
+    print_ids(stream, body);
     stream_.reset();
-    return respond({.type = type, .body = std::move(text)});
+    return respond({.type = type, .body = std::move(body)});
   }
   if (!stream.begun) {
     stream.begun = true;
     if (old_) keep_ = false;  // the end of the connection is the end of the stream
-    put_head(200, wanted.as == IdsAs::kText ? "text/plain; charset=utf-8" : "application/x-ndjson",
-             std::nullopt, "");
+    put_head(200, type, std::nullopt, "");
   }
-  put_chunk(text);
+  put_chunk([&](std::string& out) { print_ids(stream, out); });
   if (stream.left == 0) end_stream();
+}
+
+// The ids at hand.
+void HttpSession::print_ids(const Stream& stream, std::string& out) {
+  const IdsWanted& wanted = stream.wanted;
+  const Form& form = wanted.form ? *wanted.form : stream.source->declaration().form;
+  const bool plain = form == Form{};
+  const auto put_id = [&](const Id& id) {
+    std::array<char, kMaxFormChars + 1> chars;
+    char* end = to_chars(id, form, chars.data());
+    if (wanted.as == IdsAs::kText) {
+      *end++ = '\n';
+      out.append(chars.data(), end);
+      return;
+    }
+    const std::string_view printed(chars.data(), end);
+    const bool bare =
+        wanted.numbers && plain &&
+        (std::holds_alternative<std::int64_t>(id) || std::holds_alternative<Snowflake>(id));
+    if (wanted.as == IdsAs::kJsonLines) {
+      out += bare ? R"({"id":)" : R"({"id":")";
+      out += printed;
+      out += bare ? "}\n" : "\"}\n";
+      return;
+    }
+    if (out.back() != '[') out += ',';
+    if (!bare) out += '"';
+    out += printed;
+    if (!bare) out += '"';
+  };
+  if (wanted.as == IdsAs::kJson) out += R"({"ids":[)";
+  if (stream.source->sequence != nullptr) {
+    for (std::size_t i = 0; i < stream.size; ++i) put_id(Id(stream.values[i]));
+  } else {
+    for (std::size_t i = 0; i < stream.size; ++i) put_id(stream.ids[i]);
+  }
+  if (wanted.as == IdsAs::kJson) out += "]}\n";
 }
 
 void HttpSession::end_stream() {

@@ -18,6 +18,7 @@
 #include "idmint/result.h"
 #include "server/access.h"
 #include "server/connection.h"
+#include "server/http_text.h"
 #include "server/loop.h"
 #include "server/service.h"
 
@@ -68,7 +69,10 @@ class HttpSession final : public Conversation {
   [[nodiscard]] std::size_t take(std::string_view input) override;
   [[nodiscard]] bool held() const noexcept override;
   [[nodiscard]] bool waits() const noexcept override;
+  // By the last request whose header has come whole.
+  [[nodiscard]] bool is_known() const override;
   [[nodiscard]] bool is_in_midst() const noexcept override { return begun_; }
+  [[nodiscard]] bool is_streaming() const noexcept override { return stream_ != nullptr; }
   void settle() override;
   void too_slow() override;
 
@@ -84,13 +88,15 @@ class HttpSession final : public Conversation {
   // What the request at hand is counted as. Nothing, as at first: it looks at no source.
   void count_as(std::optional<Verb> verb) noexcept { counted_as_ = verb; }
   void respond(const HttpResponse& response);
-  void respond(const Error& error) { respond(problem(service_.sources.told(error))); }
+  void respond(const Error& error) { respond(problem(service_.told(error))); }
   // Runs `work`, which returns a Result, elsewhere, and responds with what `then` makes of it.
+  // `work` gets the time by which it must have answered.
   template <class Work, class Then>
   void elsewhere(Work work, Then then, bool in_steps = false) {
     hold();
     service_.loop.elsewhere(
-        std::move(work), [this, then = std::move(then), in_steps](auto result) mutable {
+        service_.loop.due(), std::move(work),
+        [this, then = std::move(then), in_steps](auto result) mutable {
           respond(result ? then(*std::move(result)) : problem(result.error(), in_steps));
           go_on();
         });
@@ -98,7 +104,6 @@ class HttpSession final : public Conversation {
   void hold();
   void go_on();
 
-  enum class IdsAs : std::uint8_t { kText, kJson, kJsonLines };
   struct IdsWanted {
     std::string name;
     std::int64_t count = 1;
@@ -153,7 +158,8 @@ class HttpSession final : public Conversation {
 
   void handle(const Parser& parser);
   void begin_waiting();
-  void recognise(std::string_view authorization);
+  // Null: that is no token which is known, and one is needed.
+  [[nodiscard]] std::shared_ptr<Caller> caller_by(std::string_view authorization) const;
   [[nodiscard]] std::optional<HttpResponse> refusal(const Parser& parser) const;
   void begin_stream(SourceHandle source, IdsWanted wanted);
   // kInvalidArgument: what is asked for has not the form that is wanted.
@@ -163,7 +169,10 @@ class HttpSession final : public Conversation {
   void ask();
   void answered();
   void put_ids();
-  void put_chunk(std::string_view text);
+  static void print_ids(const Stream& stream, std::string& out);
+  // A chunk of what `put` appends to the string that it is given.
+  template <class Put>
+  void put_chunk(const Put& put);
   void end_stream();
   void put_head(int status, std::string_view type, std::optional<std::size_t> length,
                 std::string_view headers);

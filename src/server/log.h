@@ -40,15 +40,17 @@ class Log final {
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
 
-  void set(const LogSettings& settings);
+  void set(const LogSettings& settings) noexcept { settings_ = settings; }
   [[nodiscard]] bool has(LogSettings::Level level) const noexcept {
     return level >= settings_.level;
   }
   // One line: the time, the level, the event and its fields. In text, values are quoted where they
-  // have a blank or a quote; control characters are escaped.
+  // have a blank or a quote; control characters are escaped,
+  // and what is longer than 500 characters is cut.
   void write(LogSettings::Level level, std::string_view event,
              std::initializer_list<LogField> fields = {});
-  // Waits until all is written that is read. Lines that were left out are told.
+  // Waits until the lines are written, a second at most for those that nobody reads. How many were
+  // left out is the last line.
   void flush();
 
  private:

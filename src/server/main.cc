@@ -1,11 +1,12 @@
 // idmintd: the daemon.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <expected>
-#include <fstream>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "server/log.h"
 #include "server/server.h"
 #include "server/settings.h"
+#include "server/settings_file.h"
 #include "server/supervisor.h"
 #include "terminal/advice.h"
 #include "terminal/credentials.h"
@@ -55,6 +57,9 @@ A client sends it as AUTH TOKEN, or as Authorization: Bearer TOKEN.
 // the wait for a thread among them.
 constexpr std::chrono::seconds kAfterDrain{10};
 
+// How long the start waits for a store that does not answer.
+constexpr std::chrono::milliseconds kFirstLook{500};
+
 struct CommandLine {
   std::string config{};
   bool check = false;
@@ -63,11 +68,11 @@ struct CommandLine {
   std::vector<std::string> http{};
 };
 
-// NAME=URL has a name before anything that a URL begins with.
-std::pair<std::string, std::string> split_store(const std::string& given) {
+// NAME=URL has a name before anything that a URL begins with; nothing: it is a URL alone.
+std::optional<std::pair<std::string, std::string>> named_store(const std::string& given) {
   const std::size_t equals = given.find('=');
-  if (equals == std::string::npos || given.find_first_of(":/") < equals) return {"", given};
-  return {given.substr(0, equals), given.substr(equals + 1)};
+  if (equals == std::string::npos || given.find_first_of(":/") < equals) return std::nullopt;
+  return std::pair(given.substr(0, equals), given.substr(equals + 1));
 }
 
 // From the file, then from the variables, then from the command line; or what is wrong in them.
@@ -75,15 +80,12 @@ std::expected<Settings, std::vector<Error>> settings_of(const CommandLine& line)
   Settings settings;
   std::vector<Error> faults;
   if (!line.config.empty()) {
-    std::string text(kLongestSettings + 1, '\0');
-    std::ifstream file(line.config, std::ios::binary);
-    file.read(text.data(), std::ssize(text));
-    if (!file.is_open() || file.bad()) {
-      return std::unexpected(
-          std::vector{Error{Code::kNotFound, "cannot read the file " + shown(line.config)}});
+    const Result<std::string> text = read_plain_file(line.config, kLongestSettings + 1);
+    if (!text) {
+      return std::unexpected(std::vector{Error{
+          Code::kInvalidArgument, "cannot read the file of --config: " + text.error().message}});
     }
-    text.resize(static_cast<std::size_t>(file.gcount()));
-    faults = read_toml(text, settings);
+    faults = read_toml(*text, settings);
     for (Error& fault : faults) fault.message = line.config + ": " + fault.message;
   }
   const std::vector<Error> of_variables = read_environment(
@@ -91,11 +93,13 @@ std::expected<Settings, std::vector<Error>> settings_of(const CommandLine& line)
       [](const char* name) { return std::getenv(name); }, settings);
   faults.insert(faults.end(), of_variables.begin(), of_variables.end());
   for (const std::string& given : line.stores) {
-    auto [name, url] = split_store(given);
-    if (name.empty()) {
-      settings.store = url;
+    std::optional<std::pair<std::string, std::string>> named = named_store(given);
+    if (!named) {
+      settings.store = given;
+    } else if (Result<void> valid = check_store_name(named->first); !valid) {
+      faults.push_back({Code::kInvalidArgument, "--store: " + std::move(valid.error().message)});
     } else {
-      settings.stores.emplace_back(std::move(name), std::move(url));
+      settings.stores.push_back(*std::move(named));
     }
   }
   if (!line.redis.empty() || !line.http.empty()) {
@@ -105,19 +109,26 @@ std::expected<Settings, std::vector<Error>> settings_of(const CommandLine& line)
   if (settings.tls.certificate.empty() != settings.tls.key.empty())
     faults.push_back(
         {Code::kInvalidArgument, "TLS needs both certificate and key: set the other one, too"});
+  if (settings.tls.certificate.empty() && !settings.tls.client_ca.empty())
+    faults.push_back({Code::kInvalidArgument,
+                      "tls.client_ca has no effect without tls.certificate and tls.key: set them"});
   if (!faults.empty()) return std::unexpected(std::move(faults));
   return settings;
 }
 
-// What no store can be is told now. One that does not answer yet, or is made later, is opened when
-// it is asked for.
-Result<ServedStore> served(std::string name, const std::string& given) {
+// What no store can be is told at the start. One that does not answer yet, or is made later, is
+// opened when it is asked for: the clients of others do not wait for it.
+Result<ServedStore> served(std::string name, const std::string& given, bool check) {
   ServedStore store{.name = std::move(name)};
   if (given.empty()) return store;
   Result<std::string> url = url_given("--store", given);
   if (!url) return std::unexpected(std::move(url.error()));
   store.mint.store = *std::move(url);
-  const Result<std::unique_ptr<Store>> there = Store::open(store.mint.store, {.create = false});
+  const StoreKind* const kind = store_kind(store.mint.store);
+  if (kind != nullptr && !kind->lasts) return store;
+  StoreOptions options{.create = false};
+  if (!check) options.deadline = std::min(options.deadline, kFirstLook);
+  const Result<std::unique_ptr<Store>> there = Store::open(store.mint.store, options);
   if (there) return store;
   const Code code = there.error().code;
   if (code == Code::kInvalidArgument || code == Code::kUnimplemented)
@@ -130,9 +141,10 @@ Result<ServedStore> served(std::string name, const std::string& given) {
 
 // Sockets that came with the process stand beside the addresses of the settings, and replace the
 // default ones.
-Result<ServerOptions> options_of(const Settings& settings, const std::vector<Listen>& sockets) {
+Result<ServerOptions> options_of(const Settings& settings, const std::vector<Listen>& sockets,
+                                 bool check) {
   ServerOptions options{.tls = settings.tls, .tokens = settings.tokens, .version = IDMINT_VERSION};
-  Result<ServedStore> first = served("", settings.store);
+  Result<ServedStore> first = served("", settings.store, check);
   if (!first) return std::unexpected(std::move(first.error()));
   options.stores.push_back(*std::move(first));
   for (const auto& [name, url] : settings.stores) {
@@ -140,16 +152,12 @@ Result<ServerOptions> options_of(const Settings& settings, const std::vector<Lis
       if (other.name == name)
         return refuse("two stores have the name " + shown(name) + ": rename one of them");
     }
-    Result<ServedStore> store = served(name, url);
+    Result<ServedStore> store = served(name, url, check);
     if (!store) return std::unexpected(std::move(store.error()));
     options.stores.push_back(*std::move(store));
   }
   for (const std::string& at : settings.redis) options.listen.push_back({Protocol::kRedis, at});
   for (const std::string& at : settings.http) options.listen.push_back({Protocol::kHttp, at});
-  for (const Listen& listen : options.listen) {
-    if (Result<void> valid = validate(listen, options.tls, !options.tokens.empty()); !valid)
-      return std::unexpected(std::move(valid.error()));
-  }
   options.listen.insert(options.listen.end(), sockets.begin(), sockets.end());
   if (options.listen.empty())
     options.listen = {{Protocol::kRedis, "127.0.0.1:7379"}, {Protocol::kHttp, "127.0.0.1:7380"}};
@@ -157,6 +165,18 @@ Result<ServerOptions> options_of(const Settings& settings, const std::vector<Lis
     options.most_connections = static_cast<std::size_t>(*settings.max_connections);
   if (settings.drain_seconds) options.drain = std::chrono::seconds{*settings.drain_seconds};
   return options;
+}
+
+// What Server::open() would refuse, but for what only the system knows.
+Result<void> check(const ServerOptions& options) {
+  for (const Listen& listen : options.listen) {
+    if (listen.descriptor) continue;
+    if (Result<void> valid = validate(listen, options.tls, !options.tokens.empty()); !valid)
+      return valid;
+  }
+  if (options.tls.certificate.empty()) return {};
+  const auto tls = TlsContext::open(options.tls);
+  return tls ? Result<void>() : std::unexpected(tls.error());
 }
 
 // What a running server cannot take over.
@@ -168,7 +188,7 @@ bool needs_restart(const Settings& now, const Settings& then) {
 
 // Whether the settings had no fault. On the loop, which does not wait for whoever reads the
 // messages.
-bool reload(const CommandLine& line, Settings& settings, Server& server, Log& log) {
+bool reload(const CommandLine& line, const Settings& running, Server& server, Log& log) {
   const auto refuse_all = [&](const std::vector<Error>& faults) {
     for (const Error& fault : faults)
       log.write(LogSettings::Level::kError, "settings_refused", {{"message", fault.message}});
@@ -180,12 +200,11 @@ bool reload(const CommandLine& line, Settings& settings, Server& server, Log& lo
     return refuse_all({changed.error()});
   log.set(fresh->log);
   if (takes_messages()) std::cerr << "idmintd: read the settings again\n";
-  if (needs_restart(settings, *fresh))
+  if (needs_restart(running, *fresh))
     log.write(
         LogSettings::Level::kWarning, "restart_needed",
         {{"message",
           "stores, addresses, max_connections and drain_seconds stay as they were until then"}});
-  settings = *std::move(fresh);
   return true;
 }
 
@@ -197,13 +216,10 @@ int serve(const CommandLine& line) {
   }
   const Result<Supervisor> supervisor = Supervisor::from_environment();
   if (!supervisor) return fail_with(supervisor.error(), false);
-  Result<ServerOptions> options = options_of(*settings, supervisor->sockets());
+  Result<ServerOptions> options = options_of(*settings, supervisor->sockets(), line.check);
   if (!options) return fail_with(options.error(), false);
   if (line.check) {
-    if (!settings->tls.certificate.empty()) {
-      if (const auto tls = TlsContext::open(settings->tls); !tls)
-        return fail_with(tls.error(), false);
-    }
+    if (const Result<void> sound = check(*options); !sound) return fail_with(sound.error(), false);
     std::cout << "the settings have no fault\n";
     return 0;
   }

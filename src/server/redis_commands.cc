@@ -15,6 +15,7 @@
 #include "idmint/clock.h"
 #include "idmint/id.h"
 #include "idmint/sequence.h"
+#include "mint/formats.h"
 #include "mint/sequence_facts.h"
 
 namespace idmint::server {
@@ -28,14 +29,6 @@ std::string upper_case(std::string_view text) {
   return result;
 }
 
-std::string lower_case(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return result;
-}
-
 // A whole number of at least `least`.
 std::optional<std::int64_t> whole(std::string_view text, std::int64_t least) {
   std::int64_t value = 0;
@@ -45,14 +38,30 @@ std::optional<std::int64_t> whole(std::string_view text, std::int64_t least) {
   return value;
 }
 
+bool is_fit(std::string_view pattern, std::size_t longest, std::ptrdiff_t most_stars) {
+  return pattern.size() <= longest && std::ranges::count(pattern, '*') <= most_stars;
+}
+
+constexpr std::string_view kUnfitPattern = "a pattern has at most 256 bytes and 8 stars";
+
 bool matches(const std::string& pattern, const std::string& text) {
   return ::fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
 }
 
+// CLIENT INFO has it in a line of its own, between blanks.
+bool is_client_name(std::string_view name, std::size_t longest) {
+  return name.size() <= longest &&
+         std::ranges::all_of(name, [](char c) { return c > ' ' && c < 0x7f; });
+}
+
+constexpr std::string_view kUnfitClientName =
+    "Client names cannot contain spaces, newlines or special characters, and have at most 128 "
+    "bytes";
+
 // What GET answers: the value before the next one, or nothing before the first use.
-Result<std::optional<std::int64_t>> value_before_next(const Sources& sources,
-                                                      std::string_view name) {
-  const Result<SequenceStatus> status = sources.peek(name);
+Result<std::optional<std::int64_t>> value_before_next(const Sources& sources, std::string_view name,
+                                                      SteadyTime until) {
+  const Result<SequenceStatus> status = sources.peek(name, until);
   if (!status) return std::unexpected(status.error());
   const auto* const sequence = std::get_if<SequenceDefinition>(&status->definition);
   const std::optional<std::int64_t> next = status->next;
@@ -68,10 +77,10 @@ Result<std::optional<std::int64_t>> value_before_next(const Sources& sources,
 }
 
 // Formats and what the store has, by name.
-Result<std::vector<std::string>> names(const Sources& sources) {
+Result<std::vector<std::string>> names(const Sources& sources, SteadyTime until) {
   std::vector<std::string> all;
   for (const Declaration& format : Mint::formats()) all.push_back(format.name);
-  const Result<std::vector<SequenceStatus>> made = sources.list();
+  const Result<std::vector<SequenceStatus>> made = sources.list(until);
   if (!made) return std::unexpected(made.error());
   for (const SequenceStatus& status : *made) {
     if (!is_retired(status.definition)) all.push_back(name(status.definition));
@@ -86,9 +95,9 @@ bool is_format_name(std::string_view name) {
 }
 
 // Whether it is a format, or a sequence or pool that is not retired.
-Result<bool> is_source(const Sources& sources, std::string_view name) {
+Result<bool> is_source(const Sources& sources, std::string_view name, SteadyTime until) {
   if (is_format_name(name)) return true;
-  const Result<SequenceStatus> status = sources.peek(name);
+  const Result<SequenceStatus> status = sources.peek(name, until);
   if (status) return !is_retired(status->definition);
   if (status.error().code == Code::kNotFound || status.error().code == Code::kInvalidArgument)
     return false;
@@ -100,12 +109,12 @@ Result<bool> is_source(const Sources& sources, std::string_view name) {
 // ---- values
 
 void RedisSession::incr(Words words) {
-  const SourceHandle source = source_of(words, words[1]);
+  SourceHandle source = source_of(words, words[1]);
   if (source == nullptr) return;
   if (source->is_format() && source->declaration().format != "snowflake") {
     return fail(std::string(words[1]) + " gives no integers: ID.NEXT " + std::string(words[1]));
   }
-  take_values(source, 1, true, false);
+  take_values(std::move(source), 1, true, false);
 }
 
 void RedisSession::incrby(Words words) { take_range(words, false); }
@@ -118,7 +127,7 @@ void RedisSession::take_range(Words words, bool whole_range) {
                     ? "the increment must be 1 or more: a counter never goes down"
                     : "value is not an integer or out of range");
   }
-  const SourceHandle source = source_of(words, words[1]);
+  SourceHandle source = source_of(words, words[1]);
   if (source == nullptr) return;
   if (source->counter == nullptr) {
     const std::string name(words[1]);
@@ -126,11 +135,11 @@ void RedisSession::take_range(Words words, bool whole_range) {
                 "consecutive: ID.NEXT " + name + " COUNT " + std::to_string(*count));
   }
   if (!charge(*count)) return;
-  Reply& reply = add_pending(source);
-  reply.kind = whole_range ? Reply::kRange : Reply::kLast;
-  wait_for(reply, source->counter->submit(*count, [&reply](Result<Range> range) {
+  CounterSequence& counter = *source->counter;
+  Reply& reply = add_pending(whole_range ? Reply::kRange : Reply::kLast, std::move(source));
+  wait_for(reply, counter.submit(*count, [&reply](Result<Range> range) {
     if (range) {
-      reply.range = *range;
+      reply.rest->range = *range;
     } else {
       reply.error = std::make_unique<Error>(std::move(range.error()));
     }
@@ -149,9 +158,9 @@ void RedisSession::id_next(Words words) {
       return fail("COUNT is at most " + std::to_string(kMostIds) +
                   " here: send ID.NEXT again, or ask over HTTP, which streams");
   }
-  const SourceHandle source = source_of(words, words[1]);
+  SourceHandle source = source_of(words, words[1]);
   if (source == nullptr) return;
-  take_values(source, count, false, words.size() == 4);
+  take_values(std::move(source), count, false, words.size() == 4);
 }
 
 // ---- looking at sources, and raising
@@ -159,19 +168,21 @@ void RedisSession::id_next(Words words) {
 template <class Work, class Then>
 void RedisSession::elsewhere(Work work, Then then) {
   hold();
-  service_.loop.elsewhere(std::move(work), [this, then = std::move(then)](auto result) mutable {
-    if (result) {
-      then(*std::move(result));
-    } else {
-      fail(result.error());
-    }
-    go_on();
-  });
+  const SteadyTime due = std::exchange(barrier_due_, std::nullopt).value_or(service_.loop.due());
+  service_.loop.elsewhere(due, std::move(work),
+                          [this, then = std::move(then)](auto result) mutable {
+                            if (result) {
+                              then(*std::move(result));
+                            } else {
+                              fail(result.error());
+                            }
+                            go_on();
+                          });
 }
 
 void RedisSession::get(Words words) {
-  elsewhere([&sources = service_.sources,
-             name = std::string(words[1])] { return value_before_next(sources, name); },
+  elsewhere([&sources = service_.sources, name = std::string(words[1])](
+                SteadyTime until) { return value_before_next(sources, name, until); },
             [this](std::optional<std::int64_t> value) {
               if (value) {
                 put_bulk(reply(), std::to_string(*value));
@@ -185,12 +196,12 @@ void RedisSession::mget(Words words) {
   using Values = std::vector<std::optional<std::int64_t>>;
   elsewhere(
       [&sources = service_.sources,
-       names = Owned(words.begin() + 1, words.end())]() -> Result<Values> {
+       names = Owned(words.begin() + 1, words.end())](SteadyTime until) -> Result<Values> {
         Values values;
         for (const std::string& name : names) {
           // As in Redis: what has no value is null, whatever the reason. That the store does not
           // answer is none.
-          const auto value = value_before_next(sources, name);
+          const auto value = value_before_next(sources, name, until);
           if (!value && value.error().code != Code::kNotFound &&
               value.error().code != Code::kInvalidArgument)
             return std::unexpected(value.error());
@@ -213,10 +224,10 @@ void RedisSession::mget(Words words) {
 void RedisSession::exists(Words words) {
   elsewhere(
       [&sources = service_.sources,
-       names = Owned(words.begin() + 1, words.end())]() -> Result<std::int64_t> {
+       names = Owned(words.begin() + 1, words.end())](SteadyTime until) -> Result<std::int64_t> {
         std::int64_t count = 0;
         for (const std::string& name : names) {
-          const Result<bool> there = is_source(sources, name);
+          const Result<bool> there = is_source(sources, name, until);
           if (!there) return std::unexpected(there.error());
           if (*there) ++count;
         }
@@ -226,13 +237,13 @@ void RedisSession::exists(Words words) {
 }
 
 void RedisSession::type(Words words) {
-  elsewhere([&sources = service_.sources,
-             name = std::string(words[1])] { return is_source(sources, name); },
+  elsewhere([&sources = service_.sources, name = std::string(words[1])](
+                SteadyTime until) { return is_source(sources, name, until); },
             [this](bool there) { put_simple(reply(), there ? "string" : "none"); });
 }
 
 void RedisSession::dbsize(Words /*words*/) {
-  elsewhere([&sources = service_.sources] { return names(sources); },
+  elsewhere([&sources = service_.sources](SteadyTime until) { return names(sources, until); },
             [this](const std::vector<std::string>& all) {
               put_integer(reply(), std::ranges::count_if(all, [&](const std::string& name) {
                             return caller_->sees(name);
@@ -250,10 +261,11 @@ void RedisSession::time(Words /*words*/) {
 }
 
 void RedisSession::keys(Words words) {
-  elsewhere([&sources = service_.sources] { return names(sources); },
+  if (!is_fit(words[1], kLongestPattern, kMostStars)) return fail(kUnfitPattern);
+  elsewhere([&sources = service_.sources](SteadyTime until) { return names(sources, until); },
             [this, pattern = std::string(words[1])](std::vector<std::string> all) {
               std::erase_if(all, [&](const std::string& name) {
-                return !matches(pattern, name) || !caller_->sees(name);
+                return !caller_->sees(name) || !matches(pattern, name);
               });
               put_array(reply(), all.size());
               for (const std::string& name : all) put_bulk(reply(), name);
@@ -273,6 +285,7 @@ void RedisSession::scan(Words words) {
     const std::string option = upper_case(words[i]);
     if (i + 1 == words.size()) return fail("syntax error");
     if (option == "MATCH") {
+      if (!is_fit(words[i + 1], kLongestPattern, kMostStars)) return fail(kUnfitPattern);
       pattern = words[i + 1];
     } else if (option == "TYPE") {
       other_type = lower_case(words[i + 1]) != "string";
@@ -284,13 +297,15 @@ void RedisSession::scan(Words words) {
       return fail("syntax error");
     }
   }
-  elsewhere([&sources = service_.sources] { return names(sources); },
+  elsewhere([&sources = service_.sources](SteadyTime until) { return names(sources, until); },
             [this, pattern, other_type, begin = static_cast<std::size_t>(*cursor),
-             size = static_cast<std::size_t>(count)](const std::vector<std::string>& all) {
+             size = static_cast<std::size_t>(count)](std::vector<std::string> all) {
+              // First: the cursor must not tell how many others there are.
+              std::erase_if(all, [&](const std::string& name) { return !caller_->sees(name); });
               const std::size_t end = std::min(all.size(), begin + size);
               std::vector<std::string_view> found;
               for (std::size_t i = begin; i < end && !other_type; ++i) {
-                if (matches(pattern, all[i]) && caller_->sees(all[i])) found.push_back(all[i]);
+                if (matches(pattern, all[i])) found.push_back(all[i]);
               }
               std::string& out = reply();
               put_array(out, 2);
@@ -327,13 +342,13 @@ void RedisSession::put_status(std::string& out, const SequenceStatus& status) {
 }
 
 void RedisSession::id_peek(Words words) {
-  elsewhere(
-      [&sources = service_.sources, name = std::string(words[1])] { return sources.peek(name); },
-      [this](const SequenceStatus& status) { put_status(reply(), status); });
+  elsewhere([&sources = service_.sources,
+             name = std::string(words[1])](SteadyTime until) { return sources.peek(name, until); },
+            [this](const SequenceStatus& status) { put_status(reply(), status); });
 }
 
 void RedisSession::id_list(Words /*words*/) {
-  elsewhere([&sources = service_.sources] { return sources.list(); },
+  elsewhere([&sources = service_.sources](SteadyTime until) { return sources.list(until); },
             [this](std::vector<SequenceStatus> all) {
               std::erase_if(all, [&](const SequenceStatus& status) {
                 return !caller_->sees(name(status.definition));
@@ -348,9 +363,10 @@ void RedisSession::id_raise(Words words) {
   const std::optional<std::int64_t> past = whole(words[2], 0);
   if (!past) return fail("value is not an integer or out of range");
   elsewhere(
-      [&sources = service_.sources, name = std::string(words[1]), past = *past] {
-        return sources.at(
-            name, [past](Mint& mint, const std::string& own) { return mint.raise(own, past); });
+      [&sources = service_.sources, name = std::string(words[1]), past = *past](SteadyTime until) {
+        return sources.at(name, [&](Mint& mint, const std::string& own) {
+          return mint.raise(own, past, RaiseMode::kCarryOut, until);
+        });
       },
       [this](const Raised& raised) { put_integer(reply(), raised.next); });
 }
@@ -412,6 +428,7 @@ void RedisSession::hello(Words words) {
       token = words[next + 2];
       next += 3;
     } else if (option == "SETNAME" && next + 1 < words.size()) {
+      if (!is_client_name(words[next + 1], kLongestClientName)) return fail(kUnfitClientName);
       its_name = words[next + 1];
       next += 2;
     } else {
@@ -565,6 +582,9 @@ void RedisSession::command(Words words) {
 void RedisSession::config(Words words) {
   if (upper_case(words[1]) != "GET" || words.size() < 3)
     return fail("only CONFIG GET is there: the server is set up by its options");
+  for (const std::string_view pattern : words.subspan(2)) {
+    if (!is_fit(pattern, kLongestPattern, kMostStars)) return fail(kUnfitPattern);
+  }
   const std::array settings = {
       std::pair<std::string, std::string>{"appendfsync", "always"},
       std::pair<std::string, std::string>{"appendonly", "yes"},
@@ -592,6 +612,7 @@ void RedisSession::config(Words words) {
 void RedisSession::client(Words words) {
   const std::string which = upper_case(words[1]);
   if (which == "SETNAME" && words.size() == 3) {
+    if (!is_client_name(words[2], kLongestClientName)) return fail(kUnfitClientName);
     name_ = words[2];
     put_simple(reply(), "OK");
   } else if (which == "GETNAME" && words.size() == 2) {
@@ -727,6 +748,7 @@ constexpr std::string_view kNeverForgotten =
     "a name that was used stays, or its values would come twice: idmint retire ends a sequence";
 constexpr std::array kRefused = {
     Refused{"APPEND", kNeverDown},
+    Refused{"COPY", kNeverDown},
     Refused{"DECR", kNeverDown},
     Refused{"DECRBY", kNeverDown},
     Refused{"DEL", kNeverForgotten},
@@ -735,13 +757,21 @@ constexpr std::array kRefused = {
     Refused{"FLUSHALL", kNeverForgotten},
     Refused{"FLUSHDB", kNeverForgotten},
     Refused{"GETDEL", kNeverForgotten},
+    Refused{"GETEX", kNeverForgotten},
     Refused{"GETSET", kNeverDown},
     Refused{"INCRBYFLOAT", "values are integers"},
+    Refused{"MOVE", kNeverForgotten},
     Refused{"MSET", kNeverDown},
+    Refused{"MSETNX", kNeverDown},
+    Refused{"PERSIST", "sources do not expire"},
     Refused{"PEXPIRE", kNeverForgotten},
+    Refused{"PEXPIREAT", kNeverForgotten},
+    Refused{"PSETEX", kNeverForgotten},
     Refused{"RENAME", kNeverForgotten},
+    Refused{"RENAMENX", kNeverForgotten},
     Refused{"RESTORE", kNeverDown},
     Refused{"SET", "a counter never goes down, or values would come twice: ID.RAISE moves it up"},
+    Refused{"SETBIT", kNeverDown},
     Refused{"SETEX", kNeverForgotten},
     Refused{"SETNX", "a sequence is made with its definition: idmint create"},
     Refused{"SETRANGE", kNeverDown},

@@ -33,11 +33,16 @@ RedisSession::RedisSession(Connection& connection, Service& service)
 RedisSession::~RedisSession() = default;
 
 bool RedisSession::held() const noexcept {
-  return held_ || barrier_ || ended_ || pending_ >= kMostPending || pending_ids_ >= kMostPendingIds;
+  return held_ || barrier_ || ended_ || pending_ >= kMostPending ||
+         pending_ids_ >= kMostPendingIds || waiting_text_ >= kMostWaitingText;
 }
 
 bool RedisSession::waits() const noexcept {
   return held_ || pending_ != 0 || (!replay_.empty() && !ended_);
+}
+
+bool RedisSession::is_known() const {
+  return service_.access.is_open() || (caller_ != nullptr && !caller_->is_revoked());
 }
 
 void RedisSession::too_slow() {
@@ -49,13 +54,13 @@ void RedisSession::too_slow() {
 std::size_t RedisSession::take(std::string_view input) {
   std::size_t taken = 0;
   begun_ = {};
-  while (!held() && connection_.has_room()) {
+  while (has_room()) {
     if (!replay_.empty()) {
       const Owned& owned = replay_.front();
       const std::vector<std::string_view> words(owned.begin(), owned.end());
       const Command* const command = command_named(words.front());
       if (command->kind == Command::kBarrier && pending_ != 0) {
-        barrier_ = true;
+        wait_for_answers();
         break;
       }
       // The command may hold the session, and is run again then: from a copy of its own.
@@ -64,6 +69,7 @@ std::size_t RedisSession::take(std::string_view input) {
       const std::vector<std::string_view> kept_words(kept.begin(), kept.end());
       counted_as_ = command->counted_as();
       if (may(*command, kept_words)) (this->*command->run)(kept_words);
+      barrier_due_.reset();
       continue;
     }
     const RespReader::State state = reader_.read(input.substr(taken));
@@ -81,9 +87,9 @@ std::size_t RedisSession::take(std::string_view input) {
       taken += reader_.consumed();
       continue;
     }
-    const Command* const command = command_named(words.front());
-    if (command != nullptr && command->kind == Command::kBarrier && !queueing_ && pending_ != 0) {
-      barrier_ = true;  // it is read again when the answers before it are there
+    const Command* const command = command_of(words);
+    if (command != nullptr && pending_ != 0 && is_barrier(*command)) {
+      wait_for_answers();  // it is read again when they are there
       break;
     }
     taken += reader_.consumed();
@@ -103,14 +109,33 @@ std::size_t RedisSession::take(std::string_view input) {
                  "this server is shutting down and has taken nothing; ask another one"});
       continue;
     }
-    run(words);
+    run(command, words);
+    barrier_due_.reset();
   }
   reader_.trim();
   return taken;
 }
 
-void RedisSession::run(Words words) {
-  const Command* const command = command_named(words.front());
+bool RedisSession::has_room() {
+  if (!replies_.empty() && replies_.back().rest != nullptr) {
+    Reply::Rest& last = *replies_.back().rest;
+    waiting_text_ += last.text.size() - std::exchange(last.counted, last.text.size());
+  }
+  return !held() && connection_.has_room();
+}
+
+void RedisSession::wait_for_answers() {
+  barrier_ = true;
+  barrier_due_ = service_.loop.due();
+}
+
+const RedisSession::Command* RedisSession::command_of(Words words) {
+  if (last_command_ == nullptr || last_command_->name != words.front())
+    last_command_ = command_named(words.front());
+  return last_command_;
+}
+
+void RedisSession::run(const Command* command, Words words) {
   if (command == nullptr && caller_ == nullptr) return refuse_unauthenticated();
   if (command == nullptr) {
     if (queueing_) queue_broken_ = true;
@@ -162,7 +187,7 @@ bool RedisSession::charge(std::int64_t count) {
     return false;
   }
   if (!caller_->has_limits()) return true;  // no clock is read for each command
-  const auto excess = caller_->charge(count, std::chrono::steady_clock::now());
+  const auto excess = caller_->charge(count, service_.loop.now());
   if (!excess) return true;
   fail(excess->error);
   return false;
@@ -212,13 +237,14 @@ void RedisSession::discard(Words /*words*/) {
 
 std::string& RedisSession::reply() {
   if (replies_.empty()) return connection_.out();
-  if (replies_.back().kind != Reply::kText || !replies_.back().ready) replies_.emplace_back();
-  return replies_.back().text;
+  if (replies_.back().kind != Reply::kText || !replies_.back().ready)
+    replies_.emplace_back().rest = std::make_unique<Reply::Rest>();
+  return replies_.back().rest->text;
 }
 
 void RedisSession::fail(const Error& error) {
   service_.count_error(error.code);
-  put_error(reply(), resp_prefix(error.code), service_.sources.told(error).message);
+  put_error(reply(), resp_prefix(error.code), service_.told(error).message);
 }
 
 void RedisSession::fail(std::string_view message) {
@@ -226,9 +252,11 @@ void RedisSession::fail(std::string_view message) {
   put_error(reply(), "ERR", message);
 }
 
-RedisSession::Reply& RedisSession::add_pending(SourceHandle source) {
+RedisSession::Reply& RedisSession::add_pending(Reply::Kind kind, SourceHandle source) {
   Reply& reply = replies_.emplace_back();
   reply.session = this;
+  reply.kind = kind;
+  if (kind != Reply::kInteger && kind != Reply::kId) reply.rest = std::make_unique<Reply::Rest>();
   reply.ready = false;
   reply.source = std::move(source);
   // It may have waited before, for its source to be opened.
@@ -253,7 +281,7 @@ void RedisSession::answered(Reply& reply) {
   reply.ready = true;
   --pending_;
   --service_.waiting_calls;
-  pending_ids_ -= reply.values.size();
+  if (reply.rest != nullptr) pending_ids_ -= reply.rest->values.size();
   if (settling_) return;
   settling_ = true;
   service_.settling.push_back(this);
@@ -267,6 +295,7 @@ void RedisSession::settle() {
   std::string& out = connection_.out();
   while (!replies_.empty() && replies_.front().ready) {
     if (!connection_.is_closed()) finish(replies_.front(), out);
+    if (replies_.front().rest != nullptr) waiting_text_ -= replies_.front().rest->counted;
     replies_.pop_front();
   }
   if (connection_.is_closed()) return;
@@ -274,9 +303,16 @@ void RedisSession::settle() {
   connection_.resume();
 }
 
+void RedisSession::count_taken(const OpenSource& source, std::int64_t first, std::int64_t last,
+                               std::size_t count) {
+  service_.count_ids(source, count);
+  service_.log_taken(caller_.get(), connection_, source, first, last,
+                     static_cast<std::int64_t>(count));
+}
+
 void RedisSession::finish(Reply& reply, std::string& out) {
   if (reply.kind == Reply::kText) {
-    out += reply.text;
+    out += reply.rest->text;
     return;
   }
   service_.counts.redis.waits[CallCounts::index(Verb::kNext)].add(service_.answered_at -
@@ -284,8 +320,7 @@ void RedisSession::finish(Reply& reply, std::string& out) {
   if (reply.error) {
     const Code code = reply.error->code;
     service_.count_error(*reply.source, code);
-    put_error(out, resp_prefix(code),
-              service_.sources.told(*reply.error, reply.source->name).message);
+    put_error(out, resp_prefix(code), service_.told(*reply.error, reply.source->name).message);
     const bool of_one = reply.kind == Reply::kInteger || reply.kind == Reply::kId;
     if (code == Code::kOutOfRange || code == Code::kFailedPrecondition)
       service_.sources.forget(reply.source, *reply.error, of_one);
@@ -297,9 +332,7 @@ void RedisSession::finish(Reply& reply, std::string& out) {
     put_bulk(out, {text.data(), end});
   };
   const auto log = [&](std::int64_t first, std::int64_t last, std::size_t count) {
-    service_.count_ids(*reply.source, count);
-    service_.log_taken(caller_.get(), connection_, *reply.source, first, last,
-                       static_cast<std::int64_t>(count));
+    count_taken(*reply.source, first, last, count);
   };
   switch (reply.kind) {
     case Reply::kText:
@@ -312,21 +345,24 @@ void RedisSession::finish(Reply& reply, std::string& out) {
       log(reply.value, reply.value, 1);
       put_id(reply.value);
       break;
-    case Reply::kIds:
-      log(reply.values.front(), reply.values.back(), reply.values.size());
-      put_array(out, reply.values.size());
-      for (const std::int64_t value : reply.values) put_id(value);
+    case Reply::kIds: {
+      const std::vector<std::int64_t>& values = reply.rest->values;
+      log(values.front(), values.back(), values.size());
+      put_array(out, values.size());
+      for (const std::int64_t value : values) put_id(value);
       break;
+    }
     case Reply::kLast:
-      log(reply.range.first, reply.range.last(), static_cast<std::size_t>(reply.range.count));
-      put_integer(out, reply.range.last());
+    case Reply::kRange: {
+      const Range& range = reply.rest->range;
+      log(range.first, range.last(), static_cast<std::size_t>(range.count));
+      if (reply.kind == Reply::kRange) {
+        put_array(out, 2);
+        put_integer(out, range.first);
+      }
+      put_integer(out, range.last());
       break;
-    case Reply::kRange:
-      log(reply.range.first, reply.range.last(), static_cast<std::size_t>(reply.range.count));
-      put_array(out, 2);
-      put_integer(out, reply.range.first);
-      put_integer(out, reply.range.last());
-      break;
+    }
   }
 }
 
@@ -352,7 +388,7 @@ void RedisSession::go_on() {
 }
 
 SourceHandle RedisSession::source_of(Words words, std::string_view name) {
-  if (SourceHandle source = service_.sources.find(name)) return source;
+  if (SourceHandle source = service_.sources.find(name, last_source_)) return source;
   if (const auto opened = std::exchange(opened_, std::nullopt)) {
     if (*opened) return **opened;
     fail(opened->error());
@@ -364,14 +400,16 @@ SourceHandle RedisSession::source_of(Words words, std::string_view name) {
         opened_ = opened;
         held_ = false;  // the command may hold the session again, for a pool
         const std::vector<std::string_view> again(owned.begin(), owned.end());
-        (this->*command_named(again.front())->run)(again);
+        const Command& command = *command_named(again.front());
+        // The token may have been taken back meanwhile, and the client may be gone.
+        if (!connection_.is_closed() && may(command, again)) (this->*command.run)(again);
         opened_.reset();
         if (!held_) go_on();
       });
   return nullptr;
 }
 
-void RedisSession::take_values(const SourceHandle& source, std::int64_t count, bool as_integer,
+void RedisSession::take_values(SourceHandle source, std::int64_t count, bool as_integer,
                                bool as_array) {
   // Captured by value: for a pool it is called after this function has returned.
   const auto put = [&form = source->declaration().form, as_integer](std::string& out,
@@ -388,10 +426,14 @@ void RedisSession::take_values(const SourceHandle& source, std::int64_t count, b
     const char* const end = to_chars(id, form, text.data());
     put_bulk(out, {text.data(), end});
   };
+  if (const std::int64_t most = source->declaration().largest_count; most != 0 && count > most)
+    return fail(source->name + ": ask for at most " + std::to_string(most) + " ids in one call");
   if (!charge(count)) return;
   const auto size = static_cast<std::size_t>(count);
   if (source->is_format()) {
-    std::vector<Id> ids(size);
+    Id one;
+    std::vector<Id> many(as_array ? size : 0);
+    const std::span<Id> ids = as_array ? std::span(many) : std::span(&one, 1);
     if (const Result<void> filled = source->source->next(ids); !filled) {
       ++source->counts->errors;
       return fail(filled.error());
@@ -406,9 +448,10 @@ void RedisSession::take_values(const SourceHandle& source, std::int64_t count, b
     // Its ids increase in the order of the calls, so there is one at a time.
     hold();
     service_.loop.elsewhere(
-        [source, size]() -> Result<std::vector<Id>> {
+        service_.loop.due(),
+        [source, size](SteadyTime until) -> Result<std::vector<Id>> {
           std::vector<Id> ids(size);
-          if (Result<void> filled = source->source->next(ids); !filled)
+          if (Result<void> filled = source->source->next(ids, until); !filled)
             return std::unexpected(std::move(filled.error()));
           return ids;
         },
@@ -420,7 +463,7 @@ void RedisSession::take_values(const SourceHandle& source, std::int64_t count, b
             for (const Id& id : *ids) put(out, id);
           } else {
             ++source->counts->errors;
-            fail(service_.sources.told(ids.error(), source->name));
+            fail(service_.told(ids.error(), source->name));
             if (ids.error().code == Code::kFailedPrecondition)
               service_.sources.forget(source, ids.error(), false);
           }
@@ -428,16 +471,26 @@ void RedisSession::take_values(const SourceHandle& source, std::int64_t count, b
         });
     return;
   }
-  Reply& reply = add_pending(source);
-  std::span<std::int64_t> out(&reply.value, 1);
-  reply.kind = as_integer ? Reply::kInteger : Reply::kId;
-  if (as_array) {
-    reply.kind = Reply::kIds;
-    reply.values.resize(size);
-    pending_ids_ += size;
-    out = reply.values;
+  std::int64_t one = 0;
+  std::vector<std::int64_t> many(as_array ? size : 0);
+  if (const std::span<std::int64_t> held = as_array ? std::span(many) : std::span(&one, 1);
+      source->sequence->try_next(held)) {
+    count_taken(*source, held.front(), held.back(), size);
+    std::string& out = reply();
+    if (as_array) put_array(out, size);
+    for (const std::int64_t value : held) put(out, Id(value));
+    return;
   }
-  wait_for(reply, source->sequence->submit(out, [&reply](Result<void> filled) {
+  Sequence& sequence = *source->sequence;
+  const Reply::Kind one_as = as_integer ? Reply::kInteger : Reply::kId;
+  Reply& reply = add_pending(as_array ? Reply::kIds : one_as, std::move(source));
+  std::span<std::int64_t> out(&reply.value, 1);
+  if (as_array) {
+    reply.rest->values = std::move(many);
+    pending_ids_ += size;
+    out = reply.rest->values;
+  }
+  wait_for(reply, sequence.submit(out, [&reply](Result<void> filled) {
     if (!filled) reply.error = std::make_unique<Error>(std::move(filled.error()));
     reply.session->service_.loop.deliver(reply);
   }));

@@ -32,6 +32,14 @@ class RedisSession final : public Conversation {
   static constexpr std::size_t kMostPending = 1024;
   // Ids that they ask for by COUNT.
   static constexpr std::size_t kMostPendingIds = 16'384;
+  // Bytes of replies that are ready and wait for one before them.
+  static constexpr std::size_t kMostWaitingText = std::size_t{256} * 1024;
+  // Of a pattern of names, and stars in it: matching takes longer the longer it is, and far longer
+  // with many stars.
+  static constexpr std::size_t kLongestPattern = 256;
+  static constexpr std::ptrdiff_t kMostStars = 8;
+  // Of the name that a client gives itself.
+  static constexpr std::size_t kLongestClientName = 128;
   // Commands between MULTI and EXEC, and their bytes.
   static constexpr std::size_t kMostQueued = 1024;
   static constexpr std::size_t kMostQueuedBytes = std::size_t{256} * 1024;
@@ -43,6 +51,7 @@ class RedisSession final : public Conversation {
   [[nodiscard]] std::size_t take(std::string_view input) override;
   [[nodiscard]] bool held() const noexcept override;
   [[nodiscard]] bool waits() const noexcept override;
+  [[nodiscard]] bool is_known() const override;
   void too_slow() override;
   void settle() override;
 
@@ -74,9 +83,9 @@ class RedisSession final : public Conversation {
   struct Reply final : Awaited {
     enum Kind : std::uint8_t {
       kText,     // as it is
-      kInteger,  // values[0]
-      kId,       // values[0] as its source prints it
-      kIds,      // all of them, so
+      kInteger,  // the value
+      kId,       // the value as its source prints it
+      kIds,      // all of the values, so
       kLast,     // the last of the range
       kRange,    // its first and its last
     };
@@ -86,13 +95,18 @@ class RedisSession final : public Conversation {
     RedisSession* session = nullptr;
     Kind kind = kText;
     bool ready = true;
-    std::int64_t value = 0;              // kInteger, kId
-    std::vector<std::int64_t> values{};  // kIds
-    Range range{};
+    std::int64_t value = 0;  // kInteger, kId
     SourceHandle source{};
     SteadyTime begun{};  // when its command was read
     std::unique_ptr<Error> error{};
-    std::string text{};
+    // What most replies have not, so that many of them wait in little memory.
+    struct Rest {
+      std::vector<std::int64_t> values{};  // kIds
+      Range range{};                       // kLast, kRange
+      std::string text{};                  // kText
+      std::size_t counted = 0;             // of the text, in waiting_text_
+    };
+    std::unique_ptr<Rest> rest{};  // null: kInteger, kId
   };
   using Owned = std::vector<std::string>;
 
@@ -133,7 +147,18 @@ class RedisSession final : public Conversation {
   void reset(Words words);
   friend struct RedisCommands;
 
-  void run(Words words);
+  // The row of the command; null: there is no such command.
+  [[nodiscard]] const Command* command_of(Words words);
+  void run(const Command* command, Words words);
+  // Whether it must wait until all before it have their answers: it looks at a store, or changes
+  // who asks.
+  [[nodiscard]] bool is_barrier(const Command& command) const noexcept {
+    return command.open || (command.kind == Command::kBarrier && !queueing_);
+  }
+  // Whether another command may be taken now.
+  [[nodiscard]] bool has_room();
+  // For a barrier: nothing is taken until all before it have their answers.
+  void wait_for_answers();
   void queue(Words words);
   // Whether the caller may give the command; if not, the reply says so.
   [[nodiscard]] bool may(const Command& command, Words words);
@@ -148,19 +173,23 @@ class RedisSession final : public Conversation {
   [[nodiscard]] std::string& reply();
   void fail(const Error& error);
   void fail(std::string_view message);  // ERR
-  [[nodiscard]] Reply& add_pending(SourceHandle source);
+  [[nodiscard]] Reply& add_pending(Reply::Kind kind, SourceHandle source);
   void wait_for(Reply& reply, Result<void> submitted);
   // When the commands of this turn were read, as of the first that waits: one look at the clock for
   // all of them.
   [[nodiscard]] SteadyTime begun();
   void answered(Reply& reply);
   void finish(Reply& reply, std::string& out);
+  // Counts and logs values of a sequence that the client is given.
+  void count_taken(const OpenSource& source, std::int64_t first, std::int64_t last,
+                   std::size_t count);
 
   // Finds the source, or opens it and runs the command again. Null: that, or it failed.
   [[nodiscard]] SourceHandle source_of(Words words, std::string_view name);
-  void take_values(const SourceHandle& source, std::int64_t count, bool as_integer, bool as_array);
+  void take_values(SourceHandle source, std::int64_t count, bool as_integer, bool as_array);
   void take_range(Words words, bool whole);
-  // Runs `work` elsewhere, and `then` with its result, before any other command.
+  // Runs `work` elsewhere, and `then` with its result, before any other command. `work` gets the
+  // time by which it must have answered: the deadline began when the command came.
   template <class Work, class Then>
   void elsewhere(Work work, Then then);
   void hold();
@@ -174,18 +203,23 @@ class RedisSession final : public Conversation {
   const std::uint64_t number_;
   std::string name_;                // CLIENT SETNAME
   std::shared_ptr<Caller> caller_;  // null: it has not said who it is
+  // What the command before this one named, as most name it again.
+  const Command* last_command_ = nullptr;
+  Sources::Recent last_source_{};
 
   std::deque<Reply> replies_;  // in order; those that are ready and have none before them are gone
   std::size_t pending_ = 0;
   std::size_t pending_ids_ = 0;
+  std::size_t waiting_text_ = 0;      // as of the last command
   bool held_ = false;                 // a command is carried out elsewhere
   SteadyTime held_since_{};           // the epoch: no command was held, or it waits on otherwise
   std::optional<Verb> held_as_{};     // what it is counted as
   std::optional<Verb> counted_as_{};  // the command at hand
   SteadyTime begun_{};                // the epoch: none of this turn has waited yet
   bool barrier_ = false;              // a command waits for the answers before it
-  bool settling_ = false;             // it is in the list of those that have new answers
-  bool ended_ = false;                // QUIT, or the stream cannot be read on
+  std::optional<SteadyTime> barrier_due_{};  // when that command must have its own answer
+  bool settling_ = false;                    // it is in the list of those that have new answers
+  bool ended_ = false;                       // QUIT, or the stream cannot be read on
 
   bool queueing_ = false;  // between MULTI and EXEC
   bool queue_broken_ = false;

@@ -32,10 +32,11 @@ RespReader::State RespReader::broken(std::string_view problem) {
 
 void RespReader::trim() {
   constexpr std::size_t usual = 64;
-  if (!done_ || (words_.capacity() <= usual && inline_text_.capacity() <= usual * usual)) return;
-  pieces_ = {};
-  words_ = {};
-  inline_text_ = {};
+  // By swapping: a container that {} is assigned to keeps its memory.
+  if (words_.capacity() > usual) std::vector<std::string_view>().swap(words_);
+  if (inline_text_.capacity() > usual * usual) std::string().swap(inline_text_);
+  const bool in_midst = in_array_ && !done_;
+  if (!in_midst && pieces_.capacity() > usual) std::vector<Piece>().swap(pieces_);
 }
 
 RespReader::State RespReader::read(std::string_view input) {

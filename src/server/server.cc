@@ -22,6 +22,7 @@
 
 #include "base/errors.h"
 #include "base/thread_pool.h"
+#include "base/url.h"
 #include "server/connection.h"
 #include "server/http_session.h"
 #include "server/loop.h"
@@ -52,7 +53,7 @@ struct Address {
 };
 
 std::unexpected<Error> bad_address(std::string_view at, std::string_view why) {
-  return refuse("cannot listen on \"" + std::string(at) + "\": " + std::string(why) +
+  return refuse("cannot listen on \"" + redacted(at) + "\": " + std::string(why) +
                 "; give ADDRESS:PORT, such as 127.0.0.1:7379, tls:ADDRESS:PORT or unix:PATH");
 }
 
@@ -212,7 +213,8 @@ struct Server::State {
   State(ServerOptions its_options, Executor* executor)
       : options(std::move(its_options)),
         own_threads(executor == nullptr ? std::make_unique<ThreadPool>(kThreads) : nullptr),
-        loop(executor != nullptr ? *executor : *own_threads, longest_deadline(options.stores)),
+        loop(executor != nullptr ? *executor : *own_threads, longest_deadline(options.stores),
+             options.now),
         sources(loop, options.stores),
         survey(loop, sources, options.scrape_patience),
         service{.loop = loop,
@@ -362,12 +364,13 @@ struct Server::State {
       socket.set_option(asio::ip::tcp::no_delay(true), ignored);
       socket.set_option(asio::socket_base::keep_alive(true), ignored);
     }
-    auto connection = std::make_shared<Connection>(std::move(socket), std::move(encrypted),
-                                                   service.unsent, [this](Connection& gone) {
-                                                     --service.open_connections;
-                                                     connections.erase(gone.shared_from_this());
-                                                     end_if_drained();
-                                                   });
+    auto connection =
+        std::make_shared<Connection>(std::move(socket), std::move(encrypted), service.unsent,
+                                     handshakes, [this](Connection& gone) {
+                                       --service.open_connections;
+                                       connections.erase(gone.shared_from_this());
+                                       end_if_drained();
+                                     });
     connections.insert(connection);
     if (door.protocol == Protocol::kRedis) {
       connection->begin(std::make_unique<RedisSession>(*connection, service));
@@ -444,6 +447,7 @@ struct Server::State {
   TlsSettings tls_settings{};
   std::shared_ptr<const TlsContext> tls{};  // null: there is no certificate
   Service service;
+  Handshakes handshakes;
   std::vector<std::unique_ptr<Door>> doors;
   std::vector<std::string> addresses;
   std::unordered_set<std::shared_ptr<Connection>> connections;

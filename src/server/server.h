@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "idmint/clock.h"
 #include "idmint/executor.h"
 #include "idmint/result.h"
 #include "server/access.h"
@@ -51,6 +52,9 @@ struct ServerOptions {
   Log* log = nullptr;
   // Connections at a time; one more is told so, and closed.
   std::size_t most_connections = 20'000;
+  // The time by which the deadlines of calls are kept, and the limits of tokens. Any thread may
+  // call it.
+  std::function<SteadyTime()> now = &std::chrono::steady_clock::now;
   // How long stop() waits for calls that are under way.
   std::chrono::milliseconds drain = std::chrono::seconds{10};
   // How long a request for /metrics waits for the stores. Prometheus gives up after 10 s, unless
@@ -97,7 +101,8 @@ class Server final {
   void post(std::function<void()> act);
 
   // stop() when one of these signals comes. From then on they do nothing else, but the second one
-  // ends run() at once. `told`: called with the signal, on the thread of run().
+  // ends run() at once: what is under way at a store is still waited for. `told`: called with the
+  // signal, on the thread of run().
   void stop_at(const std::vector<int>& signals, std::function<void(int signal)> told);
 
  private:

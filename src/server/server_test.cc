@@ -14,15 +14,14 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "idmint/mint.h"
 #include "idmint/sequence.h"
-#include "server/connection.h"
+#include "server/log.h"
 #include "server/redis_session.h"
-#include "server/service.h"
 #include "tests/fakes/code_of.h"
-#include "tests/fakes/gated_store.h"
 #include "tests/fakes/running_server.h"
 #include "tests/fakes/temp_folder.h"
 
@@ -30,7 +29,6 @@ namespace idmint::server {
 namespace {
 
 using fakes::code_of;
-using fakes::GatedStore;
 using fakes::TempFolder;
 using testing::AllOf;
 using testing::ElementsAre;
@@ -338,129 +336,24 @@ TEST_F(ServerTest, NoValueComesTwiceToManyClients) {
   EXPECT_EQ(*all.rbegin(), clients * each);  // without a gap
 }
 
-// ---- rounds, and the end
+// ---- the end
 
-class GatedServerTest : public testing::Test {
- protected:
-  GatedServerTest() : store_(std::make_shared<GatedStore>()) {
-    EXPECT_TRUE(create_sequence(*store_, {.name = "orders"}));
+TEST_F(ServerTest, TheEndTellsWhichValuesNobodyGets) {
+  testing::internal::CaptureStderr();
+  {
+    Log log;  // at its default level
+    ServerOptions logged = options();
+    logged.log = &log;
+    Running server(std::move(logged));
+    Client client(server);
+    EXPECT_EQ(client.ask("INCR held"), ":1");
+    EXPECT_EQ(client.ask("INCR orders"), ":1");
+    server.stop();
+    log.flush();
   }
-  [[nodiscard]] ServerOptions options() const {
-    ServerOptions options;
-    options.stores.push_back({.store = store_});
-    options.stores.back().mint.store_options.deadline = kNever;
-    options.drain = kNever;
-    return options;
-  }
-  std::shared_ptr<GatedStore> store_;
-};
-
-// Each connection may have 1024 calls that wait, so a hundred of them come to the limit of all.
-TEST_F(GatedServerTest, CallsThatWaitHaveALimitInAll) {
-  const Running server(options());
-  Client first(server);
-  EXPECT_EQ(first.ask("INCR orders"), ":1");
-  store_->shut_gate();
-  constexpr std::size_t each = RedisSession::kMostPending;
-  std::vector<std::unique_ptr<Client>> clients;
-  std::string commands;
-  for (std::size_t i = 0; i < each; ++i) commands += "INCR orders\r\n";
-  for (std::size_t asked = 0; asked < kMostWaitingCalls + each; asked += each) {
-    clients.push_back(std::make_unique<Client>(server));
-    clients.back()->send(commands);
-  }
-  // The last of those that had room are taken by now or later: until one is told that it has none.
-  Client late(server, Protocol::kHttp);
-  Client::Response refused;
-  do {
-    Client::Response formats = late.http("POST /v1/ids/uuid7");
-    EXPECT_THAT(formats.status, testing::AnyOf(HasSubstr("200"), HasSubstr("503")));
-    refused = formats;
-  } while (!refused.status.contains("503"));
-  EXPECT_THAT(refused.headers, testing::Contains("Retry-After: 1"));
-  EXPECT_THAT(refused.body, HasSubstr("nothing was taken"));
-  store_->open_gate();
-  EXPECT_THAT(clients.front()->line(), StartsWith(":"));
-}
-
-TEST_F(GatedServerTest, CommandsThatWaitShareARound) {
-  const Running server(options());
-  Client client(server);
-  Client other(server);
-  EXPECT_EQ(client.ask("INCR orders"), ":1");
-  store_->shut_gate();
-  client.send("INCR orders\r\n");
-  store_->wait_for_advances(2);
-  client.send("INCR orders\r\nINCR orders\r\n");
-  other.send("INCR orders\r\n");
-  // Until all five commands have been taken, besides those that ask for that.
-  Client probe(server);
-  for (int asked = 1;; ++asked) {
-    const std::string head = probe.ask("INFO");
-    const std::string info = probe.bytes(std::stoul(head.substr(1)) + 2);
-    constexpr std::string_view name = "total_commands_processed:";
-    if (std::stoi(info.substr(info.find(name) + name.size())) - asked >= 5) break;
-  }
-  store_->open_gate();
-  EXPECT_EQ(client.line(), ":2");
-  const std::vector<std::string> mine = client.lines(2);
-  EXPECT_LT(mine[0], mine[1]);
-  EXPECT_THAT(other.line(), StartsWith(":"));
-  EXPECT_EQ(store_->advances().size(), 3U);
-}
-
-TEST_F(GatedServerTest, ADrainAnswersWhatWasTakenAndRefusesWhatComes) {
-  Running server(options());
-  Client client(server);
-  EXPECT_EQ(client.ask("INCR orders"), ":1");
-  store_->shut_gate();
-  client.send("INCR orders\r\n");
-  store_->wait_for_advances(2);
-  server.ask_to_stop();
-  while (server.takes_connections()) std::this_thread::yield();
-  client.send("INCR orders\r\n");
-  store_->open_gate();
-  EXPECT_EQ(client.line(), ":2");
-  EXPECT_THAT(client.rest(), testing::AnyOf("", StartsWith("-UNAVAILABLE ")));
-  server.wait();
-  EXPECT_EQ(store_->counters()->peek("orders")->next, 3);  // nothing was taken for it
-}
-
-// The time of a drain may be over while calls of the store are under way.
-TEST_F(GatedServerTest, TheEndWaitsForCallsThatAreUnderWay) {
-  EXPECT_TRUE(create_sequence(*store_, {.name = "few", .last = 9}));
-  ServerOptions impatient = options();
-  impatient.drain = std::chrono::milliseconds{1};
-  Running server(std::move(impatient));
-  Client client(server);
-  Client other(server);
-  EXPECT_EQ(client.ask("INCR few"), ":1");
-  store_->shut_gate();
-  other.send("INCR few\r\n");
-  store_->wait_for_advances(2);
-  server.ask_to_stop();
-  std::thread opener([&] {
-    while (server.takes_connections()) std::this_thread::yield();
-    store_->open_gate();
-  });
-  server.stop();
-  opener.join();
-}
-
-TEST_F(GatedServerTest, ADrainRunsATransactionToItsEnd) {
-  Running server(options());
-  Client client(server);
-  EXPECT_EQ(client.ask("INCR orders"), ":1");
-  store_->shut_gate();
-  client.send("MULTI\r\nINCR orders\r\nGET orders\r\nINCR orders\r\nEXEC\r\nINCR orders\r\n");
-  store_->wait_for_advances(2);
-  server.ask_to_stop();
-  store_->open_gate();
-  EXPECT_THAT(client.lines(9),
-              ElementsAre("+OK", "+QUEUED", "+QUEUED", "+QUEUED", "*3", ":2", "$1", "2", ":3"));
-  const std::string rest = client.rest();  // it came before the end; whether it was taken is open
-  EXPECT_THAT(rest, testing::AnyOf("", ":4\r\n", StartsWith("-UNAVAILABLE ")));
-  server.wait();
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              AllOf(HasSubstr(" warning given_up source=held first=2 last=16 count=15\n"),
+                    testing::Not(HasSubstr("orders"))));
 }
 
 TEST_F(ServerTest, ADrainEndsAStreamThatIsRead) {
@@ -484,35 +377,6 @@ TEST_F(ServerTest, ADrainEndsInTimeWhoeverDoesNotRead) {
   deaf.send("POST /v1/ids/uuid4?count=1000000000 HTTP/1.1\r\nHost: localhost\r\n\r\n");
   EXPECT_EQ(deaf.line(), "HTTP/1.1 200 OK");
   server.stop();
-}
-
-TEST_F(GatedServerTest, AClientThatLeavesCostsNothingButItsValues) {
-  const Running server(options());
-  Client other(server);
-  EXPECT_EQ(other.ask("INCR orders"), ":1");
-  store_->shut_gate();
-  {
-    Client client(server);
-    client.send("INCR orders\r\n");
-    store_->wait_for_advances(2);
-  }
-  store_->open_gate();
-  EXPECT_EQ(other.ask("INCR orders"), ":3");
-}
-
-TEST_F(GatedServerTest, AnErrorOfTheStoreIsToldAndTheNextCallSucceeds) {
-  const Running server(options());
-  Client client(server);
-  Client web(server, Protocol::kHttp);
-  EXPECT_EQ(client.ask("INCR orders"), ":1");
-  store_->fail_next({.error = {Code::kUnknown, "no answer"}, .applied = true});
-  EXPECT_THAT(client.ask("INCR orders"), StartsWith("-UNKNOWN "));
-  store_->fail_next({.error = {Code::kUnavailable, "gone"}});
-  const Client::Response response = web.http("POST /v1/ids/orders");
-  EXPECT_EQ(response.status, "HTTP/1.1 503 Service Unavailable");
-  EXPECT_THAT(response.headers, testing::Contains("Retry-After: 1"));
-  EXPECT_THAT(response.body, HasSubstr(R"("may_have_been_applied":false)"));
-  EXPECT_EQ(client.ask("INCR orders"), ":3");
 }
 
 // ---- HTTP
@@ -638,6 +502,27 @@ TEST_F(ServerTest, MakesPeeksAndRaisesOverHttp) {
   EXPECT_EQ(client.http("HEAD /healthz").headers.front(),
             "Content-Type: text/plain; charset=utf-8");
   EXPECT_EQ(client.http("OPTIONS /v1/sources").status, "HTTP/1.1 204 No Content");
+}
+
+// As JSON Schema has integers. No number is taken for another one.
+TEST_F(ServerTest, AnIntegerOfJsonMayHaveAFractionOfZero) {
+  const Running server(options());
+  Client client(server, Protocol::kHttp);
+  const auto raise = [&](const std::string& past) {
+    const auto response =
+        client.http("POST /v1/sources/orders/raise", "", "{\"past\":" + past + "}");
+    return response.status.contains("200") ? response.body.substr(0, response.body.find(',')) : "";
+  };
+  EXPECT_EQ(raise("20.0"), R"({"next":"21")");
+  EXPECT_EQ(raise("3e1"), R"({"next":"31")");
+  EXPECT_EQ(raise("-0"), R"({"next":"31")");
+  EXPECT_EQ(raise("\"40\""), R"({"next":"41")");
+  EXPECT_EQ(raise("9007199254740992.0"), R"({"next":"9007199254740993")");
+  EXPECT_EQ(raise("9007199254740995"), R"({"next":"9007199254740996")");
+  for (const std::string other :
+       {"9007199254740995.0", "1e18", "20.5", "-1", "-1.0", "1e400", "18446744073709551615",
+        "9223372036854775808", "36893488147419103232", "\"20.0\"", "true", "[1]"})
+    EXPECT_EQ(raise(other), "") << other;
 }
 
 TEST_F(ServerTest, HttpRequestsMayComeInOnePiece) {

@@ -72,6 +72,14 @@ struct Service {
     if (!further) ++source.counts->calls;
   }
 
+  // The error in the words of a terminal, as Sources::told(). Where there are tokens, an error
+  // about a source that is not there does not tell of others, nor of the store.
+  [[nodiscard]] Error told(Error error, std::string_view source = {}) const {
+    if (error.code == Code::kNotFound && !access.is_open())
+      return {Code::kNotFound, "there is no such source"};
+    return sources.told(std::move(error), source);
+  }
+
   // kUnavailable: too many calls wait already.
   [[nodiscard]] Result<void> admit() const {
     if (waiting_calls < kMostWaitingCalls) return {};

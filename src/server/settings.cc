@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "base/errors.h"
+#include "base/url.h"
 #include "idmint/uuid.h"
 #include "mint/toml.h"
 
@@ -151,8 +152,8 @@ class Reader {
     if (found == keys_.end()) {
       std::string known;
       for (const Key& each : keys_) known += std::string(each.name) + ", ";
-      return fault(key.source(), "there is no key " + quoted_key(name) + ": use one of " + known +
-                                     "[stores] and [token.NAME]");
+      return fault(key.source(), "there is no key " + quoted_key(redacted(name)) + ": use one of " +
+                                     known + "[stores] and [token.NAME]");
     }
     Result<void> done = refuse(name +
                                " is neither a text in quotes, nor a whole number, nor a "
@@ -168,14 +169,9 @@ class Reader {
   }
 
   void read_store(const toml::key& name, const toml::node& node) {
-    constexpr std::string_view allowed =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
     const auto* const url = node.as_string();
-    if (name.str().empty() || name.str().size() > 60 ||
-        name.str().find_first_not_of(allowed) != std::string_view::npos)
-      return fault(name.source(), "the name " + quoted_key(name.str()) +
-                                      " of a store has other characters than A-Z a-z 0-9 . _ -, or "
-                                      "more than 60");
+    if (Result<void> valid = check_store_name(name.str()); !valid)
+      return fault(name.source(), std::move(valid.error().message));
     if (url == nullptr)
       return fault(node.source(), std::string(name.str()) + " is not the URL of a store in quotes");
     settings_.stores.emplace_back(name.str(), url->get());
@@ -188,6 +184,7 @@ class Reader {
       return fault(name.source(), quoted_key(name.str()) +
                                       " is no table: write [token.NAME], as idmintd token does");
     bool has_hash = false;
+    bool has_rights = false;
     for (const auto& [key, value] : *table) {
       if (key == "sha256") {
         has_hash = true;
@@ -196,6 +193,7 @@ class Reader {
                 "sha256 is not 64 hexadecimal digits in quotes, as idmintd token "
                 "prints them");
       } else if (key == "allow") {
+        has_rights = true;
         read_allow(value, token);
       } else if (auto* const limit = limit_named(key.str(), token)) {
         const auto* const number = value.as_integer();
@@ -213,6 +211,9 @@ class Reader {
     if (!has_hash)
       fault(name.source(), "sha256 is missing: idmintd token " + std::string(name.str()) +
                                " makes a token and its hash");
+    if (!has_rights)
+      fault(name.source(), "allow is missing, and so the token may do nothing: write allow = " +
+                               std::string(R"(["next *"], or what it needs)"));
     if (std::ranges::any_of(settings_.tokens,
                             [&](const TokenSettings& other) { return other.hash == token.hash; }))
       fault(name.source(), "another token has the same sha256");
@@ -304,6 +305,17 @@ std::vector<Error> read_environment(const std::function<const char*(const char* 
                         std::string(variable.name) + ": " + std::move(done.error().message)});
   }
   return faults;
+}
+
+Result<void> check_store_name(std::string_view name) {
+  constexpr std::string_view allowed =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+  constexpr std::size_t longest = 60;
+  if (!name.empty() && name.size() <= longest &&
+      name.find_first_not_of(allowed) == std::string_view::npos)
+    return {};
+  return refuse("a store cannot have the name " + quoted_key(redacted(name)) +
+                ": give it 1 to 60 characters out of A-Z a-z 0-9 . _ -");
 }
 
 std::string to_toml(std::string_view name, const TokenSettings::Hash& hash,

@@ -66,6 +66,9 @@ inline constexpr std::size_t kLongestSettings = std::size_t{1} << 20;
 [[nodiscard]] std::vector<Error> read_environment(
     const std::function<const char*(const char* name)>& value_of, Settings& settings);
 
+// kInvalidArgument: no further store can have this name, which stands before those of its sources.
+[[nodiscard]] Result<void> check_store_name(std::string_view name);
+
 // A table of TOML for a token, without the token.
 [[nodiscard]] std::string to_toml(std::string_view name, const TokenSettings::Hash& hash,
                                   const std::vector<std::string>& allow);

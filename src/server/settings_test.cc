@@ -2,11 +2,17 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <fstream>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "server/settings_file.h"
+#include "tests/fakes/code_of.h"
+#include "tests/fakes/temp_folder.h"
 
 namespace idmint::server {
 namespace {
@@ -14,6 +20,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::Pair;
 using testing::SizeIs;
 
@@ -91,19 +98,65 @@ rights = 1
   for (const Error& fault : faults) all += fault.message + "\n";
   for (const std::string_view wanted :
        {"line 1: there is no key \"stor\"", "line 2: redis takes no text",
-        "line 3: max_connections takes a whole number", "line 5: the name \"a/b\"",
-        "line 6: c is not", "line 8: there is no key \"tls.cert\"", "line 10: log.level",
-        "line 11: sha256 is missing", "line 12: there is no verb \"nxt\"",
-        "line 12: the pattern is missing", "line 14: sha256 is not",
-        "line 15: ids_per_day is no whole number", "line 16: there is no key \"rights\""}) {
+        "line 3: max_connections takes a whole number",
+        "line 5: a store cannot have the name \"a/b\"", "line 6: c is not",
+        "line 8: there is no key \"tls.cert\"", "line 10: log.level", "line 11: sha256 is missing",
+        "line 12: there is no verb \"nxt\"", "line 12: the pattern is missing",
+        "line 14: sha256 is not", "line 15: ids_per_day is no whole number",
+        "line 16: there is no key \"rights\""}) {
     EXPECT_THAT(all, HasSubstr(wanted));
   }
 }
 
+TEST(StoreName, StandsBeforeASlashInTheNamesOfSources) {
+  for (const std::string name : {"eu", "EU-west_1.a", "1"}) EXPECT_TRUE(check_store_name(name));
+  for (const std::string& name : {std::string(), std::string("a/b"), std::string("eu west"),
+                                  std::string("ü"), std::string(61, 'a'), std::string("a\n")})
+    EXPECT_FALSE(check_store_name(name)) << name;
+}
+
 TEST(SettingsToml, ATokenThatIsThereTwiceIsAFault) {
   Settings settings;
-  const std::string hash = "sha256 = \"" + std::string(kHash) + "\"\n";
-  EXPECT_THAT(read_toml("[token.a]\n" + hash + "[token.b]\n" + hash, settings), SizeIs(1));
+  const std::string keys = "sha256 = \"" + std::string(kHash) + "\"\nallow = [\"next *\"]\n";
+  EXPECT_THAT(read_toml("[token.a]\n" + keys + "[token.b]\n" + keys, settings), SizeIs(1));
+}
+
+TEST(SettingsToml, ATokenThatMayDoNothingIsAFault) {
+  Settings settings;
+  const std::vector<Error> faults =
+      read_toml("[token.a]\nsha256 = \"" + std::string(kHash) + "\"\n", settings);
+  ASSERT_THAT(faults, SizeIs(1));
+  EXPECT_THAT(faults.front().message, HasSubstr("line 1: allow is missing"));
+}
+
+TEST(SettingsToml, AUrlInTheWrongPlaceIsNotPrintedWithItsPassword) {
+  Settings settings;
+  std::string all;
+  for (const std::string text :
+       {"\"mongodb://u:secret@h/d\" = \"eu\"", "[stores]\n\"mongodb://u:secret@h/d\" = \"eu\"",
+        "[log]\nlevel = \"mongodb://u:secret@h/d\""}) {
+    const std::vector<Error> faults = read_toml(text, settings);
+    ASSERT_THAT(faults, SizeIs(1)) << text;
+    all += faults.front().message;
+  }
+  EXPECT_THAT(all, Not(HasSubstr("secret")));
+}
+
+TEST(PlainFile, IsReadUpToALength) {
+  const fakes::TempFolder folder;
+  const std::string path = folder.path("settings");
+  std::ofstream(path) << "0123456789";
+  EXPECT_EQ(read_plain_file(path, 100), "0123456789");
+  EXPECT_EQ(read_plain_file(path, 4), "0123");
+}
+
+TEST(PlainFile, NeverWaitsForAPipe) {
+  const fakes::TempFolder folder;
+  const std::string path = folder.path("pipe");
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  for (const std::string& name : {path, folder.folder().string(), std::string("/dev/null")})
+    EXPECT_EQ(fakes::code_of(read_plain_file(name, 10)), Code::kInvalidArgument) << name;
+  EXPECT_EQ(fakes::code_of(read_plain_file(path + "2", 10)), Code::kNotFound);
 }
 
 TEST(SettingsToml, WhatIsNoTomlIsAFault) {

@@ -1,6 +1,7 @@
 #include "server/sources.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 #include <variant>
 
@@ -22,10 +23,16 @@ void close_source(const OpenSource& source) {
   source.sequence->close();
   source.counts->add(source.sequence->statistics());
 }
+
+// Ranges of one source that are logged when it is closed. One of strategy random may hold
+// thousands, of one value each.
+constexpr std::size_t kMostGivenUp = 1000;
 }  // namespace
 
-Sources::Sources(Loop& loop, std::vector<ServedStore> stores) : loop_(loop) {
+Sources::Sources(Loop& loop, std::vector<ServedStore> stores)
+    : loop_(loop), rounds_(loop.rounds_on(shared_executor())) {
   for (ServedStore& each : stores) {
+    each.mint.executor = rounds_.get();
     std::string shown = redacted(each.mint.store);
     auto mint = each.store != nullptr
                     ? std::make_unique<Mint>(std::move(each.store), std::move(each.mint))
@@ -73,18 +80,18 @@ SequenceStatus named(SequenceStatus status, std::string_view before) {
 
 }  // namespace
 
-Result<SequenceStatus> Sources::peek(std::string_view source) const {
+Result<SequenceStatus> Sources::peek(std::string_view source, SteadyTime until) const {
   return at(source, [&](Mint& mint, const std::string& name) -> Result<SequenceStatus> {
-    Result<SequenceStatus> status = mint.peek(name);
+    Result<SequenceStatus> status = mint.peek(name, until);
     if (!status) return status;
     return named(*std::move(status), source.substr(0, source.size() - name.size()));
   });
 }
 
-Result<std::vector<SequenceStatus>> Sources::list() const {
+Result<std::vector<SequenceStatus>> Sources::list(SteadyTime until) const {
   std::vector<SequenceStatus> all;
   for (const Served& each : stores_) {
-    Result<std::vector<SequenceStatus>> some = each.mint->list();
+    Result<std::vector<SequenceStatus>> some = each.mint->list(until);
     if (!some && some.error().code == Code::kNotFound) continue;  // nothing was created in it
     if (!some) return std::unexpected(worded(std::move(some.error()), each.store));
     const std::string before = each.name.empty() ? "" : each.name + "/";
@@ -100,13 +107,16 @@ Error Sources::told(Error error, std::string_view source) const {
   return worded(std::move(error), found != nullptr ? std::string_view(found->store) : "");
 }
 
-Result<void> Sources::ready() const {
+Result<void> Sources::ready(SteadyTime until) const {
   for (const Served& each : stores_) {
     const Result<std::shared_ptr<Store>> store = each.mint->store();
     // In the default store nothing may have been created yet.
     if (!store && store.error().code == Code::kNotFound && each.store.empty()) continue;
     if (!store) return std::unexpected(worded(store.error(), each.store));
     if (const std::optional<Error> doubt = (*store)->doubt()) return std::unexpected(*doubt);
+    // A store on the network may have gone since it was opened.
+    if (const auto time = (*store)->time(until); !time)
+      return std::unexpected(worded(time.error(), each.store));
   }
   return {};
 }
@@ -116,6 +126,15 @@ Result<void> Sources::ready() const {
 SourceHandle Sources::find(std::string_view name) const {
   const auto found = open_.find(name);
   return found != open_.end() ? found->second.source : nullptr;
+}
+
+SourceHandle Sources::find(std::string_view name, Recent& recent) const {
+  if (recent.found == nullptr || recent.closings != closings_ || recent.found->first != name) {
+    const auto found = open_.find(name);
+    if (found == open_.end()) return nullptr;
+    recent = {&*found, closings_};
+  }
+  return recent.found->second.source;
 }
 
 void Sources::open(std::string_view name, std::function<void(const Result<SourceHandle>&)> then) {
@@ -130,23 +149,24 @@ void Sources::open(std::string_view name, std::function<void(const Result<Source
   asked->second.push_back(std::move(then));
   if (!first) return;
   loop_.elsewhere(
-      [this, name = asked->first]() -> Result<SourceHandle> {
+      loop_.due(),
+      [this, name = asked->first](SteadyTime /*until*/) -> Result<SourceHandle> {
         Result<std::unique_ptr<Source>> opened =
             at(name, [](Mint& mint, const std::string& own) { return mint.source(own); });
         if (!opened) return std::unexpected(std::move(opened.error()));
         // Closing a sequence may wait for its store: the loop, which may drop the last handle, does
         // not.
-        SourceHandle source(new OpenSource{.name = name, .source = *std::move(opened)},
-                            [&executor = loop_.executor()](OpenSource* last) {
-                              std::unique_ptr<OpenSource> owned(last);
-                              // Not taken, the task is destroyed here, and the source with
-                              // it.
-                              [[maybe_unused]] const Result<void> posted =
-                                  executor.post([owned = std::move(owned)]() mutable {
-                                    close_source(*owned);
-                                    owned.reset();
-                                  });
-                            });
+        SourceHandle source(
+            new OpenSource{.rounds = rounds_, .name = name, .source = *std::move(opened)},
+            [&executor = loop_.executor()](OpenSource* last) {
+              std::unique_ptr<OpenSource> owned(last);
+              // Not taken, the task is destroyed here, and the source with it.
+              [[maybe_unused]] const Result<void> posted =
+                  executor.post([owned = std::move(owned)]() mutable {
+                    close_source(*owned);
+                    owned.reset();
+                  });
+            });
         source->sequence = source->source->sequence();
         source->counter = dynamic_cast<CounterSequence*>(source->sequence);
         source->is_pool = source->sequence == nullptr && source->source->waits();
@@ -174,10 +194,16 @@ void Sources::close(Log& log) {
   for (const SourceHandle& source : all) {
     if (source->sequence == nullptr) continue;
     source->sequence->close();
+    const std::vector<Range> given_up = source->sequence->given_up();
+    for (const Range& range : std::span(given_up).first(std::min(given_up.size(), kMostGivenUp)))
+      log.write(LogSettings::Level::kWarning, "given_up",
+                {{"source", source->name},
+                 {"first", range.first},
+                 {"last", range.last()},
+                 {"count", range.count}});
     const SequenceStatistics is = source->sequence->statistics();
-    if (is.waste != 0)
-      log.write(LogSettings::Level::kInfo, "given_up",
-                {{"source", source->name}, {"values", is.waste}, {"handed_out", is.values}});
+    log.write(LogSettings::Level::kInfo, "closed",
+              {{"source", source->name}, {"handed_out", is.values}, {"waste", is.waste}});
   }
 }
 
@@ -244,6 +270,7 @@ void Sources::reopen(std::string_view name) {
   std::erase_if(forgotten_, [](const auto& gone) { return gone.expired(); });
   forgotten_.push_back(found->second.source);
   open_.erase(found);
+  ++closings_;
 }
 
 void Sources::forget(const SourceHandle& source, const Error& why, bool of_one) {
@@ -259,6 +286,7 @@ void Sources::forget(const SourceHandle& source, const Error& why, bool of_one) 
   std::erase_if(forgotten_, [](const auto& gone) { return gone.expired(); });
   forgotten_.push_back(source);
   open_.erase(found);
+  ++closings_;
 }
 
 }  // namespace idmint::server

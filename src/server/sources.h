@@ -26,6 +26,7 @@ namespace idmint::server {
 // An open source. A format fills without waiting. A sequence is asked with submit(). A pool waits
 // for its store at times, and so is asked elsewhere.
 struct OpenSource {
+  std::shared_ptr<Executor> rounds;  // of the sequence; outlives it
   std::string name;  // as clients call it: with the name of its store, if that has one
   std::unique_ptr<Source> source;
   Sequence* sequence = nullptr;        // null: a format or a pool
@@ -64,8 +65,23 @@ class Sources final {
   // The loop must outlive it.
   Sources(Loop& loop, std::vector<ServedStore> stores);
 
+ private:
+  struct Entry {
+    SourceHandle source;
+    std::chrono::steady_clock::time_point opened;
+  };
+
+ public:
   // Null: it is not open.
   [[nodiscard]] SourceHandle find(std::string_view name) const;
+
+  // The same for one who mostly asks for the source that it asked for before, which costs a
+  // comparison of names then.
+  struct Recent {
+    const std::pair<const std::string, Entry>* found = nullptr;
+    std::uint64_t closings = 0;
+  };
+  [[nodiscard]] SourceHandle find(std::string_view name, Recent& recent) const;
 
   // Opens it, once for all who ask meanwhile, and calls `then` on the loop later. Errors are those
   // of Mint::source(); a name that could not be opened is looked for anew the next time.
@@ -84,8 +100,8 @@ class Sources final {
   void reopen(std::string_view name);
 
   // Closes all sequences, which answers their requests, and refuses to open more (kUnavailable).
-  // Waits for the calls of stores that are under way. Logs how many values were taken from the
-  // store and handed to nobody: those that were held, above all.
+  // Waits for the calls of stores that are under way. Logs each range of values that was held, and
+  // that nobody gets now (`given_up`), and what each sequence handed out in all (`closed`).
   void close(Log& log);
 
   // So many sources are counted by themselves, those that are opened first, and the rest together.
@@ -110,9 +126,10 @@ class Sources final {
     if (!result) return std::unexpected(told(std::move(result.error()), source));
     return result;
   }
-  // Mint::peek() and Mint::list() of all stores, with the names that clients use.
-  [[nodiscard]] Result<SequenceStatus> peek(std::string_view source) const;
-  [[nodiscard]] Result<std::vector<SequenceStatus>> list() const;
+  // Mint::peek() and Mint::list() of all stores, with the names that clients use. They have
+  // answered by `until`.
+  [[nodiscard]] Result<SequenceStatus> peek(std::string_view source, SteadyTime until) const;
+  [[nodiscard]] Result<std::vector<SequenceStatus>> list(SteadyTime until) const;
   // The stores, and what mints from them; any thread may use the mint as long as this is there.
   struct NamedMint {
     std::string_view store;  // empty: sources of it have no store before their names
@@ -124,13 +141,9 @@ class Sources final {
   // The error in the words of a terminal, of a call for the source; empty: for any.
   [[nodiscard]] Error told(Error error, std::string_view source = {}) const;
   // Whether what was created can be read. An error of a store says no.
-  [[nodiscard]] Result<void> ready() const;
+  [[nodiscard]] Result<void> ready(SteadyTime until) const;
 
  private:
-  struct Entry {
-    SourceHandle source;
-    std::chrono::steady_clock::time_point opened;
-  };
   struct Hash {
     using is_transparent = void;
     std::size_t operator()(std::string_view text) const noexcept {
@@ -155,10 +168,12 @@ class Sources final {
   [[nodiscard]] std::shared_ptr<SourceCounts> counts_of(std::string_view name);
 
   Loop& loop_;
+  const std::shared_ptr<Executor> rounds_;
   std::vector<Served> stores_;
   bool closed_ = false;
   std::vector<std::weak_ptr<OpenSource>> forgotten_;  // requests of them may be under way
   ByName<Entry> open_;
+  std::uint64_t closings_ = 0;  // entries that were taken out of open_
   struct Ended {
     Error why;
     std::chrono::steady_clock::time_point since;

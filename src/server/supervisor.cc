@@ -194,7 +194,7 @@ void Supervisor::notify_reloading() const {
       std::chrono::steady_clock::now().time_since_epoch());  // that of CLOCK_MONOTONIC
   notify("RELOADING=1\nMONOTONIC_USEC=" + std::to_string(now.count()) +
              "\nSTATUS=reads its configuration again",
-         true);
+         false);
 }
 
 void Supervisor::notify_stopping(microseconds longest) const {

@@ -46,8 +46,8 @@ class Supervisor final {
   void attend(Server& server) const;
 
   // Each says it once more to a supervisor that knows it already. If it cannot be said, that is
-  // reported on standard error. A supervisor that does not read holds the thread for 1 s at most;
-  // it never holds notify_alive(), which drops what is not taken.
+  // reported on standard error. A supervisor that does not read holds the thread for 1 s at most.
+  // It never holds notify_alive() and notify_reloading(), which drop what is not taken.
   //
   // It serves: at the start, and after notify_reloading(). `status` is shown to operators.
   void notify_ready(std::string_view status) const;

@@ -98,15 +98,17 @@ void Survey::start(std::size_t store) {
   const std::string& name = stores_[store].name;
   std::string before = name.empty() ? "" : name + "/";
   loop_.elsewhere(
+      loop_.due(),
       [&mint = mints[store].mint, before = std::move(before), pools = sources_.open_pools(name),
-       &clock = clock_] { return look_at(mint, before, pools, clock); },
+       &clock = clock_](SteadyTime until) { return look_at(mint, before, pools, clock, until); },
       [this, store](Result<Found> found) { finish(store, std::move(found)); });
 }
 
 Result<Survey::Found> Survey::look_at(Mint& mint, const std::string& before,
-                                      const std::vector<std::string>& open_pools, Clock& clock) {
+                                      const std::vector<std::string>& open_pools, Clock& clock,
+                                      SteadyTime until) {
   Found found{.at = clock.now(), .steadily_at = std::chrono::steady_clock::now()};
-  const Result<std::vector<SequenceStatus>> all = mint.list();
+  const Result<std::vector<SequenceStatus>> all = mint.list(until);
   if (!all) return std::unexpected(all.error());
   found.took = std::chrono::steady_clock::now() - found.steadily_at;
   for (const SequenceStatus& status : *all) {

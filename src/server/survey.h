@@ -112,7 +112,7 @@ class Survey final {
   void answer(std::uint64_t number);
   [[nodiscard]] static Result<Found> look_at(Mint& mint, const std::string& before,
                                              const std::vector<std::string>& open_pools,
-                                             Clock& clock);
+                                             Clock& clock, SteadyTime until);
 
   Loop& loop_;
   const Sources& sources_;

@@ -6,15 +6,18 @@
 #include <utility>
 
 #include "base/errors.h"
+#include "base/text.h"
+#include "server/settings_file.h"
 
 namespace idmint::server {
 
 namespace {
 
-// What OpenSSL says of the call that failed last.
+// What OpenSSL says of the call that failed last: the first of its errors is the cause of the
+// others.
 std::string reason() {
-  std::string text = "it is no such file";
-  if (const unsigned long error = ::ERR_peek_last_error(); error != 0) {
+  std::string text = "it is not in PEM";
+  if (const unsigned long error = ::ERR_peek_error(); error != 0) {
     const char* const said = ::ERR_reason_error_string(error);
     if (said != nullptr) text = said;
   }
@@ -23,7 +26,15 @@ std::string reason() {
 }
 
 std::unexpected<Error> unusable(std::string_view what, const std::string& file) {
-  return refuse("the " + std::string(what) + " " + file + " cannot be used: " + reason());
+  return refuse("the " + std::string(what) + " " + shown(file) + " cannot be used: " + reason());
+}
+
+// OpenSSL opens its files itself, and would wait for a pipe.
+Result<void> readable(std::string_view what, const std::string& file) {
+  const Result<std::string> text = read_plain_file(file, 1);
+  if (!text) return refuse("the " + std::string(what) + " " + text.error().message);
+  return text->empty() ? refuse("the " + std::string(what) + " " + shown(file) + " is empty")
+                       : Result<void>();
 }
 
 }  // namespace
@@ -44,6 +55,13 @@ Result<std::shared_ptr<const TlsContext>> TlsContext::open(const TlsSettings& se
   // Nobody is asked for the password of a key: a daemon has no terminal.
   ::SSL_CTX_set_default_passwd_cb(raw, [](char*, int, int, void*) { return 0; });
   ::ERR_clear_error();
+  for (const auto& [what, file] :
+       {std::pair("certificate", &settings.certificate), std::pair("key", &settings.key),
+        std::pair("client_ca", &settings.client_ca)}) {
+    if (file->empty()) continue;
+    if (Result<void> there = readable(what, *file); !there)
+      return std::unexpected(std::move(there.error()));
+  }
   if (::SSL_CTX_use_certificate_chain_file(raw, settings.certificate.c_str()) != 1)
     return unusable("certificate", settings.certificate);
   if (::SSL_CTX_use_PrivateKey_file(raw, settings.key.c_str(), SSL_FILETYPE_PEM) != 1)

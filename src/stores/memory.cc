@@ -79,7 +79,7 @@ class MemoryStore final : public Store,
   }
 
   Result<std::vector<std::int64_t>> do_raise(std::span<const std::string> counters,
-                                             std::int64_t floor) override {
+                                             std::int64_t floor, SteadyTime /*until*/) override {
     std::vector<std::int64_t> next;
     const Result<void> raised = on_each(counters, [&](CounterState& state) -> Result<void> {
       state.next = std::max(state.next, state.bounds.at_or_above(floor));
@@ -154,7 +154,7 @@ class MemoryStore final : public Store,
     return at->second;
   }
 
-  Result<std::vector<CatalogEntry>> do_list() override {
+  Result<std::vector<CatalogEntry>> do_list(SteadyTime /*until*/) override {
     if (!owner_) return inherited();
     const std::lock_guard lock(mutex_);
     std::vector<CatalogEntry> all;
@@ -299,7 +299,7 @@ class MemoryStore final : public Store,
     return {};
   }
 
-  Result<std::vector<LeaseState>> do_workers(std::string_view pool) override {
+  Result<std::vector<LeaseState>> do_workers(std::string_view pool, SteadyTime /*until*/) override {
     if (!owner_) return inherited();
     const std::lock_guard lock(mutex_);
     const auto at = pools_.find(pool);

@@ -20,7 +20,7 @@ and release were built, and the programs are on the PATH.
 
 A block marked `cpp FILE` or `cmake FILE` is an excerpt: its lines occur in that file, next to each
 other; a line "// ..." or "# ..." stands for lines left out. A block of code without a file is
-refused. The same holds for `python`, `go`, `java` and `rust`, and for `js` if a file is named.
+refused. The same holds for `python`, `go`, `java` and `rust`, and for `js` and `sh` if a file is named.
 
 Relative links lead to files and headings that exist, and so do all names of the form scripts/NAME.
 """
@@ -268,7 +268,7 @@ def check_excerpts(name, blocks, project):
     problems, count = [], 0
     for block in blocks:
         language = block.words[0] if block.words else ""
-        if language not in EXCERPTS and not (language == "js" and len(block.words) > 1):
+        if language not in EXCERPTS and not (language in ("js", "sh") and len(block.words) > 1):
             continue
         count += 1
         where = f"{name}:{block.line}"

@@ -1,6 +1,6 @@
-// kill -9 of one of two daemons that serve one SQLite store, again and again, under load: what the
-// clients were answered is the history of one counter. IDMINT_KILL_ROUNDS sets the number of
-// rounds.
+// kill -9 of one of two daemons that serve one store, again and again, under load: what the clients
+// were answered is the history of one counter. The store is an SQLite file or, with
+// IDMINT_SERVER_KILL_MONGODB, a MongoDB replica set. IDMINT_KILL_ROUNDS sets the number of rounds.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -24,7 +24,11 @@
 #include "idmint/sequence.h"
 #include "idmint/store.h"
 #include "tests/e2e/counter_history.h"
+#ifdef IDMINT_SERVER_KILL_MONGODB
+#include "tests/servers/mongo.h"
+#else
 #include "tests/fakes/temp_folder.h"
+#endif
 
 namespace idmint::e2e {
 namespace {
@@ -149,8 +153,12 @@ TEST(ServerKill, TwoDaemonsOnOneStoreAreOneCounter) {
   const char* const wanted = std::getenv("IDMINT_KILL_ROUNDS");
   const int rounds = wanted != nullptr ? std::atoi(wanted) : 10;
   ASSERT_GT(rounds, 0);
+#ifdef IDMINT_SERVER_KILL_MONGODB
+  const std::string url = servers::mongo_set().url("ids");
+#else
   const fakes::TempFolder folder;
   const std::string url = "sqlite:" + folder.path("ids.db");
+#endif
   {
     const auto store = Store::open(url);
     ASSERT_TRUE(store) << store.error().message;

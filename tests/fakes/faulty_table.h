@@ -120,8 +120,8 @@ class FaultyTable final : public LeaseTable {
   Result<void> do_raise_floor(std::string_view pool, std::int64_t floor) override {
     return table_.raise_floor(pool, floor);
   }
-  Result<std::vector<LeaseState>> do_workers(std::string_view pool) override {
-    return table_.workers(pool);
+  Result<std::vector<LeaseState>> do_workers(std::string_view pool, SteadyTime until) override {
+    return table_.workers(pool, until);
   }
 
  private:

@@ -188,7 +188,7 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   }
 
   Result<std::vector<std::int64_t>> do_raise(std::span<const std::string> counters,
-                                             std::int64_t floor) override {
+                                             std::int64_t floor, SteadyTime /*until*/) override {
     return on_each<std::int64_t>(counters, [&](CounterState& state) {
       return state.next = std::max(state.next, state.bounds.at_or_above(floor));
     });
@@ -256,7 +256,7 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
     });
   }
 
-  Result<std::vector<CatalogEntry>> do_list() override {
+  Result<std::vector<CatalogEntry>> do_list(SteadyTime /*until*/) override {
     const std::lock_guard lock(mutex_);
     return call<std::vector<CatalogEntry>>([&] {
       std::vector<CatalogEntry> all;

@@ -1,6 +1,7 @@
 // An executor whose tasks run when a test says so.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <deque>
 #include <functional>
@@ -14,6 +15,11 @@ namespace idmint::fakes {
 
 class ManualExecutor final : public Executor {
  public:
+  // `turn`: of Executor::turn().
+  explicit ManualExecutor(std::chrono::nanoseconds turn = std::chrono::milliseconds{5})
+      : turn_(turn) {}
+
+  [[nodiscard]] std::chrono::nanoseconds turn() const noexcept override { return turn_; }
   Result<void> post(std::move_only_function<void()> task) override {
     const std::lock_guard lock(mutex_);
     if (refusal_) return std::unexpected(*refusal_);
@@ -51,6 +57,7 @@ class ManualExecutor final : public Executor {
   }
 
  private:
+  const std::chrono::nanoseconds turn_;
   mutable std::mutex mutex_;
   std::deque<std::move_only_function<void()>> tasks_;
   std::optional<Error> refusal_;

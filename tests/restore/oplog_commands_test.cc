@@ -5,9 +5,11 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "restore/oplog/live.h"
 #include "tests/e2e/cli.h"
+#include "tests/restore/oplog_builder.h"
 #include "tests/restore/production.h"
 #include "tests/servers/mongo.h"
 
@@ -71,7 +73,8 @@ TEST_F(OplogCommands, FindPrintsTheLimitAndWhatIsAroundIt) {
                                "_id \"LAST GOOD\n                OP\"\n"));
   EXPECT_THAT(found, HasSubstr("  one later     1795230032:4 would let through: delete from "
                                "app.events, _id 0\n"));
-  EXPECT_THAT(found, HasSubstr("  left out      300 of it, and 10 other operations after it"));
+  EXPECT_THAT(found, HasSubstr("  left out      300 operations of it, and 10 others after it "
+                               "began: app.events\n                10 inserts"));
   EXPECT_THAT(found, HasSubstr("restore with --limit 1795230032:3"));
   EXPECT_THAT(found, HasSubstr("app.events  delete         300"));
   for (const std::string& line : e2e::lines_of(found)) EXPECT_FALSE(line.ends_with(' ')) << line;
@@ -103,6 +106,88 @@ TEST_F(OplogCommands, APictureTakesThePlaceOfAnOlderOneOnlyWhenThereIsAnAnswer) 
   EXPECT_THAT(content("picture.svg"), HasSubstr("</svg>"));
   EXPECT_THAT(output(kRestore + " find --svg /dev/stdout --oplog " + dump), HasSubstr("</svg>"));
   EXPECT_EQ(run(kRestore + " find --svg none/picture.svg --oplog " + dump).status, 5);
+}
+
+// The elements that are open at the end, or that were closed out of order.
+std::string unbalanced(const std::string& html) {
+  std::vector<std::string> open;
+  for (std::size_t at = html.find('<'); at != std::string::npos; at = html.find('<', at + 1)) {
+    const std::size_t end = html.find('>', at);
+    if (end == std::string::npos) return "no end of a tag";
+    const bool closes = html[at + 1] == '/';
+    const std::size_t begin = at + (closes ? 2 : 1);
+    const std::string name = html.substr(begin, html.find_first_of(" >/", begin) - begin);
+    if (closes && (open.empty() || open.back() != name)) return "</" + name + ">";
+    if (closes) open.pop_back();
+    if (!closes && html[end - 1] != '/' && name != "!doctype" && name != "meta")
+      open.push_back(name);
+  }
+  return open.empty() ? "" : "<" + open.back() + ">";
+}
+
+TEST_F(OplogCommands, ThePageStandsAloneAndEscapesWhatIsInTheOplog) {
+  OplogBuilder oplog;
+  oplog.insert("shop.orders", R"({"_id":"<script>alert(1)</script>"})");
+  oplog.add(R"("op":"c","ns":"shop.$cmd","o":{"drop":"<img src=x onerror=alert(1)>"},)"
+            R"("o2":{"numRecords":3})");
+  oplog.insert("shop.orders", R"({"_id":2})");
+  oplog.write((folder_ / "hostile.bson").string());
+  output(kRestore + " find --html page.html --oplog hostile.bson");
+  const std::string page = content("page.html");
+  EXPECT_EQ(unbalanced(page), "");
+  for (const char* const outside :
+       {"<script", "<img", "<link", "href=", "src=\"", "url(", "@import", "http://", "https://"})
+    EXPECT_THAT(page, Not(HasSubstr(outside)));
+  EXPECT_THAT(page, HasSubstr("a collection was dropped: shop.&lt;img src=x onerror=alert(1)&gt;"));
+  EXPECT_THAT(page, HasSubstr("insert into shop.orders, _id &quot;&lt;script&gt;alert(1)"));
+  EXPECT_THAT(page, HasSubstr("<pre>idmint-restore run --base BASE --oplog hostile.bson --limit "
+                              "100:2 --spare SPARE --dry-run</pre>"));
+  EXPECT_THAT(page, HasSubstr("class=\"mark\""));
+  const std::string history =
+      kRestore + " find --html page.html --id '<script>alert(1)</script>' --oplog hostile.bson";
+  EXPECT_THAT(output(history),
+              HasSubstr("History of _id <script>alert(1)</script>:\n100:1  insert"));
+  EXPECT_EQ(unbalanced(content("page.html")), "");
+  EXPECT_THAT(content("page.html"), HasSubstr("History of _id &lt;script&gt;"));
+}
+
+TEST_F(OplogCommands, FindTellsCausesEffectsAndRoutines) {
+  OplogBuilder oplog;
+  std::uint32_t second = 200;
+  std::uint32_t ordinal = 0;
+  const auto add = [&](const std::string& fields) {
+    oplog.add_raw(R"({"ts":)" + OplogBuilder::json({second, ++ordinal}) +
+                  R"(,"v":2,"wall":{"$date":{"$numberLong":")" + std::to_string(second) +
+                  R"(000"}},)" + fields + "}");
+  };
+  int id = 0;
+  const auto deletes = [&](const std::string& ns) {
+    for (int i = 0; i < 30; ++i)
+      add(R"("op":"d","ns":")" + ns + R"(","o":{"_id":)" + std::to_string(id++) + "}");
+  };
+  for (int minute = 0; minute < 6; ++minute, second += 60) deletes("shop.logins");
+  ordinal = 0;
+  add(R"("op":"c","ns":"shop.$cmd","o":{"collMod":"audit","index":{"name":"at",)"
+      R"("expireAfterSeconds":60}},"o2":{"indexOptions_old":{"expireAfterSeconds":86400}})");
+  second += 3;
+  ordinal = 0;
+  deletes("shop.audit");
+  oplog.write((folder_ / "expired.bson").string());
+  const std::string find = kRestore + " find --oplog expired.bson";
+  const std::string found = output(find);
+  EXPECT_THAT(found, HasSubstr("1. documents expire sooner: shop.audit\n"
+                               "  limit         560:1 "));
+  EXPECT_THAT(found, HasSubstr("  then          563:1  30 documents of shop.audit deleted\n"));
+  EXPECT_THAT(found, HasSubstr("  left out      1 operation of it, and 0 others after it began\n"));
+  EXPECT_THAT(found, Not(HasSubstr("2. ")));
+  EXPECT_THAT(found, HasSubstr("Routine, and so no suspects:\n  shop.logins: documents deleted 6 "
+                               "times, every 1 min, about 30 documents each\n"));
+  const json told = json::parse(output(find + " --json"));
+  EXPECT_EQ(told["suspects"][0]["reason"], "time_to_live");
+  EXPECT_EQ(told["suspects"][0]["effects"][0]["operations"], 30);
+  EXPECT_EQ(told["suspects"][0]["alsoLost"]["operations"], 0);
+  EXPECT_EQ(told["routines"][0]["times"], 6);
+  EXPECT_EQ(told["routines"][0]["everySeconds"], 60);
 }
 
 TEST_F(OplogCommands, NoSuspectIsPrintedWhereNoneIsAskedFor) {
@@ -140,6 +225,7 @@ TEST_F(OplogCommands, FindListsWhatIsAskedFor) {
                                    " --id 'COUNTER DOCUMENT NUMBER 4' --from 1795230181:14 --to "
                                    "1795230181:16 --field COUNT --list 5");
   EXPECT_THAT(found, HasSubstr("2 of 898 operations were looked at\n"
+                               "History of _id COUNTER DOCUMENT NUMBER 4:\n"
                                "1795230181:14  update of ids.uniqueIdentifierCounter, _id "
                                "\"COUNTER DOCUMENT NUMBER 4\": { \"u\" : { \"COUNT\" : "
                                "4000000061 } }\n1795230181:16  update"));

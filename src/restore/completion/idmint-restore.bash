@@ -26,7 +26,7 @@ _idmint_restore() {
             dump) words+=" --uri --out --archive --gzip" ;;
             ready) words+=" --uri --base --base-at --warn-below" ;;
             oplog) words+=" --uri --since --base --out --follow" ;;
-            find) words+=" --oplog --from --to --ns --op --id --field --list --top --svg" ;;
+            find) words+=" --oplog --from --to --ns --op --id --field --list --top --svg --html" ;;
             show) words+=" --oplog --from --to" ;;
             run) words+=" --base --data-copy --oplog --limit --before --target --spare --mongod --base-at --include --exclude --skip --force-skip --writers --allow-replica-set --stop --dry-run --yes" ;;
             verify) words+=" --target --spare --mongod --against --expected --include --exclude --html --save --oplog --raise --forget" ;;

@@ -8,11 +8,15 @@
 
 #include "base/figures.h"
 #include "base/text.h"
+#include "restore/find/document_history.h"
 #include "restore/find/drops.h"
 #include "restore/find/falls.h"
 #include "restore/find/hash.h"
 #include "restore/find/histogram.h"
+#include "restore/find/links.h"
+#include "restore/find/namespace_counts.h"
 #include "restore/find/runs.h"
+#include "restore/find/schema_changes.h"
 #include "restore/find/suspects.h"
 #include "restore/oplog/changes.h"
 #include "restore/oplog/command.h"
@@ -50,7 +54,8 @@ class OplogAnalysis::State {
   Result<void> transaction(const Entry& entry);
   void forget(OpenTransactions::iterator transaction);
   Result<void> changes_of(const Operation& operation, int depth);
-  void begin(const Entry& entry);
+  // `transaction`: the operations are of one.
+  void begin(const Entry& entry, bool transaction);
   // `within`: its operations stand in an applyOps.
   void end(const Operation& operation, bool within);
   void change(const Operation& operation);
@@ -64,11 +69,14 @@ class OplogAnalysis::State {
   std::uint64_t operations_ = 0;  // of the entry at hand, so far
   Remembered first_;              // of them, if they stand in an applyOps
 
+  NamespaceCounts counts_;
   OperationHistogram histogram_;
-  Suspects suspects_;
+  Suspects suspects_{counts_};
   Falls falls_{suspects_};
   Runs runs_{suspects_};
   Drops drops_{suspects_};
+  SchemaChanges schema_{suspects_};
+  DocumentHistory document_{suspects_};
   UpdateShape shape_;
   std::string path_;
 
@@ -94,7 +102,7 @@ Result<void> OplogAnalysis::State::add(const Entry& entry) {
   if (entry.operation.op == Op::kUnknown) ++unknown_;
   if (entry.operation.op == Op::kUnknown || entry.operation.op == Op::kNoop) return {};
   if (entry.in_transaction()) return transaction(entry);
-  begin(entry);
+  begin(entry, false);
   Result<void> done = changes_of(entry.operation, 0);
   end(entry.operation,
       entry.operation.op == Op::kCommand && entry.operation.command() == "applyOps");
@@ -129,14 +137,14 @@ Result<void> OplogAnalysis::State::transaction(const Entry& entry) {
         return {};
       }
       const std::uint64_t before = place_.changes;
-      begin(entry);
+      begin(entry, true);
       Result<void> done = changes_of(operation, 0);
       end(operation, true);
       early_ += place_.changes - before;
       return done;
     }
   }
-  begin(entry);
+  begin(entry, true);
   Result<void> done;
   if (found != pending_.end()) {
     for (const auto& kept : found->second) {
@@ -185,14 +193,20 @@ Result<void> OplogAnalysis::State::changes_of(const Operation& operation, int de
   return {};
 }
 
-void OplogAnalysis::State::begin(const Entry& entry) {
+void OplogAnalysis::State::begin(const Entry& entry, bool transaction) {
   place_.at = entry.at.ts;
   place_.wall = entry.wall != 0 ? entry.wall : std::int64_t{entry.at.ts.seconds} * 1000;
   place_.in_span = place_.at >= filter_.span.from;
   place_.changes_before_entry = place_.changes;
   operations_ = 0;
+  place_.session = 0;
+  if (entry.lsid && entry.txn_number) {
+    const auto seed = transaction ? static_cast<std::uint64_t>(*entry.txn_number) + 1 : 0;
+    place_.session = hash_of(entry.lsid.bytes(), seed) | 1;
+  }
   runs_.next_entry(place_.at);
   drops_.next_entry(place_.at);
+  if (filter_.id) document_.next_entry(place_.at);
   suspects_.next_entry(place_.at);
 }
 
@@ -211,20 +225,30 @@ void OplogAnalysis::State::end(const Operation& operation, bool within) {
 
 void OplogAnalysis::State::change(const Operation& operation) {
   ++place_.changes;
+  const bool command = operation.op == Op::kCommand;
+  const std::string target = command ? target_of(operation) : std::string();
+  const NamespaceCounts::Counted counted =
+      counts_.add(operation, command ? std::string_view(target) : operation.ns);
   if (place_.at > filter_.span.to) return;
   const bool accepted = !filter_.narrows() || filter_.matches(operation, path_);
   const bool wanted = accepted && place_.in_span;
   if (wanted) {
     ++answer_.matched;
-    histogram_.add(operation, place_.at);
-    if (answer_.listed.size() < filter_.list_most) list(operation);
+    histogram_.add(counted.row, counts_.rows()[counted.row].ns, operation.op, place_.at);
+    list(operation);
   }
   const std::string_view database = operation.database();
   if (database == "config" || database == "local") return;
   // The filter hides no command or write from it: they tell which drops belong together.
-  if (operation.op == Op::kCommand) return drops_.command(operation, place_, wanted);
+  if (command) {
+    const bool removes = place_.in_span && filter_.id && document_.concerns(operation);
+    schema_.command(operation, place_, wanted);
+    return drops_.command(operation, place_, wanted || removes);
+  }
   drops_.write(database);
+  if (counted.generated && operation.op == Op::kInsert) drops_.inserted(operation.ns);
   if (!accepted) return;
+  if (filter_.id) document_.write(operation, place_);
   if (operation.op == Op::kDelete) return runs_.deleted(operation, place_);
   if (operation.collection().starts_with("system.")) return;
   if (operation.op == Op::kInsert) falls_.inserted(operation, place_);
@@ -246,6 +270,10 @@ void OplogAnalysis::State::updated(const Operation& operation) {
 }
 
 void OplogAnalysis::State::list(const Operation& operation) {
+  if (answer_.listed.size() >= filter_.list_most) {
+    ++answer_.unlisted;
+    return;
+  }
   Remembered words;
   words.set(operation);
   ListedOperation row{.at = place_.at, .text = words.text(), .change = {}};
@@ -266,15 +294,14 @@ OplogAnswer OplogAnalysis::State::finish() {
   answer_.namespaces = histogram_.take();
   suspects_.end();
   runs_.end();
+  document_.end();
   for (Suspect& each : suspects_.all()) {
-    if (each.reason == Reason::kFall) {
-      falls_.weigh(each);
-    } else if (is_run(each.reason)) {
-      runs_.weigh(each);
-    } else {
-      weigh_repeats(each, suspects_.repeats(each.key));
-    }
+    if (each.reason == Reason::kFall) falls_.weigh(each);
+    if (is_run(each.reason) && !each.surge) runs_.weigh(each, answer_.first, answer_.last);
+    drops_.weigh(each);
+    schema_.weigh(each);
   }
+  answer_.routines = link(suspects_, answer_.first, answer_.last);
   answer_.suspects = suspects_.take();
   add_notices();
   return std::move(answer_);
@@ -306,12 +333,10 @@ void OplogAnalysis::State::add_notices() {
   if (suspects_.left_out() != 0)
     tell(plural(suspects_.left_out(), "suspect") +
          " left out, in whose place are likelier ones: there is room for " +
-         print_count(Suspects::kMost) + ", and for " + print_count(Suspects::kAlike) +
-         " that do the same; look with --ns, --op, --from or --to for others");
+         print_count(Suspects::kMost) + "; look with --ns, --op, --from or --to for others");
   if (histogram_.left_out() != 0)
-    tell("the timeline has room for " + print_count(OperationHistogram::kNamespaces) +
-         " namespaces; " + plural(histogram_.left_out(), "operation") +
-         " on others are counted only as a whole");
+    tell("the timeline has room for " + print_count(NamespaceCounts::kRows) + " namespaces; " +
+         plural(histogram_.left_out(), "operation") + " on others are counted only as a whole");
 }
 
 // ----

@@ -1,4 +1,4 @@
-// What an oplog did, and where it looks like a mistake. Takes about 20 MB, however long the oplog.
+// What an oplog did, and where it looks like a mistake. Takes about 30 MB, however long the oplog.
 #pragma once
 
 #include <memory>

@@ -9,6 +9,7 @@
 
 #include "restore/oplog/source.h"
 #include "restore/server.h"
+#include "tests/restore/written_oplog.h"
 
 namespace idmint::restore {
 namespace {
@@ -17,63 +18,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
-
-// An oplog that is written as extended JSON, one entry a millisecond or as told.
-class Oplog {
- public:
-  explicit Oplog(FindFilter filter = {}) : analysis_(std::move(filter)) {}
-
-  // `o` and `more` without the outer braces; `more` is other fields of the entry.
-  Timestamp add(std::string_view op, std::string_view ns, std::string_view o,
-                std::string_view more = "") {
-    const Result<Timestamp> at = try_add(op, ns, o, more);
-    EXPECT_TRUE(at) << (at ? "" : at.error().message);
-    return at.value_or(Timestamp{});
-  }
-  Result<Timestamp> try_add(std::string_view op, std::string_view ns, std::string_view o,
-                            std::string_view more = "") {
-    wall_ += 1;
-    const auto second = static_cast<std::uint32_t>(wall_ / 1000);
-    at_ = {.seconds = second, .ordinal = second == at_.seconds ? at_.ordinal + 1 : 1};
-    const std::string json = R"({"ts":{"$timestamp":{"t":)" + std::to_string(at_.seconds) +
-                             R"(,"i":)" + std::to_string(at_.ordinal) +
-                             R"(}},"t":1,"v":2,"wall":{"$date":)" + R"({"$numberLong":")" +
-                             std::to_string(wall_) + R"("}},"op":")" + std::string(op) +
-                             R"(","ns":")" + std::string(ns) + R"(","o":{)" + std::string(o) + "}" +
-                             (more.empty() ? "" : ",") + std::string(more) + "}";
-    const Result<Bson> document = from_json(json);
-    EXPECT_TRUE(document) << json;
-    const Result<Entry> entry = parse_entry(document->view());
-    EXPECT_TRUE(entry) << json;
-    if (Result<void> added = analysis_.add(*entry); !added) return std::unexpected(added.error());
-    return at_;
-  }
-  Timestamp insert(int id) { return add("i", "shop.orders", "\"_id\":" + std::to_string(id)); }
-  Timestamp remove(int id) { return add("d", "shop.orders", "\"_id\":" + std::to_string(id)); }
-  Timestamp set(std::string_view ns, int id, std::string_view changed) {
-    return add("u", ns, R"("$v":2,"diff":{)" + std::string(changed) + "}",
-               R"("o2":{"_id":)" + std::to_string(id) + "}");
-  }
-  Timestamp count(int id, std::int64_t to) {
-    return set("shop.counters", id, R"("u":{"seq":{"$numberLong":")" + std::to_string(to) + "\"}}");
-  }
-  void pause(std::int64_t milliseconds) { wall_ += milliseconds; }
-  OplogAnswer finish() { return analysis_.finish(); }
-
- private:
-  OplogAnalysis analysis_;
-  std::int64_t wall_ = 1'000'000;
-  Timestamp at_{};
-};
-
-// What those that are likely enough to be printed say.
-std::vector<Reason> reasons(const OplogAnswer& answer) {
-  std::vector<Reason> all;
-  for (const Suspect& suspect : answer.suspects) {
-    if (suspect.score >= 20) all.push_back(suspect.reason);
-  }
-  return all;
-}
 
 OplogAnswer answer_of(const std::string& fixture) {
   const auto oplog = open_oplog(IDMINT_FIXTURES "/" + fixture + "/oplog-dump");
@@ -138,6 +82,9 @@ TEST(OplogAnalysis, DropDatabaseBeginsWithItsFirstDrop) {
   EXPECT_EQ(suspect.why,
             "database shop dropped, which begins with the drop of its 2 collections (orders, "
             "customers) with 12 documents");
+  ASSERT_THAT(suspect.lost, SizeIs(1));
+  EXPECT_EQ(suspect.lost.front().ns, "news.items");
+  EXPECT_EQ(suspect.lost.front().counts, (KindCounts{2, 0, 0, 0}));
 }
 
 TEST(OplogAnalysis, ADropThatWasNotOfDropDatabaseStandsAlone) {
@@ -221,7 +168,7 @@ TEST(OplogAnalysis, TheDropOfAnEmptyCollectionIsLessLikely) {
   EXPECT_THAT(answer.suspects[1].why, HasSubstr("it was empty"));
 }
 
-TEST(OplogAnalysis, ARenameOverACollectionIsASuspectAndAPlainOneIsNot) {
+TEST(OplogAnalysis, ARenameOverACollectionIsLikelierThanAPlainOne) {
   Oplog oplog;
   oplog.add("c", "shop.$cmd", R"("renameCollection":"shop.a","to":"shop.b","stayTemp":false)");
   const Timestamp over = oplog.add(
@@ -229,7 +176,7 @@ TEST(OplogAnalysis, ARenameOverACollectionIsASuspectAndAPlainOneIsNot) {
       R"("renameCollection":"shop.c","to":"shop.d","dropTarget":{"$uuid":"00000000-0000-4000-8000-000000000000"})",
       R"("o2":{"numRecords":3})");
   const OplogAnswer answer = oplog.finish();
-  ASSERT_THAT(reasons(answer), ElementsAre(Reason::kRenameOver));
+  ASSERT_THAT(reasons(answer), ElementsAre(Reason::kRenameOver, Reason::kRenameAway));
   EXPECT_EQ(answer.suspects.front().limit, over);
   EXPECT_EQ(answer.suspects.front().why, "shop.c took the place of shop.d of 3 documents");
 }
@@ -328,7 +275,7 @@ TEST(OplogAnalysis, ACommandThatStoodStillForAWhileIsOne) {
   EXPECT_EQ(answer.suspects.front().operations, 300U);
 }
 
-TEST(OplogAnalysis, WhatHappensEveryHourIsLessLikely) {
+TEST(OplogAnalysis, WhatHappensEveryHourIsARoutineAndNoSuspect) {
   Oplog oplog;
   int id = 0;
   for (int hour = 0; hour < 30; ++hour) {
@@ -336,9 +283,51 @@ TEST(OplogAnalysis, WhatHappensEveryHourIsLessLikely) {
     oplog.pause(3'600'000);
   }
   const OplogAnswer answer = oplog.finish();
-  EXPECT_THAT(reasons(answer), IsEmpty());
-  EXPECT_THAT(answer.suspects, SizeIs(4));
-  EXPECT_THAT(answer.notices, ElementsAre(HasSubstr("26 suspects left out")));
+  EXPECT_THAT(answer.suspects, IsEmpty());
+  EXPECT_THAT(answer.notices, IsEmpty());
+  ASSERT_THAT(answer.routines, SizeIs(1));
+  const Routine& routine = answer.routines.front();
+  EXPECT_EQ(routine.reason, Reason::kMassDelete);
+  EXPECT_EQ(routine.ns, "shop.orders");
+  EXPECT_EQ(routine.times, 30U);
+  EXPECT_NEAR(routine.every, 3'600, 1);
+  EXPECT_EQ(routine.documents, 100U);
+}
+
+TEST(OplogAnalysis, WhatIsFarLargerThanTheRoutineIsASuspect) {
+  Oplog oplog;
+  int id = 0;
+  Timestamp large{};
+  for (int hour = 0; hour < 30; ++hour) {
+    for (int i = 0; i < (hour == 20 ? 5'000 : 100); ++i) {
+      const Timestamp at = oplog.remove(id++);
+      if (hour == 20 && i == 0) large = at;
+    }
+    oplog.pause(3'600'000);
+  }
+  const OplogAnswer answer = oplog.finish();
+  ASSERT_THAT(reasons(answer), ElementsAre(Reason::kMassDelete));
+  EXPECT_EQ(answer.suspects.front().limit, large);
+  EXPECT_THAT(answer.suspects.front().why, HasSubstr("usually there are about 100 documents"));
+  EXPECT_THAT(answer.routines, SizeIs(1));
+}
+
+TEST(OplogAnalysis, WhatBeganLateIsNoRoutine) {
+  Oplog oplog;
+  int id = 0;
+  for (int hour = 0; hour < 60; ++hour) {
+    oplog.insert(id++);
+    oplog.pause(3'600'000);
+  }
+  const Timestamp first = oplog.remove(id++);
+  for (int hour = 0; hour < 10; ++hour) {
+    for (int i = 0; i < 100; ++i) oplog.remove(id++);
+    oplog.pause(3'600'000);
+  }
+  const OplogAnswer answer = oplog.finish();
+  EXPECT_THAT(answer.routines, IsEmpty());
+  ASSERT_FALSE(answer.suspects.empty());
+  EXPECT_EQ(answer.suspects.front().limit, first);
 }
 
 TEST(OplogAnalysis, FieldsThatAreRemovedFromManyAreAWave) {

@@ -15,6 +15,8 @@ namespace idmint::restore {
 
 // In the order of Op.
 inline constexpr std::array<std::string_view, 4> kKinds = {"insert", "update", "delete", "command"};
+// Operations of each kind.
+using KindCounts = std::array<std::uint64_t, kKinds.size()>;
 
 // The time axis of a histogram.
 struct Timeline {
@@ -27,8 +29,8 @@ struct Timeline {
 using Buckets = std::array<std::uint64_t, Timeline::kBuckets>;
 
 struct NamespaceFacts {
-  std::string ns;
-  std::array<std::uint64_t, kKinds.size()> counts{};
+  std::string ns;  // collections with generated names are one: name_pattern()
+  KindCounts counts{};
   std::array<Buckets, kKinds.size()> buckets{};
   Timestamp first{};
   Timestamp last{};
@@ -39,28 +41,57 @@ enum class Reason : std::uint8_t {
   kDrop,
   kEmptied,  // emptycapped
   kRenameOver,
+  kRenameAway,
+  kReplaced,  // by $out, mapReduce or convertToCapped
+  kTimeToLive,
+  kDropIndex,
+  kOptions,  // collMod
   kMassDelete,
   kFall,
   kUnsetWave,
   kMassUpdate,
+  kDocument,  // the one that was asked for by its _id
 };
 struct ReasonText {
-  std::string_view name;   // of JSON
-  std::string_view title;  // for people
+  std::string_view name;     // of JSON
+  std::string_view title;    // for people
+  std::string_view routine;  // what happens again and again, after the namespace
 };
-inline constexpr std::array<ReasonText, 8> kReasons = {{
-    {"drop_database", "a database was dropped"},
-    {"drop", "a collection was dropped"},
-    {"emptied", "a capped collection was emptied"},
-    {"rename_over", "a collection was renamed over another"},
-    {"mass_delete", "many documents were deleted at once"},
-    {"fall", "a number that rises fell"},
-    {"unset_wave", "a field was removed from many documents"},
-    {"mass_update", "many documents were changed alike"},
+inline constexpr std::array<ReasonText, 14> kReasons = {{
+    {"drop_database", "a database was dropped", "dropped"},
+    {"drop", "a collection was dropped", "dropped"},
+    {"emptied", "a capped collection was emptied", "emptied"},
+    {"rename_over", "a collection was renamed over another", "renamed over"},
+    {"rename_away", "a collection was renamed", "renamed"},
+    {"replaced", "a collection was replaced as a whole", "replaced"},
+    {"time_to_live", "documents expire sooner", "expiry changed"},
+    {"drop_index", "an index was dropped", "an index dropped"},
+    {"options", "the options of a collection were changed", "options changed"},
+    {"mass_delete", "many documents were deleted at once", "documents deleted"},
+    {"fall", "a number that rises fell", "numbers fell"},
+    {"unset_wave", "a field was removed from many documents", "fields removed"},
+    {"mass_update", "many documents were changed alike", "documents changed"},
+    {"document", "the document was deleted or overwritten", "changed"},
 }};
 [[nodiscard]] constexpr const ReasonText& text_of(Reason reason) {
   return kReasons[static_cast<std::size_t>(reason)];
 }
+
+// Operations on a namespace. An empty namespace: on all that there was no room for.
+struct NamespaceLoss {
+  std::string ns;
+  KindCounts counts{};
+};
+
+// What followed from a suspect, and is no suspect of its own.
+struct Effect {
+  std::string text;
+  Timestamp first{};
+  Timestamp last{};
+  std::string ns;
+  std::size_t kind = 0;          // into kKinds
+  std::uint64_t operations = 0;  // of that kind on `ns`
+};
 
 // What may be a mistake.
 struct Suspect {
@@ -71,12 +102,36 @@ struct Suspect {
   Timestamp limit{};  // its first entry; of a transaction, the entry that commits it
   Timestamp last{};
   std::uint64_t operations = 0;
-  std::string first;                  // its first operation, in words
-  std::optional<Timestamp> before{};  // the last entry before it that changes anything
-  std::string before_text{};          // the operations of that entry, in words
-  std::optional<Timestamp> after{};   // the first entry after `limit` that changes anything
-  std::uint64_t changes_before = 0;   // operations before it in the whole oplog
-  std::uint64_t key = 0;              // equal for suspects that repeat each other
+  std::optional<std::uint64_t> documents{};  // that it changed or removed
+  std::string first;                         // its first operation, in words
+  std::optional<Timestamp> before{};         // the last entry before it that changes anything
+  std::string before_text{};                 // the operations of that entry, in words
+  std::optional<Timestamp> after{};          // the first entry after `limit` that changes anything
+  std::uint64_t changes_before = 0;          // operations before it in the whole oplog
+  std::vector<Effect> effects{};             // in the order of the oplog
+  // What else a restore up to `limit` leaves out: the operations from there on that are neither of
+  // it nor of its effects. The most first.
+  std::vector<NamespaceLoss> lost{};
+  bool lost_is_least = false;  // there are more: it began too long before it was noticed
+
+  // For the analysis.
+  std::uint64_t key = 0;       // equal for suspects that repeat each other
+  std::string field{};         // that fell, or fields that were changed
+  bool surge = false;          // found by the rate alone
+  bool by_session = true;      // false: by a command of many documents, or the TTL monitor
+  std::uint64_t sessions = 1;  // at once: the threads of a script
+  std::vector<KindCounts> before_counts{};  // by the row of NamespaceCounts
+};
+
+// What happens again and again, and so is no mistake.
+struct Routine {
+  Reason reason{};
+  std::string ns;  // a pattern where names are generated
+  std::uint64_t times = 0;
+  double every = 0;             // seconds between two, on average
+  std::uint64_t documents = 0;  // of a usual one, about; 0: none, or unknown
+  Timestamp first{};
+  Timestamp last{};
 };
 
 struct ListedOperation {
@@ -95,7 +150,9 @@ struct OplogAnswer {
   Timeline timeline{};
   std::vector<NamespaceFacts> namespaces;  // the busiest first
   std::vector<Suspect> suspects;           // the likeliest first
+  std::vector<Routine> routines;           // the most frequent first
   std::vector<ListedOperation> listed;
+  std::uint64_t unlisted = 0;        // operations that there was no room for in `listed`
   std::vector<std::string> notices;  // what limits the answer, each a sentence
 };
 

@@ -33,6 +33,9 @@ class BoundedTable {
     }
     return nullptr;
   }
+  [[nodiscard]] const Slot* find(std::uint64_t key) const {
+    return const_cast<BoundedTable*>(this)->find(key);  // NOLINT(*-const-cast): it changes nothing
+  }
   // Makes a slot for a new key; its `uses` is 0. Calls `give_way` with the slot that is replaced.
   template <class GiveWay>
   [[nodiscard]] Slot& take(std::uint64_t key, const GiveWay& give_way) {

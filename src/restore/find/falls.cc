@@ -78,6 +78,8 @@ void Falls::fell(const Operation& operation, std::string_view path, std::uint64_
                  const Counter& counter, Number to, const Place& place) {
   Suspect fall = suspect_at(place, Reason::kFall, std::string(operation.ns), operation);
   fall.key = key;
+  fall.field = path;
+  fall.documents = 1;
   fall.why = std::string(path) + " of _id " + print_value(document_id(operation)) + " fell from " +
              print_number(counter.last.number()) + " to " + print_number(to) +
              (counter.rises == 0 ? "; it was not seen to rise before"

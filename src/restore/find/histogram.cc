@@ -1,34 +1,11 @@
 #include "restore/find/histogram.h"
 
 #include <algorithm>
-#include <functional>
 #include <numeric>
 #include <tuple>
 #include <utility>
 
-#include "restore/find/hash.h"
-#include "restore/oplog/operation_text.h"
-
 namespace idmint::restore {
-
-NamespaceFacts* OperationHistogram::row_of(const Operation& operation, Timestamp at) {
-  const bool command = operation.op == Op::kCommand;
-  const std::string target = command ? target_of(operation) : std::string();
-  const std::string_view ns = command ? std::string_view(target) : operation.ns;
-  std::uint16_t& cached = cache_[hash_of(ns, 0) % cache_.size()];
-  if (cached < rows_.size() && rows_[cached].ns == ns) return &rows_[cached];
-  if (const auto found = index_.find(ns); found != index_.end()) {
-    cached = found->second;
-    return &rows_[cached];
-  }
-  if (rows_.size() == kNamespaces) return nullptr;
-  cached = static_cast<std::uint16_t>(rows_.size());
-  index_.emplace(ns, cached);
-  NamespaceFacts& row = rows_.emplace_back();
-  row.ns = ns;
-  row.first = at;
-  return &row;
-}
 
 void OperationHistogram::double_width() {
   timeline_.width *= 2;
@@ -42,21 +19,24 @@ void OperationHistogram::double_width() {
   }
 }
 
-void OperationHistogram::add(const Operation& operation, Timestamp at) {
-  NamespaceFacts* const row = row_of(operation, at);
-  if (row == nullptr) {
+void OperationHistogram::add(std::uint16_t row, const std::string& ns, Op kind, Timestamp at) {
+  if (row == 0) {
     ++left_out_;
     return;
   }
+  if (index_[row] == 0) {
+    rows_.push_back({.ns = ns, .counts = {}, .buckets = {}, .first = at, .last = at});
+    index_[row] = static_cast<std::uint16_t>(rows_.size());
+  }
+  NamespaceFacts& facts = rows_[index_[row] - 1U];
   if (timeline_.used == 0) timeline_.origin = at.seconds;
   const std::uint32_t since = at.seconds - std::min(at.seconds, timeline_.origin);
   while (since / timeline_.width >= Timeline::kBuckets) double_width();
   const std::size_t bucket = since / timeline_.width;
   timeline_.used = std::max(timeline_.used, bucket + 1);
-  const auto kind = static_cast<std::size_t>(operation.op);
-  ++row->counts[kind];
-  ++row->buckets[kind][bucket];
-  row->last = at;
+  ++facts.counts[static_cast<std::size_t>(kind)];
+  ++facts.buckets[static_cast<std::size_t>(kind)][bucket];
+  facts.last = at;
 }
 
 std::vector<NamespaceFacts> OperationHistogram::take() {

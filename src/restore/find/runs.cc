@@ -12,6 +12,11 @@ namespace {
 constexpr std::uint64_t kMass = 20;          // operations that make a run
 constexpr std::int64_t kTight = 25;          // milliseconds between operations of one command
 constexpr std::uint64_t kTightChanges = 64;  // operations of others between them
+constexpr std::int64_t kSessionTight = 250;  // milliseconds between operations of one session
+constexpr double kUnusual = 4;               // times what another session does
+constexpr std::int64_t kEarly = 2000;        // milliseconds from the beginning of the oplog
+constexpr std::uint32_t kLongOplog = 120;    // seconds
+constexpr std::size_t kCountsKept = std::size_t{8} << 20;  // bytes, of all runs
 
 std::string span_text(Timestamp first, Timestamp last) {
   const std::uint32_t seconds = last.seconds - first.seconds;
@@ -23,30 +28,60 @@ std::string span_text(Timestamp first, Timestamp last) {
 void Runs::deleted(const Operation& operation, const Place& place) {
   const std::uint64_t key = hash_of(operation.ns, 3);
   const std::uint64_t document = hash_of(document_id(operation).value, key);
-  add(key, Reason::kMassDelete, operation, document, 0, {}, place);
+  add({.group = key, .reason = Reason::kMassDelete, .document = document}, operation, place);
 }
 
 void Runs::updated(const Operation& operation, std::uint64_t document, const UpdateShape& shape,
                    const Place& place) {
   const std::span<const std::uint8_t> o = operation.o.bytes();
   const std::uint64_t content = hash_of(o.first(std::min<std::size_t>(o.size(), 256)), 2);
-  add(shape.hash(), shape.reason(), operation, document, content, shape.fields(), place);
+  add({.group = shape.hash(),
+       .reason = shape.reason(),
+       .document = document,
+       .content = content,
+       .fields = shape.fields(),
+       .only_adds = shape.only_adds()},
+      operation, place);
 }
 
-void Runs::add(std::uint64_t key, Reason reason, const Operation& operation, std::uint64_t document,
-               std::uint64_t content, std::string_view fields, const Place& place) {
-  auto& slot = runs_.take(key, [this](auto& old) { end(old.key, old.value); });
+void Runs::begin(Run& run, const Operation& operation, const Place& place) {
+  run.ns = operation.ns;
+  run.begun = place;
+  run.after.reset();
+  run.first.set(operation);
+  run.unbroken = 0;
+  run.ahead = 0;
+  run.mass = false;
+  run.same = 0;
+  run.documents = {};
+  begun_.emplace_back(&run, place.changes_before_entry);
+}
+
+void Runs::add(const Action& action, const Operation& operation, const Place& place) {
+  if (!first_wall_) first_wall_ = place.wall;
+  surges_.add(action.group, action.reason, operation, action.document, action.fields, place);
+  auto& group_slot = groups_.take(action.group);
+  group_slot.uses = static_cast<std::uint32_t>(place.changes);
+  Group& all = group_slot.value;
+  const std::uint64_t group_before = all.operations++;
+  all.sessions.add(place.session);
+  const std::uint64_t key = action.group ^ (place.session * 0x9e3779b97f4a7c15);
+  auto& slot = runs_.take(key, [this](auto& old) { end(old.value); });
   slot.uses = static_cast<std::uint32_t>(place.changes);
   Run& run = slot.value;
-  const bool tight =
-      place.wall - run.seen <= kTight && place.changes - run.seen_at <= kTightChanges;
+  const std::int64_t gap = place.wall - run.seen;
+  const bool tight = place.session != 0
+                         ? gap <= kSessionTight
+                         : gap <= kTight && place.changes - run.seen_at <= kTightChanges;
   run.seen = place.wall;
   run.seen_at = place.changes;
   if (run.count != 0 && !tight) {
-    if (run.mass && place.wall - run.wall <= kPause) return;  // perhaps of another client
-    if (run.mass || run.unbroken < 2 || place.wall - run.begun.wall > kPause) {
-      end(key, run);
-    } else {  // perhaps it paused at its beginning
+    const bool paused = run.mass && place.wall - run.wall <= kPause;
+    // Without a session it is perhaps of another client.
+    if (paused && place.session == 0) return;
+    if (!paused && (run.mass || run.unbroken < 2 || place.wall - run.begun.wall > kPause)) {
+      end(run);
+    } else if (!paused) {  // perhaps it paused at its beginning
       run.ahead = run.count;
       run.unbroken = 0;
     }
@@ -56,27 +91,33 @@ void Runs::add(std::uint64_t key, Reason reason, const Operation& operation, std
     return;
   }
   if (run.count == 0) {
-    run.reason = reason;
-    run.ns = operation.ns;
-    run.fields = fields;
-    run.begun = place;
-    run.after.reset();
-    run.first.set(operation);
-    run.unbroken = 0;
-    run.ahead = 0;
-    run.mass = false;
-    run.same = 0;
-    run.documents = {};
-    begun_.emplace_back(&run, place.changes_before_entry);
-  } else if (content == run.content) {
+    run.reason = action.reason;
+    run.group = action.group;
+    run.by_session = place.session != 0;
+    run.only_adds = action.only_adds;
+    run.fields = action.fields;
+    run.group_before = group_before;
+    begin(run, operation, place);
+  } else if (action.content == run.content) {
     ++run.same;
   }
-  run.content = content;
-  run.documents.add(document);
+  run.content = action.content;
+  run.documents.add(action.document);
   ++run.count;
-  run.mass = ++run.unbroken >= kMass || run.mass;
+  if (++run.unbroken == kMass && !run.mass) became_mass(run);
+  run.group_after = all.operations;
   run.last = place.at;
   run.wall = place.wall;
+}
+
+void Runs::became_mass(Run& run) {
+  run.mass = true;
+  const std::size_t size = suspects_.counts().rows().size() * sizeof(KindCounts);
+  if (counts_kept_ + size > kCountsKept) return;
+  NamespaceCounts::Earlier earlier = suspects_.counts().at(run.begun.changes_before_entry);
+  run.before_counts = std::move(earlier.counts);
+  run.lost_is_least = !earlier.exact;
+  counts_kept_ += size;
 }
 
 void Runs::next_entry(Timestamp at) {
@@ -86,58 +127,99 @@ void Runs::next_entry(Timestamp at) {
   begun_.clear();
 }
 
-void Runs::end(std::uint64_t key, Run& run) {
+bool Runs::is_usual(const Run& run, const Group& group, std::uint64_t count) const {
+  // Nobody did that before: these may be the threads of one script.
+  const bool early = run.begun.wall - first_wall_.value_or(0) <= kEarly;
+  if (run.group_before < kMass && !early) return false;
+  const double sessions = group.sessions.estimate();
+  // A group that was forgotten meanwhile begins anew.
+  const std::uint64_t known = run.group_before + count;
+  const auto others = static_cast<double>(run.group_after - std::min(run.group_after, known));
+  if (sessions < 2) return false;
+  return static_cast<double>(count) < kUnusual * others / (sessions - 1);
+}
+
+void Runs::end(Run& run) {
   const std::uint64_t count = std::exchange(run.count, 0);
+  std::vector<KindCounts> before_counts = std::exchange(run.before_counts, {});
+  counts_kept_ -= before_counts.size() * sizeof(KindCounts);
+  Group& group = groups_.take(run.group).value;
   if (!run.mass) {
-    run.recent.add(run.wall, count);
+    group.recent.add(run.wall, count);
     return;
   }
   // A run changes many documents, not the same few again and again.
   if (run.documents.estimate() < static_cast<double>(count) / 2) return;
-  std::uint32_t& size = run.sizes[static_cast<std::size_t>(std::bit_width(count) - 1)];
-  ++size;
+  if (is_usual(run, group, count)) return;
   Suspect found = suspect_at(run.begun, run.reason, run.ns, run.first);
   found.last = run.last;
   found.after = run.after;
   found.operations = count;
-  found.key = key | 1;
+  found.key = run.group | 1;
+  found.field = run.fields;
+  found.by_session = run.by_session;
+  found.before_counts = std::move(before_counts);
+  found.lost_is_least = run.lost_is_least;
+  if (found.before_counts.empty()) {
+    found.before_counts = suspects_.counts().at(found.changes_before).counts;
+    found.lost_is_least = true;
+  }
+  // A delete is logged only of a document that is there; an estimate says how many were updated.
+  const double estimate = run.documents.estimate();
+  found.documents = run.reason == Reason::kMassDelete || estimate > 0.6 * static_cast<double>(count)
+                        ? count
+                        : static_cast<std::uint64_t>(estimate);
   if (run.reason == Reason::kMassDelete) {
     found.score = log_score(60, 6, count, 88);
   } else {
     const bool same = run.same + 1 >= count - count / 10;
+    const bool replaced = run.fields == UpdateShape::kWhole;
     found.score = run.reason == Reason::kUnsetWave ? log_score(55, 6, count, 85)
-                                                   : log_score(35, 6, count, 70) + (same ? 8 : 0);
-    found.why =
-        (same ? ", all in the same way: " : ", in the same fields: ") + shortened(run.fields);
+                                                   : log_score(35, 6, count, 70) +
+                                                         (same       ? 8
+                                                          : replaced ? 12
+                                                                     : 0) -
+                                                         (run.only_adds ? 12 : 0);
+    found.why = (run.only_adds ? ", with a new field: "
+                 : same        ? ", all in the same way: "
+                               : ", in the same fields: ") +
+                shortened(run.fields);
   }
-  const std::uint64_t others = run.recent.at(run.begun.wall);
+  const std::uint64_t others = group.recent.at(run.begun.wall);
   if (run.ahead != 0) {
     found.why += "; the first " + print_count(static_cast<double>(run.ahead)) +
                  " came a while before the others: look whether they are of it";
-  } else if (others != 0) {
+  } else if (others != 0 && !run.by_session) {
     found.why += "; " + print_count(static_cast<double>(others)) +
                  " more on it in the seconds before: look whether they are of it";
   }
-  if (!suspects_.keep_now(std::move(found))) --size;
+  suspects_.keep_now(std::move(found));
 }
 
 void Runs::end() {
   for (auto& slot : runs_.slots()) {
-    if (slot.key != 0) end(slot.key, slot.value);
+    if (slot.key != 0 && slot.value.count != 0) end(slot.value);
   }
+  surges_.end();
 }
 
-void Runs::weigh(Suspect& run) {
-  run.why = plural(run.operations, "document") +
-            (run.reason == Reason::kMassDelete ? " deleted " : " changed ") +
-            span_text(run.limit, run.last) + run.why;
-  const auto* const slot = runs_.find(run.key);
-  if (slot == nullptr) return weigh_repeats(run, suspects_.repeats(run.key));
-  const auto size = static_cast<std::size_t>(std::bit_width(run.operations) - 1);
-  std::uint64_t similar = 0;  // runs of at least a quarter of the size
-  for (std::size_t i = size < 2 ? 0 : size - 2; i < slot->value.sizes.size(); ++i)
-    similar += slot->value.sizes[i];
-  weigh_repeats(run, similar);
+void Runs::weigh(Suspect& run, Timestamp oplog_first, Timestamp oplog_last) {
+  const std::uint64_t documents = run.documents.value_or(run.operations);
+  run.why = (documents == run.operations
+                 ? ""
+                 : print_count(static_cast<double>(run.operations)) + " updates of about ") +
+            plural(documents, "document") +
+            (run.reason == Reason::kMassDelete ? " deleted "
+             : documents == run.operations     ? " changed "
+                                               : " ") +
+            span_text(run.limit, run.last) +
+            (!run.by_session     ? ""
+             : run.sessions == 1 ? " by one client"
+                                 : " through " + plural(run.sessions, "session")) +
+            run.why;
+  // What goes on from the beginning to the end is the work of a program.
+  const std::uint32_t all = oplog_last.seconds - oplog_first.seconds;
+  if (all >= kLongOplog && run.last.seconds - run.limit.seconds >= all - all / 4) run.score /= 5;
 }
 
 }  // namespace idmint::restore

@@ -13,6 +13,7 @@
 #include "restore/find/bounded_table.h"
 #include "restore/find/hash.h"
 #include "restore/find/hyper_log_log.h"
+#include "restore/find/surges.h"
 #include "restore/find/suspects.h"
 #include "restore/oplog/changes.h"
 #include "restore/oplog/entry.h"
@@ -22,11 +23,14 @@ namespace idmint::restore {
 // Which fields an update changes. The updates of one command have the same shape.
 class UpdateShape {
  public:
+  static constexpr std::string_view kWhole = "replaced as a whole";
+
   // `seed`: of the collection.
   void begin(std::uint64_t seed) {
     hash_ = seed;
     unsets_ = false;
     replaces_ = false;
+    changes_ = false;
     fields_.clear();
   }
   void add(std::string_view path, Change change) {
@@ -35,6 +39,7 @@ class UpdateShape {
       return;
     }
     unsets_ = unsets_ || change == Change::kUnset;
+    changes_ = changes_ || change != Change::kNew;
     hash_ += hash_of(path, static_cast<std::uint64_t>(change));
     if (fields_.size() >= 100) return;
     if (!fields_.empty()) fields_ += ", ";
@@ -42,18 +47,23 @@ class UpdateShape {
   }
   [[nodiscard]] std::uint64_t hash() const { return hash_of(std::string_view{}, hash_); }
   [[nodiscard]] Reason reason() const { return unsets_ ? Reason::kUnsetWave : Reason::kMassUpdate; }
+  // It sets new fields alone, so nothing that was there is lost.
+  [[nodiscard]] bool only_adds() const { return !changes_ && !replaces_; }
   // The first of them, in words.
   [[nodiscard]] std::string_view fields() const {
-    return replaces_ ? std::string_view("replaced as a whole") : fields_;
+    return replaces_ ? kWhole : std::string_view(fields_);
   }
 
  private:
   std::uint64_t hash_ = 0;
   bool unsets_ = false;
   bool replaces_ = false;
+  bool changes_ = false;
   std::string fields_;
 };
 
+// A run is what one session does without a pause; what commands of many documents do, and the TTL
+// monitor, has no session. It is a suspect if it is far more than the other sessions do meanwhile.
 class Runs {
  public:
   explicit Runs(Suspects& suspects) : suspects_(suspects) {}
@@ -66,8 +76,9 @@ class Runs {
   void next_entry(Timestamp at);
   // At the end: ends all runs.
   void end();
-  // After end(): how many runs are about as large decides how likely a suspect is.
-  void weigh(Suspect& run);
+  // After end(), of a suspect that is no surge: what is said of a suspect, and how often there were
+  // some like it.
+  void weigh(Suspect& run, Timestamp oplog_first, Timestamp oplog_last);
 
  private:
   // Operations that were in no run, in this and in the last period of kPause.
@@ -96,8 +107,18 @@ class Runs {
     std::int64_t period_ = 0;
   };
 
+  // What is done alike by all sessions.
+  struct Group {
+    std::uint64_t operations = 0;
+    HyperLogLog sessions{};
+    RecentCount recent{};
+  };
+
   struct Run {
     Reason reason{};
+    std::uint64_t group = 0;  // its key
+    bool by_session = false;
+    bool only_adds = false;
     std::string ns{};
     std::string fields{};
     Place begun{};
@@ -108,25 +129,43 @@ class Runs {
     std::int64_t seen = 0;      // wall of the last operation of its key, in the run or not
     std::uint64_t seen_at = 0;  // the same in operations of the oplog
     std::uint64_t count = 0;
-    std::uint64_t unbroken = 0;  // operations since the last pause
-    std::uint64_t ahead = 0;     // operations before that pause
-    bool mass = false;           // kMass of them came unbroken
-    RecentCount recent{};
-    std::uint64_t same = 0;  // operations that equal the one before byte by byte
+    std::uint64_t group_before = 0;  // operations of the group before it
+    std::uint64_t group_after = 0;   // and up to its last one
+    std::uint64_t unbroken = 0;      // operations since the last pause
+    std::uint64_t ahead = 0;         // operations before that pause
+    bool mass = false;               // kMass of them came unbroken
+    std::uint64_t same = 0;          // operations that equal the one before byte by byte
     std::uint64_t content = 0;
     HyperLogLog documents{};
-    std::array<std::uint32_t, 64> sizes{};  // of ended runs of this key, by log2
+    std::vector<KindCounts> before_counts{};  // of a run with `mass`, if there was room
+    bool lost_is_least = false;
   };
 
   static constexpr std::int64_t kPause = 5000;  // milliseconds
 
-  // `content`: a hash of what the operation sets.
-  void add(std::uint64_t key, Reason reason, const Operation& operation, std::uint64_t document,
-           std::uint64_t content, std::string_view fields, const Place& place);
-  void end(std::uint64_t key, Run& run);
+  // What an operation does.
+  struct Action {
+    std::uint64_t group = 0;
+    Reason reason{};
+    std::uint64_t document = 0;  // a hash of its _id
+    std::uint64_t content = 0;   // a hash of what it sets
+    std::string_view fields{};
+    bool only_adds = false;
+  };
+
+  void add(const Action& action, const Operation& operation, const Place& place);
+  void begin(Run& run, const Operation& operation, const Place& place);
+  void became_mass(Run& run);
+  void end(Run& run);
+  // It does little more than each other session does meanwhile.
+  [[nodiscard]] bool is_usual(const Run& run, const Group& group, std::uint64_t count) const;
 
   Suspects& suspects_;
-  BoundedTable<Run> runs_{std::size_t{1} << 11};
+  Surges surges_{suspects_};
+  std::optional<std::int64_t> first_wall_;  // of the oplog
+  BoundedTable<Run> runs_{std::size_t{1} << 13};
+  BoundedTable<Group> groups_{std::size_t{1} << 12};
+  std::size_t counts_kept_ = 0;  // bytes in Run::before_counts
   // Runs that began in the entry before, with its changes_before_entry.
   std::vector<std::pair<Run*, std::uint64_t>> begun_;
 };

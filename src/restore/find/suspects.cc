@@ -11,6 +11,31 @@ namespace idmint::restore {
 namespace {
 
 constexpr std::uint32_t kOneCommand = 30;  // seconds that one command may pause
+constexpr std::uint32_t kBeside = 2;       // seconds between the beginnings of one script's threads
+
+// One command that paused.
+bool goes_on(const Suspect& run, const Suspect& later) {
+  return later.limit >= run.last && later.limit.seconds - run.last.seconds <= kOneCommand;
+}
+
+// The threads of one script.
+bool is_beside(const Suspect& one, const Suspect& other) {
+  const auto [first, second] = std::minmax(one.limit.seconds, other.limit.seconds);
+  const std::uint64_t each = one.operations / one.sessions;
+  const std::uint64_t another = other.operations / other.sessions;
+  return second - first <= kBeside && each / 4 <= another && another / 4 <= each;
+}
+
+// Makes `run` one with another of its key.
+void unite(Suspect& run, Suspect other) {
+  if (run.last > other.limit && run.limit < other.last) run.sessions += other.sessions;
+  other.sessions = run.sessions;
+  if (other.limit < run.limit) std::swap(run, other);
+  run.last = std::max(run.last, other.last);
+  run.operations += other.operations;
+  if (run.documents && other.documents) *run.documents += *other.documents;
+  run.score = std::max(run.score, other.score);
+}
 
 }  // namespace
 
@@ -54,6 +79,11 @@ void weigh_repeats(Suspect& suspect, std::uint64_t times) {
 }
 
 void Suspects::keep(Suspect suspect) {
+  if (suspect.before_counts.empty()) {
+    NamespaceCounts::Earlier earlier = counts_.at(suspect.changes_before);
+    suspect.before_counts = std::move(earlier.counts);
+    suspect.lost_is_least = !earlier.exact;
+  }
   if (suspect.after || waiting_.size() == kMost) {
     keep_now(std::move(suspect));
   } else {
@@ -63,32 +93,45 @@ void Suspects::keep(Suspect suspect) {
 
 bool Suspects::keep_now(Suspect suspect) {
   const bool run = is_run(suspect.reason);
+  Habit* habit = nullptr;
+  if (suspect.key != 0 && suspect.reason != Reason::kFall) {
+    auto& slot = habits_.take(suspect.key);
+    ++slot.uses;
+    habit = &slot.value;
+  }
   std::size_t alike = 0;
   Suspect* least = nullptr;
-  Suspect* least_alike = nullptr;
+  Suspect* first_alike = nullptr;
   for (Suspect& each : all_) {
     if (least == nullptr || each.score < least->score) least = &each;
     if (suspect.key == 0 || each.key != suspect.key) continue;
     ++alike;
-    if (least_alike == nullptr || each.score < least_alike->score) least_alike = &each;
-    // One command that paused.
-    if (run && suspect.limit >= each.last &&
-        suspect.limit.seconds - each.last.seconds <= kOneCommand) {
-      each.last = suspect.last;
-      each.operations += suspect.operations;
-      each.score = std::max(each.score, suspect.score);
+    if (first_alike == nullptr || each.limit < first_alike->limit) first_alike = &each;
+    if (run && each.surge == suspect.surge &&
+        (goes_on(each, suspect) || is_beside(each, suspect))) {
+      const std::uint64_t documents = each.documents.value_or(0);
+      unite(each, std::move(suspect));
+      habit->grow(documents, each.documents.value_or(0));
       return false;
     }
   }
-  Suspect* const gives_way = run && alike >= kAlike ? least_alike
-                             : all_.size() >= kMost ? least
-                                                    : nullptr;
+  if (habit != nullptr) habit->add(suspect.limit, suspect.documents.value_or(0));
+  Suspect* gives_way = nullptr;
+  if (habit != nullptr && alike >= kAlike) {
+    for (Suspect& each : all_) {
+      if (each.key != suspect.key || &each == first_alike) continue;
+      if (gives_way == nullptr || each.score < gives_way->score) gives_way = &each;
+    }
+    ++habit->left_out;
+  } else if (all_.size() >= kMost) {
+    gives_way = least;
+    ++left_out_;
+  }
   if (gives_way == nullptr) {
     all_.push_back(std::move(suspect));
-    return true;
+  } else if (gives_way->score < suspect.score) {
+    *gives_way = std::move(suspect);
   }
-  ++left_out_;
-  if (gives_way->score < suspect.score) *gives_way = std::move(suspect);
   return true;
 }
 
@@ -109,10 +152,6 @@ void Suspects::remove_drops(std::string_view database, Timestamp from) {
   };
   std::erase_if(waiting_, is_part);
   std::erase_if(all_, is_part);
-}
-
-std::uint64_t Suspects::repeats(std::uint64_t key) const {
-  return static_cast<std::uint64_t>(std::ranges::count(all_, key, &Suspect::key));
 }
 
 std::vector<Suspect> Suspects::take() {

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "restore/find/answer.h"
+#include "restore/find/habits.h"
+#include "restore/find/namespace_counts.h"
 #include "restore/oplog/operation_text.h"
 
 namespace idmint::restore {
@@ -20,6 +22,7 @@ struct Place {
   bool in_span = false;       // not before the span that was asked for
   std::uint64_t changes = 0;  // operations up to this one, with it
   std::uint64_t changes_before_entry = 0;
+  std::uint64_t session = 0;  // a hash of the session, or of the transaction; 0: none
   // The last entry before that changes anything: its first operation, and how many it has.
   std::optional<Timestamp> previous_at{};
   Remembered previous{};
@@ -47,7 +50,9 @@ void weigh_repeats(Suspect& suspect, std::uint64_t times);
 class Suspects {
  public:
   static constexpr std::size_t kMost = 256;
-  static constexpr std::size_t kAlike = 4;  // runs of one key
+  static constexpr std::size_t kAlike = 4;  // of one key: the first, and the likeliest
+
+  explicit Suspects(const NamespaceCounts& counts) : counts_(counts) {}
 
   // Waits for the next entry if the suspect does not know it yet.
   void keep(Suspect suspect);
@@ -61,14 +66,17 @@ class Suspects {
   // At the end: no entry follows.
   void end();
   [[nodiscard]] std::vector<Suspect>& all() { return all_; }
-  // Suspects with that key.
-  [[nodiscard]] std::uint64_t repeats(std::uint64_t key) const;
+  // All that was ever kept, by key, but falls.
+  [[nodiscard]] Habits& habits() { return habits_; }
+  [[nodiscard]] const NamespaceCounts& counts() const { return counts_; }
   // At the end, once: the likeliest first.
   [[nodiscard]] std::vector<Suspect> take();
-  // Suspects that gave way to likelier ones.
+  // Suspects that gave way to likelier ones of another key.
   [[nodiscard]] std::uint64_t left_out() const { return left_out_; }
 
  private:
+  const NamespaceCounts& counts_;
+  Habits habits_{std::size_t{1} << 12};
   std::vector<Suspect> all_;
   std::vector<Suspect> waiting_;  // for the next entry
   std::uint64_t left_out_ = 0;

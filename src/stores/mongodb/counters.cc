@@ -365,12 +365,10 @@ Result<Range> Counters::do_advance(std::string_view counter, std::int64_t count,
 
 // One update for each counter that is whole and meets the condition, all of them sent together;
 // then they are read, and what was made meanwhile is changed too. What is not there is told last.
-Result<std::vector<CounterState>> Counters::change_each(std::span<const std::string> counters,
-                                                        const std::string& condition,
-                                                        const Bson& update, std::string_view doing,
-                                                        const Done& done,
-                                                        const UpdateOfAdopted& adopted) {
-  const Result<SteadyTime> until = database_.enter();
+Result<std::vector<CounterState>> Counters::change_each(
+    std::span<const std::string> counters, const std::string& condition, const Bson& update,
+    std::string_view doing, const Done& done, const UpdateOfAdopted& adopted, SteadyTime by) {
+  const Result<SteadyTime> until = database_.enter(by);
   if (!until) return std::unexpected(until.error());
   constexpr std::size_t kAtOnce = 2000;  // 6 MB at most, of the 16 that a message may have
   std::vector<CounterState> states;
@@ -430,7 +428,7 @@ Result<std::vector<CounterState>> Counters::change_each(std::span<const std::str
 }
 
 Result<std::vector<std::int64_t>> Counters::do_raise(std::span<const std::string> counters,
-                                                     std::int64_t floor) {
+                                                     std::int64_t floor, SteadyTime by) {
   const std::string from_first = R"({"$subtract":[{"$min":[{"$max":[)" + number(floor) +
                                  R"(,"$first"]},{"$add":["$last",1]}]},"$first"]})";
   const std::string up = R"({"$add":[)" + from_first + R"(,{"$subtract":["$stride",1]}]})";
@@ -441,7 +439,7 @@ Result<std::vector<std::int64_t>> Counters::do_raise(std::span<const std::string
       [&](const Record& record) {
         return Result<bool>(record.state.next >= record.state.bounds.at_or_above(floor));
       },
-      {.document = [&](const Adopted& adopted) { return raise_to(adopted, floor); }});
+      {.document = [&](const Adopted& adopted) { return raise_to(adopted, floor); }}, by);
   if (!states) return std::unexpected(states.error());
   std::vector<std::int64_t> next;
   for (const CounterState& state : *states) next.push_back(state.next);

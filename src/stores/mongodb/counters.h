@@ -33,7 +33,7 @@ class Counters final : public CounterStore {
   Result<Range> do_advance(std::string_view counter, std::int64_t count, Take take,
                            SteadyTime by) override;
   Result<std::vector<std::int64_t>> do_raise(std::span<const std::string> counters,
-                                             std::int64_t floor) override;
+                                             std::int64_t floor, SteadyTime by) override;
   Result<std::vector<CounterBounds>> do_extend(std::span<const std::string> counters,
                                                std::int64_t last) override;
   Result<void> do_can_extend(std::span<const std::string> counters, std::int64_t last) override;
@@ -84,7 +84,8 @@ class Counters final : public CounterStore {
   Result<std::vector<CounterState>> change_each(std::span<const std::string> counters,
                                                 const std::string& condition, const Bson& update,
                                                 std::string_view doing, const Done& done,
-                                                const UpdateOfAdopted& adopted);
+                                                const UpdateOfAdopted& adopted,
+                                                SteadyTime by = SteadyTime::max());
 
   const Database& database_;
   std::mutex mutex_;  // guards adopted_

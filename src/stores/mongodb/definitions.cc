@@ -101,8 +101,8 @@ Result<Definition> Definitions::do_find(std::string_view name, SteadyTime by) {
   return read(name, *until);
 }
 
-Result<std::vector<CatalogEntry>> Definitions::do_list() {
-  const Result<SteadyTime> until = database_.enter_to_read();
+Result<std::vector<CatalogEntry>> Definitions::do_list(SteadyTime by) {
+  const Result<SteadyTime> until = database_.enter_to_read(by);
   if (!until) return std::unexpected(until.error());
   static_cast<void>(take_first());
   std::vector<CatalogEntry> all;

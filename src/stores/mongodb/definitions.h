@@ -29,7 +29,7 @@ class Definitions final : public Catalog {
   Result<Definition> do_define(const Definition& definition) override;
   Result<Definition> do_replace(const Definition& old, const Definition& updated) override;
   Result<Definition> do_find(std::string_view name, SteadyTime by) override;
-  Result<std::vector<CatalogEntry>> do_list() override;
+  Result<std::vector<CatalogEntry>> do_list(SteadyTime by) override;
 
  private:
   // What remember() was given, once.

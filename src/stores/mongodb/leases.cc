@@ -435,8 +435,8 @@ Result<void> Leases::do_raise_floor(std::string_view pool, std::int64_t floor) {
   return mark_pool(pool, "raising", false, until, kDoing);
 }
 
-Result<std::vector<LeaseState>> Leases::do_workers(std::string_view pool) {
-  const Result<Span> span = enter_to_read();
+Result<std::vector<LeaseState>> Leases::do_workers(std::string_view pool, SteadyTime by) {
+  const Result<Span> span = enter_to_read(by);
   if (!span) return std::unexpected(span.error());
   const Result<Pool> there = read_pool(pool, span->until);
   if (!there) return std::unexpected(there.error());

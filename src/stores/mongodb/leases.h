@@ -59,7 +59,7 @@ class Leases final : public LeaseTable {
   Result<void> do_release(std::string_view pool, std::int64_t worker, const Uuid& token,
                           std::int64_t generation, SteadyTime by) override;
   Result<void> do_raise_floor(std::string_view pool, std::int64_t floor) override;
-  Result<std::vector<LeaseState>> do_workers(std::string_view pool) override;
+  Result<std::vector<LeaseState>> do_workers(std::string_view pool, SteadyTime by) override;
 
  private:
   struct Pool {

@@ -100,9 +100,9 @@ Result<Range> CounterStore::advance(std::string_view counter, std::int64_t count
 }
 
 Result<std::vector<std::int64_t>> CounterStore::raise(std::span<const std::string> counters,
-                                                      std::int64_t floor) {
+                                                      std::int64_t floor, SteadyTime until) {
   if (auto ok = check_counters(counters.size()); !ok) return std::unexpected(std::move(ok).error());
-  return do_raise(counters, floor);
+  return do_raise(counters, floor, until);
 }
 
 Result<std::vector<CounterBounds>> CounterStore::extend(std::span<const std::string> counters,

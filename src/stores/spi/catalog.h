@@ -40,7 +40,9 @@ class Catalog {
     return do_find(name, until);
   }
   // By name. One that is damaged, or of a newer idmint, has its error in its entry.
-  [[nodiscard]] Result<std::vector<CatalogEntry>> list() { return do_list(); }
+  [[nodiscard]] Result<std::vector<CatalogEntry>> list(SteadyTime until = SteadyTime::max()) {
+    return do_list(until);
+  }
 
  protected:
   ~Catalog() = default;
@@ -50,7 +52,7 @@ class Catalog {
   virtual Result<Definition> do_define(const Definition& definition) = 0;
   virtual Result<Definition> do_replace(const Definition& old, const Definition& updated) = 0;
   virtual Result<Definition> do_find(std::string_view name, SteadyTime until) = 0;
-  virtual Result<std::vector<CatalogEntry>> do_list() = 0;
+  virtual Result<std::vector<CatalogEntry>> do_list(SteadyTime until) = 0;
 };
 
 }  // namespace idmint

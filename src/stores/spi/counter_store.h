@@ -109,7 +109,8 @@ class CounterStore {
   // that already, larger; at the end the one after the last. What a later extend() adds may be
   // below the floor: extend first.
   [[nodiscard]] IDMINT_EXPORT Result<std::vector<std::int64_t>> raise(
-      std::span<const std::string> counters, std::int64_t floor);
+      std::span<const std::string> counters, std::int64_t floor,
+      SteadyTime until = SteadyTime::max());
   [[nodiscard]] Result<std::int64_t> raise(std::string_view counter, std::int64_t floor) {
     return only(raise(one(std::string(counter)), floor));
   }
@@ -155,7 +156,7 @@ class CounterStore {
   virtual Result<Range> do_advance(std::string_view counter, std::int64_t count, Take take,
                                    SteadyTime until) = 0;
   virtual Result<std::vector<std::int64_t>> do_raise(std::span<const std::string> counters,
-                                                     std::int64_t floor) = 0;
+                                                     std::int64_t floor, SteadyTime until) = 0;
   virtual Result<std::vector<CounterBounds>> do_extend(std::span<const std::string> counters,
                                                        std::int64_t last) = 0;
   virtual Result<void> do_close(std::span<const std::string> counters) = 0;

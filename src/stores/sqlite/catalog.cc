@@ -43,8 +43,8 @@ class Definitions final : public Catalog {
     return read(name);
   }
 
-  Result<std::vector<CatalogEntry>> do_list() override {
-    const auto lock = file_.enter();
+  Result<std::vector<CatalogEntry>> do_list(SteadyTime until) override {
+    const auto lock = file_.enter(until);
     if (!lock) return std::unexpected(lock.error());
     Statement row(file_, list_, "read");
     std::vector<CatalogEntry> all;

@@ -46,10 +46,10 @@ class Counters final : public CounterStore {
   }
 
   Result<std::vector<std::int64_t>> do_raise(std::span<const std::string> counters,
-                                             std::int64_t floor) override {
+                                             std::int64_t floor, SteadyTime until) override {
     std::vector<std::int64_t> next;
     const Result<void> raised =
-        change_each(raise_, counters, floor, "raise a counter in",
+        change_each(raise_, counters, floor, {"raise a counter in", until},
                     [&next](const Statement& row) { next.push_back(row.integer(0)); });
     if (!raised) return std::unexpected(raised.error());
     return next;
@@ -59,7 +59,7 @@ class Counters final : public CounterStore {
                                                std::int64_t last) override {
     std::vector<CounterBounds> bounds;
     const Result<void> extended = change_each(
-        extend_, counters, last, "extend a counter in", [&bounds](const Statement& row) {
+        extend_, counters, last, {"extend a counter in"}, [&bounds](const Statement& row) {
           bounds.push_back({row.integer(0), row.integer(1), row.integer(2)});
         });
     if (!extended) return std::unexpected(extended.error());
@@ -67,7 +67,7 @@ class Counters final : public CounterStore {
   }
 
   Result<void> do_close(std::span<const std::string> counters) override {
-    return change_each(close_, counters, std::nullopt, "close a counter in",
+    return change_each(close_, counters, std::nullopt, {"close a counter in"},
                        [](const Statement&) {});
   }
 
@@ -115,12 +115,12 @@ class Counters final : public CounterStore {
   // One transaction for all of them. The error of the first counter that is missing, or that the
   // statement refuses, is the answer after the others are on the disk.
   Result<void> change_each(Query& query, std::span<const std::string> counters,
-                           std::optional<std::int64_t> value, std::string_view doing,
-                           const OnRow& on_row) {
+                           std::optional<std::int64_t> value, Call call, const OnRow& on_row) {
+    call.needs = Needs::kNothing;
     Result<void> all;
     const auto change = [&]() -> Result<void> {
       for (const std::string& counter : counters) {
-        Statement run(file_, query, doing, counter, value);
+        Statement run(file_, query, call.doing, counter, value);
         const bool changed = run.next();
         if (changed) on_row(run);
         if (Result<void> ended = run.end(); !ended) return ended;
@@ -133,7 +133,7 @@ class Counters final : public CounterStore {
       }
       return {};
     };
-    const Result<void> done = file_.change({.doing = doing, .needs = Needs::kNothing}, change);
+    const Result<void> done = file_.change(call, change);
     return done ? all : done;
   }
 

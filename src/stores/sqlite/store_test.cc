@@ -671,10 +671,13 @@ TEST_F(SqliteStoreTest, ACallEndsByTheTimeItIsGivenAndSaysHowLongItWaited) {
   const auto begun = std::chrono::steady_clock::now();
   const auto until = begun + std::chrono::milliseconds{30};
   const auto taken = store->counters()->advance("c", 1, Take::kAll, until);
+  const std::vector<std::string> one{"c"};
+  const auto raised = store->counters()->raise(one, 99, until);
   const auto opened =
       Store::open("sqlite:" + fresh, {.deadline = std::chrono::minutes{1}, .until = until});
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds{30});
   EXPECT_EQ(code_of(taken), Code::kUnavailable);
+  EXPECT_EQ(code_of(raised), Code::kUnavailable);
   EXPECT_EQ(code_of(opened), Code::kUnavailable);
   EXPECT_THAT(taken.error().message, testing::ContainsRegex("\\(waited [0-9]{2,5} ms\\)"));
   for (sqlite3* const other : others) sqlite3_close(other);

@@ -132,8 +132,8 @@ class Workers final : public LeaseTable {
     });
   }
 
-  Result<std::vector<LeaseState>> do_workers(std::string_view pool) override {
-    const auto lock = file_.enter();
+  Result<std::vector<LeaseState>> do_workers(std::string_view pool, SteadyTime until) override {
+    const auto lock = file_.enter(until);
     if (!lock) return std::unexpected(lock.error());
     Statement row(file_, workers_, "read", pool);
     const std::int64_t now = clock_of_the_host();
