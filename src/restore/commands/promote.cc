@@ -173,8 +173,9 @@ void print_promote_plan(Output& out, const PromotePlan& plan) {
     } else if (each.item.in_place) {
       print_fact(out, "in place", ns + ": its counters are raised, and it is not replaced");
     } else {
-      print_fact(out, "replace",
-                 ns + ": " + was + " by " + print_count(each.documents, "document"));
+      std::string what = ns;
+      what.append(": ").append(was).append(" by ");
+      print_fact(out, "replace", what.append(print_count(each.documents, "document")));
     }
   }
   for (const PlannedRefusal& each : plan.left) print_fact(out, "left", each.ns + ": " + each.why);

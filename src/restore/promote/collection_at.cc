@@ -41,7 +41,8 @@ Result<bool> make_placeholder(Server& production, const PromoteItem& item, const
     return fail(answer.why, "create of " + item.ns + ": " + answer.message);
   const Result<std::optional<CollectionFacts>> there = find_collection(production, item.ns);
   if (!there) return std::unexpected(there.error());
-  return *there && refuses_writers((*there)->options.view(), id);
+  const std::optional<CollectionFacts>& found = *there;
+  return found && refuses_writers(found->options.view(), id);
 }
 
 }  // namespace
@@ -101,11 +102,12 @@ Result<void> block_writers(PromoteRecord& record, PromoteItem& item) {
     there = find_collection(production, item.ns);
     if (!there) return std::unexpected(std::move(there.error()));
   }
-  if (!*there)
+  const std::optional<CollectionFacts>& found = *there;
+  if (!found)
     return fail(Code::kUnavailable,
                 item.ns + " was dropped on " + production.shown_uri() +
                     " meanwhile: --undo opens what was closed, then promote again");
-  const CollectionFacts& facts = **there;
+  const CollectionFacts& facts = *found;
   if (facts.kind != CollectionKind::kCollection)
     return fail(Code::kFailedPrecondition,
                 item.ns + " is a " + std::string(name(facts.kind)) + " on production by now");
@@ -187,7 +189,8 @@ Result<void> rename_at_once(Server& production, std::span<const Rename> renames)
   for (const Rename& each : renames) {
     const Result<std::optional<CollectionFacts>> there = find_collection(production, each.to);
     if (!there) return std::unexpected(there.error());
-    if (!*there || (*there)->uuid != each.uuid)
+    const std::optional<CollectionFacts>& found = *there;
+    if (!found || found->uuid != each.uuid)
       return fail(Code::kUnknown, each.from + " was not renamed to " + each.to +
                                       ": somebody drops or renames collections there");
   }

@@ -140,8 +140,9 @@ Result<void> raise_to_spare(Server& spare, Server& production, const std::string
 Result<void> bring_stores(Server& spare, Server& production, const PromoteState& state) {
   Result<std::vector<CollectionFacts>> all = list_collections(spare);
   if (!all) return std::unexpected(std::move(all.error()));
-  std::ranges::stable_partition(
-      *all, [](const CollectionFacts& each) { return each.name != "idmint.definitions"; });
+  std::ranges::sort(*all, {}, [](const CollectionFacts& each) {
+    return std::pair(each.name == "idmint.definitions", each.ns());
+  });
   for (const CollectionFacts& each : *all) {
     if (!each.name.starts_with("idmint.") ||
         std::ranges::find(state.databases, each.database) == state.databases.end())
@@ -224,8 +225,9 @@ Result<HandedOut> read_own_oplog(const PromoteOptions& options, Timestamp limit,
     for (std::uint64_t entries = 1;; ++entries) {
       const Result<std::optional<Entry>> next = (*oplog)->next();
       if (!next) return std::unexpected(next.error());
-      if (!*next) break;
-      if (Result<void> taken = reader.add(**next); !taken)
+      const std::optional<Entry>& entry = *next;
+      if (!entry) break;
+      if (Result<void> taken = reader.add(*entry); !taken)
         return std::unexpected(std::move(taken.error()));
       if (entries % kInsertsAtOnce != 0 || !progress) continue;
       if (Result<void> told = progress(entries); !told)
@@ -427,10 +429,12 @@ Result<std::vector<std::string>> lost_numbers(Server& spare, Server& production,
       if (ns.empty() || item == state.items.end() || !item->is_replaced() ||
           before == other->second.counters.end() || before->second.next >= counter.next)
         continue;
-      lost.push_back(database + "/" + name + ": its numbers " +
-                     std::to_string(before->second.next) + " to " +
-                     std::to_string(counter.next - counter.stride) + " are of documents in " + ns +
-                     " that are set back");
+      std::string row = database;
+      row.append("/").append(name).append(": its numbers ");
+      row += std::to_string(before->second.next);
+      row.append(" to ").append(std::to_string(counter.next - counter.stride));
+      row.append(" are of documents in ").append(ns).append(" that are set back");
+      lost.push_back(std::move(row));
     }
   }
   return lost;

@@ -91,8 +91,9 @@ Result<void> read_entries(const LaterSearch& search, OplogSpan span, const TakeP
   for (std::uint64_t entries = 1;; ++entries) {
     const Result<std::optional<Entry>> next = oplog.next();
     if (!next) return std::unexpected(next.error());
-    if (!*next) return {};
-    if (Result<void> taken = take(**next); !taken) return taken;
+    const std::optional<Entry>& entry = *next;
+    if (!entry) return {};
+    if (Result<void> taken = take(*entry); !taken) return taken;
     if (entries % kEntriesAtOnce != 0 || !progress) continue;
     if (Result<void> told = progress(entries); !told) return told;
   }

@@ -113,8 +113,9 @@ Result<std::set<std::string>> adopted_collections(Server& server, const Facts& f
 Result<std::optional<Timestamp>> limit_of(Server& spare) {
   const Result<std::optional<Record>> record = Record::find(spare);
   if (!record) return std::unexpected(record.error());
-  if (!*record) return std::optional<Timestamp>();
-  const Document fingerprint = (*record)->fingerprint();
+  const std::optional<Record>& found = *record;
+  if (!found) return std::optional<Timestamp>();
+  const Document fingerprint = found->fingerprint();
   bson_iter_t at;
   if (!fingerprint.find("limit", &at)) return std::optional<Timestamp>();
   if (bson_iter_type(&at) == BSON_TYPE_TIMESTAMP) {
@@ -345,7 +346,9 @@ Result<void> look_at_counters(PromotePlan& plan, Server& spare, Server& producti
 
 std::string fingerprint_of(const PromoteOptions& options, Timestamp limit) {
   return print_timestamp(limit) + " " + options.filter.text() +
-         (options.merge_later ? " merged after " + print_timestamp(*options.mistake_to) : "");
+         (options.merge_later
+              ? " merged after " + print_timestamp(options.mistake_to.value_or(Timestamp{}))
+              : "");
 }
 
 Result<void> check_servers(const Server& spare, const Server& production) {
@@ -462,9 +465,9 @@ Result<PromotePlan> plan_promotion(PromoteOptions options, const TakeProgress& p
   const std::string fingerprint = fingerprint_of(plan.options, *limit);
   Result<std::optional<PromoteState>> under_way = PromoteRecord::look(*production);
   if (!under_way) return std::unexpected(std::move(under_way.error()));
-  if (*under_way) {
+  if (std::optional<PromoteState>& found = *under_way) {
     plan.resumed = true;
-    plan.state = std::move(**under_way);
+    plan.state = std::move(*found);
     if (plan.state.fingerprint == fingerprint) return plan;
     return fail(Code::kAlreadyExists, "another promotion is under way on " +
                                           production->shown_uri() + ", begun as " +

@@ -22,11 +22,12 @@ Result<void> note_copies(PromoteRecord& record) {
     const std::string copy = record.state().copy_name(item);
     const Result<std::optional<CollectionFacts>> there = find_collection(record.production(), copy);
     if (!there) return std::unexpected(there.error());
-    if (!*there)
+    const std::optional<CollectionFacts>& found = *there;
+    if (!found)
       return fail(Code::kUnavailable, copy +
                                           " was dropped meanwhile: --undo opens what was "
                                           "closed, then promote again");
-    item.new_uuid = (*there)->uuid;
+    item.new_uuid = found->uuid;
   }
   return record.write();
 }
@@ -212,7 +213,8 @@ class Undo {
       if (Result<void> told = about_to("block", item.ns); !told) return told;
       const Result<std::optional<CollectionFacts>> there = find_collection(production(), item.ns);
       if (!there) return std::unexpected(there.error());
-      if (!*there || refuses_writers((*there)->options.view(), state().id)) continue;
+      const std::optional<CollectionFacts>& found = *there;
+      if (!found || refuses_writers(found->options.view(), state().id)) continue;
       const Bson refusing = Bson("validator", refusing_validator(state().id));
       Result<void> blocked = let_writers_in(production(), item.ns, refusing.view());
       if (!blocked) return blocked;
@@ -245,7 +247,8 @@ class Undo {
       const std::string old = state().old_name(item);
       const Result<std::optional<CollectionFacts>> swapped = find_collection(production(), old);
       if (!swapped) return std::unexpected(swapped.error());
-      if (*swapped && (*swapped)->uuid == item.old_uuid) {
+      const std::optional<CollectionFacts>& found = *swapped;
+      if (found && found->uuid == item.old_uuid) {
         const std::array renames = {
             Rename{.uuid = item.new_uuid, .from = item.ns, .to = state().promoted_name(item)},
             Rename{.uuid = item.old_uuid, .from = old, .to = item.ns}};

@@ -159,7 +159,8 @@ Result<PromoteRecord> PromoteRecord::begin(Server& production, PromoteState stat
   // An insert tells of a duplicate key within an answer that is ok.
   const Result<std::optional<PromoteState>> there = look(production);
   if (!there) return std::unexpected(there.error());
-  if (!*there || (*there)->id != record.state_.id)
+  const std::optional<PromoteState>& found = *there;
+  if (!found || found->id != record.state_.id)
     return fail(Code::kAlreadyExists, "a promotion is under way on " + production.shown_uri() +
                                           ": go on with it, --finish it or --undo it");
   return record;

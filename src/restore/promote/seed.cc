@@ -306,7 +306,8 @@ class Seeding {
     if (!server) return std::unexpected(std::move(server.error()));
     const Result<std::optional<Record>> record = Record::find(*server);
     if (!record) return std::unexpected(record.error());
-    if (*record && (*record)->stage() != RunStage::kDone)
+    const std::optional<Record>& found = *record;
+    if (found && found->stage() != RunStage::kDone)
       return fail(Code::kFailedPrecondition, "the restore to " + shell_word(options_.spare) +
                                                  " is not done: run it to its end");
     for (const char* const database : {kRecordDatabase, "local"}) {
