@@ -21,6 +21,7 @@ enum class RestoreStep : std::uint8_t {
   kReplaySlice,   // entries
   kBuildIndexes,  // collections
   kReplayOplog,   // bytes
+  kStartServer,   // of the spare; nothing is counted
 };
 
 // Watches a restore. The thread that restores calls it.

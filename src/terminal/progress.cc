@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <string>
+#include <utility>
 
 #include "base/quantity.h"
 
@@ -11,8 +11,24 @@ namespace idmint {
 
 namespace {
 
+constexpr std::chrono::seconds kBetweenLines{10};
+
 void draw(std::string_view text) {
   if (::write(STDERR_FILENO, text.data(), text.size()) < 0) return;  // decoration only
+}
+
+// "3 of 8 ids, 5 s left".
+std::string progress_text(std::string_view what, std::int64_t done,
+                          std::optional<std::int64_t> total, std::chrono::duration<double> spent) {
+  std::string text = std::to_string(done);
+  if (total) text += " of " + std::to_string(*total);
+  text += " " + std::string(what);
+  if (total && done > 0 && done < *total)
+    text += ", " +
+            print_duration(spent.count() * static_cast<double>(*total - done) /
+                           static_cast<double>(done)) +
+            " left";
+  return text;
 }
 
 }  // namespace
@@ -35,19 +51,49 @@ void Progress::show(std::int64_t done) {
   if (now < next_) return;
   next_ = now + std::chrono::milliseconds{250};
   shown_ = true;
-  std::string line = "\r\x1b[K";
-  line += program_invocation_short_name;
-  line += ": " + std::to_string(done);
-  if (total_) line += " of " + std::to_string(*total_);
-  line += " " + std::string(what_);
-  if (total_ && done > 0 && done < *total_) {
-    const std::chrono::duration<double> spent = now - begin_;
-    line += ", " +
-            print_duration(spent.count() * static_cast<double>(*total_ - done) /
-                           static_cast<double>(done)) +
-            " left";
-  }
-  draw(line);
+  draw("\r\x1b[K" + std::string(program_invocation_short_name) + ": " +
+       progress_text(what_, done, total_, now - begin_));
+}
+
+ProgressLines::ProgressLines(std::function<void(std::string_view line)> tell,
+                             std::function<SteadyTime()> now)
+    : tell_(std::move(tell)), now_(std::move(now)), begin_(now_()), next_(begin_ + kBetweenLines) {}
+
+void ProgressLines::begin(std::string_view what, std::optional<std::int64_t> total) {
+  const std::lock_guard hold(mutex_);
+  // Between two steps somebody may have been asked for a long time.
+  const SteadyTime now = now_();
+  if (!working_) next_ = now + kBetweenLines;
+  working_ = true;
+  what_ = what;
+  total_ = total;
+  done_.reset();
+  begin_ = now;
+}
+
+void ProgressLines::show(std::int64_t done) {
+  const std::lock_guard hold(mutex_);
+  done_ = done;
+  tell_if_due();
+}
+
+void ProgressLines::tick() {
+  const std::lock_guard hold(mutex_);
+  tell_if_due();
+}
+
+void ProgressLines::end() {
+  const std::lock_guard hold(mutex_);
+  working_ = false;
+}
+
+void ProgressLines::tell_if_due() {
+  const SteadyTime now = now_();
+  if (!working_ || now < next_) return;
+  next_ = now + kBetweenLines;
+  const std::chrono::duration<double> spent = now - begin_;
+  tell_(done_ ? progress_text(what_, *done_, total_, spent)
+              : what_ + ", for " + print_duration(spent));
 }
 
 }  // namespace idmint

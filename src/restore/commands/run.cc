@@ -1,13 +1,18 @@
 // run: the base backup, and what the oplog says up to the limit, on a spare server.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <array>
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -265,40 +270,68 @@ Json json_of(const RestorePlan& plan, const RestoreReport& report) {
   return json;
 }
 
-// The progress of each step on the terminal, and the signals that stop it.
+// The progress of each step on the terminal, or in lines where there is none; and the signals that
+// stop it.
 class OnTerminal final : public Observer {
  public:
+  explicit OnTerminal(bool json)
+      : lines_([json](std::string_view line) { report_notice(line, json); }) {
+    if (::isatty(STDERR_FILENO) == 1) return;
+    ticking_ = std::jthread([this](const std::stop_token& over) {
+      std::mutex mutex;
+      std::condition_variable_any changed;
+      std::unique_lock hold(mutex);
+      while (!changed.wait_for(hold, over, std::chrono::seconds{1}, [] { return false; }) &&
+             !over.stop_requested())
+        lines_.tick();
+    });
+  }
+
   void begin(RestoreStep step, std::optional<std::uint64_t> total) override {
     unit_ = &kUnits.at(static_cast<std::size_t>(step));
-    progress_.emplace(unit_->name, total ? std::optional(in_units(*total)) : std::nullopt,
-                      Results::kAtEnd);
+    const std::optional<std::int64_t> all = total ? std::optional(in_units(*total)) : std::nullopt;
+    if (ticking_.joinable()) {
+      lines_.begin(unit_->name, all);
+    } else {
+      progress_.emplace(unit_->name, all, Results::kAtEnd);
+    }
   }
   Result<void> advance(std::uint64_t done) override {
-    if (progress_) progress_->show(in_units(done));
+    if (unit_->counted) {
+      if (progress_) progress_->show(in_units(done));
+      if (ticking_.joinable()) lines_.show(in_units(done));
+    }
     if (stop_signal() == 0) return {};
     return fail(Code::kUnavailable, "stopped by a signal");
   }
   bool stopped() const override { return stop_signal() != 0; }
-  void end() { progress_.reset(); }
+  void end() {
+    progress_.reset();
+    lines_.end();
+  }
 
  private:
   struct Unit {
     std::string_view name;
     int shift;
+    bool counted;
   };
   // In the order of RestoreStep.
-  static constexpr std::array<Unit, 6> kUnits = {{{"MB of the base checked", 20},
-                                                  {"MB of the oplog checked", 20},
-                                                  {"MB of documents", 20},
-                                                  {"entries of the slice", 0},
-                                                  {"collections indexed", 0},
-                                                  {"MB of the oplog", 20}}};
+  static constexpr std::array<Unit, 7> kUnits = {{{"MB of the base checked", 20, true},
+                                                  {"MB of the oplog checked", 20, true},
+                                                  {"MB of documents", 20, true},
+                                                  {"entries of the slice", 0, true},
+                                                  {"collections indexed", 0, true},
+                                                  {"MB of the oplog", 20, true},
+                                                  {"starting the server", 0, false}}};
   [[nodiscard]] std::int64_t in_units(std::uint64_t done) const {
     return static_cast<std::int64_t>(done >> unit_->shift);
   }
 
-  const Unit* unit_ = nullptr;
+  const Unit* unit_ = kUnits.data();
   std::optional<Progress> progress_{};
+  ProgressLines lines_;
+  std::jthread ticking_{};  // where lines are wanted; ends first
 };
 
 // What the options ask for.
@@ -345,7 +378,7 @@ Result<RestoreOptions> options_given() {
 Result<void> run_all(Context& context) {
   Result<RestoreOptions> options = options_given();
   if (!options) return std::unexpected(std::move(options.error()));
-  OnTerminal watch;
+  OnTerminal watch(context.json);
   Result<RestorePlan> plan = plan_restore(*std::move(options), watch);
   watch.end();
   if (!plan) return std::unexpected(std::move(plan.error()));

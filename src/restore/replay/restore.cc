@@ -242,7 +242,7 @@ Result<void> look_at_copy(RestorePlan& plan, const std::string& uri, Observer& o
 }
 
 Result<void> restore_to_spare(RestorePlan& plan, Observer& observer, RestoreReport& report) {
-  const TakeProgress progress = [&](std::uint64_t done) { return observer.advance(done); };
+  const TakeProgress progress = observer.of(RestoreStep::kStartServer);
   if (plan.base) {
     Result<Spare> spare = start_spare(plan.options.spare, plan.program, progress);
     if (!spare) return std::unexpected(std::move(spare.error()));
