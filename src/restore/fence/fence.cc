@@ -200,10 +200,12 @@ void tell_what_is_unknown(const Evidence& evidence, FenceReport& report) {
         std::to_string(step->largest_step) + " (" + step->label() +
         "). A program whose last call is not in it holds values up to one such step past what is "
         "known; the smallest figure that is safe for n such calls is n steps further");
-  for (const std::string& field : evidence.oplog.too_many)
-    report.notes.push_back("more than " + print_count(HandedOutReader::kMostDocuments) +
-                           " documents are counted in by " + field +
-                           ": taken for no counters; if they are, give --counter " + field);
+  for (const std::string& field : evidence.oplog.too_many) {
+    std::string& note = report.notes.emplace_back("more than ");
+    note += print_count(HandedOutReader::kMostDocuments);
+    note += " documents are counted in by " + field;
+    note += ": taken for no counters; if they are, give --counter " + field;
+  }
   if (evidence.oplog.rising_left_out)
     report.notes.emplace_back(
         "there was no room for all numbers that are no counters: some that rise are not shown");

@@ -73,10 +73,11 @@ void ShardTraces::add(const Entry& entry) {
     return;
   }
   // One that is damaged is found by others.
-  static_cast<void>(for_each_operation(entry, [&](const Operation& each, std::uint32_t) {
-    add(each, entry.at.ts);
-    return Result<void>{};
-  }));
+  [[maybe_unused]] const Result<void> sound =
+      for_each_operation(entry, [&](const Operation& each, std::uint32_t) {
+        add(each, entry.at.ts);
+        return Result<void>{};
+      });
 }
 
 std::string ShardTraces::in_words() const {

@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t kNamespaceExists = 48;
 
 std::string database_part(const std::string& ns) { return ns.substr(0, ns.find('.')); }
-std::string collection_part(const std::string& ns) { return ns.substr(ns.find('.') + 1); }
+std::string bare_name(const std::string& ns) { return ns.substr(ns.find('.') + 1); }
 
 // The 16 bytes of 32 hex digits.
 std::string bytes_of_hex(std::string_view digits) {
@@ -61,8 +61,8 @@ Result<Bson> change(Server& production, const std::string& database, Bson comman
 
 Result<std::optional<CollectionFacts>> find_collection(Server& server, const std::string& ns) {
   const std::string database = database_part(ns);
-  const Bson command = Bson("listCollections", 1, "filter", Bson("name", collection_part(ns)),
-                            "maxTimeMS", kCommandLimit);
+  const Bson command =
+      Bson("listCollections", 1, "filter", Bson("name", bare_name(ns)), "maxTimeMS", kCommandLimit);
   const Result<Bson> reply = server.command(database.c_str(), command.get());
   if (!reply) return std::unexpected(reply.error());
   std::optional<CollectionFacts> found;
@@ -139,7 +139,7 @@ Result<void> block_writers(PromoteRecord& record, PromoteItem& item) {
 }
 
 Result<void> let_writers_in(Server& production, const std::string& ns, Document validation) {
-  Bson command = Bson("collMod", collection_part(ns));
+  Bson command = Bson("collMod", bare_name(ns));
   const Document validator = validation.document("validator");
   const std::string level = text_of(validation, "validationLevel");
   const std::string action = text_of(validation, "validationAction");
@@ -198,7 +198,7 @@ Result<void> rename_at_once(Server& production, std::span<const Rename> renames)
 }
 
 Result<void> drop_collection(Server& production, const std::string& ns) {
-  Bson command = Bson("drop", collection_part(ns), "maxTimeMS", kCommandLimit);
+  Bson command = Bson("drop", bare_name(ns), "maxTimeMS", kCommandLimit);
   append_concern(command.get(), production, true);
   const Answer answer = ask(production, database_part(ns), command.get());
   if (answer.ok || answer.code == kNamespaceNotFound) return {};

@@ -202,9 +202,11 @@ std::vector<std::string> RestorePlan::notes() const {
                   " was not committed before " + end + ": its " +
                   print_count(open.operations, "operation") +
                   (open.operations == 1 ? " is" : " are") + " not applied");
-  for (const std::string& ns : oplog.temporary)
-    all.push_back(ns + " is a temporary collection that was there at " + end +
-                  ": drop it if it is not wanted");
+  for (const std::string& ns : oplog.temporary) {
+    std::string& told = all.emplace_back(ns);
+    told += " is a temporary collection that was there at " + end;
+    told += ": drop it if it is not wanted";
+  }
   if (slice.migrated + oplog.migrated != 0)
     all.push_back(print_count(slice.migrated + oplog.migrated, "operation") +
                   " of the oplog marked fromMigrate, as cloneCollectionAsCapped and migrations of "

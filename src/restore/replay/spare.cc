@@ -218,9 +218,9 @@ void end_by_force(const std::string& folder) {
   for (const int signal : {SIGTERM, SIGKILL}) {
     ::kill(pid, signal);
     const auto until = std::chrono::steady_clock::now() + kKilled;
-    static_cast<void>(
+    [[maybe_unused]] const Result<void> ended =
         wait_until([&] { return !is_locked(folder) || std::chrono::steady_clock::now() > until; },
-                   [] { return Result<void>{}; }));
+                   [] { return Result<void>{}; });
     if (!is_locked(folder)) return;
   }
 }
