@@ -14,6 +14,9 @@ namespace {
 
 constexpr std::uint64_t kTooMany = std::uint64_t{1} << 63;  // more than any counter holds
 
+// A sequence whose last round carried no more than so many requests keeps no memory for them.
+constexpr std::size_t kFew = 4;
+
 // How often a leader lets others run while nobody comes, before it starts a round without them.
 constexpr int kPatience = 64;
 
@@ -233,8 +236,9 @@ void Combiner::take_turn(std::unique_lock<std::mutex>& lock) noexcept {
     run_round(lock, SteadyTime::max());
   } while (!closed_ && !queue_.empty() && std::chrono::steady_clock::now() < end);
   pass_on(lock);
-  // A process may have many sequences that are seldom asked.
-  if (phase_ == Phase::kIdle) {
+  // A process may have many sequences that are seldom asked. One that is asked often keeps its
+  // room.
+  if (phase_ == Phase::kIdle && carried_ <= kFew) {
     round_ = std::vector<Request>();
     queue_ = std::vector<Request>();
   }
@@ -255,6 +259,7 @@ void Combiner::run_round(std::unique_lock<std::mutex>& lock, SteadyTime until) {
     round_.swap(queue_);
     queued_.store(0, std::memory_order_relaxed);
     phase_ = Phase::kRound;
+    carried_ = round_.size();
     lock.unlock();
     const auto blocking = std::ranges::count_if(
         round_, [](const Request& request) { return request.waiter != nullptr; });

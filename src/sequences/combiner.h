@@ -145,6 +145,7 @@ class Combiner {
   std::vector<Request> queue_;
   std::atomic<std::size_t> queued_{0};  // queue_.size(), for looking without the lock
   std::size_t outstanding_ = 0;         // queued, or in a round and not answered
+  std::size_t carried_ = 0;             // by the latest round
   std::size_t expected_ = 0;            // how many may queue now if all of the last round come back
   Phase phase_ = Phase::kIdle;
   bool closed_ = false;
