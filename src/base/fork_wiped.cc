@@ -4,7 +4,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
 
 namespace idmint {
 
@@ -31,10 +30,13 @@ std::uint64_t number_of_this_process() {
   static constinit Number latest{0};
   Number* number = OwnedByProcess::number_.load(std::memory_order_acquire);
   if (number == nullptr) {
-    auto made = std::make_unique<ForkWiped<Number>>();
     // Stays for ever: statics may ask until the process ends.
-    if (OwnedByProcess::number_.compare_exchange_strong(number, &**made))
-      number = &**made.release();
+    auto* const made = new (map_fork_wiped(sizeof(Number))) Number{0};
+    if (OwnedByProcess::number_.compare_exchange_strong(number, made)) {
+      number = made;
+    } else {
+      unmap_fork_wiped(made, sizeof(Number));
+    }
   }
   std::uint64_t mine = number->load(std::memory_order_relaxed);
   if (mine == 0) {
