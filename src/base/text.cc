@@ -81,6 +81,22 @@ std::string escaped(std::string_view text, std::string_view keep) {
   return all;
 }
 
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lower;
+}
+
+std::string upper_case(std::string_view text) {
+  std::string upper(text);
+  for (char& c : upper) {
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  }
+  return upper;
+}
+
 std::string shortened(std::string_view text) {
   constexpr std::size_t longest = 100;
   if (text.size() <= longest) return std::string(text);

@@ -18,6 +18,10 @@ namespace idmint {
 // direction of text. Those in `keep` stay. JSON stays valid, and means the same.
 [[nodiscard]] std::string escaped(std::string_view text, std::string_view keep = "");
 
+// With ASCII letters of one case; whatever else stays.
+[[nodiscard]] std::string lower_case(std::string_view text);
+[[nodiscard]] std::string upper_case(std::string_view text);
+
 // At most about 100 characters of it, for a message.
 [[nodiscard]] std::string shortened(std::string_view text);
 

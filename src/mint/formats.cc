@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/errors.h"
+#include "base/text.h"
 #include "idmint/digits.h"
 #include "idmint/host.h"
 #include "idmint/ksuid.h"
@@ -487,14 +488,6 @@ std::string in_file_names(const SnowflakeLayout& layout) {
 }
 
 bool is_format(std::string_view name) noexcept { return find_format(name) != nullptr; }
-
-std::string lower_case(std::string_view name) {
-  std::string lower(name);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return lower;
-}
 
 Result<void> check_sequence_name(std::string_view name) {
   const std::string lower = lower_case(name);

@@ -31,9 +31,6 @@ struct MadeWith {
 // preset's name, as a preset that comes later must not part a layout from what it minted.
 [[nodiscard]] std::string in_file_names(const SnowflakeLayout& layout);
 
-// Of ASCII.
-[[nodiscard]] std::string lower_case(std::string_view name);
-
 // kInvalidArgument: no sequence can have the name, in any case of its letters, as it means
 // something else to some command. The one list of such names.
 [[nodiscard]] IDMINT_EXPORT Result<void> check_sequence_name(std::string_view name);

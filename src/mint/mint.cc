@@ -8,6 +8,7 @@
 #include "base/bounded_mutex.h"
 #include "base/errors.h"
 #include "base/sqlite_url.h"
+#include "base/text.h"
 #include "base/url.h"
 #include "idmint/sequence.h"
 #include "mint/data_folder.h"

@@ -21,6 +21,7 @@ namespace {
 constexpr std::array<std::string_view, 7> kVerbs{"next",   "peek",   "raise",  "create",
                                                  "extend", "retire", "metrics"};
 constexpr std::uint8_t kAll = 0x7f;
+constexpr std::uint8_t kOfSources = kAll & ~(1U << static_cast<unsigned>(Verb::kMetrics));
 
 // No source has a longer name, and matching takes longer the longer it is.
 constexpr std::size_t kLongestName = 200;
@@ -83,29 +84,46 @@ TokenSettings::Hash hash_of(std::string_view token) {
   return hash;
 }
 
-// ---- Caller
+// ---- Rights
 
-bool Caller::may(Verb verb, std::string_view source) const noexcept {
-  if (revoked_) return false;
-  if (unlimited_) return true;
+bool Rights::may(Verb verb, std::string_view source) const {
+  if (all) return true;
   if (verb == Verb::kMetrics) {
-    return std::ranges::any_of(settings_.allow,
-                               [](const Scope& s) { return (s.verbs & bit(Verb::kMetrics)) != 0; });
+    return std::ranges::any_of(
+        allow, [](const Scope& scope) { return (scope.verbs & bit(Verb::kMetrics)) != 0; });
   }
   const std::string text(source);
-  return std::ranges::any_of(settings_.allow, [&](const Scope& scope) {
+  return std::ranges::any_of(allow, [&](const Scope& scope) {
     return (scope.verbs & bit(verb)) != 0 && matches(scope, text);
   });
 }
 
-bool Caller::sees(std::string_view source) const noexcept {
-  if (revoked_) return false;
-  if (unlimited_) return true;
-  constexpr std::uint8_t of_sources = kAll & ~bit(Verb::kMetrics);
+bool Rights::sees(std::string_view source) const {
+  if (all) return true;
   const std::string text(source);
-  return std::ranges::any_of(settings_.allow, [&](const Scope& scope) {
-    return (scope.verbs & of_sources) != 0 && matches(scope, text);
+  return std::ranges::any_of(allow, [&](const Scope& scope) {
+    return (scope.verbs & kOfSources) != 0 && matches(scope, text);
   });
+}
+
+bool Rights::sees_in(std::string_view store) const {
+  if (all) return true;
+  const std::string before = store.empty() ? "" : std::string(store) + "/";
+  return std::ranges::any_of(allow, [&](const Scope& scope) {
+    if ((scope.verbs & kOfSources) == 0) return false;
+    const std::string_view pattern = scope.pattern;
+    const std::size_t fixed = std::min(pattern.find_first_of("*?["), pattern.size());
+    const std::size_t both = std::min(fixed, before.size());
+    return pattern.substr(0, both) == before.substr(0, both) &&
+           (both == before.size() || fixed < pattern.size());
+  });
+}
+
+// ---- Caller
+
+void Caller::set(TokenSettings settings) {
+  rights_ = {.allow = settings.allow};
+  settings_ = std::move(settings);
 }
 
 Result<void> Caller::check(Verb verb, std::string_view source) const {
@@ -158,6 +176,12 @@ std::optional<Caller::Excess> Caller::charge(std::int64_t count, steady_clock::t
   return std::nullopt;
 }
 
+void Caller::refund(std::int64_t count) noexcept {
+  if (const auto rate = settings_.ids_per_second)
+    at_hand_ = std::min(static_cast<double>(*rate), at_hand_ + static_cast<double>(count));
+  of_this_day_ = std::max<std::int64_t>(0, of_this_day_ - count);
+}
+
 // ---- Access
 
 Access::Access(std::vector<TokenSettings> tokens) { replace(std::move(tokens)); }
@@ -185,7 +209,7 @@ void Access::replace(std::vector<TokenSettings> tokens) {
       callers_.push_back(std::make_shared<Caller>(std::move(token)));
       continue;
     }
-    (*same)->settings_ = std::move(token);
+    (*same)->set(std::move(token));
     callers_.push_back(std::move(*same));
   }
   for (const std::shared_ptr<Caller>& gone : before) {

@@ -1,4 +1,4 @@
-// Access: who may ask for what, and for how much of it.
+// Access: tokens, their rights on sources, and their limits.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 
 namespace idmint::server {
 
-// What can be done with a source.
+// What a call does with a source. Rights are given for each.
 enum class Verb : std::uint8_t { kNext, kPeek, kRaise, kCreate, kExtend, kRetire, kMetrics };
 
 // "next", "peek", "raise", "create", "extend", "retire", "metrics".
@@ -33,6 +33,20 @@ struct Scope {
 // pattern. kInvalidArgument, with the verbs that there are.
 [[nodiscard]] Result<Scope> scope_of(std::string_view text);
 
+// What somebody may do with which sources. A value: a copy stays as it was, and any thread may ask
+// it.
+struct Rights {
+  bool all = false;  // everything
+  std::vector<Scope> allow{};
+
+  [[nodiscard]] bool may(Verb verb, std::string_view source) const;
+  // Whether anything can be done with the source, so that it may be known of.
+  [[nodiscard]] bool sees(std::string_view source) const;
+  // Whether a source of this store could be seen; empty: the store whose sources have none before
+  // their names. Says yes where patterns leave it open.
+  [[nodiscard]] bool sees_in(std::string_view store) const;
+};
+
 // A token as the settings have it: never the token itself.
 struct TokenSettings {
   using Hash = std::array<unsigned char, 32>;  // SHA-256
@@ -46,55 +60,72 @@ struct TokenSettings {
   std::optional<std::int64_t> largest_count{};
 };
 
-// A new token: "idmint_" and 256 random bits in base64url. Whoever has it is let in, so it is shown
-// once, and kept by its hash only. That needs no salt and no slow hash: nobody guesses 256 bits.
+// A new token: "idmint_" and 258 random bits in base64url. It is shown once, and only its hash is
+// kept. The hash needs no salt and no stretching, as nobody guesses so many bits.
 [[nodiscard]] std::string new_token(Entropy& entropy = system_entropy());
 [[nodiscard]] TokenSettings::Hash hash_of(std::string_view token);
 
-// Who asks. On the loop, but for is_revoked(), which any thread may call.
+// One token, or anybody where there are none. All calls come on the loop, but is_revoked(), which
+// any thread may call.
 class Caller final {
  public:
-  // Somebody who may do everything.
-  Caller() : unlimited_(true) {}
-  explicit Caller(TokenSettings settings) : settings_(std::move(settings)) {}
+  // May do everything.
+  Caller() : rights_{.all = true} {}
+  explicit Caller(TokenSettings settings) { set(std::move(settings)); }
 
-  // The name of its token; empty: there is none.
+  // The name of its token; empty if there is none.
   [[nodiscard]] const std::string& name() const noexcept { return settings_.name; }
   [[nodiscard]] bool is_revoked() const noexcept { return revoked_; }
 
-  [[nodiscard]] bool may(Verb verb, std::string_view source) const noexcept;
-  // Whether it may do anything with the source, and so may know of it.
-  [[nodiscard]] bool sees(std::string_view source) const noexcept;
-  // kPermissionDenied, in words that do not tell whether there is such a source.
+  // Those of its token, which a reload of the settings may change.
+  [[nodiscard]] const Rights& rights() const noexcept { return rights_; }
+  // As its rights have it; nothing once it is revoked.
+  [[nodiscard]] bool may(Verb verb, std::string_view source) const {
+    return !revoked_ && rights_.may(verb, source);
+  }
+  [[nodiscard]] bool sees(std::string_view source) const {
+    return !revoked_ && rights_.sees(source);
+  }
+  // kPermissionDenied, with the same message whether there is such a source or not.
   [[nodiscard]] Result<void> check(Verb verb, std::string_view source) const;
 
-  // Whether charge() has anything to count: it needs the time.
+  // Whether charge() has anything to count. If not, callers save reading the clock.
   [[nodiscard]] bool has_limits() const noexcept {
     return settings_.largest_count || settings_.ids_per_second || settings_.ids_per_day;
   }
-  // A call for so many ids that is not made.
+  // Why a call may not be made.
   struct Excess {
     Error error;
     std::chrono::seconds retry_after{0};  // 0: never
   };
-  // Counts them, or refuses them all: kInvalidArgument for more than one call may ever ask for,
-  // kResourceExhausted for more than are left of this second or this day.
+  // Counts the ids of a call against the limits, or refuses them all:
+  //   kInvalidArgument    more than one call may ever ask for
+  //   kResourceExhausted  more than are left of this second or this day
   [[nodiscard]] std::optional<Excess> charge(std::int64_t count,
                                              std::chrono::steady_clock::time_point now);
+  // Uncounts ids that charge() counted and that no store has taken.
+  void refund(std::int64_t count) noexcept;
 
  private:
   friend class Access;
-  bool unlimited_ = false;
+  void set(TokenSettings settings);
   std::atomic<bool> revoked_{false};
+  Rights rights_{};
   TokenSettings settings_{};
-  // Ids that may be had now: as many as a second brings, at most.
+  // The token bucket of ids_per_second: ids that may be taken now, at most those of one second.
   double at_hand_ = 0;
-  // When ids_per_second was looked at last.
+  // When the bucket was filled last.
   std::optional<std::chrono::steady_clock::time_point> counted_{};
-  // With the first id that ids_per_day counts, and again with the first one 24 hours later.
+  // When the present day of ids_per_day began: with its first id. The next one begins with the
+  // first id that comes 24 hours later or more.
   std::optional<std::chrono::steady_clock::time_point> day_began_{};
   std::int64_t of_this_day_ = 0;
 };
+
+// Of a call whose token was revoked before it was carried out.
+[[nodiscard]] inline Error token_is_gone() {
+  return {Code::kUnauthenticated, "the token is not known any more; nothing was done"};
+}
 
 // On the loop.
 class Access final {
@@ -103,15 +134,15 @@ class Access final {
   explicit Access(std::vector<TokenSettings> tokens = {});
 
   [[nodiscard]] bool is_open() const noexcept { return callers_.empty(); }
-  // Who asks without a token. Null: nobody may.
+  // The caller of requests without a token; null where a token is needed.
   [[nodiscard]] std::shared_ptr<Caller> anybody() const noexcept {
     return is_open() ? anybody_ : nullptr;
   }
-  // Null: there is no such token. Takes the same time whichever it is.
+  // Null if there is no such token. Compares all hashes, each in constant time.
   [[nodiscard]] std::shared_ptr<Caller> find(std::string_view token) const;
 
-  // Other tokens from now on. A token of the same name and hash keeps what it has used; connections
-  // of one that is gone have no rights any more.
+  // Replaces the tokens. A token of the same name and hash keeps its counts and gets its new
+  // rights; one that is gone is revoked, and its connections have no rights any more.
   void replace(std::vector<TokenSettings> tokens);
 
  private:

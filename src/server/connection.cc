@@ -200,7 +200,10 @@ void Connection::count() {
   const std::size_t now = out_.size() - sent_ + in_.size() + behind_ + queued_;
   in_all_.bytes += now - counted_;
   counted_ = now;
-  if (in_all_.bytes > Unsent::kMost && counted_ > kMostOfMany && !closed_ && !cut_) cut();
+  if (in_all_.bytes > Unsent::kMost && counted_ > kMostOfMany && !closed_ && !cut_) {
+    ++in_all_.cut;
+    cut();
+  }
 }
 
 void Connection::flush() {

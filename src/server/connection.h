@@ -1,4 +1,4 @@
-// Connection: one socket of a client, and what both sides have not taken yet.
+// Connection: the socket of one client, with bounded buffers in both directions.
 #pragma once
 
 #include <boost/asio/generic/stream_protocol.hpp>
@@ -20,55 +20,56 @@ namespace idmint::server {
 
 class Connection;
 
-// What is said over a connection: one protocol's half of it. On the loop.
+// The server's half of one protocol, over one connection. All calls come on the loop.
 class Conversation {
  public:
   virtual ~Conversation() = default;
 
-  // Takes requests from the beginning of `input` and returns how many bytes those had. The rest
-  // comes again, in front of what follows, when more has come or after Connection::resume().
-  // Nothing is taken while held(). Replies are appended to Connection::out().
+  // Takes whole requests from the beginning of `input` and returns how many bytes they had. The
+  // rest is offered again, in front of new input, when more arrives or after Connection::resume().
+  // Takes nothing while held(). Replies are appended to Connection::out().
   [[nodiscard]] virtual std::size_t take(std::string_view input) = 0;
 
-  // It takes nothing now: too many requests wait for their answers, or one must be answered before
-  // the next is looked at. It calls Connection::resume() when that has changed.
+  // True while it takes no request: too many wait for their answers, or one must be answered before
+  // the next is read. It calls Connection::resume() when that has changed.
   [[nodiscard]] virtual bool held() const noexcept = 0;
 
-  // Whether the client has said who it is, or need not.
+  // Whether the client is authenticated, or need not be.
   [[nodiscard]] virtual bool is_known() const = 0;
 
-  // A part of a request was taken, and its rest is missing.
+  // Whether it has taken a part of a request whose rest is missing.
   [[nodiscard]] virtual bool is_in_midst() const noexcept { return false; }
 
-  // More of one reply follows when what there is of it was sent.
+  // Whether it will append more of the current reply once the present part is sent.
   [[nodiscard]] virtual bool is_streaming() const noexcept { return false; }
 
-  // Requests that were taken and are not answered yet: the connection outlives them.
+  // Whether requests that it took have no answer yet. The connection stays until they have.
   [[nodiscard]] virtual bool waits() const noexcept = 0;
 
-  // Some of them have got their answers: Service::settling had it.
+  // Writes the replies whose answers have come. Called for each entry of Service::settling.
   virtual void settle() = 0;
 
-  // Last words for a client whose request did not come whole in time, if the protocol has some.
+  // Appends an error for a client that did not send the rest of its request in time, if the
+  // protocol has one.
   virtual void too_slow() {}
 };
 
-// What all connections hold together, on their loop: replies that were not sent, and input that was
-// not taken.
+// The bytes that all connections of a loop hold together: unsent replies and input that no
+// conversation has taken.
 struct Unsent {
-  // Past so many bytes each connection has less room, so that many clients that do not read cannot
-  // fill the memory.
-  static constexpr std::size_t kMany = std::size_t{32} * 1024 * 1024;
-  // Past so many a connection that holds more than Connection::kMostOfMany is cut off.
-  static constexpr std::size_t kMost = std::size_t{256} * 1024 * 1024;
+  // Above this, each connection has less room, so that many clients that do not read cannot fill
+  // the memory.
+  static constexpr std::size_t kMany = std::size_t{16} * 1024 * 1024;
+  // Above this, a connection that holds more than Connection::kMostOfMany is cut off.
+  static constexpr std::size_t kMost = std::size_t{48} * 1024 * 1024;
 
   std::size_t bytes = 0;
+  std::uint64_t cut = 0;  // connections that were cut off for it
 };
 
-// Connections whose handshake of TLS can go on. It takes up to some milliseconds of computing, and
-// clients that are served wait for it. So each turn of the loop makes a step of one handshake, and
-// lets all else that has come go first: a flood of new clients slows down new clients. On the loop;
-// it must outlive the turns.
+// The queue of TLS handshakes that can go on. A step takes some milliseconds of computing on the
+// loop, so each turn of the loop makes one step of one handshake, after all other input: a flood of
+// new clients slows down new clients only. It must outlive the loop's turns.
 class Handshakes final {
  public:
   void add(std::shared_ptr<Connection> connection);
@@ -79,34 +80,34 @@ class Handshakes final {
   std::deque<std::shared_ptr<Connection>> waiting_;
 };
 
-// On the loop. Whoever sends more than is answered is not read from any more, and whoever does not
-// read is not answered any more: so each connection has a bounded part of the memory.
+// Reads no more from a client whose requests wait for answers, and answers no more to a client that
+// does not read, so that each connection has a bounded part of the memory. All calls come on the
+// loop.
 class Connection final : public std::enable_shared_from_this<Connection> {
  public:
   using Socket = boost::asio::generic::stream_protocol::socket;
 
-  // Past so many bytes that the client has not read no further request is taken.
+  // Once the client has left so many bytes unread, no further request is taken.
   static constexpr std::size_t kMostUnsent = std::size_t{256} * 1024;
   static constexpr std::size_t kMostUnsentOfMany = std::size_t{16} * 1024;
-  // Input and replies of a connection that stays when all of them hold too much together.
+  // What a connection may hold (input and replies) without being cut off above Unsent::kMost.
   static constexpr std::size_t kMostOfMany = 2 * kMostUnsentOfMany;
-  // What the kernel is asked to keep of what was sent; Linux takes twice as much. Without a limit
-  // of its own it keeps some megabytes for a client that does not read.
+  // SO_SNDBUF; Linux allocates twice as much. Without it the kernel buffers some megabytes for a
+  // client that does not read.
   static constexpr int kSendBuffer = 128 * 1024;
-  // How long a client may take to send the rest of a request, and to read anything at all of what
-  // was sent.
+  // How long a client may take to send the rest of a request, or to read any byte of its replies.
   static constexpr std::chrono::seconds kPatience{60};
-  // How long a client that is not known may stay: it has not finished its handshake of TLS, or has
-  // given no token where one is needed.
+  // How long a client may take to finish the TLS handshake, and to give a token where one is
+  // needed.
   static constexpr std::chrono::seconds kPatienceWithUnknown{10};
-  // How long a client has to close its side once all was sent to it. If a TCP connection is closed
-  // while input is unread, it is reset, and the client may lose the last replies.
+  // How long the connection waits for the client to close its side once all was sent. Closing a TCP
+  // connection with unread input resets it, and the client may lose the last replies.
   static constexpr std::chrono::seconds kLinger{1};
-  // Input of one request that was not taken. No conversation asks for more.
+  // The most input that is kept for an incomplete request. No conversation needs more.
   static constexpr std::size_t kMostKept = std::size_t{512} * 1024;
 
-  // `ended` is called once, when it is closed. `tls`: of this socket; null: what is said is not
-  // encrypted. `in_all` and `handshakes`: of all connections; they outlive this one.
+  // Calls `ended` once, when it is closed. `tls` belongs to this socket; null means plain text.
+  // `in_all` and `handshakes` are shared by all connections and outlive this one.
   Connection(Socket socket, std::unique_ptr<TlsStream> tls, Unsent& in_all, Handshakes& handshakes,
              std::function<void(Connection&)> ended);
   ~Connection();
@@ -115,15 +116,17 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 
   void begin(std::unique_ptr<Conversation> conversation);
 
-  // What is to be sent. Sent by flush(), or after the requests of this turn.
+  // The send buffer. It is sent by flush(), or after the requests of this turn.
   [[nodiscard]] std::string& out() noexcept { return out_; }
-  // Whether more replies may be made than those that were asked for already.
+  // Whether further requests may be taken, by the room that is left for their replies.
   [[nodiscard]] bool has_room() const noexcept {
-    return out_.size() - sent_ + behind_ <
-           (in_all_.bytes > Unsent::kMany ? kMostUnsentOfMany : kMostUnsent);
+    return out_.size() - sent_ + behind_ < (is_tight() ? kMostUnsentOfMany : kMostUnsent);
   }
-  // How many bytes of replies the conversation keeps, behind one that has no answer yet. They take
-  // room as those in out() do. It resumes when they have become fewer.
+  // Whether all connections together hold so much that a reply larger than kMostUnsentOfMany is to
+  // be refused.
+  [[nodiscard]] bool is_tight() const noexcept { return in_all_.bytes > Unsent::kMany; }
+  // How many bytes of replies the conversation keeps behind one that has no answer yet. They take
+  // room as those in out() do. The conversation calls resume() when there are fewer.
   void set_behind(std::size_t bytes) {
     behind_ = bytes;
     if (closed_) count();  // no turn comes any more
@@ -140,7 +143,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   // The server ends: closes it as soon as what was taken is answered. What comes meanwhile still
   // reaches the conversation, which refuses it.
   void drain();
-  // Ends it soon with a reset, so that the client does not take what it has for the whole.
+  // Resets the connection soon, so that the client does not take a part of a reply for the whole.
   void cut();
   void close() noexcept;
   [[nodiscard]] bool is_closed() const noexcept { return closed_; }

@@ -264,6 +264,7 @@ TEST_F(ConnectionTest, WhoHoldsMuchIsCutOffWhenAllHoldTooMuch) {
   turn();
   EXPECT_EQ(small->read(), std::pair(std::string("+PONG\r\n"), false));
   EXPECT_TRUE(large->read().second);
+  EXPECT_EQ(unsent_.cut, 1U);
   EXPECT_EQ(unsent_.bytes, Unsent::kMost + 1) << "what it held is not counted any more";
 }
 

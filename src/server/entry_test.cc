@@ -1,6 +1,7 @@
 // Who is let in, over both protocols, with and without TLS.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <openssl/ssl.h>
 
 #include <algorithm>
@@ -18,6 +19,7 @@
 #include "tests/fakes/certificate.h"
 #include "tests/fakes/code_of.h"
 #include "tests/fakes/running_server.h"
+#include "tests/fakes/service_manager.h"
 #include "tests/fakes/temp_folder.h"
 
 namespace idmint::server {
@@ -176,7 +178,7 @@ TEST_F(EntryTest, HttpLooksAtTheAuthorizationOfEachRequest) {
   EXPECT_THAT(client.http("GET /v1/sources", web).body,
               AllOf(HasSubstr("orders"), Not(HasSubstr("customers"))));
   EXPECT_THAT(client.http("GET /healthz").status, HasSubstr("200"));
-  EXPECT_THAT(client.http("GET /readyz").status, HasSubstr("404"))
+  EXPECT_THAT(client.http("GET /readyz").status, HasSubstr("503"))
       << "one of the stores is not there";
 }
 
@@ -278,6 +280,18 @@ TEST_F(TlsTest, EncryptsBothProtocols) {
   const std::string all = http.http("POST /v1/ids/orders?count=500000").body;
   EXPECT_EQ(std::ranges::count(all, '\n'), 500'000);
   EXPECT_TRUE(all.ends_with("500002\n"));
+}
+
+TEST_F(TlsTest, EncryptsSocketsThatWereOpenBefore) {
+  ServerOptions with = with_tls();
+  with.listen = {{.descriptor = fakes::listening_tcp(INADDR_LOOPBACK), .tls = true}};
+  const Running server(std::move(with));
+  TlsClient redis(server.port(0), server_);
+  ASSERT_TRUE(redis.is_connected());
+  EXPECT_EQ(redis.ask("INCR orders"), ":1");
+  ServerOptions without = options();
+  without.listen = {{.descriptor = fakes::listening_tcp(INADDR_LOOPBACK), .tls = true}};
+  EXPECT_FALSE(Server::open(std::move(without))) << "there is no certificate";
 }
 
 TEST_F(TlsTest, APipelineLongerThanARecordIsAnsweredWhole) {

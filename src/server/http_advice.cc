@@ -58,7 +58,8 @@ Result<Json> bounds_of(const HttpRequest& request) {
   if (given.format.empty()) return refuse("format is missing: give one, such as uuid7");
   if (given.at.empty()) return refuse("at is missing: give a time, such as 2026-01-01T00:00:00Z");
   const Result<Bounds<Id>> bounds = advice::id_bounds(given, advice::Words::kParameters);
-  if (!bounds) return std::unexpected(bounds.error());
+  // Of a request it is what is wrong, whatever the code: nothing stands in the way of another time.
+  if (!bounds) return refuse(bounds.error().message);
   return Json{{"format", given.format},
               {"smallest", to_string(bounds->smallest)},
               {"largest", to_string(bounds->largest)}};

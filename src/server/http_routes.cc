@@ -8,6 +8,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "base/errors.h"
@@ -29,6 +30,9 @@ namespace idmint::server {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+// Of a list that says no limit.
+constexpr std::int64_t kMostSourcesByDefault = 1000;
 
 // ---- JSON. Integers are strings, as many readers round those beyond 2^53.
 
@@ -184,22 +188,51 @@ void get_formats(HttpSession& session, const HttpRequest& /*request*/) {
   session.respond(ok({{"formats", formats}}));
 }
 
-void get_sources(HttpSession& session, const HttpRequest& /*request*/) {
+// By name, so many at a time: where there are more, "next" is the last one's name.
+void get_sources(HttpSession& session, const HttpRequest& request) {
+  static constexpr std::array<std::string_view, 2> known{"after", "limit"};
+  if (const Result<void> taken = check_parameters(request, known); !taken)
+    return session.respond(taken.error());
+  std::int64_t most = kMostSourcesByDefault;
+  if (const auto text = request.parameter("limit")) {
+    const Result<std::int64_t> limit = whole("limit", *text, 1, kMostIds);
+    if (!limit) return session.respond(limit.error());
+    most = *limit;
+  }
+  using All = std::vector<SequenceStatus>;
   session.elsewhere(
-      [&sources = session.service().sources](SteadyTime until) { return sources.list(until); },
-      [caller = session.shared_caller()](const std::vector<SequenceStatus>& all) {
+      std::nullopt,
+      [&sources = session.service().sources,
+       stores = session.service().stores_seen_by(session.caller()),
+       rights = session.caller().rights(),
+       after = std::string(request.parameter("after").value_or(""))](SteadyTime until) {
+        Result<All> all = sources.list(stores, until);
+        if (!all) return all;
+        std::erase_if(*all, [&](const SequenceStatus& status) {
+          return name(status.definition) <= after || !rights.sees(name(status.definition));
+        });
+        std::ranges::sort(*all, {}, [](const SequenceStatus& status) -> const std::string& {
+          return name(status.definition);
+        });
+        return all;
+      },
+      [size = static_cast<std::size_t>(most)](const All& all) {
         Json sources = Json::array();
-        for (const SequenceStatus& status : all) {
-          if (caller->sees(name(status.definition))) sources.push_back(source_json(status));
-        }
-        return ok({{"sources", sources}});
+        for (const SequenceStatus& status : std::span(all).first(std::min(size, all.size())))
+          sources.push_back(source_json(status));
+        Json json{{"sources", sources}};
+        if (all.size() > size) json["next"] = name(all[size - 1].definition);
+        return ok(json);
       });
 }
 
 void get_source(HttpSession& session, const HttpRequest& request) {
-  session.elsewhere([&sources = session.service().sources, name = request.path[2]](
-                        SteadyTime until) { return sources.peek(name, until); },
-                    [](const SequenceStatus& status) { return ok(source_json(status)); });
+  session.elsewhere(
+      request.path[2],
+      [&sources = session.service().sources, name = request.path[2]](SteadyTime until) {
+        return sources.peek(name, until);
+      },
+      [](const SequenceStatus& status) { return ok(source_json(status)); });
 }
 
 // The body is what `idmint create` takes as options.
@@ -249,6 +282,7 @@ void post_source(HttpSession& session, const HttpRequest& request) {
   const Result<Definition> definition = definition_of(wish);
   if (!definition) return session.respond(definition.error());
   session.elsewhere(
+      source,
       [&sources = session.service().sources, source,
        definition = *definition](SteadyTime until) -> Result<SequenceStatus> {
         Result<void> made = sources.at(source, [&](Mint& mint, const std::string& /*own*/) {
@@ -265,13 +299,14 @@ void post_source(HttpSession& session, const HttpRequest& request) {
         response.headers = "Location: /v1/sources/" + segment + "\r\n";
         return response;
       },
-      true);
+      Steps::kSeveral);
 }
 
 void post_raise(HttpSession& session, const HttpRequest& request) {
   const Result<std::int64_t> past = only_integer(request, "past");
   if (!past) return session.respond(past.error());
   session.elsewhere(
+      request.path[2],
       [&sources = session.service().sources, name = request.path[2],
        value = *past](SteadyTime until) {
         return sources.at(name, [&](Mint& mint, const std::string& own) {
@@ -281,7 +316,7 @@ void post_raise(HttpSession& session, const HttpRequest& request) {
       [](const Raised& raised) {
         return ok({{"next", integer(raised.next)}, {"skipped", integer(raised.skipped)}});
       },
-      true);
+      Steps::kSeveral);
 }
 
 // Changes the definition of the source that the path names, and responds with what it is then.
@@ -290,6 +325,7 @@ template <class Act>
 void change(HttpSession& session, const HttpRequest& request, Act act) {
   Sources& sources = session.service().sources;
   session.elsewhere(
+      request.path[2],
       [&sources, source = request.path[2], act](SteadyTime until) -> Result<SequenceStatus> {
         auto done = sources.at(source, act);
         if (!done) return std::unexpected(std::move(done.error()));
@@ -299,7 +335,7 @@ void change(HttpSession& session, const HttpRequest& request, Act act) {
         sources.reopen(name(status.definition));
         return ok(source_json(status));
       },
-      true);
+      Steps::kSeveral);
 }
 
 void post_extend(HttpSession& session, const HttpRequest& request) {
@@ -327,6 +363,7 @@ void post_retire(HttpSession& session, const HttpRequest& request) {
 
 void get_workers(HttpSession& session, const HttpRequest& request) {
   session.elsewhere(
+      request.path[2],
       [&sources = session.service().sources, name = request.path[2]](SteadyTime /*until*/) {
         return sources.at(
             name, [](Mint& mint, const std::string& own) { return mint.list_workers(own); });
@@ -359,18 +396,17 @@ void get_health(HttpSession& session, const HttpRequest& /*request*/) {
   session.respond({.type = "text/plain; charset=utf-8", .body = "ok\n"});
 }
 
-// Ready to hand out ids: the store answers, or nothing has been created in the default one yet.
+// Ready to hand out ids: the stores answer, or nothing has been created in the default one yet.
 void get_ready(HttpSession& session, const HttpRequest& /*request*/) {
-  session.elsewhere(
-      [&sources = session.service().sources,
-       known = session.is_let_in()](SteadyTime until) -> Result<bool> {
-        const Result<void> ready = sources.ready(until);
-        if (ready) return true;
-        if (known) return std::unexpected(ready.error());
-        // The message may name hosts and files.
-        return fail(ready.error().code, "a store is not ready; a token is told which, and why");
-      },
-      [](bool) { return HttpResponse{.type = "text/plain; charset=utf-8", .body = "ready\n"}; });
+  session.hold();
+  session.service().sources.look_ready([&session](const Result<void>& ready) {
+    if (ready) {
+      session.respond({.type = "text/plain; charset=utf-8", .body = "ready\n"});
+    } else {
+      session.respond(session.service().told(ready.error()));
+    }
+    session.go_on();
+  });
 }
 
 // What the routes take and answer. Open to all: it holds no names of sources.
@@ -456,32 +492,51 @@ std::vector<RouteName> route_names() {
   return names;
 }
 
-void route(HttpSession& session, HttpRequest request) {
-  // A source of a named store is "store/name", the slash as it is or as %2F.
-  std::vector<std::string>& path = request.path;
-  if (path.size() > 3 && session.service().sources.is_store(path[2])) {
-    path[2] += "/" + path[3];
-    path.erase(path.begin() + 3);
-  }
-  std::string allowed;
+namespace {
+
+// Responds by the route of this method, if there is one; otherwise adds to `allowed` the methods of
+// those that have the path.
+bool respond_by_route(HttpSession& session, const HttpRequest& request, std::string& allowed) {
   for (const Route& route : kRoutes) {
     if (!matches(route.path, request.path)) continue;
-    if (route.method == request.method) {
-      const std::optional<Verb> verb = route.verb;
-      session.count_as(verb);
-      if (route.door != Route::kAnybody && !session.is_let_in())
-        return session.respond_unauthenticated();
-      if (verb && route.door == Route::kWithRight) {
-        // The right to metrics is for no source.
-        const std::string_view source = path.size() > 2 ? std::string_view(path[2]) : "";
-        if (const Result<void> may = session.caller().check(*verb, source); !may)
-          return session.respond(may.error());
-      }
-      return route.respond(session, request);
+    if (route.method != request.method) {
+      allowed += allowed.empty() ? "" : ", ";
+      allowed += route.method;
+      if (route.method == "GET") allowed += ", HEAD";
+      continue;
     }
-    allowed += allowed.empty() ? "" : ", ";
-    allowed += route.method;
-    if (route.method == "GET") allowed += ", HEAD";
+    const std::optional<Verb> verb = route.verb;
+    session.count_as(verb);
+    if (route.door != Route::kAnybody && !session.is_let_in()) {
+      session.respond_unauthenticated();
+      return true;
+    }
+    if (verb && route.door == Route::kWithRight) {
+      // The right to metrics is for no source.
+      const std::string_view source =
+          request.path.size() > 2 ? std::string_view(request.path[2]) : "";
+      if (const Result<void> may = session.caller().check(*verb, source); !may) {
+        session.respond(may.error());
+        return true;
+      }
+    }
+    route.respond(session, request);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void route(HttpSession& session, HttpRequest request) {
+  std::string allowed;
+  if (respond_by_route(session, request, allowed)) return;
+  // A source of a named store is "store/name". Its slash may be given as it is, where the path
+  // means nothing else then: whether there is such a store plays no part, so nobody learns that.
+  if (allowed.empty() && request.path.size() > 3) {
+    request.path[2] += "/" + request.path[3];
+    request.path.erase(request.path.begin() + 3);
+    if (respond_by_route(session, request, allowed)) return;
   }
   if (allowed.empty())
     return session.respond(

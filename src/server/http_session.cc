@@ -63,16 +63,17 @@ std::optional<std::string_view> HttpRequest::parameter(std::string_view name) co
   return std::nullopt;
 }
 
-HttpResponse problem(const Error& error, bool in_steps, std::chrono::seconds retry_after) {
+HttpResponse problem(const Error& error, Steps steps, std::chrono::seconds retry_after) {
   const auto* const row = std::ranges::find(kStatuses, error.code, &StatusOf::code);
   const int status = row != kStatuses.end() ? row->status : 500;
-  nlohmann::ordered_json json{{"type", "about:blank"},
-                              {"title", reason(status)},
-                              {"status", status},
-                              {"detail", error.message},
-                              {"code", name(error.code)},
-                              {"may_have_been_applied", outcome_unknown(error.code) ||
-                                                            (in_steps && !is_refusal(error.code))}};
+  nlohmann::ordered_json json{
+      {"type", "about:blank"},
+      {"title", reason(status)},
+      {"status", status},
+      {"detail", error.message},
+      {"code", name(error.code)},
+      {"may_have_been_applied", steps == Steps::kBegun || outcome_unknown(error.code) ||
+                                    (steps == Steps::kSeveral && !is_refusal(error.code))}};
   std::string headers;
   if (error.code == Code::kUnavailable || error.code == Code::kResourceExhausted)
     headers = "Retry-After: " + std::to_string(retry_after.count()) + "\r\n";
@@ -119,8 +120,8 @@ std::size_t HttpSession::take(std::string_view input) {
     if (!parser_) {
       if (taken == input.size()) break;
       parser_.emplace();
+      asked_.reset();
       continued_ = false;
-      parser_->eager(true);
       parser_->header_limit(kMostHeaderBytes);
       parser_->body_limit(kMostBodyBytes);
     }
@@ -129,14 +130,17 @@ std::size_t HttpSession::take(std::string_view input) {
         parser_->put(boost::asio::buffer(input.data() + taken, input.size() - taken), error);
     taken += used;
     begun_ = true;
-    if (error == http::error::need_more) {
-      if (parser_->is_header_done() && !continued_ &&
-          boost::beast::iequals(parser_->get()[http::field::expect], "100-continue")) {
-        continued_ = true;
-        connection_.out() += "HTTP/1.1 100 Continue\r\n\r\n";
-      }
-      if (input.size() - taken > kMostHeaderBytes) error = http::error::header_limit;
+    if (!asked_ && parser_->is_header_done()) {
+      asked_ = head_of(*parser_);
+      parser_->eager(true);
     }
+    if (asked_ && asked_->expects_continue && !parser_->is_done() && !continued_ &&
+        taken == input.size()) {
+      continued_ = true;
+      connection_.out() += "HTTP/1.1 100 Continue\r\n\r\n";
+    }
+    if (error == http::error::need_more && input.size() - taken > kMostHeaderBytes)
+      error = http::error::header_limit;
     if (error == http::error::need_more) break;
     if (error) {
       keep_ = false;
@@ -162,26 +166,42 @@ std::size_t HttpSession::take(std::string_view input) {
   return taken;
 }
 
-// What is refused whatever it asks for.
-std::optional<HttpResponse> HttpSession::refusal(const Parser& parser) const {
+HttpSession::Head HttpSession::head_of(const Parser& parser) {
   const auto& request = parser.get();
+  Head head{
+      .target = view(request.target()),
+      .host = view(request[http::field::host]),
+      .origin = view(request[http::field::origin]),
+      .accept = view(request[http::field::accept]),
+      .authorization = view(request[http::field::authorization]),
+      .coding = view(request[http::field::transfer_encoding]),
+      .keeps = parser.keep_alive() &&
+               (request.count(http::field::transfer_encoding) == 0 || parser.chunked()),
+      .expects_continue = boost::beast::iequals(request[http::field::expect], "100-continue")};
+  if (request.count(http::field::host) > 1 || request.count(http::field::origin) > 1 ||
+      request.count(http::field::authorization) > 1)
+    head.problem = "the Host, the Origin or the Authorization header is there twice";
+  return head;
+}
+
+// What is refused whatever it asks for.
+std::optional<HttpResponse> HttpSession::refusal(std::string_view host) const {
   // With another coding nobody knows where the request ends.
-  const std::string_view coding = view(request[http::field::transfer_encoding]);
+  const std::string_view coding = asked_->coding;
   if (!coding.empty() && (old_ || !boost::beast::iequals(coding, "chunked")))
     return problem(501, "Not Implemented", "the only Transfer-Encoding is chunked, in HTTP/1.1");
   if (service_.draining)
     return problem(Error{Code::kUnavailable,
                          "this server is shutting down and has taken nothing; ask another one"});
-  if (request.count(http::field::host) > 1 || request.count(http::field::origin) > 1)
-    return problem(400, "Bad Request", "the Host or the Origin header is there twice");
-  const std::string_view host = view(request[http::field::host]);
-  if (host.empty() && !old_) return problem(400, "Bad Request", "the Host header is missing");
+  if (!asked_->problem.empty()) return problem(400, "Bad Request", asked_->problem);
+  if (asked_->host.empty() && !old_)
+    return problem(400, "Bad Request", "the Host header is missing");
   // No page of the web knows a token, and none has the name that a certificate is for.
   if (over_tcp_ && !connection_.is_encrypted() && service_.access.is_open() && !host.empty() &&
       !names_this_machine(host))
     return problem(421, "Misdirected Request",
                    "the Host header names another machine: ask for localhost or 127.0.0.1");
-  const std::string_view origin = view(request[http::field::origin]);
+  const std::string_view origin = asked_->origin;
   if (!origin.empty() && !is_own_origin(origin, host, connection_.is_encrypted()))
     return problem(403, "Forbidden", "pages of other sites may not ask: Origin is refused");
   return std::nullopt;
@@ -191,28 +211,29 @@ void HttpSession::handle(const Parser& parser) {
   ++service_.requests;
   // The routes look into it until the response is made.
   const auto& message = parser.get();
-  keep_ = parser.keep_alive() && !service_.draining &&
-          (message.count(http::field::transfer_encoding) == 0 || parser.chunked());
+  keep_ = asked_->keeps && !service_.draining;
   old_ = message.version() < 11;
   head_ = message.method() == http::verb::head;
   begun_ = false;
-  if (std::optional<HttpResponse> refused = refusal(parser)) return respond(*refused);
+  const Head& head = *asked_;
+  const std::optional<HttpTarget> read = target_of(head.target);
+  // The host of an absolute target counts, and the header does not (RFC 9112, 3.2.2).
+  const std::string_view host = read && !read->authority.empty() ? read->authority : head.host;
+  if (std::optional<HttpResponse> refused = refusal(host)) return respond(*refused);
   HttpRequest request;
   request.method = head_ ? "GET" : view(message.method_string());
-  request.accept = view(message[http::field::accept]);
+  request.accept = head.accept;
   request.body = message.body();
-  const std::string_view authorization = view(message[http::field::authorization]);
+  const std::string_view authorization = head.authorization;
   caller_ = caller_by(authorization);
   if (caller_ == nullptr && !authorization.empty())
     service_.log.write(LogSettings::Level::kWarning, "unknown_token",
                        {{"peer", connection_.peer()}});
-  const std::string_view target = view(message.target());
-  if (request.method == "OPTIONS" && target == "*")
+  if (request.method == "OPTIONS" && head.target == "*")
     return respond({.status = 204, .headers = "Allow: GET, HEAD, POST, OPTIONS\r\n"});
-  std::optional<HttpTarget> read = target_of(target);
   if (!read) return respond(problem(400, "Bad Request", "the request's target cannot be read"));
-  request.path = std::move(read->path);
-  request.query = std::move(read->query);
+  request.path = read->path;
+  request.query = read->query;
   route(*this, request);
 }
 
@@ -223,8 +244,7 @@ std::shared_ptr<Caller> HttpSession::caller_by(std::string_view authorization) c
 }
 
 bool HttpSession::is_known() const {
-  if (parser_ && begun_ && parser_->is_header_done())
-    return caller_by(view(parser_->get()[http::field::authorization])) != nullptr;
+  if (parser_ && begun_ && asked_) return caller_by(asked_->authorization) != nullptr;
   return service_.access.is_open() || (caller_ != nullptr && !caller_->is_revoked());
 }
 
@@ -320,7 +340,7 @@ void HttpSession::respond_with_ids(IdsWanted wanted) {
         } else if (opened) {
           begin_stream(*opened, std::move(wanted));
         } else {
-          respond(opened.error());
+          respond(service_.told(opened.error(), wanted.name));
         }
         go_on();
       });
@@ -339,7 +359,13 @@ constexpr std::int64_t kBatchOfMany = 4096;
 }  // namespace
 
 void HttpSession::begin_stream(SourceHandle source, IdsWanted wanted) {
-  if (const Result<void> admitted = service_.admit(); !admitted) return respond(admitted.error());
+  if (wanted.as == IdsAs::kJson) {  // an array is made whole
+    if (const Result<void> fits = service_.admit_whole(wanted.count, connection_); !fits)
+      return respond(fits.error());
+  }
+  if (!source->is_format()) {  // a format does not wait
+    if (const Result<void> admitted = service_.admit(); !admitted) return respond(admitted.error());
+  }
   const bool large = wanted.count > kBatchOfFormat;
   if (large && service_.streams >= kMostStreams)
     return respond(Error{Code::kUnavailable, std::to_string(kMostStreams) +
@@ -363,8 +389,9 @@ void HttpSession::begin_stream(SourceHandle source, IdsWanted wanted) {
   if (const std::optional<Caller::Excess> excess =
           caller_->charge(stream_->left, service_.loop.now())) {
     stream_.reset();
-    return respond(problem(excess->error, false, excess->retry_after));
+    return respond(problem(excess->error, Steps::kOne, excess->retry_after));
   }
+  stream_->charged = true;
   pump();
 }
 
@@ -492,6 +519,10 @@ void HttpSession::put_ids() {
     const Code code = stream.error->code;
     if (code == Code::kFailedPrecondition || code == Code::kOutOfRange)
       service_.sources.forget(stream.source, *stream.error, stream.size == 1);
+    // What was given stays counted, and so does what may have been taken.
+    if (stream.charged)
+      caller_->refund(stream.left -
+                      (outcome_unknown(code) ? static_cast<std::int64_t>(stream.size) : 0));
     stream.error = service_.told(*std::move(stream.error), stream.source->name);
     ++stream.source->counts->errors;
   }
@@ -503,7 +534,7 @@ void HttpSession::put_ids() {
   if (stream.error) {  // in the midst: the client must not take it for all
     service_.count_error(stream.error->code);
     if (wanted.as == IdsAs::kJsonLines)
-      put_chunk([&](std::string& out) { out += problem(*stream.error).body; });
+      put_chunk([&](std::string& out) { out += problem(*stream.error, Steps::kBegun).body; });
     keep_ = false;
     stream_.reset();
     parser_.reset();

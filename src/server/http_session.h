@@ -1,4 +1,4 @@
-// HttpSession: a client that speaks HTTP/1.1 or 1.0. Source: RFC 9110, RFC 9112.
+// HttpSession: the conversation with a client of HTTP/1.1 or 1.0. Source: RFC 9110, RFC 9112.
 #pragma once
 
 #include <boost/beast/http/parser.hpp>
@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -24,15 +25,16 @@
 
 namespace idmint::server {
 
-// What is asked for.
+// A request that has come whole. Its views point into the parser of the session, which keeps it
+// until the response is made.
 struct HttpRequest {
-  std::string_view method{};        // "GET", "POST", ...; HEAD is asked as GET
+  std::string_view method{};        // "GET", "POST", ...; a HEAD request has "GET"
   std::vector<std::string> path{};  // its segments, decoded
   std::vector<std::pair<std::string, std::string>> query{};  // decoded
   std::string_view accept{};
   std::string_view body{};
 
-  // Nothing: it is not given.
+  // The value of the first parameter of this name.
   [[nodiscard]] std::optional<std::string_view> parameter(std::string_view name) const noexcept;
 };
 
@@ -40,26 +42,31 @@ struct HttpResponse {
   int status = 200;
   std::string_view type = "application/json";
   std::string body{};
-  std::string headers{};       // further ones, each with its line end
-  Code code = Code::kUnknown;  // of a problem
+  std::string headers{};       // further headers, each with its line end
+  Code code = Code::kUnknown;  // the error that a problem tells
 };
 
-// The error as problem details (RFC 9457): the name of its code, whether the call may have been
-// applied, and Retry-After where the same call may succeed later.
-// `in_steps`: the call has several, and may have ended between two, whatever the code.
-[[nodiscard]] HttpResponse problem(const Error& error, bool in_steps = false,
+// How much of a call may have been done when it failed.
+enum class Steps : std::uint8_t {
+  kOne,      // the code tells
+  kSeveral,  // the call has several steps and may have ended between two, unless it was refused
+  kBegun,    // some of it was done
+};
+// The error as problem details (RFC 9457), with the name of its code, whether the call may have
+// been applied, and Retry-After where the same call may succeed later.
+[[nodiscard]] HttpResponse problem(const Error& error, Steps steps = Steps::kOne,
                                    std::chrono::seconds retry_after = std::chrono::seconds{1});
-// Of a request that no code of idmint says anything about, such as a wrong method.
+// Problem details of a fault that HTTP itself has a status for, such as a wrong method.
 [[nodiscard]] HttpResponse problem(int status, std::string_view title, std::string_view detail);
 
-// One request at a time, in the order they came; those behind it wait in the connection. Ids are
-// asked for as on any other protocol, so that requests of many connections share rounds to the
-// store. What is asked for in large numbers is streamed, and made only as fast as it is read.
+// Serves one request at a time, in their order; the next ones wait in the connection's input. Ids
+// are taken as for any other protocol, so requests of many connections share rounds to the store.
+// Large counts are streamed, and minted only as fast as the client reads.
 class HttpSession final : public Conversation {
  public:
   static constexpr std::size_t kMostHeaderBytes = std::size_t{16} * 1024;
   static constexpr std::size_t kMostBodyBytes = std::size_t{64} * 1024;
-  // Of one request, streamed or not.
+  // The largest count of one request.
   static constexpr std::int64_t kMostStreamed = 1'000'000'000;
 
   // Both outlive it. `over_tcp`: the Host header is checked.
@@ -69,7 +76,7 @@ class HttpSession final : public Conversation {
   [[nodiscard]] std::size_t take(std::string_view input) override;
   [[nodiscard]] bool held() const noexcept override;
   [[nodiscard]] bool waits() const noexcept override;
-  // By the last request whose header has come whole.
+  // By the last request whose head has come whole.
   [[nodiscard]] bool is_known() const override;
   [[nodiscard]] bool is_in_midst() const noexcept override { return begun_; }
   [[nodiscard]] bool is_streaming() const noexcept override { return stream_ != nullptr; }
@@ -77,27 +84,42 @@ class HttpSession final : public Conversation {
   void too_slow() override;
 
   // ---- for routes
-  // Who asks, by the Authorization header.
+  // Whether the Authorization header has a token that is known, or none is needed.
   [[nodiscard]] bool is_let_in() const noexcept { return caller_ != nullptr; }
   // REQUIRES: is_let_in().
   [[nodiscard]] const Caller& caller() const noexcept { return *caller_; }
   [[nodiscard]] const std::shared_ptr<Caller>& shared_caller() const noexcept { return caller_; }
-  // 401, as nobody is known by that header.
+  // Responds with 401.
   void respond_unauthenticated();
   [[nodiscard]] Service& service() noexcept { return service_; }
-  // What the request at hand is counted as. Nothing, as at first: it looks at no source.
+  // Sets the verb that the present request is counted as; without one it counts as "other".
   void count_as(std::optional<Verb> verb) noexcept { counted_as_ = verb; }
   void respond(const HttpResponse& response);
-  void respond(const Error& error) { respond(problem(service_.told(error))); }
-  // Runs `work`, which returns a Result, elsewhere, and responds with what `then` makes of it.
-  // `work` gets the time by which it must have answered.
+  // An error of a source must go through Service::told() first.
+  void respond(const Error& error) { respond(problem(error)); }
+  // Runs `work` on another thread and responds with what `then` makes of its Result. `work` gets
+  // the time by which it must answer. It does not run if the caller's token was revoked meanwhile.
+  // `source` is the source whose store is asked; nothing stands for all stores.
   template <class Work, class Then>
-  void elsewhere(Work work, Then then, bool in_steps = false) {
+  void elsewhere(const std::optional<std::string>& source, Work work, Then then,
+                 Steps steps = Steps::kOne) {
     hold();
     service_.loop.elsewhere(
-        Loop::kHttpRequests, service_.loop.due(), std::move(work),
-        [this, then = std::move(then), in_steps](auto result) mutable {
-          respond(result ? then(*std::move(result)) : problem(result.error(), in_steps));
+        source ? service_.lane_of(*source) : Loop::kAllStores, service_.loop.due(),
+        [caller = std::shared_ptr<const Caller>(caller_), work = std::move(work)](
+            SteadyTime until) mutable -> std::invoke_result_t<Work&, SteadyTime> {
+          if (caller->is_revoked())  // while this waited for a thread
+            return std::unexpected(token_is_gone());
+          return work(until);
+        },
+        [this, source, then = std::move(then), steps](auto result) mutable {
+          if (result) {
+            respond(then(*std::move(result)));
+          } else if (result.error().code == Code::kUnauthenticated && caller_->is_revoked()) {
+            respond(token_is_gone());
+          } else {
+            respond(problem(service_.told(std::move(result.error()), source.value_or("")), steps));
+          }
           go_on();
         });
   }
@@ -109,7 +131,7 @@ class HttpSession final : public Conversation {
     std::int64_t count = 1;
     IdsAs as = IdsAs::kText;
     bool numbers = false;
-    std::optional<Form> form{};  // in the place of the one that the format has; of formats only
+    std::optional<Form> form{};  // replaces the format's own; for formats only
   };
   // Opens the source, and responds with ids of it.
   void respond_with_ids(IdsWanted wanted);
@@ -117,9 +139,9 @@ class HttpSession final : public Conversation {
  private:
   using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
 
-  // Ids on their way, and what is asked of the source for them at a time.
+  // A response with ids that is under way, and the buffers of its present step.
   struct Stream final : Awaited {
-    // `large`: counted among Service::streams.
+    // `large`: it counts among Service::streams.
     Stream(HttpSession& its, bool large) : session(&its), large_(large) {
       if (large_) ++session->service_.streams;
     }
@@ -130,7 +152,7 @@ class HttpSession final : public Conversation {
     Stream& operator=(const Stream&) = delete;
     void answered() override { session->answered(); }
 
-    // Counted among Service::waiting_calls.
+    // From here to end_waiting() it counts among Service::waiting_calls.
     void wait() {
       waiting = true;
       if (!begun) session->begin_waiting();
@@ -145,9 +167,10 @@ class HttpSession final : public Conversation {
     IdsWanted wanted{};
     SourceHandle source{};
     std::int64_t left = 0;
-    bool waiting = false;  // for the source
+    bool waiting = false;  // for the source to answer
+    bool charged = false;  // the caller was charged for `left` ids
     bool begun = false;    // the head of the response was written
-    std::size_t size = 0;  // of the ids at hand
+    std::size_t size = 0;  // how many ids the present step has
     std::vector<std::int64_t> values{};
     std::vector<Id> ids{};
     std::optional<Error> error{};
@@ -156,21 +179,34 @@ class HttpSession final : public Conversation {
     const bool large_;
   };
 
+  // The head of a request. It is read when it has come whole: trailers do not change it.
+  struct Head {
+    std::string_view target{};
+    std::string_view host{};
+    std::string_view origin{};
+    std::string_view accept{};
+    std::string_view authorization{};
+    std::string_view coding{};  // Transfer-Encoding
+    bool keeps = false;         // the connection stays after the response
+    bool expects_continue = false;
+    std::string_view problem{};  // not empty: a header is there twice that may be there once
+  };
+  [[nodiscard]] static Head head_of(const Parser& parser);
   void handle(const Parser& parser);
   void begin_waiting();
-  // Null: that is no token which is known, and one is needed.
+  // Null if a token is needed, and the header has none that is known.
   [[nodiscard]] std::shared_ptr<Caller> caller_by(std::string_view authorization) const;
-  [[nodiscard]] std::optional<HttpResponse> refusal(const Parser& parser) const;
+  [[nodiscard]] std::optional<HttpResponse> refusal(std::string_view host) const;
   void begin_stream(SourceHandle source, IdsWanted wanted);
-  // kInvalidArgument: what is asked for has not the form that is wanted.
+  // kInvalidArgument: the source cannot print its ids in the wanted form.
   [[nodiscard]] static Result<void> check_form(const Stream& stream);
-  // Asks for the next ids, until it waits or there is no room.
+  // Takes and writes ids until the stream waits or the connection has no room.
   void pump();
   void ask();
   void answered();
   void put_ids();
   static void print_ids(const Stream& stream, std::string& out);
-  // A chunk of what `put` appends to the string that it is given.
+  // Writes a chunk with what `put` appends to the string that it is given.
   template <class Put>
   void put_chunk(const Put& put);
   void end_stream();
@@ -181,18 +217,19 @@ class HttpSession final : public Conversation {
   Service& service_;
   const bool over_tcp_;
   std::optional<Parser> parser_;
-  bool begun_ = false;      // part of the request at hand has been read
-  bool continued_ = false;  // its sender was told to go on (Expect: 100-continue)
-  bool keep_ = true;        // the connection stays after this response
-  bool head_ = false;       // no body is sent
-  bool old_ = false;        // HTTP/1.0
+  std::optional<Head> asked_;  // the head of the present request, once it has come whole
+  bool begun_ = false;         // a part of the present request was read
+  bool continued_ = false;     // 100 Continue was sent for it
+  bool keep_ = true;           // the connection stays after this response
+  bool head_ = false;          // HEAD: no body is sent
+  bool old_ = false;           // HTTP/1.0
   bool held_ = false;
   bool settling_ = false;
   std::optional<Verb> counted_as_{};
-  SteadyTime waiting_since_{};        // the epoch: the request at hand has not waited for anything
-  std::shared_ptr<Caller> caller_{};  // of the request at hand; null: not let in
+  SteadyTime waiting_since_{};        // the epoch: the present request has not waited
+  std::shared_ptr<Caller> caller_{};  // of the present request; null: it is not let in
   std::unique_ptr<Stream> stream_;
-  std::shared_ptr<Connection> kept_;  // as long as something waits for an answer
+  std::shared_ptr<Connection> kept_;  // not null while something waits for an answer
 };
 
 // Finds the route of the request, and lets it respond.

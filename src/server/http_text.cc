@@ -100,8 +100,16 @@ int closeness(std::string_view range, std::string_view type) {
 }  // namespace
 
 std::optional<HttpTarget> target_of(std::string_view text) {
-  if (!text.starts_with('/')) return std::nullopt;
   HttpTarget target;
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (text.size() <= scheme.size() || !are_equal(text.substr(0, scheme.size()), scheme)) continue;
+    const std::string_view rest = text.substr(scheme.size());
+    target.authority = rest.substr(0, rest.find_first_of("/?"));
+    if (target.authority.empty()) return std::nullopt;
+    text = rest.substr(target.authority.size());
+    if (text.empty()) text = "/";
+  }
+  if (!text.starts_with('/')) return std::nullopt;
   const std::size_t mark = text.find('?');
   const std::string_view path = text.substr(0, mark);
   std::string_view query = mark == std::string_view::npos ? "" : text.substr(mark + 1);

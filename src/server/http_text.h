@@ -13,13 +13,14 @@
 namespace idmint::server {
 
 struct HttpTarget {
-  std::vector<std::string> path{};                           // its segments, decoded
+  std::string_view authority{};     // of "http://HOST:PORT/..."; empty: it begins with its path
+  std::vector<std::string> path{};  // its segments, decoded
   std::vector<std::pair<std::string, std::string>> query{};  // names and values, decoded
 
   friend bool operator==(const HttpTarget&, const HttpTarget&) = default;
 };
-// "/v1/ids/orders?count=3". In the query + is a blank. Nothing: it is no path from the root, or its
-// percent-encoding is not valid.
+// "/v1/ids/orders?count=3", also behind "http://HOST" or "https://HOST" (RFC 9112, 3.2.2). In the
+// query + is a blank. Nothing: it is neither, or its percent-encoding is not valid.
 [[nodiscard]] std::optional<HttpTarget> target_of(std::string_view text);
 
 // How ids are written in a response.

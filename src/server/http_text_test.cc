@@ -25,9 +25,20 @@ TEST(HttpTarget, HasSegmentsAndParametersDecoded) {
   EXPECT_THAT(target_of("/a?")->query, IsEmpty());
 }
 
+TEST(HttpTarget, MayNameItsHost) {
+  const auto target = target_of("HTTP://localhost:7380/v1/ids/a?count=3");
+  ASSERT_TRUE(target);
+  EXPECT_EQ(target->authority, "localhost:7380");
+  EXPECT_THAT(target->path, ElementsAre("v1", "ids", "a"));
+  EXPECT_THAT(target->query, ElementsAre(Pair("count", "3")));
+  EXPECT_THAT(target_of("https://[::1]")->path, ElementsAre(""));
+  EXPECT_EQ(target_of("https://[::1]")->authority, "[::1]");
+  EXPECT_EQ(target_of("/http://a")->authority, "");
+}
+
 TEST(HttpTarget, WhatCannotBeReadIsNone) {
-  for (const std::string_view text :
-       {"", "*", "a", "http://localhost/a", "/%", "/%4", "/%zz", "/a?b=%4", "/a?%=b"})
+  for (const std::string_view text : {"", "*", "a", "ftp://localhost/a", "http://", "http:///a",
+                                      "http:/a", "/%", "/%4", "/%zz", "/a?b=%4", "/a?%=b"})
     EXPECT_FALSE(target_of(text)) << text;
 }
 

@@ -1,5 +1,5 @@
-// Loop: the one thread that talks to all clients. Whatever may wait, for a store most of all, is
-// done by an executor, and its answer comes back to the loop.
+// Loop: the one thread that serves all clients. Work that may wait, such as a call of a store, runs
+// on an executor, and its answer comes back to the loop.
 #pragma once
 
 #include <atomic>
@@ -23,8 +23,7 @@
 
 namespace idmint::server {
 
-// Something that waits for its answer. It belongs to whoever made it, and must stay until
-// answered() was called.
+// Something that waits for its answer. Its maker owns it and keeps it until answered() is called.
 class Awaited {
  public:
   virtual void answered() = 0;  // on the loop
@@ -37,8 +36,8 @@ class Loop final {
  public:
   using Now = std::function<SteadyTime()>;
 
-  // The executor must outlive the loop. `patience`: the deadline of a call, whatever it waits for.
-  // `now`: any thread may call it.
+  // The executor must outlive the loop. `patience` is the deadline of a call, from its arrival. Any
+  // thread may call `now`.
   explicit Loop(Executor& executor, std::chrono::milliseconds patience = std::chrono::seconds{5},
                 Now now = &std::chrono::steady_clock::now)
       : executor_(executor), patience_(patience), now_(std::move(now)) {}
@@ -50,8 +49,8 @@ class Loop final {
   [[nodiscard]] Executor& executor() noexcept { return executor_; }
 
   [[nodiscard]] SteadyTime now() const { return now_(); }
-  // When a call that comes now must have its answer. All that it waits for shares this time: calls
-  // before it, a thread, the store.
+  // When a call that arrives now must have its answer. All that it waits for shares this deadline:
+  // the calls before it, a thread, the store.
   [[nodiscard]] SteadyTime due() const { return now() + patience_; }
 
   // The executor of the sequences that the loop submits to. A task that it is given begins, on
@@ -66,7 +65,7 @@ class Loop final {
   // loop once.
   void deliver(Awaited& awaited);
 
-  // Runs when a batch of answers has been given: for what is better done once for all of them.
+  // Sets what runs once after each batch of answers.
   void after_answers(std::function<void()> act) { after_answers_ = std::move(act); }
 
   // Runs `work` elsewhere, and then `then` on the loop, with what `work` returned, a Result. `work`
@@ -77,13 +76,11 @@ class Loop final {
     start(nullptr, due, std::move(work), std::move(then));
   }
 
-  // The same among calls that may all wait for one store: so many of a lane are under way at a
-  // time, and the others wait for these. A store that does not answer leaves threads to the rest.
+  // The same for calls that may all wait for one store: at most kMostOfLane of a lane run at a
+  // time, and the others wait, so that a store that does not answer leaves threads to the others.
   static constexpr std::size_t kMostOfLane = 4;
-  // The lane of calls for all stores. The others have the names of their stores.
+  // The lane of calls that read several stores. The other lanes have the names of their stores.
   static constexpr std::string_view kAllStores = "*";
-  // The lane of requests of HTTP that look at a store.
-  static constexpr std::string_view kHttpRequests = "/";
   template <class Work, class Then>
   void elsewhere(std::string_view lane, SteadyTime due, Work work, Then then) {
     Lane& its = lane_of(lane);
@@ -95,10 +92,10 @@ class Loop final {
         });
   }
 
-  // Calls of elsewhere() that have no answer yet. On the loop.
+  // How many calls of elsewhere() have no answer yet. On the loop.
   [[nodiscard]] std::size_t waiting_elsewhere() const noexcept { return elsewhere_; }
 
-  // From now on no work is begun elsewhere.
+  // From now on elsewhere() runs no work, and answers kUnavailable.
   void abandon() noexcept { abandoned_ = true; }
 
   // Any thread may call it; the loop runs the task soon.

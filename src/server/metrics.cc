@@ -160,6 +160,9 @@ void put_connections(Page& page, const Service& service) {
   page.family("idmint_connections_refused_total", kCounter,
               "Connections that were refused, as too many were open.");
   page.sample({}, service.connections_refused);
+  page.family("idmint_connections_cut_total", kCounter,
+              "Connections that were cut off, as all together held too much unsent.");
+  page.sample({}, service.unsent.cut);
 }
 
 std::string_view name_of_verb(std::size_t index) {

@@ -171,6 +171,7 @@ TEST_F(MetricsTest, CountsFollowTheCalls) {
   EXPECT_EQ(series["idmint_connections"], 2);
   EXPECT_EQ(series["idmint_connections_total"], 2);
   EXPECT_EQ(series["idmint_connections_refused_total"], 0);
+  EXPECT_EQ(series["idmint_connections_cut_total"], 0);
   EXPECT_EQ(series["idmint_waiting_calls"], 0);
   EXPECT_EQ(series["idmint_build_info{version=\"test\"}"], 1);
   EXPECT_GT(series["process_resident_memory_bytes"], 1e6);

@@ -8,10 +8,12 @@
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "base/errors.h"
 #include "base/moment.h"
+#include "base/text.h"
 #include "idmint/clock.h"
 #include "idmint/id.h"
 #include "idmint/sequence.h"
@@ -20,14 +22,6 @@
 
 namespace idmint::server {
 namespace {
-
-std::string upper_case(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) {
-    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-  }
-  return result;
-}
 
 // A whole number of at least `least`.
 std::optional<std::int64_t> whole(std::string_view text, std::int64_t least) {
@@ -60,15 +54,26 @@ Result<std::optional<std::int64_t>> value_before_next(const Sources& sources, st
   return *next - 1;
 }
 
-// Formats and what the store has, by name.
-Result<std::vector<std::string>> names(const Sources& sources, SteadyTime until) {
+// What somebody may look at: as it was when the command came, for a thread that is not the loop's.
+struct Sight {
+  const Sources& sources;
+  std::vector<std::string> stores;
+  Rights rights;
+};
+Sight sight_of(const Service& service, const Caller& caller) {
+  return {service.sources, service.stores_seen_by(caller), caller.rights()};
+}
+
+// Formats, and what is in the stores, by name.
+Result<std::vector<std::string>> names(const Sight& sight, SteadyTime until) {
   std::vector<std::string> all;
   for (const Declaration& format : Mint::formats()) all.push_back(format.name);
-  const Result<std::vector<SequenceStatus>> made = sources.list(until);
+  const Result<std::vector<SequenceStatus>> made = sight.sources.list(sight.stores, until);
   if (!made) return std::unexpected(made.error());
   for (const SequenceStatus& status : *made) {
     if (!is_retired(status.definition)) all.push_back(name(status.definition));
   }
+  std::erase_if(all, [&](const std::string& name) { return !sight.rights.sees(name); });
   std::ranges::sort(all);
   return all;
 }
@@ -144,6 +149,7 @@ void RedisSession::take_range(Words words, bool whole_range) {
   if (!admit() || !charge(*count)) return;
   CounterSequence& counter = *source->counter;
   Reply& reply = add_pending(whole_range ? Reply::kRange : Reply::kLast, std::move(source));
+  reply.rest->range.count = *count;
   wait_for(reply, counter.submit(*count, [&reply](Result<Range> range) {
     if (range) {
       reply.rest->range = *range;
@@ -173,23 +179,32 @@ void RedisSession::id_next(Words words) {
 // ---- looking at sources, and raising
 
 template <class Work, class Then>
-void RedisSession::elsewhere(std::string_view lane, Work work, Then then) {
+void RedisSession::elsewhere(std::string_view lane, std::string_view source, Work work, Then then) {
   hold();
   const SteadyTime due = std::exchange(barrier_due_, std::nullopt).value_or(service_.loop.due());
-  service_.loop.elsewhere(lane, due, std::move(work),
-                          [this, then = std::move(then)](auto result) mutable {
-                            if (result) {
-                              then(*std::move(result));
-                            } else {
-                              fail(result.error());
-                            }
-                            go_on();
-                          });
+  service_.loop.elsewhere(
+      lane, due,
+      [caller = std::shared_ptr<const Caller>(caller_), work = std::move(work)](
+          SteadyTime until) mutable -> std::invoke_result_t<Work&, SteadyTime> {
+        if (caller->is_revoked())  // while this waited for a thread
+          return std::unexpected(token_is_gone());
+        return work(until);
+      },
+      [this, source = std::string(source), then = std::move(then)](auto result) mutable {
+        if (result) {
+          then(*std::move(result));
+        } else if (result.error().code == Code::kUnauthenticated && caller_->is_revoked()) {
+          fail(token_is_gone());
+        } else {
+          fail(service_.told(std::move(result.error()), source));
+        }
+        go_on();
+      });
 }
 
 void RedisSession::get(Words words) {
   elsewhere(
-      service_.lane_of(words[1]),
+      service_.lane_of(words[1]), words[1],
       [&sources = service_.sources, name = std::string(words[1])](SteadyTime until) {
         return value_before_next(sources, name, until);
       },
@@ -205,7 +220,7 @@ void RedisSession::get(Words words) {
 void RedisSession::mget(Words words) {
   using Values = std::vector<std::optional<std::int64_t>>;
   elsewhere(
-      lane_of_all(service_, words.subspan(1)),
+      lane_of_all(service_, words.subspan(1)), words[1],
       [&sources = service_.sources, &loop = service_.loop,
        names = Owned(words.begin() + 1, words.end())](SteadyTime until) -> Result<Values> {
         Values values;
@@ -235,7 +250,7 @@ void RedisSession::mget(Words words) {
 
 void RedisSession::exists(Words words) {
   elsewhere(
-      lane_of_all(service_, words.subspan(1)),
+      lane_of_all(service_, words.subspan(1)), words[1],
       [&sources = service_.sources, &loop = service_.loop,
        names = Owned(words.begin() + 1, words.end())](SteadyTime until) -> Result<std::int64_t> {
         std::int64_t count = 0;
@@ -254,7 +269,7 @@ void RedisSession::exists(Words words) {
 
 void RedisSession::type(Words words) {
   elsewhere(
-      service_.lane_of(words[1]),
+      service_.lane_of(words[1]), words[1],
       [&sources = service_.sources, name = std::string(words[1])](SteadyTime until) {
         return is_source(sources, name, until);
       },
@@ -263,13 +278,9 @@ void RedisSession::type(Words words) {
 
 void RedisSession::dbsize(Words /*words*/) {
   elsewhere(
-      Loop::kAllStores,
-      [&sources = service_.sources](SteadyTime until) { return names(sources, until); },
-      [this](const std::vector<std::string>& all) {
-        put_integer(reply(), std::ranges::count_if(all, [&](const std::string& name) {
-                      return caller_->sees(name);
-                    }));
-      });
+      Loop::kAllStores, "",
+      [sight = sight_of(service_, *caller_)](SteadyTime until) { return names(sight, until); },
+      [this](const std::vector<std::string>& all) { put_integer(reply(), std::ssize(all)); });
 }
 
 void RedisSession::time(Words /*words*/) {
@@ -284,20 +295,22 @@ void RedisSession::time(Words /*words*/) {
 void RedisSession::keys(Words words) {
   if (takes_long(words[1])) return fail(kPatternTooLong);
   elsewhere(
-      Loop::kAllStores,
-      [&sources = service_.sources](SteadyTime until) { return names(sources, until); },
-      [this, pattern = std::string(words[1])](std::vector<std::string> all) {
-        std::erase_if(all, [&](const std::string& name) {
-          return !caller_->sees(name) || !matches(pattern, name);
-        });
+      Loop::kAllStores, "",
+      [sight = sight_of(service_, *caller_), pattern = std::string(words[1])](SteadyTime until) {
+        Result<std::vector<std::string>> all = names(sight, until);
+        if (all)
+          std::erase_if(*all, [&](const std::string& name) { return !matches(pattern, name); });
+        return all;
+      },
+      [this](const std::vector<std::string>& all) {
         put_array(reply(), all.size());
         for (const std::string& name : all) put_bulk(reply(), name);
       });
 }
 
 // The cursor is a position in the list of the names that the caller sees, which is read anew each
-// time: it tells nothing of the others. A name that
-// stays is returned once or more often, unless others before it are retired meanwhile.
+// time: it tells nothing of the others. A name that stays is returned once or more often, unless
+// others before it are retired meanwhile.
 void RedisSession::scan(Words words) {
   const std::optional<std::int64_t> cursor = whole(words[1], 0);
   if (!cursor) return fail("invalid cursor");
@@ -321,23 +334,31 @@ void RedisSession::scan(Words words) {
       return fail("syntax error");
     }
   }
+  struct Part {
+    std::string cursor;
+    std::vector<std::string> names{};
+  };
   elsewhere(
-      Loop::kAllStores,
-      [&sources = service_.sources](SteadyTime until) { return names(sources, until); },
-      [this, pattern, other_type, begin = static_cast<std::size_t>(*cursor),
-       size = static_cast<std::size_t>(count)](std::vector<std::string> all) {
-        std::erase_if(all, [&](const std::string& name) { return !caller_->sees(name); });
+      Loop::kAllStores, "",
+      [sight = sight_of(service_, *caller_), pattern, other_type,
+       begin = static_cast<std::size_t>(*cursor),
+       size = static_cast<std::size_t>(count)](SteadyTime until) -> Result<Part> {
+        Result<std::vector<std::string>> all = names(sight, until);
+        if (!all) return std::unexpected(std::move(all.error()));
         const std::size_t end =
-            begin < all.size() ? std::min(all.size(), begin + size) : all.size();
-        std::vector<std::string_view> found;
+            begin < all->size() ? std::min(all->size(), begin + size) : all->size();
+        Part part{.cursor = end < all->size() ? std::to_string(end) : "0"};
         for (std::size_t i = begin; i < end && !other_type; ++i) {
-          if (matches(pattern, all[i])) found.push_back(all[i]);
+          if (matches(pattern, (*all)[i])) part.names.push_back(std::move((*all)[i]));
         }
+        return part;
+      },
+      [this](const Part& part) {
         std::string& out = reply();
         put_array(out, 2);
-        put_bulk(out, end < all.size() ? std::to_string(end) : "0");
-        put_array(out, found.size());
-        for (const std::string_view name : found) put_bulk(out, name);
+        put_bulk(out, part.cursor);
+        put_array(out, part.names.size());
+        for (const std::string& name : part.names) put_bulk(out, name);
       });
 }
 
@@ -369,7 +390,7 @@ void RedisSession::put_status(std::string& out, const SequenceStatus& status) {
 
 void RedisSession::id_peek(Words words) {
   elsewhere(
-      service_.lane_of(words[1]),
+      service_.lane_of(words[1]), words[1],
       [&sources = service_.sources, name = std::string(words[1])](SteadyTime until) {
         return sources.peek(name, until);
       },
@@ -378,12 +399,16 @@ void RedisSession::id_peek(Words words) {
 
 void RedisSession::id_list(Words /*words*/) {
   elsewhere(
-      Loop::kAllStores,
-      [&sources = service_.sources](SteadyTime until) { return sources.list(until); },
-      [this](std::vector<SequenceStatus> all) {
-        std::erase_if(all, [&](const SequenceStatus& status) {
-          return !caller_->sees(name(status.definition));
-        });
+      Loop::kAllStores, "",
+      [sight = sight_of(service_, *caller_)](SteadyTime until) {
+        Result<std::vector<SequenceStatus>> all = sight.sources.list(sight.stores, until);
+        if (all)
+          std::erase_if(*all, [&](const SequenceStatus& status) {
+            return !sight.rights.sees(name(status.definition));
+          });
+        return all;
+      },
+      [this](const std::vector<SequenceStatus>& all) {
         std::string& out = reply();
         put_array(out, all.size());
         for (const SequenceStatus& status : all) put_status(out, status);
@@ -394,12 +419,8 @@ void RedisSession::id_raise(Words words) {
   const std::optional<std::int64_t> past = whole(words[2], 0);
   if (!past) return fail("value is not an integer or out of range");
   elsewhere(
-      service_.lane_of(words[1]),
-      [&sources = service_.sources, caller = std::shared_ptr<const Caller>(caller_),
-       name = std::string(words[1]), past = *past](SteadyTime until) -> Result<Raised> {
-        if (caller->is_revoked())  // while this waited for a thread
-          return std::unexpected(
-              Error{Code::kUnauthenticated, "the token is not known any more; nothing was raised"});
+      service_.lane_of(words[1]), words[1],
+      [&sources = service_.sources, name = std::string(words[1]), past = *past](SteadyTime until) {
         return sources.at(name, [&](Mint& mint, const std::string& own) {
           return mint.raise(own, past, RaiseMode::kCarryOut, until);
         });
@@ -704,148 +725,6 @@ void RedisSession::reset(Words /*words*/) {
   name_.clear();
   caller_ = service_.access.anybody();
   put_simple(reply(), "RESET");
-}
-
-// ---- the table
-
-struct RedisCommands {
-  using S = RedisSession;
-  using C = S::Command;
-
-  static constexpr int kMostPatterns = 32;
-  // Each is a read of its own.
-  static constexpr int kMostNames = 100;
-
-  // By name, in upper case.
-  static constexpr std::array kTable = {
-      C{"AUTH", 2, 3, &S::auth, C::kIdentity, "Says by a token who asks", 0, 0, {}, true},
-      C{"CLIENT", 2, 4, &S::client, C::kPlain, "SETNAME, GETNAME, SETINFO, ID, INFO"},
-      C{"COMMAND", 1, 0, &S::command, C::kPlain, "The commands: COUNT, DOCS, INFO"},
-      C{"CONFIG", 2, 2 + kMostPatterns, &S::config, C::kPlain,
-        "GET: settings that clients ask for"},
-      C{"DBSIZE", 1, 1, &S::dbsize, C::kBarrier, "How many sources there are"},
-      C{"DISCARD", 1, 1, &S::discard, C::kAtOnce, "Forgets the commands since MULTI"},
-      C{"ECHO", 2, 2, &S::echo, C::kPlain, "Returns its argument"},
-      C{"EXEC", 1, 1, &S::exec, C::kAtOnce,
-        "Runs the commands since MULTI; not atomic across sequences"},
-      C{"EXISTS", 2, kMostNames + 1, &S::exists, C::kBarrier, "How many of the names are sources",
-        1, -1},
-      C{"GET", 2, 2, &S::get, C::kBarrier,
-        "The value before the next one of a sequence, read from its store", 1, 1},
-      C{"HELLO",
-        1,
-        0,
-        &S::hello,
-        C::kIdentity,
-        "Chooses version 2 or 3 of the protocol",
-        0,
-        0,
-        {},
-        true},
-      C{"ID.INSPECT", 2, 2, &S::id_inspect, C::kPlain, "What an id says: every way to read it"},
-      C{"ID.LIST", 1, 1, &S::id_list, C::kBarrier, "The sequences and pools, with their state"},
-      C{"ID.NEXT", 2, 4, &S::id_next, C::kPlain,
-        "The next id of a source, or with COUNT n the next n, as it prints them", 1, 1,
-        Verb::kNext},
-      C{"ID.PEEK", 2, 2, &S::id_peek, C::kBarrier, "The state of a sequence or a pool", 1, 1},
-      C{"ID.RAISE", 3, 3, &S::id_raise, C::kBarrier,
-        "Skips the values up to the one given; returns the one that comes next", 1, 1,
-        Verb::kRaise},
-      C{"ID.RANGE", 3, 3, &S::id_range, C::kPlain,
-        "The next n values of a sequence: the first and the last of them", 1, 1, Verb::kNext},
-      C{"INCR", 2, 2, &S::incr, C::kPlain, "The next value of a sequence", 1, 1, Verb::kNext},
-      C{"INCRBY", 3, 3, &S::incrby, C::kPlain,
-        "Takes the next n values of a sequence; returns the last of them", 1, 1, Verb::kNext},
-      C{"INFO", 1, 0, &S::info, C::kPlain, "The server and what it has done"},
-      C{"KEYS", 2, 2, &S::keys, C::kBarrier, "The names of sources that match a pattern"},
-      C{"MGET", 2, kMostNames + 1, &S::mget, C::kBarrier,
-        "As GET for each name; null where there is no value", 1, -1},
-      C{"MULTI", 1, 1, &S::multi, C::kAtOnce, "Queues commands until EXEC"},
-      C{"PING", 1, 2, &S::ping, C::kPlain, "PONG, or its argument"},
-      C{"QUIT", 1, 1, &S::quit, C::kAtOnce, "Closes the connection", 0, 0, {}, true},
-      C{"RESET", 1, 1, &S::reset, C::kIdentity, "Makes the connection as new", 0, 0, {}, true},
-      C{"SCAN", 2, 0, &S::scan, C::kBarrier, "The names of sources, a part at a time"},
-      C{"SELECT", 2, 2, &S::select, C::kPlain, "Database 0, the only one"},
-      C{"TIME", 1, 1, &S::time, C::kPlain, "The time of the server: seconds and microseconds"},
-      C{"TYPE", 2, 2, &S::type, C::kBarrier, "string, or none if there is no such source", 1, 1},
-      C{"UNWATCH", 1, 1, &S::unwatch, C::kPlain, "Does nothing, as WATCH is refused"},
-      C{"WATCH", 2, 0, &S::watch, C::kAtOnce, "Refused: nothing is read and written on condition"},
-  };
-  static_assert(std::ranges::is_sorted(kTable, {}, &C::name));
-};
-
-const RedisSession::Command* command_named(std::string_view name) noexcept {
-  constexpr auto& table = RedisCommands::kTable;
-  std::array<char, 16> upper;
-  if (name.size() > upper.size()) return nullptr;
-  char* end = upper.data();
-  for (const char c : name) *end++ = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-  const std::string_view wanted(upper.data(), end);
-  const auto* const found =
-      std::ranges::lower_bound(table, wanted, {}, &RedisSession::Command::name);
-  return found != table.end() && found->name == wanted ? found : nullptr;
-}
-
-std::span<const RedisSession::Command> all_commands() noexcept { return RedisCommands::kTable; }
-
-namespace {
-
-// Commands of Redis that are refused for a reason that its users should know.
-struct Refused {
-  std::string_view name;
-  std::string_view reason;
-};
-constexpr std::string_view kNeverDown = "a counter never goes down, or values would come twice";
-constexpr std::string_view kNeverForgotten =
-    "a name that was used stays, or its values would come twice: idmint retire ends a sequence";
-constexpr std::array kRefused = {
-    Refused{"APPEND", kNeverDown},
-    Refused{"BITFIELD", kNeverDown},
-    Refused{"BITOP", kNeverDown},
-    Refused{"COPY", kNeverDown},
-    Refused{"DECR", kNeverDown},
-    Refused{"DECRBY", kNeverDown},
-    Refused{"DEL", kNeverForgotten},
-    Refused{"EXPIRE", kNeverForgotten},
-    Refused{"EXPIREAT", kNeverForgotten},
-    Refused{"FLUSHALL", kNeverForgotten},
-    Refused{"FLUSHDB", kNeverForgotten},
-    Refused{"GETDEL", kNeverForgotten},
-    Refused{"GETEX", kNeverForgotten},
-    Refused{"GETSET", kNeverDown},
-    Refused{"INCRBYFLOAT", "values are integers"},
-    Refused{"MOVE", kNeverForgotten},
-    Refused{"MSET", kNeverDown},
-    Refused{"MSETNX", "a sequence is made with its definition: idmint create"},
-    Refused{"PERSIST", kNeverForgotten},
-    Refused{"PEXPIRE", kNeverForgotten},
-    Refused{"PEXPIREAT", kNeverForgotten},
-    Refused{"PSETEX", kNeverForgotten},
-    Refused{"RENAME", kNeverForgotten},
-    Refused{"RENAMENX", kNeverForgotten},
-    Refused{"RESTORE", kNeverDown},
-    Refused{"SET", "a counter never goes down, or values would come twice: ID.RAISE moves it up"},
-    Refused{"SETBIT", kNeverDown},
-    Refused{"SETEX", kNeverForgotten},
-    Refused{"SETNX", "a sequence is made with its definition: idmint create"},
-    Refused{"SETRANGE", kNeverDown},
-    Refused{"SWAPDB", kNeverForgotten},
-    Refused{"UNLINK", kNeverForgotten},
-};
-static_assert(std::ranges::is_sorted(kRefused, {}, &Refused::name));
-
-}  // namespace
-
-void RedisSession::refuse_unknown(Words words) {
-  constexpr std::size_t longest = 64;
-  const std::string name = upper_case(words.front().substr(0, longest));
-  const auto* const found =
-      std::ranges::lower_bound(kRefused, std::string_view(name), {}, &Refused::name);
-  if (found != kRefused.end() && found->name == name)
-    return fail(name + " is refused: " + std::string(found->reason));
-  std::string shown;
-  for (const char c : words.front().substr(0, longest)) shown += c >= ' ' && c <= '~' ? c : '?';
-  fail("unknown command '" + shown + "': COMMAND DOCS lists those that there are");
 }
 
 }  // namespace idmint::server

@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "base/outcome.h"
+#include "base/text.h"
 #include "idmint/form.h"
 #include "idmint/snowflake.h"
 #include "server/redis_commands.h"
@@ -14,12 +16,10 @@ namespace {
 
 // The beginning of a request of HTTP, or of the header that each of them has: as in Redis.
 bool is_http(std::string_view word) {
-  const auto is = [&](std::string_view wanted) {
-    return std::ranges::equal(word, wanted, [](char a, char b) {
-      return (a >= 'a' && a <= 'z' ? static_cast<char>(a - 'a' + 'A') : a) == b;
-    });
-  };
-  return is("POST") || is("HOST:");
+  constexpr std::size_t longest = 5;
+  if (word.size() > longest) return false;
+  const std::string upper = upper_case(word);
+  return upper == "POST" || upper == "HOST:";
 }
 
 }  // namespace
@@ -147,10 +147,7 @@ void RedisSession::run(const Command* command, Words words) {
   const auto given = static_cast<int>(words.size());
   if (given < command->least || (command->most != 0 && given > command->most)) {
     if (queueing_) queue_broken_ = true;
-    std::string name(command->name);
-    std::ranges::transform(name, name.begin(),
-                           [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
-    return fail("wrong number of arguments for '" + name + "' command");
+    return fail("wrong number of arguments for '" + lower_case(command->name) + "' command");
   }
   if (!may(*command, words)) {
     if (queueing_) queue_broken_ = true;
@@ -251,7 +248,7 @@ std::string& RedisSession::reply() {
 
 void RedisSession::fail(const Error& error) {
   service_.count_error(error.code);
-  put_error(reply(), resp_prefix(error.code), service_.told(error).message);
+  put_error(reply(), resp_prefix(error.code), error.message);
 }
 
 void RedisSession::fail(std::string_view message) {
@@ -345,6 +342,8 @@ void RedisSession::finish(Reply& reply, std::string& out) {
   if (reply.error) {
     const Code code = reply.error->code;
     service_.count_error(*reply.source, code);
+    // Who asked is still the caller: whatever changes that waits for this reply.
+    if (!outcome_unknown(code)) caller_->refund(reply.wanted());
     put_error(out, resp_prefix(code), service_.told(*reply.error, reply.source->name).message);
     const bool of_one = reply.kind == Reply::kInteger || reply.kind == Reply::kId;
     if (code == Code::kOutOfRange || code == Code::kFailedPrecondition)
@@ -417,7 +416,7 @@ SourceHandle RedisSession::source_of(Words words, std::string_view name) {
   if (SourceHandle source = service_.sources.find(name, last_source_)) return source;
   if (const auto opened = std::exchange(opened_, std::nullopt)) {
     if (*opened) return **opened;
-    fail(opened->error());
+    fail(service_.told(opened->error(), name));
     return nullptr;
   }
   hold();
@@ -454,6 +453,8 @@ void RedisSession::take_values(SourceHandle source, std::int64_t count, bool as_
   };
   if (const std::int64_t most = source->declaration().largest_count; most != 0 && count > most)
     return fail(source->name + ": ask for at most " + std::to_string(most) + " ids in one call");
+  if (const Result<void> fits = service_.admit_whole(count, connection_); !fits)
+    return fail(fits.error());
   if (!source->is_format() && !admit()) return;  // a format does not wait
   if (!charge(count)) return;
   const auto size = static_cast<std::size_t>(count);
@@ -463,7 +464,8 @@ void RedisSession::take_values(SourceHandle source, std::int64_t count, bool as_
     const std::span<Id> ids = as_array ? std::span(many) : std::span(&one, 1);
     if (const Result<void> filled = source->source->next(ids); !filled) {
       ++source->counts->errors;
-      return fail(filled.error());
+      caller_->refund(count);
+      return fail(service_.told(filled.error(), source->name));
     }
     service_.count_ids(*source, size);
     std::string& out = reply();
@@ -482,7 +484,7 @@ void RedisSession::take_values(SourceHandle source, std::int64_t count, bool as_
             return std::unexpected(std::move(filled.error()));
           return ids;
         },
-        [this, source, put, as_array](const Result<std::vector<Id>>& ids) {
+        [this, source, put, as_array, count](const Result<std::vector<Id>>& ids) {
           if (ids) {
             service_.count_ids(*source, ids->size());
             std::string& out = reply();
@@ -490,6 +492,7 @@ void RedisSession::take_values(SourceHandle source, std::int64_t count, bool as_
             for (const Id& id : *ids) put(out, id);
           } else {
             ++source->counts->errors;
+            if (!outcome_unknown(ids.error().code)) caller_->refund(count);
             fail(service_.told(ids.error(), source->name));
             if (ids.error().code == Code::kFailedPrecondition)
               service_.sources.forget(source, ids.error(), false);

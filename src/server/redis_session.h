@@ -1,4 +1,4 @@
-// RedisSession: a client that speaks the protocol of Redis. Any client of Redis is one.
+// RedisSession: the conversation with a client of the Redis protocol, RESP2 or RESP3.
 #pragma once
 
 #include <cstddef>
@@ -22,20 +22,20 @@
 
 namespace idmint::server {
 
-// Replies come in the order of the commands. Commands that take values are submitted as they come,
-// so that those of one pipeline, and of all connections, share rounds to the store. A command that
-// looks at a store or changes it is a barrier: it waits for the answers before it, and those after
-// it wait for its own.
+// Replies come in the order of the commands. Commands that take values are submitted as they are
+// read, so those of one pipeline and of all connections share rounds to the store. A command that
+// reads or changes a store is a barrier: it waits for the answers to the commands before it, and
+// the commands behind it wait for its own.
 class RedisSession final : public Conversation {
  public:
   // Commands of a connection that wait for their answers at a time.
   static constexpr std::size_t kMostPending = 1024;
-  // Ids that they ask for by COUNT.
+  // Ids that those commands ask for with COUNT, together.
   static constexpr std::size_t kMostPendingIds = 16'384;
   // Commands between MULTI and EXEC, and their bytes.
   static constexpr std::size_t kMostQueued = 1024;
   static constexpr std::size_t kMostQueuedBytes = std::size_t{256} * 1024;
-  // Bytes of a pattern, and of the name that a client gives itself.
+  // Bytes of a pattern, and of a name set by CLIENT SETNAME.
   static constexpr std::size_t kLongestPattern = 256;
   static constexpr std::size_t kLongestName = 128;
 
@@ -52,37 +52,37 @@ class RedisSession final : public Conversation {
 
   // One row of the table of commands.
   struct Command {
-    std::string_view name;  // upper case, as are those of the rest
-    int least = 1;          // words, the name among them
+    std::string_view name;  // in upper case
+    int least = 1;          // how many words it has, its name among them
     int most = 1;           // 0: any number
     void (RedisSession::*run)(Words words) = nullptr;
     enum Kind : std::uint8_t {
       kPlain,     // answered from memory, or submitted
-      kBarrier,   // looks at a store, or changes it
-      kAtOnce,    // not queued by MULTI
-      kIdentity,  // the same, and says who asks: what was asked before is answered first
+      kBarrier,   // reads a store, or changes it
+      kAtOnce,    // runs at once between MULTI and EXEC
+      kIdentity,  // the same, and changes the caller, so it waits for all answers before it
     } kind = kPlain;
     std::string_view summary{};
     int first_key = 0;        // the position of its first source among the words; 0: it has none
     int last_key = 0;         // -1: the last word
-    Verb verb = Verb::kPeek;  // what is done with them
-    bool open = false;        // for those, too, who have not said who they are
+    Verb verb = Verb::kPeek;  // the right that it needs on them
+    bool open = false;        // needs no token
 
     [[nodiscard]] constexpr bool is_queued() const noexcept {
       return kind == kPlain || kind == kBarrier;
     }
-    // Whether it waits for the answers before it. `queueing`: it comes between MULTI and EXEC.
+    // Whether it waits for the answers before it. `queueing`: it stands between MULTI and EXEC.
     [[nodiscard]] constexpr bool waits(bool queueing) const noexcept {
       return kind == kIdentity || (kind == kBarrier && !queueing);
     }
-    // What it is counted as. Nothing: it looks at no source.
+    // The verb that it counts as; without one it counts as "other".
     [[nodiscard]] constexpr std::optional<Verb> counted_as() const noexcept {
       return first_key != 0 || kind == kBarrier ? std::optional(verb) : std::nullopt;
     }
   };
 
  private:
-  // A reply that waits for its answer, or for those before it.
+  // A reply that waits for its answer, or for the replies before it.
   struct Reply final : Awaited {
     enum Kind : std::uint8_t {
       kText,     // as it is
@@ -98,18 +98,24 @@ class RedisSession final : public Conversation {
     RedisSession* session = nullptr;
     Kind kind = kText;
     bool ready = true;
-    std::uint32_t counted = 0;  // bytes, in behind_
+    std::uint32_t counted = 0;  // its bytes in behind_
     std::int64_t value = 0;     // kInteger, kId
     SourceHandle source{};
     SteadyTime begun{};  // when its command was read
     std::unique_ptr<Error> error{};
-    // What most replies have not, so that many of them wait in little memory.
+    // Members that most replies do not need, apart so that many replies wait in little memory.
     struct Rest {
       std::vector<std::int64_t> values{};  // kIds
-      Range range{};                       // kLast, kRange
+      Range range{};                       // kLast, kRange; before the answer its count only
       std::string text{};                  // kText
     };
     std::unique_ptr<Rest> rest{};  // null: kInteger, kId
+
+    // How many ids it asks for.
+    [[nodiscard]] std::int64_t wanted() const noexcept {
+      if (kind == kIds) return std::ssize(rest->values);
+      return kind == kLast || kind == kRange ? rest->range.count : 1;
+    }
   };
   using Owned = std::vector<std::string>;
 
@@ -137,7 +143,7 @@ class RedisSession final : public Conversation {
   void unwatch(Words words);
   void hello(Words words);
   void auth(Words words);
-  // Whether the token is known; if not, the reply says so.
+  // Whether the token is known; otherwise it replies with the error.
   [[nodiscard]] bool let_in(std::string_view token);
   void ping(Words words);
   void echo(Words words);
@@ -153,46 +159,47 @@ class RedisSession final : public Conversation {
   // The row of the command; null: there is no such command.
   [[nodiscard]] const Command* command_of(Words words);
   void run(const Command* command, Words words);
-  // For a barrier: nothing is taken until all before it have their answers.
+  // Takes nothing until all commands before a barrier have their answers.
   void wait_for_answers();
   void queue(Words words);
-  // Whether the caller may give the command; if not, the reply says so.
+  // Whether the caller has the right; otherwise it replies with the error.
   [[nodiscard]] bool may(const Command& command, Words words);
   void refuse_unauthenticated();
-  // Whether it may take so many ids now; if not, the reply says so.
+  // Whether the caller may take so many ids now; otherwise it replies with the error.
   [[nodiscard]] bool charge(std::int64_t count);
-  // Whether one more call may wait for its store; if not, the reply says so.
+  // Whether one more call may wait for its store; otherwise it replies with the error.
   [[nodiscard]] bool admit();
   void refuse_unknown(Words words);
   void put_command(const Command& command);
 
   // ---- replies
-  // Where the reply of the command at hand goes: behind those before it.
+  // The string to which the present command appends its reply, behind those before it.
   [[nodiscard]] std::string& reply();
-  void fail(const Error& error);
+  void fail(const Error& error);  // an error of a source must go through Service::told() first
   void fail(std::string_view message);  // ERR
   // Tells the connection how many bytes wait in replies_.
   void count_behind();
   [[nodiscard]] Reply& add_pending(Reply::Kind kind, SourceHandle source);
   void wait_for(Reply& reply, Result<void> submitted);
-  // When the commands of this turn were read, as of the first that waits: one look at the clock for
-  // all of them.
+  // When the commands of this turn were read: the clock is read once for all of them.
   [[nodiscard]] SteadyTime begun();
   void answered(Reply& reply);
   void finish(Reply& reply, std::string& out);
-  // Counts and logs values of a sequence that the client is given.
+  // Counts and logs values of a sequence that the client gets.
   void count_taken(const OpenSource& source, std::int64_t first, std::int64_t last,
                    std::size_t count);
 
-  // Finds the source, or opens it and runs the command again. Null: that, or it failed.
+  // The open source. Null: it is being opened and the command will run again, or the reply is an
+  // error.
   [[nodiscard]] SourceHandle source_of(Words words, std::string_view name);
   void take_values(SourceHandle source, std::int64_t count, bool as_integer, bool as_array);
   void take_range(Words words, bool whole);
-  // Runs `work` elsewhere, and `then` with its result, before any other command. `work` gets the
-  // time by which it must have answered: the deadline began when the command came. `lane`: as
-  // Loop::elsewhere() has it.
+  // Runs `work` on another thread and `then` with its value, before any other command. `work` gets
+  // the time by which it must answer; the deadline began when the command came. It does not run if
+  // the caller's token was revoked meanwhile. `lane` is that of Loop::elsewhere(). `source` is the
+  // source that an error is about; empty for all stores.
   template <class Work, class Then>
-  void elsewhere(std::string_view lane, Work work, Then then);
+  void elsewhere(std::string_view lane, std::string_view source, Work work, Then then);
   void hold();
   void go_on();
   void put_status(std::string& out, const SequenceStatus& status);
@@ -203,24 +210,24 @@ class RedisSession final : public Conversation {
   Resp version_ = Resp::k2;
   const std::uint64_t number_;
   std::string name_;                // CLIENT SETNAME
-  std::shared_ptr<Caller> caller_;  // null: it has not said who it is
-  // What the command before this one named, as most name it again.
+  std::shared_ptr<Caller> caller_;  // null: it has given no token yet
+  // The command and the source of the command before, as most commands repeat them.
   const Command* last_command_ = nullptr;
   Sources::Recent last_source_{};
 
-  std::deque<Reply> replies_;  // in order; those that are ready and have none before them are gone
-  std::size_t behind_ = 0;     // bytes of those in replies_ that are ready
+  std::deque<Reply> replies_;  // in order, from the first that is not ready
+  std::size_t behind_ = 0;     // bytes of the ready ones in replies_
   std::size_t pending_ = 0;
   std::size_t pending_ids_ = 0;
-  bool held_ = false;                 // a command is carried out elsewhere
-  SteadyTime held_since_{};           // the epoch: no command was held, or it waits on otherwise
-  std::optional<Verb> held_as_{};     // what it is counted as
-  std::optional<Verb> counted_as_{};  // the command at hand
-  SteadyTime begun_{};                // the epoch: none of this turn has waited yet
-  bool barrier_ = false;              // a command waits for the answers before it
+  bool held_ = false;                        // a command runs on another thread
+  SteadyTime held_since_{};                  // the epoch: none does
+  std::optional<Verb> held_as_{};            // the verb that it counts as
+  std::optional<Verb> counted_as_{};         // the verb that the present command counts as
+  SteadyTime begun_{};                       // the epoch: none of this turn has waited yet
+  bool barrier_ = false;                     // a command waits for the answers before it
   std::optional<SteadyTime> barrier_due_{};  // when that command must have its own answer
-  bool settling_ = false;                    // it is in the list of those that have new answers
-  bool ended_ = false;                       // QUIT, or the stream cannot be read on
+  bool settling_ = false;                    // it is in Service::settling
+  bool ended_ = false;                       // after QUIT, or after input that is no command
 
   bool queueing_ = false;  // between MULTI and EXEC
   bool queue_broken_ = false;
@@ -229,7 +236,7 @@ class RedisSession final : public Conversation {
   std::deque<Owned> replay_;  // of EXEC, to be run before anything that came after it
   std::optional<Result<SourceHandle>> opened_;  // for the command that is run again
 
-  // While something waits for an answer, its connection stays.
+  // Not null while something waits for an answer, so that the connection stays.
   std::shared_ptr<Connection> kept_;
 };
 

@@ -282,7 +282,7 @@ struct Server::State {
   }
 
   // Whoever opened the socket removes its path.
-  Result<void> adopt(Protocol protocol, int descriptor) {
+  Result<void> adopt(const Listen& wanted, int descriptor) {
     sockaddr_storage bound{};
     socklen_t size = sizeof bound;
     error_code error;
@@ -302,13 +302,14 @@ struct Server::State {
     if (error) return std::unexpected(listen_error(at, error));
     const Address address{
         .endpoint = endpoint,
+        .tls = wanted.tls,
         .loopback = bound.ss_family == AF_UNIX || tcp_endpoint(endpoint).address().is_loopback()};
-    std::string name = name_of(endpoint);
+    std::string name = (wanted.tls ? "tls:" : "") + name_of(endpoint);
     if (Result<void> known = check_entry(address, name, tls_settings, !access.is_open()); !known)
       return known;
     addresses.push_back(name);
     doors.push_back(
-        std::make_unique<Door>(Door{protocol, address, std::move(name), std::move(acceptor),
+        std::make_unique<Door>(Door{wanted.protocol, address, std::move(name), std::move(acceptor),
                                     UnixSocket(), asio::steady_timer(loop.context())}));
     return {};
   }
@@ -496,7 +497,7 @@ Result<std::unique_ptr<Server>> Server::open(ServerOptions options, Executor* ex
   for (const Listen& wanted : state->options.listen) {
     const std::optional<int> descriptor = wanted.descriptor;
     if (opened) {
-      opened = descriptor ? state->adopt(wanted.protocol, *descriptor) : state->listen(wanted);
+      opened = descriptor ? state->adopt(wanted, *descriptor) : state->listen(wanted);
     } else if (descriptor) {
       ::close(*descriptor);
     }

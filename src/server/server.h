@@ -33,6 +33,7 @@ struct Listen {
   // Instead of `at`: a stream socket that listens already, such as one that the supervisor opened.
   // It belongs to the server from Server::open() on, even if that fails.
   std::optional<int> descriptor{};
+  bool tls = false;  // of `descriptor`; an address says so itself
 };
 
 // Whether such an address can be listened on, but for what only the system knows.

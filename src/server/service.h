@@ -1,4 +1,4 @@
-// Service: what every protocol serves from, and what is counted of it.
+// Service: the state that the sessions of all protocols share.
 #pragma once
 
 #include <chrono>
@@ -20,13 +20,16 @@ namespace idmint::server {
 // The largest count of one request for ids whose reply is made whole.
 inline constexpr std::int64_t kMostIds = 10'000;
 
-// Calls that wait for their stores at a time, in all. One more is refused at once: those that wait
-// would only wait longer, and the memory has an end.
+// The same while all connections together hold much that is unsent: such a reply has some 16 KiB.
+inline constexpr std::int64_t kMostIdsOfMany = 256;
+
+// How many calls may wait for stores at a time, in all. A further one is refused at once, so that
+// the queue and its memory stay bounded.
 inline constexpr std::size_t kMostWaitingCalls = 100'000;
-// Streams of ids over HTTP at a time. Each has some hundred kilobytes.
+// How many streams of ids over HTTP there may be at a time. Each takes some hundred kilobytes.
 inline constexpr std::size_t kMostStreams = 256;
 
-// On the loop.
+// All access is on the loop.
 struct Service {
   Loop& loop;
   Sources& sources;
@@ -38,9 +41,9 @@ struct Service {
   Instant started_at = system_clock().now();
   std::int64_t most_connections = 0;
 
-  // Those with new answers, whose replies are written once all answers of a batch have been given.
+  // Conversations with new answers. Their replies are written once for each batch of answers.
   std::vector<Conversation*> settling{};
-  // When the answers of this batch were given.
+  // When the present batch of answers came.
   std::chrono::steady_clock::time_point answered_at{};
 
   // Since the start.
@@ -57,7 +60,9 @@ struct Service {
   std::size_t streams = 0;        // of ids over HTTP
   bool draining = false;
 
-  // A call was answered with an error.
+  SteadyTime told_at{};  // when `store_error` was logged last
+
+  // Counts a call that was answered with an error.
   void count_error(Code code) noexcept {
     ++errors;
     ++counts.errors[static_cast<std::size_t>(code)];
@@ -66,20 +71,20 @@ struct Service {
     ++source.counts->errors;
     count_error(code);
   }
-  // A call was answered with so many ids. `further`: it was counted with those before.
+  // Counts a call that was answered with so many ids. `further`: more ids of a call that was
+  // counted.
   void count_ids(const OpenSource& source, std::size_t count, bool further = false) noexcept {
     ids += count;
     source.counts->ids += count;
     if (!further) ++source.counts->calls;
   }
 
-  // The error in the words of a terminal, as Sources::told(). Where there are tokens, an error
-  // about a source that is not there does not tell of others, nor of the store.
-  [[nodiscard]] Error told(Error error, std::string_view source = {}) const {
-    if (error.code == Code::kNotFound && !access.is_open())
-      return {Code::kNotFound, "there is no such source"};
-    return sources.told(std::move(error), source);
-  }
+  // The error of a call for the source, worded as by Sources::told(). Where there are tokens the
+  // message names no other source, no host and no file; the whole message is logged (`store_error`)
+  // at most once a second. An empty `source` stands for all.
+  [[nodiscard]] Error told(Error error, std::string_view source = {});
+  // The names of the stores in which the caller may see a source.
+  [[nodiscard]] std::vector<std::string> stores_seen_by(const Caller& caller) const;
 
   // kUnavailable: too many calls wait already.
   [[nodiscard]] Result<void> admit() const {
@@ -90,6 +95,15 @@ struct Service {
                                       "this one; ask again"});
   }
 
+  // kUnavailable: a reply with so many ids is too large while so much is unsent.
+  [[nodiscard]] Result<void> admit_whole(std::int64_t count, const Connection& connection) const {
+    if (count <= kMostIdsOfMany || !connection.is_tight()) return {};
+    return std::unexpected(Error{Code::kUnavailable,
+                                 "clients leave too many replies unread; nothing was taken: ask "
+                                 "again, or for at most " +
+                                     std::to_string(kMostIdsOfMany) + " ids at a time"});
+  }
+
   // The lane of calls that ask the store of this source; see Loop::elsewhere().
   [[nodiscard]] std::string_view lane_of(std::string_view source) const noexcept {
     const std::size_t slash = source.find('/');
@@ -98,8 +112,8 @@ struct Service {
     return sources.is_store(store) ? store : std::string_view();
   }
 
-  // Logs values of a sequence that a client was given: `count` of them, `first` and `last` among
-  // them. Of one value only where single ids are wanted.
+  // Logs that a client was given `count` values of a sequence, from `first` to `last`: at level
+  // info, or at level debug for a single value.
   void log_taken(const Caller* caller, const Connection& connection, const OpenSource& source,
                  std::int64_t first, std::int64_t last, std::int64_t count) const {
     const LogSettings::Level level =

@@ -57,6 +57,12 @@ std::vector<Sources::NamedMint> Sources::mints() const {
   return all;
 }
 
+std::vector<std::string> Sources::store_names() const {
+  std::vector<std::string> names;
+  for (const Served& each : stores_) names.push_back(each.name);
+  return names;
+}
+
 bool Sources::is_store(std::string_view name) const noexcept {
   return !name.empty() && std::ranges::find(stores_, name, &Served::name) != stores_.end();
 }
@@ -88,9 +94,11 @@ Result<SequenceStatus> Sources::peek(std::string_view source, SteadyTime until) 
   });
 }
 
-Result<std::vector<SequenceStatus>> Sources::list(SteadyTime until) const {
+Result<std::vector<SequenceStatus>> Sources::list(std::span<const std::string> stores,
+                                                  SteadyTime until) const {
   std::vector<SequenceStatus> all;
   for (const Served& each : stores_) {
+    if (std::ranges::find(stores, each.name) == stores.end()) continue;
     Result<std::vector<SequenceStatus>> some = each.mint->list(until);
     if (!some && some.error().code == Code::kNotFound) continue;  // nothing was created in it
     if (!some) return std::unexpected(worded(std::move(some.error()), each.store));
@@ -112,6 +120,8 @@ Result<void> Sources::ready(SteadyTime until) const {
     const Result<std::shared_ptr<Store>> store = each.mint->store();
     // In the default store nothing may have been created yet.
     if (!store && store.error().code == Code::kNotFound && each.store.empty()) continue;
+    if (!store && store.error().code == Code::kNotFound)  // of a probe, as if it were away
+      return fail(Code::kUnavailable, worded(store.error(), each.store).message);
     if (!store) return std::unexpected(worded(store.error(), each.store));
     if (const std::optional<Error> doubt = (*store)->doubt()) return std::unexpected(*doubt);
     // A store on the network may have gone since it was opened.
@@ -119,6 +129,16 @@ Result<void> Sources::ready(SteadyTime until) const {
       return std::unexpected(worded(time.error(), each.store));
   }
   return {};
+}
+
+void Sources::look_ready(std::function<void(const Result<void>&)> then) {
+  asking_ready_.push_back(std::move(then));
+  if (asking_ready_.size() > 1) return;
+  loop_.elsewhere(
+      loop_.due(), [this](SteadyTime until) { return ready(until); },
+      [this](const Result<void>& is) {
+        for (const auto& answer : std::exchange(asking_ready_, {})) answer(is);
+      });
 }
 
 // ---- open sources
@@ -146,7 +166,7 @@ void Sources::open(std::string_view name, std::function<void(const Result<Source
     ended_.erase(ended);
   }
   const auto [asked, first] = opening_.try_emplace(std::string(name));
-  asked->second.push_back(std::move(then));
+  (asked->second.is_stale ? asked->second.later : asked->second.waiting).push_back(std::move(then));
   if (!first) return;
   const Served* const from = served(name);
   const std::string_view own = name.substr(name.find('/') + 1);
@@ -183,14 +203,19 @@ void Sources::open(std::string_view name, std::function<void(const Result<Source
         return source;
       },
       [this, name = asked->first](Result<SourceHandle> opened) {
+        Opening asked = std::move(opening_.extract(name).mapped());
         if (closed_ && opened) {
           opened = fail(Code::kUnavailable, "this server is shutting down");
         } else if (opened) {
           (*opened)->counts = counts_of(name);
-          open_[name] = {*opened, steady_clock::now()};
+          if (asked.is_stale) {
+            forgotten_.push_back(*opened);
+          } else {
+            open_[name] = {*opened, steady_clock::now()};
+          }
         }
-        const auto waiting = std::move(opening_.extract(name).mapped());
-        for (const auto& answer : waiting) answer(opened);
+        for (const auto& answer : asked.waiting) answer(opened);
+        for (auto& answer : asked.later) open(name, std::move(answer));
       });
 }
 
@@ -275,6 +300,8 @@ std::vector<std::string> Sources::open_pools(std::string_view store) const {
 
 void Sources::reopen(std::string_view name) {
   if (const auto ended = ended_.find(name); ended != ended_.end()) ended_.erase(ended);
+  if (const auto opening = opening_.find(name); opening != opening_.end())
+    opening->second.is_stale = true;
   const auto found = open_.find(name);
   if (found == open_.end()) return;
   std::erase_if(forgotten_, [](const auto& gone) { return gone.expired(); });

@@ -1,4 +1,5 @@
-// Sources: what the service mints from, opened when it is first asked for and kept open.
+// Sources: the formats, sequences and pools that the server mints from. Each is opened at its first
+// use and stays open.
 #pragma once
 
 #include <chrono>
@@ -7,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -23,14 +25,14 @@
 
 namespace idmint::server {
 
-// An open source. A format fills without waiting. A sequence is asked with submit(). A pool waits
-// for its store at times, and so is asked elsewhere.
+// An open source. A format makes ids without waiting. A sequence is asked with submit(). A pool may
+// wait for its store, so it is asked on another thread.
 struct OpenSource {
   std::shared_ptr<Executor> rounds;  // of the sequence; outlives it
-  std::string name;  // as clients call it: with the name of its store, if that has one
+  std::string name;  // as clients write it: "NAME", or "STORE/NAME" of a named store
   std::unique_ptr<Source> source;
   Sequence* sequence = nullptr;        // null: a format or a pool
-  CounterSequence* counter = nullptr;  // null: another strategy; its values can be had as a range
+  CounterSequence* counter = nullptr;  // not null: strategy counter, which hands out ranges
   bool is_pool = false;
   std::shared_ptr<SourceCounts> counts = std::make_shared<SourceCounts>();
 
@@ -39,27 +41,28 @@ struct OpenSource {
 };
 using SourceHandle = std::shared_ptr<OpenSource>;
 
-// What is counted of one source since the start, for /metrics.
+// The counts of one source since the start, for /metrics.
 struct SourceUse {
-  std::string_view name;    // as clients call it; Sources::kOthers: all that have none of their own
+  std::string_view name;    // as clients write it; kOthers: all that are not counted by themselves
   std::uint64_t calls = 0;  // as SourceCounts has them
   std::uint64_t ids = 0;
   std::uint64_t errors = 0;
-  bool is_sequence = false;  // it has what follows
+  bool is_sequence = false;  // only then the following members mean anything
   SequenceStatistics statistics{};
   std::int64_t held = 0;  // values of a cached sequence that are in memory now
 };
 
 // A store whose sources are served.
 struct ServedStore {
-  // What stands before the names of its sources and a slash; empty: nothing does.
+  // Clients write it and a slash before the names of its sources. Empty: they write the names
+  // alone.
   std::string name{};
-  // A store that is open already; null: the one that `mint` says, opened when it is needed.
+  // An open store; null: the store that `mint` names is opened at its first use.
   std::shared_ptr<Store> store{};
   MintOptions mint{};
 };
 
-// On the loop, but for what says otherwise.
+// All calls come on the loop, but for those that say otherwise.
 class Sources final {
  public:
   // The loop must outlive it.
@@ -75,36 +78,41 @@ class Sources final {
   // Null: it is not open.
   [[nodiscard]] SourceHandle find(std::string_view name) const;
 
-  // The same for one who mostly asks for the source that it asked for before, which costs a
-  // comparison of names then.
+  // The same with a cache of one entry: asking for the same source again costs one comparison of
+  // names.
   struct Recent {
     const std::pair<const std::string, Entry>* found = nullptr;
     std::uint64_t closings = 0;
   };
   [[nodiscard]] SourceHandle find(std::string_view name, Recent& recent) const;
 
-  // Opens it, once for all who ask meanwhile, and calls `then` on the loop later. Errors are those
-  // of Mint::source(); a name that could not be opened is looked for anew the next time.
+  // Opens the source and calls `then` on the loop later, never before it returns. Callers that ask
+  // for it meanwhile share the opening. Errors are those of Mint::source(); none is remembered, so
+  // the next call tries again.
   void open(std::string_view name, std::function<void(const Result<SourceHandle>&)> then);
 
-  // What to do when a call of the source has failed because it is used up or retired (`why`), which
-  // another process may have changed since: it is opened anew when it is asked for next. `of_one`:
-  // the call was for one value, so that none is left. Then, of one that is used up, `why` is the
-  // answer to all who ask within a second: that costs no read for each call, and one that is
-  // extended loses no value to callers who know the old end. If more were asked for, it is
-  // forgotten once in a second at most. Requests that are under way get their answers.
+  // Closes a source whose call has failed because it is used up or retired (`why`), so that the
+  // next call opens it again: another process may have changed its definition. `of_one`: the call
+  // asked for one value, so none is left. Then open() answers with `why` for one second, which
+  // saves a read of the store for each call. After a failed call for several values the source is
+  // closed at most once a second. Requests that are under way get their answers.
   void forget(const SourceHandle& source, const Error& why, bool of_one);
 
-  // What to do when the definition of the source was changed through this process: who asks next
-  // meets the new one. Requests that are under way get their answers.
+  // Closes a source whose definition this process has changed, so that the next call sees the new
+  // one. Requests that are under way get their answers.
   void reopen(std::string_view name);
 
-  // Closes all sequences, which answers their requests, and refuses to open more (kUnavailable).
-  // Waits for the calls of stores that are under way. Logs each range of values that was held, and
-  // that nobody gets now (`given_up`), and what each sequence handed out in all (`closed`).
+  // Asks each store whether it answers and is not in doubt, and calls `then` on the loop later,
+  // with the first error. A call that comes during a look shares it, so probes take one thread at
+  // most.
+  void look_ready(std::function<void(const Result<void>&)> then);
+
+  // Closes all sequences, which answers their requests, and opens no more (kUnavailable). Waits for
+  // the calls of stores that are under way. Logs each range of values that was held and is lost
+  // (`given_up`), and how many values each sequence has handed out (`closed`).
   void close(Log& log);
 
-  // So many sources are counted by themselves, those that are opened first, and the rest together.
+  // The first so many sources that are opened are counted by themselves, the others together.
   static constexpr std::size_t kMostCounted = 500;
   static constexpr std::string_view kOthers = "(others)";
   // All that were ever open. Valid until the next call of any method.
@@ -115,33 +123,32 @@ class Sources final {
 
   // ---- Any thread may call these. Those that ask a mint may wait.
 
-  // What `act` returns, a Result, of the mint that has the source and the name that it has there;
-  // an error in the words of told(). kNotFound: no such store.
+  // Calls `act` with the mint that has the source and the source's name there, and returns its
+  // Result. kNotFound: there is no such store.
   template <class Act>
   [[nodiscard]] std::invoke_result_t<Act, Mint&, const std::string&> at(std::string_view source,
                                                                         Act act) const {
     const Result<Place> place = this->place(source);
     if (!place) return std::unexpected(place.error());
-    auto result = act(place->mint, place->name);
-    if (!result) return std::unexpected(told(std::move(result.error()), source));
-    return result;
+    return act(place->mint, place->name);
   }
-  // Mint::peek() and Mint::list() of all stores, with the names that clients use. They have
-  // answered by `until`.
+  // Mint::peek(), and Mint::list() of the stores with these names. The names in the result are as
+  // clients write them. Both answer by `until`. An error of list() names the store that failed.
   [[nodiscard]] Result<SequenceStatus> peek(std::string_view source, SteadyTime until) const;
-  [[nodiscard]] Result<std::vector<SequenceStatus>> list(SteadyTime until) const;
-  // The stores, and what mints from them; any thread may use the mint as long as this is there.
+  [[nodiscard]] Result<std::vector<SequenceStatus>> list(std::span<const std::string> stores,
+                                                         SteadyTime until) const;
+  // The stores and their mints, which any thread may use while this object lives.
   struct NamedMint {
     std::string_view store;  // empty: sources of it have no store before their names
     Mint& mint;
   };
   [[nodiscard]] std::vector<NamedMint> mints() const;
-  // Whether a name that begins with this and a slash is one of a store.
+  // The names of all stores; the one without a name is "".
+  [[nodiscard]] std::vector<std::string> store_names() const;
+  // Whether a store has this name.
   [[nodiscard]] bool is_store(std::string_view name) const noexcept;
-  // The error in the words of a terminal, of a call for the source; empty: for any.
+  // The error of a call for the source, worded for a terminal. An empty `source` stands for all.
   [[nodiscard]] Error told(Error error, std::string_view source = {}) const;
-  // Whether what was created can be read. An error of a store says no.
-  [[nodiscard]] Result<void> ready(SteadyTime until) const;
 
  private:
   struct Hash {
@@ -159,27 +166,35 @@ class Sources final {
     std::unique_ptr<Mint> mint;
   };
   [[nodiscard]] const Served* served(std::string_view source) const noexcept;
-  // Where a source is: a mint, and the name that it has there.
+  // A mint, and the name that a source has in it.
   struct Place {
     Mint& mint;
     std::string name;
   };
   [[nodiscard]] Result<Place> place(std::string_view source) const;
+  [[nodiscard]] Result<void> ready(SteadyTime until) const;
   [[nodiscard]] std::shared_ptr<SourceCounts> counts_of(std::string_view name);
 
   Loop& loop_;
   const std::shared_ptr<Executor> rounds_;
   std::vector<Served> stores_;
   bool closed_ = false;
-  std::vector<std::weak_ptr<OpenSource>> forgotten_;  // requests of them may be under way
+  std::vector<std::weak_ptr<OpenSource>> forgotten_;  // closed ones with requests under way
   ByName<Entry> open_;
-  std::uint64_t closings_ = 0;  // entries that were taken out of open_
+  std::uint64_t closings_ = 0;  // entries that were erased from open_
   struct Ended {
     Error why;
     std::chrono::steady_clock::time_point since;
   };
   ByName<Ended> ended_;
-  ByName<std::vector<std::function<void(const Result<SourceHandle>&)>>> opening_;
+  struct Opening {
+    std::vector<std::function<void(const Result<SourceHandle>&)>> waiting{};
+    bool is_stale = false;  // its definition was changed meanwhile
+    // Callers that asked after the change: for them it is opened again.
+    std::vector<std::function<void(const Result<SourceHandle>&)>> later{};
+  };
+  ByName<Opening> opening_;
+  std::vector<std::function<void(const Result<void>&)>> asking_ready_;
   ByName<std::shared_ptr<SourceCounts>> counts_;
   const std::shared_ptr<SourceCounts> others_ = std::make_shared<SourceCounts>();
 };

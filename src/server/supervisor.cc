@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstddef>
@@ -69,12 +70,24 @@ int option(int socket, int name) {
   return ::getsockopt(socket, SOL_SOCKET, name, &value, &size) == 0 ? value : -1;
 }
 
+// What FileDescriptorName= of a .socket unit says.
+struct SocketName {
+  std::string_view name;
+  Protocol protocol;
+  bool tls = false;
+};
+constexpr std::array kSocketNames = {
+    SocketName{"redis", Protocol::kRedis}, SocketName{"http", Protocol::kHttp},
+    SocketName{"redis-tls", Protocol::kRedis, true}, SocketName{"http-tls", Protocol::kHttp, true}};
+
 Result<Listen> socket_that_came(int descriptor, const std::string& name) {
   const std::string what =
       "socket " + std::to_string(descriptor) + ", which came with the process, ";
-  if (name != "redis" && name != "http")
+  const auto* const row = std::ranges::find(kSocketNames, name, &SocketName::name);
+  if (row == kSocketNames.end())
     return refuse(what + "has the name " + shown(name) +
-                  ": set FileDescriptorName=redis or FileDescriptorName=http in its .socket unit");
+                  ": set FileDescriptorName= in its .socket unit to redis, http, redis-tls or "
+                  "http-tls");
   if (::fcntl(descriptor, F_SETFD, FD_CLOEXEC) != 0)
     return refuse(what + "is not there: " + error_text(errno) +
                   "; LISTEN_FDS counts more descriptors than were passed on");
@@ -85,9 +98,7 @@ Result<Listen> socket_that_came(int descriptor, const std::string& name) {
                   "in its .socket unit");
   if (option(descriptor, SO_ACCEPTCONN) != 1)
     return refuse(what + "does not listen: set Accept=no in its .socket unit");
-  return Listen{.protocol = name == "redis" ? Protocol::kRedis : Protocol::kHttp,
-                .at = {},
-                .descriptor = descriptor};
+  return Listen{.protocol = row->protocol, .at = {}, .descriptor = descriptor, .tls = row->tls};
 }
 
 // As sd_listen_fds_with_names(3).

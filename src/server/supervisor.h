@@ -23,8 +23,8 @@ class Supervisor final {
   // Reads the variables of systemd and removes them, so that no child takes them for its own. To be
   // called before other threads run.
   // kInvalidArgument: a variable that cannot be understood, or a socket that came with the process
-  // and cannot be served. Its name must be "redis" or "http", and it must be a stream socket that
-  // listens.
+  // and cannot be served. Its name must be "redis", "http", "redis-tls" or "http-tls", and it must
+  // be a stream socket that listens.
   // kResourceExhausted: no descriptor is left.
   [[nodiscard]] static Result<Supervisor> from_environment();
   ~Supervisor();

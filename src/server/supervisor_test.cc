@@ -9,7 +9,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdlib>
 #include <future>
 #include <memory>
@@ -236,7 +238,7 @@ TEST(Supervisor, VariablesThatNobodyCanUnderstandAreRefused) {
   }
   const Result<Supervisor> named = supervisor_of({{"LISTEN_FDS", "1"}, {"LISTEN_FDNAMES", "web"}});
   ASSERT_FALSE(named);
-  EXPECT_THAT(named.error().message, HasSubstr("FileDescriptorName=redis"));
+  EXPECT_THAT(named.error().message, HasSubstr("redis, http, redis-tls or http-tls"));
 }
 
 TEST(Supervisor, SocketsThatCannotBeServedAreRefused) {
@@ -256,18 +258,24 @@ TEST(Supervisor, GivesSocketsWithTheProtocolOfTheirNames) {
   const fakes::TempFolder folder;
   const LowDescriptors low;
   fakes::in_child([&] {
-    pass_on({fakes::listening_tcp(INADDR_LOOPBACK), fakes::listening_unix(folder.path("socket"))});
-    const Result<Supervisor> supervisor = supervisor_of(
-        {{"LISTEN_PID", own_pid()}, {"LISTEN_FDS", "2"}, {"LISTEN_FDNAMES", "http:redis"}});
+    pass_on({fakes::listening_tcp(INADDR_LOOPBACK), fakes::listening_unix(folder.path("socket")),
+             fakes::listening_tcp(INADDR_LOOPBACK), fakes::listening_tcp(INADDR_LOOPBACK)});
+    const Result<Supervisor> supervisor =
+        supervisor_of({{"LISTEN_PID", own_pid()},
+                       {"LISTEN_FDS", "4"},
+                       {"LISTEN_FDNAMES", "http:redis:redis-tls:http-tls"}});
     ASSERT_TRUE(supervisor) << supervisor.error().message;
     const std::vector<Listen>& sockets = supervisor->sockets();
-    ASSERT_THAT(sockets, SizeIs(2));
-    EXPECT_EQ(sockets[0].protocol, Protocol::kHttp);
-    EXPECT_EQ(sockets[0].descriptor, 3);
-    EXPECT_EQ(sockets[1].protocol, Protocol::kRedis);
-    EXPECT_EQ(sockets[1].descriptor, 4);
+    ASSERT_THAT(sockets, SizeIs(4));
+    const std::array protocols = {Protocol::kHttp, Protocol::kRedis, Protocol::kRedis,
+                                  Protocol::kHttp};
+    for (std::size_t i = 0; i < sockets.size(); ++i) {
+      EXPECT_EQ(sockets[i].protocol, protocols.at(i));
+      EXPECT_EQ(sockets[i].tls, i >= 2);
+      EXPECT_EQ(sockets[i].descriptor, 3 + static_cast<int>(i));
+    }
     // A program that the daemon starts does not get them.
-    for (const int descriptor : {3, 4})
+    for (const int descriptor : {3, 4, 5, 6})
       EXPECT_EQ(::fcntl(descriptor, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
   });
 }

@@ -6,7 +6,6 @@
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -24,6 +23,7 @@
 #include "idmint/sequence.h"
 #include "idmint/store.h"
 #include "tests/e2e/counter_history.h"
+#include "tests/e2e/daemon.h"
 #ifdef IDMINT_SERVER_KILL_MONGODB
 #include "tests/servers/mongo.h"
 #else
@@ -36,53 +36,6 @@ namespace {
 constexpr int kClients = 8;
 constexpr std::int64_t kLoad = 400;  // answers between two kills
 constexpr std::int64_t kLongest = 60'000'000'000;
-
-// idmintd on a free port.
-class Daemon {
- public:
-  explicit Daemon(const std::string& url) {
-    std::array<int, 2> pipe{};
-    if (::pipe(pipe.data()) != 0) std::abort();
-    pid_ = ::fork();
-    if (pid_ == 0) {
-      ::dup2(pipe[1], STDERR_FILENO);
-      ::close(pipe[0]);
-      ::close(pipe[1]);
-      ::execl(IDMINTD_BINARY, "idmintd", "--store", url.c_str(), "--redis", "127.0.0.1:0",
-              static_cast<char*>(nullptr));
-      ::_exit(127);
-    }
-    ::close(pipe[1]);
-    // "idmintd: serving the Redis protocol on 127.0.0.1:PORT"
-    std::string line;
-    char c = '\0';
-    while (::read(pipe[0], &c, 1) == 1 && c != '\n') line += c;
-    said_ = pipe[0];
-    const std::size_t colon = line.rfind(':');
-    port_ = colon == std::string::npos ? 0 : std::atoi(line.c_str() + colon + 1);
-    EXPECT_NE(port_, 0) << line;
-  }
-  ~Daemon() { end(SIGKILL); }
-  Daemon(const Daemon&) = delete;
-  Daemon& operator=(const Daemon&) = delete;
-
-  // Its exit status as waitpid() has it.
-  int end(int signal) {
-    if (pid_ <= 0) return 0;
-    int status = 0;
-    ::kill(pid_, signal);
-    ::waitpid(pid_, &status, 0);
-    pid_ = 0;
-    ::close(said_);
-    return status;
-  }
-  [[nodiscard]] int port() const { return port_; }
-
- private:
-  pid_t pid_ = 0;
-  int said_ = -1;
-  int port_ = 0;
-};
 
 std::int64_t now() {
   return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds{1};

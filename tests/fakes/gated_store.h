@@ -93,6 +93,10 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
       }
     });
   }
+  // Looking at its clock fails so, until it is back (nullopt): as a probe of readiness does.
+  void be_away(std::optional<Error> error) {
+    set([&] { away_ = std::move(error); });
+  }
   // How many calls there were.
   [[nodiscard]] std::size_t calls() const {
     const std::lock_guard lock(mutex_);
@@ -147,6 +151,12 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   [[nodiscard]] Catalog* catalog() noexcept override { return offers_ ? this : nullptr; }
   [[nodiscard]] UniqueIndex* unique_index() noexcept override { return offers_ ? this : nullptr; }
   [[nodiscard]] LeaseTable* leases() noexcept override { return nullptr; }
+
+  [[nodiscard]] Result<std::optional<Instant>> time(SteadyTime /*until*/) override {
+    const std::lock_guard lock(mutex_);
+    if (away_) return std::unexpected(*away_);
+    return std::nullopt;
+  }
 
   // CounterStore
   Result<void> do_create(std::span<const NewCounter> counters) override {
@@ -396,6 +406,7 @@ class GatedStore final : public Store, public CounterStore, public Catalog, publ
   std::size_t calls_ = 0;
   std::size_t fail_at_ = 0;
   Fault fault_at_;
+  std::optional<Error> away_;
   std::size_t change_at_ = 0;
   std::function<void(Definitions&)> change_;
   std::map<std::string, CounterState, std::less<>> counters_;

@@ -1,0 +1,86 @@
+#include "server/service.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "terminal/advice.h"
+
+namespace idmint::server {
+
+namespace {
+
+// What whoever has a token is told of a store that has failed.
+struct Told {
+  Code code;
+  std::string_view message;
+};
+constexpr std::array kTold = {
+    Told{Code::kUnknown,
+         "the store gave no answer, and may have done what was asked: ids that it took are "
+         "skipped; ask again"},
+    Told{Code::kDeadlineExceeded,
+         "the store did not answer in time, and may have done what was asked: ids that it took are "
+         "skipped; ask again"},
+    Told{Code::kNotFound, "there is no such source"},
+    Told{Code::kUnavailable, "the store is slow or away, and nothing was done: ask again"},
+    Told{Code::kResourceExhausted, "the store has no room, and nothing was done: ask again later"},
+};
+constexpr std::string_view kOfAnother = "the server cannot use its store: its log says why";
+
+// Codes whose messages are about the call and the source that it names.
+constexpr std::array kOfTheCall = {Code::kInvalidArgument, Code::kAlreadyExists, Code::kOutOfRange,
+                                   Code::kFailedPrecondition, Code::kUnimplemented};
+
+// "sequence orders in sqlite:/ids.db: it is retired" without its place. Nothing: there may be a
+// place in the rest, as there is a slash that is none of the source's name.
+std::optional<std::string> without_place(std::string_view message, std::string_view source) {
+  const bool has_place = message.starts_with("sequence ") || message.starts_with("pool ");
+  const std::size_t place = message.find(" in ");
+  const std::size_t colon = message.find(": ");
+  std::string rest(message);
+  if (has_place && place < colon && colon != std::string_view::npos)
+    rest = std::string(message.substr(0, place)) + std::string(message.substr(colon));
+  std::string others = rest;
+  for (std::size_t at = 0; !source.empty() && (at = others.find(source, at)) != std::string::npos;)
+    others.erase(at, source.size());
+  if (others.contains('/')) return std::nullopt;
+  return rest;
+}
+
+// Such advice names the store.
+bool is_about_store(const Advice& advice) {
+  return advice.remedy == Remedy::kRaiseStore || advice.remedy == Remedy::kCreateStore;
+}
+
+}  // namespace
+
+Error Service::told(Error error, std::string_view source) {
+  if (access.is_open()) return sources.told(std::move(error), source);
+  if (std::ranges::find(kOfTheCall, error.code) != kOfTheCall.end() &&
+      !is_about_store(error.advice)) {
+    if (std::optional<std::string> message = without_place(error.message, source)) {
+      if (error.advice.remedy == Remedy::kSetOption) error.advice = {};
+      return worded({error.code, *std::move(message), std::move(error.advice)}, "");
+    }
+  }
+  const auto* const row = std::ranges::find(kTold, error.code, &Told::code);
+  Error general{error.code, std::string(row != kTold.end() ? row->message : kOfAnother)};
+  constexpr std::chrono::seconds at_most_once_in{1};
+  const SteadyTime now = loop.now();
+  if (error.code != Code::kNotFound && now - told_at >= at_most_once_in) {
+    told_at = now;
+    const Error whole = sources.told(std::move(error), source);
+    log.write(LogSettings::Level::kWarning, "store_error",
+              {{"source", source}, {"code", name(whole.code)}, {"message", whole.message}});
+  }
+  return general;
+}
+
+std::vector<std::string> Service::stores_seen_by(const Caller& caller) const {
+  std::vector<std::string> names = sources.store_names();
+  std::erase_if(names, [&](const std::string& store) { return !caller.rights().sees_in(store); });
+  return names;
+}
+
+}  // namespace idmint::server
