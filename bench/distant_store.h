@@ -37,8 +37,8 @@ class DistantStore final : public Store, public CounterStore {
     return there().advance(counter, count, take, until);
   }
   Result<std::vector<std::int64_t>> do_raise(std::span<const std::string> counters,
-                                             std::int64_t floor) override {
-    return there().raise(counters, floor);
+                                             std::int64_t floor, SteadyTime until) override {
+    return there().raise(counters, floor, until);
   }
   Result<std::vector<CounterBounds>> do_extend(std::span<const std::string> counters,
                                                std::int64_t last) override {

@@ -48,7 +48,7 @@ class Recipe {
              R"({"$numberLong":"1"}}}})");
     const std::shared_ptr<void> owner(
         command, [](void* document) { bson_destroy(static_cast<bson_t*>(document)); });
-    return [this, client = std::shared_ptr(pop()), command, owner] { run(client.get(), command); };
+    return [client = std::shared_ptr(pop()), command, owner] { run(client.get(), command); };
   }
 
   using Client = std::unique_ptr<mongoc_client_t, std::function<void(mongoc_client_t*)>>;
