@@ -3,6 +3,7 @@
 #include <openssl/evp.h>
 
 #include <memory>
+#include <string_view>
 
 namespace idmint {
 namespace {
@@ -39,6 +40,36 @@ Result<DigestBytes> digest_of(Digest digest,
     return std::unexpected(Error{Code::kUnimplemented, row.refusal});
   }
   return bytes;
+}
+
+struct Sha256::Context {
+  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> is{EVP_MD_CTX_new(), EVP_MD_CTX_free};
+  bool good = is && EVP_DigestInit_ex(is.get(), EVP_sha256(), nullptr) == 1;
+};
+
+Sha256::Sha256() : context_(std::make_unique<Context>()) {}
+Sha256::~Sha256() = default;
+Sha256::Sha256(Sha256&& other) noexcept = default;
+
+void Sha256::add(std::span<const std::uint8_t> bytes) {
+  context_->good =
+      context_->good && EVP_DigestUpdate(context_->is.get(), bytes.data(), bytes.size()) == 1;
+}
+
+std::string Sha256::hex() const {
+  const Context copy;
+  std::array<std::uint8_t, EVP_MAX_MD_SIZE> digest{};
+  unsigned size = 0;
+  if (!context_->good || !copy.good || EVP_MD_CTX_copy_ex(copy.is.get(), context_->is.get()) != 1 ||
+      EVP_DigestFinal_ex(copy.is.get(), digest.data(), &size) != 1)
+    return {};
+  std::string text;
+  for (const std::uint8_t byte : std::span(digest).first(size)) {
+    constexpr std::string_view digits = "0123456789abcdef";
+    text += digits[byte >> 4U];
+    text += digits[byte & 0xfU];
+  }
+  return text;
 }
 
 }  // namespace idmint

@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <span>
+#include <string>
 
 #include "idmint/result.h"
 
@@ -20,5 +22,22 @@ using DigestBytes = std::array<std::uint8_t, 32>;
 // Of the pieces, one after the other. kUnimplemented: this host's OpenSSL does not offer it.
 [[nodiscard]] Result<DigestBytes> digest_of(
     Digest digest, std::initializer_list<std::span<const std::byte>> pieces);
+
+// SHA-256 of bytes that come piece by piece. For one thread.
+class Sha256 final {
+ public:
+  Sha256();
+  ~Sha256();
+  Sha256(Sha256&& other) noexcept;
+  Sha256& operator=(Sha256&&) = delete;
+
+  void add(std::span<const std::uint8_t> bytes);
+  // Of all that was added so far, as 64 hex digits. Empty: this host's OpenSSL does not offer it.
+  [[nodiscard]] std::string hex() const;
+
+ private:
+  struct Context;
+  std::unique_ptr<Context> context_;
+};
 
 }  // namespace idmint

@@ -104,10 +104,11 @@ ObjectIdGenerator::ObjectIdGenerator(Clock& clock, Entropy& entropy)
 ObjectIdGenerator::~ObjectIdGenerator() = default;
 
 Result<ObjectId> ObjectIdGenerator::next() {
-  Result<ObjectId> id;
-  if (Result<std::size_t> taken = state_->take(std::span(&*id, 1)); !taken) [[unlikely]] {
-    id = std::unexpected(std::move(taken.error()));
-  }
+  // Not in a Result from the beginning: clearing that one, with room for an error, takes as long as
+  // an id.
+  ObjectId id;
+  if (Result<std::size_t> taken = state_->take(std::span(&id, 1)); !taken) [[unlikely]]
+    return std::unexpected(std::move(taken.error()));
   return id;
 }
 

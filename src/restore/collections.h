@@ -47,5 +47,7 @@ struct CollectionFacts {
 [[nodiscard]] Result<std::vector<CollectionFacts>> list_namespaces(Server& server);
 
 [[nodiscard]] std::string hex(std::string_view bytes);
+// The bytes again. REQUIRES: what hex() returned.
+[[nodiscard]] std::string unhex(std::string_view digits);
 
 }  // namespace idmint::restore

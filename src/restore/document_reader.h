@@ -37,6 +37,9 @@ class DocumentReader {
   // Bytes of the file: how many were read, and how many there are. For progress.
   [[nodiscard]] std::uint64_t consumed() const { return file_->consumed(); }
   [[nodiscard]] std::uint64_t size() const { return file_->size(); }
+  // As InputFile has them; to be called before anything is read.
+  void hash_first(std::uint64_t bytes) { file_->hash_first(bytes); }
+  [[nodiscard]] std::string sha256() const { return file_->sha256(); }
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:

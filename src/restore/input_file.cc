@@ -32,11 +32,11 @@ std::unexpected<Error> unreadable(const std::string& path, int error) {
       Error{code, "cannot read " + path + ": " + std::generic_category().message(error)});
 }
 
-Result<std::unique_ptr<InputFile>> InputFile::open(const std::string& path) {
+Result<std::unique_ptr<InputFile>> InputFile::open(const std::string& path, As as) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return unreadable(path, errno);
   std::unique_ptr<InputFile> file(new InputFile(fd));
-  if (const int error = file->begin(); error != 0) return unreadable(path, error);
+  if (const int error = file->begin(as); error != 0) return unreadable(path, error);
   return file;
 }
 
@@ -47,12 +47,13 @@ InputFile::~InputFile() {
   ::close(fd_);
 }
 
-int InputFile::begin() {
+int InputFile::begin(As as) {
   struct stat facts{};
   if (::fstat(fd_, &facts) != 0) return errno;
   if (S_ISDIR(facts.st_mode)) return EISDIR;
   size_ = static_cast<std::uint64_t>(facts.st_size);
   ::posix_fadvise(fd_, 0, 0, POSIX_FADV_SEQUENTIAL);
+  if (as == As::kStored) return 0;
   std::array<std::uint8_t, kGzipHeader> header{};
   if (::pread(fd_, header.data(), header.size(), 0) != std::ssize(header) || !is_gzip(header))
     return 0;
@@ -61,6 +62,11 @@ int InputFile::begin() {
   stream_ = std::move(stream);
   input_.resize(std::min(size_, kReadBlock));
   return 0;
+}
+
+void InputFile::hash_first(std::uint64_t bytes) {
+  hash_.emplace();
+  to_hash_ = bytes;
 }
 
 InputFile::Read InputFile::read(std::span<std::uint8_t> to) {
@@ -95,7 +101,11 @@ InputFile::Read InputFile::read_file(std::span<std::uint8_t> to) {
     size = ::read(fd_, to.data(), to.size());
   } while (size < 0 && errno == EINTR);
   if (size < 0) return {.error = errno};
-  consumed_ += static_cast<std::uint64_t>(size);
+  const auto fresh = static_cast<std::size_t>(size);
+  if (hash_ && consumed_ < to_hash_)
+    hash_->add(
+        to.first(static_cast<std::size_t>(std::min<std::uint64_t>(fresh, to_hash_ - consumed_))));
+  consumed_ += fresh;
   return {.size = static_cast<std::size_t>(size)};
 }
 

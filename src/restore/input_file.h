@@ -4,10 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/digest.h"
 #include "idmint/result.h"
 
 namespace idmint::restore {
@@ -20,8 +22,10 @@ inline constexpr std::size_t kGzipHeader = 4;
 // As it is, or of gzip data what was compressed, whatever its name is. For one thread.
 class InputFile {
  public:
+  enum class As : std::uint8_t { kPlain, kStored };  // kStored: not uncompressed
   // kNotFound, kPermissionDenied, kUnavailable: it cannot be read.
-  [[nodiscard]] static Result<std::unique_ptr<InputFile>> open(const std::string& path);
+  [[nodiscard]] static Result<std::unique_ptr<InputFile>> open(const std::string& path,
+                                                               As as = As::kPlain);
   ~InputFile();
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
@@ -37,11 +41,17 @@ class InputFile {
   [[nodiscard]] std::uint64_t consumed() const { return consumed_; }
   [[nodiscard]] std::uint64_t size() const { return size_; }
 
+  // From now on the first so many bytes of the file itself are hashed as they are read. To be
+  // called before read().
+  void hash_first(std::uint64_t bytes);
+  // SHA-256 of those that were read, in hex.
+  [[nodiscard]] std::string sha256() const { return hash_ ? hash_->hex() : std::string(); }
+
  private:
   struct Stream;  // of zlib
 
   explicit InputFile(int fd);
-  int begin();  // 0 or errno
+  int begin(As as);  // 0 or errno
   Read read_file(std::span<std::uint8_t> to);
 
   const int fd_;
@@ -50,6 +60,8 @@ class InputFile {
   bool ended_ = false;              // a member of the gzip file
   std::unique_ptr<Stream> stream_;  // nothing: it is not compressed
   std::vector<std::uint8_t> input_;
+  std::optional<Sha256> hash_{};
+  std::uint64_t to_hash_ = 0;
 };
 
 // How a failure to read is told. kNotFound, kPermissionDenied, kUnavailable.

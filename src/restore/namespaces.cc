@@ -76,6 +76,16 @@ Result<NamespaceFilter> NamespaceFilter::of(std::vector<std::string> include,
   return filter;
 }
 
+Result<void> NamespaceFilter::exclude(const std::vector<std::string>& patterns) {
+  Result<std::vector<std::string>> out = whole(patterns);
+  if (!out) return std::unexpected(std::move(out.error()));
+  for (std::string& pattern : *out) {
+    if (std::ranges::find(exclude_, pattern) == exclude_.end())
+      exclude_.push_back(std::move(pattern));
+  }
+  return {};
+}
+
 bool NamespaceFilter::includes(std::string_view ns) const {
   const std::size_t dot = ns.find('.');
   const std::string_view database = ns.substr(0, dot);

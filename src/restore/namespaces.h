@@ -30,6 +30,9 @@ class NamespaceFilter {
   [[nodiscard]] static Result<NamespaceFilter> of(std::vector<std::string> include,
                                                   std::vector<std::string> exclude);
 
+  // Takes these from it, too. kInvalidArgument: as of().
+  [[nodiscard]] Result<void> exclude(const std::vector<std::string>& patterns);
+
   // Of a collection. system.buckets.X goes with X.
   [[nodiscard]] bool includes(std::string_view ns) const;
   // One of its collections may be included.

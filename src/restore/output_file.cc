@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
+#include <filesystem>
 #include <system_error>
 #include <utility>
 
@@ -98,7 +99,10 @@ Result<void> OutputFile::write_file(std::span<const std::uint8_t> bytes) {
     const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) return unwritable(path_, errno);
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
+    const auto size = static_cast<std::size_t>(written);
+    hash_.add(bytes.first(size));
+    bytes_ += size;
+    bytes = bytes.subspan(size);
   }
   return {};
 }
@@ -114,6 +118,29 @@ Result<void> rename_new(const std::string& from, const std::string& to) {
   }
   if (error != 0) return unwritable(to, error);
   return {};
+}
+
+Result<void> replace_file(const std::string& path, std::string_view text) {
+  const std::string partial = path + ".partial";
+  std::error_code ignored;
+  std::filesystem::remove(partial, ignored);  // of a process that was killed
+  {
+    const Result<std::unique_ptr<OutputFile>> file = OutputFile::create(partial, false);
+    if (!file) return std::unexpected(file.error());
+    Result<void> done = (*file)->write(text);
+    if (done) done = (*file)->finish();
+    if (!done) {
+      std::filesystem::remove(partial, ignored);
+      return done;
+    }
+  }
+  if (std::rename(partial.c_str(), path.c_str()) != 0) {
+    const int error = errno;
+    std::filesystem::remove(partial, ignored);
+    return unwritable(path, error);
+  }
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  return sync_folder(folder.empty() ? "." : folder.string());
 }
 
 Result<void> sync_folder(const std::string& path) {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/digest.h"
 #include "idmint/result.h"
 
 namespace idmint::restore {
@@ -31,6 +32,10 @@ class OutputFile {
   }
   // Writes what is left, and waits until the disk has it. Nothing is written after that.
   [[nodiscard]] Result<void> finish();
+  [[nodiscard]] const std::string& path() const { return path_; }
+  // Of the bytes that the file has by now, as they are stored.
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+  [[nodiscard]] std::string sha256() const { return hash_.hex(); }
 
  private:
   struct Stream;  // of zlib
@@ -44,6 +49,8 @@ class OutputFile {
   std::vector<std::uint8_t> block_;
   std::unique_ptr<Stream> stream_;  // nothing: it is not compressed
   std::vector<std::uint8_t> compressed_;
+  Sha256 hash_{};
+  std::uint64_t bytes_ = 0;
 };
 
 // How a failure to write is told.
@@ -51,6 +58,11 @@ class OutputFile {
 
 // Gives a file or a folder another name. kAlreadyExists: something has it.
 [[nodiscard]] Result<void> rename_new(const std::string& from, const std::string& to);
+
+// Writes a small file for its owner alone, in the place of one that is there: whoever opens it sees
+// the old text or the new one, and the disk has the new one when this returns. Errors are those of
+// OutputFile.
+[[nodiscard]] Result<void> replace_file(const std::string& path, std::string_view text);
 
 // Waits until the disk has the names of what is in a folder.
 [[nodiscard]] Result<void> sync_folder(const std::string& path);

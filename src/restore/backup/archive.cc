@@ -125,6 +125,9 @@ Result<void> BaseArchive::open() {
   Result<DocumentReader> reader = DocumentReader::open(path_);
   if (!reader) return std::unexpected(std::move(reader.error()));
   size_ = reader->size();
+  Result<std::optional<Checksums>> sums = read_checksums(checksums_beside(path_));
+  if (!sums) return std::unexpected(std::move(sums.error()));
+  checksums_ = *std::move(sums);
   bool has_header = false;
   Result<void> done = pass_prelude(*reader, [&](Document document) -> Result<void> {
     if (Result<void> valid = validate(document); !valid) return valid;
@@ -134,6 +137,7 @@ Result<void> BaseArchive::open() {
       return std::unexpected(Error{Code::kUnimplemented, "an archive of another version than " +
                                                              std::string(kArchiveVersion)});
     if (document.find("server_version", &at)) server_version_ = as_text(at);
+    if (document.find("tool_version", &at)) tool_ = as_text(at);
     return {};
   });
   if (!done) return done;
@@ -244,6 +248,12 @@ Result<void> BaseArchive::walk(const Visitor& visitor) const {
 }
 
 Result<void> BaseArchive::check(const TakeProgress& progress) const {
+  if (checksums_ && !checksums_->files.empty()) {
+    const Result<FileSum> is = sum_of_file(path_);
+    if (!is) return std::unexpected(is.error());
+    if (Result<void> same = check_sum(path_, *is, checksums_->files.begin()->second); !same)
+      return same;
+  }
   std::uint64_t entries = 0;
   Result<void> good =
       walk({.document = [&](const Name& name, const Namespace& space, Document document,

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "idmint/result.h"
+#include "restore/checksums.h"
 #include "restore/collections.h"
 #include "restore/observer.h"
 #include "restore/oplog/entry.h"
@@ -46,6 +47,11 @@ class BaseBackup {
   [[nodiscard]] const std::vector<std::string>& left_out() const { return left_out_; }
   // Of prelude.json or the header; empty: not known.
   [[nodiscard]] const std::string& server_version() const { return server_version_; }
+  // Whether idmint-restore made it: then collections were read by their UUIDs, and its slice of the
+  // oplog may have renames.
+  [[nodiscard]] bool is_ours() const { return tool_.starts_with("idmint-restore "); }
+  // Its checksums, which check() compares. Nothing: it has none.
+  [[nodiscard]] const std::optional<Checksums>& checksums() const { return checksums_; }
 
   // Reads all of it once, to find what is damaged: framing, lengths, CRCs, validate() of each
   // document, entries of the oplog. kDataLoss, with file and offset. kFailedPrecondition: of a
@@ -69,6 +75,8 @@ class BaseBackup {
   std::vector<CollectionFacts> collections_;
   std::vector<std::string> left_out_;
   std::string server_version_;
+  std::string tool_;
+  std::optional<Checksums> checksums_{};
 };
 
 struct BaseOptions {

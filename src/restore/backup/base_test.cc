@@ -126,7 +126,7 @@ Result<void> write_sample(const BackupTarget& target, const std::vector<Collecti
     if (Result<void> done = (*writer)->add(entry.view()); !done) return done;
   }
   if (Result<void> done = (*writer)->end(); !done) return done;
-  return (*writer)->finish();
+  return (*writer)->finish({});
 }
 
 std::string sample_at(const std::string& path, BackupForm form, bool gzip) {
@@ -198,7 +198,7 @@ TEST(Writer, WritesTheFilesThatTheCommonToolWrites) {
   ASSERT_TRUE((*writer)->begin_oplog());
   ASSERT_TRUE((*base)->oplog([&](const Entry& entry) { return (*writer)->add(entry.document); }));
   ASSERT_TRUE((*writer)->end());
-  ASSERT_TRUE((*writer)->finish());
+  ASSERT_TRUE((*writer)->finish({}));
   for (const char* const file : {"app/events.bson", "app/events.metadata.json", "app/ledger.bson",
                                  "app/ledger.metadata.json", "oplog.bson"})
     EXPECT_EQ(read(folder.path("b/") + file), read(real + "/" + file)) << file;
@@ -260,7 +260,7 @@ TEST_P(EachForm, GivesDocumentsInBatches) {
   ASSERT_TRUE((*writer)->end());
   ASSERT_TRUE((*writer)->begin_oplog());
   ASSERT_TRUE((*writer)->end());
-  ASSERT_TRUE((*writer)->finish());
+  ASSERT_TRUE((*writer)->finish({}));
   const auto base = open_base(folder.path("b"));
   ASSERT_TRUE(base) << base.error().message;
   std::vector<std::size_t> sizes;
@@ -316,7 +316,7 @@ TEST_P(EachForm, TakesThePlaceOfNothing) {
     } else {
       write(path, "another's");
     }
-    const Result<void> finished = (*writer)->finish();
+    const Result<void> finished = (*writer)->finish({});
     ASSERT_FALSE(finished);
     EXPECT_EQ(finished.error().code, Code::kAlreadyExists);
   }
@@ -341,7 +341,7 @@ TEST_P(EachForm, MayBeginAsCompressedDataDoes) {
   ASSERT_TRUE((*writer)->begin_oplog());
   ASSERT_TRUE((*writer)->add(from_json(R"({"ts":{"$timestamp":{"t":1,"i":1}},"op":"n"})")->view()));
   ASSERT_TRUE((*writer)->end());
-  ASSERT_TRUE((*writer)->finish());
+  ASSERT_TRUE((*writer)->finish({}));
   EXPECT_THAT(contents(folder.path("b")), SizeIs(3));
 }
 
@@ -433,6 +433,9 @@ TEST_P(EachForm, ThatIsCutIsRefused) {
   const auto [form, gzip] = GetParam();
   const fakes::TempFolder folder;
   const std::string path = sample_at(folder.path("b"), form, gzip);
+  // As of another program: by the checksums each cut is found.
+  fs::remove(fs::is_directory(path) ? path + "/" + std::string(kChecksumsOfFolder)
+                                    : checksums_beside(path));
   for (const fs::path& file : files_of(path)) {
     const std::string whole = read(file);
     for (std::size_t size = 0; size < whole.size() && matters(file); ++size) {
@@ -504,12 +507,14 @@ struct Archive {
     std::string text = prelude;
     for (const std::string& block : blocks) text += block;
     restore::write(path, text);
+    fs::remove(checksums_beside(path));  // which would find all of it
   }
 };
 
 TEST(Archive, AnyFlippedBitAfterThePreludeIsFound) {
   const fakes::TempFolder folder;
   const std::string path = sample_at(folder.path("b"), BackupForm::kArchive, false);
+  fs::remove(checksums_beside(path));  // which would find all of it
   const std::string whole = read(path);
   const auto base = open_base(path);
   ASSERT_TRUE(base);
@@ -623,7 +628,7 @@ TEST_P(EachForm, WithInvalidBsonIsRefused) {
   ASSERT_TRUE((*writer)->begin_oplog());
   ASSERT_TRUE((*writer)->add(from_json(R"({"ts":{"$timestamp":{"t":1,"i":1}},"op":"n"})")->view()));
   ASSERT_TRUE((*writer)->end());
-  ASSERT_TRUE((*writer)->finish());
+  ASSERT_TRUE((*writer)->finish({}));
   EXPECT_THAT(contents(folder.path("b")),
               ElementsAre(AllOf(HasSubstr(form == BackupForm::kFolder ? "c.bson" : "b, "),
                                 HasSubstr("byte "), HasSubstr("damaged BSON"))));
@@ -743,7 +748,7 @@ TEST_P(EachForm, OfAShardedClusterIsRefused) {
     ASSERT_TRUE((*writer)->begin_oplog());
     ASSERT_TRUE((*writer)->add(Bson("ts", BsonTimestamp{1, 1}, "op", "n").view()));
     ASSERT_TRUE((*writer)->end());
-    ASSERT_TRUE((*writer)->finish());
+    ASSERT_TRUE((*writer)->finish({}));
     const auto base = open_base(folder.path("b"));
     const Result<void> good =
         base ? (*base)->check(no_progress) : Result<void>(std::unexpected(base.error()));

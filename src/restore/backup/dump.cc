@@ -16,15 +16,19 @@
 #include <utility>
 #include <vector>
 
+#include "restore/namespaces.h"
 #include "restore/oplog/member.h"
 #include "restore/oplog/slice.h"
 
 namespace idmint::restore {
 namespace {
 
-// How often collections are listed while one of them is in halves, and milliseconds in between.
+// How often collections are listed while one of them is in halves or renamed, and milliseconds in
+// between.
 constexpr int kListings = 20;
 constexpr int kRestOfDump = 100;
+// How often a collection is read again that was renamed meanwhile, or rolled over.
+constexpr int kReadings = 100;
 
 Error rolled_over(Timestamp at) {
   return {Code::kOutOfRange,
@@ -77,8 +81,10 @@ std::string half_of_series(const std::set<std::string>& names) {
   return {};
 }
 
-// Waits a moment for such a step.
-Result<std::vector<CollectionFacts>> list_database(Member& member, const std::string& database) {
+// Waits a moment for such a step. If it does not come, the create or drop was cut short, and the
+// documents belong to no collection: a note says so.
+Result<std::vector<CollectionFacts>> list_database(Member& member, const std::string& database,
+                                                   std::vector<std::string>& notes) {
   for (int attempt = 0;; ++attempt) {
     std::vector<CollectionFacts> all;
     std::set<std::string> names;
@@ -92,33 +98,33 @@ Result<std::vector<CollectionFacts>> list_database(Member& member, const std::st
         });
     if (!listed) return std::unexpected(listed.error());
     const std::string half = half_of_series(names);
-    if (half.empty()) {
+    if (!half.empty() && attempt == kListings) {
+      const std::string buckets = database + ".system.buckets." + half;
+      notes.push_back(buckets + " is left out: there is no time-series collection " + half +
+                      ", whose create or drop was cut short");
+    }
+    if (half.empty() || attempt == kListings) {
       std::ranges::sort(all, {}, &CollectionFacts::name);
       return all;
-    }
-    if (attempt == kListings) {
-      const std::string buckets = "system.buckets." + half;
-      std::string why = database;
-      for (const std::string& part :
-           {std::string(" has "), buckets, std::string(" without the time-series collection "),
-            half, std::string(", whose create or drop was cut short: drop "), buckets,
-            std::string(", or create "), half, std::string(" again, and take the backup then")})
-        why += part;
-      return std::unexpected(Error{Code::kFailedPrecondition, std::move(why)});
     }
     ::poll(nullptr, 0, kRestOfDump);
   }
 }
 
-Result<std::vector<CollectionFacts>> list_collections(Member& member) {
+Result<std::vector<CollectionFacts>> list_collections(Member& member, const NamespaceFilter& wanted,
+                                                      std::vector<std::string>& notes) {
   const Result<std::vector<std::string>> databases = list_databases(member);
   if (!databases) return std::unexpected(databases.error());
   std::vector<CollectionFacts> all;
   for (const std::string& database : *databases) {
-    Result<std::vector<CollectionFacts>> listed = list_database(member, database);
+    if (!is_own_database(database) && !wanted.includes_database(database)) continue;
+    Result<std::vector<CollectionFacts>> listed = list_database(member, database, notes);
     if (!listed) return listed;
     std::ranges::move(*listed, std::back_inserter(all));
   }
+  std::erase_if(all, [&](const CollectionFacts& each) {
+    return !is_own_database(each.database) && !wanted.includes(each.ns());
+  });
   for (CollectionFacts& each : all) {
     if (each.kind == CollectionKind::kView) continue;
     if (Result<void> done = add_indexes(member, each); !done)
@@ -206,9 +212,9 @@ class Handover {
   bool closed_ = false;
 };
 
-// After its cursor was ended: by its drop, which the slice of the oplog has, or while it is there
-// still, as a rename or a rollback does it.
-Result<void> require_dropped(Member& member, const CollectionFacts& collection) {
+// Whether a collection is still there whose cursor was ended: a rename does that, and a rollback.
+// If it was dropped, the slice of the oplog has the drop.
+Result<bool> is_there_still(Member& member, const CollectionFacts& collection) {
   const std::string name = data_name(collection);
   bool there = false;
   const Bson list = listing_of_collections();
@@ -220,12 +226,48 @@ Result<void> require_dropped(Member& member, const CollectionFacts& collection) 
         return {};
       });
   if (!listed) return std::unexpected(listed.error());
-  if (!there) return {};
-  return std::unexpected(Error{
-      Code::kUnavailable, member.host() + " ended the reading of " + collection.database + "." +
-                              name +
-                              ", which was not dropped: it was renamed, or writes were rolled "
-                              "back; make the backup again"});
+  return there;
+}
+
+// Finds all documents of a collection: by its UUID, as its name may change meanwhile.
+Bson find_all(const CollectionFacts& collection) {
+  Bson find;
+  if (collection.uuid.empty()) {
+    find.append("find", data_name(collection));
+  } else {
+    const std::string uuid = unhex(collection.uuid);
+    bson_append_binary(find.get(), "find", -1, BSON_SUBTYPE_UUID,
+                       reinterpret_cast<const std::uint8_t*>(uuid.data()),
+                       static_cast<std::uint32_t>(uuid.size()));
+  }
+  find.append("batchSize", 1000);
+  find.append("noCursorTimeout", true);
+  find.append("readConcern", Bson("level", "local"));
+  return find;
+}
+
+// Gives the documents of a collection. One that is renamed meanwhile is read from its beginning
+// again: what comes twice the restore passes over, and the slice has what became of it. So is a
+// capped one that rolled over: the position of its cursor was deleted, and so was all before it, so
+// that no document comes twice.
+Result<void> read_collection(Member& member, const CollectionFacts& collection,
+                             const Member::TakeBatch& take) {
+  const Bson find = find_all(collection);
+  const std::string ns = collection.database + "." + collection.name;
+  for (int reading = 0; reading < kReadings; ++reading) {
+    const Result<bool> read = member.batches(collection.database.c_str(), find.get(), take);
+    if (!read && read.error().code == Code::kOutOfRange) continue;  // rolled over
+    if (!read) return std::unexpected(read.error());
+    if (*read) return {};
+    const Result<bool> there = is_there_still(member, collection);
+    if (!there) return std::unexpected(there.error());
+    if (!*there) return {};
+  }
+  return std::unexpected(
+      Error{Code::kUnavailable, ns + " is renamed, or rolls over, faster than " + member.host() +
+                                    " reads it: make the backup again while less is written, or "
+                                    "leave it out with --exclude " +
+                                    ns});
 }
 
 // Gives the documents of all collections, and says what the newest entry was after each.
@@ -243,28 +285,15 @@ Result<std::vector<OpTime>> read_documents(Member& member, Timestamp start,
   };
   for (std::size_t i = 0; i < collections.size(); ++i) {
     if (collections[i].kind != CollectionKind::kView) {
-      const Bson find = Bson("find", data_name(collections[i]), "batchSize", 1000,
-                             "noCursorTimeout", true, "readConcern", Bson("level", "local"));
-      // Of one that is gone, the slice has the drop, whatever was read of it.
-      const Result<bool> read = member.batches(
-          collections[i].database.c_str(), find.get(),
-          [&](Bson reply, Document batch) -> Result<void> {
-            if (!to.give({.collection = i, .reply = std::move(reply), .batch = batch}))
-              return std::unexpected(Error{Code::kUnavailable, "stopped"});
-            return ++batches % look_again_after == 0 ? check_window() : Result<void>{};
-          });
-      if (!read && read.error().code == Code::kOutOfRange)
-        return std::unexpected(
-            Error{Code::kUnavailable,
-                  read.error().message + ": the capped collection " + collections[i].database +
-                      "." + collections[i].name +
-                      " rolls over faster than it is read; make the backup again while less is "
-                      "written to it"});
-      if (!read) return std::unexpected(read.error());
-      if (!*read) {
-        if (Result<void> dropped = require_dropped(member, collections[i]); !dropped)
-          return std::unexpected(std::move(dropped.error()));
-      }
+      if (Result<void> read = read_collection(
+              member, collections[i],
+              [&](Bson reply, Document batch) {
+                if (!to.give({.collection = i, .reply = std::move(reply), .batch = batch}))
+                  return Result<void>(std::unexpected(Error{Code::kUnavailable, "stopped"}));
+                return ++batches % look_again_after == 0 ? check_window() : Result<void>{};
+              });
+          !read)
+        return std::unexpected(std::move(read.error()));
     }
     const Result<OpTime> end = member.newest();
     if (!end) return std::unexpected(end.error());
@@ -359,9 +388,9 @@ Result<Timestamp> begin_of_transaction(Member& member, Timestamp at) {
 }
 
 // Checks the slice, and finds where it has to begin so that its transactions are whole.
-Result<Timestamp> check_slice(Member& member, Timestamp start, Timestamp end) {
+Result<Timestamp> check_slice(Member& member, Timestamp start, Timestamp end, Timestamp listed) {
   while (true) {
-    SliceCheck slice;
+    SliceCheck slice(listed);
     if (Result<void> good =
             read_slice(member, start, end, [&](const Entry& entry) { return slice.add(entry); });
         !good)
@@ -374,6 +403,62 @@ Result<Timestamp> check_slice(Member& member, Timestamp start, Timestamp end) {
     }
     if (earliest == start) return start;
     start = earliest;
+  }
+}
+
+// Whether a collection was renamed in this time.
+Result<bool> renamed_between(Member& member, Timestamp start, Timestamp end) {
+  const Bson there = Bson("$exists", true);
+  const Bson find = Bson(
+      "find", "oplog.rs", "filter",
+      Bson("ts",
+           Bson("$gte", BsonTimestamp{start.seconds, start.ordinal}, "$lte",
+                BsonTimestamp{end.seconds, end.ordinal}),
+           "op", "c", "$or",
+           array(Bson("o.renameCollection", there), Bson("o.applyOps.o.renameCollection", there))),
+      "limit", 1, "singleBatch", true, "readConcern", Bson("level", "local"));
+  bool renamed = false;
+  const Result<bool> read = member.documents("local", find.get(), [&](Document) -> Result<void> {
+    renamed = true;
+    return {};
+  });
+  if (!read) return std::unexpected(read.error());
+  return renamed;
+}
+
+// The collections, and the time from which on the slice has what happens to them. Their names are
+// those that they had at `start`: the slice is replayed by names.
+struct Listing {
+  Timestamp start;   // of the slice
+  Timestamp listed;  // the newest entry after it
+  std::vector<CollectionFacts> collections{};
+  std::vector<std::string> notes{};
+};
+Result<Listing> list_at_a_time(Member& member, const NamespaceFilter& wanted) {
+  for (int attempt = 0;; ++attempt) {
+    const Result<OpTime> newest = member.newest_of_majority();
+    if (!newest) return std::unexpected(newest.error());
+    // After the newest entry, so that a transaction is seen that begins before it and ends later.
+    const Result<std::optional<Timestamp>> open = oldest_transaction(member);
+    if (!open) return std::unexpected(open.error());
+    Listing listing{.start = std::min(newest->ts, open->value_or(newest->ts)), .listed = {}};
+    Result<std::vector<CollectionFacts>> collections =
+        list_collections(member, wanted, listing.notes);
+    if (!collections) return std::unexpected(std::move(collections.error()));
+    listing.collections = *std::move(collections);
+    const Result<OpTime> after = member.newest();
+    if (!after) return std::unexpected(after.error());
+    listing.listed = after->ts;
+    const Result<bool> renamed = renamed_between(member, listing.start, listing.listed);
+    if (!renamed) return std::unexpected(renamed.error());
+    if (!*renamed) return listing;
+    if (attempt == kListings)
+      return std::unexpected(
+          Error{Code::kUnavailable,
+                "collections of " + member.host() +
+                    " are renamed, as $out does it, faster than they are listed: make the backup "
+                    "again at another time"});
+    ::poll(nullptr, 0, kRestOfDump);
   }
 }
 
@@ -395,40 +480,38 @@ Result<void> require_majority(Member& member, const std::vector<OpTime>& ends) {
 
 Result<DumpFacts> dump(Server server, const BackupTarget& target,
                        const TakeDumpProgress& progress) {
+  const Result<NamespaceFilter> wanted = NamespaceFilter::of({}, target.excluded);
+  if (!wanted) return std::unexpected(wanted.error());
   Result<Member> member = Member::choose(std::move(server));
   if (!member) return std::unexpected(std::move(member.error()));
-  const Result<OpTime> newest = member->newest_of_majority();
-  if (!newest) return std::unexpected(newest.error());
-  // After the newest entry, so that a transaction is seen that begins before it and ends later.
-  const Result<std::optional<Timestamp>> open = oldest_transaction(*member);
-  if (!open) return std::unexpected(open.error());
-  const Timestamp start = std::min(newest->ts, open->value_or(newest->ts));
-
-  const Result<std::vector<CollectionFacts>> collections = list_collections(*member);
-  if (!collections) return std::unexpected(collections.error());
-  const Result<std::int64_t> total = count_documents(*member, *collections);
+  const Result<Listing> listing = list_at_a_time(*member, *wanted);
+  if (!listing) return std::unexpected(listing.error());
+  const Timestamp start = listing->start;
+  const std::vector<CollectionFacts>& collections = listing->collections;
+  const Result<std::int64_t> total = count_documents(*member, collections);
   if (!total) return std::unexpected(total.error());
   BackupTarget complete = target;
   complete.server_version = member->version();
-  Result<std::unique_ptr<BackupWriter>> writer = write_backup(complete, *collections);
+  Result<std::unique_ptr<BackupWriter>> writer = write_backup(complete, collections);
   if (!writer) return std::unexpected(std::move(writer.error()));
 
   DumpFacts facts;
   facts.member = member->host();
   facts.version = member->version();
-  facts.collections = static_cast<std::int64_t>(collections->size());
+  facts.collections = static_cast<std::int64_t>(collections.size());
+  facts.notes = listing->notes;
   std::string database;
-  for (const CollectionFacts& each : *collections)
+  for (const CollectionFacts& each : collections)
     facts.databases += std::exchange(database, each.database) != each.database ? 1 : 0;
   const Result<std::vector<OpTime>> ends =
-      copy_documents(*member, start, *collections, **writer, facts,
+      copy_documents(*member, start, collections, **writer, facts,
                      [&] { return progress(facts.documents, *total); });
   if (!ends) return std::unexpected(ends.error());
 
   if (Result<void> good = require_majority(*member, *ends); !good)
     return std::unexpected(std::move(good.error()));
-  const Timestamp end = ends->empty() ? newest->ts : ends->back().ts;
-  const Result<Timestamp> first = check_slice(*member, start, end);
+  const Timestamp end = ends->empty() ? listing->listed : ends->back().ts;
+  const Result<Timestamp> first = check_slice(*member, start, end, listing->listed);
   if (!first) return std::unexpected(first.error());
   facts.first = *first;
   facts.last = end;
@@ -441,7 +524,9 @@ Result<DumpFacts> dump(Server server, const BackupTarget& target,
     });
   }
   if (done) done = (*writer)->end();
-  if (done) done = (*writer)->finish();
+  if (done)
+    done = (*writer)->finish(
+        {.files = {}, .first = facts.first, .last = facts.last, .entries = facts.entries});
   if (!done) return std::unexpected(std::move(done.error()));
   return facts;
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "idmint/result.h"
 #include "restore/backup/writer.h"
@@ -23,6 +24,7 @@ struct DumpFacts {
   std::int64_t entries = 0;
   Timestamp first{};
   Timestamp last{};
+  std::vector<std::string> notes{};  // what a person should know, each a sentence
 };
 
 // Told how many documents are done, and how many there were; an error ends the dump.
@@ -32,6 +34,9 @@ using TakeDumpProgress = std::function<Result<void>(std::int64_t done, std::int6
 // as they are, while others write; the slice of the oplog goes from before the first to after the
 // last, so that its replay makes them those of one moment. Nothing in it is rolled back later: its
 // end, and where each collection ended, are read back from what a majority has.
+//
+// A collection is read by its UUID, from its beginning again if it is renamed meanwhile, as $out
+// does it with its temporary one. kInvalidArgument: a pattern of target.excluded is empty.
 //
 // kOutOfRange: the oplog rolled over meanwhile. kUnavailable: the connection or the member was
 // lost, its writes were rolled back, or something was done that no backup of that time can have

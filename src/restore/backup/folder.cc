@@ -84,7 +84,12 @@ class BaseFolder final : public BaseBackup {
   Result<void> read_prelude(const std::string& path);
   // Of a collection; each document, and how much of the file was read.
   using TakeDocument = std::function<Result<void>(Document, const DocumentReader&)>;
-  Result<void> read(const std::string& file, const TakeDocument& take) const;
+  Result<void> read(const std::string& file, const TakeDocument& take, bool hashed = false) const;
+  // What its checksum says of a file. Nothing: it has no checksums. kDataLoss: it is none of those
+  // that were written.
+  Result<std::optional<FileSum>> sum_of(const std::string& file) const;
+  // Those that check() does not read otherwise.
+  Result<void> check_small_files() const;
 
   const std::string path_;
   const BaseOptions options_;
@@ -95,6 +100,10 @@ class BaseFolder final : public BaseBackup {
 Result<void> BaseFolder::open() {
   const Result<std::vector<fs::directory_entry>> entries = entries_of(path_);
   if (!entries) return std::unexpected(entries.error());
+  Result<std::optional<Checksums>> sums =
+      read_checksums((fs::path(path_) / kChecksumsOfFolder).string());
+  if (!sums) return std::unexpected(std::move(sums.error()));
+  checksums_ = *std::move(sums);
   bool any = false;
   bool of_one_database = false;
   for (const fs::directory_entry& entry : *entries) {
@@ -135,6 +144,7 @@ Result<void> BaseFolder::read_prelude(const std::string& path) {
   if (!prelude) return damaged(path, prelude.error().message);
   bson_iter_t at;
   if (prelude->view().find("ServerVersion", &at)) server_version_ = as_text(at);
+  if (prelude->view().find("ToolVersion", &at)) tool_ = as_text(at);
   return {};
 }
 
@@ -225,10 +235,43 @@ Result<void> BaseFolder::open_collection(const std::string& database, const std:
   return {};
 }
 
-Result<void> BaseFolder::read(const std::string& file, const TakeDocument& take) const {
+Result<std::optional<FileSum>> BaseFolder::sum_of(const std::string& file) const {
+  if (!checksums_) return std::nullopt;
+  const std::string name = fs::path(file).lexically_relative(path_).generic_string();
+  const auto known = checksums_->files.find(name);
+  if (known != checksums_->files.end()) return known->second;
+  return damaged(file, "it was not written with the others, by " + std::string(kChecksumsOfFolder));
+}
+
+Result<void> BaseFolder::check_small_files() const {
+  if (!checksums_) return {};
+  for (const auto& [name, sum] : checksums_->files) {
+    const std::string file = (fs::path(path_) / name).string();
+    std::error_code error;
+    if (!fs::exists(file, error))
+      return std::unexpected(Error{Code::kDataLoss, file + " is missing, by " +
+                                                        std::string(kChecksumsOfFolder) +
+                                                        ": take another copy of the dump"});
+    if (file == oplog_ || std::ranges::find(data_, file) != data_.end()) continue;
+    const Result<FileSum> is = sum_of_file(file);
+    if (!is) return std::unexpected(is.error());
+    if (Result<void> same = check_sum(file, *is, sum); !same) return same;
+  }
+  return {};
+}
+
+Result<void> BaseFolder::read(const std::string& file, const TakeDocument& take,
+                              bool hashed) const {
   if (file.empty()) return {};
+  std::optional<FileSum> sum;
+  if (hashed) {
+    Result<std::optional<FileSum>> known = sum_of(file);
+    if (!known) return std::unexpected(std::move(known.error()));
+    sum = *std::move(known);
+  }
   Result<DocumentReader> reader = DocumentReader::open(file);
   if (!reader) return std::unexpected(std::move(reader.error()));
+  if (sum) reader->hash_first(reader->size());
   // An empty collection is an empty file, but not once it was compressed.
   if (reader->size() == 0 && file.ends_with(".gz"))
     return damaged(file, "it is empty, and no compressed data");
@@ -236,6 +279,8 @@ Result<void> BaseFolder::read(const std::string& file, const TakeDocument& take)
     const Result<std::optional<Document>> read = reader->next();
     if (!read) return std::unexpected(read.error());
     const Document document = read->value_or(Document{});
+    if (!document && sum)
+      return check_sum(file, {.bytes = reader->size(), .sha256 = reader->sha256()}, *sum);
     if (!document) return {};
     if (Result<void> taken = take(document, *reader); !taken) return taken;
   }
@@ -248,17 +293,21 @@ std::uint64_t BaseFolder::size() const {
 }
 
 Result<void> BaseFolder::check(const TakeProgress& progress) const {
+  if (Result<void> good = check_small_files(); !good) return good;
   std::uint64_t before = 0;
   for (const std::string& file : data_) {
     std::uint64_t read_here = 0;
-    Result<void> good = read(file, [&](Document document, const DocumentReader& reader) {
-      Result<void> valid = validate(document);
-      if (!valid)
-        return Result<void>(
-            std::unexpected(at_byte(reader.path(), reader.offset(), std::move(valid.error()))));
-      read_here = reader.consumed();
-      return progress(before + read_here);
-    });
+    Result<void> good = read(
+        file,
+        [&](Document document, const DocumentReader& reader) {
+          Result<void> valid = validate(document);
+          if (!valid)
+            return Result<void>(
+                std::unexpected(at_byte(reader.path(), reader.offset(), std::move(valid.error()))));
+          read_here = reader.consumed();
+          return progress(before + read_here);
+        },
+        true);
     if (!good) return good;
     before += read_here;
   }
@@ -291,10 +340,15 @@ Result<void> BaseFolder::oplog(const std::function<Result<void>(const Entry&)>& 
   if (!has_oplog()) return std::unexpected(Error{Code::kNotFound, path_ + " has no oplog.bson"});
   Result<OplogReader> reader = OplogReader::open(oplog_);
   if (!reader) return std::unexpected(std::move(reader.error()));
+  const Result<std::optional<FileSum>> sum = sum_of(oplog_);
+  if (!sum) return std::unexpected(sum.error());
+  if (*sum) reader->hash_first(reader->size());
   for (bool any = false;; any = true) {
     const Result<std::optional<Entry>> read = reader->next();
     if (!read) return std::unexpected(read.error());
     const std::optional<Entry>& entry = *read;
+    if (!entry && any && *sum)
+      return check_sum(oplog_, {.bytes = reader->size(), .sha256 = reader->sha256()}, **sum);
     if (!entry) return any ? Result<void>{} : damaged(oplog_, "it has no entry");
     if (Result<void> taken = take(*entry); !taken) {
       if (taken.error().code != Code::kDataLoss) return taken;

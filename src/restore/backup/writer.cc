@@ -97,16 +97,23 @@ class FolderWriter final : public BackupWriter {
   Result<void> end() override {
     if (!file_) return {};  // of a view
     Result<void> done = file_->finish();
+    note(*file_);
     file_.reset();
     return done;
   }
-  Result<void> finish() override {
+  Result<void> finish(const Checksums& slice) override {
     Bson prelude;
     BSON_APPEND_UTF8(prelude.get(), "ServerVersion", target_.server_version.c_str());
     BSON_APPEND_UTF8(prelude.get(), "ToolVersion", std::string(kTool).c_str());
     const Result<std::string> json = write_extended_json(prelude.view());
     if (!json) return std::unexpected(json.error());
     Result<void> done = write_text(place_.partial() + "/prelude.json", *json);
+    sums_.first = slice.first;
+    sums_.last = slice.last;
+    sums_.entries = slice.entries;
+    sums_.excluded = target_.excluded;
+    if (done)
+      done = write_checksums(place_.partial() + "/" + std::string(kChecksumsOfFolder), sums_);
     for (const std::string& folder : folders_) {
       if (done) done = sync_folder(folder);
     }
@@ -129,12 +136,19 @@ class FolderWriter final : public BackupWriter {
     const Result<std::unique_ptr<OutputFile>> file =
         OutputFile::create(path + (target_.gzip ? ".gz" : ""), target_.gzip);
     if (!file) return std::unexpected(file.error());
-    const Result<void> done = (*file)->write(text);
-    return done ? (*file)->finish() : done;
+    Result<void> done = (*file)->write(text);
+    if (done) done = (*file)->finish();
+    note(**file);
+    return done;
+  }
+  void note(const OutputFile& file) {
+    sums_.files[file.path().substr(place_.partial().size() + 1)] = {.bytes = file.bytes(),
+                                                                    .sha256 = file.sha256()};
   }
 
   const BackupTarget target_;
   Slot place_;
+  Checksums sums_{};
   std::vector<std::string> folders_;
   std::unique_ptr<OutputFile> file_;
 };
@@ -181,8 +195,16 @@ class ArchiveWriter final : public BackupWriter {
     if (done) done = header(true);
     return done ? number(kTerminator) : done;
   }
-  Result<void> finish() override {
-    const Result<void> done = file_->finish();
+  Result<void> finish(const Checksums& slice) override {
+    Result<void> done = file_->finish();
+    if (!done) return done;
+    Checksums sums = slice;
+    sums.excluded = target_.excluded;
+    const std::string path = trimmed(target_.path);
+    sums.files[std::filesystem::path(path).filename().string()] = {.bytes = file_->bytes(),
+                                                                   .sha256 = file_->sha256()};
+    // First: what has its name is whole.
+    done = write_checksums(checksums_beside(path), sums);
     return done ? place_.finish() : done;
   }
 

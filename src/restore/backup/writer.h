@@ -5,9 +5,11 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "idmint/result.h"
 #include "restore/backup/base.h"
+#include "restore/checksums.h"
 
 namespace idmint::restore {
 
@@ -29,7 +31,8 @@ class BackupWriter {
   [[nodiscard]] virtual Result<void> add(Document document) = 0;
   [[nodiscard]] virtual Result<void> end() = 0;
   [[nodiscard]] virtual Result<void> begin_oplog() = 0;
-  [[nodiscard]] virtual Result<void> finish() = 0;
+  // With the checksums, and with what the slice of the oplog is from and to.
+  [[nodiscard]] virtual Result<void> finish(const Checksums& slice) = 0;
 
  protected:
   BackupWriter() = default;
@@ -39,6 +42,7 @@ struct BackupTarget {
   std::string path;  // a folder, or the file of an archive
   BackupForm form = BackupForm::kFolder;
   bool gzip = false;
+  std::vector<std::string> excluded{};  // patterns of what is left out
   std::string server_version{};
 };
 

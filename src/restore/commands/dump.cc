@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/quantity.h"
 #include "base/shell.h"
@@ -21,6 +22,7 @@ namespace {
 struct DumpOptions {
   std::string uri;
   std::string out;
+  std::vector<std::string> exclude;
   bool gzip = false;
   bool archive = false;
   bool not_sharded = false;
@@ -33,6 +35,10 @@ void add_dump(CLI::App& command) {
   command.add_option("--out", dump_options.out, "Folder to make, or with --archive, file")
       ->type_name("PATH")
       ->required();
+  command
+      .add_option("--exclude", dump_options.exclude,
+                  "Leave these out: DATABASE, DATABASE.COLLECTION, with * for any text")
+      ->type_name("NS");
   command.add_flag("--archive", dump_options.archive, "One file instead of a folder");
   command.add_flag("--gzip", dump_options.gzip, "Compress it");
   add_not_sharded(command, dump_options.not_sharded);
@@ -54,6 +60,7 @@ void print(Context& context, const DumpFacts& facts) {
          {{"first", print_timestamp(facts.first)},
           {"last", print_timestamp(facts.last)},
           {"entries", facts.entries}}},
+        {"notes", facts.notes},
     };
     context.out.write(json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
                       "\n");
@@ -73,6 +80,7 @@ void print(Context& context, const DumpFacts& facts) {
              print_seconds(facts.last) +
                  ": dump the oplog from no later than that to restore to "
                  "a later one");
+  for (const std::string& note : facts.notes) print_fact(context.out, "note", note);
 }
 
 Result<void> run_dump(Context& context) {
@@ -92,7 +100,8 @@ Result<void> run_dump(Context& context) {
       dump(*std::move(server),
            {.path = dump_options.out,
             .form = dump_options.archive ? BackupForm::kArchive : BackupForm::kFolder,
-            .gzip = dump_options.gzip},
+            .gzip = dump_options.gzip,
+            .excluded = dump_options.exclude},
            [&](std::int64_t done, std::int64_t total) -> Result<void> {
              if (!progress) progress.emplace("documents", total, Results::kAtEnd);
              progress->show(done);

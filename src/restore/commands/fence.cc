@@ -35,6 +35,7 @@ struct GivenToFence {
   std::vector<std::string> used_in;
   std::vector<std::string> exclude;
   std::string report = "fence-report.jsonl";
+  std::string restore_report;
   bool leave_gap = false;
   bool reopen = false;
   bool allow_production = false;
@@ -55,8 +56,12 @@ void add_fence(CLI::App& command) {
       ->type_name("URI");
   command
       .add_option("--limit", fence_given.limit,
-                  "The limit of the restore, SECONDS:ORDINAL (that which its record has)")
+                  "The limit of the restore, SECONDS:ORDINAL (that of its report)")
       ->type_name("S:O");
+  command
+      .add_option("--restore-report", fence_given.restore_report,
+                  "The report of run (that beside the folder of the server's data)")
+      ->type_name("FILE");
   command.add_flag("--leave-gap", fence_given.leave_gap,
                    "Gapless numbers too: those that are gone are lost, and listed");
   command.add_flag("--reopen", fence_given.reopen,
@@ -86,6 +91,7 @@ Result<FenceOptions> fence_options() {
   FenceOptions options{.target = fence_given.target,
                        .oplog = fence_given.oplog,
                        .live = fence_given.live,
+                       .restore_report = fence_given.restore_report,
                        .leave_gap = fence_given.leave_gap,
                        .reopen = fence_given.reopen,
                        .allow_production = fence_given.allow_production,

@@ -206,13 +206,16 @@ class Dumping {
     for (;;) {
       Result<void> done = go_on();
       if (Result<void> synced = sync(); !synced) return synced;
-      if (stopped()) return {};
+      if (stopped()) return dump_.seal();
+      if (done) {
+        if (Result<void> sealed = dump_.seal(); !sealed) return sealed;
+      }
       if (done || !oplog_options.follow || done.error().code != Code::kUnavailable ||
           Ticks::now() - alive_ > kReconnects)
         return done;
       report_notice(done.error().message + "; trying again", context_.json);
       ::poll(nullptr, 0, kRestBetween);
-      if (stopped()) return {};
+      if (stopped()) return dump_.seal();
     }
   }
 

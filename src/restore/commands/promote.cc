@@ -34,6 +34,7 @@ struct PromoteArguments {
   std::string to;
   std::string oplog;
   std::string limit;
+  std::string restore_report;
   std::string mistake_to;
   std::vector<std::string> include;
   std::vector<std::string> exclude;
@@ -57,8 +58,12 @@ void add_promote(CLI::App& command) {
   command.add_option("--exclude", given.exclude, "Set all but these back")->type_name("NS");
   command
       .add_option("--limit", given.limit,
-                  "To which the spare was restored (default: as its record says)")
+                  "To which the spare was restored (default: as its report says)")
       ->type_name("S:O");
+  command
+      .add_option("--restore-report", given.restore_report,
+                  "The report of run (that beside the folder of the spare)")
+      ->type_name("FILE");
   command
       .add_option("--oplog", given.oplog,
                   "Oplog dump from the limit to now (default: production's oplog)")
@@ -91,6 +96,7 @@ Result<PromoteOptions> promote_options() {
   PromoteOptions options{.from = given.from,
                          .to = given.to,
                          .oplog = given.oplog,
+                         .restore_report = given.restore_report,
                          .merge_later = given.merge_later,
                          .leave_gap = given.leave_gap};
   for (const auto& [text, moment] : {std::pair(&given.limit, &options.limit),

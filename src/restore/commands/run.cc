@@ -53,6 +53,7 @@ struct RunOptions {
   bool force_skip = false;
   bool allow_replica_set = false;
   bool stop_spare = false;
+  std::string report;
   bool dry_run = false;
   bool yes = false;
   bool not_sharded = false;
@@ -115,6 +116,11 @@ void add_run(CLI::App& command) {
   add_not_sharded(command, run_options.not_sharded);
   command.add_flag("--stop", run_options.stop_spare,
                    "End the spare at the end, its folder complete");
+  command
+      .add_option("--report", run_options.report,
+                  "Where the report goes that verify, fence and promote read (beside the spare's "
+                  "folder)")
+      ->type_name("FILE");
   command.add_flag("--dry-run", run_options.dry_run,
                    "Check everything, and say what would be done");
   command.add_flag("--yes", run_options.yes, "Do not ask");
@@ -234,7 +240,9 @@ std::string counts_text(const ReplayCounts& counts) {
 void print_report(Output& out, const RestorePlan& plan, const RestoreReport& report) {
   out.write(std::string("\n") +
             (report.oplog.missed == 0 ? "Restored" : "Restored, but not to be trusted") +
-            (report.resumed ? ", going on with a run before this one.\n" : ".\n"));
+            (report.was_done  ? " by a run before this one: nothing was left to do.\n"
+             : report.resumed ? ", going on with a run before this one.\n"
+                              : ".\n"));
   if (plan.base) print_fact(out, "base", print_count(report.documents, "document"));
   if (plan.sliced) print_fact(out, "slice", counts_text(report.slice));
   if (plan.base) print_fact(out, "indexes", print_count(static_cast<double>(report.indexes)));
@@ -242,11 +250,17 @@ void print_report(Output& out, const RestorePlan& plan, const RestoreReport& rep
     print_fact(out, "oplog", counts_text(report.oplog) + last_applied(plan));
   for (const std::string& note : report.notes) print_fact(out, "note", note);
   print_fact(out, "server", report.target + (report.spare_ended ? ", ended" : ""));
+  print_fact(out, "report", report.report);
   // Whole lines, to be copied.
   const std::string where = report.spare ? "--spare " + shell_word(report.spare->folder)
                                          : "--target " + shell_word(report.target);
   const std::string verify = "idmint-restore verify " + where;
   out.write("\nCompare it with what should be there:\n  " + verify + "\n");
+  if (!plan.options.oplog.empty() && !report.spare_ended)
+    out.write(
+        "Before programs use it, bring it past every id that production has handed out:\n"
+        "  idmint-restore fence --target " +
+        shell_word(report.target) + " --live URI_OF_PRODUCTION\n");
   if (report.spare && !report.spare_ended)
     out.write("End it, when you are done:\n  " + how_to_stop(*report.spare) + "\n");
   print_minted(out, report.minted, verify);
@@ -256,6 +270,7 @@ Json json_of(const RestorePlan& plan, const RestoreReport& report) {
   Json json = json_of(plan);
   json["resumed"] = report.resumed;
   json["target"] = report.target;
+  json["report"] = report.report;
   json["documents"] = report.documents;
   json["slice"] = json_of(report.slice);
   json["indexes"] = report.indexes;
@@ -355,6 +370,7 @@ Result<RestoreOptions> options_given() {
                          .spare = given.spare,
                          .mongod = given.mongod,
                          .stop_spare = given.stop_spare,
+                         .report = given.report,
                          .writers = given.writers};
   const Result<std::optional<Timestamp>> limit = limit_given();
   if (!limit) return std::unexpected(limit.error());
@@ -443,6 +459,9 @@ is left running, to be looked at, and how to end it is printed; --stop ends it.
 Where the restore fails or is stopped, it is ended. --data-copy works in the
 copy itself: keep another. On a --target the TTL monitor is turned off and left
 so, as it would delete what is restored.
+
+At the end the server holds nothing of ours. What verify, fence and promote need
+is in the report: DIR.report.json beside the spare's folder, or --report FILE.
 
 Users and roles, and the databases admin, config and local, are not restored.
 

@@ -20,6 +20,7 @@
 #include "restore/namespaces.h"
 #include "restore/replay/expectation.h"
 #include "restore/replay/record.h"
+#include "restore/replay/report.h"
 #include "restore/replay/spare.h"
 #include "restore/replay/state.h"
 #include "restore/server.h"
@@ -47,6 +48,7 @@ struct VerifyOptions {
   std::string save;
   std::string oplog;
   std::string raise;
+  std::string restore_report;
   bool forget = false;
   bool not_sharded = false;
 } verify_options;
@@ -91,6 +93,10 @@ void add_verify(CLI::App& command) {
                   "Write the commands that raise as a shell script")
       ->type_name("FILE")
       ->needs(oplog);
+  command
+      .add_option("--restore-report", verify_options.restore_report,
+                  "The report of run (that beside the folder of the server's data)")
+      ->type_name("FILE");
   command.add_flag("--forget", verify_options.forget,
                    "Where nothing differs, delete the record of the restore (idmint_restore)");
 }
@@ -131,13 +137,14 @@ State narrowed(State state, const NamespaceFilter& filter) {
 
 Result<Report> compare(Server& server, const NamespaceFilter& filter) {
   Report report{.server = server.shown_uri()};
-  Result<std::optional<Record>> found = Record::find(server);
+  Result<std::optional<Record>> found = find_record(server, verify_options.restore_report);
   if (!found) return std::unexpected(std::move(found.error()));
   std::optional<Record> record = *std::move(found);
   if (!record && verify_options.against.empty() && verify_options.expected.empty() &&
       verify_options.save.empty())
     return fail(Code::kNotFound, server.shown_uri() +
-                                     " has no record of a restore: give --against URI or "
+                                     " has no record of a restore, and its report is not where run "
+                                     "writes it: give --restore-report FILE, or --against URI or "
                                      "--expected FILE to compare it with");
   if (record) {
     Result<std::map<std::string, Expected>> counts = expected_documents(*record);

@@ -16,6 +16,7 @@
 #include "restore/fence/server_state.h"
 #include "restore/oplog/source.h"
 #include "restore/replay/record.h"
+#include "restore/replay/report.h"
 #include "restore/server.h"
 
 namespace idmint::restore {
@@ -328,7 +329,7 @@ Result<void> fence(const FenceOptions& options, FenceMode mode, FenceObserver& o
   }
   report.limit = options.limit;
   if (!report.limit) {
-    const Result<std::optional<Record>> record = Record::find(*target);
+    const Result<std::optional<Record>> record = find_record(*target, options.restore_report);
     if (!record) return std::unexpected(record.error());
     if (const std::optional<Record>& found = *record) report.limit = limit_in(*found);
   }

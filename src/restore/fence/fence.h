@@ -26,10 +26,10 @@ struct FenceOptions {
   std::string target{};  // a URI
   std::string oplog{};   // the file, or the folder it is in; empty: none
   std::string live{};    // a URI of production; empty: none. One of the two is REQUIRED.
-  // Of the restore. Nothing: that which the record of the restore on the target has, if it is
-  // there.
+  // The limit of the restore. Nothing: that of its report or record, if there is one.
   std::optional<Timestamp> limit{};
-  bool leave_gap = false;  // of gapless sequences, too, the numbers are passed
+  std::string restore_report{};  // the report of run; empty: where run writes it (see report.h)
+  bool leave_gap = false;        // of gapless sequences, too, the numbers are passed
   // What production retired after the limit was closed there to go on here: it is raised, and not
   // retired.
   bool reopen = false;

@@ -1,12 +1,21 @@
 #include "restore/oplog/check.h"
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
+#include "restore/checksums.h"
+#include "restore/collections.h"
 #include "restore/oplog/command.h"
 #include "restore/oplog/reader.h"
 
 namespace idmint::restore {
+namespace {
+
+// Seconds without an entry that are normal: a primary writes one every 10 s.
+constexpr std::uint32_t kLongestSilence = 15;
+
+}  // namespace
 namespace {
 
 // Documents of an operation that is left out, up to here; of more, all later writes are refused.
@@ -36,6 +45,7 @@ OplogCheck::OplogCheck(std::string path, OplogCheckOptions options, Transactions
       after_found_(!options_.after),
       skipped_(std::make_unique<Skipped>()) {
   facts_.collections = options_.collections;
+  facts_.uuids = options_.uuids;
   temporary_.insert(options_.temporary.begin(), options_.temporary.end());
 }
 OplogCheck::~OplogCheck() = default;
@@ -76,6 +86,11 @@ Result<void> OplogCheck::add(const Entry& entry, std::uint64_t offset) {
   if (Result<void> ordered = order(entry); !ordered) return ordered;
   const Timestamp ts = entry.at.ts;
   if (facts_.entries == 0) facts_.first = ts;
+  if (facts_.entries != 0 && ts.seconds - previous_.ts.seconds > kLongestSilence) {
+    const Silence silence{previous_.ts, ts.seconds - previous_.ts.seconds};
+    ++facts_.silences;
+    if (silence.seconds > facts_.longest.seconds) facts_.longest = silence;
+  }
   ++facts_.entries;
   facts_.bytes += entry.document.bytes().size();
   facts_.last = ts;
@@ -152,6 +167,17 @@ Result<void> OplogCheck::count(const Entry& entry, const Operation& operation) {
   return options_.filter.includes(operation.ns) ? count_write(operation) : Result<void>{};
 }
 
+Result<void> OplogCheck::check_uuid(const Operation& operation) const {
+  if (options_.slice || operation.ui.empty()) return {};
+  const auto known = facts_.uuids.find(operation.ns);
+  if (known == facts_.uuids.end() || known->second == operation.ui) return {};
+  return refuse(Code::kFailedPrecondition,
+                in_words(operation, facts_.last) + ": the collection has the UUID " +
+                    hex(operation.ui) + " there, and " + hex(known->second) +
+                    " in the base: base and oplog are of different sets, or entries are missing "
+                    "that dropped it and made it again; give those that belong together");
+}
+
 Tally& OplogCheck::tally(std::string_view ns) {
   if (const auto at = facts_.tallies.find(ns); at != facts_.tallies.end()) return at->second;
   const std::string name(ns);
@@ -171,7 +197,10 @@ bool OplogCheck::lists(const Names& names, std::string_view ns) {
 Result<void> OplogCheck::missing(const Operation& operation, const std::string& ns) {
   const std::string what =
       in_words(operation, facts_.last) +
-      ": that collection is neither in the base nor made by the oplog: an entry is missing";
+      ": that collection is neither in the base nor made by the oplog. Either the base lacks it, "
+      "as it was left out or is of another set: take a base that has it, or leave it out here with "
+      "--exclude " +
+      ns + ". Or an entry is missing that made it";
   if (!options_.slice) return refuse(Code::kFailedPrecondition, what);
   missing_.emplace(ns, path_ + ", byte " + std::to_string(offset_) + ": " + what);
   return {};
@@ -182,6 +211,7 @@ Result<void> OplogCheck::count_write(const Operation& operation) {
     if (operation.op == Op::kDelete) return {};
     return missing(operation, std::string(operation.ns));
   }
+  if (Result<void> same = check_uuid(operation); !same) return same;
   Tally& of = tally(operation.ns);
   if (operation.op == Op::kInsert) {
     ++of.inserts;
@@ -204,13 +234,19 @@ void OplogCheck::drop(const std::string& ns) {
   temporary_.erase(ns);
   missing_.erase(ns);
   if (facts_.collections) facts_.collections->erase(ns);
+  facts_.uuids.erase(ns);
 }
 
 void OplogCheck::rename(const std::string& from, const std::string& to) {
   Tally moved = tally(from);
+  auto uuid = facts_.uuids.extract(from);
   drop(from);
   drop(to);
   facts_.tallies[to] = std::move(moved);
+  if (!uuid.empty()) {
+    uuid.key() = to;
+    facts_.uuids.insert(std::move(uuid));
+  }
   if (facts_.collections) facts_.collections->insert(to);
 }
 
@@ -227,12 +263,17 @@ Result<void> OplogCheck::count_command(const Operation& operation) {
   if (command == "renameCollection") {
     const std::string to = new_namespace_of(operation);
     const bool in = options_.filter.includes(ns);
+    // What $out and the like make for a collection that is left out goes with it.
+    if (in && !options_.filter.includes(to) && temporary_.contains(ns)) {
+      drop(ns);
+      return {};
+    }
     if (in != options_.filter.includes(to))
       return refuse(Code::kFailedPrecondition, words + ": " + (in ? to : ns) +
                                                    " is not restored, and " + (in ? ns : to) +
                                                    " is: restore both or neither");
     if (!in) return {};
-    if (options_.slice)
+    if (options_.slice && !options_.renames)
       return refuse(Code::kFailedPrecondition,
                     words +
                         ": a rename while the base was made, of which nobody can say what the "
@@ -255,6 +296,7 @@ Result<void> OplogCheck::count_command(const Operation& operation) {
       if (is_temporary(operation)) temporary_.insert(ns);
       facts_.tallies[ns] = Tally{};
       if (facts_.collections) facts_.collections->insert(ns);
+      if (!operation.ui.empty()) facts_.uuids[ns] = std::string(operation.ui);
     } else if (command == "drop") {
       drop(ns);
     } else if (!is_there(ns) && command != "abortIndexBuild") {
@@ -369,12 +411,29 @@ Result<OplogFacts> check_oplog(const std::string& path, const OplogCheckOptions&
                                Transactions& transactions, const TakeProgress& progress) {
   Result<OplogReader> oplog = OplogReader::open(path);
   if (!oplog) return std::unexpected(std::move(oplog.error()));
+  const Result<std::optional<Checksums>> sums = read_checksums(checksums_beside(oplog->path()));
+  if (!sums) return std::unexpected(sums.error());
+  std::optional<FileSum> sum;
+  if (*sums && !(*sums)->files.empty()) sum = (*sums)->files.begin()->second;
+  if (sum) oplog->hash_first(sum->bytes);
   OplogCheck check(oplog->path(), options, transactions);
   for (std::uint32_t count = 0;; ++count) {
     const Result<std::optional<Entry>> read = oplog->next();
     if (!read) return std::unexpected(read.error());
     const std::optional<Entry>& entry = *read;
-    if (!entry) return check.finish();
+    if (!entry) {
+      if (sum) {
+        const FileSum is{.bytes = std::min(oplog->size(), sum->bytes), .sha256 = oplog->sha256()};
+        if (Result<void> same = check_sum(oplog->path(), is, *sum); !same)
+          return std::unexpected(std::move(same.error()));
+      }
+      Result<OplogFacts> facts = check.finish();
+      if (facts && sum) {
+        facts->has_checksums = true;
+        facts->unchecked = oplog->size() - sum->bytes;
+      }
+      return facts;
+    }
     if (Result<void> good = check.add(*entry, oplog->offset()); !good)
       return std::unexpected(std::move(good.error()));
     if (!progress || count % 1024 != 0) continue;

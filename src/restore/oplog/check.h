@@ -20,8 +20,10 @@
 namespace idmint::restore {
 
 struct OplogCheckOptions {
-  // Of a base: renames are refused. Else of what follows it.
+  // Of a base: renames are refused, unless its collections were read by their UUIDs. Else of what
+  // follows it.
   bool slice = false;
+  bool renames = false;
   // The replay begins after this entry, which must be there. Nothing: with the first.
   std::optional<Timestamp> after{};
   // Which entry that is nobody knows yet: order, damage and limit alone are looked at.
@@ -38,6 +40,9 @@ struct OplogCheckOptions {
   // The collections and views that are there when the replay begins: who writes to another is
   // refused. Nothing: that is not known.
   std::optional<std::set<std::string, std::less<>>> collections{};
+  // Their UUIDs, 16 bytes each, as far as they are known: who writes to a collection of this name
+  // and another UUID is refused. Not so in a slice, which may begin before its base was listed.
+  std::map<std::string, std::string, std::less<>> uuids{};
   // Of them those that are temporary, of $out and the like.
   std::vector<std::string> temporary{};
 };
@@ -52,7 +57,18 @@ struct Tally {
   std::uint64_t deletes = 0;
 };
 
+// A time in which an oplog has no entry, where a primary writes one every 10 s.
+struct Silence {
+  Timestamp after{};
+  std::uint32_t seconds = 0;
+};
+
 struct OplogFacts {
+  // Whether its checksums were compared, and how many bytes at its end they are not of.
+  bool has_checksums = false;
+  std::uint64_t unchecked = 0;
+  std::uint64_t silences = 0;
+  Silence longest{};
   std::uint64_t entries = 0;
   std::uint64_t bytes = 0;  // of them
   // What is before the limit: it stays the same in a file that grows.
@@ -86,6 +102,7 @@ struct OplogFacts {
   std::vector<std::string> skipped;
   // Those that are there at the end, where it is known what was there at the beginning.
   std::optional<std::set<std::string, std::less<>>> collections;
+  std::map<std::string, std::string, std::less<>> uuids;  // those of them that are known
 };
 
 // Entries are given in the order of the file, all of them, with their offsets. The errors of add()
@@ -108,6 +125,7 @@ class OplogCheck {
   [[nodiscard]] Result<void> count(const Entry& entry, const Operation& operation);
   [[nodiscard]] Result<void> missing(const Operation& operation, const std::string& ns);
   [[nodiscard]] Result<void> count_write(const Operation& operation);
+  [[nodiscard]] Result<void> check_uuid(const Operation& operation) const;
   [[nodiscard]] Result<void> count_command(const Operation& operation);
   [[nodiscard]] Result<void> look_for_skipped(const Entry& entry, const Operation& operation);
   [[nodiscard]] std::unexpected<Error> refuse(Code code, const std::string& why) const;

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "restore/checksums.h"
 #include "restore/document_reader.h"
 #include "restore/input_file.h"
 #include "restore/oplog/entry.h"
@@ -19,6 +20,8 @@ namespace idmint::restore {
 namespace {
 
 constexpr std::size_t kDumpBlock = std::size_t{1} << 20;
+// Bytes between two writes of the checksums.
+constexpr std::uint64_t kBetweenSeals = std::uint64_t{16} << 20;
 
 }  // namespace
 
@@ -30,7 +33,11 @@ OplogDump::OplogDump(OplogDump&& other) noexcept
       last_(other.last_),
       synced_(other.synced_),
       last_entry_(std::move(other.last_entry_)),
-      block_(std::move(other.block_)) {}
+      block_(std::move(other.block_)),
+      hash_(std::move(other.hash_)),
+      bytes_(other.bytes_),
+      sealed_(other.sealed_),
+      entries_(other.entries_) {}
 
 OplogDump::~OplogDump() {
   if (made_ && !first_) ::unlink(path_.c_str());
@@ -88,6 +95,9 @@ Result<void> OplogDump::read() {
       last_ = entry->at.ts;
       const std::span<const std::uint8_t> bytes = entry->document.bytes();
       last_entry_.assign(bytes.begin(), bytes.end());
+      hash_.add(bytes);
+      bytes_ += bytes.size();
+      ++entries_;
       continue;
     }
     if (!last_)
@@ -127,6 +137,7 @@ Result<void> OplogDump::append(Timestamp at, Document entry) {
   const std::span<const std::uint8_t> bytes = entry.bytes();
   block_.insert(block_.end(), bytes.begin(), bytes.end());
   last_entry_.assign(bytes.begin(), bytes.end());
+  ++entries_;
   return block_.size() >= kDumpBlock ? flush() : Result<void>();
 }
 
@@ -141,6 +152,8 @@ Result<void> OplogDump::flush() {
       error = errno;
     }
   }
+  hash_.add(std::span(block_).first(done));
+  bytes_ += done;
   // The next attempt goes on where this one ended.
   block_.erase(block_.begin(), block_.begin() + static_cast<std::ptrdiff_t>(done));
   if (error != 0) return unwritable(path_, error);
@@ -151,6 +164,20 @@ Result<void> OplogDump::sync() {
   if (Result<void> written = flush(); !written) return written;
   if (::fdatasync(fd_) != 0) return unwritable(path_, errno);
   synced_ = last_;
+  return bytes_ - sealed_ >= kBetweenSeals ? seal() : Result<void>{};
+}
+
+Result<void> OplogDump::seal() {
+  if (!synced_ || !first_ || sealed_ == bytes_) return {};
+  Checksums sums{.files = {},
+                 .first = first_.value_or(Timestamp{}),
+                 .last = synced_.value_or(Timestamp{}),
+                 .entries = entries_};
+  sums.files[std::filesystem::path(path_).filename().string()] = {.bytes = bytes_,
+                                                                  .sha256 = hash_.hex()};
+  if (Result<void> written = write_checksums(checksums_beside(path_), sums); !written)
+    return written;
+  sealed_ = bytes_;
   return {};
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/digest.h"
 #include "idmint/result.h"
 #include "mongo/document.h"
 #include "restore/timestamp.h"
@@ -30,8 +31,11 @@ class OplogDump {
   // Kept in memory up to a megabyte. kFailedPrecondition: not after the last entry.
   // kResourceExhausted, kUnavailable: the disk is full, or fails; what is there stays good.
   [[nodiscard]] Result<void> append(Timestamp at, Document entry);
-  // All that was appended, to the disk.
+  // All that was appended, to the disk; and now and then the checksums of what the disk has.
   [[nodiscard]] Result<void> sync();
+  // The checksums of all that was synced: see checksums.h. A dump that was killed has those of a
+  // part, which is checked by them all the same.
+  [[nodiscard]] Result<void> seal();
 
   // Nothing: no entry is in it.
   [[nodiscard]] std::optional<Timestamp> first() const { return first_; }
@@ -55,6 +59,10 @@ class OplogDump {
   std::optional<Timestamp> synced_;
   std::vector<std::uint8_t> last_entry_;
   std::vector<std::uint8_t> block_;
+  Sha256 hash_{};             // of all bytes that were written
+  std::uint64_t bytes_ = 0;   // how many those are
+  std::uint64_t sealed_ = 0;  // how many of them the checksums are of
+  std::int64_t entries_ = 0;
 };
 
 }  // namespace idmint::restore

@@ -32,6 +32,9 @@ class OplogReader {
   // Bytes of the file, for progress.
   [[nodiscard]] std::uint64_t consumed() const { return reader_.consumed(); }
   [[nodiscard]] std::uint64_t size() const { return reader_.size(); }
+  // As InputFile has them; to be called before anything is read.
+  void hash_first(std::uint64_t bytes) { reader_.hash_first(bytes); }
+  [[nodiscard]] std::string sha256() const { return reader_.sha256(); }
 
  private:
   explicit OplogReader(DocumentReader reader) : reader_(std::move(reader)) {}

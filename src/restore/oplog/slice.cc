@@ -15,14 +15,12 @@ struct Hazard {
   const char* what;
 };
 constexpr std::array kHazards = {
-    Hazard{"renameCollection",
-           "a collection was renamed, by a command, $out, mapReduce or convertToCapped"},
     Hazard{"importCollection", "a collection was imported"},
     Hazard{"upgradeDowngradeViewlessTimeseries", "time-series collections changed their form"},
 };
 
-// An operation of the entry `at`.
-Result<void> check(const Operation& operation, Timestamp at) {
+// An operation of the entry `at`. `listed`: as SliceCheck has it.
+Result<void> check(const Operation& operation, Timestamp at, Timestamp listed) {
   const auto again = [&](const std::string& what) {
     return std::unexpected(
         Error{Code::kUnavailable, what + " while the backup was made (" +
@@ -33,6 +31,8 @@ Result<void> check(const Operation& operation, Timestamp at) {
   if (operation.ns == "admin.system.version")
     return again("the feature compatibility version was changed, or the set was made a shard,");
   if (operation.op != Op::kCommand) return {};
+  if (operation.command() == "renameCollection" && at <= listed)
+    return again("a collection was renamed, by a command, $out, mapReduce or convertToCapped");
   for (const Hazard& row : kHazards) {
     if (operation.command() == row.command) return again(row.what);
   }
@@ -44,10 +44,10 @@ Result<void> check(const Operation& operation, Timestamp at) {
 Result<void> SliceCheck::add(const Entry& entry) {
   if (first_ == Timestamp{}) first_ = entry.at.ts;
   const Timestamp at = entry.at.ts;
-  Result<void> good = check(entry.operation, at);
+  Result<void> good = check(entry.operation, at, listed_);
   if (!good || entry.operation.op != Op::kCommand) return good;
-  good = for_each_operation(entry,
-                            [&](const Operation& each, std::uint32_t) { return check(each, at); });
+  good = for_each_operation(
+      entry, [&](const Operation& each, std::uint32_t) { return check(each, at, listed_); });
   if (!good) return good;
   if (entry.in_transaction() && entry.previous && entry.previous->ts != Timestamp{} &&
       entry.previous->ts < first_)

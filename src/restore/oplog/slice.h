@@ -13,9 +13,13 @@ namespace idmint::restore {
 // Entries are given in the order of the oplog. For one thread.
 class SliceCheck {
  public:
+  // `listed`: when the collections were listed that the backup has, and that were read by their
+  // UUIDs. A rename after it is replayed as any command.
+  explicit SliceCheck(Timestamp listed = {}) : listed_(listed) {}
+
   // kUnavailable: what happened forbids a backup of that time, and the next one may succeed: a
-  // collection was renamed, $out or mapReduce replaced one, the version of the server's data was
-  // changed. kDataLoss: an applyOps has no operations. Whether the set is a shard is not asked
+  // collection was renamed before it was listed, the version of the server's data was changed.
+  // kDataLoss: an applyOps has no operations. Whether the set is a shard is not asked
   // here, but of the set. What is within an applyOps counts too.
   [[nodiscard]] Result<void> add(const Entry& entry);
 
@@ -26,6 +30,7 @@ class SliceCheck {
   }
 
  private:
+  Timestamp listed_;
   Timestamp first_{};
   std::set<Timestamp> missing_;
 };

@@ -35,7 +35,7 @@ TEST(Slice, RefusesWhatNoReplaySetsRight) {
                       R"({"op":"c","ns":"d.$cmd","o":{"renameCollection":"d.a","to":"d.b"}}]})",
                       Code::kUnavailable, "10:7"),
        }) {
-    SliceCheck slice;
+    SliceCheck slice(Timestamp{.seconds = 10, .ordinal = 7});
     const Result<void> added = add(slice, 7, fields);
     ASSERT_FALSE(added) << fields;
     EXPECT_EQ(added.error().code, code) << fields;
@@ -49,6 +49,7 @@ TEST(Slice, TakesWhatAReplaySetsRight) {
            R"("op":"n","ns":"","o":{"msg":"periodic noop"})",
            R"("op":"i","ns":"d.a","o":{"renameCollection":1})",
            R"("op":"c","ns":"d.$cmd","o":{"drop":"a"})",
+           R"("op":"c","ns":"d.$cmd","o":{"renameCollection":"d.a","to":"d.b"})",
            R"("op":"c","ns":"d.$cmd","o":{"collMod":"a"})",
            R"("op":"c","ns":"d.$cmd","o":{"dropDatabase":1})",
            R"("op":"c","ns":"d.$cmd","o":{"create":"a"})",

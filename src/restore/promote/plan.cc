@@ -16,6 +16,7 @@
 #include "restore/promote/counters.h"
 #include "restore/replay/preflight.h"
 #include "restore/replay/record.h"
+#include "restore/replay/report.h"
 #include "restore/replay/state.h"
 
 namespace idmint::restore {
@@ -109,9 +110,9 @@ Result<std::set<std::string>> adopted_collections(Server& server, const Facts& f
   return found;
 }
 
-// The limit of the restore that the spare is of. Nothing: its record is gone.
-Result<std::optional<Timestamp>> limit_of(Server& spare) {
-  const Result<std::optional<Record>> record = Record::find(spare);
+// The limit of the restore that made the spare. Nothing: its report is not found.
+Result<std::optional<Timestamp>> limit_of(Server& spare, const std::string& report) {
+  const Result<std::optional<Record>> record = find_record(spare, report);
   if (!record) return std::unexpected(record.error());
   const std::optional<Record>& found = *record;
   if (!found) return std::optional<Timestamp>();
@@ -452,13 +453,13 @@ Result<PromotePlan> plan_promotion(PromoteOptions options, const TakeProgress& p
   PromotePlan plan{.options = std::move(options)};
   std::optional<Timestamp> limit = plan.options.limit;
   if (!limit) {
-    const Result<std::optional<Timestamp>> recorded = limit_of(*spare);
+    const Result<std::optional<Timestamp>> recorded = limit_of(*spare, plan.options.restore_report);
     if (!recorded) return std::unexpected(recorded.error());
     limit = *recorded;
   }
   if (!limit)
     return refuse("give --limit SECONDS:ORDINAL, to which " + spare->shown_uri() +
-                  " was restored: its own record of it is gone");
+                  " was restored, or --restore-report FILE: the report is not where run writes it");
   if (plan.options.mistake_to && *plan.options.mistake_to < *limit)
     return refuse("--mistake-to " + print_timestamp(*plan.options.mistake_to) +
                   " is before the limit " + print_timestamp(*limit));

@@ -23,7 +23,8 @@ struct PromoteOptions {
   std::string from{};                     // the URI of the spare, which nobody writes to
   std::string to{};                       // the URI of production
   std::string oplog{};                    // a file or a folder; empty: production's own oplog
-  std::optional<Timestamp> limit{};       // nothing: as the spare's record of the restore has it
+  std::optional<Timestamp> limit{};       // nothing: that of the report of the restore
+  std::string restore_report{};           // the report of run; empty: where run writes it
   std::optional<Timestamp> mistake_to{};  // the last entry of the mistake
   NamespaceFilter filter{};
   bool merge_later = false;              // REQUIRES: mistake_to

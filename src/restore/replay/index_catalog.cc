@@ -67,6 +67,10 @@ std::vector<IndexCatalog::Indexes*> IndexCatalog::of(std::string_view ns) {
   return found;
 }
 
+void IndexCatalog::drop(std::string_view ns) {
+  if (const auto at = indexes_.find(ns); at != indexes_.end()) indexes_.erase(at);
+}
+
 Result<void> IndexCatalog::apply(const Operation& command) {
   const std::string_view what = command.command();
   const std::string database(command.database());
@@ -140,9 +144,12 @@ Result<void> IndexCatalog::apply(const Operation& command) {
       }
     }
   } else if (what == "renameCollection") {
-    return std::unexpected(
-        Error{Code::kFailedPrecondition,
-              "a collection was renamed while the base was made: take another base"});
+    const std::string to = new_namespace_of(command);
+    indexes_.erase(to);
+    if (auto moved = indexes_.extract(ns); !moved.empty()) {
+      moved.key() = to;
+      indexes_.insert(std::move(moved));
+    }
   }
   return {};
 }

@@ -24,9 +24,11 @@ class IndexCatalog {
   void add(std::string_view ns, Document spec);
   // It is not there.
   void remove(std::string_view ns, std::string_view name);
+  // The collection is not there.
+  void drop(std::string_view ns);
   // What a command does to indexes: create, drop, dropDatabase, createIndexes, startIndexBuild,
   // commitIndexBuild, abortIndexBuild, dropIndexes, collMod. Others do nothing.
-  // kFailedPrecondition: renameCollection, or an index option of collMod that is not known.
+  // renameCollection moves them. kFailedPrecondition: an index option of collMod is not known.
   [[nodiscard]] Result<void> apply(const Operation& command);
 
   // Of one collection, by name.

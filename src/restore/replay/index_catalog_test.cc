@@ -112,7 +112,16 @@ TEST_F(IndexCatalogTest, IndexesGoWithTheirCollection) {
   ASSERT_TRUE(apply(R"({"createIndexes":"c","v":2,"key":{"n":1},"name":"n"})"));
   ASSERT_TRUE(apply(R"({"dropDatabase":1})"));
   EXPECT_EQ(catalog_.size(), 0);
-  EXPECT_FALSE(apply(R"({"renameCollection":"d.c","to":"d.b"})"));
+}
+
+TEST_F(IndexCatalogTest, ARenameTakesThemWithIt) {
+  ASSERT_TRUE(apply(R"({"createIndexes":"c","v":2,"key":{"n":1},"name":"n"})"));
+  ASSERT_TRUE(apply(R"({"createIndexes":"b","v":2,"key":{"m":1},"name":"m"})"));
+  ASSERT_TRUE(apply(R"({"renameCollection":"d.c","to":"d.b"})"));
+  EXPECT_THAT(names("d.c"), IsEmpty());
+  EXPECT_THAT(names("d.b"), testing::ElementsAre("a", "b", "n"));
+  ASSERT_TRUE(apply(R"({"renameCollection":"d.c","to":"d.b"})")) << "one without an index";
+  EXPECT_THAT(names("d.b"), IsEmpty());
 }
 
 }  // namespace

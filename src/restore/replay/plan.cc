@@ -10,6 +10,7 @@
 #include "base/shell.h"
 #include "restore/collections.h"
 #include "restore/replay/preflight.h"
+#include "restore/replay/report.h"
 #include "restore/replay/spare.h"
 #include "restore/server.h"
 
@@ -74,9 +75,11 @@ Result<void> check_base(RestorePlan& plan, Transactions& transactions, Observer&
         plan.options.base + " has an oplog.bson, which says its moment: leave --base-at out");
   OplogCheck check("oplog.bson of " + plan.options.base,
                    {.slice = true,
+                    .renames = plan.base->is_ours(),
                     .not_sharded = plan.options.not_sharded,
                     .filter = plan.options.filter,
                     .collections = plan.collections,
+                    .uuids = plan.uuids,
                     .temporary = plan.temporary},
                    transactions);
   std::uint64_t offset = 0;
@@ -101,9 +104,15 @@ Result<void> open_base_of(RestorePlan& plan) {
   if (!base) return std::unexpected(std::move(base.error()));
   plan.base = std::move(*base);
   std::set<std::string, std::less<>>& collections = plan.collections.emplace();
+  // What the base lacks on purpose is not restored from the oplog either.
+  if (plan.base->checksums()) {
+    Result<void> added = plan.options.filter.exclude(plan.base->checksums()->excluded);
+    if (!added) return added;
+  }
   for (const CollectionFacts& each : plan.base->collections()) {
     const std::string ns = each.database + "." + each.name;
     collections.insert(ns);
+    if (!each.uuid.empty()) plan.uuids[ns] = unhex(each.uuid);
     bson_iter_t at;
     if (each.options.view().find("temp", &at) && bson_iter_as_bool(&at) &&
         plan.options.filter.includes(ns))
@@ -123,6 +132,7 @@ Result<void> read_oplog_of(RestorePlan& plan, Transactions& transactions, Observ
                    .skip = plan.options.skip,
                    .skip_forced = plan.options.force_skip,
                    .collections = plan.sliced ? plan.slice.collections : plan.collections,
+                   .uuids = plan.sliced ? plan.slice.uuids : plan.uuids,
                    .temporary = plan.sliced ? plan.slice.temporary : plan.temporary},
                   transactions, observer.of(RestoreStep::kCheckOplog));
   if (!facts) return std::unexpected(std::move(facts.error()));
@@ -150,6 +160,10 @@ Result<void> look_at_target(const RestorePlan& plan, const Observer& observer) {
   Result<Server> server = Server::connect(
       plan.options.target, {.watch = {.stopped = [&observer] { return observer.stopped(); }}});
   if (!server) return std::unexpected(std::move(server.error()));
+  const Result<std::optional<DoneRestore>> done = read_report(
+      *server, plan.options.report.empty() ? report_here(*server) : plan.options.report);
+  if (!done) return std::unexpected(done.error());
+  if (*done) return {};  // restore() looks at what it was
   const Result<TargetFacts> facts =
       check_target(*server, {.version = plan.base->server_version(),
                              .replica_set_ok = plan.options.allow_replica_set,
@@ -192,6 +206,35 @@ std::vector<std::string> RestorePlan::notes() const {
     all.push_back("--include and --exclude leave nothing of the base: are they spelled right?");
   if (!base && oplog.entries == 0)
     all.push_back("whether the oplog reaches back to the copy is checked when that is recovered");
+  if (base && !base->checksums())
+    all.push_back(
+        "the base has no checksums, as idmint-restore dump writes them: bytes that were "
+        "changed and are a document still go unseen");
+  if (base && base->checksums() && !base->checksums()->excluded.empty()) {
+    std::string names;
+    for (const std::string& pattern : base->checksums()->excluded)
+      names += (names.empty() ? "" : ", ") + pattern;
+    all.push_back("the base was made without " + names);
+  }
+  if (oplog.entries != 0 && !oplog.has_checksums)
+    all.push_back(
+        "the oplog has no checksums, as idmint-restore oplog writes them: entries that "
+        "were taken out go unseen");
+  if (oplog.unchecked != 0)
+    all.push_back("the last " + print_count(oplog.unchecked, "byte") +
+                  " of the oplog came after its checksums, as the dump was killed, and were not "
+                  "compared with them");
+  if (oplog.silences != 0)
+    all.push_back("the oplog has no entry for " + std::to_string(oplog.longest.seconds) +
+                  " s after " + print_timestamp(oplog.longest.after) +
+                  (oplog.silences == 1
+                       ? std::string()
+                       : ", and " + print_count(oplog.silences - 1, "other such time")) +
+                  ": a primary writes one every 10 s, so there was none, or entries are missing");
+  if (base && !options.oplog.empty() && uuids.empty() && !base->collections().empty())
+    all.push_back(
+        "the base has no UUIDs of collections: whether they are those of the oplog was "
+        "not checked");
   if (base && !base->left_out().empty()) {
     std::string names;
     for (const std::string& ns : base->left_out()) names += (names.empty() ? "" : ", ") + ns;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -39,6 +40,8 @@ struct RestoreOptions {
   std::string spare{};
   std::string mongod{};     // the program of the spare; empty: that on the PATH
   bool stop_spare = false;  // end it after the restore
+  // The file for the report; empty: report_beside() the spare's folder, or report_here().
+  std::string report{};
 
   unsigned writers = 4;  // connections that write at once
 };
@@ -56,6 +59,7 @@ struct RestorePlan {
 
   // Collections that are there before the oplog is applied; nothing: not known.
   std::optional<std::set<std::string, std::less<>>> collections{};
+  std::map<std::string, std::string, std::less<>> uuids{};  // theirs, as far as they are known
   std::vector<std::string> temporary{};  // those of them that $out and the like left
   Bson fingerprint = Bson::none();       // which restore it is, for the record of progress
 

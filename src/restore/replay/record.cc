@@ -33,6 +33,12 @@ Result<std::map<std::string, Bson>> Record::get_all(std::string_view prefix) {
   // All that begin with it are from it up to, not including, the same with its last byte one more.
   std::string end(prefix);
   if (!end.empty()) end.back() = static_cast<char>(end.back() + 1);
+  if (kept_) {
+    std::map<std::string, Bson> found;
+    for (const auto& [id, document] : *kept_)
+      if (id.starts_with(prefix)) found[id] = Bson::copy_of(document.view());
+    return found;
+  }
   const Bson filter = end.empty() ? Bson() : Bson("_id", Bson("$gte", prefix, "$lt", end));
   const Collection progress(
       mongoc_client_get_collection(server_->client(), kRecordDatabase, "progress"));
@@ -125,8 +131,18 @@ Result<void> Record::own_it() {
   return {};
 }
 
-Result<std::optional<Record>> Record::find(Server& server) {
+Result<std::optional<Record>> Record::find(Server& server) { return read(Record(server)); }
+
+Result<Record> Record::kept(Server& server, std::map<std::string, Bson> documents) {
   Record record(server);
+  record.kept_ = std::move(documents);
+  Result<std::optional<Record>> found = read(std::move(record));
+  if (!found) return std::unexpected(std::move(found.error()));
+  if (!*found) return std::unexpected(Error{Code::kDataLoss, "it has no run"});
+  return **std::move(found);
+}
+
+Result<std::optional<Record>> Record::read(Record record) {
   const Result<std::optional<Bson>> read = record.get("run");
   if (!read) return std::unexpected(read.error());
   const std::optional<Bson>& run = *read;
@@ -138,9 +154,9 @@ Result<std::optional<Record>> Record::find(Server& server) {
   const auto* const stage =
       document.find("stage", &at) ? std::ranges::find(kStages, as_text(at)) : kStages.end();
   if (stage == kStages.end() || !record.fingerprint_)
-    return std::unexpected(
-        Error{Code::kDataLoss, std::string(kRecordNamespace) + " on " + server.shown_uri() +
-                                   " is damaged: empty the target and begin anew"});
+    return std::unexpected(Error{
+        Code::kDataLoss, std::string(kRecordNamespace) + " on " + record.server_->shown_uri() +
+                             " is damaged: empty the target and begin anew"});
   record.stage_ = static_cast<RunStage>(stage - kStages.begin());
   record.resumed_ = true;
   return std::optional(std::move(record));

@@ -36,8 +36,11 @@ class Record {
   // The fingerprint says what the outcome depends on: base, oplog, limit, filters. The record is
   // this run's from now on: one before it that is still at work writes nothing to it any more.
   [[nodiscard]] static Result<Record> begin(Server& server, Document fingerprint);
-  // Takes the database away.
+  // Drops the database.
   [[nodiscard]] static Result<void> forget(Server& server);
+  // One whose documents, by _id, were kept elsewhere. It is read only. kDataLoss: no run is in
+  // them.
+  [[nodiscard]] static Result<Record> kept(Server& server, std::map<std::string, Bson> documents);
 
   // begin() found it there.
   [[nodiscard]] bool resumed() const { return resumed_; }
@@ -61,6 +64,8 @@ class Record {
  private:
   explicit Record(Server& server) : server_(&server) {}
 
+  // Reads the document "run". Nothing: there is none.
+  [[nodiscard]] static Result<std::optional<Record>> read(Record record);
   [[nodiscard]] Result<void> own_it();
   [[nodiscard]] Result<void> put_as_owner(const bson_t* document);
 
@@ -69,6 +74,7 @@ class Record {
   Bson fingerprint_ = Bson::none();
   RunStage stage_ = RunStage::kBase;
   bool resumed_ = false;
+  std::optional<std::map<std::string, Bson>> kept_{};  // not on the server, but here
 };
 
 }  // namespace idmint::restore

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "restore/oplog/command.h"
+#include "restore/oplog/operation_text.h"
 #include "restore/oplog/reader.h"
 #include "restore/replay/apply_ops.h"
 #include "restore/replay/chain.h"
@@ -422,6 +423,8 @@ Result<void> Replay::Engine::command(const Operation& operation, const Position&
   if (catalog_ != nullptr) {
     if (Result<void> kept = catalog_->apply(operation); !kept)
       return refused(operation, kept.error().message);
+    if (const std::string to = new_namespace_of(operation); !to.empty() && !lane(to).included)
+      catalog_->drop(to);
   }
   if (over_ || position < commands_.position || (position == commands_.position && !doing_))
     return {};
@@ -538,9 +541,9 @@ Result<void> Replay::Engine::drop_database(const Operation& operation, const std
 // dropTarget is the UUID that production's target had. By that of the target here, it is dropped;
 // by another, the server would move it out of the way.
 Result<void> Replay::Engine::rename(const Operation& operation, const std::string& ns) {
-  if (options_.slice)
-    return refused(operation, "a rename while the base was made: take another base");
   const std::string to = new_namespace_of(operation);
+  // What $out and the like make for a collection that is left out goes with it.
+  if (!lane(to).included && is_temporary_name(collection_of(ns))) return drop(operation, ns);
   if (!lane(to).included)
     return refused(operation, to + " is not restored, and " + ns + " is: restore both or neither");
   const Result<std::optional<OnServer>> looked = look(to);

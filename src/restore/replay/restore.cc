@@ -12,6 +12,7 @@
 #include "restore/replay/load.h"
 #include "restore/replay/preflight.h"
 #include "restore/replay/record.h"
+#include "restore/replay/report.h"
 #include "restore/replay/state.h"
 #include "restore/server.h"
 
@@ -179,6 +180,17 @@ Result<void> restore(RestorePlan& plan, Server& server, Record& record, bool ttl
   if (record.stage() == RunStage::kOplog) {
     if (Result<void> reached = record.reach(RunStage::kDone); !reached) return reached;
   }
+  return {};
+}
+
+std::string report_path(const RestorePlan& plan, const Server& server,
+                        const RestoreReport& report) {
+  if (!plan.options.report.empty()) return plan.options.report;
+  return report.spare ? report_beside(report.spare->folder) : report_here(server);
+}
+
+// What idmint handed out, by what is there now.
+Result<void> add_minted(const RestorePlan& plan, Server& server, RestoreReport& report) {
   Result<MintedReport> minted = find_minted(server, plan.options.filter, plan.options.oplog,
                                             plan.options.limit.value_or(kNoLimit));
   if (!minted) return std::unexpected(std::move(minted.error()));
@@ -186,7 +198,33 @@ Result<void> restore(RestorePlan& plan, Server& server, Record& record, bool ttl
   return {};
 }
 
+// A restore of the same that came to its end before: its report is there, and its record is gone.
+// kAlreadyExists: it was another one.
+Result<bool> was_done(const RestorePlan& plan, Server& server, RestoreReport& report) {
+  const Result<std::optional<Record>> under_way = Record::find(server);
+  if (!under_way) return std::unexpected(under_way.error());
+  if (*under_way) return false;
+  const Result<std::vector<CollectionFacts>> there = list_collections(server);
+  if (!there) return std::unexpected(there.error());
+  if (there->empty()) return false;  // somebody has emptied it
+  Result<std::optional<DoneRestore>> read = read_report(server, report.report);
+  if (!read) return std::unexpected(std::move(read.error()));
+  if (!*read) return false;
+  const DoneRestore& found = **read;
+  if (Result<void> same = found.record.expect(plan.fingerprint.view()); !same)
+    return std::unexpected(std::move(same.error()));
+  const Restored& before = found.restored;
+  report.was_done = report.resumed = true;
+  report.documents = before.documents;
+  report.indexes = before.indexes;
+  report.slice = before.slice;
+  report.oplog = before.oplog;
+  report.notes = before.notes;
+  return true;
+}
+
 void add_notes(const RestorePlan& plan, RestoreReport& report) {
+  if (report.was_done) return;  // they are in the report
   for (std::string& note : plan.notes()) report.notes.push_back(std::move(note));
   for (const ReplayCounts* const counts : {&report.slice, &report.oplog})
     report.notes.insert(report.notes.end(), counts->notes.begin(), counts->notes.end());
@@ -203,6 +241,10 @@ Result<void> restore_to(RestorePlan& plan, const std::string& uri, Observer& obs
   Result<Server> server = connect_for(observer, uri);
   if (!server) return std::unexpected(std::move(server.error()));
   report.target = server->shown_uri();
+  report.report = report_path(plan, *server, report);
+  const Result<bool> before = was_done(plan, *server, report);
+  if (!before) return std::unexpected(before.error());
+  if (*before) return add_minted(plan, *server, report);
   const Result<TargetFacts> facts =
       check_target(*server, {.version = plan.base ? plan.base->server_version() : std::string(),
                              .replica_set_ok = plan.options.allow_replica_set,
@@ -213,7 +255,18 @@ Result<void> restore_to(RestorePlan& plan, const std::string& uri, Observer& obs
   if (!record) return std::unexpected(std::move(record.error()));
   report.resumed = record->resumed();
   Result<void> done = restore(plan, *server, *record, facts->ttl_runs, observer, report);
-  if (done) return done;
+  if (done) {
+    add_notes(plan, report);
+    done = write_report(*record,
+                        {.documents = report.documents,
+                         .indexes = report.indexes,
+                         .slice = report.slice,
+                         .oplog = report.oplog,
+                         .notes = report.notes},
+                        report.report);
+    if (done) done = Record::forget(*server);
+    return done ? add_minted(plan, *server, report) : done;
+  }
   const Code why = done.error().code;
   if (why != Code::kFailedPrecondition && why != Code::kAlreadyExists) return done;
   // By now something was written.
@@ -226,18 +279,26 @@ Result<void> restore_to(RestorePlan& plan, const std::string& uri, Observer& obs
 }
 
 // Of a data copy, before anything is replayed.
-Result<void> look_at_copy(RestorePlan& plan, const std::string& uri, Observer& observer) {
+Result<void> look_at_copy(RestorePlan& plan, const std::string& uri, Observer& observer,
+                          const RestoreReport& report) {
   Result<Server> server = connect_for(observer, uri);
   if (!server) return std::unexpected(std::move(server.error()));
   const Result<std::optional<Record>> record = Record::find(*server);
   if (!record) return std::unexpected(record.error());
   if (*record) return {};  // what is there by now says nothing
+  const Result<std::optional<DoneRestore>> done =
+      read_report(*server, report_path(plan, *server, report));
+  if (!done) return std::unexpected(done.error());
+  if (*done) return {};
   // They would stay as they are for ever, and in the way of their own commit.
   if (Result<void> dropped = drop_unfinished_indexes(*server); !dropped) return dropped;
   const Result<std::vector<CollectionFacts>> there = list_collections(*server);
   if (!there) return std::unexpected(there.error());
   std::set<std::string, std::less<>>& collections = plan.collections.emplace();
-  for (const CollectionFacts& each : *there) collections.insert(each.ns());
+  for (const CollectionFacts& each : *there) {
+    collections.insert(each.ns());
+    if (!each.uuid.empty()) plan.uuids[each.ns()] = unhex(each.uuid);
+  }
   return {};
 }
 
@@ -256,7 +317,7 @@ Result<void> restore_to_spare(RestorePlan& plan, Observer& observer, RestoreRepo
   Result<void> done;
   if (!plan.base) {
     Transactions transactions;
-    done = look_at_copy(plan, report.spare->uri(), observer);
+    done = look_at_copy(plan, report.spare->uri(), observer, report);
     if (done) done = check_oplog(plan, transactions, observer);
   }
   if (done) done = restore_to(plan, report.spare->uri(), observer, report);
@@ -284,7 +345,6 @@ Result<RestoreReport> restore(RestorePlan& plan, Observer& observer) {
   Result<void> done = target.empty() ? restore_to_spare(plan, observer, report)
                                      : restore_to(plan, target, observer, report);
   if (!done) return std::unexpected(std::move(done.error()));
-  add_notes(plan, report);
   return report;
 }
 

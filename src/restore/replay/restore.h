@@ -25,15 +25,18 @@ struct RestoreReport {
   ReplayCounts slice{};
   ReplayCounts oplog{};  // with `missed` it is not what it should be
   std::size_t indexes = 0;
+  std::string report{};   // the file that has the record by now; see report.h
+  bool was_done = false;  // a run before this one had come to the end: nothing was done
   MintedReport minted{};
   std::vector<std::string> notes{};  // those of the plan, and what happened
 };
 
-// Carries out the plan. After it was stopped or killed at any point, the same plan, made anew, goes
-// on to the same end. Of a data copy it first fills in what the plan could not know. A spare that
-// it started is ended on an error. kFailedPrecondition, kAlreadyExists: nothing was written.
-// kUnknown: the server refused what the oplog or the base has, after something was written.
-// kUnavailable: the server is gone, or the observer stopped it.
+// Carries out the plan. At the end its record is a report (see report.h), and nothing of ours is on
+// the server. After it was stopped or killed at any point, the same plan, made anew, goes on to the
+// same end; after the end it changes nothing. Of a data copy it first fills in what the plan could
+// not know. A spare that it started is ended on an error. kFailedPrecondition, kAlreadyExists:
+// nothing was written. kUnknown: the server refused what the oplog or the base has, after something
+// was written. kUnavailable: the server is gone, or the observer stopped it.
 [[nodiscard]] Result<RestoreReport> restore(RestorePlan& plan, Observer& observer);
 
 }  // namespace idmint::restore

@@ -1,0 +1,194 @@
+#include "restore/replay/report.h"
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <utility>
+
+#include "base/errors.h"
+#include "base/moment.h"
+#include "base/shell.h"
+#include "idmint/clock.h"
+#include "restore/backup/metadata.h"
+#include "restore/collections.h"
+#include "restore/output_file.h"
+
+namespace idmint::restore {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kMark = "idmint_restore";
+
+// What tells this server's data from all others: mongod makes the collection local.startup_log with
+// a new UUID when it first starts on a folder.
+Result<std::string> identity_of(Server& server) {
+  const Bson command =
+      Bson("listCollections", 1, "filter", Bson("name", "startup_log"), "cursor", Bson());
+  const Result<Bson> reply = server.command("local", command.get());
+  if (!reply) return std::unexpected(reply.error());
+  std::string text;
+  reply->view().each_found([&](const Document& row) { text = facts_of("local", row).uuid; });
+  if (text.empty())
+    return fail(Code::kFailedPrecondition,
+                server.shown_uri() + " has no local.startup_log, by which its report is known");
+  return text;
+}
+
+// The folder of the server's data, if it is on this host as far as that can be told.
+std::optional<std::string> folder_of(Server& server) {
+  const Bson command = Bson("getCmdLineOpts", 1);
+  const Result<Bson> reply = server.command("admin", command.get());
+  if (!reply) return std::nullopt;
+  bson_iter_t at = reply->view().begin();
+  bson_iter_t path;
+  if (!bson_iter_find_descendant(&at, "parsed.storage.dbPath", &path)) return std::nullopt;
+  std::error_code ignored;
+  std::string folder(as_text(path));
+  if (!std::filesystem::is_directory(folder, ignored)) return std::nullopt;
+  return folder;
+}
+
+Json json_of(const ReplayCounts& counts) {
+  return {{"inserts", counts.inserts},
+          {"updates", counts.updates},
+          {"deletes", counts.deletes},
+          {"commands", counts.commands},
+          {"missed", counts.missed}};
+}
+
+ReplayCounts counts_of(const Json& json) {
+  ReplayCounts counts;
+  counts.inserts = json.value("inserts", std::uint64_t{0});
+  counts.updates = json.value("updates", std::uint64_t{0});
+  counts.deletes = json.value("deletes", std::uint64_t{0});
+  counts.commands = json.value("commands", std::uint64_t{0});
+  counts.missed = json.value("missed", std::uint64_t{0});
+  return counts;
+}
+
+Error damaged(const std::string& path, std::string_view why) {
+  return {Code::kDataLoss, "the report " + shell_word(path) + " is damaged: " + std::string(why) +
+                               "; give another one with --report, or restore anew"};
+}
+
+// The file's JSON. Nothing: there is no file.
+Result<std::optional<Json>> read_json(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return std::nullopt;
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  if (!file) return fail(Code::kPermissionDenied, "cannot read " + shell_word(path));
+  Json json = Json::parse(text.str(), nullptr, false);
+  if (!json.is_object() || json.value(kMark, 0) != 1)
+    return std::unexpected(damaged(path, "it is no report of idmint-restore run"));
+  return json;
+}
+
+Result<DoneRestore> report_of(Server& server, const std::string& path, const Json& json) {
+  std::map<std::string, Bson> documents;
+  for (const Json& each : json.value("record", Json::array())) {
+    Result<Bson> document = read_extended_json(each.dump());
+    if (!document) return std::unexpected(damaged(path, document.error().message));
+    documents[text_of(document->view(), "_id")] = std::move(*document);
+  }
+  Result<Record> record = Record::kept(server, std::move(documents));
+  if (!record) return std::unexpected(damaged(path, record.error().message));
+  DoneRestore report{.record = *std::move(record)};
+  report.restored = {.documents = json.value("documents", std::uint64_t{0}),
+                     .indexes = json.value("indexes", std::size_t{0}),
+                     .slice = counts_of(json.value("slice", Json::object())),
+                     .oplog = counts_of(json.value("replayed", Json::object()))};
+  for (const Json& note : json.value("notes", Json::array()))
+    if (note.is_string()) report.restored.notes.push_back(note);
+  return report;
+}
+
+}  // namespace
+
+std::string report_beside(const std::string& folder) {
+  std::string path = std::filesystem::absolute(folder).lexically_normal().string();
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return path + ".report.json";
+}
+
+std::string report_here(const Server& server) {
+  std::string name;
+  std::string_view hosts = server.shown_uri();
+  if (const std::size_t scheme = hosts.find("://"); scheme != std::string_view::npos)
+    hosts.remove_prefix(scheme + 3);
+  hosts = hosts.substr(0, hosts.find('/'));
+  hosts = hosts.substr(hosts.rfind('@') + 1);  // npos + 1 is 0
+  for (const char c : hosts)
+    name += (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.'
+                ? c
+                : '-';
+  return "restore-" + name + ".report.json";
+}
+
+Result<void> write_report(Record& record, const Restored& restored, const std::string& path) {
+  const Result<std::string> identity = identity_of(record.server());
+  if (!identity) return std::unexpected(identity.error());
+  const Result<std::map<std::string, Bson>> documents = record.get_all("");
+  if (!documents) return std::unexpected(documents.error());
+  Json json = {{kMark, 1},
+               {"server", record.server().shown_uri()},
+               {"identity", *identity},
+               {"finished", format_exact_time(system_clock().now())},
+               {"documents", restored.documents},
+               {"indexes", restored.indexes},
+               {"slice", json_of(restored.slice)},
+               {"replayed", json_of(restored.oplog)},
+               {"notes", restored.notes},
+               {"record", Json::array()}};
+  for (const auto& [id, document] : *documents) {
+    if (id.starts_with("owner:")) continue;
+    const Result<std::string> text = write_extended_json(document.view());
+    if (!text) return std::unexpected(text.error());
+    json["record"].push_back(Json::parse(*text));
+  }
+  return replace_file(path, json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+Result<std::optional<DoneRestore>> read_report(Server& server, const std::string& path) {
+  const Result<std::optional<Json>> json = read_json(path);
+  if (!json) return std::unexpected(json.error());
+  if (!*json) return std::nullopt;
+  const Result<std::string> identity = identity_of(server);
+  if (!identity) return std::unexpected(identity.error());
+  if ((*json)->value("identity", "") != *identity) return std::nullopt;
+  Result<DoneRestore> report = report_of(server, path, **json);
+  if (!report) return std::unexpected(std::move(report.error()));
+  return std::optional(*std::move(report));
+}
+
+Result<std::optional<Record>> find_record(Server& server, const std::string& path) {
+  Result<std::optional<Record>> there = Record::find(server);
+  if (!there || *there) return there;
+  std::vector<std::string> places;
+  if (!path.empty()) {
+    places.push_back(path);
+  } else {
+    if (const std::optional<std::string> folder = folder_of(server))
+      places.push_back(report_beside(*folder));
+    places.push_back(report_here(server));
+  }
+  for (const std::string& place : places) {
+    Result<std::optional<DoneRestore>> report = read_report(server, place);
+    if (!report) return std::unexpected(std::move(report.error()));
+    if (*report) return std::optional(std::move((*report)->record));
+  }
+  if (path.empty()) return std::nullopt;
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored))
+    return fail(Code::kNotFound, "there is no report " + shell_word(path));
+  return fail(Code::kFailedPrecondition, "the report " + shell_word(path) +
+                                             " is of another server than " + server.shown_uri() +
+                                             ": give that which run wrote for this one");
+}
+
+}  // namespace idmint::restore
