@@ -158,7 +158,7 @@ TEST_F(Live, ACopyOfADataFolder) {
   EXPECT_THAT(counted.out, HasSubstr("  not compared\n"));
   const Ended resumed = restore(words);
   EXPECT_EQ(resumed.status, 0) << resumed.err;
-  EXPECT_THAT(resumed.out, HasSubstr("going on with a run before this one"));
+  EXPECT_THAT(resumed.out, HasSubstr("a run before this one"));
   expect_state(should, where);
 }
 

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -98,7 +99,7 @@ void add_verify(CLI::App& command) {
                   "The report of run (that beside the folder of the server's data)")
       ->type_name("FILE");
   command.add_flag("--forget", verify_options.forget,
-                   "Where nothing differs, delete the record of the restore (idmint_restore)");
+                   "Where nothing differs, delete the report of run, and a record on the server");
 }
 
 struct Report {
@@ -111,6 +112,7 @@ struct Report {
   std::vector<Difference> differences{};
   MintedReport minted{};
   std::uint64_t documents = 0;
+  std::string restore_report{};  // the file that has the record; empty: none has
 };
 
 Result<void> unless_stopped() {
@@ -137,9 +139,13 @@ State narrowed(State state, const NamespaceFilter& filter) {
 
 Result<Report> compare(Server& server, const NamespaceFilter& filter) {
   Report report{.server = server.shown_uri()};
-  Result<std::optional<Record>> found = find_record(server, verify_options.restore_report);
+  Result<std::optional<FoundRecord>> found = find_record(server, verify_options.restore_report);
   if (!found) return std::unexpected(std::move(found.error()));
-  std::optional<Record> record = *std::move(found);
+  std::optional<Record> record;
+  if (*found) {
+    record = std::move((*found)->record);
+    report.restore_report = std::move((*found)->report);
+  }
   if (!record && verify_options.against.empty() && verify_options.expected.empty() &&
       verify_options.save.empty())
     return fail(Code::kNotFound, server.shown_uri() +
@@ -271,6 +277,10 @@ void print_report(Output& out, const Report& report) {
     out.write_line("  should be  " + each.should_be);
   }
   out.write(verdict(report) + "\n");
+  if (report.differences.empty() && !report.with.empty())
+    out.write("Before programs use it, bring it past every id that production has handed out:\n"
+              "  idmint-restore fence --target " + shell_word(report.server) +
+              " --live URI_OF_PRODUCTION\n");
   print_minted(out, report.minted,
                "idmint-restore verify " + (verify_options.spare.empty()
                                                ? "--target " + shell_word(report.server)
@@ -406,7 +416,10 @@ Result<void> verify(Server& server, Context& context) {
     context.status = exit_status(Code::kDataLoss);
     return {};
   }
-  return verify_options.forget ? Record::forget(server) : Result<void>{};
+  if (!verify_options.forget) return {};
+  std::error_code ignored;
+  if (!report->restore_report.empty()) std::filesystem::remove(report->restore_report, ignored);
+  return Record::forget(server);
 }
 
 Result<void> run_verify(Context& context) {

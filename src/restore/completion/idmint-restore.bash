@@ -23,16 +23,16 @@ _idmint_restore() {
         if [[ $current == -* ]]; then
           words="--help --json"
           case $command in
-            dump) words+=" --uri --out --archive --gzip --not-sharded" ;;
+            dump) words+=" --uri --out --exclude --archive --gzip --not-sharded" ;;
             ready) words+=" --uri --base --base-at --warn-below --not-sharded" ;;
             oplog) words+=" --uri --since --base --out --follow --not-sharded" ;;
             find) words+=" --oplog --from --to --ns --op --id --field --list --top --svg --html --not-sharded" ;;
             show) words+=" --oplog --from --to --not-sharded" ;;
-            run) words+=" --base --data-copy --oplog --limit --before --all --target --spare --mongod --base-at --include --exclude --skip --force-skip --writers --allow-replica-set --stop --dry-run --yes --not-sharded" ;;
-            verify) words+=" --target --spare --mongod --against --expected --include --exclude --html --save --oplog --raise --forget --not-sharded" ;;
-            fence) words+=" --target --oplog --live --limit --leave-gap --reopen --counter --used-in --exclude --allow-production --report --yes" ;;
+            run) words+=" --base --data-copy --oplog --limit --before --all --target --spare --mongod --base-at --include --exclude --skip --force-skip --writers --allow-replica-set --stop --report --dry-run --yes --not-sharded" ;;
+            verify) words+=" --target --spare --mongod --against --expected --include --exclude --html --save --oplog --raise --restore-report --forget --not-sharded" ;;
+            fence) words+=" --target --oplog --live --limit --restore-report --leave-gap --reopen --counter --used-in --exclude --allow-production --report --yes" ;;
             seed) words+=" --spare --set --member --mongod --argument --dry-run --yes" ;;
-            promote) words+=" --from --to --ns --exclude --limit --oplog --mistake-to --merge-later --counter --leave-gap --undo --finish --dry-run --yes" ;;
+            promote) words+=" --from --to --ns --exclude --limit --restore-report --oplog --mistake-to --merge-later --counter --leave-gap --undo --finish --dry-run --yes" ;;
           esac
         elif [[ $command == completion ]]; then
           words="bash zsh fish"

@@ -329,9 +329,9 @@ Result<void> fence(const FenceOptions& options, FenceMode mode, FenceObserver& o
   }
   report.limit = options.limit;
   if (!report.limit) {
-    const Result<std::optional<Record>> record = find_record(*target, options.restore_report);
+    const Result<std::optional<FoundRecord>> record = find_record(*target, options.restore_report);
     if (!record) return std::unexpected(record.error());
-    if (const std::optional<Record>& found = *record) report.limit = limit_in(*found);
+    if (*record) report.limit = limit_in((*record)->record);
   }
 
   Evidence evidence;

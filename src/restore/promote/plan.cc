@@ -112,11 +112,10 @@ Result<std::set<std::string>> adopted_collections(Server& server, const Facts& f
 
 // The limit of the restore that made the spare. Nothing: its report is not found.
 Result<std::optional<Timestamp>> limit_of(Server& spare, const std::string& report) {
-  const Result<std::optional<Record>> record = find_record(spare, report);
+  const Result<std::optional<FoundRecord>> record = find_record(spare, report);
   if (!record) return std::unexpected(record.error());
-  const std::optional<Record>& found = *record;
-  if (!found) return std::optional<Timestamp>();
-  const Document fingerprint = found->fingerprint();
+  if (!*record) return std::optional<Timestamp>();
+  const Document fingerprint = (*record)->record.fingerprint();
   bson_iter_t at;
   if (!fingerprint.find("limit", &at)) return std::optional<Timestamp>();
   if (bson_iter_type(&at) == BSON_TYPE_TIMESTAMP) {

@@ -163,7 +163,7 @@ Result<void> look_at_target(const RestorePlan& plan, const Observer& observer) {
   const Result<std::optional<DoneRestore>> done = read_report(
       *server, plan.options.report.empty() ? report_here(*server) : plan.options.report);
   if (!done) return std::unexpected(done.error());
-  if (*done) return {};  // restore() looks at what it was
+  if (*done && (*done)->is_there) return {};  // restore() looks at what it was
   const Result<TargetFacts> facts =
       check_target(*server, {.version = plan.base->server_version(),
                              .replica_set_ok = plan.options.allow_replica_set,

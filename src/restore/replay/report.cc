@@ -1,6 +1,6 @@
 #include "restore/replay/report.h"
 
-#include <array>
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -144,7 +144,13 @@ Result<void> write_report(Record& record, const Restored& restored, const std::s
                {"slice", json_of(restored.slice)},
                {"replayed", json_of(restored.oplog)},
                {"notes", restored.notes},
+               {"collections", Json::object()},
                {"record", Json::array()}};
+  const Result<std::vector<CollectionFacts>> there = list_collections(record.server());
+  if (!there) return std::unexpected(there.error());
+  for (const CollectionFacts& each : *there) {
+    if (!each.uuid.empty()) json["collections"][each.ns()] = each.uuid;
+  }
   for (const auto& [id, document] : *documents) {
     if (id.starts_with("owner:")) continue;
     const Result<std::string> text = write_extended_json(document.view());
@@ -163,12 +169,19 @@ Result<std::optional<DoneRestore>> read_report(Server& server, const std::string
   if ((*json)->value("identity", "") != *identity) return std::nullopt;
   Result<DoneRestore> report = report_of(server, path, **json);
   if (!report) return std::unexpected(std::move(report.error()));
+  const Result<std::vector<CollectionFacts>> there = list_collections(server);
+  if (!there) return std::unexpected(there.error());
+  const Json restored = (*json)->value("collections", Json::object());
+  report->is_there = std::ranges::any_of(*there, [&](const CollectionFacts& each) {
+    return !each.uuid.empty() && restored.value(each.ns(), "") == each.uuid;
+  });
   return std::optional(*std::move(report));
 }
 
-Result<std::optional<Record>> find_record(Server& server, const std::string& path) {
+Result<std::optional<FoundRecord>> find_record(Server& server, const std::string& path) {
   Result<std::optional<Record>> there = Record::find(server);
-  if (!there || *there) return there;
+  if (!there) return std::unexpected(std::move(there.error()));
+  if (*there) return FoundRecord{.record = **std::move(there)};
   std::vector<std::string> places;
   if (!path.empty()) {
     places.push_back(path);
@@ -180,7 +193,7 @@ Result<std::optional<Record>> find_record(Server& server, const std::string& pat
   for (const std::string& place : places) {
     Result<std::optional<DoneRestore>> report = read_report(server, place);
     if (!report) return std::unexpected(std::move(report.error()));
-    if (*report) return std::optional(std::move((*report)->record));
+    if (*report) return FoundRecord{.record = std::move((*report)->record), .report = place};
   }
   if (path.empty()) return std::nullopt;
   std::error_code ignored;

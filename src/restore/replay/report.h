@@ -3,7 +3,8 @@
 // verify, fence and promote still know what was restored.
 //
 // JSON: {"idmint_restore": 1, "server", "identity", "finished", "documents", "indexes", "slice",
-// "replayed", "notes", "record": [documents of the record, canonical extended JSON]}.
+// "replayed", "notes", "collections": {NAMESPACE: UUID}, "record": [documents of the record, canonical
+// extended JSON]}.
 #pragma once
 
 #include <cstddef>
@@ -42,6 +43,7 @@ struct Restored {
 struct DoneRestore {
   Record record;
   Restored restored{};
+  bool is_there = false;  // a collection that was restored is there still, by its UUID
 };
 // The report in the file, if it is of this server. Nothing: the file is not there, or is of another
 // server. kDataLoss: it is damaged.
@@ -52,6 +54,11 @@ struct DoneRestore {
 // done; otherwise that of the report. `path` is where the report is; empty: beside the folder of
 // the server's data, if that is on this host, or in the current folder. Nothing: there is none.
 // kNotFound: there is no report at `path`. kFailedPrecondition: it is of another server.
-[[nodiscard]] Result<std::optional<Record>> find_record(Server& server, const std::string& path);
+struct FoundRecord {
+  Record record;
+  std::string report{};  // empty: it is on the server
+};
+[[nodiscard]] Result<std::optional<FoundRecord>> find_record(Server& server,
+                                                             const std::string& path);
 
 }  // namespace idmint::restore

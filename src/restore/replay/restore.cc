@@ -204,12 +204,9 @@ Result<bool> was_done(const RestorePlan& plan, Server& server, RestoreReport& re
   const Result<std::optional<Record>> under_way = Record::find(server);
   if (!under_way) return std::unexpected(under_way.error());
   if (*under_way) return false;
-  const Result<std::vector<CollectionFacts>> there = list_collections(server);
-  if (!there) return std::unexpected(there.error());
-  if (there->empty()) return false;  // somebody has emptied it
   Result<std::optional<DoneRestore>> read = read_report(server, report.report);
   if (!read) return std::unexpected(std::move(read.error()));
-  if (!*read) return false;
+  if (!*read || !(*read)->is_there) return false;  // or somebody has emptied it since
   const DoneRestore& found = **read;
   if (Result<void> same = found.record.expect(plan.fingerprint.view()); !same)
     return std::unexpected(std::move(same.error()));
