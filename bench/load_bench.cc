@@ -50,7 +50,7 @@ void make_base(const std::string& path, int collections) {
       need(writer->add(document_of_200_bytes(id).view()));
     need(writer->end());
   }
-  need(writer->finish());
+  need(writer->finish({}));
 }
 
 struct Parts {

@@ -25,7 +25,9 @@ Error damaged(const std::string& path, const std::string& why) {
 }
 
 Timestamp moment_of(const Json& json, const char* key) {
-  const Result<Timestamp> moment = parse_timestamp(json.value(key, ""));
+  const auto at = json.find(key);
+  if (at == json.end() || !at->is_string()) return {};
+  const Result<Timestamp> moment = parse_timestamp(at->get<std::string>());
   return moment ? *moment : Timestamp{};
 }
 
@@ -54,7 +56,7 @@ Result<std::optional<Checksums>> read_checksums(const std::string& path) {
   const Result<std::string> text = read_text(path, kLongest);
   if (!text) return std::unexpected(text.error());
   const Json json = Json::parse(*text, nullptr, false);
-  if (!json.is_object() || json.value(kMark, Json(0)) != 1 || !json.contains("files") ||
+  if (!json.is_object() || !json.contains(kMark) || json[kMark] != 1 || !json.contains("files") ||
       !json["files"].is_object())
     return std::unexpected(damaged(path, "it is no file of checksums"));
   Checksums all;

@@ -185,23 +185,22 @@ HttpSession::Head HttpSession::head_of(const Parser& parser) {
 }
 
 // What is refused whatever it asks for.
-std::optional<HttpResponse> HttpSession::refusal(std::string_view host) const {
+std::optional<HttpResponse> HttpSession::refusal(const Head& head, std::string_view host) const {
   // With another coding nobody knows where the request ends.
-  const std::string_view coding = asked_->coding;
+  const std::string_view coding = head.coding;
   if (!coding.empty() && (old_ || !boost::beast::iequals(coding, "chunked")))
     return problem(501, "Not Implemented", "the only Transfer-Encoding is chunked, in HTTP/1.1");
   if (service_.draining)
     return problem(Error{Code::kUnavailable,
                          "this server is shutting down and has taken nothing; ask another one"});
-  if (!asked_->problem.empty()) return problem(400, "Bad Request", asked_->problem);
-  if (asked_->host.empty() && !old_)
-    return problem(400, "Bad Request", "the Host header is missing");
+  if (!head.problem.empty()) return problem(400, "Bad Request", head.problem);
+  if (head.host.empty() && !old_) return problem(400, "Bad Request", "the Host header is missing");
   // No page of the web knows a token, and none has the name that a certificate is for.
   if (over_tcp_ && !connection_.is_encrypted() && service_.access.is_open() && !host.empty() &&
       !names_this_machine(host))
     return problem(421, "Misdirected Request",
                    "the Host header names another machine: ask for localhost or 127.0.0.1");
-  const std::string_view origin = asked_->origin;
+  const std::string_view origin = head.origin;
   if (!origin.empty() && !is_own_origin(origin, host, connection_.is_encrypted()))
     return problem(403, "Forbidden", "pages of other sites may not ask: Origin is refused");
   return std::nullopt;
@@ -209,17 +208,17 @@ std::optional<HttpResponse> HttpSession::refusal(std::string_view host) const {
 
 void HttpSession::handle(const Parser& parser) {
   ++service_.requests;
+  const Head head = asked_.value_or(Head{});
   // The routes look into it until the response is made.
   const auto& message = parser.get();
-  keep_ = asked_->keeps && !service_.draining;
+  keep_ = head.keeps && !service_.draining;
   old_ = message.version() < 11;
   head_ = message.method() == http::verb::head;
   begun_ = false;
-  const Head& head = *asked_;
   const std::optional<HttpTarget> read = target_of(head.target);
   // The host of an absolute target counts, and the header does not (RFC 9112, 3.2.2).
   const std::string_view host = read && !read->authority.empty() ? read->authority : head.host;
-  if (std::optional<HttpResponse> refused = refusal(host)) return respond(*refused);
+  if (std::optional<HttpResponse> refused = refusal(head, host)) return respond(*refused);
   HttpRequest request;
   request.method = head_ ? "GET" : view(message.method_string());
   request.accept = head.accept;

@@ -196,7 +196,7 @@ class HttpSession final : public Conversation {
   void begin_waiting();
   // Null if a token is needed, and the header has none that is known.
   [[nodiscard]] std::shared_ptr<Caller> caller_by(std::string_view authorization) const;
-  [[nodiscard]] std::optional<HttpResponse> refusal(std::string_view host) const;
+  [[nodiscard]] std::optional<HttpResponse> refusal(const Head& head, std::string_view host) const;
   void begin_stream(SourceHandle source, IdsWanted wanted);
   // kInvalidArgument: the source cannot print its ids in the wanted form.
   [[nodiscard]] static Result<void> check_form(const Stream& stream);

@@ -99,9 +99,13 @@ Result<std::vector<CollectionFacts>> list_database(Member& member, const std::st
     if (!listed) return std::unexpected(listed.error());
     const std::string half = half_of_series(names);
     if (!half.empty() && attempt == kListings) {
-      const std::string buckets = database + ".system.buckets." + half;
-      notes.push_back(buckets + " is left out: there is no time-series collection " + half +
-                      ", whose create or drop was cut short");
+      std::string note = database;
+      for (const std::string_view part :
+           {std::string_view(".system.buckets."), std::string_view(half),
+            std::string_view(" is left out: there is no time-series collection "),
+            std::string_view(half), std::string_view(", whose create or drop was cut short")})
+        note += part;
+      notes.push_back(std::move(note));
     }
     if (half.empty() || attempt == kListings) {
       std::ranges::sort(all, {}, &CollectionFacts::name);

@@ -139,12 +139,12 @@ State narrowed(State state, const NamespaceFilter& filter) {
 
 Result<Report> compare(Server& server, const NamespaceFilter& filter) {
   Report report{.server = server.shown_uri()};
-  Result<std::optional<FoundRecord>> found = find_record(server, verify_options.restore_report);
-  if (!found) return std::unexpected(std::move(found.error()));
+  Result<std::optional<FoundRecord>> read = find_record(server, verify_options.restore_report);
+  if (!read) return std::unexpected(std::move(read.error()));
   std::optional<Record> record;
-  if (*found) {
-    record = std::move((*found)->record);
-    report.restore_report = std::move((*found)->report);
+  if (std::optional<FoundRecord>& found = *read) {
+    record = std::move(found->record);
+    report.restore_report = std::move(found->report);
   }
   if (!record && verify_options.against.empty() && verify_options.expected.empty() &&
       verify_options.save.empty())
@@ -278,9 +278,10 @@ void print_report(Output& out, const Report& report) {
   }
   out.write(verdict(report) + "\n");
   if (report.differences.empty() && !report.with.empty())
-    out.write("Before programs use it, bring it past every id that production has handed out:\n"
-              "  idmint-restore fence --target " + shell_word(report.server) +
-              " --live URI_OF_PRODUCTION\n");
+    out.write(
+        "Before programs use it, bring it past every id that production has handed out:\n"
+        "  idmint-restore fence --target " +
+        shell_word(report.server) + " --live URI_OF_PRODUCTION\n");
   print_minted(out, report.minted,
                "idmint-restore verify " + (verify_options.spare.empty()
                                                ? "--target " + shell_word(report.server)

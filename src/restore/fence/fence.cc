@@ -331,7 +331,7 @@ Result<void> fence(const FenceOptions& options, FenceMode mode, FenceObserver& o
   if (!report.limit) {
     const Result<std::optional<FoundRecord>> record = find_record(*target, options.restore_report);
     if (!record) return std::unexpected(record.error());
-    if (*record) report.limit = limit_in((*record)->record);
+    if (const std::optional<FoundRecord>& found = *record) report.limit = limit_in(found->record);
   }
 
   Evidence evidence;

@@ -411,10 +411,12 @@ Result<OplogFacts> check_oplog(const std::string& path, const OplogCheckOptions&
                                Transactions& transactions, const TakeProgress& progress) {
   Result<OplogReader> oplog = OplogReader::open(path);
   if (!oplog) return std::unexpected(std::move(oplog.error()));
-  const Result<std::optional<Checksums>> sums = read_checksums(checksums_beside(oplog->path()));
-  if (!sums) return std::unexpected(sums.error());
+  const Result<std::optional<Checksums>> read_sums =
+      read_checksums(checksums_beside(oplog->path()));
+  if (!read_sums) return std::unexpected(read_sums.error());
+  const std::optional<Checksums>& sums = *read_sums;
   std::optional<FileSum> sum;
-  if (*sums && !(*sums)->files.empty()) sum = (*sums)->files.begin()->second;
+  if (sums && !sums->files.empty()) sum = sums->files.begin()->second;
   if (sum) oplog->hash_first(sum->bytes);
   OplogCheck check(oplog->path(), options, transactions);
   for (std::uint32_t count = 0;; ++count) {

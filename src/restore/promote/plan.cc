@@ -114,8 +114,9 @@ Result<std::set<std::string>> adopted_collections(Server& server, const Facts& f
 Result<std::optional<Timestamp>> limit_of(Server& spare, const std::string& report) {
   const Result<std::optional<FoundRecord>> record = find_record(spare, report);
   if (!record) return std::unexpected(record.error());
-  if (!*record) return std::optional<Timestamp>();
-  const Document fingerprint = (*record)->record.fingerprint();
+  const std::optional<FoundRecord>& found = *record;
+  if (!found) return std::optional<Timestamp>();
+  const Document fingerprint = found->record.fingerprint();
   bson_iter_t at;
   if (!fingerprint.find("limit", &at)) return std::optional<Timestamp>();
   if (bson_iter_type(&at) == BSON_TYPE_TIMESTAMP) {

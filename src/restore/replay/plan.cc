@@ -105,9 +105,8 @@ Result<void> open_base_of(RestorePlan& plan) {
   plan.base = std::move(*base);
   std::set<std::string, std::less<>>& collections = plan.collections.emplace();
   // What the base lacks on purpose is not restored from the oplog either.
-  if (plan.base->checksums()) {
-    Result<void> added = plan.options.filter.exclude(plan.base->checksums()->excluded);
-    if (!added) return added;
+  if (const std::optional<Checksums>& sums = plan.base->checksums()) {
+    if (Result<void> added = plan.options.filter.exclude(sums->excluded); !added) return added;
   }
   for (const CollectionFacts& each : plan.base->collections()) {
     const std::string ns = each.database + "." + each.name;
@@ -160,10 +159,11 @@ Result<void> look_at_target(const RestorePlan& plan, const Observer& observer) {
   Result<Server> server = Server::connect(
       plan.options.target, {.watch = {.stopped = [&observer] { return observer.stopped(); }}});
   if (!server) return std::unexpected(std::move(server.error()));
-  const Result<std::optional<DoneRestore>> done = read_report(
+  const Result<std::optional<DoneRestore>> read = read_report(
       *server, plan.options.report.empty() ? report_here(*server) : plan.options.report);
-  if (!done) return std::unexpected(done.error());
-  if (*done && (*done)->is_there) return {};  // restore() looks at what it was
+  if (!read) return std::unexpected(read.error());
+  const std::optional<DoneRestore>& done = *read;
+  if (done && done->is_there) return {};  // restore() looks at what it was
   const Result<TargetFacts> facts =
       check_target(*server, {.version = plan.base->server_version(),
                              .replica_set_ok = plan.options.allow_replica_set,
@@ -206,13 +206,14 @@ std::vector<std::string> RestorePlan::notes() const {
     all.push_back("--include and --exclude leave nothing of the base: are they spelled right?");
   if (!base && oplog.entries == 0)
     all.push_back("whether the oplog reaches back to the copy is checked when that is recovered");
-  if (base && !base->checksums())
+  const std::optional<Checksums> sums = base ? base->checksums() : std::nullopt;
+  if (base && !sums)
     all.push_back(
         "the base has no checksums, as idmint-restore dump writes them: bytes that were "
         "changed and are a document still go unseen");
-  if (base && base->checksums() && !base->checksums()->excluded.empty()) {
+  if (sums && !sums->excluded.empty()) {
     std::string names;
-    for (const std::string& pattern : base->checksums()->excluded)
+    for (const std::string& pattern : sums->excluded)
       names += (names.empty() ? "" : ", ") + pattern;
     all.push_back("the base was made without " + names);
   }

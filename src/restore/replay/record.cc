@@ -136,10 +136,10 @@ Result<std::optional<Record>> Record::find(Server& server) { return read(Record(
 Result<Record> Record::kept(Server& server, std::map<std::string, Bson> documents) {
   Record record(server);
   record.kept_ = std::move(documents);
-  Result<std::optional<Record>> found = read(std::move(record));
-  if (!found) return std::unexpected(std::move(found.error()));
-  if (!*found) return std::unexpected(Error{Code::kDataLoss, "it has no run"});
-  return **std::move(found);
+  Result<std::optional<Record>> read_of_it = read(std::move(record));
+  if (!read_of_it) return std::unexpected(std::move(read_of_it.error()));
+  if (std::optional<Record>& found = *read_of_it) return *std::move(found);
+  return std::unexpected(Error{Code::kDataLoss, "it has no run"});
 }
 
 Result<std::optional<Record>> Record::read(Record record) {

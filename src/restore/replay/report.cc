@@ -52,6 +52,20 @@ std::optional<std::string> folder_of(Server& server) {
   return folder;
 }
 
+// A file may hold anything: what has not the type that is expected is as if it were not there.
+Json member_of(const Json& json, const std::string& key) {
+  const auto at = json.find(key);
+  return at != json.end() ? *at : Json();
+}
+std::string text_in(const Json& json, const std::string& key) {
+  const Json member = member_of(json, key);
+  return member.is_string() ? member.get<std::string>() : std::string();
+}
+std::uint64_t number_in(const Json& json, const std::string& key) {
+  const Json member = member_of(json, key);
+  return member.is_number_unsigned() ? member.get<std::uint64_t>() : 0;
+}
+
 Json json_of(const ReplayCounts& counts) {
   return {{"inserts", counts.inserts},
           {"updates", counts.updates},
@@ -62,11 +76,11 @@ Json json_of(const ReplayCounts& counts) {
 
 ReplayCounts counts_of(const Json& json) {
   ReplayCounts counts;
-  counts.inserts = json.value("inserts", std::uint64_t{0});
-  counts.updates = json.value("updates", std::uint64_t{0});
-  counts.deletes = json.value("deletes", std::uint64_t{0});
-  counts.commands = json.value("commands", std::uint64_t{0});
-  counts.missed = json.value("missed", std::uint64_t{0});
+  counts.inserts = number_in(json, "inserts");
+  counts.updates = number_in(json, "updates");
+  counts.deletes = number_in(json, "deletes");
+  counts.commands = number_in(json, "commands");
+  counts.missed = number_in(json, "missed");
   return counts;
 }
 
@@ -84,26 +98,27 @@ Result<std::optional<Json>> read_json(const std::string& path) {
   text << file.rdbuf();
   if (!file) return fail(Code::kPermissionDenied, "cannot read " + shell_word(path));
   Json json = Json::parse(text.str(), nullptr, false);
-  if (!json.is_object() || json.value(kMark, 0) != 1)
+  if (!json.is_object() || number_in(json, kMark) != 1)
     return std::unexpected(damaged(path, "it is no report of idmint-restore run"));
   return json;
 }
 
 Result<DoneRestore> report_of(Server& server, const std::string& path, const Json& json) {
   std::map<std::string, Bson> documents;
-  for (const Json& each : json.value("record", Json::array())) {
-    Result<Bson> document = read_extended_json(each.dump());
+  for (const Json& each : member_of(json, "record")) {
+    Result<Bson> document =
+        read_extended_json(each.dump(-1, ' ', false, Json::error_handler_t::replace));
     if (!document) return std::unexpected(damaged(path, document.error().message));
     documents[text_of(document->view(), "_id")] = std::move(*document);
   }
   Result<Record> record = Record::kept(server, std::move(documents));
   if (!record) return std::unexpected(damaged(path, record.error().message));
   DoneRestore report{.record = *std::move(record)};
-  report.restored = {.documents = json.value("documents", std::uint64_t{0}),
-                     .indexes = json.value("indexes", std::size_t{0}),
-                     .slice = counts_of(json.value("slice", Json::object())),
-                     .oplog = counts_of(json.value("replayed", Json::object()))};
-  for (const Json& note : json.value("notes", Json::array()))
+  report.restored = {.documents = number_in(json, "documents"),
+                     .indexes = number_in(json, "indexes"),
+                     .slice = counts_of(member_of(json, "slice")),
+                     .oplog = counts_of(member_of(json, "replayed"))};
+  for (const Json& note : member_of(json, "notes"))
     if (note.is_string()) report.restored.notes.push_back(note);
   return report;
 }
@@ -161,27 +176,28 @@ Result<void> write_report(Record& record, const Restored& restored, const std::s
 }
 
 Result<std::optional<DoneRestore>> read_report(Server& server, const std::string& path) {
-  const Result<std::optional<Json>> json = read_json(path);
-  if (!json) return std::unexpected(json.error());
-  if (!*json) return std::nullopt;
+  const Result<std::optional<Json>> read = read_json(path);
+  if (!read) return std::unexpected(read.error());
+  const std::optional<Json>& json = *read;
+  if (!json) return std::nullopt;
   const Result<std::string> identity = identity_of(server);
   if (!identity) return std::unexpected(identity.error());
-  if ((*json)->value("identity", "") != *identity) return std::nullopt;
-  Result<DoneRestore> report = report_of(server, path, **json);
+  if (text_in(*json, "identity") != *identity) return std::nullopt;
+  Result<DoneRestore> report = report_of(server, path, *json);
   if (!report) return std::unexpected(std::move(report.error()));
   const Result<std::vector<CollectionFacts>> there = list_collections(server);
   if (!there) return std::unexpected(there.error());
-  const Json restored = (*json)->value("collections", Json::object());
+  const Json restored = member_of(*json, "collections");
   report->is_there = std::ranges::any_of(*there, [&](const CollectionFacts& each) {
-    return !each.uuid.empty() && restored.value(each.ns(), "") == each.uuid;
+    return !each.uuid.empty() && text_in(restored, each.ns()) == each.uuid;
   });
   return std::optional(*std::move(report));
 }
 
 Result<std::optional<FoundRecord>> find_record(Server& server, const std::string& path) {
-  Result<std::optional<Record>> there = Record::find(server);
-  if (!there) return std::unexpected(std::move(there.error()));
-  if (*there) return FoundRecord{.record = **std::move(there)};
+  Result<std::optional<Record>> on_server = Record::find(server);
+  if (!on_server) return std::unexpected(std::move(on_server.error()));
+  if (std::optional<Record>& there = *on_server) return FoundRecord{.record = *std::move(there)};
   std::vector<std::string> places;
   if (!path.empty()) {
     places.push_back(path);
@@ -191,9 +207,10 @@ Result<std::optional<FoundRecord>> find_record(Server& server, const std::string
     places.push_back(report_here(server));
   }
   for (const std::string& place : places) {
-    Result<std::optional<DoneRestore>> report = read_report(server, place);
-    if (!report) return std::unexpected(std::move(report.error()));
-    if (*report) return FoundRecord{.record = std::move((*report)->record), .report = place};
+    Result<std::optional<DoneRestore>> read = read_report(server, place);
+    if (!read) return std::unexpected(std::move(read.error()));
+    if (std::optional<DoneRestore>& report = *read)
+      return FoundRecord{.record = std::move(report->record), .report = place};
   }
   if (path.empty()) return std::nullopt;
   std::error_code ignored;

@@ -3,8 +3,8 @@
 // verify, fence and promote still know what was restored.
 //
 // JSON: {"idmint_restore": 1, "server", "identity", "finished", "documents", "indexes", "slice",
-// "replayed", "notes", "collections": {NAMESPACE: UUID}, "record": [documents of the record, canonical
-// extended JSON]}.
+// "replayed", "notes", "collections": {NAMESPACE: UUID}, "record": [documents of the record,
+// canonical extended JSON]}.
 #pragma once
 
 #include <cstddef>

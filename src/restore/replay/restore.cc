@@ -206,11 +206,11 @@ Result<bool> was_done(const RestorePlan& plan, Server& server, RestoreReport& re
   if (*under_way) return false;
   Result<std::optional<DoneRestore>> read = read_report(server, report.report);
   if (!read) return std::unexpected(std::move(read.error()));
-  if (!*read || !(*read)->is_there) return false;  // or somebody has emptied it since
-  const DoneRestore& found = **read;
-  if (Result<void> same = found.record.expect(plan.fingerprint.view()); !same)
+  const std::optional<DoneRestore>& found = *read;
+  if (!found || !found->is_there) return false;  // or somebody has emptied it since
+  if (Result<void> same = found->record.expect(plan.fingerprint.view()); !same)
     return std::unexpected(std::move(same.error()));
-  const Restored& before = found.restored;
+  const Restored& before = found->restored;
   report.was_done = report.resumed = true;
   report.documents = before.documents;
   report.indexes = before.indexes;
