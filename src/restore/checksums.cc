@@ -1,6 +1,8 @@
 #include "restore/checksums.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -90,17 +92,31 @@ Result<void> check_sum(const std::string& path, const FileSum& is, const FileSum
                                    "; take another copy of the dump");
 }
 
+Result<void> check_oplog_dump(const std::string& path) {
+  const Result<std::optional<Checksums>> read = read_checksums(checksums_beside(path));
+  if (!read) return std::unexpected(read.error());
+  const std::optional<Checksums>& sums = *read;
+  if (!sums || sums->files.empty()) return {};
+  const FileSum& should_be = sums->files.begin()->second;
+  const Result<FileSum> is = sum_of_beginning(path, should_be.bytes);
+  return is ? check_sum(path, *is, should_be) : std::unexpected(is.error());
+}
+
 Result<FileSum> sum_of_file(const std::string& path) {
+  return sum_of_beginning(path, std::numeric_limits<std::uint64_t>::max());
+}
+
+Result<FileSum> sum_of_beginning(const std::string& path, std::uint64_t bytes) {
   const Result<std::unique_ptr<InputFile>> file = InputFile::open(path, InputFile::As::kStored);
   if (!file) return std::unexpected(file.error());
-  (*file)->hash_first((*file)->size());
+  (*file)->hash_first(bytes);
   std::vector<std::uint8_t> block(std::size_t{1} << 20);
-  while (true) {
+  while ((*file)->consumed() < bytes) {
     const InputFile::Read read = (*file)->read(block);
     if (read.error != 0) return unreadable(path, read.error);
     if (read.size == 0) break;
   }
-  return FileSum{.bytes = (*file)->consumed(), .sha256 = (*file)->sha256()};
+  return FileSum{.bytes = std::min((*file)->consumed(), bytes), .sha256 = (*file)->sha256()};
 }
 
 }  // namespace idmint::restore

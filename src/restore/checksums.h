@@ -44,7 +44,12 @@ inline constexpr std::string_view kChecksumsOfFolder = "checksums.json";
 // kDataLoss: the file is not as it was written.
 [[nodiscard]] Result<void> check_sum(const std::string& path, const FileSum& is,
                                      const FileSum& should_be);
+// The dump of an oplog at `path`, a file, against the checksums beside it, if there are any.
+// kDataLoss: it is not as it was written. It is read whole once for that.
+[[nodiscard]] Result<void> check_oplog_dump(const std::string& path);
 // Of the whole file. Errors are those of InputFile.
 [[nodiscard]] Result<FileSum> sum_of_file(const std::string& path);
+// Of its first bytes, or of as many as there are.
+[[nodiscard]] Result<FileSum> sum_of_beginning(const std::string& path, std::uint64_t bytes);
 
 }  // namespace idmint::restore

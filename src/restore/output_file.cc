@@ -143,6 +143,17 @@ Result<void> replace_file(const std::string& path, std::string_view text) {
   return sync_folder(folder.empty() ? "." : folder.string());
 }
 
+Result<void> check_replaceable(const std::string& path) {
+  const std::string partial = path + ".partial";
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return unwritable(path, EISDIR);
+  std::filesystem::remove(partial, ignored);
+  const Result<std::unique_ptr<OutputFile>> file = OutputFile::create(partial, false);
+  if (!file) return std::unexpected(file.error());
+  std::filesystem::remove(partial, ignored);
+  return {};
+}
+
 Result<void> sync_folder(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return unwritable(path, errno);

@@ -64,6 +64,9 @@ class OutputFile {
 // OutputFile.
 [[nodiscard]] Result<void> replace_file(const std::string& path, std::string_view text);
 
+// Whether replace_file() could write there, as far as that can be known before. Leaves nothing.
+[[nodiscard]] Result<void> check_replaceable(const std::string& path);
+
 // Waits until the disk has the names of what is in a folder.
 [[nodiscard]] Result<void> sync_folder(const std::string& path);
 

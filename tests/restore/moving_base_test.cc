@@ -180,6 +180,48 @@ TEST_F(MovingBase, ARestoredServerHoldsNothingOfOurs) {
   EXPECT_THAT(lost.err, HasSubstr("there is no report"));
 }
 
+TEST_F(MovingBase, APlaceForTheReportThatCannotBeWrittenIsKnownBefore) {
+  const std::string base = folder_.path("base");
+  ASSERT_TRUE(dump_while(base, {}));
+  mongo_command(target_uri(), "moving", R"({"dropDatabase":1})");
+  const Ended ended = run({"run", "--base", base, "--target", target_uri(), "--include", "moving",
+                           "--yes", "--report", folder_.path("nowhere/report.json")});
+  EXPECT_EQ(ended.status, 3) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("--report FILE"));
+  EXPECT_THAT(mongo_command(target_uri(), "moving", R"({"listCollections":1})"),
+              HasSubstr(R"("firstBatch" : [  ])"));
+}
+
+TEST_F(MovingBase, ADamagedReportIsSaidToBe) {
+  const std::string base = folder_.path("base");
+  ASSERT_TRUE(dump_while(base, {}));
+  ASSERT_EQ(restore(base).status, 0);
+  const std::string report = folder_.path("report.json");
+  const nlohmann::json good = nlohmann::json::parse(std::ifstream(report));
+  const auto with = [&](const std::string& text) {
+    std::ofstream(report) << text;
+    return run({"verify", "--target", target_uri(), "--restore-report", report});
+  };
+  for (const std::string key : {"idmint_restore", "record"}) {
+    for (const nlohmann::json& value :
+         {nlohmann::json("text"), nlohmann::json(7), nlohmann::json::array({1, "a", nullptr}),
+          nlohmann::json::object({{"a", 1}}), nlohmann::json()}) {
+      nlohmann::json wrong = good;
+      wrong[key] = value;
+      const Ended ended = with(wrong.dump());
+      EXPECT_EQ(ended.status, 10) << key << value << ended.out << ended.err;
+      EXPECT_THAT(ended.err, HasSubstr("is damaged"));
+    }
+  }
+  for (const std::string key : {"notes", "slice", "replayed", "documents", "collections"}) {
+    nlohmann::json wrong = good;
+    wrong[key] = "text";
+    EXPECT_EQ(with(wrong.dump()).status, 0) << key;
+  }
+  EXPECT_EQ(with("{").status, 10);
+  EXPECT_EQ(with("").status, 10);
+}
+
 TEST_F(MovingBase, TheReportOfAnotherServerIsNone) {
   const std::string base = folder_.path("base");
   ASSERT_TRUE(dump_while(base, {}));
@@ -307,6 +349,7 @@ TEST_F(MovingBase, AnOplogFromWhichEntriesWereTakenIsRefused) {
   const Ended refused = run(words);
   EXPECT_EQ(refused.status, 10) << refused.out;
   EXPECT_THAT(refused.err, AllOf(HasSubstr("oplog.bson"), HasSubstr("is not as it was written")));
+  EXPECT_EQ(run({"fence", "--target", target_uri(), "--oplog", oplog}).status, 10);
   // Without the checksums nobody can know, and that is said.
   fs::remove(checksums_beside(oplog));
   const Ended foreign = run(words);

@@ -10,10 +10,12 @@
 #include "base/figures.h"
 #include "base/url.h"
 #include "mongo/bson.h"
+#include "restore/checksums.h"
 #include "restore/collections.h"
 #include "restore/fence/documents.h"
 #include "restore/fence/handed_out.h"
 #include "restore/fence/server_state.h"
+#include "restore/oplog/reader.h"
 #include "restore/oplog/source.h"
 #include "restore/replay/record.h"
 #include "restore/replay/report.h"
@@ -231,6 +233,11 @@ Result<void> gather(const FenceOptions& options, Server& target, std::optional<S
                              " has no primary: what that had handed out more is not known");
   }
   const WatchedFields watched = watched_fields(options, evidence);
+  if (!options.oplog.empty()) {
+    const Result<std::string> file = find_oplog_file(options.oplog);
+    if (!file) return std::unexpected(file.error());
+    if (Result<void> whole = check_oplog_dump(*file); !whole) return whole;
+  }
   for (const std::string& where : {options.live, options.oplog}) {
     if (where.empty()) continue;
     Result<HandedOut> found = read_handed_out(where, watched, report.limit, observer);

@@ -7,6 +7,7 @@
 #include "base/errors.h"
 #include "base/figures.h"
 #include "restore/collections.h"
+#include "restore/output_file.h"
 #include "restore/replay/expectation.h"
 #include "restore/replay/index_catalog.h"
 #include "restore/replay/load.h"
@@ -242,6 +243,10 @@ Result<void> restore_to(RestorePlan& plan, const std::string& uri, Observer& obs
   const Result<bool> before = was_done(plan, *server, report);
   if (!before) return std::unexpected(before.error());
   if (*before) return add_minted(plan, *server, report);
+  if (Result<void> writable = check_replaceable(report.report); !writable)
+    return fail(writable.error().code, writable.error().message +
+                                           ": the report of this restore goes there; give another "
+                                           "place with --report FILE");
   const Result<TargetFacts> facts =
       check_target(*server, {.version = plan.base ? plan.base->server_version() : std::string(),
                              .replica_set_ok = plan.options.allow_replica_set,
