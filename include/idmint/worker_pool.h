@@ -23,7 +23,7 @@ namespace idmint {
 // - kUnimplemented: the store leases no worker ids.
 [[nodiscard]] IDMINT_EXPORT Result<void> create_pool(Store& store, const PoolDefinition& pool);
 
-// ---- the worker ids, for people; who mints takes them by itself
+// ---- the worker ids, for operators; generators lease them without these calls
 
 // Sorted by worker id. Errors, here and below:
 // - kFailedPrecondition: not a pool, or retired.
