@@ -68,7 +68,7 @@ Moment this_moment() noexcept {
 }
 
 std::array<std::uint64_t, 2> digest_of(const Moment& moment) noexcept {
-  // Each half is a bijection of any one word while the others stand.
+  // Each half is a bijection of any one word while the other words are fixed.
   std::uint64_t low = 0;
   std::uint64_t high = 0x9e3779b97f4a7c15;
   for (const std::uint64_t word : {moment.processor, moment.ticks, moment.wall, moment.boot}) {
