@@ -58,7 +58,7 @@ struct Backend {
 // says why.
 [[nodiscard]] Result<void> check_field(std::string_view field);
 [[nodiscard]] Result<void> check_collection(std::string_view name);
-// Whether MongoDB allows the name, and it is not one of MongoDB's own databases.
+// Whether MongoDB allows the name. Does not reject MongoDB's own databases.
 [[nodiscard]] bool is_database_name(std::string_view name);
 
 // The place of numbers in MongoDB.
