@@ -48,8 +48,7 @@ struct StateFileOptions {
 //   - An interrupted write was not acknowledged, so no id is beyond the bound of the other slot,
 //     which that write did not touch.
 //   - An acknowledged record is on the disk twice. If one page or two neighbours rot, the other
-//   copy
-//     remains.
+//     copy remains.
 //   - If both pages of one slot are unreadable, an acknowledged bound may be lost: kDataLoss.
 //
 // The file is locked (flock) while open. Each extend() checks under the lock that the path still

@@ -135,13 +135,14 @@ class Connection {
   // and no checkpoint writes the present log. REQUIRES: a write transaction is open.
   [[nodiscard]] bool file_has_all_of_log();
   // Writes the mark and the rest of `version` into the file and syncs it. Both are in the first
-  // sector, so a power cut leaves the old header or the new one.
+  // sector, so a power cut leaves the old header or the new one. REQUIRES: the log has the first
+  // page, and no checkpoint can move it into the file meanwhile.
   Result<void> mark(std::int64_t version);
   // Syncs a mark of another process, unless this connection knows that it is on the disk.
   Result<void> sync_mark(std::int64_t version);
 
   // The error for a code of SQLite. Poisons the connection if a commit may or may not be on the
-  // disk.
+  // disk. REQUIRES: `result` is the result of the latest call of SQLite.
   Error failed(int result, std::string_view doing);
   [[nodiscard]] Error no_store(const std::string& why) const;
   [[nodiscard]] std::unexpected<Error> damaged(std::string why) const;

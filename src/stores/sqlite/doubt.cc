@@ -45,6 +45,7 @@ std::int64_t TrustedFile::seen_where_it_was(const State& state) const {
 
 // Whether the log belongs to another file, for example because a backup was copied over the file. A
 // file lacks the nonce of its own log only until it is marked, and nothing is handed out before.
+// REQUIRES: `seen` was read before `state`.
 bool TrustedFile::has_log_of_another(const State& state, std::int64_t seen) const {
   if (state.has_nonce()) return false;
   return !state.unmarked || std::max({seen, changes_, seen_where_it_was(state)}) > *state.unmarked;

@@ -132,6 +132,7 @@ std::int64_t TrustedFile::with_new_nonce(std::int64_t version) {
 }
 
 // A count that is not larger than the one known to this handle proves that the file was set back.
+// REQUIRES: within transact().
 Result<void> TrustedFile::count_change() {
   ++counted_;
   Statement run(*this, count_change_, "count a change of", counted_);

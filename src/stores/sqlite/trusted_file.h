@@ -44,6 +44,7 @@ class TrustedFile final : public Connection {
   // The start of every call. kUnavailable: other calls of this process held the mutex until then.
   Result<Lock> enter(SteadyTime until = SteadyTime::max());
   // Makes all of the changes in one transaction, or none; durable if it returns without an error.
+  // REQUIRES: the caller has entered.
   Result<void> atomically(const Call& call, const Changes& changes);
   // enter() and atomically().
   Result<void> change(const Call& call, const Changes& changes);
@@ -52,7 +53,7 @@ class TrustedFile final : public Connection {
   std::optional<Error> doubt();
   Result<void> settle(Store::Settle how);
 
-  // Writes the place of the store, and its count of changes.
+  // Writes the place of the store, and its count of changes. REQUIRES: a write transaction is open.
   Result<void> write_place(const std::optional<Place>& place, std::int64_t changes);
 
  private:

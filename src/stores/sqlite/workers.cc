@@ -164,7 +164,8 @@ class Workers final : public LeaseTable {
 
   // Rejects a clock that is far ahead: it would move every worker id that far ahead, and nobody
   // could mint before that time. While the host runs, such a clock differs from the time since
-  // boot. A day is allowed, because clocks are set by hours after a machine was paused.
+  // boot. A day is allowed, because clocks are set by hours after a machine was paused. REQUIRES:
+  // within the transaction of a lease.
   Result<void> check_clock(std::string_view pool, const LeaseTerms& terms) {
     constexpr std::int64_t kFarAhead = std::int64_t{24} * 60 * 60 * 1000;
     constexpr std::int64_t kKept = 60'000;  // written this rarely, since most clocks agree
