@@ -44,13 +44,11 @@ struct TickSeed {
 using SetApart = std::function<Result<std::int64_t>(std::int64_t tick, bool first)>;
 
 struct ClockSequenceOptions {
-  Instant epoch;                             // tick 0
-  std::chrono::nanoseconds unit{1'000'000};  // the length of a tick
-  std::uint32_t capacity = 1;                // the counts of a tick are 0 to capacity - 1; at most
-                                             // 2^23
-  std::int64_t max_tick = 0;                 // later ticks are kOutOfRange
-  std::chrono::nanoseconds max_drift{20'000'000'000};  // the limit ahead of a clock that was set
-                                                       // back
+  Instant epoch;                                       // tick 0
+  std::chrono::nanoseconds unit{1'000'000};            // the length of a tick
+  std::uint32_t capacity = 1;                          // counts are 0 to capacity - 1; at most 2^23
+  std::int64_t max_tick = 0;                           // later ticks are kOutOfRange
+  std::chrono::nanoseconds max_drift{20'000'000'000};  // ahead of a clock that was set back
   // How far ahead of the clock the next tick may be entered when counts are used up; values above
   // max_drift count as max_drift. 0: never.
   std::chrono::nanoseconds max_run_ahead{};
