@@ -54,7 +54,7 @@ enum class Strategy : std::uint8_t {
 // kInvalidArgument: no such strategy; the message lists the names.
 [[nodiscard]] IDMINT_EXPORT Result<Strategy> strategy_named(std::string_view name);
 
-// What a source promises of its ids. Each level includes the ones before it; kUniqueIfConfigured
+// The promise of a source for its ids. Each level includes the ones before it; kUniqueIfConfigured
 // and kUnique count as one level.
 enum class Guarantee : std::uint8_t {
   kPractical,           // no coordination: the odds of a repeat are small, and stated

@@ -30,9 +30,9 @@ enum class Code : int {
                            // free some, then repeat it.
   kFailedPrecondition = 9,  // The state of the system forbids the call until somebody changes that
                             // state.
-  kOutOfRange = 11,         // The source is past its last value. It never wraps round, so this is
-                            // permanent.
-  kUnimplemented = 12,      // Not built in, or not offered by this store.
+  kOutOfRange = 11,         // Past the last value. The source never wraps round, so the error
+                            // stays.
+  kUnimplemented = 12,      // The function is not in this build, or the store does not offer it.
   kInternal = 13,           // A bug in idmint. Please report it.
   kUnavailable = 14,        // The call was not applied. The same call may succeed later.
   kDataLoss =

@@ -157,9 +157,9 @@ struct SequenceStatus {
   std::optional<std::int64_t> next;
   // kPermuted: the value at that index, which comes next; nothing if none is left.
   std::optional<std::int64_t> permuted;
-  // Values that counters which are not closed have not handed out. kRandom: values that will still
-  // be handed out; it stops before the last (Occupancy). Pools: worker ids without an owner, or
-  // whose lease has expired.
+  // The values not taken yet, of open counters. kRandom: values that will still be handed out; it
+  // stops before the last (Occupancy). Pools: worker ids without an owner, or whose lease has
+  // expired.
   std::int64_t left = 0;
   // The place of the adopted record (SequenceDefinition::adopted), such as the name of a
   // collection; empty: idmint's own record.

@@ -7,7 +7,7 @@
 namespace idmint {
 namespace {
 
-// ---- the value of a character; its place in the alphabet where it is none
+// ---- the index of a character in an alphabet; its size: not in the alphabet
 
 std::size_t value_of(std::string_view alphabet, char c) noexcept {
   // Every alphabet here begins with a run of neighbours in ASCII.

@@ -41,7 +41,7 @@ std::uint64_t from_processor() noexcept {
   constexpr unsigned long kRandom = 1UL << 16;  // HWCAP2_RNG
   if ((getauxval(AT_HWCAP2) & kRandom) == 0) return 0;
   std::uint64_t value = 0;
-  asm volatile("mrs %0, s3_3_c2_c4_0" : "=r"(value) : : "cc");  // RNDR; 0 where it fails
+  asm volatile("mrs %0, s3_3_c2_c4_0" : "=r"(value) : : "cc");  // RNDR; 0: it failed
   return value;
 }
 

@@ -25,7 +25,7 @@ namespace idmint {
 struct WorkerLeaseOptions {
   std::string pool{};
   std::string holder{};
-  // Of the layout.
+  // The limits of the layout:
   Instant epoch{};
   std::chrono::nanoseconds unit{};
   std::int64_t max_tick = 0;

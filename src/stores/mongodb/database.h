@@ -35,7 +35,7 @@ struct Database {
   Result<bool> change(std::string_view collection, Bson query, const Bson& update, SteadyTime until,
                       std::string_view doing, const Use& before) const;
 
-  // Reads the document with that _id, linearizable. False: there is none.
+  // Reads the document with that _id, including every acknowledged write. False: there is none.
   Result<bool> read(std::string_view collection, const Bson& id, SteadyTime until,
                     const Use& use) const;
   Result<bool> read(std::string_view collection, std::string_view name, SteadyTime until,
