@@ -1,6 +1,6 @@
-// Definition: the immutable description of a sequence or a pool. It is stored once, beside the
-// counters. Hosts with different definitions would mint duplicates, so the configuration of a host
-// only says where the store is.
+// Definition: the description of a sequence or a pool. It is written into the store once, beside
+// the counters. Hosts with different definitions would mint duplicates, so the configuration of a
+// host only says where the store is.
 #pragma once
 
 #include <cstdint>
@@ -79,7 +79,7 @@ struct SequenceDefinition {
   std::int64_t first = 1;  // both ends inclusive; as integers, before the form is applied
   std::int64_t last = kLargestValue;
   std::int64_t stripes = 1;  // kStriped, kInterleaved: the number of counters, 2 to kMaxStripes
-  std::int64_t step = 0;     // kCached: values in a range; 0: adaptive to the rate
+  std::int64_t step = 0;     // kCached: values in a range; 0: adapts to the rate
   std::string key{};  // kPermuted: 32 hexadecimal digits; if empty, create_sequence() draws one
   std::int64_t largest_count = 0;  // the most values that one call may take; 0: no limit
   // How the values are printed. If the encoding needs a width and none is set, create_sequence()

@@ -47,8 +47,8 @@ struct ProcessIdentity {
 // String.hashCode. Without such an interface it is drawn from `entropy`. It changes when an
 // interface gets its first IP address or loses its last one: when a container starts, a VPN ends or
 // a cable is pulled. Among n hosts with one address each, odds_of_shared_worker(n, bits) are the
-// odds that two share a worker id. With up to eight consecutive addresses each, the odds are at
-// most those of (n, bits - 2). REQUIRES: 0 <= bits <= 31.
+// odds that at least two share a worker id. With up to eight consecutive addresses each, the odds
+// are at most those of (n, bits - 2). REQUIRES: 0 <= bits <= 31.
 [[nodiscard]] IDMINT_EXPORT std::uint32_t worker_from_hardware(int bits,
                                                                Entropy& entropy = system_entropy());
 
@@ -79,8 +79,9 @@ struct AddressWorker {
 [[nodiscard]] IDMINT_EXPORT Result<AddressWorker> worker_from_address(
     int bits, std::string_view interface = {});
 
-// The exact odds that at least two of n hosts that draw from 2^bits worker ids share one: 1 - (1 -
-// 1/2^bits)(1 - 2/2^bits)... REQUIRES: 0 <= bits <= 31.
+// The exact odds that at least two of n hosts that draw from 2^bits worker ids share one:
+//   1 - (1 - 1/2^bits)(1 - 2/2^bits)...
+// REQUIRES: 0 <= bits <= 31.
 [[nodiscard]] IDMINT_EXPORT double odds_of_shared_worker(std::uint64_t hosts, int bits) noexcept;
 
 }  // namespace idmint

@@ -71,7 +71,7 @@ class IDMINT_EXPORT KsuidGenerator final {
 
   // kOutOfRange: the clock shows a time that no KSUID can hold. Nothing was handed out.
   [[nodiscard]] Result<Ksuid> next();
-  // Fills all of `out`; on an error its content is undefined.
+  // Fills all of `out`; on an error its content is unspecified.
   [[nodiscard]] Result<void> next(std::span<Ksuid> out);
 
  private:

@@ -35,8 +35,7 @@ struct Worker {
   enum class From : std::uint8_t {
     kGiven,        // unique if configured so
     kEnvironment,  // the number in an environment variable: unique if configured so
-    kOrdinal,      // the number at the end of the host name, as in a StatefulSet: unique if
-                   // configured so
+    kOrdinal,      // the ordinal at the end of the host name: unique if configured so
     kAddress,      // the low bits of the host's IP address: unique if configured so
     kHardware,     // a hash of the hardware addresses: practical
     kRandom,       // drawn when the source is opened: practical
@@ -81,7 +80,7 @@ struct FormatOptions {
   std::optional<DigitsLayout> digits{};
   // typeid.
   std::optional<std::string> type{};
-  // A pool, which is no format but takes this option: how far ahead of the clock the lease is kept
+  // For a pool, which is no format: how far ahead of the clock the lease is kept
   // (SnowflakeLeaseOptions).
   std::optional<std::chrono::nanoseconds> window{};
 

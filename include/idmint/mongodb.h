@@ -133,8 +133,7 @@ struct InsertOptions {
   std::optional<std::string> proxy{};
   std::string owner{};                  // for operators, at most 200 bytes; empty: "HOST:PID"
   std::int64_t number_from = 1;         // the number of the first document in messages
-  std::string counted_as = "document";  // what messages call a document: "document 1 of
-                                        // app.accounts"
+  std::string counted_as = "document";  // in messages: "document 1 of app.accounts"
   // Called if a source that never repeats a value gave one that is already in the collection: the
   // source is behind the data. It must move the source past the data, as Mint::raise() does with
   // ExistingValues::open(). The documents then get new ids.

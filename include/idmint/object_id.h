@@ -73,7 +73,7 @@ class IDMINT_EXPORT ObjectIdGenerator final {
 
   // kOutOfRange: the clock shows a time outside 1970 to 2106. Nothing was handed out.
   [[nodiscard]] Result<ObjectId> next();
-  // Fills all of `out`; on an error its content is undefined.
+  // Fills all of `out`; on an error its content is unspecified.
   [[nodiscard]] Result<void> next(std::span<ObjectId> out);
 
  private:
@@ -108,7 +108,7 @@ class IDMINT_EXPORT ClassicObjectIdGenerator final {
   // - kUnavailable: the clock stands still after 2^24 ids in its second, or went back by more than
   //   20 s and to before the last 2^24 ids.
   [[nodiscard]] Result<ObjectId> next();
-  // Fills all of `out`; on an error its content is undefined.
+  // Fills all of `out`; on an error its content is unspecified.
   [[nodiscard]] Result<void> next(std::span<ObjectId> out);
 
  private:

@@ -30,8 +30,7 @@ enum class Code : int {
                            // free some, then repeat it.
   kFailedPrecondition = 9,  // The state of the system forbids the call until somebody changes that
                             // state.
-  kOutOfRange = 11,         // Past the last value. The source never wraps round, so the error
-                            // stays.
+  kOutOfRange = 11,         // Past the last value, for good: the source never wraps round.
   kUnimplemented = 12,      // The function is not in this build, or the store does not offer it.
   kInternal = 13,           // A bug in idmint. Please report it.
   kUnavailable = 14,        // The call was not applied. The same call may succeed later.
@@ -48,16 +47,14 @@ enum class Code : int {
 enum class Remedy : std::uint8_t {
   kNone,
   kCreateSequence,   // create_sequence(); subject: its name; values: its strategy, if one is needed
-  kCreateAbove,      // create_sequence() that begins above every existing value; values: its
-                     // strategy
+  kCreateAbove,      // create_sequence() above every existing value; values: its strategy
   kCreatePool,       // create_pool(); subject: its name
   kCreateSource,     // either of the two; subject: its name
   kCreateStore,      // Store::open() with StoreOptions::create; subject: its URL
   kAlterSequence,    // alter_sequence(); subject: its name; values: the new last value, if known
   kRetireSequence,   // retire_sequence(); subject: its name
   kRaiseSequence,    // raise_sequence(); subject: its name; values: the value to pass, if known
-  kRaiseEach,        // raise_sequence() past a value in each block; subject: its name; values:
-                     // these values
+  kRaiseEach,        // raise_sequence() past a value in each block; subject: its name; values: all
   kRaisePastField,   // raise_sequence() past a field; subject: its name; values: collection, field
   kRaisePool,        // raise_pool(); subject: its name; values: the time to pass, if known
   kRaiseStore,       // raise_all(); subject: the URL; values: "moved" if settle(kMoved) will do

@@ -133,10 +133,10 @@ struct GivenValue {
     Store& store, Store& from, RaiseMode mode = RaiseMode::kCarryOut,
     std::span<const GivenValue> given = {}, Clock& clock = system_clock());
 
-// Moves the last value up, the only change that a definition allows. Running processes keep the end
-// that they know until they open the sequence again; a range beyond it that one of them takes is
-// lost. On any error of the store, kUnavailable included, the definition and some of the counters
-// may have been extended; the same call again completes it. Other errors:
+// Moves the last value up; nothing else of a definition can be altered. Running processes keep the
+// end that they know until they open the sequence again; a range beyond it that one of them takes
+// is lost. On any error of the store, kUnavailable included, the definition and some of the
+// counters may have been extended; the same call again completes it. Other errors:
 // - kFailedPrecondition: `last` is smaller than the present last value; the sequence is retired; or
 //   the values of its strategy depend on the last one (striped, permuted).
 // - kInvalidArgument: such a last value is not possible, or it is a pool.

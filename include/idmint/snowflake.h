@@ -182,8 +182,7 @@ struct LeaseState {
   std::string holder{};
   std::int64_t generation = 0;
   std::int64_t minted_until = 0;         // no id has this timestamp or a later one
-  std::chrono::milliseconds held_for{};  // the rest of the lease by the store's clock; 0 or less:
-                                         // it has expired
+  std::chrono::milliseconds held_for{};  // left of the lease, by the store's clock; <= 0: over
   // The start of the range of the latest acquire or fence. Nothing: an older program made it, which
   // did not record it.
   std::optional<std::int64_t> taken_from{};
@@ -284,9 +283,9 @@ class IDMINT_EXPORT SnowflakeGenerator final {
   // - kFailedPrecondition: the generator was inherited through fork().
   // - kResourceExhausted: the leased worker id was lost, and no other is free.
   [[nodiscard]] Result<Snowflake> next();
-  // Fills all of `out`, increasing; on an error its content is undefined. Ids of other threads may
-  // lie between. The ids come in runs of up to 4096 of one unit, and the deadline holds for each
-  // run, so a call that needs many units takes as long as they last. Errors as for one.
+  // Fills all of `out`, increasing; on an error its content is unspecified. Ids of other threads
+  // may lie between. The ids come in runs of up to 4096 of one unit, and the deadline holds for
+  // each run, so a call that needs many units takes as long as they last. Errors as for one.
   [[nodiscard]] Result<void> next(std::span<Snowflake> out);
   // The same, with `until` as the deadline of the whole call.
   [[nodiscard]] Result<void> next(std::span<Snowflake> out, SteadyTime until);

@@ -42,7 +42,7 @@ class IDMINT_EXPORT Source {
     return id;
   }
 
-  // Fills all of `out`, in the declared order. On an error the content of `out` is undefined.
+  // Fills all of `out`, in the declared order. On an error the content of `out` is unspecified.
   [[nodiscard]] virtual Result<void> next(std::span<Id> out) = 0;
   // The same with a deadline, in force if it is earlier than the source's own. A source that waits
   // for no store ignores it.

@@ -103,8 +103,7 @@ class ScriptedEntropy final : public Entropy {
   std::uint64_t state_ = 0x9e3779b97f4a7c15;
   std::size_t calls_ = 0;
   std::map<std::size_t, std::size_t> repeats_;          // call -> the earlier one
-  std::map<std::size_t, std::vector<std::byte>> kept_;  // the bytes of a call that is to be
-                                                        // repeated
+  std::map<std::size_t, std::vector<std::byte>> kept_;  // the bytes to be repeated
 };
 
 }  // namespace idmint

@@ -83,8 +83,8 @@ class IDMINT_EXPORT UlidGenerator final {
   // - kOutOfRange: the clock shows a time before 1970.
   [[nodiscard]] Result<Ulid> next();
 
-  // Fills all of `out`, increasing; on an error its content is undefined. Ids of other threads may
-  // lie between.
+  // Fills all of `out`, increasing; on an error its content is unspecified. Ids of other threads
+  // may lie between.
   [[nodiscard]] Result<void> next(std::span<Ulid> out);
 
  private:

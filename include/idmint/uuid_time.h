@@ -101,7 +101,7 @@ class IDMINT_EXPORT Uuid1Generator final {
   // - kDataLoss, kUnknown, kResourceExhausted, kPermissionDenied: errors of the state file.
   // - kFailedPrecondition: the generator was inherited through fork().
   [[nodiscard]] Result<Uuid> next();
-  // Fills all of `out`, no two equal; on an error its content is undefined. Times increase until
+  // Fills all of `out`, no two equal; on an error its content is unspecified. Times increase until
   // the clock sequence changes.
   [[nodiscard]] Result<void> next(std::span<Uuid> out);
 
@@ -163,11 +163,12 @@ class IDMINT_EXPORT Uuid2Generator final {
   Uuid2Generator(const Uuid2Generator&) = delete;
   Uuid2Generator& operator=(const Uuid2Generator&) = delete;
 
-  // Nothing is handed out on an error. Others are errors of the state file.
+  // Nothing is handed out on an error. Errors, besides those of the state file:
   // - kResourceExhausted: the 64 ids of this tick are used up; the message says how long to wait.
-  // - kUnavailable: the clock shows an earlier tick than that of the last id; likewise.
+  // - kUnavailable: the clock shows an earlier tick than that of the last id; the message says how
+  //   long to wait.
   [[nodiscard]] Result<Uuid> next();
-  // Fills all of `out`, with one durable write for each id. On an error its content is undefined,
+  // Fills all of `out`, with one durable write for each id. On an error its content is unspecified,
   // and the ids that were minted for it are lost.
   [[nodiscard]] Result<void> next(std::span<Uuid> out);
 

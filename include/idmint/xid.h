@@ -87,7 +87,7 @@ class IDMINT_EXPORT XidGenerator final {
   // - kUnavailable: the clock stands still after 2^24 ids in its second, or went back by more than
   //   20 s and to before the last 2^24 ids.
   [[nodiscard]] Result<Xid> next();
-  // Fills all of `out`; on an error its content is undefined.
+  // Fills all of `out`; on an error its content is unspecified.
   [[nodiscard]] Result<void> next(std::span<Xid> out);
 
  private:
