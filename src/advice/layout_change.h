@@ -77,8 +77,7 @@ struct ChangeAnswer {
   std::optional<Bounds<Snowflake>> new_ids{};
   std::optional<SharedId> shared{};
   std::optional<Instant> earliest{};    // `at` itself if that is safe
-  std::optional<Instant> safe_until{};  // a switch that is safe at `earliest` is unsafe from here
-                                        // on
+  std::optional<Instant> safe_until{};  // a switch is unsafe again from here on
   std::optional<Instant> start{};       // for the new generators, if the old ones stop at `at`
 };
 [[nodiscard]] ChangeAnswer answer(const LayoutChange& change, Instant at);

@@ -58,8 +58,7 @@ constexpr std::array<unsigned, 10> kVerhoeffPermutation = {1, 5, 7, 6, 2, 8, 3, 
 
 char* verhoeff(std::string_view, std::string_view text, char* out) noexcept {
   unsigned product = 0;
-  std::array<unsigned, 10> permutation = kVerhoeffPermutation;  // for the current place, from the
-                                                                // right
+  std::array<unsigned, 10> permutation = kVerhoeffPermutation;  // of the present place
   for (auto c = text.rbegin(); c != text.rend(); ++c) {
     product = rotate_and_reflect(product, permutation[static_cast<std::size_t>(*c - '0')]);
     for (unsigned& to : permutation) to = kVerhoeffPermutation[to];

@@ -51,8 +51,7 @@ using Alphabets = std::uint32_t;  // the set of alphabets that have every charac
 constexpr Alphabets kDecimalDigits = 1U << 0;
 constexpr Alphabets kHexDigits = 1U << 1;       // in either case, like the next two
 constexpr Alphabets kUuidChars = 1U << 2;       // hexadecimal digits and dashes
-constexpr Alphabets kUlidChars = 1U << 3;       // with the characters that Crockford reads as
-                                                // digits
+constexpr Alphabets kUlidChars = 1U << 3;       // with Crockford's aliases of digits
 constexpr Alphabets kLowerUuidChars = 1U << 4;  // the canonical case of UUIDs
 constexpr Alphabets kLowerHex = 1U << 5;
 constexpr Alphabets kUpperBase32 = 1U << 6;
@@ -232,8 +231,7 @@ struct UuidOdds {
   int unsound;  // another variant or version
 };
 constexpr UuidOdds kSpelledAsUuid = {kCertain, kFallback, kCertain};
-constexpr UuidOdds kBareHex = {kLikely, kConceivable, kConceivable};  // 128-bit hashes look the
-                                                                      // same
+constexpr UuidOdds kBareHex = {kLikely, kConceivable, kConceivable};  // or a 128-bit hash
 constexpr UuidOdds kEncodedUuid = {250, kFarFetched + 10, kFarFetched};
 
 bool is_sound(const Uuid& uuid) {

@@ -48,8 +48,7 @@ struct LeaseRequest {
   // that windows of successive owners do not add up.
   std::int64_t units = 1;
   std::int64_t max_drift = 0;  // in units: the range begins at most this far past `now`
-  std::chrono::nanoseconds unit = std::chrono::milliseconds{1};  // the length of a unit, for
-                                                                 // messages
+  std::chrono::nanoseconds unit = std::chrono::milliseconds{1};  // for messages
   LeaseTerms terms{};
 };
 

@@ -529,8 +529,7 @@ Result<std::unique_ptr<SnowflakeGenerator>> SnowflakeGenerator::open(
                                  "than max_drift, so that a restart after a crash would be "
                                  "refused; make one of them smaller"});
   }
-  if (Result<void> now = has_time(options.layout, clock.now()); !now) {  // before the file is
-                                                                         // created
+  if (Result<void> now = has_time(options.layout, clock.now()); !now) {  // before making the file
     return std::unexpected(std::move(now.error()));
   }
   std::unique_ptr<StateFile> file;

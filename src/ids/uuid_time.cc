@@ -206,8 +206,7 @@ struct Uuid1Generator::State {
   Entropy& entropy;
   const std::unique_ptr<StateFile> file;  // null: nothing is kept
   Identity identity;                      // guarded by the lock of the sequence
-  bool drawn = false;                     // guarded likewise: the identity was drawn, by this
-                                          // generator or by its parent's
+  bool drawn = false;                     // likewise: drawn already, perhaps by the parent
   ClockSequence sequence;
 };
 

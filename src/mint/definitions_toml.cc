@@ -144,8 +144,7 @@ class Table {
   explicit Table(std::string& text) : text_(text) {}
 
   void write(std::string_view key, std::string_view value) {
-    text_ += std::string(key) + " = \"" + std::string(value) + "\"\n";  // the value has no " or
-                                                                        // backslash
+    text_ += std::string(key) + " = \"" + std::string(value) + "\"\n";  // no " or backslash
   }
   void write(std::string_view key, std::int64_t value) {
     text_ += std::string(key) + " = " + std::to_string(value) + "\n";

@@ -44,8 +44,7 @@ std::string quoted_key(std::string_view text) {
 }
 
 Result<toml::table> parse_toml(std::string_view text, std::string_view a_key_is) {
-  constexpr std::string_view mark = "\xef\xbb\xbf";  // UTF-8's byte order mark; toml++ 3.3 fails on
-                                                     // a file with nothing else
+  constexpr std::string_view mark = "\xef\xbb\xbf";  // UTF-8's BOM; toml++ 3.3 fails on it alone
   while (text.starts_with(mark)) text.remove_prefix(mark.size());
   if (Result<void> shallow = check_depth(text, a_key_is); !shallow)
     return std::unexpected(std::move(shallow.error()));

@@ -54,8 +54,7 @@ Result<Range> CachedSequence::State::claim(Slice* slice, const Wish& wish) {
     const std::int64_t mark = cursor->mark.load();  // after the cut: set_mark()
     if (cut.first < mark && mark <= cut.first + cut.count) {
       prefetch(wish.wanted - cut.count);
-      if (is_stopped.load()) {  // the fetch stopped the sequence, perhaps because the store has
-                                // gone back
+      if (is_stopped.load()) {  // the fetch may have stopped it
         lost.fetch_add(cut.count, std::memory_order_relaxed);
         continue;
       }

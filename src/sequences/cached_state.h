@@ -78,7 +78,7 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
     std::int64_t wanted;  // values that the caller will use
     std::int64_t most;    // values that it may take, and keep
     std::int64_t whole;   // values of the whole call
-    SteadyTime& until;    // the end of the call; moved forward when it first has to wait
+    SteadyTime& until;    // the end of the call; brought forward at its first wait
   };
   // Takes the next 1 to `most` values, first from the values kept for the slice. The slice may be
   // null.

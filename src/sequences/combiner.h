@@ -91,8 +91,7 @@ class Combiner {
   struct Request {
     std::int64_t count;
     SteadyTime until;
-    std::int64_t* out;               // the destination of the values; null: the answer is their
-                                     // range
+    std::int64_t* out;               // for the values; null: the answer is their range
     std::shared_ptr<Waiter> waiter;  // null: asynchronous, with one of these:
     Done done;
     Filled filled;  // if `out` is not null
@@ -148,8 +147,7 @@ class Combiner {
   std::atomic<std::size_t> queued_{0};  // queue_.size(), for reading without the lock
   std::size_t outstanding_ = 0;         // queued, or in a round and not answered
   std::size_t carried_ = 0;             // requests in the latest round
-  std::size_t expected_ = 0;            // the number of callers in the queue if all of the last
-                                        // round come back
+  std::size_t expected_ = 0;            // queue length if all of the last round come back
   Phase phase_ = Phase::kIdle;
   bool closed_ = false;
   std::uint64_t requests_ = 0;  // requests that got values

@@ -68,8 +68,7 @@ Result<Range> GaplessQueue::wait_for(Request& request, Lock& lock) {
     if (request.taken) {
       request.changed.wait(lock);  // its transaction has a deadline
     } else if (!led && (queue.front().get() == &request || queue.front()->done)) {
-      lead(lock);  // even if late: a call that was woken to lead and left would leave the others
-                   // asleep
+      lead(lock);  // even if late: otherwise the others would stay asleep
     } else if (is_late) {
       std::erase_if(queue, [&](const auto& each) { return each.get() == &request; });
       return std::unexpected(late());

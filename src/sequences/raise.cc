@@ -359,9 +359,7 @@ Result<std::int64_t> floor_past(const Store& store, const SequenceDefinition& de
                                 const CounterState& counter, std::int64_t past) {
   const CounterBounds& bounds = counter.bounds;
   const bool is_block = definition.strategy == Strategy::kStriped;
-  const bool is_count = is_block || definition.strategy == Strategy::kPermuted;  // `past` is a
-                                                                                 // count, not a
-                                                                                 // value
+  const bool is_count = is_block || definition.strategy == Strategy::kPermuted;  // not a value
   const auto refuse = [&](Code code, const std::string& why) {
     return std::unexpected(
         error_at(store, code, definition, why + "; raise it by itself",

@@ -66,8 +66,7 @@ Result<std::string> from_file(const std::string& where, const std::string& path)
   return only_line(where, std::string(text.data(), static_cast<std::size_t>(size)));
 }
 
-std::atomic<int> came = 0;                             // the signal that arrived during the
-                                                       // question
+std::atomic<int> came = 0;                             // arrived during the question
 static_assert(std::atomic<int>::is_always_lock_free);  // a signal handler may store to it
 
 void note_coming(int signal) { came.store(signal); }

@@ -12,7 +12,7 @@ namespace idmint {
 // it was. Follows no symbolic link. A path in /dev is written in place.
 class ReportFile {
  public:
-  // Creates PATH.partial, to detect a path that cannot be written at once.
+  // Creates PATH.partial, so that an unwritable path is detected at once.
   // - kAlreadyExists: the path is a symbolic link, or PATH.partial exists.
   // - kFailedPrecondition, kPermissionDenied, kResourceExhausted: it cannot be created.
   [[nodiscard]] static Result<ReportFile> open(std::string path);

@@ -31,8 +31,7 @@ Result<void> Counters::agrees_with_others(std::span<const std::shared_ptr<const 
                   " was adopted from it with " + text(!record.holds_last) + record.field +
                   ", and both would hand out the same values; the document was left as it is"});
   };
-  using Place = std::tuple<std::string_view, std::string_view, bool>;  // collection, field,
-                                                                       // holds_last
+  using Place = std::tuple<std::string_view, std::string_view, bool>;  // collection, field, which
   std::map<Place, std::map<std::string_view, const Adopted*>> by_id;
   for (const auto& adopted : all) {
     const AdoptedRecord& record = adopted->record;

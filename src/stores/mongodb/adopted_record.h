@@ -12,8 +12,7 @@ namespace idmint::stores::mongodb {
 // A counting field of a document.
 struct AdoptedRecord {
   std::string collection{};  // a collection in the database of the store
-  std::string id{};          // the _id of the document, a string; {k} stands for the number of a
-                             // stripe
+  std::string id{};          // the _id of the document, a string; {k}: the stripe
   std::string field{};
   bool holds_last = false;  // the field has the latest value; otherwise the next one
   std::string max{};        // the field of the same document with the last value; empty: none

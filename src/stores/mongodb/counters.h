@@ -78,8 +78,7 @@ class Counters final : public CounterStore {
   // The update of an adopted counter.
   struct UpdateOfAdopted {
     std::function<Bson(const Adopted&)> document{};
-    bool record = false;       // the record in idmint.counters gets the same update as idmint's own
-                               // counters
+    bool record = false;       // idmint.counters gets the usual update as well
     bool may_be_gone = false;  // a missing document counts as not found: nothing is taken from it
   };
   Result<std::vector<CounterState>> change_each(std::span<const std::string> counters,

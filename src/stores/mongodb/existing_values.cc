@@ -119,7 +119,7 @@ Result<void> MongodbValues::look() {
     return std::unexpected(Error{Code::kNotFound, "no document of " + name() + " has the field " +
                                                       shown(where_.field) +
                                                       "; nothing was changed; look at its name"});
-  // Shows a user without the right to list all collections at least those that he may use.
+  // Lists at least the authorized collections for a user who may not list all.
   Bson command;
   command.add("listCollections", 1)
       .add("filter", Bson().add("name", std::string_view(where_.collection)))

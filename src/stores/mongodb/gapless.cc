@@ -36,8 +36,7 @@ namespace idmint::stores::mongodb {
 namespace {
 
 constexpr std::size_t kLargestCommand = std::size_t{12} << 20;  // or one document
-constexpr milliseconds kHeld{100};             // the wait before the holder of the counter is
-                                               // looked up
+constexpr milliseconds kHeld{100};                              // before looking up the holder
 constexpr std::chrono::seconds kAbandoned{1};  // the idle time of an abandoned transaction
 
 struct Plan {

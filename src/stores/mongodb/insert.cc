@@ -230,9 +230,7 @@ Result<std::vector<std::optional<Refused>>> Insertion::send(const std::string& c
     if (whole) write(&document, batch[i]);
     whole = whole && bson_append_document_end(&array, &document);
   }
-  if (!whole || !bson_append_array_end(command.get(), &array))
-    std::abort();  // fails only beyond 2
-                   // GB
+  if (!whole || !bson_append_array_end(command.get(), &array)) std::abort();  // past 2 GB
   const Result<Bson> reply = target_.write(std::move(command), doing, {.errors_in_reply = true});
   if (!reply) return std::unexpected(reply.error());
   std::vector<std::optional<Refused>> refusals(batch.size());
@@ -348,9 +346,7 @@ Result<void> Insertion::batch(std::span<Pending> batch, std::vector<std::size_t>
                              [&](bson_t* to, const Pending& one) {
                                const bson_t document = view_of(documents_[one.document]);
                                append(to, options_.field.c_str(), one.value);
-                               if (!bson_concat(to, &document))
-                                 std::abort();  // fails only beyond
-                                                // 2 GB
+                               if (!bson_concat(to, &document)) std::abort();  // past 2 GB
                              });
   if (!refusals) {
     const Error& error = refusals.error();

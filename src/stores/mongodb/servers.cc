@@ -519,8 +519,7 @@ Result<Connected> connect(std::string_view url, milliseconds deadline,
   const std::int32_t most =
       std::clamp(mongoc_uri_get_option_as_int32(uri.get(), MONGOC_URI_MAXPOOLSIZE, 100), 1, 1000);
   mongoc_uri_set_option_as_int32(uri.get(), MONGOC_URI_MAXPOOLSIZE, most);
-  mongoc_uri_set_option_as_bool(uri.get(), MONGOC_URI_RETRYWRITES, false);  // idmint retries
-                                                                            // itself, for longer
+  mongoc_uri_set_option_as_bool(uri.get(), MONGOC_URI_RETRYWRITES, false);  // idmint retries longer
   constexpr std::size_t kLongestName = 128;
   std::string application = "idmint";
   if (!options.purpose.empty()) application += " " + database + " " + std::string(options.purpose);
