@@ -1,6 +1,6 @@
-// Definition: what a sequence or a pool is. It stands in the store, written once, beside its
-// counters. Two hosts that disagreed on it would mint duplicates; so configuration on a host only
-// says where the store is.
+// Definition: the description of a sequence or a pool. It is written into the store once, beside
+// the counters. Hosts with different definitions would mint duplicates, so the configuration of a
+// host only says where the store is.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace idmint {
 
-// Values taken from a counter and owned by whoever took them: first, first + stride, ...
+// Values taken from a counter: first, first + stride, ... The taker owns them.
 struct Range {
   std::int64_t first = 0;
   std::int64_t stride = 1;
@@ -30,44 +30,44 @@ struct Range {
   friend bool operator==(const Range&, const Range&) = default;
 };
 
-// A record holds its next value, so it cannot express that 2^63-1 was taken: 2^63-2 is the last.
+// 2^63-2. A record stores its next value, so it cannot express that 2^63-1 was taken.
 inline constexpr std::int64_t kLargestValue = std::numeric_limits<std::int64_t>::max() - 1;
 
-// The most worker ids that a pool can have.
+// The largest number of worker ids in a pool.
 inline constexpr std::int64_t kMaxWorkers = 65'536;
 
-// How a sequence turns counters into values.
+// How a sequence generates its values.
 enum class Strategy : std::uint8_t {
-  kCounter,      // one counter, callers combined: linearizable, continuous
-  kStriped,      // many counters, each with a block of the values, one picked at random
+  kCounter,      // one counter, group commit: linearizable, consecutive
+  kStriped,      // many counters, each with a block of values; each call picks one at random
   kInterleaved,  // K counters; counter k hands out first + k, first + k + K, ...
-  kCached,       // one counter; ranges are held in memory and handed out from there
-  kRandom,       // no counter: drawn at random, and claimed under a unique key
-  kPermuted,     // one counter, its values in an order that a key gives
-  kGapless,  // one counter, moved by the transaction that inserts who bears its values (gapless.h)
+  kCached,       // one counter; each process holds a range in memory and hands out from it
+  kRandom,       // no counter: values are drawn at random and claimed under a unique key
+  kPermuted,     // one counter; a keyed permutation of its values
+  kGapless,      // one counter, incremented in the transaction that inserts the numbered document
+                 // (gapless.h)
 };
 
-// The name used in commands and documents: "counter", "striped", "interleaved", "cached", "random",
+// The name in commands and documents: "counter", "striped", "interleaved", "cached", "random",
 // "permuted", "gapless".
 [[nodiscard]] IDMINT_EXPORT std::string_view name(Strategy strategy) noexcept;
-// kInvalidArgument, with the names there are.
+// kInvalidArgument: no such strategy; the message lists the names.
 [[nodiscard]] IDMINT_EXPORT Result<Strategy> strategy_named(std::string_view name);
 
-// What a source promises of its ids; each includes those before it, kUniqueIfConfigured and kUnique
-// as one.
+// The promise of a source for its ids. Each level includes the ones before it; kUniqueIfConfigured
+// and kUnique count as one level.
 enum class Guarantee : std::uint8_t {
-  kPractical,           // nothing is coordinated: the odds of a repeat are small, and stated
-  kUniqueIfConfigured,  // no value twice, as long as no other generator was given the same worker
-                        // id
+  kPractical,           // no coordination: the odds of a repeat are small, and stated
+  kUniqueIfConfigured,  // no value twice, as long as no other generator has the same worker id
   kUnique,              // no value twice, ever
-  kLinearizable,        // and a call that begins after another ended gets a larger value
-  kGapless,             // and no value is missing: it and the record that bears it are one commit
+  kLinearizable,        // a call that begins after another one ended gets a larger value
+  kGapless,             // no value is missing: value and document are committed together
 };
 
 // "practical", "unique if configured so", "unique", "linearizable", "gapless".
 [[nodiscard]] IDMINT_EXPORT std::string_view name(Guarantee guarantee) noexcept;
 
-// What a strategy promises of the values of one sequence.
+// The guarantee of all sequences with this strategy.
 [[nodiscard]] IDMINT_EXPORT Guarantee guarantee(Strategy strategy) noexcept;
 // "all", "per thread" or "none".
 [[nodiscard]] IDMINT_EXPORT std::string_view order(Strategy strategy) noexcept;
@@ -76,19 +76,18 @@ enum class Guarantee : std::uint8_t {
 struct SequenceDefinition {
   std::string name{};
   Strategy strategy = Strategy::kCounter;
-  std::int64_t first = 1;  // the values, both ends included, before they are printed
+  std::int64_t first = 1;  // both ends inclusive; as integers, before the form is applied
   std::int64_t last = kLargestValue;
-  std::int64_t stripes = 1;  // kStriped, kInterleaved: how many counters, 2 to kMaxStripes
+  std::int64_t stripes = 1;  // kStriped, kInterleaved: the number of counters, 2 to kMaxStripes
   std::int64_t step = 0;     // kCached: values in a range; 0: adapts to the rate
-  std::string key{};  // kPermuted: 32 hexadecimal digits; create_sequence() draws an empty one
+  std::string key{};  // kPermuted: 32 hexadecimal digits; if empty, create_sequence() draws one
   std::int64_t largest_count = 0;  // the most values that one call may take; 0: no limit
-  // How the values are printed; in an encoding without a width, create_sequence() gives it that of
-  // `last`.
+  // How the values are printed. If the encoding needs a width and none is set, create_sequence()
+  // sets the width of `last`.
   Form form{};
-  bool retired = false;  // a tombstone: nothing comes from it any more
-  // kCounter, kCached, kStriped: the record of other programs that has the next value, in words
-  // that the store of the sequence reads (docs/mongodb-adopt.md has MongoDB's). Empty: idmint's
-  // own.
+  bool retired = false;  // a tombstone: it hands out nothing any more
+  // kCounter, kCached, kStriped: the record of another program that holds the next value, in a
+  // syntax of the store (docs/mongodb-adopt.md has MongoDB's). Empty: idmint keeps its own record.
   std::string adopted{};
 
   static constexpr std::int64_t kMaxStripes = 100'000;
@@ -96,49 +95,53 @@ struct SequenceDefinition {
   friend bool operator==(const SequenceDefinition&, const SequenceDefinition&) = default;
 };
 
-// A pool of worker ids, leased one by one; who has one mints Snowflake ids (worker_pool.h).
+// A pool of worker ids. A generator of Snowflake ids leases one of them (worker_pool.h).
 struct PoolDefinition {
   std::string name{};
-  SnowflakeLayout layout = kUsualSnowflakeLayout;  // of the ids
-  // The worker ids are 0 to workers - 1. 0: all that the layout has, or kUsualWorkers.
+  SnowflakeLayout layout = kUsualSnowflakeLayout;  // of the Snowflake ids
+  // The worker ids are 0 to workers - 1. 0: all of the layout, at most kUsualWorkers.
   std::int64_t workers = 0;
   std::int64_t largest_count = 0;  // the most ids that one call may take; 0: no limit
   Form form{};                     // how the ids are printed
-  bool retired = false;            // a tombstone: no worker id of it is leased any more
+  bool retired = false;            // a tombstone: none of its worker ids is leased any more
 
-  // How many worker ids a pool gets unasked, at most; each is a row of the store.
+  // The default size of a pool, at most. Each worker id is a row in the store.
   static constexpr std::int64_t kUsualWorkers = 1024;
 
   friend bool operator==(const PoolDefinition&, const PoolDefinition&) = default;
 };
 
-// What a name of a catalog stands for.
+// An entry of a catalog.
 using Definition = std::variant<SequenceDefinition, PoolDefinition>;
 
-// What both have.
+// The members that both kinds have.
 [[nodiscard]] IDMINT_EXPORT const std::string& name(const Definition& definition) noexcept;
 [[nodiscard]] IDMINT_EXPORT const Form& form(const Definition& definition) noexcept;
 [[nodiscard]] IDMINT_EXPORT bool is_retired(const Definition& definition) noexcept;
-// The name of a sequence's strategy, or "pool"; and what is promised of the ids, as above. A pool's
-// are unique, and increase "per process".
+// The strategy's name, or "pool"; the guarantee and the order as above. The ids of a pool are
+// unique, and increase "per process".
 [[nodiscard]] IDMINT_EXPORT std::string_view strategy_name(const Definition& definition) noexcept;
 [[nodiscard]] IDMINT_EXPORT Guarantee guarantee(const Definition& definition) noexcept;
 [[nodiscard]] IDMINT_EXPORT std::string_view order(const Definition& definition) noexcept;
 
-// kInvalidArgument, saying what to change, unless the name has 1 to 120 characters out of A-Z a-z
-// 0-9 . _ - and begins with a letter or digit, and
-//   - of a sequence: 0 <= first <= last <= kLargestValue; each stripe has a value at least; what
-//     its strategy does not use is as above; the form goes with integers and has room for `last`;
-//     `adopted` can be printed and has 1000 bytes at most (its store checks it when it is created);
-//   - of a pool: its layout has room for its worker ids, which are at most
-//     kMaxWorkers; the form goes with Snowflake ids.
+// kInvalidArgument unless all of these hold; the message says what to change. The name has 1 to 120
+// characters of A-Z a-z 0-9 . _ - and begins with a letter or a digit. For a sequence:
+// - 0 <= first <= last <= kLargestValue;
+// - each stripe has at least one value;
+// - the members that its strategy does not use have their defaults;
+// - the form is valid for integers and has room for `last`;
+// - `adopted` is printable and has at most 1000 bytes; the store parses it at creation.
+// For a pool:
+// - the layout has room for its worker ids, at most kMaxWorkers;
+// - the form is valid for Snowflake ids.
 [[nodiscard]] IDMINT_EXPORT Result<void> validate(const SequenceDefinition& sequence);
 [[nodiscard]] IDMINT_EXPORT Result<void> validate(const PoolDefinition& pool);
 [[nodiscard]] IDMINT_EXPORT Result<void> validate(const Definition& definition);
 
-// The definition as one line of JSON, the form in which every store keeps it; and back. Reading
-// refuses what it does not know (kUnimplemented: written by a newer idmint) and what is damaged
-// (kDataLoss).
+// The definition as one line of JSON, the format in which every store keeps it, and its inverse.
+// Errors of definition_from_json():
+// - kUnimplemented: it has members or values of a newer idmint.
+// - kDataLoss: it is damaged.
 [[nodiscard]] IDMINT_EXPORT std::string to_json(const Definition& definition);
 [[nodiscard]] IDMINT_EXPORT Result<Definition> definition_from_json(std::string_view json);
 

@@ -1,4 +1,4 @@
-// Digits: ids of exactly N printed decimal digits, 1 to 36.
+// Digits: ids of exactly N decimal digits, 1 to 36.
 #pragma once
 
 #include <compare>
@@ -17,8 +17,8 @@ namespace idmint {
 // Numbers up to 10^36.
 __extension__ using Uint128 = unsigned __int128;
 
-// A number with its width: "007" is not "7". Shorter ones come first, equally long ones in the
-// order of their values, which is that of their texts.
+// A number and its width: "007" differs from "7". Ordered by width, then by value; ids of one width
+// sort like their texts.
 class Digits {
  public:
   static constexpr std::size_t kMaxChars = 36;
@@ -30,7 +30,7 @@ class Digits {
         high_(value < kHalf ? 0 : static_cast<std::uint64_t>(value / kHalf)),
         low_(static_cast<std::uint64_t>(value - Uint128{high_} * kHalf)) {}
 
-  // Accepts 1 to 36 characters 0-9 and nothing else: otherwise kInvalidArgument.
+  // Accepts 1 to 36 characters 0-9. Anything else is kInvalidArgument.
   [[nodiscard]] IDMINT_EXPORT static Result<Digits> parse(std::string_view text);
 
   [[nodiscard]] constexpr std::size_t size() const noexcept { return size_; }
@@ -49,37 +49,39 @@ class Digits {
  private:
   static constexpr std::uint64_t kHalf = 1'000'000'000'000'000'000;  // 10^18
 
-  std::uint64_t size_ = 1;  // a whole word: one that is copied need not wait for a part of it
+  std::uint64_t size_ = 1;  // a whole word, so that reading a copy stalls on no partial write
   std::uint64_t high_ = 0;  // the digits before the last 18
   std::uint64_t low_ = 0;   // the last 18
 };
 
-// Which numbers: prefix | payload | check digits, N in all.
+// The set of ids: prefix | payload | check digits, N digits in all.
 struct DigitsLayout {
-  int digits = 12;       // N; counts the prefix and the check digits
+  int digits = 12;       // N, with the prefix and the check digits
   std::string prefix{};  // decimal digits that every id begins with
   Check check = Check::kNone;
   bool leading_zeros = true;  // whether the first printed digit may be 0
 
-  // kInvalidArgument, naming the field, unless N is 1 to 36, the prefix has digits only (none of
-  // them a first 0 without leading_zeros), the check is a decimal one, and one digit at least is
-  // left for the payload.
+  // kInvalidArgument, naming the field, unless:
+  // - N is 1 to 36;
+  // - the prefix has digits only, and without leading_zeros its first one is not 0;
+  // - the check is none or a decimal one;
+  // - the payload has at least one digit.
   [[nodiscard]] IDMINT_EXPORT Result<void> validate() const;
 
-  // How many ids there are. REQUIRES (here and below): validate() succeeds.
+  // The number of ids. REQUIRES (here and below): validate() succeeds.
   [[nodiscard]] IDMINT_EXPORT Uint128 capacity() const noexcept;
-  // They are numbered in their order, from 0. REQUIRES: index < capacity().
+  // The id at a zero-based index in ascending order. REQUIRES: index < capacity().
   [[nodiscard]] IDMINT_EXPORT Digits at(Uint128 index) const noexcept;
-  // The inverse. kInvalidArgument: not an id of this layout; the message says in what (length,
-  // prefix, leading zero, check digit).
+  // The inverse of at(). kInvalidArgument: not an id of this layout; the message names the fault
+  // (length, prefix, leading zero, check digit).
   [[nodiscard]] IDMINT_EXPORT Result<Uint128> index_of(const Digits& id) const;
 
   friend bool operator==(const DigitsLayout&, const DigitsLayout&) = default;
 };
 
-// Uniform over the layout, without modulo bias. Nothing is claimed: among n ids of c the odds of
-// one repeat are about n^2 / (2 c), 1 in 2 for 1.2 million ids of 12 digits; for ids that never
-// repeat use a sequence of strategy random or permuted. May be shared by threads.
+// Uniformly random over the layout, without modulo bias. Guarantee: practical. The odds of a repeat
+// among n of c ids are about n^2 / (2 c): 1 in 2 for 1.2 million ids of 12 digits. For ids that
+// never repeat use a sequence of strategy random or permuted. Threads may share it.
 class IDMINT_EXPORT DigitsGenerator final {
  public:
   // REQUIRES: layout.validate() succeeds.
@@ -94,8 +96,8 @@ class IDMINT_EXPORT DigitsGenerator final {
  private:
   struct Recipe {
     Uint128 capacity;
-    Uint128 unfair;  // so many of the random numbers are rejected
-    Uint128 first;   // id 0, without its check digits
+    Uint128 unfair;  // the number of random values that are rejected
+    Uint128 first;   // the id at index 0, without its check digits
     std::size_t size;
     const DigitsLayout* checked;  // null without check digits
   };

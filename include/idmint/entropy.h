@@ -1,4 +1,4 @@
-// Where randomness comes from. Nothing in idmint draws a random bit but through an Entropy.
+// Randomness. idmint draws random bits through an Entropy only.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +10,12 @@
 namespace idmint {
 
 // A source of uniformly distributed bytes. Any thread may call it at any time. It must outlive
-// everything that was given it. It cannot fail: a source that has nothing safe to give does not
-// return.
+// everything that uses it. It cannot fail: a source without safe bytes does not return.
 class IDMINT_EXPORT Entropy {
  public:
   virtual void fill(std::span<std::byte> out) noexcept = 0;
 
-  // Eight bytes of fill() as a number, native-endian; a source may have a shorter way.
+  // Eight bytes of fill() as a number, native-endian. A source may override it with a faster way.
   [[nodiscard]] virtual std::uint64_t draw() noexcept {
     std::uint64_t value;
     fill(std::as_writable_bytes(std::span(&value, 1)));
@@ -27,19 +26,20 @@ class IDMINT_EXPORT Entropy {
   ~Entropy() = default;
 };
 
-// Cryptographically secure: for each thread an AES-128-CTR stream keyed by the kernel (getrandom),
-// keyed anew after 1 MiB and in every child of fork() or clone() (one of vfork(), which shares its
-// parent's memory, goes on in its parent's stream). A thread's first 256 bytes are the kernel's
-// own. Not for signal handlers. Ends the process when the kernel gives no randomness: an id made
-// without it would be a repeat in waiting.
+// Cryptographically secure. Each thread has an AES-128-CTR stream whose key comes from the kernel
+// (getrandom). The key is replaced after 1 MiB and in every child of fork() or clone(). A child of
+// vfork() shares its parent's memory and continues its parent's stream. The first 256 bytes of a
+// thread come from the kernel directly. Not for signal handlers. Ends the process if the kernel
+// gives no randomness, since ids made without it could repeat.
 //
-// A copy of the process that no kernel tells of (a VM snapshot, a container checkpoint) draws the
-// same bytes as its original as long as both use one key. So a stream is keyed anew, too, when the
-// key is older than 10 ms by the monotonic or the wall clock; and a key is mixed with RDSEED
-// (RNDR), the time stamp counter and both clocks, as the copied kernel may have the same
-// randomness. What is left: of each thread that existed when the copy was made, what it draws in
-// the first 10 ms, and what it has buffered: at most 4048 bytes, 256 if it draws less than that in
-// 10 ms. That is looked at when a buffer is refilled, so a thread that is idle keeps its buffer.
+// A copy of the process that the kernel does not report (a VM snapshot, a container checkpoint)
+// draws the same bytes as the original while both use one key. So a key is also replaced when it is
+// older than 10 ms by the monotonic or the wall clock. Each new key is mixed with RDSEED (RNDR),
+// the time stamp counter and both clocks, because the copied kernel may have the same randomness.
+// One exposure remains for each thread that existed at the copy: the bytes that it draws in the
+// first 10 ms, and its buffer. The buffer has at most 4048 bytes, or 256 if the thread draws less
+// than that in 10 ms. The age of the key is checked when a buffer is refilled, so an idle thread
+// keeps its buffer.
 [[nodiscard]] IDMINT_EXPORT Entropy& system_entropy() noexcept;
 
 }  // namespace idmint

@@ -1,5 +1,5 @@
-// Form: how an id is printed: prefix, encoding, check symbol. id.h has the one pipeline for every
-// source, and the way back.
+// Form: how an id is printed: prefix, encoding, check symbols. id.h prints and parses ids of every
+// source in a form.
 #pragma once
 
 #include <cstddef>
@@ -14,22 +14,22 @@ namespace idmint {
 
 //   prefix | the id in the encoding | check symbols
 //
-// Encoded are the bytes of the id, and of a snowflake and an integer its 8, unless `width` says
-// less. Integers and digits in kDecimal are as in kCanonical; digits in other encodings keep their
-// width: they are numbered through, shorter ones first, in 15 bytes.
+// The encoding takes the bytes of the id: 8 for a Snowflake id or an integer, unless `width` limits
+// them. Integers and digits print the same in kDecimal and kCanonical. Digits in other encodings
+// keep their width: their 15 bytes are an index over all digits, the shorter ones first.
 struct Form {
-  // Printable ASCII without blanks, " and \, at most kMaxPrefix characters.
+  // Printable ASCII without blanks, " and \; at most kMaxPrefix characters.
   std::string prefix{};
   Encoding encoding = Encoding::kCanonical;
-  // Of the encoded id, and of the prefix before it where all of its characters belong to the
-  // encoding's alphabet. kCanonical counts as decimal for integers and digits, and takes no check
-  // otherwise.
+  // Covers the encoded id; covers the prefix too if the encoding's alphabet has all of its
+  // characters. kCanonical counts as decimal for integers and digits; for other formats it takes no
+  // check.
   Check check = Check::kNone;
-  // For integers, in kCanonical or kDecimal: pad with zeros, so that this many decimal digits are
-  // printed, those of the prefix and of the check symbols included; 0: as they come.
+  // For integers in kCanonical or kDecimal: the number of decimal digits, padded with zeros. It
+  // counts those of the prefix and of the check symbols. 0: no padding.
   int digits = 0;
-  // For integers in the other encodings: so many characters for the integer, without prefix and
-  // check symbols, 1 to what 64 bits take; 0: what 64 bits take.
+  // For integers in the other encodings: the number of characters of the integer, without prefix
+  // and check symbols. 1 to the width of 64 bits; 0: the width of 64 bits.
   int width = 0;
 
   static constexpr std::size_t kMaxPrefix = 64;
@@ -37,11 +37,11 @@ struct Form {
   friend bool operator==(const Form&, const Form&) = default;
 };
 
-// kInvalidArgument, naming the field, where the form does not go with ids of this format ("uuid",
-// "integer", ... as format_of(Id) has it).
+// kInvalidArgument, naming the field: the form is not valid for ids of this format. `format` is a
+// name from format_of(Id): "uuid", "integer", ...
 [[nodiscard]] IDMINT_EXPORT Result<void> validate(const Form& form, std::string_view format);
-// The largest integer that `form.digits` or `form.width` has room for; kLargestValue where both are
-// 0. REQUIRES: validate(form, "integer") succeeds.
+// The largest integer that fits `form.digits` or `form.width`; kLargestValue if both are 0.
+// REQUIRES: validate(form, "integer") succeeds.
 [[nodiscard]] IDMINT_EXPORT std::int64_t largest_integer(const Form& form) noexcept;
 
 }  // namespace idmint

@@ -1,5 +1,5 @@
-// Gapless numbers: each is taken in the transaction that inserts the document which bears it, so
-// that the numbers in the collection have no hole, whatever dies and whenever.
+// Gapless numbers: each one is taken in the transaction that inserts the numbered document. So the
+// numbers in the collection have no gap, whichever process dies at whichever time.
 #pragma once
 
 #include <chrono>
@@ -21,59 +21,66 @@
 namespace idmint {
 
 struct GaplessOptions {
-  // The longest that a call waits. A call that was not begun after three quarters of it, because
-  // those before it take long, is kUnavailable.
+  // The longest that a call waits. A call that has not begun after three quarters of it, because
+  // earlier calls take long, fails with kUnavailable.
   std::chrono::milliseconds deadline = std::chrono::seconds{5};
-  // Calls waiting at one time; one more is kResourceExhausted.
+  // The most calls that wait at one time; a further call fails with kResourceExhausted.
   std::size_t max_outstanding = 100'000;
   Executor* executor = nullptr;  // answers submit(); null: shared_executor()
 };
 
 struct GaplessStatistics {
-  std::uint64_t documents = 0;     // inserted
-  std::uint64_t calls = 0;         // that inserted them
-  std::uint64_t transactions = 0;  // begun; of those that were refused or broken, too
+  std::uint64_t documents = 0;     // documents inserted
+  std::uint64_t calls = 0;         // successful calls
+  std::uint64_t transactions = 0;  // transactions begun, including those that failed
 };
 
-// Inserts documents into one collection and numbers them with one sequence of strategy gapless. The
+// Inserts documents into one collection and numbers them from one sequence of strategy gapless. The
 // counter and the documents are written in one transaction, with write concern majority and
-// journal. While one is under way callers queue, and the next one serves them all, in the order
-// they came. Any thread may call any method at any time; any number of processes may share the
-// sequence. In a child of fork() every call is kFailedPrecondition.
+// journal. Group commit: callers queue while a transaction is under way, and the next one serves
+// them all, in the order of their calls. Any thread may call any method at any time; any number of
+// processes may share the sequence. In a child of fork() every call fails with kFailedPrecondition.
 //
-// In the collection are, at every instant, the numbers from the sequence's first one on without a
-// hole, each once, as long as nobody deletes or changes them there.
+// At every instant the collection has each number from the sequence's first one on exactly once and
+// without a gap, as long as nobody deletes or changes them there.
 class IDMINT_EXPORT GaplessInserter final {
  public:
-  // `store`: it has the sequence `name`, and must outlive the inserter, which connects to its
-  // servers with a connection of its own. `collection`: "DATABASE.COLLECTION", on these servers.
-  // `field`: where the number goes, "_id" or another name of a field of the document itself.
-  // kNotFound: no such sequence. kFailedPrecondition: of another strategy, or retired; the server
-  // is a standalone. kUnimplemented: a store without transactions. kInvalidArgument: no such name
-  // is possible. `entropy`: for jitter. Errors of Store::open().
+  // `store` has the sequence `name` and must outlive the inserter, which opens its own connection
+  // to the same servers. `collection` is "DATABASE.COLLECTION" on these servers. `field` receives
+  // the number: "_id" or another top-level field. `entropy` is for jitter. Errors, besides those of
+  // Store::open():
+  // - kNotFound: no such sequence.
+  // - kFailedPrecondition: the sequence has another strategy or is retired, or the server is a
+  //   standalone.
+  // - kUnimplemented: the store has no transactions.
+  // - kInvalidArgument: the name of the collection or of the field is not valid.
   [[nodiscard]] static Result<std::unique_ptr<GaplessInserter>> open(
       Store& store, std::string_view name, std::string_view collection, std::string_view field,
       const GaplessOptions& options = {}, Entropy& entropy = system_entropy());
-  ~GaplessInserter();  // as close()
+  ~GaplessInserter();  // like close()
   GaplessInserter(const GaplessInserter&) = delete;
   GaplessInserter& operator=(const GaplessInserter&) = delete;
 
   [[nodiscard]] const SequenceDefinition& definition() const noexcept;
 
-  // Inserts the documents, each as BSON, all of them or none; they get the numbers of the range, in
-  // their order: as an int64 or, where the sequence has a form of its own, as its text. The bytes
-  // are copied.
+  // Inserts the documents, each as BSON, all of them or none. They get the numbers of the range in
+  // their order, as int64, or as text if the sequence has a form. The bytes are copied.
   //
-  // kInvalidArgument: not BSON, larger than 16 MB with its number, with that field already; none,
-  // more than kMaxDocuments or kMaxBytes; or the collection's validator refuses one.
-  // kAlreadyExists: a unique index refuses one. These are this call's alone: those that share its
-  // transaction are served without it, and no number is lost. kFailedPrecondition: the collection
-  // has the next number already, which another program wrote; or retired. kOutOfRange: fewer
-  // numbers are left. kUnavailable: nothing was inserted; ask again. kUnknown, kDeadlineExceeded:
-  // all of the documents are in the collection or none, now or later: look for them (by a key of
-  // their own) before they are inserted again. kDataLoss: the counter is gone or damaged, or the
-  // store has gone back, below a number that this inserter was acknowledged; nothing was inserted,
-  // and every later call of this inserter is kDataLoss too.
+  // The first two errors concern this call only: other calls in its transaction are served without
+  // it, and no number is lost.
+  // - kInvalidArgument: a document is not BSON, is larger than 16 MB with its number, or has the
+  //   field already; there are no documents, or more than kMaxDocuments or kMaxBytes; or the
+  //   collection's validator rejects one.
+  // - kAlreadyExists: a unique index rejects a document.
+  // - kFailedPrecondition: another program has written the next number into the collection, or the
+  //   sequence was retired.
+  // - kOutOfRange: fewer numbers are left.
+  // - kUnavailable: nothing was inserted; try again.
+  // - kUnknown, kDeadlineExceeded: all of the documents are or will be in the collection, or none.
+  //   Look for them, by a key of their own, before you insert them again.
+  // - kDataLoss: the counter is missing or damaged, or the store has gone back below a number that
+  //   was acknowledged to this inserter. Nothing was inserted, and every later call of this
+  //   inserter fails with kDataLoss.
   [[nodiscard]] Result<Range> insert(std::span<const std::span<const std::byte>> documents);
   static constexpr std::size_t kMaxDocuments = 10'000;
   static constexpr std::size_t kMaxBytes = std::size_t{64} << 20;
@@ -83,16 +90,18 @@ class IDMINT_EXPORT GaplessInserter final {
     return range->first;
   }
 
-  // The same without waiting: `done` gets what insert() would return, once, never inside submit():
-  // from a task of GaplessOptions::executor, from insert() of another thread, or from close(). It
-  // may call submit(); it must not block, throw or close the inserter. If submit() itself returns
-  // an error, nothing was queued, and `done` is never called. kInvalidArgument: as above.
-  // kUnavailable: closed. kResourceExhausted: max_outstanding, or the executor has no thread.
+  // The same without waiting. `done` is called once with the result of insert(), never inside
+  // submit(): from a task of GaplessOptions::executor, from insert() of another thread, or from
+  // close(). It may call submit(); it must not block, throw or close the inserter. If submit()
+  // itself fails, nothing was queued and `done` is never called:
+  // - kInvalidArgument: as insert().
+  // - kUnavailable: the inserter is closed.
+  // - kResourceExhausted: max_outstanding is reached, or the executor has no thread.
   [[nodiscard]] Result<void> submit(std::span<const std::span<const std::byte>> documents,
                                     std::move_only_function<void(Result<Range>)> done);
 
-  // Answers all that wait with kUnavailable, waits for the transaction that is under way, and
-  // refuses what comes after.
+  // Fails all waiting calls with kUnavailable, waits for the transaction that is under way, and
+  // refuses later calls.
   void close() noexcept;
 
   [[nodiscard]] GaplessStatistics statistics() const noexcept;

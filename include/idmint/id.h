@@ -1,4 +1,4 @@
-// Id: a value of any format, and the readings that a text can have.
+// Id: a value of any format, and all readings of a text as an id.
 #pragma once
 
 #include <cstddef>
@@ -21,16 +21,17 @@
 
 namespace idmint {
 
-// The integer alternative is a value of a sequence. A TypeID is a UUID in a form of its own
-// (form.h).
+// The integer alternative is a value of a sequence. A TypeID is a UUID in a form (form.h).
 using Id = std::variant<std::int64_t, Snowflake, Uuid, Ulid, ObjectId, Ksuid, Xid, Digits>;
 
-// Which alternative: "integer", "snowflake", "uuid", "ulid", "object-id", "ksuid", "xid", "digits".
+// The name of the alternative: "integer", "snowflake", "uuid", "ulid", "object-id", "ksuid", "xid",
+// "digits".
 [[nodiscard]] IDMINT_EXPORT std::string_view format_of(const Id& id) noexcept;
 
 inline constexpr std::size_t kMaxIdChars = 36;
 
-// Writes the canonical text, at most kMaxIdChars characters, no terminating zero; returns the end.
+// Writes the canonical text, at most kMaxIdChars characters without a terminating zero. Returns the
+// end.
 IDMINT_EXPORT char* to_chars(const Id& id, char* out) noexcept;
 [[nodiscard]] IDMINT_EXPORT std::string to_string(const Id& id);
 
@@ -38,13 +39,14 @@ IDMINT_EXPORT char* to_chars(const Id& id, char* out) noexcept;
 
 inline constexpr std::size_t kMaxFormChars = 128;
 
-// Writes at most kMaxFormChars characters, no terminating zero; returns the end. REQUIRES: the form
-// is valid for the id's format; an integer is 0 to largest_integer(form).
+// Writes at most kMaxFormChars characters without a terminating zero. Returns the end. REQUIRES:
+// the form is valid for the id's format; an integer is 0 to largest_integer(form).
 IDMINT_EXPORT char* to_chars(const Id& id, const Form& form, char* out) noexcept;
 [[nodiscard]] IDMINT_EXPORT std::string to_string(const Id& id, const Form& form);
 
-// The exact inverse: no other spelling than that of to_chars(). kInvalidArgument: not an id of this
-// format in this form; the message says what is wrong (prefix, width, character, check symbol).
+// The exact inverse: accepts only the spelling that to_chars() writes. kInvalidArgument: not an id
+// of this format in this form; the message names the fault (prefix, width, character, check
+// symbol).
 [[nodiscard]] IDMINT_EXPORT Result<Id> parse(std::string_view text, std::string_view format,
                                              const Form& form = {});
 
@@ -57,16 +59,16 @@ struct Field {
 
 // One way to read a text as an id.
 struct Reading {
-  std::string format;     // as `next` has it, or another: "uuid1", "integer"
+  std::string format;     // a name that `next` takes, or another one: "uuid1", "integer"
   std::string canonical;  // the text as this format prints it
   std::optional<Instant> time;
-  std::vector<Field> fields;  // in the order of the layout, the time among them; of a
-                              // snowflake first "layout", the name of its preset
-  double likelihood = 0;      // 0 to 1, for the order of readings only
+  std::vector<Field> fields;  // in the order of the layout, including the time; for a Snowflake
+                              // first "layout", the name of its preset
+  double likelihood = 0;      // 0 to 1; only for sorting readings
 };
 
-// Every reading the text has, likeliest first; none when it has none. `now` is what plausible times
-// are measured against. Never fails, whatever the text.
+// All readings of the text, the likeliest first; empty if there are none. `now` is the reference
+// for plausible times. Never fails.
 [[nodiscard]] IDMINT_EXPORT std::vector<Reading> inspect(std::string_view text, Instant now);
 
 }  // namespace idmint

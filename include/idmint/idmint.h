@@ -1,4 +1,4 @@
-// All of idmint, but what only tests need (testing.h). Each header can be included by itself, too.
+// All of idmint except testing.h. Each header can also be included by itself.
 #pragma once
 
 #include "idmint/clock.h"

@@ -17,7 +17,7 @@
 
 namespace idmint {
 
-// Big-endian; ordered as its bytes, which is also the byte order of its text.
+// Big-endian. Ordered by its bytes, which is also the byte order of its text.
 class Ksuid {
  public:
   using Bytes = std::array<std::uint8_t, 20>;
@@ -55,12 +55,12 @@ class Ksuid {
   Bytes bytes_{};
 };
 
-// The smallest and the largest KSUID of the second of `at`. Outside 2014-05-13T16:53:20Z to
-// 2150-06-19T23:21:35Z: kInvalidArgument.
+// The smallest and the largest KSUID of the second of `at`. kInvalidArgument: the time lies outside
+// 2014-05-13T16:53:20Z to 2150-06-19T23:21:35Z.
 [[nodiscard]] IDMINT_EXPORT Result<Bounds<Ksuid>> ksuid_bounds(Instant at);
 
-// Ordered by second only. May be shared by threads. Unique in practice: among n ids of one second
-// the odds of one repeat are about n^2 / 2^129.
+// Ids are ordered by second only. Threads may share it. Guarantee: practical. The odds of a repeat
+// among n ids of one second are about n^2 / 2^129.
 class IDMINT_EXPORT KsuidGenerator final {
  public:
   explicit KsuidGenerator(Clock& clock = seconds_clock(),
@@ -71,7 +71,7 @@ class IDMINT_EXPORT KsuidGenerator final {
 
   // kOutOfRange: the clock shows a time that no KSUID can hold. Nothing was handed out.
   [[nodiscard]] Result<Ksuid> next();
-  // All of `out`; on an error its content is of no use.
+  // Fills all of `out`; on an error its content is unspecified.
   [[nodiscard]] Result<void> next(std::span<Ksuid> out);
 
  private:

@@ -1,4 +1,4 @@
-// Mint: the sources a program can be asked for: every format, and every sequence of one store.
+// Mint: all sources of a program by name: every format, and every sequence and pool of one store.
 #pragma once
 
 #include <chrono>
@@ -29,31 +29,32 @@
 
 namespace idmint {
 
-// Where a Snowflake generator's worker id comes from (host.h has how). What the source declares
-// says on what condition no other generator has it, or with which odds.
+// The origin of a Snowflake generator's worker id (details: host.h). The declaration of the source
+// states the condition under which no other generator has it, or the odds.
 struct Worker {
   enum class From : std::uint8_t {
     kGiven,        // unique if configured so
-    kEnvironment,  // the number in an environment variable: likewise
-    kOrdinal,      // the number at the end of the host name, as of a StatefulSet: likewise
-    kAddress,      // the low bits of the host's IP address: likewise
+    kEnvironment,  // the number in an environment variable: unique if configured so
+    kOrdinal,      // the ordinal at the end of the host name: unique if configured so
+    kAddress,      // the low bits of the host's IP address: unique if configured so
     kHardware,     // a hash of the hardware addresses: practical
     kRandom,       // drawn when the source is opened: practical
   };
   From from = From::kGiven;
   std::uint32_t id = 0;  // kGiven
-  // kEnvironment: of the variable. kAddress: of the interface; empty: the one of the default route.
+  // kEnvironment: the name of the variable. kAddress: the name of the interface; empty: the one
+  // with the default route.
   std::string name{};
 
   friend bool operator==(const Worker&, const Worker&) = default;
 };
 
-// Where the node of a version 1 or 2 UUID comes from.
+// The origin of the node of a version 1 or 2 UUID.
 struct UuidNode {
   enum class From : std::uint8_t {
     kRandom,    // 47 random bits: practical
     kHardware,  // host_address() (host.h): unique if configured so
-    kGiven,     // likewise
+    kGiven,     // given here: unique if configured so
   };
   From from = From::kRandom;
   HardwareAddress address{};  // kGiven
@@ -61,12 +62,12 @@ struct UuidNode {
   friend bool operator==(const UuidNode&, const UuidNode&) = default;
 };
 
-// What is asked of a format beyond its name. Each format takes some of them; another one that is
-// set is kInvalidArgument, and so is a needed one that is not.
+// The options of a format. Each format takes some of them. kInvalidArgument: an option that the
+// format does not take is set, or one that it needs is not.
 struct FormatOptions {
-  // Of all but typeid.
+  // All formats except typeid.
   std::optional<Form> form{};
-  // snowflake. No worker id is ever guessed: it must be given.
+  // snowflake. A worker id is required, because none is ever guessed.
   std::optional<Worker> worker{};
   std::optional<SnowflakeLayout> layout{};  // nothing: the preset sequence-generator
   std::optional<std::chrono::nanoseconds> run_ahead{};
@@ -79,7 +80,7 @@ struct FormatOptions {
   std::optional<DigitsLayout> digits{};
   // typeid.
   std::optional<std::string> type{};
-  // Of a pool, which is no format, but takes this: how far ahead the lease is kept
+  // For a pool, which is no format: how far ahead of the clock the lease is kept
   // (SnowflakeLeaseOptions).
   std::optional<std::chrono::nanoseconds> window{};
 
@@ -87,65 +88,67 @@ struct FormatOptions {
 };
 
 struct MintOptions {
-  // Empty: sqlite:DATA/ids.db, where DATA is $XDG_DATA_HOME/idmint or ~/.local/share/idmint.
+  // The URL of the store. Empty: sqlite:DATA/ids.db. DATA is $XDG_DATA_HOME/idmint or
+  // ~/.local/share/idmint.
   std::string store{};
-  // Its deadline is that of a call for ids of a sequence, too, and of source(): the store is
-  // opened, the definition is found and the sequence is opened by one point in time. A format waits
-  // as long for the lock of its state file.
+  // The deadline also holds for next() of a sequence and for source(), which opens the store, finds
+  // the definition and opens the sequence under one deadline. A format waits this long at most for
+  // the lock of its state file.
   StoreOptions store_options{};
-  // Of sequences (SequenceOptions::executor); null: shared_executor().
+  // For sequences (SequenceOptions::executor); null: shared_executor().
   Executor* executor = nullptr;
-  // Where state files are kept; empty: DATA.
+  // The folder of the state files; empty: DATA.
   std::string state_directory{};
-  // Asked, a few times a second, while the source of a pool waits because every worker id is owned:
-  // false ends the waiting. With it the source waits until the first worker id that is held is
-  // free, as it was when the waiting began, and at least until StoreOptions::deadline; `of` is all
-  // of that time. Without it the source waits until StoreOptions::deadline. Must not throw.
+  // Called a few times a second while a pool's source waits because all worker ids are owned.
+  // Returns false to end the wait. With this function the source waits until the first lease
+  // expires, as known when the wait began, and at least until StoreOptions::deadline; `of` is that
+  // total time. Without it the source waits until StoreOptions::deadline. Must not throw.
   std::function<bool(std::chrono::milliseconds waited, std::chrono::milliseconds of)> wait_on{};
-  // Told, in one line, what is not an error but should be known: a state file was made. Called from
+  // Receives one-line notices that are no errors, such as a state file that was created. Called
   // within source(); must not throw.
   std::function<void(std::string_view)> notice{};
 };
 
-// Opens nothing until it is needed: asking for a format never touches the store. Only create()
-// makes a store, or the data folder that it lies in (mode 0700; for the state file of a Snowflake
-// source too). May be shared by threads. Sources keep what they need of the mint alive, but for the
+// Opens everything lazily: asking for a format never touches the store. Only create() creates the
+// store, or its data folder (mode 0700); a Snowflake source may create the folder for its state
+// file. Threads may share it. Sources keep alive the parts of the mint that they need, except the
 // clock and the entropy.
 class IDMINT_EXPORT Mint final {
  public:
-  // The formats that are ordered by second take seconds_clock() where `clock` is system_clock().
+  // If `clock` is system_clock(), the formats that are ordered by second use seconds_clock().
   explicit Mint(MintOptions options = {}, Clock& clock = system_clock(),
                 Entropy& entropy = system_entropy());
-  // Over a store that is open already; options.store and options.store_options but for the deadline
-  // are not looked at. The mint and its sources share the store. REQUIRES: store is not null.
+  // Uses an open store; of options.store and options.store_options it reads the deadline only. The
+  // mint and its sources share the store. REQUIRES: store is not null.
   explicit Mint(std::shared_ptr<Store> store, MintOptions options = {},
                 Clock& clock = system_clock(), Entropy& entropy = system_entropy());
   ~Mint();
   Mint(Mint&&) noexcept;
   Mint& operator=(Mint&&) noexcept;
 
-  // The formats, which every mint has: "uuid4", "uuid7", "ulid", "snowflake", ...
+  // The formats. Every mint has them: "uuid4", "uuid7", "ulid", "snowflake", ...
   [[nodiscard]] static std::vector<Declaration> formats();
 
-  // A format or a sequence by its name. kNotFound: neither; the error has the advice to
-  // create it. kInvalidArgument: the options do not go with it; a sequence takes none, as its
-  // definition says everything, and a pool the window only. The source of a pool leases a worker id
-  // when it is first asked for ids; if all are owned it asks again until
-  // StoreOptions::deadline, or longer with MintOptions::wait_on, and is then kResourceExhausted;
-  // the message says until when the first of them is held.
+  // The format, sequence or pool of this name. The source of a pool leases a worker id at the first
+  // call for ids. If all are owned, it tries again until StoreOptions::deadline, or longer with
+  // MintOptions::wait_on; then the call fails with kResourceExhausted, and the message says when
+  // the first lease expires. Errors of source():
+  // - kNotFound: no such name; the advice is to create it.
+  // - kInvalidArgument: an option does not apply. A sequence takes none, because its definition has
+  //   everything; a pool takes `window` only.
   [[nodiscard]] Result<std::unique_ptr<Source>> source(std::string_view name,
                                                        const FormatOptions& options = {});
 
-  // kInvalidArgument: also a name that means something else to a command: that of a format, of a
-  // version of UUID, of a Snowflake layout; and a new pool whose layout has no ids of the present
-  // time. Otherwise as create_sequence and create_pool.
+  // As create_sequence() and create_pool(), with more cases of kInvalidArgument: the name is that
+  // of a format, of a UUID version or of a Snowflake layout, which commands would read as such; or
+  // the layout of a new pool has no ids of the present time.
   [[nodiscard]] Result<void> create(
       const Definition& definition,
       const std::function<void(std::int64_t done, std::int64_t of)>& progress = {});
   [[nodiscard]] Result<void> create(const SequenceDefinition& sequence) {
     return create(Definition(sequence));
   }
-  // As raise_sequence, alter_sequence, retire_sequence and peek_sequence.
+  // As raise_sequence(), alter_sequence(), retire_sequence() and peek_sequence().
   [[nodiscard]] Result<Raised> raise(std::string_view name, std::int64_t past,
                                      RaiseMode mode = RaiseMode::kCarryOut,
                                      SteadyTime until = SteadyTime::max());
@@ -159,19 +162,19 @@ class IDMINT_EXPORT Mint final {
   [[nodiscard]] Result<void> retire(std::string_view name);
   [[nodiscard]] Result<SequenceStatus> peek(std::string_view name,
                                             SteadyTime until = SteadyTime::max());
-  // As list_workers, release_worker and raise_pool.
+  // As list_workers(), release_worker() and raise_pool().
   [[nodiscard]] Result<std::vector<LeaseState>> list_workers(std::string_view pool);
   [[nodiscard]] Result<LeaseState> release_worker(std::string_view pool, std::int64_t worker);
   [[nodiscard]] Result<std::int64_t> raise_pool(std::string_view pool, Instant past);
-  // By name. Empty when nothing was ever created: the store is the default one and is not there.
+  // Sorted by name. Empty if the store is the default one and does not exist yet.
   [[nodiscard]] Result<std::vector<SequenceStatus>> list(SteadyTime until = SteadyTime::max());
 
   // As idmint::has_given().
   [[nodiscard]] Result<bool> has_given(std::string_view name, std::int64_t value);
-  // The store itself, for what concerns all of it: raise_all(), Store::settle(). kNotFound: it is
-  // not there; it is not made.
+  // The store itself, for operations on all of it: raise_all(), Store::settle(). kNotFound: it does
+  // not exist; it is not created.
   [[nodiscard]] Result<std::shared_ptr<Store>> store();
-  // What options.store came to, without passwords.
+  // The resolved URL of options.store, without passwords.
   [[nodiscard]] Result<std::string> store_url() const;
 
  private:

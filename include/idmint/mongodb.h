@@ -1,13 +1,13 @@
-// Documents of MongoDB that get their ids as they are inserted, so that no id is there twice
-// whatever else writes to the collection: its own unique index is the claim. Where a sharded
-// collection can have no such index, a proxy collection is.
+// Inserts documents into MongoDB with an id each. A unique index of the collection is the claim, so
+// no id is there twice whatever else writes to the collection. If a sharded collection cannot have
+// such an index, a proxy collection is the claim.
 //
 //   auto accounts = mongodb::Collection::open("mongodb://db1,db2/app?replicaSet=prod", "accounts");
 //   auto digits = mint.source("digits", {.digits = DigitsLayout{.digits = 12}});
 //   auto inserted = mongodb::insert_with_id(*accounts, **digits, documents, {.field = "account"});
 //
-// Documents are raw BSON, so that no driver's type is needed. Needs a build with IDMINT_MONGODB and
-// MongoDB's C driver on the host: kUnimplemented otherwise.
+// Documents are raw BSON, so no type of a driver is needed. kUnimplemented: idmint was built
+// without IDMINT_MONGODB, or the host lacks MongoDB's C driver.
 #pragma once
 
 #include <chrono>
@@ -32,7 +32,7 @@ namespace idmint {
 
 // ---- values that are in use already, in a collection: what a sequence is to be raised past
 
-// As a sequence's definition has them: texts of this form are read as its values.
+// The form and the range of a sequence's definition: texts of this form are read as its values.
 struct ExistingForm {
   Form form{};
   std::int64_t first = 0;
@@ -43,20 +43,23 @@ struct ExistingForm {
 class IDMINT_EXPORT ExistingValues {
  public:
   // The field `field` of the documents in `collection` ("DATABASE.COLLECTION"), on the servers of
-  // `url`, whose path need not be a store. Values are int32, int64, doubles (their fraction is
-  // cut off) and texts as `form` prints them; anything else is passed over. An index on the field
-  // makes it quick. `deadline`: of each call. kInvalidArgument: no such URL or name is possible.
-  // kNotFound: there is no such collection, or it has documents and none of them has the field; an
-  // empty one is fine. As for largest(): kUnavailable, kPermissionDenied.
+  // `url`, whose path need not be a store. Values are int32, int64, doubles (truncated) and texts
+  // as `form` prints them; other types are ignored. An index on the field makes it fast. `deadline`
+  // limits each call. Errors, besides kUnavailable and kPermissionDenied as for largest():
+  // - kInvalidArgument: the URL or a name is not valid.
+  // - kNotFound: the collection does not exist, or it has documents but none with the field. An
+  //   empty collection is fine.
   [[nodiscard]] static Result<std::unique_ptr<ExistingValues>> open(
       std::string_view url, std::string_view collection, std::string_view field,
       const ExistingForm& form, std::chrono::milliseconds deadline = std::chrono::seconds{5});
   virtual ~ExistingValues() = default;
 
-  // The largest of the values from `from` to `to`, both included, on the primary, whether or not a
-  // majority has it; nothing where there is none. kFailedPrecondition: the field holds what cannot
-  // be told apart from a value: an array, or text where the form does not give all values one
-  // width. kUnavailable: no answer. kPermissionDenied: may not be read.
+  // The largest value from `from` to `to`, both inclusive, on the primary, including values that no
+  // majority has yet; nothing if there is none. Errors:
+  // - kFailedPrecondition: the field has entries that may be values: an array, or text if the form
+  //   does not give all values one width.
+  // - kUnavailable: no answer.
+  // - kPermissionDenied: the collection may not be read.
   [[nodiscard]] virtual Result<std::optional<std::int64_t>> largest(std::int64_t from,
                                                                     std::int64_t to) = 0;
 };
@@ -70,23 +73,24 @@ namespace idmint::mongodb {
 // One whole BSON document.
 using Bytes = std::span<const std::byte>;
 
-// Extended JSON, canonical or relaxed, as BSON. kInvalidArgument: it is none; the message says why.
+// Converts Extended JSON, canonical or relaxed, to BSON. kInvalidArgument: not Extended JSON; the
+// message says why.
 [[nodiscard]] IDMINT_EXPORT Result<std::vector<std::byte>> document_from_json(
     std::string_view json);
 
 struct CollectionOptions {
-  // The longest that one command waits; an insert of many documents is several. What is looked at
-  // before the first one waits 5 s at most.
+  // The longest that one command waits; an insert of many documents is several commands. The checks
+  // before the first one wait 5 s at most.
   std::chrono::milliseconds deadline = std::chrono::seconds{10};
 };
 
-// A collection, and what was found out about its indexes. Any thread may use it. After fork() only
-// the parent may.
+// A collection, and what is known of its indexes. Any thread may use it. After fork() only the
+// parent may.
 class IDMINT_EXPORT Collection final {
  public:
-  // `name`: "DATABASE.COLLECTION", or "COLLECTION" in the database of the URL. Calls nobody yet.
-  // kInvalidArgument: not a connection string (weaker write concerns than majority are refused), or
-  // not the name of a collection.
+  // `name` is "DATABASE.COLLECTION", or "COLLECTION" in the database of the URL. Does not connect
+  // yet. kInvalidArgument: not a connection string, a write concern weaker than majority, or not
+  // the name of a collection.
   [[nodiscard]] static Result<Collection> open(std::string_view url, std::string_view name,
                                                const CollectionOptions& options = {});
   ~Collection();
@@ -96,7 +100,7 @@ class IDMINT_EXPORT Collection final {
   // "app.accounts".
   [[nodiscard]] const std::string& name() const noexcept;
 
-  struct State;  // the implementation's
+  struct State;  // private
   [[nodiscard]] State& state() noexcept { return *state_; }
 
  private:
@@ -106,41 +110,41 @@ class IDMINT_EXPORT Collection final {
 
 // How an id is stored.
 enum class StoredAs : std::uint8_t {
-  // UUID: binary, subtype 4. ObjectId: ObjectId. Snowflake, and integer whose form is Form{}:
-  // int64.
-  // All others, and all that have another form: text, as printed.
+  // UUID: binary, subtype 4. ObjectId: ObjectId. Snowflake ids, and integers with Form{}: int64.
+  // Everything else, and every id with another form: text, as printed.
   kUsual,
   kText,    // as printed
-  kNumber,  // int64: integers of any form, Snowflakes, and up to 18 digits (leading zeros are lost)
+  kNumber,  // int64: integers of any form, Snowflake ids, and up to 18 digits (leading zeros are
+            // lost)
 };
 
 struct InsertOptions {
-  // What the id is stored in, at the top of the document, which must not have it yet.
+  // The top-level field of the id. The documents must not have it yet.
   std::string field = "_id";
   StoredAs stored_as = StoredAs::kUsual;
-  // Ids tried for each document.
+  // The most ids that are tried for one document.
   int attempts = 10;
-  // Make the index where it is missing: a unique one, and with a proxy one that is not.
+  // Create the index if it is missing: a unique one, or with a proxy a non-unique one.
   bool make_index = false;
-  // Instead of a unique index: this collection of the same database, into which each id is inserted
+  // A collection of the same database that replaces the unique index. Each id is inserted into it
   // before its document is, as {_id: ID, state: "claimed", at: TIME, owner: OWNER}; afterwards the
-  // state is "used". Every program that inserts must use the same one. Its name does not begin with
-  // the database's.
+  // state is "used". Every program that inserts must use the same proxy. The name does not include
+  // the database.
   std::optional<std::string> proxy{};
-  std::string owner{};                  // for people, at most 200 bytes; empty: "HOST:PID"
-  std::int64_t number_from = 1;         // what the first document is called in messages
-  std::string counted_as = "document";  // likewise: "document 1 of app.accounts"
-  // Called where a source that gives no value twice gave one that was there, so that it is behind
-  // the data: is to move it past what is there, as Mint::raise() does with the values of
+  std::string owner{};                  // for operators, at most 200 bytes; empty: "HOST:PID"
+  std::int64_t number_from = 1;         // the number of the first document in messages
+  std::string counted_as = "document";  // in messages: "document 1 of app.accounts"
+  // Called if a source that never repeats a value gave one that is already in the collection: the
+  // source is behind the data. It must move the source past the data, as Mint::raise() does with
   // ExistingValues::open(). The documents then get new ids.
   std::function<Result<void>()> heal{};
 };
 
 struct Inserted {
-  std::vector<Id> ids;          // of each document
-  std::int64_t collisions = 0;  // ids that were there, for which others were taken
-  // The source gives no value twice, in order, and gave some that were there: it is behind the data
-  // and must be raised past it.
+  std::vector<Id> ids;          // one for each document
+  std::int64_t collisions = 0;  // ids that were taken already and were replaced
+  // The source is ordered and never repeats a value, yet some of its values were in the collection
+  // already. It is behind the data and must be raised past it.
   bool behind = false;
 };
 
@@ -148,44 +152,49 @@ struct Outcome {
   enum class Fate : std::uint8_t {
     kAbsent,    // not in the collection
     kInserted,  // with the id
-    kUnknown,   // with the id, or not, now or later
+    kUnknown,   // may be in the collection with the id, now or later
   };
   Fate fate = Fate::kAbsent;
   Id id{};
 };
 
-// Not all documents were inserted.
+// The outcome if not all documents were inserted.
 struct NotInserted {
-  Error error;  // the first one, with its document's number from 1, and how many are in
-  std::vector<Outcome> outcomes{};  // of each document; empty: none was sent
+  Error error;  // the first error, with its document's number from 1 and the number of documents
+                // inserted
+  std::vector<Outcome> outcomes{};  // one for each document; empty: none was sent
   std::int64_t collisions = 0;
-  std::optional<std::size_t> document{};  // the one, from 0, that the error is about
+  std::optional<std::size_t> document{};  // the zero-based index of the document with the error
 };
 
-// Inserts each document with an id of its own. A duplicate key in the unique index of that field
-// takes a new id for that document, and only that one is sent again. Every insert is one unordered
-// command of at most 10,000 documents and 16 MB, acknowledged by a majority and in its journals; to
-// a replica set it is sent until it is answered or the deadline is over, and is applied once. All
-// documents are tried, whatever becomes of the others, until an outcome is unknown. Ids without an
-// order are sent in order of their values, which the index is quicker with; which document gets
-// which is as random as they are.
+// Inserts each document with an id of its own. If an id is a duplicate key in the unique index of
+// the field, only that document is sent again, with a new id. Each insert is one unordered command
+// of at most 10,000 documents and 16 MB, with write concern majority and journal. On a replica set
+// it is a retryable write: it is repeated until it is answered or the deadline has passed, and is
+// applied once. Every document is tried, whatever the result of the others, until an outcome is
+// unknown. Ids without an order are sorted before they are sent, which is faster for the index;
+// their assignment to the documents stays random.
 //
-// kInvalidArgument: a document is not BSON, has the field already, or is over 16 MB, or an option
-// is wrong; nothing was sent. kFailedPrecondition: no unique index on exactly the field (the
-// message has the command that makes it), or with a proxy none to look up by; a sharded collection
-// that can have none; or a source that is behind the data. kAlreadyExists: a document has a key
-// that is taken in another unique index; or the index cannot be made, as documents have the same
-// value. kResourceExhausted: an id was taken, so many times in a row as options.attempts says; the
-// message has the rate. kOutOfRange and others of the source. kUnknown, kDeadlineExceeded: some
-// documents may be in or not; see their outcomes, and do not send them again without a look.
+// Errors:
+// - kInvalidArgument: a document is not BSON, has the field already or exceeds 16 MB, or an option
+//   is wrong. Nothing was sent.
+// - kFailedPrecondition: there is no unique index on exactly the field (the message has the command
+//   that creates it), or with a proxy no index for look-ups; the collection is sharded and can have
+//   none; or the source is behind the data.
+// - kAlreadyExists: a document has a duplicate key in another unique index; or the index cannot be
+//   created because documents have the same value.
+// - kResourceExhausted: options.attempts ids in a row were taken; the message has the rate.
+// - kUnknown, kDeadlineExceeded: some documents may have been inserted. See their outcomes, and
+//   look for them before you insert them again.
+// - kOutOfRange and others: errors of the source.
 [[nodiscard]] IDMINT_EXPORT std::expected<Inserted, NotInserted> insert_with_id(
     Collection& collection, Source& source, std::span<const Bytes> documents,
     const InsertOptions& options = {}, Clock& clock = system_clock());
 
 struct SweepOptions {
   std::string field = "_id";
-  std::string proxy{};  // empty: the collection's name and ".ids"
-  // Only claims this old are looked at: longer than any insert takes.
+  std::string proxy{};  // empty: the collection's name followed by ".ids"
+  // The minimum age of the claims that are examined; longer than any insert takes.
   std::chrono::milliseconds older_than = std::chrono::hours{1};
   std::function<void(std::int64_t looked_at)> progress{};
 };
@@ -195,11 +204,13 @@ struct Swept {
   std::int64_t abandoned = 0;  // marked now: it is not
 };
 
-// Settles claims that an inserter left when it ended: marks those whose document is there as used,
-// the others as abandoned. No claim is ever removed or given again, so an inserter that is only
-// slow does no harm, nor does it suffer any; a later sweep marks what it inserted as used. Again is
-// fine. kNotFound: no such collection, or no such proxy. kFailedPrecondition: no index begins with
-// the field, so each look-up would read the whole collection.
+// Settles claims that an interrupted inserter left: marks a claim as used if its document is in the
+// collection, and as abandoned otherwise. Claims are never removed or reused, so a sweep and a slow
+// inserter do each other no harm; a later sweep marks what was inserted meanwhile as used. Can be
+// repeated. Errors:
+// - kNotFound: no such collection or proxy.
+// - kFailedPrecondition: no index begins with the field, so each look-up would scan the whole
+//   collection.
 [[nodiscard]] IDMINT_EXPORT Result<Swept> sweep(Collection& collection,
                                                 const SweepOptions& options = {},
                                                 Clock& clock = system_clock());

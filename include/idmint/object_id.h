@@ -1,4 +1,4 @@
-// ObjectId: MongoDB's 96-bit id, specification at github.com/mongodb/specifications (objectid.md).
+// ObjectId: MongoDB's 96-bit id. Specification: github.com/mongodb/specifications (objectid.md).
 //
 //   seconds since 1970, unsigned 32 | random, one value for each process 40 | counter 24
 #pragma once
@@ -19,7 +19,7 @@
 
 namespace idmint {
 
-// Big-endian; ordered as its bytes, which is also the order of its text.
+// Big-endian. Ordered by its bytes, which is also the order of its text.
 class ObjectId {
  public:
   using Bytes = std::array<std::uint8_t, 12>;
@@ -28,18 +28,18 @@ class ObjectId {
   constexpr ObjectId() noexcept = default;
   constexpr explicit ObjectId(const Bytes& bytes) noexcept : bytes_(bytes) {}
 
-  // Accepts 24 hexadecimal digits in either case, bare or as ObjectId("...") with either quote, the
-  // shell's spelling. Anything else is kInvalidArgument.
+  // Accepts 24 hexadecimal digits in either case, bare or in the shell's spelling ObjectId("...")
+  // with either quote. Anything else is kInvalidArgument.
   [[nodiscard]] static constexpr Result<ObjectId> parse(std::string_view text);
 
   [[nodiscard]] constexpr const Bytes& bytes() const noexcept { return bytes_; }
-  // Seconds since 1970; unsigned, so 0x80000000 is 2038 and 0xffffffff is 2106.
+  // Seconds since 1970, unsigned: 0x80000000 is in 2038, 0xffffffff in 2106.
   [[nodiscard]] constexpr std::uint32_t seconds() const noexcept {
     return std::uint32_t{bytes_[0]} << 24 | std::uint32_t{bytes_[1]} << 16 |
            std::uint32_t{bytes_[2]} << 8 | bytes_[3];
   }
-  // There is no accessor for the random value and the counter: the specification forbids one,
-  // because older ids laid out these bytes differently.
+  // The random value and the counter have no accessors: the specification forbids them, because
+  // older ids have another layout.
 
   // Writes exactly kChars characters, lower case, no terminating zero; returns the end.
   constexpr char* to_chars(char* out) const noexcept;
@@ -55,16 +55,15 @@ class ObjectId {
   Bytes bytes_{};
 };
 
-// The smallest and the largest ObjectId of the second of `at`. Outside 1970 to
-// 2106-02-07T06:28:15Z: kInvalidArgument.
+// The smallest and the largest ObjectId of the second of `at`. kInvalidArgument: the time lies
+// outside 1970 to 2106-02-07T06:28:15Z.
 [[nodiscard]] IDMINT_EXPORT Result<Bounds<ObjectId>> object_id_bounds(Instant at);
 
-// The counter starts at random and goes up by one for each id; each 2^24 ids the 40 random bits are
-// drawn anew. So (random, counter) never comes twice in a process, whatever the clock does and
-// however many ids a second takes. May be shared by threads; neither copied nor moved; a child of
-// fork() draws its own random value. Unique in practice: two generators that mint in the same
-// second repeat an id only if they drew the same 40 bits and their counters meet. Ordered by second
-// only.
+// The counter starts at a random value and grows by one for each id. After every 2^24 ids the 40
+// random bits are drawn again. So a process never repeats a pair (random, counter), whatever its
+// clock and its rate. Ids are ordered by second only. Threads may share it; neither copied nor
+// moved. A child of fork() draws its own random value. Guarantee: practical. Two generators repeat
+// an id only if they draw the same 40 bits and reach the same counter in the same second.
 class IDMINT_EXPORT ObjectIdGenerator final {
  public:
   explicit ObjectIdGenerator(Clock& clock = seconds_clock(), Entropy& entropy = system_entropy());
@@ -74,7 +73,7 @@ class IDMINT_EXPORT ObjectIdGenerator final {
 
   // kOutOfRange: the clock shows a time outside 1970 to 2106. Nothing was handed out.
   [[nodiscard]] Result<ObjectId> next();
-  // All of `out`; on an error its content is of no use.
+  // Fills all of `out`; on an error its content is unspecified.
   [[nodiscard]] Result<void> next(std::span<ObjectId> out);
 
  private:
@@ -82,19 +81,19 @@ class IDMINT_EXPORT ObjectIdGenerator final {
   std::unique_ptr<State> state_;
 };
 
-// ObjectIds as they were made before 2018, for stores that are full of them:
+// ObjectIds in their layout before 2018, for databases that have many of them:
 //
 //   seconds since 1970, unsigned 32 | machine 24 | process id 16 | counter 24
 //
-// The counter starts at random and goes up by one for each id. All generators of a process over
-// seconds_clock() and system_entropy(), of xids and of classic ObjectIds, share one; over any other
-// clock or randomness each has its own. Never twice the same id from one counter, whatever the
-// clock does: one that comes again after 2^24 ids does so with a second later than all before. So
-// there are at most 2^24 ids a second, one in 60 ns, of all that share the counter together: then
-// they wait for the next one. May be shared by threads; neither copied nor moved; in a child of
-// fork() it answers kFailedPrecondition: the process id is another, make another generator. Ordered
-// by second only. Unique in practice: two processes repeat an id only if machine and process id are
-// the same and their counters meet in one second.
+// The counter starts at a random value and grows by one for each id. All generators of a process
+// that use seconds_clock() and system_entropy(), of xids and of classic ObjectIds, share one
+// counter; others have their own. One counter never repeats an id, whatever the clock does: a
+// counter value that comes again after 2^24 ids has a later second than all before. So the limit
+// for all generators that share a counter is 2^24 ids a second, one in 60 ns; beyond it calls wait
+// for the next second. Ids are ordered by second only. Threads may share it; neither copied nor
+// moved. In a child of fork() every call fails with kFailedPrecondition, because the process id is
+// another; make a new generator. Guarantee: practical. Two processes repeat an id only if they have
+// the same machine and process id and reach the same counter in one second.
 class IDMINT_EXPORT ClassicObjectIdGenerator final {
  public:
   explicit ClassicObjectIdGenerator(const ProcessIdentity& identity = classic_object_id_identity(),
@@ -104,11 +103,12 @@ class IDMINT_EXPORT ClassicObjectIdGenerator final {
   ClassicObjectIdGenerator(const ClassicObjectIdGenerator&) = delete;
   ClassicObjectIdGenerator& operator=(const ClassicObjectIdGenerator&) = delete;
 
-  // kOutOfRange: the clock shows a time outside 1970 to 2106. kUnavailable: the clock stands still
-  // after 2^24 ids in its second, or went back by more than 20 s and to before the last 2^24 ids.
-  // Nothing was handed out.
+  // Nothing is handed out on an error.
+  // - kOutOfRange: the clock shows a time outside 1970 to 2106.
+  // - kUnavailable: the clock stands still after 2^24 ids in its second, or went back by more than
+  //   20 s and to before the last 2^24 ids.
   [[nodiscard]] Result<ObjectId> next();
-  // All of `out`; on an error its content is of no use.
+  // Fills all of `out`; on an error its content is unspecified.
   [[nodiscard]] Result<void> next(std::span<ObjectId> out);
 
  private:

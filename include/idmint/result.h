@@ -1,5 +1,5 @@
-// Errors are values. Every call that can fail returns a Result; no exception crosses a public
-// header (std::bad_alloc aside: out of memory is not an answer a caller can act on here).
+// Errors are values. Every call that can fail returns a Result. No exception crosses a public
+// header, except std::bad_alloc.
 #pragma once
 
 #if __cplusplus <= 202002L
@@ -12,48 +12,49 @@
 #include <string_view>
 #include <vector>
 
-// Marks what the shared library shows; everything else is hidden.
+// Exports a symbol from the shared library; all others are hidden.
 #define IDMINT_EXPORT __attribute__((visibility("default")))
 
 namespace idmint {
 
-// What the caller should do, by the names and numbers of google.rpc.Code.
+// Each code tells the caller what to do. Names and numbers are those of google.rpc.Code.
 enum class Code : int {
-  kUnknown =
-      2,  // May have been applied. Never assume it was not; asking again costs at most a gap.
-  kInvalidArgument = 3,  // The request is wrong whatever the state of the system: mend the request.
-  kDeadlineExceeded = 4,  // Ran out of time. May have been applied, as kUnknown.
-  kNotFound = 5,          // No such source, sequence or counter: create it first.
-  kAlreadyExists = 6,     // The name is taken.
-  kPermissionDenied = 7,  // The caller may not; asking again does not help.
-  kResourceExhausted =
-      8,  // Out of disk, of queue places, of attempts. Was not applied: free some, ask again.
-  kFailedPrecondition = 9,  // The state of the system forbids it until somebody changes that state.
-  kOutOfRange = 11,         // Past the last value. The source never wraps round; it stays so.
-  kUnimplemented = 12,      // Not built in, or not offered by this store.
+  kUnknown = 2,  // The call may have been applied. Treat it as applied; a repeated request costs at
+                 // most a gap.
+  kInvalidArgument = 3,    // The request is wrong in any state of the system: correct it.
+  kDeadlineExceeded = 4,   // Out of time. The call may have been applied, as with kUnknown.
+  kNotFound = 5,           // The source, sequence or counter does not exist: create it first.
+  kAlreadyExists = 6,      // The name is taken.
+  kPermissionDenied = 7,   // The caller lacks the permission; a repeated call does not help.
+  kResourceExhausted = 8,  // Out of disk, of queue places or of attempts. The call was not applied:
+                           // free some, then repeat it.
+  kFailedPrecondition = 9,  // The state of the system forbids the call until somebody changes that
+                            // state.
+  kOutOfRange = 11,         // Past the last value, for good: the source never wraps round.
+  kUnimplemented = 12,      // The function is not in this build, or the store does not offer it.
   kInternal = 13,           // A bug in idmint. Please report it.
-  kUnavailable = 14,        // Was not applied. The same call may succeed later.
+  kUnavailable = 14,        // The call was not applied. The same call may succeed later.
   kDataLoss =
-      15,  // Stored state is damaged, missing or has gone back. Stop, and look at the store.
+      15,  // Stored state is damaged or missing, or has gone back. Stop, and examine the store.
   kUnauthenticated = 16,  // No valid credentials.
 };
 
 // The google.rpc name, such as "OUT_OF_RANGE".
 [[nodiscard]] IDMINT_EXPORT std::string_view name(Code code) noexcept;
 
-// What to do next about an error, where one call, one option or one command does it. `subject` and
-// `values` of an Advice are its arguments; the functions are those of this library.
+// The next step after an error, if one call, option or command is enough. The arguments are in
+// `subject` and `values` of an Advice; the functions are those of this library.
 enum class Remedy : std::uint8_t {
   kNone,
   kCreateSequence,   // create_sequence(); subject: its name; values: its strategy, if one is needed
-  kCreateAbove,      // create_sequence() that begins above every value in use; values: its strategy
+  kCreateAbove,      // create_sequence() above every existing value; values: its strategy
   kCreatePool,       // create_pool(); subject: its name
   kCreateSource,     // either of the two; subject: its name
   kCreateStore,      // Store::open() with StoreOptions::create; subject: its URL
   kAlterSequence,    // alter_sequence(); subject: its name; values: the new last value, if known
   kRetireSequence,   // retire_sequence(); subject: its name
   kRaiseSequence,    // raise_sequence(); subject: its name; values: the value to pass, if known
-  kRaiseEach,        // raise_sequence() past a value in each block; subject: its name; values: them
+  kRaiseEach,        // raise_sequence() past a value in each block; subject: its name; values: all
   kRaisePastField,   // raise_sequence() past a field; subject: its name; values: collection, field
   kRaisePool,        // raise_pool(); subject: its name; values: the time to pass, if known
   kRaiseStore,       // raise_all(); subject: the URL; values: "moved" if settle(kMoved) will do
@@ -61,14 +62,14 @@ enum class Remedy : std::uint8_t {
   kMendDocument,     // subject: the number of a document among those of the call, from 1
   kCompare,          // peek_sequence() in both stores; subject: the sequence
   kListWorkers,      // list_workers(); subject: the pool
-  kPlanPool,         // a pool whose ids never meet those of this one; subject: the pool
+  kPlanPool,         // a pool that never repeats this one's ids; subject: the pool
   kListSources,      // Mint::formats() and Catalog::list()
   kListSequences,    // Catalog::list()
   kListFormats,      // Mint::formats()
   kNameUuid,         // Uuid::of_name(); values: the version
   kMintSnowflake,    // a format; values: its layout
-  kInspect,          // parse_id(); it reads what nothing mints
-  kSetOption,        // values: the members of an options struct, one of which is to be set or left
+  kInspect,          // inspect(); it also reads formats that idmint does not mint
+  kSetOption,        // values: members of an options struct, one of which is to be set or cleared
 };
 
 struct Advice {
@@ -79,9 +80,10 @@ struct Advice {
   friend bool operator==(const Advice&, const Advice&) = default;
 };
 
-// `message`: what failed, where, and what to do in general words; one line, no trailing full stop
-// or newline. `advice`: the same next step for a front end, which words it as its own call: the
-// command idmint names the command, a service its request. No program needs to read the message.
+// `message` says what failed, where, and what to do in general terms: one line without a trailing
+// full stop or newline. `advice` is the same next step for a front end, which words it as its own
+// call: the command idmint as a command, a service as a request. No program needs to parse the
+// message.
 struct Error {
   Code code = Code::kUnknown;
   std::string message{};

@@ -26,13 +26,14 @@ class ExistingValues;  // mongodb.h
 
 // ---- what a sequence is: its life in the store
 
-// Makes the counters first and writes the definition last, so a call that was cut off is finished
-// by the next. Again with the same definition is fine and leaves the values alone; with another one
-// it is kFailedPrecondition, naming the difference, as it is on a retired name. An empty key of a
-// permuted sequence is drawn from `entropy`, and a form without the width that its encoding could
-// have gets that of `last`; or both are whatever is there. kUnimplemented: the store does not offer
-// what the strategy needs. `progress`: told now and then how many of how many
-// counters are made.
+// Creates the counters first and writes the definition last, so a repeated call completes an
+// interrupted one. A repeated call with the same definition succeeds and leaves the values alone. A
+// permuted sequence without a key gets one from `entropy`, and a form that needs a width gets that
+// of `last`; if the sequence exists, both are those that are there. `progress` is called now and
+// then with the number of counters created. Errors:
+// - kFailedPrecondition: another definition is there (the message names the difference), or the
+//   name is retired.
+// - kUnimplemented: the store lacks what the strategy needs.
 [[nodiscard]] IDMINT_EXPORT Result<void> create_sequence(
     Store& store, const SequenceDefinition& definition,
     const std::function<void(std::int64_t done, std::int64_t of)>& progress = {},
@@ -40,179 +41,188 @@ class ExistingValues;  // mongodb.h
 
 struct Raised {
   std::int64_t next = 0;     // the smallest value (permuted: index) that may come now; above the
-                             // last: none
-  std::int64_t skipped = 0;  // values passed over; those that others took meanwhile among them
-  std::int64_t left = 0;     // values that were left before, the skipped ones included
+                             // last value: none
+  std::int64_t skipped = 0;  // values passed over, including those that others took meanwhile
+  std::int64_t left = 0;     // values that were left before, including the skipped ones
 };
 
-// kPreview: nothing is changed, and the result says what a raise would do.
+// kPreview changes nothing: the result says what the raise would do.
 enum class RaiseMode : std::uint8_t { kCarryOut, kPreview };
 
-// Afterwards no process takes a value of `past` or below from the store, with two exceptions that
-// no store can prevent: ranges that cached sequences hold in memory, and rounds under way. A
-// permuted sequence is raised by index: past the first `past` of its values. kInvalidArgument:
-// strategy random has no order, and pools are raised by raise_pool(). kFailedPrecondition: a
-// gapless one, which would have a gap. kOutOfRange: `past` is above the last value: it would not
-// hold for what an extension adds. kNotFound: no such sequence. kFailedPrecondition: retired. On
-// any error of the store, kUnavailable too, some of its counters may have been raised; the same
-// call again raises the rest. `until`: it has answered by then. Finishing an extension that was cut
-// off may take one call of the store longer.
+// Afterwards no process takes a value of `past` or below from the store. No store can prevent two
+// exceptions: ranges that cached sequences hold in memory, and round trips under way. A permuted
+// sequence is raised by index: past the first `past` of its values. Returns by `until`; to complete
+// an interrupted extension may take one more call of the store.
+//
+// On any error of the store, kUnavailable included, some of the counters may have been raised; the
+// same call again raises the rest. Other errors:
+// - kInvalidArgument: strategy random, which has no order; or a pool, for which there is
+//   raise_pool().
+// - kFailedPrecondition: the sequence is retired, or is gapless and would get a gap.
+// - kOutOfRange: `past` is above the last value; the raise would not hold for later extensions.
+// - kNotFound: no such sequence.
 [[nodiscard]] IDMINT_EXPORT Result<Raised> raise_sequence(Store& store, std::string_view name,
                                                           std::int64_t past,
                                                           RaiseMode mode = RaiseMode::kCarryOut,
                                                           SteadyTime until = SteadyTime::max());
 
-// Raises each counter of a striped or interleaved sequence past the largest of `past` among its own
-// values; a counter without one stays where it is. kInvalidArgument also: another strategy, or a
-// value that the sequence does not have.
+// Raises each counter of a striped or interleaved sequence past the largest of `past` among the
+// counter's values; a counter without one stays where it is. kInvalidArgument also: another
+// strategy, or a value that is not one of the sequence.
 [[nodiscard]] IDMINT_EXPORT Result<Raised> raise_sequence(Store& store, std::string_view name,
                                                           std::span<const std::int64_t> past,
                                                           RaiseMode mode = RaiseMode::kCarryOut);
 
-// Raises past the largest of the values that are in use there, as far as they are the sequence's:
-// each block of a striped one past the largest within the block. Nothing is passed over where there
-// is none. Values that others write while this runs may be missed: raise when they have stopped.
-// kInvalidArgument also: permuted, as its values come in an order of their own.
-// kFailedPrecondition and other errors of ExistingValues.
+// Raises past the largest value in use, within the values of the sequence. Each block of a striped
+// sequence is raised past the largest value in the block. Without values in use nothing changes.
+// Values that others write meanwhile may be missed, so raise after they have stopped. Errors also:
+// - kInvalidArgument: strategy permuted, whose values have another order.
+// - kFailedPrecondition and others: errors of ExistingValues.
 [[nodiscard]] IDMINT_EXPORT Result<Raised> raise_sequence(Store& store, std::string_view name,
                                                           ExistingValues& values,
                                                           RaiseMode mode = RaiseMode::kCarryOut);
 
-// Raises each counter to where the same counter is in `from`, a store that was written to when
-// `store` was not: a permuted one by index. kFailedPrecondition also: `from` has no such sequence,
-// or another one of that name; a counter has gone on there past its end here.
+// Raises each counter to the position of the same counter in `from`, a store that was written to
+// when `store` was not. Permuted sequences are raised by index. kFailedPrecondition also: `from`
+// has no such sequence or a different one of that name, or a counter there is past its end here.
 [[nodiscard]] IDMINT_EXPORT Result<Raised> raise_sequence(Store& store, std::string_view name,
                                                           Store& from,
                                                           RaiseMode mode = RaiseMode::kCarryOut);
 
-// One sequence or pool of a store that is raised as a whole.
+// The result for one sequence or pool of raise_all().
 struct RaisedSource {
   Definition definition{};
-  Raised raised{};  // of its counters
-  // Of a pool: no id of this unit of its layout's time, or of an earlier one, comes any more.
+  Raised raised{};  // of a sequence's counters
+  // A pool: no id of this unit of its layout's time, or of an earlier one, comes any more.
   std::optional<std::int64_t> past_unit{};
-  // It is retired in the newer store, and was retired here (kPreview: would be) instead of raised.
+  // It is retired in the newer store, so it was retired here (kPreview: would be) instead of
+  // raised.
   bool retired = false;
-  // What can still repeat, and what to do about it; empty: nothing.
+  // What can still repeat, and what to do about it; empty: nothing can.
   std::string remains{};
-  std::optional<Error> error{};  // it was not raised
+  std::optional<Error> error{};  // why it was not raised
 };
 
-// A value of a sequence, or an id of a pool, that is known to have been handed out.
+// A value of a sequence, or an id of a pool, that was handed out for certain.
 struct GivenValue {
   std::string source{};
   std::int64_t value = 0;
-  std::string evidence{};  // "this host was given 1740 at 2026-11-23T03:28:11Z", for messages
+  std::string evidence{};  // for messages: "this host was given 1740 at 2026-11-23T03:28:11Z"
 };
 
-// Makes a store usable again that holds less than it handed out (Store::doubt()): raises everything
-// in it, and then, if everything was raised, settles it. Nobody may mint meanwhile. Again is fine,
-// and finishes what was cut off. By name; retired ones are left out.
+// Repairs a store that holds less than it handed out (Store::doubt()): raises everything in it and,
+// if that succeeded everywhere, settles it. Nobody may mint meanwhile. A repeated call completes an
+// interrupted one. Sorted by name, without retired ones.
 //
-// Counters go past the value `past`; a permuted sequence past its first `past` values, and each
-// block of a striped one past its own first `past`. What shows by itself that `past` is too small
-// for it is not raised (kInvalidArgument in its row), nor is what ends before it (kOutOfRange), nor
-// what would stay at or below one of the values in `given` (kFailedPrecondition). `given` proves
-// the number wrong for this sequence, so that nothing is guessed from it.
-// Pools go a minute past the clock, and past every bound that is known. Claims and gapless
-// sequences stay as they are; `remains` says what follows.
+// Counters are raised past the value `past`, a permuted sequence past its first `past` values, and
+// each block of a striped one past its own first `past`. Pools are raised to one minute past the
+// clock, and past every known bound. Claims and gapless sequences stay as they are; `remains`
+// describes the consequences. A row has one of these errors, and its source is not raised, if:
+// - kInvalidArgument: the source itself shows that `past` is too small for it.
+// - kOutOfRange: it ends before `past`.
+// - kFailedPrecondition: it would stay at or below one of the values in `given`. They prove that
+//   the number is wrong for this source, so nothing is guessed from them.
 [[nodiscard]] IDMINT_EXPORT Result<std::vector<RaisedSource>> raise_all(
     Store& store, std::int64_t past, RaiseMode mode = RaiseMode::kCarryOut,
     std::span<const GivenValue> given = {}, Clock& clock = system_clock());
 
-// The same past what each has come to in `from`, whose errors are those of raise_sequence(), each
-// in its row. A source that is retired there is retired here. One that is in `from` alone has a row
-// too. kInvalidArgument: `from` is `store` itself.
+// The same, to the position of each source in `from`. The errors are those of raise_sequence(),
+// each in its row. A source that is retired in `from` is retired here. A source that only `from`
+// has gets a row too. kInvalidArgument: `from` is `store` itself.
 [[nodiscard]] IDMINT_EXPORT Result<std::vector<RaisedSource>> raise_all(
     Store& store, Store& from, RaiseMode mode = RaiseMode::kCarryOut,
     std::span<const GivenValue> given = {}, Clock& clock = system_clock());
 
-// Moves the last value up; nothing else of a definition ever changes. kFailedPrecondition: smaller
-// than the last value there, retired, or of a strategy whose values depend on it (striped,
-// permuted). kInvalidArgument: the new last value is not possible; a pool. On any error of the
-// store, kUnavailable too, the definition and some of the counters may have been extended; the same
-// call finishes it. Running processes keep the end they know until they open the sequence again; a
-// range that one of them takes beyond it is lost.
+// Moves the last value up; nothing else of a definition can be altered. Running processes keep the
+// end that they know until they open the sequence again; a range beyond it that one of them takes
+// is lost. On any error of the store, kUnavailable included, the definition and some of the
+// counters may have been extended; the same call again completes it. Other errors:
+// - kFailedPrecondition: `last` is smaller than the present last value; the sequence is retired; or
+//   the values of its strategy depend on the last one (striped, permuted).
+// - kInvalidArgument: such a last value is not possible, or it is a pool.
 [[nodiscard]] IDMINT_EXPORT Result<SequenceDefinition> alter_sequence(Store& store,
                                                                       std::string_view name,
                                                                       std::int64_t last);
 
-// Ends the sequence or the pool for ever, for every process; a tombstone keeps its name. Again is
-// fine. On any error of the store, kUnavailable too, some of its counters may have been closed,
-// which hand out nothing more; the same call finishes it. Ranges that cached sequences hold in
-// memory are handed out still, and so are ids of a pool below the bounds that were granted.
+// Ends the sequence or the pool for ever, for every process; a tombstone keeps its name. Can be
+// repeated. On any error of the store, kUnavailable included, some of its counters may have been
+// closed, and hand out nothing more; the same call again completes it. Cached sequences still hand
+// out the ranges that they hold in memory, and pools their ids below the bounds that were granted.
 [[nodiscard]] IDMINT_EXPORT Result<void> retire_sequence(Store& store, std::string_view name);
 
-// A sequence or a pool as its store has it, for people and monitoring.
+// The state of a sequence or a pool in its store, for operators and monitoring.
 struct SequenceStatus {
   Definition definition;
-  // Where there is one counter: what it hands out next (kPermuted: the index); above the last:
-  // none.
+  // With a single counter: its next value (kPermuted: index); above the last one: none.
   std::optional<std::int64_t> next;
-  // kPermuted: the value of that index, which comes next; nothing when none is left.
+  // kPermuted: the value at that index, which comes next; nothing if none is left.
   std::optional<std::int64_t> permuted;
-  // Values not yet taken, of counters that are not closed; kRandom: those that will still be given,
-  // as it refuses to go on before the last (Occupancy); of a pool: worker ids that nobody owns,
-  // or whose owner's time is over.
+  // The values not taken yet, of open counters. kRandom: values that will still be handed out; it
+  // stops before the last (Occupancy). Pools: worker ids without an owner, or whose lease has
+  // expired.
   std::int64_t left = 0;
-  // Where the record is that its counters were adopted from (SequenceDefinition::adopted), such as
-  // the name of a collection; empty: they are idmint's own.
+  // The place of the adopted record (SequenceDefinition::adopted), such as the name of a
+  // collection; empty: idmint's own record.
   std::string adopted_from{};
-  // What keeps the rest from being known or used. kDataLoss, kUnimplemented: as read (a counter is
-  // gone, say). kFailedPrecondition: a retire that was cut off. kUnavailable: an extension that
-  // was.
+  // Why the rest is unknown or unusable:
+  // - kDataLoss, kUnimplemented: a reading failed, for example because a counter is gone.
+  // - kFailedPrecondition: a retirement was interrupted.
+  // - kUnavailable: an extension was interrupted.
   std::optional<Error> error;
 };
 
 // kNotFound: no such sequence.
 [[nodiscard]] IDMINT_EXPORT Result<SequenceStatus> peek_sequence(
     Store& store, std::string_view name, SteadyTime until = SteadyTime::max());
-// By name. A definition that cannot be read, or whose counters are not right, has its error in its
-// row.
+// Sorted by name. If a definition cannot be read or its counters are damaged, its row has the
+// error.
 [[nodiscard]] IDMINT_EXPORT Result<std::vector<SequenceStatus>> list_sequences(
     Store& store, SteadyTime until = SteadyTime::max());
 
-// Whether the store knows that `value` was handed out: by its counters, its claims or, for a pool
-// and one of its ids, its leases. False for a value that was handed out: the store holds less than
-// it did, because an older state of it was restored, and the value can come again. A value that was
-// only passed over counts as handed out; one above a last value that can be moved up does not, as
-// the store lacks that extension. kNotFound: no such sequence. kInvalidArgument: it has no such
-// value.
+// Whether the store knows that `value` was handed out: by its counters, its claims or, for an id of
+// a pool, its leases. False for a value that was handed out means: an older state of the store was
+// restored, and the value can come again. A value that was only skipped counts as handed out. A
+// value above a last value that can be extended does not, since the store lacks that extension.
+// Errors:
+// - kNotFound: no such sequence.
+// - kInvalidArgument: not a value of the sequence.
 [[nodiscard]] IDMINT_EXPORT Result<bool> has_given(Store& store, std::string_view name,
                                                    std::int64_t value);
 
 // ---- values
 
 struct SequenceOptions {
-  // Requests waiting at one time, blocking and asynchronous together; one more is
-  // kResourceExhausted.
+  // The most requests that wait at one time, blocking and asynchronous together; a further one
+  // fails with kResourceExhausted.
   std::size_t max_outstanding = 1'000'000;
-  // Cached: how long a range is to last, of which the adaptive step follows.
+  // Cached: how long a range should last; the adaptive step is derived from it.
   std::chrono::milliseconds horizon = std::chrono::seconds{10};
-  // The longest that a call waits for values, whatever it waits for: calls that came before it, the
-  // store, its own attempts. Nothing: as long as a call of the store (StoreOptions::deadline).
+  // The longest that a call waits for values, for any reason: earlier calls, the store, its own
+  // attempts. Nothing: as long as a call of the store (StoreOptions::deadline).
   std::optional<std::chrono::milliseconds> deadline{};
-  // Opening ends by then, too, each of its reads within the store's deadline.
+  // open() also ends by then, and each of its reads within the store's deadline.
   SteadyTime until = SteadyTime::max();
-  // Answers submit(), and fetches the ranges of cached sequences; null: shared_executor().
+  // Runs the tasks of submit(), and fetches the ranges of cached sequences; null:
+  // shared_executor().
   Executor* executor = nullptr;
 };
 
 struct SequenceStatistics {
-  std::uint64_t requests = 0;  // answered with values
+  std::uint64_t requests = 0;  // requests that got values
   std::uint64_t rounds = 0;    // round trips to the store
-  std::int64_t values = 0;     // handed out
-  std::int64_t waste = 0;      // taken, or perhaps taken, and not handed out
+  std::int64_t values = 0;     // values handed out
+  std::int64_t waste = 0;      // values taken, or perhaps taken, and not handed out
 };
 
-// Values of one sequence. Threads may share it. In a child of fork() every call is
+// The values of one sequence. Threads may share it. In a child of fork() every call fails with
 // kFailedPrecondition; open stores and sequences after the fork.
 class IDMINT_EXPORT Sequence {
  public:
-  // The store must outlive the sequence. `clock`: for the rate and the pauses of cached and
-  // striped ones; `entropy`: for stripes, random values and jitter. kNotFound: no such name; the
-  // error has the advice to create it. kFailedPrecondition: retired, gapless (gapless.h) or a pool
-  // (snowflake.h). kDataLoss: defined, but a counter is gone.
+  // The store must outlive the sequence. `clock` is for the rate and the pauses of cached and
+  // striped sequences; `entropy` is for stripes, random values and jitter. Errors:
+  // - kNotFound: no such name; the advice is to create it.
+  // - kFailedPrecondition: retired, gapless (gapless.h) or a pool (snowflake.h).
+  // - kDataLoss: the definition is there, but a counter is gone.
   [[nodiscard]] static Result<std::unique_ptr<Sequence>> open(Store& store, std::string_view name,
                                                               const SequenceOptions& options = {},
                                                               Clock& clock = system_clock(),
@@ -221,18 +231,21 @@ class IDMINT_EXPORT Sequence {
 
   [[nodiscard]] virtual const SequenceDefinition& definition() const noexcept = 0;
 
-  // Fills all of `out`, within SequenceOptions::deadline, and by `until` if that is earlier. On an
-  // error nothing in it is to be used, and what was taken for it is lost. kOutOfRange: fewer are
-  // left. kInvalidArgument: more than the definition's largest_count. kUnavailable: closed, or the
-  // store did not apply it. kUnknown, kDeadlineExceeded: values may have been lost; ask again.
-  // kResourceExhausted: max_outstanding, the store is full, or random values have become too few.
-  // kFailedPrecondition: retired since it was opened. kDataLoss: the store has gone back, or is
-  // damaged.
+  // Fills all of `out` within SequenceOptions::deadline, and by `until` if that is earlier. On an
+  // error the content of `out` must not be used, and the values taken for it are lost.
+  // - kOutOfRange: fewer values are left.
+  // - kInvalidArgument: more values than the definition's largest_count.
+  // - kUnavailable: the sequence is closed, or the store did not apply the call.
+  // - kUnknown, kDeadlineExceeded: values may have been lost; try again.
+  // - kResourceExhausted: max_outstanding is reached, the store is full, or random values have
+  //   become too scarce.
+  // - kFailedPrecondition: the sequence was retired after it was opened.
+  // - kDataLoss: the store has gone back or is damaged.
   [[nodiscard]] virtual Result<void> next(std::span<std::int64_t> out, SteadyTime until) = 0;
   [[nodiscard]] Result<void> next(std::span<std::int64_t> out) {
     return next(out, SteadyTime::max());
   }
-  // One value. Errors as of the call for many.
+  // One value. Errors as for next(out).
   [[nodiscard]] Result<std::int64_t> next() {
     std::int64_t value = 0;
     if (Result<void> filled = next(std::span(&value, 1)); !filled)
@@ -240,34 +253,36 @@ class IDMINT_EXPORT Sequence {
     return value;
   }
 
-  // The same without waiting. `done` gets what next() would return, once, never inside submit():
-  // from a task of SequenceOptions::executor, from a call of another thread that blocks, or from
-  // close(). It may call submit(); it must not block, throw or close the sequence. `out` must stay
-  // until then. Values come in the order in which a thread submits, if the sequence has an order.
+  // The same without waiting. `done` is called once with the result of next(), never inside
+  // submit(): from a task of SequenceOptions::executor, from a blocking call of another thread, or
+  // from close(). It may call submit(); it must not block, throw or close the sequence. `out` must
+  // stay valid until then. If the sequence has an order, the values follow the order in which a
+  // thread submits.
   //
-  // If submit() itself returns an error, nothing was queued, and `done` is never called.
-  // kInvalidArgument: as next(). kUnavailable: closed. kResourceExhausted: max_outstanding, or the
-  // executor has no thread; ask again when some have been answered.
+  // If submit() itself fails, nothing was queued and `done` is never called:
+  // - kInvalidArgument: as next().
+  // - kUnavailable: the sequence is closed.
+  // - kResourceExhausted: max_outstanding is reached, or the executor has no thread; try again when
+  //   some requests have been answered.
   [[nodiscard]] virtual Result<void> submit(std::span<std::int64_t> out,
                                             std::move_only_function<void(Result<void>)> done) = 0;
 
   // Fills all of `out` from values that this process holds already, as a cached sequence does, and
-  // returns true; or takes nothing and returns false, and then submit() is the way to ask. Never
-  // waits for the store, for another caller or for a task, so the thread of an event loop may call
-  // it. Its values and those of submit() come in the order in which a thread asks: so it is false
-  // while a request of submit() has no values yet, whoever submitted it. A thread that calls next()
-  // as well gets those values in an order of their own. What holds for next() holds here: nothing
-  // is given after close(), after the store has gone back, in a child of fork(), or when the
-  // sequence drops what it holds.
+  // returns true. Otherwise takes nothing and returns false; submit() is then the way to ask. Never
+  // waits for the store, another caller or a task, so the thread of an event loop may call it. The
+  // values of try_next() and submit() come in the order in which a thread asks, so it returns false
+  // while any request of submit() has no values yet. A thread that also calls next() gets those
+  // values in an order of their own. As with next(), nothing is handed out after close(), after the
+  // store has gone back, in a child of fork(), or when the sequence drops what it holds.
   [[nodiscard]] virtual bool try_next(std::span<std::int64_t> /*out*/) noexcept { return false; }
 
-  // Answers all that wait with kUnavailable, waits for the call of the store that is under way, and
-  // refuses what comes after. The destructor does the same.
+  // Fails all waiting requests with kUnavailable, waits for the call of the store that is under
+  // way, and refuses later calls. The destructor does the same.
   virtual void close() noexcept = 0;
 
-  // The values that were held when close() was called: taken from the store, and handed to nobody,
-  // then or ever. Ranges in the order of their first values, those that follow on each other as
-  // one. Values of calls whose outcome is unknown are not among them. Before close(): none.
+  // The values held when close() was called: taken from the store, and never handed out to anyone.
+  // Ranges in ascending order, adjacent ones merged. Excludes values of calls whose outcome is
+  // unknown. Empty before close().
   [[nodiscard]] virtual std::vector<Range> given_up() const { return {}; }
 
   [[nodiscard]] virtual SequenceStatistics statistics() const noexcept = 0;
@@ -275,16 +290,16 @@ class IDMINT_EXPORT Sequence {
 
 // ---- strategy counter, with ranges
 
-// Linearizable: a call that begins after another ended, in any process on any host, gets larger
-// values. No gap while no process dies, no deadline passes and no outcome is unknown. While one
-// round trip to the store is under way callers queue, and the next one serves them all, in the
-// order they came.
+// Linearizable: a call that begins after another one ended, in any process on any host, gets larger
+// values. Without a gap as long as no process dies, no deadline passes and no outcome is unknown.
+// Group commit: callers queue while a round trip to the store is under way, and the next one serves
+// them all, in the order of their calls.
 //
-// It checks that the store does not go back: a value below one that was handed out before is
-// kDataLoss for that call and for every later one.
+// It detects a store that goes back: a value below one that was handed out before fails that call
+// and every later one with kDataLoss.
 class IDMINT_EXPORT CounterSequence final : public Sequence {
  public:
-  // As Sequence::open(); kFailedPrecondition also where the name is of another strategy.
+  // As Sequence::open(); kFailedPrecondition also: another strategy.
   [[nodiscard]] static Result<std::unique_ptr<CounterSequence>> open(
       Store& store, std::string_view name, const SequenceOptions& options = {});
   ~CounterSequence() override;
@@ -295,13 +310,13 @@ class IDMINT_EXPORT CounterSequence final : public Sequence {
   using Sequence::next;
   [[nodiscard]] Result<void> next(std::span<std::int64_t> out, SteadyTime until) override;
 
-  // The next `count` values, all of them, consecutive. Blocks for one or two round trips, as long
-  // as next(). Errors as next(). kInvalidArgument: count < 1.
+  // The next `count` values, all of them and consecutive. Blocks for one or two round trips, within
+  // the deadline of next(). Errors as for next(); kInvalidArgument also: count < 1.
   [[nodiscard]] Result<Range> take(std::int64_t count, SteadyTime until = SteadyTime::max());
 
   [[nodiscard]] Result<void> submit(std::span<std::int64_t> out,
                                     std::move_only_function<void(Result<void>)> done) override;
-  // The same for a range, as take(). kInvalidArgument: count < 1.
+  // The same for a range, like take(). kInvalidArgument also: count < 1.
   [[nodiscard]] Result<void> submit(std::int64_t count,
                                     std::move_only_function<void(Result<Range>)> done);
 
@@ -317,34 +332,34 @@ class IDMINT_EXPORT CounterSequence final : public Sequence {
   std::unique_ptr<State> state_;
 };
 
-// ---- strategy cached: ranges are taken from the store ahead of need and handed out from memory, a
-// nanosecond or two for each id
+// ---- strategy cached: takes ranges from the store ahead of need and hands values out from memory,
+// in 1 to 2 ns an id
 
-// Unique, and increasing for each thread that asks. Values of different threads come in no order,
-// since each thread is handed up to 256 of them at a time.
+// Unique, and increasing for each thread that asks. Values of different threads have no order,
+// since each thread gets a slice of up to 256 values at a time.
 //
-// A range is fetched when half of the one before is left, or sooner where the store takes so long
-// that callers would have to wait. With SequenceDefinition::step it has that many values (more only
-// where callers that wait want more); without, it starts at 16 and follows the rate, so that it
-// lasts SequenceOptions::horizon, with at most 10,000,000 values and at most a 256th of those left,
-// or 16. Only one fetch is under way. A caller makes the first; a task of SequenceOptions::executor
-// makes the later ones, or a caller if the store is in memory and quicker than waking a thread.
+// The next range is fetched when half of the present one is left, or earlier if the store is so
+// slow that callers would have to wait. With SequenceDefinition::step, the range has that many
+// values, or more if waiting callers need more. Without it, the size starts at 16 and follows the
+// rate so that a range lasts SequenceOptions::horizon, with at most 10,000,000 values and at most
+// 1/256 of those left, or 16. Only one fetch is under way at a time. A caller makes the first
+// fetch; a task of SequenceOptions::executor makes the later ones, or a caller if the store is in
+// memory and faster than waking a thread.
 //
-// A fetch that failed is tried again, after 10 to 200 ms and a little chance, as long as callers
-// have values. Those that have none wait for SequenceOptions::deadline, and one call of the store
-// more, at most; then all that wait get the error. After an unknown outcome the range is lost, and
-// the next one is asked for.
+// A failed fetch is repeated after 10 to 200 ms with jitter, as long as callers have values.
+// Callers without values wait for SequenceOptions::deadline and one more call of the store, at
+// most; then all of them get the error. After an unknown outcome the range is lost, and the next
+// one is requested.
 //
-// A copy of the process (a VM snapshot, a container checkpoint) holds the same values and hands
-// them out too. If nobody took from a range for 10 minutes by the wall clock, it is dropped, and
-// counted as waste; what threads have in their slices stays.
+// A copy of the process (a VM snapshot, a container checkpoint) holds the same values and also
+// hands them out. So a range is dropped, and counted as waste, if nobody took from it for 10
+// minutes by the wall clock; the slices of threads stay.
 //
-// If the store goes back, or its counter is gone, everything held is void, and every call is
-// kDataLoss for ever.
+// If the store goes back or its counter is gone, everything held is void, and every call fails with
+// kDataLoss from then on.
 class IDMINT_EXPORT CachedSequence final : public Sequence {
  public:
-  // As Sequence::open(); kFailedPrecondition also where the name is of another strategy. Takes
-  // nothing from the store.
+  // As Sequence::open(); kFailedPrecondition also: another strategy. Takes nothing from the store.
   [[nodiscard]] static Result<std::unique_ptr<CachedSequence>> open(
       Store& store, std::string_view name, const SequenceOptions& options = {},
       Clock& clock = system_clock(), Entropy& entropy = system_entropy());
@@ -354,7 +369,7 @@ class IDMINT_EXPORT CachedSequence final : public Sequence {
 
   [[nodiscard]] const SequenceDefinition& definition() const noexcept override;
 
-  // One value, within SequenceOptions::deadline. Errors as next(out).
+  // One value, within SequenceOptions::deadline. Errors as for next(out).
   [[nodiscard]] Result<std::int64_t> next() {
     std::int64_t value = 0;
     if (take_held(value)) [[likely]]
@@ -362,50 +377,50 @@ class IDMINT_EXPORT CachedSequence final : public Sequence {
     return next_slice(SteadyTime::max());
   }
 
-  // Increasing; not consecutive. On an error nothing in `out` is to be used: it comes again, in
-  // later calls of this thread. kOutOfRange: fewer are left to this thread; what other threads hold
-  // is for them alone.
+  // Increasing, not consecutive. On an error the content of `out` must not be used: later calls of
+  // this thread return the same values. kOutOfRange: fewer values are left to this thread; those
+  // that other threads hold are for them alone.
   using Sequence::next;
   [[nodiscard]] Result<void> next(std::span<std::int64_t> out, SteadyTime until) override;
 
-  // Increasing for each thread that submits, and with the same guarantees.
+  // Increasing for each thread that submits, with the same guarantees.
   [[nodiscard]] Result<void> submit(std::span<std::int64_t> out,
                                     std::move_only_function<void(Result<void>)> done) override;
 
-  // True while the current range has as many values as `out` wants. The call that comes to the mark
-  // of the range has a task fetch the next one, whatever the store.
+  // True while the current range has enough values for `out`. The call that reaches the fetch mark
+  // of the range makes a task fetch the next one, with any store.
   [[nodiscard]] bool try_next(std::span<std::int64_t> out) noexcept override;
 
-  // Values taken from the store and not yet handed out: what raise_sequence() does not recall, and
-  // what is lost when the program ends now. Exact while no thread calls next().
+  // Values taken from the store and not yet handed out: raise_sequence() does not recall them, and
+  // they are lost if the program ends now. Exact while no thread calls next().
   [[nodiscard]] std::int64_t held() const noexcept;
 
-  // How many callers wait for values. At once out of date.
+  // The number of callers that wait for values; may be out of date at once.
   [[nodiscard]] std::size_t waiting() const noexcept;
 
-  // What is held is lost, and counted as waste. Answers all that wait with kUnavailable, and every
-  // call after it. Waits for the fetch under way, and at most 200 ms more.
+  // Fails all waiting requests, and every later call, with kUnavailable. The values held are lost,
+  // and counted as waste. Waits for the fetch under way, and at most 200 ms more.
   void close() noexcept override;
   // As exact as held().
   [[nodiscard]] std::vector<Range> given_up() const override;
 
-  // As exact as held(). `waste` is what fetches of unknown outcome and closing cost.
+  // As exact as held(). `waste` is the cost of fetches with an unknown outcome and of closing.
   [[nodiscard]] SequenceStatistics statistics() const noexcept override;
 
  private:
   struct State;
 
-  // Values of one thread: next to end - 1. Only that thread moves `next`; `end` is lowered by
-  // whoever stops the sequence. All zero, as fork() leaves it: none.
+  // The values of one thread: next to end - 1. Only that thread moves `next`; the code that stops
+  // the sequence lowers `end`. fork() zeroes it: no values.
   struct alignas(64) Slice {
     std::atomic<std::int64_t> next;
     std::atomic<std::int64_t> end;
-    std::atomic<std::int64_t> until;   // the end, whether stopped or not
-    std::atomic<std::int64_t> kept;    // more, of calls that failed, to come after these
+    std::atomic<std::int64_t> until;   // the end, stopped or not
+    std::atomic<std::int64_t> kept;    // values of failed calls that come after these
     std::atomic<std::uint64_t> extra;  // values beyond the first of each call
   };
-  // Where this thread finds its slice of the sequence of that number; a few of the latest. No two
-  // sequences of a process ever have one number, so what was left by one that is gone is not found.
+  // The latest slices of this thread, by the number of the sequence. No two sequences of a process
+  // have the same number, so the entry of a destroyed one is never found.
   struct Holding {
     std::uint64_t sequence;  // 0: none
     Slice* slice;
@@ -418,7 +433,7 @@ class IDMINT_EXPORT CachedSequence final : public Sequence {
                                                        const SequenceOptions& options, Clock& clock,
                                                        Entropy& entropy);
 
-  // The next value that this thread holds. False: it holds none.
+  // The next value that this thread holds. False: none.
   bool take_held(std::int64_t& value) noexcept {
     const Holding& holding = holdings_[number_ % kHoldings];
     if (holding.sequence != number_) return false;
@@ -434,32 +449,34 @@ class IDMINT_EXPORT CachedSequence final : public Sequence {
   const std::shared_ptr<State> state_;
 };
 
-// ---- strategy random: how full the space of a sequence is, and what that costs
+// ---- strategy random: how full the space of a sequence is, and its cost
 
-// A random value that is claimed already is drawn again. With a share p of the values claimed, an
+// A random value that is claimed already is drawn again. If a share p of the values is claimed, an
 // id costs 1 / (1 - p) draws: p / (1 - p) redraws and one that succeeds.
 struct Occupancy {
   std::int64_t claimed = 0;     // 0 to size
-  std::int64_t size = 1;        // how many values there are
-  double expected_redraws = 0;  // for the next id; infinity where none is left
+  std::int64_t size = 1;        // the number of values
+  double expected_redraws = 0;  // for the next id; infinity if none is left
 
-  // A random sequence refuses (kResourceExhausted) to claim where more redraws are to be expected:
-  // when 10 of 11 values, about 91 %, are claimed.
+  // A random sequence fails with kResourceExhausted if more redraws than this are expected: when 10
+  // of 11 values, about 91 %, are claimed.
   static constexpr int kMostRedraws = 10;
 };
 
 // REQUIRES: 0 <= claimed <= size, size >= 1.
 [[nodiscard]] IDMINT_EXPORT Occupancy occupancy(std::int64_t claimed, std::int64_t size) noexcept;
 
-// Of a random sequence, as its store says now. kNotFound: no such sequence. kFailedPrecondition:
-// of another strategy. kDataLoss: it is defined, but its claims are gone.
+// The occupancy of a random sequence now. Errors:
+// - kNotFound: no such sequence.
+// - kFailedPrecondition: another strategy.
+// - kDataLoss: the definition is there, but the claims are gone.
 [[nodiscard]] IDMINT_EXPORT Result<Occupancy> occupancy(Store& store, std::string_view sequence);
 
-// How many of `size` values a random sequence gives before it refuses.
+// The number of values of `size` that a random sequence hands out before it refuses.
 [[nodiscard]] IDMINT_EXPORT std::int64_t most_claims(std::int64_t size) noexcept;
 
-// The redraws to be expected for the next `count` ids in all; infinity where fewer are left.
-// REQUIRES: count >= 0.
+// The expected redraws for the next `count` ids in all; infinity if fewer are left. REQUIRES: count
+// >= 0.
 [[nodiscard]] IDMINT_EXPORT double expected_redraws(const Occupancy& from,
                                                     std::int64_t count) noexcept;
 

@@ -1,4 +1,4 @@
-// Snowflake: integers of up to 64 bits made of a time, a worker id and a sequence number, in any
+// Snowflake: integers of up to 64 bits with a time, a worker id and a sequence number, in any
 // layout.
 //
 //   default order      unused | time | worker | sequence
@@ -24,10 +24,10 @@
 
 namespace idmint {
 
-class LeaseTable;  // what a store has of pools; private
+class LeaseTable;  // the store's interface for pools; private
 class Store;
 
-// The bare integer; what its bits mean is the layout's to say. Printed in decimal.
+// The bare integer, printed in decimal. The layout defines the meaning of its bits.
 class Snowflake {
  public:
   static constexpr std::size_t kMaxChars = 20;
@@ -35,7 +35,8 @@ class Snowflake {
   constexpr Snowflake() noexcept = default;
   constexpr explicit Snowflake(std::uint64_t value) noexcept : value_(value) {}
 
-  // Accepts 1 to 20 decimal digits up to 2^64-1, without sign, blanks or leading zeros.
+  // Accepts 1 to 20 decimal digits up to 2^64-1, without sign, blanks or leading zeros. Anything
+  // else is kInvalidArgument.
   [[nodiscard]] static constexpr Result<Snowflake> parse(std::string_view text);
 
   [[nodiscard]] constexpr std::uint64_t value() const noexcept { return value_; }
@@ -54,15 +55,15 @@ class Snowflake {
 };
 
 struct SnowflakeParts {
-  Instant time{};  // the beginning of the id's time unit
+  Instant time{};  // the start of the id's time unit
   std::uint32_t worker = 0;
   std::uint32_t sequence = 0;
 
   friend bool operator==(const SnowflakeParts&, const SnowflakeParts&) = default;
 };
 
-// Where the fields lie and what the time counts. Two generators can only be told apart by their
-// worker ids if they use one and the same layout.
+// The positions of the fields and the unit of the time. Worker ids only separate generators that
+// use the same layout.
 struct SnowflakeLayout {
   enum class Order : std::uint8_t { kWorkerThenSequence, kSequenceThenWorker };
 
@@ -73,8 +74,9 @@ struct SnowflakeLayout {
   int sequence_bits = 12;
   Order order = Order::kWorkerThenSequence;
 
-  // kInvalidArgument, naming the field, unless: 100 us <= unit <= 1 h; time_bits 1 to 62,
-  // worker_bits 0 to 31, sequence_bits 0 to 22, together at most 64.
+  // kInvalidArgument, naming the field, unless:
+  // - unit is 100 us to 1 h;
+  // - time_bits is 1 to 62, worker_bits 0 to 31, sequence_bits 0 to 22, in all at most 64.
   [[nodiscard]] IDMINT_EXPORT Result<void> validate() const;
 
   [[nodiscard]] constexpr std::uint32_t max_worker() const noexcept {
@@ -83,27 +85,28 @@ struct SnowflakeLayout {
   [[nodiscard]] constexpr std::uint32_t max_sequence() const noexcept {
     return static_cast<std::uint32_t>((std::uint64_t{1} << sequence_bits) - 1);
   }
-  // The last time unit that fits.
+  // The largest time.
   [[nodiscard]] constexpr std::int64_t max_tick() const noexcept {
     return static_cast<std::int64_t>((std::uint64_t{1} << time_bits) - 1);
   }
 
-  // The id with these fields. kOutOfRange: the time lies outside the layout. kInvalidArgument: the
-  // worker or the sequence does. REQUIRES (here and below): validate() succeeds.
+  // The id with these fields. kOutOfRange: the time is outside the layout. kInvalidArgument: the
+  // worker or the sequence number is. REQUIRES (here and below): validate() succeeds.
   [[nodiscard]] IDMINT_EXPORT Result<Snowflake> encode(const SnowflakeParts& parts) const;
   // kInvalidArgument: bits above the layout are set, or the time is past the year 2262.
   [[nodiscard]] IDMINT_EXPORT Result<SnowflakeParts> decode(Snowflake id) const;
-  // The smallest and the largest id of the unit of `at`, over all workers. kOutOfRange: as encode.
+  // The smallest and the largest id of the time unit of `at`, over all workers. kOutOfRange: as
+  // encode().
   [[nodiscard]] IDMINT_EXPORT Result<Bounds<Snowflake>> bounds(Instant at) const;
 
   friend bool operator==(const SnowflakeLayout&, const SnowflakeLayout&) = default;
 };
 
-// The layout where none is said, the preset "sequence-generator": 41 ms | 10 | 12 since 2015.
+// The default layout, the preset "sequence-generator": 41 ms | 10 | 12 since 2015.
 inline constexpr SnowflakeLayout kUsualSnowflakeLayout{
     .epoch = std::chrono::sys_days{std::chrono::January / 1 / 2015}};
 
-// A worker id that its users read as two numbers. Nothing but their names depends on it.
+// The names of the two numbers that some users read in a worker id. Names only.
 struct SnowflakeWorkerSplit {
   std::string_view high;
   std::string_view low;
@@ -117,175 +120,186 @@ struct SnowflakePreset {
   std::optional<SnowflakeWorkerSplit> split{};
 };
 
-// The layouts that have a name, docs/formats.md has a table of them; the first is
-// "sequence-generator" (41 ms | 10 | 12 since 2015, the classic 64-bit sequence generator). All
-// names and texts are terminated by zero.
+// The named layouts (table: docs/formats.md). The first is "sequence-generator" (41 ms | 10 | 12
+// since 2015, the classic 64-bit sequence generator). All names and texts are null-terminated.
 [[nodiscard]] IDMINT_EXPORT std::span<const SnowflakePreset> snowflake_presets() noexcept;
-// Nothing by that name: kNotFound, with the names there are.
+// kNotFound: no such preset; the message lists the names.
 [[nodiscard]] IDMINT_EXPORT Result<SnowflakeLayout> snowflake_layout(std::string_view preset);
 
-// A layout as text: the fields from the top, then what differs from an epoch of 1970 and a unit of
-// 1 ms: "41t10w12s epoch 2015-01-01T00:00:00Z", "39t8s16w epoch 2025-01-01T00:00:00Z unit 10ms".
-// t is the time, w the worker, s the sequence; all three are there, w and s in their order.
+// A layout as text: the fields from the most significant one, then the epoch unless it is 1970 and
+// the unit unless it is 1 ms: "41t10w12s epoch 2015-01-01T00:00:00Z", "39t8s16w epoch
+// 2025-01-01T00:00:00Z unit 10ms". t is the time, w the worker, s the sequence; all three are
+// there, w and s in the order of the layout.
 [[nodiscard]] IDMINT_EXPORT std::string to_string(const SnowflakeLayout& layout);
-// The exact inverse of to_string(). Accepts a preset's name in place of the fields too, whose epoch
-// and unit hold where none is given; epoch and unit in either order; an epoch as parse_time() reads
-// it, without blanks; units in ns, us, ms and s. Words are parted by one blank. kNotFound: no
-// preset has the name. kInvalidArgument: another fault of the text, or validate() fails.
-// kOutOfRange: the epoch lies outside Instant.
+// The exact inverse of to_string(). Also accepts: a preset's name in place of the fields, which
+// then gives the default epoch and unit; epoch and unit in either order; an epoch as parse_time()
+// reads it, without blanks; units in ns, us, ms and s. One blank separates words. Errors:
+// - kNotFound: no such preset.
+// - kInvalidArgument: another fault of the text, or validate() fails.
+// - kOutOfRange: the epoch is outside Instant.
 [[nodiscard]] IDMINT_EXPORT Result<SnowflakeLayout> parse_snowflake_layout(std::string_view text);
 
 struct SnowflakeOptions {
   SnowflakeLayout layout = kUsualSnowflakeLayout;
-  // Must be this generator's alone, among all that use the layout, or one that differs from it in
-  // nothing but time_bits: both mint the same ids.
+  // Must belong to this generator alone, among all generators with this layout or with one that
+  // differs in time_bits only: both mint the same ids.
   std::uint32_t worker = 0;
 
-  // Keeps what was minted across restarts and keeps a second generator on this host out (see
-  // SnowflakeGenerator). Made when it is not there. Empty: nothing is kept, and a restart after the
-  // clock was set back may repeat ids.
+  // Keeps a high-water mark across restarts, and excludes a second generator on this host (see
+  // SnowflakeGenerator). Created if it does not exist. Empty: nothing is kept, and a restart after
+  // the clock was set back may repeat ids.
   std::string state_file{};
 
-  // How long open() waits for another process that holds the state file.
+  // The longest that open() waits for another process that holds the state file.
   std::chrono::nanoseconds lock_wait = std::chrono::seconds{5};
-  // open() gives up by then, too.
+  // open() also ends by then.
   SteadyTime until = SteadyTime::max();
   // How far ids may run ahead of a clock that was set back.
   std::chrono::nanoseconds max_drift = std::chrono::seconds{20};
-  // What happens when a unit's sequence numbers are used up: the next unit is entered at once as
-  // long as it lies at most this far ahead of the clock, then it is waited for. 0: it is always
-  // waited for. More than 0 needs a state file, because ids that ran ahead would come again after a
-  // restart; together with `window` at most max_drift.
+  // How far ahead of the clock ids may run when the sequence numbers of a unit are used up. Up to
+  // this distance the next unit is used at once; beyond it the call waits. 0: the call always
+  // waits. A larger value needs a state file, because ids that ran ahead would repeat after a
+  // restart; the sum with `window` is at most max_drift.
   std::chrono::nanoseconds max_run_ahead{};
   // How far ahead of the ids the state file is written, at most; a crash costs that much id-time.
-  // The first write takes one unit, so that short runs follow each other without a gap; further
-  // ones are in whole units, rounded up, at least two. With max_run_ahead at most max_drift.
+  // The first write covers one unit, so that short runs follow each other without a gap. Later
+  // writes cover whole units, rounded up, at least two. The sum with max_run_ahead is at most
+  // max_drift.
   std::chrono::nanoseconds window = std::chrono::seconds{15};
-  // How long a call waits for a free sequence number, at most: see next(). 24 h at most.
+  // The longest that a call waits for a free sequence number (see next()). At most 24 h.
   std::chrono::nanoseconds deadline = std::chrono::seconds{5};
-  // Requests of submit() that wait at a time; one more is kResourceExhausted.
+  // The most requests of submit() that wait at one time; a further one fails with
+  // kResourceExhausted.
   std::size_t max_outstanding = 1'000'000;
   Executor* executor = nullptr;  // answers submit(); null: shared_executor()
 };
 
-// A worker id of a pool, as its store has it. Id-time is counted in the units of the pool's layout,
+// The state of a pool's worker id in the store. Id-time is counted in units of the pool's layout,
 // from its epoch.
 struct LeaseState {
   std::int64_t worker = 0;
-  Uuid token{};  // nil: nobody owns it
+  Uuid token{};  // nil: no owner
   std::string holder{};
   std::int64_t generation = 0;
-  std::int64_t minted_until = 0;         // no id with this timestamp or a later one may be there
-  std::chrono::milliseconds held_for{};  // by the store's clock; 0 and below: it may be taken
-  // Where the range of the latest acquire, or the latest fence, began. Nothing: it was made by an
-  // older program, which did not say.
+  std::int64_t minted_until = 0;         // no id has this timestamp or a later one
+  std::chrono::milliseconds held_for{};  // left of the lease, by the store's clock; <= 0: over
+  // The start of the range of the latest acquire or fence. Nothing: an older program made it, which
+  // did not record it.
   std::optional<std::int64_t> taken_from{};
 
   friend bool operator==(const LeaseState&, const LeaseState&) = default;
 };
 
-// Whether somebody owns it whose time is not over.
+// Whether it has an owner whose lease has not expired.
 [[nodiscard]] inline bool is_owned(const LeaseState& state) noexcept {
   return state.token != Uuid{} && state.held_for > std::chrono::milliseconds{};
 }
 
-// A worker id that is leased from a pool of a store as long as it is used.
+// Options of a worker id that is leased from a pool as long as it is used.
 struct SnowflakeLeaseOptions {
-  SnowflakeLayout layout{};  // SnowflakeGenerator::open() makes it that of the pool
-  std::string holder{};      // who is said to hold the worker id, for people
-  // As in SnowflakeOptions; max_drift must have room for the window and max_skew as well.
+  SnowflakeLayout layout{};  // SnowflakeGenerator::open() sets that of the pool
+  std::string holder{};      // the name of the holder, for operators
+  // As in SnowflakeOptions; max_drift must also cover the window and max_skew.
   std::chrono::nanoseconds max_drift = std::chrono::seconds{20};
   std::chrono::nanoseconds max_run_ahead{};
-  // How far ahead of the clock the bound is kept, in whole units, rounded up, at least two: so long
-  // ids are minted while the store does not answer, and so long a worker id whose holder died is
-  // nobody else's. A thread of the generator's own moves it every third of that.
+  // How far ahead of the clock the lease extends, in whole units, rounded up, at least two. Ids are
+  // minted for this long while the store does not answer, and the worker id of a holder that died
+  // is unavailable for this long. A thread of the generator renews the lease every third of it.
   std::chrono::nanoseconds window = std::chrono::seconds{15};
-  // By how much the clocks of this host and of the store may differ, where the store has one.
+  // The largest difference between the clocks of this host and of the store, if the store has one.
   std::chrono::milliseconds max_skew = std::chrono::seconds{1};
-  // As in SnowflakeOptions; open() waits for the store as long, too. 24 h at most.
+  // As in SnowflakeOptions; also limits the wait of open() for the store. At most 24 h.
   std::chrono::nanoseconds deadline = std::chrono::seconds{5};
-  // open() answers by then, too.
+  // open() also ends by then.
   SteadyTime until = SteadyTime::max();
   // As in SnowflakeOptions.
   std::size_t max_outstanding = 1'000'000;
   Executor* executor = nullptr;
-  // The first lease is of one unit; a whole window follows when more is asked for. For programs
-  // that mint a few ids and end. Those ids must be minted in the unit of open().
+  // The first lease covers one unit; a whole window follows when more ids are needed. For programs
+  // that mint a few ids and exit. Those ids must be minted in the unit of open().
   bool one_unit = false;
 };
 
-// Strictly increasing ids of one worker id at a time. May be shared by threads; neither copied nor
+// Strictly increasing ids of one worker id at a time. Threads may share it; neither copied nor
 // moved.
 //
 // With a leased worker id: unique, whatever clocks, pauses, restarts and networks do, as long as
-// the store keeps what it acknowledged. An id is minted only if its own timestamp lies in a range
-// that the store acknowledged to this generator alone. A lease that was lost is taken anew, perhaps
-// on another worker id; the ids go on increasing in time.
+// the store keeps what it acknowledged. Each id's timestamp is in a range that the store
+// acknowledged to this generator alone. A lost lease is acquired anew, perhaps with another worker
+// id; the ids continue to increase in time.
 //
-// With a given one: unique if configured so: as long as no other generator uses this worker id with
-// this layout, or with one that has another width of the time only, on another host, or on this one
-// without the same state file. With the state file, what it promises holds across restarts,
-// crashes, power cuts and clocks set back: no id is minted whose own timestamp is not below a bound
-// that was synced to the file before. Copying the file, or losing it, cannot be detected. A child
-// of fork() must open its own: in the child every call is kFailedPrecondition.
+// With a given worker id: unique if configured so. No other generator may use this worker id with
+// this layout, or with one that differs in time_bits only, on another host, or on this host without
+// the same state file. With the state file the promise holds across restarts, crashes, power cuts
+// and clocks set back: each id's timestamp is below a bound that was synced to the file before.
+// Copying or losing the file cannot be detected. In a child of fork() every call fails with
+// kFailedPrecondition; it must open its own.
 class IDMINT_EXPORT SnowflakeGenerator final {
  public:
-  // kInvalidArgument: the layout, the worker, or a negative duration. kUnavailable: another process
-  // holds the state file after lock_wait, or the file is further ahead of the clock than max_drift
-  // (the message says for how long). kOutOfRange: the clock shows a time outside the layout.
-  // kFailedPrecondition: the file belongs to another layout or worker, lies on NFS, or its folder
-  // is missing. kDataLoss: the file is damaged. kPermissionDenied, kResourceExhausted (disk full),
-  // kUnknown (I/O).
+  // A generator with a given worker id. Errors:
+  // - kInvalidArgument: the layout, the worker, or a negative duration.
+  // - kUnavailable: another process still holds the state file after lock_wait, or the file is
+  //   ahead of the clock by more than max_drift (the message says for how long).
+  // - kOutOfRange: the clock shows a time outside the layout.
+  // - kFailedPrecondition: the file belongs to another layout or worker or lies on NFS, or its
+  //   folder is missing.
+  // - kDataLoss: the file is damaged.
+  // - kPermissionDenied, kResourceExhausted (disk full), kUnknown (I/O).
   [[nodiscard]] static Result<std::unique_ptr<SnowflakeGenerator>> open(
       const SnowflakeOptions& options, Clock& clock = system_clock(),
       Entropy& entropy = system_entropy());
-  // A generator under a worker id of the pool `name` (worker_pool.h); two commands to the store,
-  // which must outlive the generator. The layout is the pool's, whatever the options say; without a
-  // holder it is "HOST, process N". kInvalidArgument: a negative duration, a window that with
-  // max_skew and max_run_ahead is larger than max_drift. kOutOfRange: as above. kNotFound: no such
-  // pool; the error has the advice to create it. kFailedPrecondition: it is no pool, or is retired.
-  // kResourceExhausted: every worker id is held. kUnavailable: all that are free are ahead of this
-  // clock by more than max_drift, the clocks differ by more than max_skew, or no answer. kUnknown,
-  // kDeadlineExceeded: a worker id may be held in vain until its time is over. kDataLoss: its
-  // worker ids are gone, or the store is damaged.
+  // A generator with a worker id leased from the pool `name` (worker_pool.h). Sends two commands to
+  // the store, which must outlive the generator. The layout is that of the pool, whatever the
+  // options say; the default holder is "HOST, process N". Errors:
+  // - kInvalidArgument: a negative duration; or the sum of window, max_skew and max_run_ahead
+  //   exceeds max_drift.
+  // - kOutOfRange: the clock shows a time outside the layout.
+  // - kNotFound: no such pool; the advice is to create it.
+  // - kFailedPrecondition: not a pool, or retired.
+  // - kResourceExhausted: every worker id is held.
+  // - kUnavailable: all free worker ids are ahead of this clock by more than max_drift; the clocks
+  //   differ by more than max_skew; or no answer.
+  // - kUnknown, kDeadlineExceeded: a worker id may stay held, unused, until its lease expires.
+  // - kDataLoss: the worker ids of the pool are gone, or the store is damaged.
   [[nodiscard]] static Result<std::unique_ptr<SnowflakeGenerator>> open(
       Store& store, std::string_view name, SnowflakeLeaseOptions options = {},
       Clock& clock = system_clock(), Entropy& entropy = system_entropy());
 
-  // Hands the worker id or the state file over; no other call may be under way.
+  // Releases the worker id or the state file. No other call may be under way.
   ~SnowflakeGenerator();
   SnowflakeGenerator(const SnowflakeGenerator&) = delete;
   SnowflakeGenerator& operator=(const SnowflakeGenerator&) = delete;
 
   // If the sequence numbers of this unit are used up, the call waits for the next unit, usually
-  // less than one unit; if other threads take all numbers of that one, for a later unit, until the
-  // deadline. No lock is held meanwhile.
-  // kUnavailable: no number was free by the deadline; or the clock was set back by more than
-  // max_drift, and the message says when ids are minted again and what a restart does. Nothing was
-  // handed out. kOutOfRange: the end of the layout's time, or
-  // before its epoch. kDataLoss: the state file was replaced, removed or written by somebody else;
-  // the pool shows less than it acknowledged: nothing is minted any more. kFailedPrecondition:
-  // inherited through fork(). Of a leased worker id, when the bound is reached: kUnavailable: it
-  // was not renewed within the deadline; it succeeds again once the store answers.
-  // kResourceExhausted: it was lost, and no other is free.
+  // less than one unit. If other threads take all numbers of that one too, it waits for a later
+  // unit, until the deadline. No lock is held meanwhile. Nothing is handed out on an error.
+  // - kUnavailable: no number was free by the deadline; or the clock was set back by more than
+  //   max_drift, and the message says when minting resumes and what a restart does; or a leased
+  //   worker id was not renewed within the deadline, and calls succeed again once the store
+  //   answers.
+  // - kOutOfRange: the clock is before the layout's epoch or past its end.
+  // - kDataLoss: the state file was replaced, removed or written by another process; or the pool
+  //   shows less than it acknowledged. Nothing is minted any more.
+  // - kFailedPrecondition: the generator was inherited through fork().
+  // - kResourceExhausted: the leased worker id was lost, and no other is free.
   [[nodiscard]] Result<Snowflake> next();
-  // All of `out`, increasing; on an error its content is of no use. Other threads' ids may lie
-  // between. The ids come in runs of up to 4096 of one unit, and the deadline holds for each run: a
-  // call that needs many units takes as long as they last. Errors as for one.
+  // Fills all of `out`, increasing; on an error its content is unspecified. Ids of other threads
+  // may lie between. The ids come in runs of up to 4096 of one unit, and the deadline holds for
+  // each run, so a call that needs many units takes as long as they last. Errors as for one.
   [[nodiscard]] Result<void> next(std::span<Snowflake> out);
-  // The same, all of it by `until` instead of the deadline.
+  // The same, with `until` as the deadline of the whole call.
   [[nodiscard]] Result<void> next(std::span<Snowflake> out, SteadyTime until);
 
-  // The same without waiting, all of it within the deadline. `done` gets what next() would return,
-  // once, never inside submit(): from a task of the executor, or from the destructor
-  // (kUnavailable). It may call submit(); it must not block, throw or destroy the generator. `out`
-  // must stay until then. What one thread submits is filled in that order. If submit() itself
-  // returns an error, nothing was queued, and `done` is never called. kResourceExhausted:
-  // max_outstanding, or the executor has no thread.
+  // The same without waiting; the deadline holds for the whole request. `done` is called once with
+  // the result of next(), never inside submit(): from a task of the executor, or from the
+  // destructor (kUnavailable). It may call submit(); it must not block, throw or destroy the
+  // generator. `out` must stay valid until then. Requests of one thread are filled in order. If
+  // submit() itself fails, nothing was queued and `done` is never called. kResourceExhausted:
+  // max_outstanding is reached, or the executor has no thread.
   [[nodiscard]] Result<void> submit(std::span<Snowflake> out,
                                     std::move_only_function<void(Result<void>)> done);
 
-  // Whether open() made the state file: then nothing before this run is known to it.
+  // Whether open() created the state file. Ids of earlier runs are then unknown to it.
   [[nodiscard]] bool made_state_file() const noexcept;
 
   struct State;

@@ -1,4 +1,4 @@
-// Source: one named thing that ids can be asked of, be it a format or a sequence.
+// Source: a format, sequence or pool that hands out ids.
 #pragma once
 
 #include <cstdint>
@@ -16,25 +16,25 @@
 namespace idmint {
 
 struct Declaration {
-  std::string name;    // what `next` is asked for
-  std::string format;  // of its ids, as format_of(Id): "uuid", "integer"
+  std::string name;    // the name that Mint::source() and the command `next` take
+  std::string format;  // of its ids, a name from format_of(Id): "uuid", "integer"
   Guarantee guarantee = Guarantee::kPractical;
   std::string order;               // "none", "by second", "per process", "all"
-  std::string notes;               // the odds, the condition, where the values are kept
-  Form form{};                     // how its ids are printed
+  std::string notes;               // the odds or the condition, and the place of the values
+  Form form{};                     // how the ids are printed
   std::int64_t largest_count = 0;  // the most ids that one call may take; 0: no limit
 };
 
 class Sequence;
 
-// May be shared by threads. Errors are those of the generator or sequence behind it.
+// Threads may share it. Errors are those of the generator or the sequence behind it.
 class IDMINT_EXPORT Source {
  public:
   virtual ~Source() = default;
 
   [[nodiscard]] virtual const Declaration& declaration() const noexcept = 0;
 
-  // One id. Errors as of the call for many.
+  // One id. Errors as for next(out).
   [[nodiscard]] Result<Id> next() {
     Id id{};
     if (Result<void> filled = next(std::span(&id, 1)); !filled)
@@ -42,18 +42,18 @@ class IDMINT_EXPORT Source {
     return id;
   }
 
-  // Fills all of `out`, in the declared order. On an error nothing in `out` is to be used.
+  // Fills all of `out`, in the declared order. On an error the content of `out` is unspecified.
   [[nodiscard]] virtual Result<void> next(std::span<Id> out) = 0;
-  // The same, by `until` if that is earlier than the deadline of the source. A source that waits
-  // for no store has no use for it.
+  // The same with a deadline, in force if it is earlier than the source's own. A source that waits
+  // for no store ignores it.
   [[nodiscard]] virtual Result<void> next(std::span<Id> out, SteadyTime /*until*/) {
     return next(out);
   }
 
-  // The sequence behind it, for callers that do not wait (Sequence::submit) or want ranges; it
-  // lives as long as the source. Null: a format or a pool.
+  // The sequence behind it, for callers that do not block (Sequence::submit) or take ranges. It
+  // lives as long as the source. Null: the source is a format or a pool.
   [[nodiscard]] virtual Sequence* sequence() noexcept { return nullptr; }
-  // Whether next() may wait for a store: a sequence or a pool.
+  // Whether next() may wait for a store, as sequences and pools do.
   [[nodiscard]] virtual bool waits() const noexcept { return false; }
 };
 

@@ -1,4 +1,4 @@
-// Stores: the databases that hold counters and definitions, opened by URL.
+// Stores: databases of counters and definitions, opened by URL.
 //
 //   sqlite:PATH            one file, no server, any number of processes of one host; durable
 //   mongodb://HOST,.../DB  any number of hosts; durable, and a replica set survives fail-overs
@@ -22,10 +22,10 @@ namespace idmint {
 
 enum class Access : std::uint8_t {
   kReadWrite,
-  kReadOnly,  // every call that would change something is kPermissionDenied
+  kReadOnly,  // every call that would change something fails with kPermissionDenied
 };
 
-// What a store is to sequences and pools; private.
+// The internal interfaces of a store.
 class Catalog;
 class CounterStore;
 class GaplessStore;
@@ -33,78 +33,85 @@ class LeaseTable;
 class UniqueIndex;
 
 struct StoreOptions {
-  // The longest that one call waits: for another process's lock, for a server.
+  // The longest that one call waits for another process's lock or for a server.
   std::chrono::milliseconds deadline = std::chrono::seconds{5};
-  // Opening ends by then, too: for a caller that opens the store and uses it under one deadline.
+  // open() also ends by then. Lets a caller open and use the store under one deadline.
   SteadyTime until = SteadyTime::max();
-  // Make the store if it is not there; otherwise that is kNotFound.
+  // Create the store if it does not exist. Without it, a missing store is kNotFound.
   bool create = true;
-  // Read-only never makes a store, whatever `create` is, and can do with less: see docs/stores.md.
+  // Read-only access never creates a store, and needs fewer permissions (docs/stores.md).
   Access access = Access::kReadWrite;
-  // The definition that will be asked for first. MongoDB reads it with the store, in one command,
-  // and answers the first find() with it as it was then. Read while the store is opened only.
+  // The definition that the caller will look up first. MongoDB reads it in the command that opens
+  // the store, and answers the first find() with that reading. Used during open() only.
   std::string_view first_definition{};
-  // A folder, made if it is not there, for one small file a store: how far this user saw it. An
-  // SQLite store is compared with it, so that an older state of the file is noticed (Store::doubt).
-  // Empty: nothing is kept. Read while the store is opened only.
+  // A folder, created if needed, that has one small file for each store: the latest state that this
+  // user saw. An SQLite store is compared with it, which detects an older copy of the file
+  // (Store::doubt). Empty: nothing is kept. Used during open() only.
   std::string_view trust_folder{};
 };
 
-// A store offers any subset of the interfaces; null where it does not offer one. They live as long
-// as the store. Any thread may use it. A child of fork() cannot use it (kFailedPrecondition), and
-// must open its own; as SQLite keeps its locks by process, a child of a process that had an SQLite
-// store open can open none: open stores after the fork, or exec a program that does. One of MongoDB
-// that is destroyed tells the server, where it can, and closes its connections in a thread that
-// goes on for half a second, up to the deadline where a server hangs; exit() waits for it. So does
-// whatever else of idmint talks to MongoDB. A program that uses MongoDB's C driver itself leaves
-// mongoc_cleanup() to the driver.
+// A store offers any subset of the interfaces, and null for the others. They live as long as the
+// store. Any thread may use it.
+//
+// In a child of fork() every call fails with kFailedPrecondition; the child must open its own
+// store. SQLite keeps its locks by process, so a child of a process with an open SQLite store can
+// open none: open stores after the fork, or exec a program that does.
+//
+// The destructor of a MongoDB store tells the server, if it can, and closes its connections in a
+// thread that runs for half a second, or up to the deadline if a server hangs; exit() waits for it.
+// The other parts of idmint that use MongoDB do the same. A program that uses MongoDB's C driver
+// itself must leave mongoc_cleanup() to the driver.
 class IDMINT_EXPORT Store {
  public:
-  // `entropy`: for what is random in it, such as its id. kInvalidArgument: not a URL of a known
-  // kind (the message lists them). kUnimplemented: this build left the backend out, or this host
-  // has not the library it needs. kNotFound: not there, and options.create is false.
-  // kPermissionDenied, kResourceExhausted: cannot be written. kUnauthenticated: no such user.
-  // kUnavailable: no answer. kDataLoss: damaged. kFailedPrecondition: another program's, or from a
-  // newer idmint; left as it was.
+  // `entropy` is for random parts such as the store's id. Errors:
+  // - kInvalidArgument: not the URL of a known kind; the message lists them.
+  // - kUnimplemented: the backend is not in this build, or its library is not on this host.
+  // - kNotFound: the store does not exist, and options.create is false.
+  // - kPermissionDenied, kResourceExhausted: the store cannot be written.
+  // - kUnauthenticated: no such user.
+  // - kUnavailable: no answer.
+  // - kDataLoss: the store is damaged.
+  // - kFailedPrecondition: it belongs to another program or a newer idmint; it was left as it was.
   [[nodiscard]] static Result<std::unique_ptr<Store>> open(std::string_view url,
                                                            const StoreOptions& options = {},
                                                            Entropy& entropy = system_entropy());
   virtual ~Store() = default;
 
-  // The random id the store was given when it was made: two URLs with one id are one store.
+  // The random id that the store got at its creation. Two URLs with one id are one store.
   [[nodiscard]] virtual const Uuid& id() const noexcept = 0;
-  // As opened, without passwords.
+  // The URL as opened, without passwords.
   [[nodiscard]] virtual std::string_view url() const noexcept = 0;
-  // The longest that one of its calls waits: StoreOptions::deadline.
+  // The longest that one call waits: StoreOptions::deadline.
   [[nodiscard]] virtual std::chrono::milliseconds deadline() const noexcept {
     return StoreOptions{}.deadline;
   }
 
-  // What sequences and pools keep there. Programs do not call it: they open a sequence
-  // (sequence.h), a pool (worker_pool.h) or gapless numbers (gapless.h). Null: the store does not
-  // offer it.
+  // The internal interfaces. Programs open a sequence (sequence.h), a pool (worker_pool.h) or
+  // gapless numbers (gapless.h) instead. Null: the store does not offer the interface.
   [[nodiscard]] virtual CounterStore* counters() noexcept = 0;
   [[nodiscard]] virtual Catalog* catalog() noexcept = 0;
   [[nodiscard]] virtual UniqueIndex* unique_index() noexcept = 0;
   [[nodiscard]] virtual LeaseTable* leases() noexcept = 0;
   [[nodiscard]] virtual GaplessStore* gapless() noexcept { return nullptr; }
 
-  // Why the store may hold less than it handed out (it is a copy or an older backup, or its log is
-  // missing): kDataLoss, saying what to do. nullopt: no doubt is known. A store in doubt opens, for
-  // writing too. Reading, raise(), raise_floor(), extend() of counters, close(), release() and
-  // replacing a definition (by an extended or a retired one) work; every call that would hand out a
-  // value, a claim or a lease, or create a counter or a definition, fails with this error. An
-  // SQLite file beside the log of a newer state of it is worse: every call fails, and settle() too,
+  // Why the store may hold less than it handed out: it is a copy or an older backup, or its log is
+  // missing. kDataLoss, with what to do; nullopt: no doubt is known. A store in doubt can be
+  // opened, for writing too.
+  // - These work: reads, raise(), raise_floor(), extend() of counters, close(), release(), and the
+  //   replacement of a definition by an extended or retired one.
+  // - These fail with this error: every call that would hand out a value, a claim or a lease, or
+  //   create a counter or a definition.
+  // If an SQLite file lies beside the log of a newer state of it, every call fails, settle() too,
   // until the log is removed and the file copied again.
   [[nodiscard]] virtual std::optional<Error> doubt();
-  // What the store's own clock shows, to the millisecond, by which it judges leases (MongoDB).
-  // Nothing: it has none. For monitoring: how far the clock of this host is from it. Answers within
-  // the deadline, and by `until` if that is earlier. kUnavailable, kDeadlineExceeded: no answer.
+  // The store's own clock, to the millisecond, by which it judges leases (MongoDB). Nothing: it has
+  // none. Monitoring compares it with the clock of this host. Answers within the deadline, and by
+  // `until` if that is earlier. kUnavailable, kDeadlineExceeded: no answer.
   [[nodiscard]] virtual Result<std::optional<Instant>> time(SteadyTime until = SteadyTime::max());
-  // Ends the doubt, durably and for all processes. For an operator who raised the store past
-  // everything that it handed out (kRaised), or who knows that the file was only moved: kOnlyMoved
-  // fails with the doubt if something besides the place shows that values are missing. Without a
-  // doubt it changes nothing. Errors as CounterStore::raise().
+  // Ends the doubt, durably and for all processes. For an operator who has raised the store past
+  // everything that it handed out (kRaised), or who knows that the file was only moved
+  // (kOnlyMoved). kOnlyMoved fails with the doubt if there is other evidence of missing values than
+  // the file's place. Without a doubt it changes nothing. Errors as CounterStore::raise().
   enum class Settle : std::uint8_t { kRaised, kOnlyMoved };
   [[nodiscard]] virtual Result<void> settle(Settle how);
   [[nodiscard]] Result<void> settle() { return settle(Settle::kRaised); }
@@ -114,16 +121,16 @@ struct StoreKind {
   std::string_view scheme;   // "sqlite"
   std::string_view example;  // "sqlite:ids.db"
   std::string_view about;
-  std::string_view durability{};  // when a value is safe; empty: it is not
-  bool shared = false;  // by several hosts; otherwise each host would have a store of its own
-  bool lasts = true;    // when the process ends
+  std::string_view durability{};  // the moment from which a value is safe; empty: never
+  bool shared = false;  // several hosts can use it; otherwise each host has a store of its own
+  bool lasts = true;    // it outlives the process
   bool is_file = false;
-  bool has_documents = false;  // of applications, beside what is idmint's
+  bool has_documents = false;  // it also holds the documents of applications
 };
 
-// What Store::open() knows, in this build.
+// The kinds of stores in this build.
 [[nodiscard]] IDMINT_EXPORT std::span<const StoreKind> store_kinds() noexcept;
-// Null: it is the URL of none of them.
+// The kind of a URL. Null: it is none of them.
 [[nodiscard]] IDMINT_EXPORT const StoreKind* store_kind(std::string_view url) noexcept;
 
 }  // namespace idmint

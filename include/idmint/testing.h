@@ -1,5 +1,5 @@
-// A clock and an entropy that do exactly what a test says, so that what is rare can be made
-// certain: the second draw collides, the clock steps back an hour. Never for production.
+// A scripted clock and entropy, so that tests can force rare events: the second draw collides, the
+// clock steps back an hour. Never for production.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@
 
 namespace idmint {
 
-// Stands still until told. sleep_until() moves it there at once, so no test waits.
+// Stands still until it is set. sleep_until() sets it at once, so no test waits.
 class ManualClock final : public Clock {
  public:
   explicit ManualClock(Instant start) : ns_(start.time_since_epoch().count()) {}
@@ -32,9 +32,9 @@ class ManualClock final : public Clock {
   }
 
   void set(Instant to) { ns_.store(to.time_since_epoch().count()); }
-  // Back, where `by` is negative.
+  // A negative `by` sets it back.
   void advance(std::chrono::nanoseconds by) { ns_.fetch_add(by.count()); }
-  // How often sleep_until() was called.
+  // The number of calls of sleep_until().
   [[nodiscard]] int sleeps() const { return sleeps_.load(); }
 
  private:
@@ -42,23 +42,23 @@ class ManualClock final : public Clock {
   std::atomic<int> sleeps_{0};
 };
 
-// Gives the bytes it was told first, then a stream that is the same in every run (xorshift64).
+// Gives the script first, then a pseudo-random stream that is the same in every run (xorshift64).
 class ScriptedEntropy final : public Entropy {
  public:
   ScriptedEntropy() = default;
   explicit ScriptedEntropy(const std::vector<std::uint8_t>& script)
       : script_(script.begin(), script.end()) {}
 
-  // As what comes next, after what was pushed before.
+  // Appends to the script.
   void push(std::span<const std::uint8_t> bytes) {
     const std::lock_guard lock(mutex_);
     script_.insert(script_.end(), bytes.begin(), bytes.end());
   }
 
-  // Calls of fill() and draw() are counted from 0. The one numbered `call` gives again what the one
-  // numbered `earlier` gave, and uses nothing of the script or the stream, but for the bytes that
-  // it is longer. For a generator that draws once for each id: a collision. REQUIRES: calls() <=
-  // earlier < call, so say it beforehand.
+  // Calls of fill() and draw() are counted from 0. Call number `call` repeats the bytes of call
+  // number `earlier` and consumes neither script nor stream, except for bytes beyond that length.
+  // With a generator that draws once for each id, this makes a collision. REQUIRES: calls() <=
+  // earlier < call.
   void repeat(std::size_t call, std::size_t earlier) {
     const std::lock_guard lock(mutex_);
     repeats_[call] = earlier;
@@ -103,7 +103,7 @@ class ScriptedEntropy final : public Entropy {
   std::uint64_t state_ = 0x9e3779b97f4a7c15;
   std::size_t calls_ = 0;
   std::map<std::size_t, std::size_t> repeats_;          // call -> the earlier one
-  std::map<std::size_t, std::vector<std::byte>> kept_;  // what a call gave that is to be repeated
+  std::map<std::size_t, std::vector<std::byte>> kept_;  // the bytes to be repeated
 };
 
 }  // namespace idmint

@@ -1,4 +1,4 @@
-// ULID: 128 bits, specification at github.com/ulid/spec. Printed in Crockford's base32.
+// ULID: 128 bits. Specification: github.com/ulid/spec. Printed in Crockford's base32.
 //
 //   milliseconds since 1970 48 | random 80
 #pragma once
@@ -19,7 +19,7 @@
 
 namespace idmint {
 
-// Big-endian; ordered as its bytes, which is also the order of its text.
+// Big-endian. Ordered by its bytes, which is also the order of its text.
 class Ulid {
  public:
   using Bytes = std::array<std::uint8_t, 16>;
@@ -28,9 +28,9 @@ class Ulid {
   constexpr Ulid() noexcept = default;
   constexpr explicit Ulid(const Bytes& bytes) noexcept : bytes_(bytes) {}
 
-  // Accepts 26 base32 characters in either case; as Crockford has it, I and L are read as 1, O as
-  // 0. A first character above 7 does not fit 128 bits and is kInvalidArgument, as is anything
-  // else.
+  // Accepts 26 base32 characters in either case; I and L are read as 1, O as 0, as Crockford
+  // specifies. Anything else is kInvalidArgument, as is a first character above 7, which exceeds
+  // 128 bits.
   [[nodiscard]] static constexpr Result<Ulid> parse(std::string_view text);
 
   [[nodiscard]] constexpr const Bytes& bytes() const noexcept { return bytes_; }
@@ -55,19 +55,19 @@ class Ulid {
   Bytes bytes_{};
 };
 
-// The smallest and the largest ULID of the millisecond of `at`. Before 1970: kInvalidArgument.
+// The smallest and the largest ULID of the millisecond of `at`. kInvalidArgument: before 1970.
 [[nodiscard]] IDMINT_EXPORT Result<Bounds<Ulid>> ulid_bounds(Instant at);
 
 struct UlidOptions {
-  // As in Uuid7Options.
+  // As Uuid7Options.
   std::chrono::nanoseconds max_drift = std::chrono::seconds{20};
   bool strict = false;
 };
 
-// Monotonic: 80 random bits for the first id of a millisecond, one more for each further one.
-// Strictly increasing within one generator, across its threads and in bulk. May be shared by
-// threads; neither copied nor moved; a child of fork() starts afresh. Unique in practice: two
-// generators repeat an id only if their 80-bit runs meet in the same millisecond.
+// Monotonic: the first id of a millisecond has 80 random bits, each further one the previous plus
+// one. Strictly increasing within one generator, across its threads and in bulk. Threads may share
+// it; neither copied nor moved; a child of fork() starts afresh. Guarantee: practical. Two
+// generators repeat an id only if their 80-bit runs overlap in the same millisecond.
 class IDMINT_EXPORT UlidGenerator final {
  public:
   explicit UlidGenerator(const UlidOptions& options = {}, Clock& clock = system_clock(),
@@ -76,13 +76,15 @@ class IDMINT_EXPORT UlidGenerator final {
   UlidGenerator(const UlidGenerator&) = delete;
   UlidGenerator& operator=(const UlidGenerator&) = delete;
 
-  // kResourceExhausted: the 80 bits overflowed in this millisecond, as the specification demands;
-  // the next millisecond succeeds. kUnavailable: strict, and the clock was set back by more than
-  // max_drift. kOutOfRange: the clock shows a time before 1970. Nothing was handed out.
+  // Nothing is handed out on an error.
+  // - kResourceExhausted: the 80 bits overflowed in this millisecond, an error that the
+  //   specification demands; the next millisecond succeeds.
+  // - kUnavailable: the options are strict, and the clock was set back by more than max_drift.
+  // - kOutOfRange: the clock shows a time before 1970.
   [[nodiscard]] Result<Ulid> next();
 
-  // All of `out`, increasing; on an error its content is of no use. Other threads' ids may lie
-  // between.
+  // Fills all of `out`, increasing; on an error its content is unspecified. Ids of other threads
+  // may lie between.
   [[nodiscard]] Result<void> next(std::span<Ulid> out);
 
  private:
@@ -98,7 +100,7 @@ IDMINT_EXPORT char* print_ulid(const std::uint8_t* bytes, char* out) noexcept;
 
 constexpr std::string_view kCrockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
-// 0 to 31; -1 for what is not a digit.
+// 0 to 31; -1: not a digit.
 constexpr int crockford_digit(char c) noexcept {
   if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
   if (c == 'O') return 0;

@@ -1,5 +1,5 @@
-// UUID: 128 bits, RFC 9562. The value itself, and the versions that need no node: 3 and 5 (of a
-// name), 4 (random), 7 (time-ordered), 8 (of your own). Versions 1, 2 and 6 are in uuid_time.h.
+// UUID: 128 bits, RFC 9562. This header has the value, and the versions without a node: 3 and 5 (of
+// a name), 4 (random), 7 (time-ordered), 8 (custom). Versions 1, 2 and 6 are in uuid_time.h.
 //
 //   version 3   MD5 of namespace and name, 122 bits of it
 //   version 4   random 48 | 0100 | random 12 | 10 | random 62
@@ -35,7 +35,7 @@ constexpr std::array<std::uint8_t, 16> swap_first_fields(
 
 }  // namespace detail
 
-// The ways to print a UUID. Uuid::parse() reads each of them.
+// The spellings of a UUID. Uuid::parse() accepts all of them.
 enum class UuidSpelling : std::uint8_t {
   kCanonical,    // 017f22e2-79b0-7cc3-98c4-dc0c0c07398f
   kUpper,        // 017F22E2-79B0-7CC3-98C4-DC0C0C07398F
@@ -45,13 +45,12 @@ enum class UuidSpelling : std::uint8_t {
   kNoDashes,     // 017f22e279b07cc398c4dc0c0c07398f
 };
 
-// Big-endian, as every field of RFC 9562; ordered as its bytes, which is also the order of its
-// text.
+// Big-endian, as in RFC 9562. Ordered by its bytes, which is also the order of its text.
 class Uuid {
  public:
   using Bytes = std::array<std::uint8_t, 16>;
   static constexpr std::size_t kChars = 36;
-  static constexpr std::size_t kMaxChars = 45;  // of any spelling
+  static constexpr std::size_t kMaxChars = 45;  // the longest spelling
 
   constexpr Uuid() noexcept = default;  // the nil UUID
   constexpr explicit Uuid(const Bytes& bytes) noexcept : bytes_(bytes) {}
@@ -63,19 +62,20 @@ class Uuid {
     return u;
   }
 
-  // Accepts, in either case: 8-4-4-4-12, the same in braces or after "urn:uuid:", and 32 digits
-  // without dashes. Anything else, surrounding blanks included, is kInvalidArgument.
+  // Accepts in either case: 8-4-4-4-12, the same in braces or after "urn:uuid:", and 32 digits
+  // without dashes. Anything else is kInvalidArgument, surrounding blanks included.
   [[nodiscard]] static constexpr Result<Uuid> parse(std::string_view text);
 
   [[nodiscard]] constexpr const Bytes& bytes() const noexcept { return bytes_; }
 
-  // The version field, 0 to 15; it means something only where has_rfc_variant() holds.
+  // The version field, 0 to 15. Meaningful only if has_rfc_variant().
   [[nodiscard]] constexpr int version() const noexcept { return bytes_[6] >> 4; }
   [[nodiscard]] constexpr bool has_rfc_variant() const noexcept {
     return (bytes_[8] & 0xc0) == 0x80;
   }
 
-  // Writes exactly kChars characters, lower case with dashes, no terminating zero; returns the end.
+  // Writes exactly kChars characters, lower case with dashes, without a terminating zero. Returns
+  // the end.
   constexpr char* to_chars(char* out) const noexcept;
   [[nodiscard]] std::string to_string() const {
     std::string text(kChars, '\0');
@@ -83,15 +83,15 @@ class Uuid {
     return text;
   }
 
-  // The same in a spelling of at most kMaxChars characters.
+  // The same in another spelling, at most kMaxChars characters.
   IDMINT_EXPORT char* to_chars(char* out, UuidSpelling spelling) const noexcept;
   [[nodiscard]] std::string to_string(UuidSpelling spelling) const {
     char text[kMaxChars];
     return {text, to_chars(text, spelling)};
   }
 
-  // Microsoft's COM and .NET keep a GUID as a 32-bit number, two of 16 bits and 8 bytes, and save
-  // the numbers little-endian. The text is the same.
+  // Microsoft's COM and .NET store a GUID as one 32-bit number, two 16-bit numbers and 8 bytes, and
+  // write the numbers little-endian. The text is the same.
   [[nodiscard]] constexpr Bytes microsoft_bytes() const noexcept {
     return detail::swap_first_fields(bytes_);
   }
@@ -99,12 +99,12 @@ class Uuid {
     return Uuid{detail::swap_first_fields(bytes)};
   }
 
-  // A BSON element's payload as MongoDB keeps a UUID: the length 16 (int32, little-endian), the
-  // binary subtype 4, and the 16 bytes.
+  // The payload of a BSON element with a UUID: the length 16 (int32, little-endian), the binary
+  // subtype 4, and the 16 bytes.
   using Bson = std::array<std::uint8_t, 21>;
   [[nodiscard]] constexpr Bson bson() const noexcept;
-  // kInvalidArgument: not these 21 bytes. Subtype 3 is refused as well: its byte order is a matter
-  // of the driver that wrote it.
+  // kInvalidArgument: not such 21 bytes. Subtype 3 is rejected too, because its byte order depends
+  // on the driver that wrote it.
   [[nodiscard]] IDMINT_EXPORT static Result<Uuid> from_bson(std::span<const std::uint8_t> payload);
 
   friend constexpr auto operator<=>(const Uuid&, const Uuid&) noexcept = default;
@@ -113,7 +113,7 @@ class Uuid {
   Bytes bytes_{};
 };
 
-// The namespaces of RFC 9562, section 6.6, for names of these kinds.
+// The namespaces of RFC 9562, section 6.6.
 inline constexpr Uuid kUuidNamespaceDns{
     Uuid::Bytes{0x6b, 0xa7, 0xb8, 0x10, 0x9d, 0xad, 0x11, 0xd1,  //
                 0x80, 0xb4, 0x00, 0xc0, 0x4f, 0xd4, 0x30, 0xc8}};
@@ -130,23 +130,23 @@ inline constexpr Uuid kUuidNamespaceX500{
 // "dns", "url", "oid", "x500", or a UUID in any spelling. kInvalidArgument: none of these.
 [[nodiscard]] IDMINT_EXPORT Result<Uuid> uuid_namespace(std::string_view name);
 
-// Version 3 (MD5) and version 5 (SHA-1): the same namespace and the same bytes of a name give the
-// same UUID everywhere. Take 5 where there is a choice. Neither hides the name: who can guess it
-// can check the guess. Different names repeat an id only if 122 bits of their hashes are equal:
-// nobody has seen that happen by chance, but with MD5 and SHA-1 it can be brought about on purpose.
-// kUnimplemented: this host's OpenSSL is configured without the hash (FIPS).
+// Version 3 (MD5) and version 5 (SHA-1): the same namespace and name give the same UUID everywhere.
+// Prefer version 5. Neither hides the name: anyone can hash a guess and compare. Two names have the
+// same id only if 122 bits of their hashes are equal; this is not known to happen by chance, but
+// collisions of MD5 and SHA-1 can be constructed. kUnimplemented: this host's OpenSSL is configured
+// without the hash (FIPS).
 [[nodiscard]] IDMINT_EXPORT Result<Uuid> uuid3(const Uuid& name_space, std::string_view name);
 [[nodiscard]] IDMINT_EXPORT Result<Uuid> uuid5(const Uuid& name_space, std::string_view name);
 
-// Version 8: these bits, but for the six of version and variant. That they are unique is the
-// caller's business.
+// Version 8: these bits, with the six of version and variant replaced. The caller is responsible
+// for uniqueness.
 [[nodiscard]] constexpr Uuid uuid8(Uuid::Bytes bits) noexcept {
   bits[6] = static_cast<std::uint8_t>(0x80 | (bits[6] & 0x0f));
   bits[8] = static_cast<std::uint8_t>(0x80 | (bits[8] & 0x3f));
   return Uuid{bits};
 }
 
-// What a version 7 UUID says of itself.
+// The fields of a version 7 UUID.
 struct Uuid7Parts {
   Instant time;          // to the millisecond
   std::uint16_t rand_a;  // 12 bits
@@ -155,16 +155,16 @@ struct Uuid7Parts {
   friend bool operator==(const Uuid7Parts&, const Uuid7Parts&) = default;
 };
 
-// Nothing when the variant or the version says that it is not a version 7 UUID, or when its time
-// lies beyond what an Instant holds (the year 2262; the format goes on to 10889).
+// Nothing if the variant or the version is another one, or if the time is later than an Instant can
+// hold (the year 2262; the format extends to 10889).
 [[nodiscard]] IDMINT_EXPORT std::optional<Uuid7Parts> decode_uuid7(const Uuid& id) noexcept;
 
-// The smallest and the largest version 7 UUID of the millisecond of `at`. Before 1970:
-// kInvalidArgument.
+// The smallest and the largest version 7 UUID of the millisecond of `at`. kInvalidArgument: before
+// 1970.
 [[nodiscard]] IDMINT_EXPORT Result<Bounds<Uuid>> uuid7_bounds(Instant at);
 
-// Version 4: 122 random bits. May be shared by threads. Unique in practice: among n ids the odds of
-// one repeat are about n^2 / 2^123.
+// Version 4: 122 random bits. Threads may share it. Guarantee: practical. The odds of a repeat
+// among n ids are about n^2 / 2^123.
 class IDMINT_EXPORT Uuid4Generator final {
  public:
   explicit Uuid4Generator(Entropy& entropy = system_entropy()) noexcept : entropy_(entropy) {}
@@ -179,22 +179,22 @@ class IDMINT_EXPORT Uuid4Generator final {
 };
 
 struct Uuid7Options {
-  // How far ids may run ahead of a clock that was set back before the generator starts afresh from
-  // the clock's time (order is then lost once, uniqueness is not).
+  // How far ids may run ahead of a clock that was set back. Beyond it the generator starts afresh
+  // from the clock's time: the order is broken once, uniqueness is kept.
   std::chrono::nanoseconds max_drift = std::chrono::seconds{20};
-  // Answer kUnavailable instead of starting afresh: order is then never lost.
+  // Fail with kUnavailable instead of starting afresh: the order is never broken.
   bool strict = false;
 };
 
-// Version 7, strictly increasing within one generator, across its threads and in bulk: RFC 9562
-// section 6.2 method 1, a 23-bit counter after the time (seeded with 22 random bits each
-// millisecond) and 51 fresh random bits in every id.
+// Version 7, strictly increasing within one generator, across its threads and in bulk. RFC 9562
+// section 6.2 method 1: a 23-bit counter after the time, seeded with 22 random bits each
+// millisecond, and 51 fresh random bits in every id.
 //
 //   unix_ts_ms 48 | 0111 | counter, high 12 | 10 | counter, low 11 | random 51
 //
-// May be shared by threads; neither copied nor moved; a child of fork() starts afresh.
-// Unique in practice: two generators repeat an id only if they draw the same counter and the same
-// 51 bits in the same millisecond.
+// Threads may share it; neither copied nor moved; a child of fork() starts afresh. Guarantee:
+// practical. Two generators repeat an id only if they draw the same counter and the same 51 bits in
+// the same millisecond.
 class IDMINT_EXPORT Uuid7Generator final {
  public:
   explicit Uuid7Generator(const Uuid7Options& options = {}, Clock& clock = system_clock(),
@@ -203,12 +203,13 @@ class IDMINT_EXPORT Uuid7Generator final {
   Uuid7Generator(const Uuid7Generator&) = delete;
   Uuid7Generator& operator=(const Uuid7Generator&) = delete;
 
-  // kUnavailable: the clock was set back by more than max_drift and the options are strict.
-  // kOutOfRange: the clock shows a time before 1970. Nothing was handed out.
+  // Nothing is handed out on an error.
+  // - kUnavailable: the options are strict, and the clock was set back by more than max_drift.
+  // - kOutOfRange: the clock shows a time before 1970.
   [[nodiscard]] Result<Uuid> next();
 
-  // All of `out`, increasing; on an error its content is of no use. Other threads' ids may lie
-  // between.
+  // Fills all of `out`, increasing; on an error its content is unspecified. Ids of other threads
+  // may lie between.
   [[nodiscard]] Result<void> next(std::span<Uuid> out);
 
  private:
@@ -221,7 +222,7 @@ class IDMINT_EXPORT Uuid7Generator final {
 //
 //   prefix | _ | the 128 bits in Crockford's base32, lower case, 26 characters
 //
-// As a Form of a UUID: {.prefix = "user_", .encoding = Encoding::kBase32Lower}.
+// The same as a Form of a UUID: {.prefix = "user_", .encoding = Encoding::kBase32Lower}.
 
 class TypeId {
  public:
@@ -229,11 +230,12 @@ class TypeId {
   static constexpr std::size_t kSuffixChars = 26;
   static constexpr std::size_t kMaxChars = kMaxPrefix + 1 + kSuffixChars;
 
-  // kInvalidArgument: the prefix is not ^([a-z]([a-z_]{0,61}[a-z])?)?$. Any UUID is fine; the
-  // specification recommends version 7.
+  // Takes any UUID; the specification recommends version 7. kInvalidArgument: the prefix does not
+  // match ^([a-z]([a-z_]{0,61}[a-z])?)?$.
   [[nodiscard]] IDMINT_EXPORT static Result<TypeId> make(std::string_view prefix, const Uuid& uuid);
-  // Split at the last underscore. kInvalidArgument: the prefix as above, an underscore without a
-  // prefix, or a suffix that is not 26 characters of 0-9a-z without i l o u beginning with 0 to 7.
+  // Splits at the last underscore. kInvalidArgument: the prefix is not valid (see above); there is
+  // an underscore without a prefix; or the suffix is not 26 characters of 0-9a-z without i l o u
+  // that begin with 0 to 7.
   [[nodiscard]] IDMINT_EXPORT static Result<TypeId> parse(std::string_view text);
 
   [[nodiscard]] const std::string& prefix() const noexcept { return prefix_; }
@@ -241,7 +243,8 @@ class TypeId {
 
   [[nodiscard]] IDMINT_EXPORT std::string to_string() const;
 
-  // By prefix, then by UUID, which is not the order of the texts where one prefix begins another.
+  // By prefix, then by UUID. This differs from the order of the texts if one prefix is the
+  // beginning of another.
   friend auto operator<=>(const TypeId&, const TypeId&) noexcept = default;
 
  private:
@@ -251,7 +254,7 @@ class TypeId {
   Uuid uuid_;
 };
 
-// The rule for prefixes alone.
+// The rule for prefixes, as in TypeId::make().
 [[nodiscard]] IDMINT_EXPORT Result<void> validate_type_prefix(std::string_view prefix);
 
 // ---- implementation of the constexpr parts

@@ -1,5 +1,5 @@
-// Worker pools: Snowflake ids of hosts that have no worker ids of their own, but lease them from a
-// store. A pool is in its catalog, with the layout of its ids.
+// Worker pools: hosts without a worker id of their own lease one from a store. The catalog of the
+// store has the pool and the layout of its ids.
 #pragma once
 
 #include <cstdint>
@@ -15,35 +15,39 @@
 
 namespace idmint {
 
-// Makes the worker ids first and writes the definition last, so a call that was cut off is finished
-// by the next. Again with the same definition is fine; with another one it is kFailedPrecondition,
-// naming the difference, as it is on a retired name. Where no number of workers is given they are
-// kUsualWorkers, or as many as the layout has, or those that are there. kUnimplemented: the store
-// leases no worker ids.
+// Creates the worker ids first and writes the definition last, so a repeated call completes an
+// interrupted one. If no number of workers is given, it is the number that is there already, or
+// that of the layout up to kUsualWorkers. Errors:
+// - kFailedPrecondition: another definition is there (the message names the difference; the same
+//   one is fine), or the name is retired.
+// - kUnimplemented: the store leases no worker ids.
 [[nodiscard]] IDMINT_EXPORT Result<void> create_pool(Store& store, const PoolDefinition& pool);
 
-// ---- the worker ids, for people; who mints takes them by itself
+// ---- the worker ids, for operators; generators lease them without these calls
 
-// By worker id. Here and below: kFailedPrecondition: no pool, or retired. kDataLoss: its worker ids
-// are gone.
+// Sorted by worker id. Errors, here and below:
+// - kFailedPrecondition: not a pool, or retired.
+// - kDataLoss: its worker ids are gone.
 [[nodiscard]] IDMINT_EXPORT Result<std::vector<LeaseState>> list_workers(Store& store,
                                                                          std::string_view name);
 
-// Takes the worker id from its owner, and returns who that was: with a nil token nobody was, and
-// nothing changed. The owner may mint on below the bound that it was granted; ids of the next one
-// begin there. kInvalidArgument: no such worker id. kFailedPrecondition, too: another took or
-// released it at the same time.
+// Takes the worker id from its owner and returns the lease as it was. A nil token: it had no owner,
+// and nothing changed. The former owner may still mint below the bound that it was granted; the
+// next owner's ids begin there. More errors:
+// - kInvalidArgument: no such worker id.
+// - kFailedPrecondition: another process took or released it at the same time.
 [[nodiscard]] IDMINT_EXPORT Result<LeaseState> release_worker(Store& store, std::string_view name,
                                                               std::int64_t worker);
 
-// The fence of a restore, with nobody minting: afterwards no id of the unit of `past` or an earlier
-// one comes any more, and nobody owns a worker id. Returns the unit after that one. Worker ids that
-// are gone are made anew. `past`: every bound that was ever granted, which may lie a window and
-// max_drift past the time when the last one stopped. kOutOfRange: it is not a time of the layout.
+// The fence of a restore; nobody may mint meanwhile. Afterwards nobody owns a worker id, and no id
+// of the unit of `past` or of an earlier one comes any more. Returns the unit after that of `past`.
+// Recreates missing worker ids. `past` must cover every bound that was ever granted, which may be a
+// window and max_drift later than the time at which the last generator stopped. kOutOfRange: `past`
+// is not a time of the layout.
 [[nodiscard]] IDMINT_EXPORT Result<std::int64_t> raise_pool(Store& store, std::string_view name,
                                                             Instant past);
 
-// The instant at which the units of a layout have come to `units`; nothing past the year 2262.
+// The instant at which a layout's time reaches `units`; nothing if it is later than the year 2262.
 [[nodiscard]] IDMINT_EXPORT std::optional<Instant> time_of(const SnowflakeLayout& layout,
                                                            std::int64_t units) noexcept;
 

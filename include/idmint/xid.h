@@ -1,4 +1,4 @@
-// Xid: 96 bits, as github.com/rs/xid makes them. Printed in base32hex, lower case, 20 characters.
+// Xid: 96 bits, compatible with github.com/rs/xid. Printed in base32hex, lower case, 20 characters.
 //
 //   seconds since 1970, unsigned 32 | machine 24 | process id 16 | counter 24
 #pragma once
@@ -19,7 +19,7 @@
 
 namespace idmint {
 
-// Big-endian; ordered as its bytes, which is also the order of its text.
+// Big-endian. Ordered by its bytes, which is also the order of its text.
 class Xid {
  public:
   using Bytes = std::array<std::uint8_t, 12>;
@@ -28,7 +28,7 @@ class Xid {
   constexpr Xid() noexcept = default;
   constexpr explicit Xid(const Bytes& bytes) noexcept : bytes_(bytes) {}
 
-  // Accepts 20 characters of 0-9a-v, the last of them 0 or g (it holds one bit). Anything else is
+  // Accepts 20 characters of 0-9a-v; the last one is 0 or g, as it holds one bit. Anything else is
   // kInvalidArgument.
   [[nodiscard]] IDMINT_EXPORT static Result<Xid> parse(std::string_view text);
 
@@ -61,19 +61,19 @@ class Xid {
   Bytes bytes_{};
 };
 
-// The smallest and the largest Xid of the second of `at`. Outside 1970 to 2106-02-07T06:28:15Z:
-// kInvalidArgument.
+// The smallest and the largest Xid of the second of `at`. kInvalidArgument: the time lies outside
+// 1970 to 2106-02-07T06:28:15Z.
 [[nodiscard]] IDMINT_EXPORT Result<Bounds<Xid>> xid_bounds(Instant at);
 
-// The counter starts at random and goes up by one for each id. All generators of a process over
-// seconds_clock() and system_entropy(), of xids and of classic ObjectIds, share one; over any other
-// clock or randomness each has its own. Never twice the same id from one counter, whatever the
-// clock does: one that comes again after 2^24 ids does so with a second later than all before. So
-// there are at most 2^24 ids a second, one in 60 ns, of all that share the counter together: then
-// they wait for the next one. May be shared by threads; neither copied nor moved; in a child of
-// fork() it answers kFailedPrecondition: the process id is another, make another generator. Ordered
-// by second only. Unique in practice: two processes repeat an id only if machine and process id are
-// the same and their counters meet in one second.
+// The counter starts at a random value and grows by one for each id. All generators of a process
+// that use seconds_clock() and system_entropy(), of xids and of classic ObjectIds, share one
+// counter; others have their own. One counter never repeats an id, whatever the clock does: a
+// counter value that comes again after 2^24 ids has a later second than all before. So the limit
+// for all generators that share a counter is 2^24 ids a second, one in 60 ns; beyond it calls wait
+// for the next second. Ids are ordered by second only. Threads may share it; neither copied nor
+// moved. In a child of fork() every call fails with kFailedPrecondition, because the process id is
+// another; make a new generator. Guarantee: practical. Two processes repeat an id only if they have
+// the same machine and process id and reach the same counter in one second.
 class IDMINT_EXPORT XidGenerator final {
  public:
   explicit XidGenerator(const ProcessIdentity& identity = xid_identity(),
@@ -82,11 +82,12 @@ class IDMINT_EXPORT XidGenerator final {
   XidGenerator(const XidGenerator&) = delete;
   XidGenerator& operator=(const XidGenerator&) = delete;
 
-  // kOutOfRange: the clock shows a time outside 1970 to 2106. kUnavailable: the clock stands still
-  // after 2^24 ids in its second, or went back by more than 20 s and to before the last 2^24 ids.
-  // Nothing was handed out.
+  // Nothing is handed out on an error.
+  // - kOutOfRange: the clock shows a time outside 1970 to 2106.
+  // - kUnavailable: the clock stands still after 2^24 ids in its second, or went back by more than
+  //   20 s and to before the last 2^24 ids.
   [[nodiscard]] Result<Xid> next();
-  // All of `out`; on an error its content is of no use.
+  // Fills all of `out`; on an error its content is unspecified.
   [[nodiscard]] Result<void> next(std::span<Xid> out);
 
  private:

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kBase64 =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-constexpr std::size_t kUuidBase64Chars = 24;  // of which the last two are padding
+constexpr std::size_t kUuidBase64Chars = 24;  // with two characters of padding
 
 std::string base64(std::span<const std::uint8_t> bytes) {
   std::string text;

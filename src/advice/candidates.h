@@ -1,5 +1,5 @@
-// What a plan chooses from: every kind of source that idmint has, with what holds of it whatever
-// the needs are.
+// The candidates of a plan: every kind of source of idmint, with its properties that do not depend
+// on the needs.
 #pragma once
 
 #include <cstdint>
@@ -31,9 +31,9 @@ enum class IdKind : std::uint8_t {
 };
 
 enum class Kind : std::uint8_t {
-  kCoincidence,  // coordinates nothing: random bits, or the identity of the process
-  kWorker,       // a worker id that nobody else uses, given or leased
-  kSequence,     // numbers of a store
+  kCoincidence,  // no coordination: random bits, or the identity of the process
+  kWorker,       // a worker id of its own, given or leased
+  kSequence,     // numbers from a store
 };
 
 struct Candidate {
@@ -43,8 +43,8 @@ struct Candidate {
   Kind kind;
   Guarantee guarantee;
   std::string_view order;
-  Ordering holds;  // the strongest that it gives
-  int bits;        // of the id in binary; 63 for numbers, which take fewer where fewer are wanted
+  Ordering holds;  // the strongest order that it has
+  int bits;        // of the id in binary; 63 for numbers, fewer if fewer are wanted
   int chars;       // as text; 0: decimal
   bool appends;
   bool guessable;

@@ -18,16 +18,16 @@ using namespace std::chrono_literals;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// A caller that is combined with others waits for the rest of the round under way, half of it on
-// average, and for its own.
+// With group commit, a caller waits for the rest of the round under way, half of it on average, and
+// for its own round.
 constexpr double kRounds = 1.5;
 constexpr double kHorizon = 10;  // seconds that a cached range lasts, if it can
-constexpr double kRenewal = 5;   // seconds between those of a lease, a third of its window
-// One id in a call: what 256 callers get of one sequence in a SQLite file, measured (README). The
-// same is taken for other stores.
+constexpr double kRenewal = 5;   // seconds between renewals of a lease, a third of its window
+// One id in a call: the rate of 256 callers of one sequence in a SQLite file, measured (README).
+// Assumed for other stores too.
 constexpr double kCombined = 224e3;
-// Documents that take a number each: what 64 callers get who share transactions, measured
-// (docs/stores.md). Of all hosts together: the transactions wait for each other.
+// Gapless documents: the rate of 64 callers that share transactions, measured (docs/stores.md). For
+// all hosts together, since the transactions wait for each other.
 constexpr double kGaplessCombined = 6100;
 
 double seconds_in(std::chrono::nanoseconds time) {
@@ -63,7 +63,7 @@ double callers_at_once(IdKind id, const Needs& needs) {
 bool wants_number(const Needs& needs) { return needs.digits || (needs.bits && *needs.bits < 96); }
 
 std::int64_t largest_number(IdKind id, const Needs& needs) {
-  // The value after the last one of a stripe must be one that can be written.
+  // The value after the last one of a stripe must be storable.
   std::int64_t largest = kLargestValue - (id == IdKind::kInterleaved ? kInterleavedStripes - 1 : 0);
   if (needs.digits && *needs.digits <= kMostDigits) {
     largest = 1;
@@ -130,7 +130,7 @@ double space_of(IdKind id, const Needs& needs) {
     case IdKind::kStriped:
     case IdKind::kInterleaved:
     case IdKind::kPermuted:
-    case IdKind::kRandom:  // with digits, what has no order begins at 0
+    case IdKind::kRandom:  // with digits, values without an order begin at 0
       return static_cast<double>(largest_number(id, needs)) + (needs.digits ? 1 : 0);
     default:
       return static_cast<double>(largest_number(id, needs));
@@ -138,8 +138,8 @@ double space_of(IdKind id, const Needs& needs) {
 }
 
 std::optional<double> odds_of(IdKind id, const Needs& needs) {
-  // Pairs of one unit of time. Those of one process do not meet, but a host may have many, one
-  // after the other: each command is one.
+  // Pairs within one unit of time. Ids of one process do not collide, but a host may have many
+  // processes, one after the other: each command is one.
   const auto at_most = [&](double unit, double bits) {
     const double pairs = needs.count * std::min(needs.count - 1, needs.rate * unit) / 2;
     return std::min(1.0, pairs * std::exp2(-bits));
@@ -186,12 +186,12 @@ double ids_per_second(IdKind id, const Needs& needs) {
     case IdKind::kGapless:
       return std::min(waiting, kGaplessCombined);
     default:
-      return kInfinity;  // as fast as the processor
+      return kInfinity;  // limited by the processor only
   }
 }
 
 double store_writes(const Candidate& source, const Needs& needs) {
-  if (source.id == IdKind::kPool) return needs.hosts / kRenewal;  // whatever the rate
+  if (source.id == IdKind::kPool) return needs.hosts / kRenewal;  // independent of the rate
   if (source.kind != Kind::kSequence) return 0;
   const double rounds = source.id == IdKind::kCached
                             ? needs.hosts / kHorizon

@@ -16,13 +16,13 @@ namespace idmint::advice {
 
 namespace {
 
-// The form to print in, and the words for what does not go with it.
+// The form to print in, and the words for errors.
 struct Wanted {
   const Form& form;
   Words words;
 };
 
-// The id in the other format of as many bits.
+// The id in the other format with the same number of bits.
 template <class T>
 Result<Id> regard_as(const Id& id, Words words) {
   const auto with_bytes_of = [&id, words](const auto& value) -> Result<Id> {
@@ -64,7 +64,7 @@ Result<std::string> as_spelling(const Id& id, const Wanted& wanted) {
   return std::get<Uuid>(*uuid).to_string(kSpelling);
 }
 
-// What a program reads that takes Microsoft's bytes for those of RFC 9562.
+// The UUID as read by a program that takes Microsoft's bytes for those of RFC 9562.
 Result<std::string> as_microsoft(const Id& id, const Wanted& wanted) {
   const Result<Id> uuid = regard_as<Uuid>(id, wanted.words);
   if (!uuid) return std::unexpected(uuid.error());
@@ -92,7 +92,7 @@ Result<std::string> as_number(const Id& id, const Wanted& wanted) {
 
 }  // namespace
 
-// What a conversion may be to, besides an encoding.
+// A target of a conversion other than an encoding.
 struct ConversionTarget {
   std::string_view name;
   Result<std::string> (*print)(const Id& id, const Wanted& wanted);
@@ -118,7 +118,7 @@ constexpr std::array kTargets = {
     Target{"bson", as_bson, Takes::kNothing},
 };
 
-// With a width, which is for integers only.
+// With a width, which only integers take.
 Result<std::string> in_width(const Id& id, const Wanted& wanted) {
   const Form& form = wanted.form;
   const std::string option = spelled(wanted.words, "width");
@@ -186,7 +186,7 @@ Result<std::string> Conversion::operator()(std::string_view text, const Id& id) 
   }
   if (target_ != nullptr) return target_->print(id, {own, words_});
   if (own.width != 0) return in_width(id, {own, words_});
-  // The decimal number that it is, and not its eight bytes.
+  // The decimal number itself, not its eight bytes.
   if (own.encoding == Encoding::kDecimal && std::holds_alternative<Snowflake>(id)) {
     own.encoding = Encoding::kCanonical;
   }

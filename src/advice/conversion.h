@@ -24,17 +24,17 @@ struct ConversionTarget;
 
 class Conversion final {
  public:
-  // kInvalidArgument, in these words: there is no such target, or it does not take the rest.
+  // kInvalidArgument, in these words: no such target, or it does not take the other options.
   [[nodiscard]] static Result<Conversion> make(const ConversionTexts& given, Words words);
 
-  // `text`: what the id was read from; a TypeID keeps the prefix that it has there.
-  // kInvalidArgument: ids of that format have no such text.
+  // `text` is the text of the id; a TypeID keeps its prefix. kInvalidArgument: ids of that format
+  // have no such text.
   [[nodiscard]] Result<std::string> operator()(std::string_view text, const Id& id) const;
 
  private:
   const ConversionTarget* target_ = nullptr;  // null: the encoding of the form
   Form form_{};
-  bool keep_prefix_ = false;  // that of the TypeID which it was
+  bool keep_prefix_ = false;  // keep the prefix of the TypeID
   Words words_ = Words::kOptions;
 };
 

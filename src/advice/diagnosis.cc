@@ -28,14 +28,14 @@ std::chrono::nanoseconds max_drift() { return SnowflakeOptions{}.max_drift; }
 constexpr double kLittleDisk = 100e6;
 constexpr double kNoDisk = 1e6;
 constexpr auto kLargestClockError = 1s;
-// No window is as long: a clock was wrong when the bound was granted, or this one is.
+// Longer than any window: a clock was wrong when the bound was granted, or this one is.
 constexpr auto kLongAhead = 24h;
 
 double seconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
 }
 
-// Nothing past the year 2262.
+// Nothing: later than the year 2262.
 std::optional<Instant> after(Instant start, double in_seconds) {
   const double most = seconds(Instant::max() - std::max(start, Instant{}));
   if (!(in_seconds < most)) return std::nullopt;
@@ -52,7 +52,7 @@ std::optional<Instant> end_of_time(Instant epoch, std::chrono::nanoseconds unit,
   return Instant{std::chrono::nanoseconds{static_cast<std::int64_t>(end)}};
 }
 
-// No value is left.
+// Marks a sequence without values left.
 void use_up(Finding& finding, const SequenceDefinition& definition) {
   const std::int64_t most = std::min(kLargestValue, largest_integer(definition.form));
   finding.health = Health::kFail;
@@ -77,7 +77,7 @@ std::string_view name(Health health) noexcept {
 
 namespace {
 
-// With a text where nothing is left to judge.
+// Has a text if no judgement is needed any more.
 Finding begin(std::string_view kind, const SequenceStatus& status) {
   Finding finding{.kind = std::string(kind), .subject = name(status.definition)};
   if (is_retired(status.definition)) {
@@ -90,12 +90,13 @@ Finding begin(std::string_view kind, const SequenceStatus& status) {
   return finding;
 }
 
-// How far ahead a bound may be and be leased, by who opens a pool with the usual options.
+// The largest distance of a bound from the clock at which the worker id can still be leased with
+// the default options.
 std::chrono::nanoseconds usual_drift(const SnowflakeLayout& layout) {
   return drift_of(layout, {}) / layout.unit * layout.unit;
 }
 
-// How far the end of so many units is ahead, in seconds.
+// The distance of the end of `units` from now, in seconds.
 double ahead_of(Instant now, Instant epoch, std::chrono::nanoseconds unit, std::int64_t units) {
   const auto bound = static_cast<Wide>(units) * unit.count() + epoch.time_since_epoch().count();
   return static_cast<double>(bound - now.time_since_epoch().count()) / 1e9;
@@ -346,13 +347,13 @@ std::optional<Finding> diagnose_uuid_state(std::string_view path, std::string_vi
     }
     return finding;
   }
-  // 64 ids to a tick of 2^32 steps of 100 ns since 1582: see uuid_time.cc.
+  // A tick of 2^32 steps of 100 ns since 1582 has 64 ids: see uuid_time.cc.
   constexpr Wide ids = 64;
   constexpr Wide steps = Wide{1} << 32;
   const Wide step = since_1970 / 100 + static_cast<Wide>(uuid_bits::kStepsTo1970);
   const Wide begun = step / steps * ids;  // the number of the first id of this tick
   const Wide left = begun + ids - std::max(static_cast<Wide>(minted_until), begun);
-  const Wide next = minted_until / ids * steps;  // the step in which that number may be minted
+  const Wide next = minted_until / ids * steps;  // the step from which that number may be minted
   const std::string wait = print_duration(static_cast<double>(next - step) / 1e7);
   if (left < 0) {
     finding.health = Health::kFail;
@@ -387,7 +388,7 @@ Finding diagnose_clock(bool synchronised, std::chrono::microseconds largest_erro
 Finding diagnose_disk(std::string_view path, double free_bytes, long file_system) {
   Finding finding{.kind = "disk", .subject = std::string(path)};
   struct Kind {
-    long type;  // as statfs(2) lists them
+    long type;  // f_type of statfs(2)
     Health health;
     std::string_view says;
   };

@@ -42,7 +42,7 @@ Result<Bounds<Id>> of_snowflake(Instant at, const Asked& given) {
   const Result<SnowflakeLayout> layout = layout_asked(given);
   if (!layout) return std::unexpected(layout.error());
   const Result<Bounds<Snowflake>> bounds = layout->bounds(at);
-  // Of what is given it is what is wrong.
+  // The time is the argument that is wrong.
   if (!bounds) return refuse(bounds.error().message);
   return Bounds<Id>{bounds->smallest, bounds->largest};
 }

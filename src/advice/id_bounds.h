@@ -13,14 +13,14 @@ namespace idmint::advice {
 
 // As given; empty: not given.
 struct BoundsTexts {
-  std::string format{};  // one in order of time: "uuid7", "snowflake"
-  std::string at{};      // the instant, or the beginning of the span
-  std::string until{};   // the end of the span, which is not part of it
-  std::string layout{};  // of snowflake; sequence-generator if not given
+  std::string format{};  // a format ordered by time: "uuid7", "snowflake"
+  std::string at{};      // the instant, or the start of the span
+  std::string until{};   // the exclusive end of the span
+  std::string layout{};  // for snowflake; default: sequence-generator
 };
 
-// Both ends included. kInvalidArgument, in these words: the ids of a time cannot be told in the
-// format, a time cannot be read or has no ids, or the span is empty.
+// Both inclusive. kInvalidArgument, in these words: the format has no bounds for a time, a time
+// cannot be read or has no ids, or the span is empty.
 [[nodiscard]] Result<Bounds<Id>> id_bounds(const BoundsTexts& given, Words words);
 
 }  // namespace idmint::advice

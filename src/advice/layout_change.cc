@@ -14,7 +14,7 @@ Wide ns(Instant at) { return at.time_since_epoch().count(); }
 
 // ---- which integers are ids
 
-// Bits of an integer, and which values they may have.
+// A field of an integer, and the range of its values.
 struct Field {
   int shift;
   int bits;
@@ -22,7 +22,7 @@ struct Field {
   std::uint64_t most;
 };
 
-// From the top; together all 64 bits.
+// From the most significant one; together all 64 bits.
 using Fields = std::array<Field, 3>;
 
 int time_shift(const SnowflakeLayout& layout) { return layout.worker_bits + layout.sequence_bits; }
@@ -55,13 +55,13 @@ const Field& field_at(const Fields& fields, int bit) {
       fields, [&](const Field& f) { return f.shift <= bit && bit < f.shift + f.bits; });
 }
 
-// The smallest, or the largest, integer that is in both. From the top bit down, all that matters of
-// the bits that are chosen is whether the field under way, of either side, is still equal to the
-// beginning of its least value, and of its most: 16 states. So it is found in 64 steps, and where
-// there is none, that is proved.
+// The smallest, or the largest, integer in both sets. Goes from the top bit down. All that matters
+// of the bits chosen so far is whether the present field, on either side, still equals the
+// beginning of its least value and of its greatest: 16 states. So the integer is found in 64 steps,
+// or proved not to exist.
 enum State : unsigned { kAtLeast = 1, kAtMost = 2, kOfOne = 3, kStates = 16 };
 
-// The state after the bit; kStates where the bit cannot be `digit`.
+// The state after the bit; kStates: the bit cannot be `digit`.
 unsigned after(const std::array<const Fields*, 2>& sides, int bit, unsigned state, unsigned digit) {
   unsigned next = 0;
   for (unsigned side = 0; side < 2; ++side) {
@@ -83,7 +83,7 @@ unsigned after(const std::array<const Fields*, 2>& sides, int bit, unsigned stat
 std::optional<std::uint64_t> in_both(const Fields& a, const Fields& b, bool largest = false) {
   if (is_empty(a) || is_empty(b)) return std::nullopt;
   const std::array sides = {&a, &b};
-  // possible[n][s]: the lowest n bits can be chosen in state s.
+  // possible[n][s]: the lowest n bits can be completed from state s.
   std::array<std::array<bool, kStates + 1>, 65> possible{};
   std::fill_n(possible[0].begin(), std::size_t{kStates}, true);
   for (int bit = 0; bit < 64; ++bit) {
@@ -121,7 +121,7 @@ Wide tick_at(const SnowflakeLayout& layout, Wide time) {
   return since < 0 ? -1 : since / layout.unit.count();
 }
 
-// A switch at T is not safe while minted_from(x) <= T < minted_until(x) for an x of both: the old
+// A switch at T is unsafe if minted_from(x) <= T < minted_until(x) for an x of both: the old
 // generators have minted x, and the new ones will.
 class Meeting {
  public:
@@ -134,7 +134,7 @@ class Meeting {
         from_shift_(time_shift(change.from.layout)),
         to_shift_(time_shift(change.to.layout)) {}
 
-  // Of old ticks from `first` on.
+  // The smallest shared id of old ticks from `first` on.
   [[nodiscard]] std::optional<std::uint64_t> smallest(Wide first) const {
     first = std::max<Wide>(first, from_first_);
     if (first > Wide{from_last_}) return std::nullopt;
@@ -162,9 +162,9 @@ class Meeting {
     return in_both(*old_ids, *new_ids, largest);
   }
 
-  // The ids of both, were there no end of time and no beginning: what is below the higher of the
-  // two time fields repeats itself, with this smallest and this largest one in each period.
-  // REQUIRES: some id is of both.
+  // The shared ids if time had no start and no end: the bits below the higher of the two time
+  // fields repeat, with this smallest and largest value in each period. REQUIRES: some id is of
+  // both.
   [[nodiscard]] std::uint64_t residue(bool largest) const {
     const bool to_is_higher = to_shift_ >= from_shift_;
     const std::uint64_t lower = kAllOnes >> std::min(from_shift_, to_shift_);
@@ -186,8 +186,8 @@ class Meeting {
   [[nodiscard]] Wide minted_until(Wide to_tick) const {
     return ns(change_.to.layout.epoch) + (to_tick + 1) * to_unit() + behind();
   }
-  // How much later the ids of a pair of equal ticks are minted by the new generators than by the
-  // old ones, at most, without the units.
+  // The largest delay between the old and the new minting of the ids of a pair of equal ticks,
+  // without the units.
   [[nodiscard]] Wide apart() const {
     return ns(change_.to.layout.epoch) - ns(change_.from.layout.epoch) + ahead() + behind();
   }
@@ -196,14 +196,14 @@ class Meeting {
   [[nodiscard]] Wide to_unit() const { return change_.to.layout.unit.count(); }
   [[nodiscard]] int from_shift() const { return from_shift_; }
   [[nodiscard]] int to_shift() const { return to_shift_; }
-  // Of the time of the new layout, on a host whose clock is right.
+  // The end of the new layout's time, on a host with a right clock.
   [[nodiscard]] Wide end() const { return minted_until(Wide{to_last_}) - behind(); }
 
-  // Of the latest old timestamp, past the time at which the old generators stop.
+  // How far the latest old timestamp is past the stop of the old generators.
   [[nodiscard]] Wide ahead() const { return change_.drift.count() + behind(); }
 
  private:
-  // Of the earliest new timestamp, before the time at which the new generators start.
+  // How far the earliest new timestamp is before the start of the new generators.
   [[nodiscard]] Wide behind() const { return change_.clock_error.count(); }
 
   const LayoutChange& change_;
@@ -214,7 +214,7 @@ class Meeting {
   const int to_shift_;
 };
 
-// The least n, from `first` to `last`, with n * slope > limit. Nothing: none. REQUIRES: first >= 0.
+// The least n from `first` to `last` with n * slope > limit. Nothing: none. REQUIRES: first >= 0.
 std::optional<Wide> least_above(Wide first, Wide last, Wide slope, Wide limit) {
   Wide n = first;
   if (slope > 0 && limit >= 0) n = std::max(n, limit / slope + 1);
@@ -222,7 +222,7 @@ std::optional<Wide> least_above(Wide first, Wide last, Wide slope, Wide limit) {
   return n;
 }
 
-// While the new layout has time.
+// Nothing: the new layout has no time left.
 std::optional<Instant> instant(const Meeting& meeting, Wide time) {
   if (time >= meeting.end() || time > ns(Instant::max())) return std::nullopt;
   return Instant{std::chrono::nanoseconds{static_cast<std::int64_t>(time)}};
@@ -255,10 +255,9 @@ std::optional<SharedId> shared_id(const LayoutChange& change, Instant stop, Inst
                   .to = change.to.layout.decode(shared).value_or(SnowflakeParts{})};
 }
 
-// A switch becomes safe only when the last of the ids that are in its way can no longer be minted,
-// and the next one is not in its way yet. Within a period of what repeats itself (see residue)
-// there is one such instant at most, and whether it is one is a linear inequality in the number of
-// the period.
+// A switch becomes safe only when the last blocking id can no longer be minted and the next one
+// does not block yet. Within a repeating period (see residue) there is at most one such instant,
+// and whether there is one is a linear inequality in the number of the period.
 std::optional<Instant> earliest_switch(const LayoutChange& change, Instant from) {
   const Meeting meeting(change);
   const Instant begin = std::max(from, change.to.layout.epoch);
@@ -266,7 +265,7 @@ std::optional<Instant> earliest_switch(const LayoutChange& change, Instant from)
   if (!last_in_the_way) return instant(meeting, ns(begin));
   const std::uint64_t last_of_all = meeting.largest_of_all().value_or(0);
   const Wide apart = meeting.apart();
-  Wide to_tick = meeting.to_tick(last_of_all);  // the last one that is in the way
+  Wide to_tick = meeting.to_tick(last_of_all);  // the last blocking one
   if (meeting.to_shift() >= meeting.from_shift()) {
     // Periods are new ticks. After tick n comes the smallest id of n + 1.
     const Wide ticks = Wide{1} << (meeting.to_shift() - meeting.from_shift());
@@ -300,7 +299,7 @@ std::optional<Instant> end_of_safety(const LayoutChange& change, Instant safe) {
   const Wide apart = meeting.apart();
   std::optional<Wide> from_tick;
   if (meeting.to_shift() >= meeting.from_shift()) {
-    // Of the ids of a new tick the smallest is minted first by the old generators.
+    // The old generators mint the smallest id of a new tick first.
     const Wide ticks = Wide{1} << (meeting.to_shift() - meeting.from_shift());
     const Wide first_of_period = meeting.from_tick(meeting.residue(false));
     if (in_the_way(meeting.from_tick(*next), meeting.to_tick(*next))) {
@@ -312,7 +311,7 @@ std::optional<Instant> end_of_safety(const LayoutChange& change, Instant safe) {
       from_tick = *n * ticks + first_of_period;
     }
   } else {
-    // Of the ids of an old tick the largest is minted last by the new generators.
+    // The new generators mint the largest id of an old tick last.
     const Wide ticks = Wide{1} << (meeting.from_shift() - meeting.to_shift());
     const Wide last_of_period = meeting.to_tick(meeting.residue(true));
     const Wide last = meeting.from_tick(last_of_all);

@@ -1,4 +1,4 @@
-// Values that have names on a command line.
+// Values with names on a command line.
 #pragma once
 
 #include <array>

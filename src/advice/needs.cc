@@ -14,14 +14,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Of a store of this build that several hosts reach; empty: there is none.
+// The URL of a store of this build that several hosts reach; empty: none.
 std::string_view shared_url() {
   const auto kinds = store_kinds();
   const auto shared = std::ranges::find_if(kinds, &StoreKind::shared);
   return shared == kinds.end() ? std::string_view{} : shared->example;
 }
 
-// The message says which option it is about.
+// Adds the option to the message.
 template <class Value>
 Result<Value> of_option(std::string_view option, Result<Value> value) {
   if (!value) value.error().message = std::string(option) + ": " + value.error().message;
@@ -85,7 +85,7 @@ Result<Needs> needs_of(const NeedsTexts& given, Words words) {
   needs.shared_store =
       given.shared_store || (needs.database == Database::kMongodb && !shared_url().empty());
   if (needs.shared_store) needs.shared_url = shared_url();
-  // Without a store that is shared, it is of each host's own.
+  // Without a shared store, the round trip is that of each host's own store.
   if (!given.round_trip.empty() && !needs.shared_store) needs.own_round_trip = needs.round_trip;
   return needs;
 }

@@ -1,4 +1,4 @@
-// What somebody says of the ids to be planned, and the needs that follow from it.
+// A description of the ids to be planned, and the needs that follow from it.
 #pragma once
 
 #include <string>
@@ -23,8 +23,9 @@ struct NeedsTexts {
   bool shared_store = false;
 };
 
-// A store that all hosts reach is one of this build, if it has any. The round trip is 25 ms where
-// there are several hosts, otherwise 1 ms. kInvalidArgument, in these words, naming the option.
+// A store that all hosts reach is one of this build, if it has any. The round trip defaults to 25
+// ms for several hosts, and to 1 ms otherwise. kInvalidArgument, in these words: an option, which
+// the message names.
 [[nodiscard]] Result<Needs> needs_of(const NeedsTexts& given, Words words);
 
 }  // namespace idmint::advice

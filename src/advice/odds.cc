@@ -8,9 +8,9 @@ namespace idmint::advice {
 
 namespace {
 
-// Up to here the sums are made term by term; beyond it by the Euler-Maclaurin formula.
+// Up to here the sums are computed term by term; beyond it by the Euler-Maclaurin formula.
 constexpr double kTermByTerm = 10'000;
-// Below it the closed forms lose digits to cancellation, and a power series takes few terms.
+// Below it, the closed forms lose digits to cancellation, and a power series needs few terms.
 constexpr double kSmall = 0.1;
 
 // u^2/2 + u^3/6 + u^4/12 + ... = (1 - u) log(1 - u) + u
@@ -38,15 +38,14 @@ double log_all_different(double count, double space) noexcept {
   if (count <= 1) return 0;
   if (count > space) return -std::numeric_limits<double>::infinity();
   const double m = count - 1;
-  // From the other end: the last terms are the large ones.
+  // From the end, since the last terms are the large ones.
   double sum = 0;
   const double head = std::min(m, kTermByTerm);
   for (double i = 0; i < head; ++i) sum += std::log1p(-(m - i) / space);
   const double rest = m - head;
   if (rest <= 0) return sum;
-  // f(0) + ... + f(rest) of f(x) = log(1 - x / space): its integral, half of both ends, and a
-  // twelfth of the slopes' difference. space - rest > kTermByTerm, so what is left out is below
-  // 1e-14.
+  // f(0) + ... + f(rest) for f(x) = log(1 - x / space): its integral, half of both ends, and a
+  // twelfth of the slopes' difference. space - rest > kTermByTerm, so the error is below 1e-14.
   const double u = rest / space;
   const double slopes = -1 / (space - rest) + 1 / space;
   return sum - space * log_integral(u) + std::log1p(-u) / 2 + slopes / 12;
@@ -69,7 +68,7 @@ double expected_redraws(double count, double space) noexcept {
   for (double i = 0; i < head; ++i) sum += (m - i) / (space - (m - i));
   const double rest = m - head;
   if (rest <= 0) return sum;
-  // As above, of f(x) = x / (space - x) = space / (space - x) - 1.
+  // As above, for f(x) = x / (space - x) = space / (space - x) - 1.
   const double u = rest / space;
   const double gap = space - rest;
   const double slopes = space / (gap * gap) - 1 / space;

@@ -20,11 +20,12 @@ namespace idmint::advice {
 
 namespace {
 
-// Sources that coordinate nothing are refused above these odds of any repeat among all ids.
+// The highest acceptable odds of any repeat among all ids for sources without coordination.
 constexpr double kAcceptable = 1e-6;
-// Random numbers under a unique key are refused above this part of the space: two draws an id.
+// The highest acceptable fraction of the space for random numbers under a unique key: two draws an
+// id.
 constexpr double kFullest = 0.5;
-// More callers than these waiting at a time are no longer a matter of course.
+// More waiting callers at a time than this are worth a note.
 constexpr double kManyCallers = 1000;
 
 // ---- bytes
@@ -50,9 +51,9 @@ std::vector<Stored> forms_of(const Candidate& source, const Needs& needs, double
   return forms;
 }
 
-// ---- why not: the first that holds
+// ---- why not: the first objection that holds
 
-// "; of the layouts instagram 8,192, sonyflake 65,536": those that have a worker id for each host
+// "; of the layouts instagram 8,192, sonyflake 65,536": the presets with a worker id for each host
 // and time left.
 std::string roomier_presets(const Needs& needs, Instant now) {
   std::string text;
@@ -233,7 +234,7 @@ bool has_room_for_time(const Needs& needs) {
 }
 
 constexpr std::array kRules = {
-    // By need.
+    // By need:
     Rule{"gapless", IdKind::kGapless, [](const Needs& n) { return n.order == Ordering::kGapless; },
          "no number may be missing: each is taken in the transaction that inserts the document "
          "which bears it"},
@@ -288,7 +289,7 @@ constexpr std::array kRules = {
          "MongoDB: its own type for _id, 12 bytes, in order of its seconds, and nothing to run"},
     Rule{"no width", IdKind::kUuid7, [](const Needs& n) { return !wants_number(n); },
          "nothing to run and nothing to configure, and ids in order of time append to an index"},
-    // What else fits, in the order of what it asks for.
+    // Others that fit, ordered by what they require:
     Rule{"nothing to run", IdKind::kUuid7, always,
          "nothing to run and nothing to configure; 16 bytes, in order of time"},
     Rule{"small, leased", IdKind::kPool, always,
@@ -336,12 +337,12 @@ using Options = std::vector<Steps::Option>;
 
 void add_width(IdKind id, const Needs& needs, Options& options) {
   if (needs.digits) options.emplace_back("digits", std::to_string(*needs.digits));
-  // Of more digits, create wants to be told how far the values go.
+  // With more digits, create needs the last value.
   if (needs.digits ? *needs.digits > kMostDigits : needs.bits && *needs.bits < 63)
     options.emplace_back("max", std::to_string(largest_number(id, needs)));
 }
 
-// Nothing: the usual one.
+// Adds nothing for the default layout.
 void add_layout(const Needs& needs, Options& options) {
   const WorkerLayout& layout = layout_for(needs);
   if (layout.bits != 63) options.emplace_back("layout", std::string(layout.preset));
@@ -425,8 +426,7 @@ AllSteps steps_of(const Candidate& source, const Needs& needs) {
   }
 }
 
-// The largest number that is in use in the end: those that count up take no more than there are
-// ids.
+// The largest number in use at the end: counters use no more numbers than there are ids.
 double largest_of(IdKind id, const Needs& needs, double space) {
   const double most = std::min(space, static_cast<double>(kLargestValue));
   const bool counts_up = id == IdKind::kCounter || id == IdKind::kCached ||
@@ -475,7 +475,7 @@ Choice choice_of(const Candidate& source, const Needs& needs) {
   choice.note = std::move(steps.note);
   choice.then = steps.then;
   choice.odds_of_a_repeat = odds_of(source.id, needs);
-  if (source.id == IdKind::kRandom || source.id == IdKind::kRandomPerHost) {  // blocks fill alike
+  if (source.id == IdKind::kRandom || source.id == IdKind::kRandomPerHost) {  // blocks fill equally
     choice.odds_that_the_last_collides = odds_that_the_last_collides(needs.count, choice.space);
     choice.redraws = expected_redraws(needs.count, choice.space);
   }

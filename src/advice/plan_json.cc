@@ -11,13 +11,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What is not finite has no number in JSON.
+// JSON has no numbers that are not finite.
 template <class Value>
 Json optional(const std::optional<Value>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-// How many: an integer as far as a double tells each from the next, beyond that a rounded figure.
+// A count: an integer as long as a double is exact, and a rounded figure beyond that.
 Json count(double value) {
   constexpr auto most = static_cast<double>(kLargestJsonNumber);
   return value <= most ? Json(static_cast<std::int64_t>(std::round(value))) : Json(value);

@@ -8,8 +8,8 @@
 
 namespace idmint::advice {
 
-// Beyond it many readers of JSON round: larger integers are printed as strings, larger figures are
-// rounded.
+// Many readers of JSON round larger numbers: larger integers are printed as strings, larger figures
+// are rounded.
 inline constexpr std::int64_t kLargestJsonNumber = std::int64_t{1} << 53;
 
 // One line, without the newline.

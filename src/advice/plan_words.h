@@ -1,4 +1,4 @@
-// What a plan says to do, in the words of this command line.
+// The steps of a plan in the words of this command line.
 #pragma once
 
 #include <string>
@@ -7,13 +7,13 @@
 
 namespace idmint::advice {
 
-// "idmint create NAME --digits 12"; empty: there are no steps.
+// "idmint create NAME --digits 12"; empty: no steps.
 [[nodiscard]] std::string command_of(const Steps& steps);
 
-// What follows the commands of a choice, or why there are none.
+// The text after the commands of a choice, or the reason why there are none.
 [[nodiscard]] std::string note_of(const Needs& needs, const Choice& choice);
 
-// When worker ids that come from there are unique, or how they are come by.
+// The condition under which worker ids of this origin are unique, or the way they are made.
 [[nodiscard]] std::string condition_of(const WorkerTerms& terms);
 
 }  // namespace idmint::advice

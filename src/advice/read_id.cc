@@ -34,7 +34,7 @@ Result<Id> read_type_id(std::string_view text) {
   return Id{id->uuid()};
 }
 
-// ---- where an id comes from
+// ---- the origin of an id
 
 struct Origin {
   std::string_view name;
@@ -55,8 +55,8 @@ constexpr std::array kOrigins = {
     Origin{"bson", id_from_bson, false},
 };
 
-// Whose bits a text without more is, by their number: what is printed of it is the same for all
-// formats of that size, but for the canonical spelling.
+// The format of bits without further information, by their number. All formats of a size print
+// alike, except in the canonical spelling.
 struct Size {
   std::size_t bytes;
   std::string_view format;
@@ -107,7 +107,7 @@ Result<Id> read_from(std::string_view text, std::string_view from, Words words) 
       return refuse("\"" + std::string(format) + "\" has no encodings: give " +
                     spelled(words, "from") + " FORMAT:ENCODING with a format such as uuid");
     }
-    // Fewer characters than 64 bits take: the width that it was printed in.
+    // Fewer characters than the width of 64 bits: the width that it was printed with.
     const bool narrow = format == "integer" && *encoding != Encoding::kCanonical &&
                         *encoding != Encoding::kDecimal && !text.empty() &&
                         text.size() < encoded_width(*encoding, sizeof(std::int64_t));
@@ -155,7 +155,7 @@ Result<Id> read_likeliest(std::string_view text, detail::Reader& reader, Words w
       if (field.name != "encoding") continue;
       from = std::string(origin->name) + ":" + std::string(std::get<std::string_view>(field.value));
     }
-    // Same bits: the same whatever it is converted to.
+    // The same bits convert to the same texts.
     const auto same = [&](const Candidate& other) { return same_bits(other.id, *id); };
     if (std::ranges::none_of(candidates, same)) {
       candidates.push_back({*std::move(id), std::move(from), reading.permille});

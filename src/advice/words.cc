@@ -10,7 +10,7 @@ namespace idmint::advice {
 
 namespace {
 
-// What was given instead, unless it may be a URL with a secret.
+// The given text, unless it may be a URL with a secret.
 std::string as_given(std::string_view text) {
   const bool may_be_url = text.contains("://") || text.find_first_of("@=") != text.npos;
   return may_be_url ? " is something else" : " is \"" + shortened(text) + "\"";

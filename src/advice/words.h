@@ -1,5 +1,5 @@
-// What front ends are given as texts, read with messages in the words of each: the options of a
-// command, or the parameters of a request.
+// Parsers for the texts that front ends get, with messages in the words of each front end: the
+// options of a command, or the parameters of a request.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@ enum class Words : std::uint8_t {
   kParameters,  // "round_trip"
 };
 
-// `name`: of the option, without its dashes.
+// `name` is the option without its dashes.
 [[nodiscard]] std::string spelled(Words words, std::string_view name);
 
-// Here and below `option` is a name as it is spelled, and kInvalidArgument names it and says what
-// it takes.
+// Here and below, `option` is a name as spelled. kInvalidArgument: another text; the message names
+// the option and what it accepts.
 
 // An instant, as parse_time().
 [[nodiscard]] Result<Instant> time_option(std::string_view option, const std::string& text);
@@ -32,13 +32,13 @@ enum class Words : std::uint8_t {
 [[nodiscard]] Result<std::int64_t> whole_number(std::string_view option, std::string_view text,
                                                 std::int64_t least, std::int64_t most);
 
-// The layout that it names or spells.
+// The layout that the text names or spells.
 [[nodiscard]] Result<SnowflakeLayout> layout_option(std::string_view option, std::string_view text);
 
-// What an int holds; what an encoding takes is for validate() to say.
+// The largest int; validate() checks the limit of the encoding.
 inline constexpr std::int64_t kMostWidth = std::numeric_limits<int>::max();
 
-// A width of 1 to kMostWidth. 0: it was not given.
+// A width of 1 to kMostWidth. 0: not given.
 [[nodiscard]] Result<int> width_of(std::string_view option,
                                    const std::optional<std::string>& given);
 

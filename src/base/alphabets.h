@@ -1,4 +1,4 @@
-// The names and alphabets of the encodings, for what prints them and for what recognizes them.
+// The names and alphabets of the encodings, for printing and for recognition.
 #pragma once
 
 #include <array>

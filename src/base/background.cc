@@ -23,9 +23,9 @@ struct Work {
 
 class Background {
  public:
-  // False: it was not, and is the caller's still.
+  // False: not started; the caller keeps the work.
   bool start(std::move_only_function<void()>& work) {
-    // In a child of fork() the mutex may be held by a thread that is not there.
+    // In a child of fork(), a thread that does not exist may hold the mutex.
     if (!owner_) return false;
     const std::lock_guard lock(mutex_);
     if (ended_) return false;
@@ -78,15 +78,15 @@ class Background {
   }
 
   const OwnedByProcess owner_;
-  std::mutex mutex_;           // guards what follows
-  std::list<Work> under_way_;  // each stays where it is: its thread is in it
+  std::mutex mutex_;           // guards the members below
+  std::list<Work> under_way_;  // list: the address of each is in use by its thread
   bool ended_ = false;
 };
 
-// Never destroyed: what is static may be closed after any destructor of a static here.
+// Never destroyed: static objects may be closed after any static destructor of this file.
 constinit std::atomic<Background*> shared{nullptr};
 
-// Null: there is no memory for it. Made without a lock, which a child of fork() might find held.
+// Null: no memory. Created without a lock, because a child of fork() might find it held.
 Background* background() {
   if (Background* const there = shared.load()) return there;
   std::unique_ptr<Background> made;

@@ -1,4 +1,4 @@
-// What the end of something leaves to be done, for which nobody waits.
+// Clean-up work that nobody waits for.
 #pragma once
 
 #include <functional>
@@ -7,16 +7,16 @@
 
 namespace idmint {
 
-// Calls `work` in a thread of its own; it must neither throw nor end the process. Here and now
-// where there can be no thread: the system has none left, exit() has begun, or this is a child of
-// fork() and its parent had called this before. exit() waits for what is under way; the other ways
-// to end a process do not. Threads may share it.
+// Calls `work` in a thread of its own. It must neither throw nor end the process. Calls it in the
+// caller's thread if there can be no other: the system has none left, exit() has begun, or this is
+// a child of fork() whose parent had called this function before. exit() waits for the work under
+// way; other ways to end a process do not. Threads may share it.
 void run_in_background(std::move_only_function<void()> work) noexcept;
 
-// Whether any of it is under way; once exit() waits for it, no more.
+// Whether any work is under way. False once exit() waits for it.
 [[nodiscard]] bool background_is_busy();
 
-// Whether anything ever was.
+// Whether any work was ever started.
 [[nodiscard]] IDMINT_EXPORT bool background_was_used() noexcept;
 
 }  // namespace idmint

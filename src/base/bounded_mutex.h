@@ -1,4 +1,4 @@
-// A mutex that a caller waits for until a given time.
+// A mutex with a deadline.
 #pragma once
 
 #include <pthread.h>
@@ -10,13 +10,14 @@
 
 namespace idmint {
 
-// Not std::timed_mutex: the ThreadSanitizer of GCC 12 does not see that one being locked. All zero
-// is an open one, as in a child of fork() on pages that the kernel wipes (fork_wiped.h).
+// Not std::timed_mutex, because the ThreadSanitizer of GCC 12 does not see its locks. All zero
+// bytes are an unlocked mutex, as in a child of fork() on pages that the kernel wipes
+// (fork_wiped.h).
 class BoundedMutex {
  public:
   void lock() noexcept { [[maybe_unused]] const bool locked = try_lock_until(SteadyTime::max()); }
 
-  // False: it was not open by then.
+  // False: it could not be locked by then.
   [[nodiscard]] bool try_lock_until(SteadyTime until) noexcept {
     pthread_mutex_lock(&mutex_);
     for (bool late = false; taken_ && !late;) {
@@ -37,7 +38,7 @@ class BoundedMutex {
   }
 
  private:
-  // Of CLOCK_MONOTONIC, which steady_clock is.
+  // On CLOCK_MONOTONIC, the clock of steady_clock.
   static timespec time_of(SteadyTime at) noexcept {
     const auto since = at.time_since_epoch();
     const auto seconds = std::chrono::floor<std::chrono::seconds>(since);

@@ -7,7 +7,7 @@
 namespace idmint {
 namespace {
 
-// ---- the value of a character; its place in the alphabet where it is none
+// ---- the index of a character in an alphabet; its size: not in the alphabet
 
 std::size_t value_of(std::string_view alphabet, char c) noexcept {
   // Every alphabet here begins with a run of neighbours in ASCII.
@@ -22,7 +22,7 @@ std::size_t value_of(std::string_view alphabet, char c) noexcept {
 char* luhn(std::string_view alphabet, std::string_view text, char* out) noexcept {
   const std::size_t base = alphabet.size();
   std::size_t sum = 0;
-  bool doubled = true;  // the digit before the check digit is
+  bool doubled = true;  // the digit before the check digit is doubled
   for (auto c = text.rbegin(); c != text.rend(); ++c, doubled = !doubled) {
     const std::size_t value = value_of(alphabet, *c) * (doubled ? 2 : 1);
     sum += value / base + value % base;
@@ -47,8 +47,8 @@ char* damm(std::string_view, std::string_view text, char* out) noexcept {
   return out;
 }
 
-// J. Verhoeff, "Error Detecting Decimal Codes", 1969: the dihedral group of the pentagon, 0 to 4
-// its rotations, 5 to 9 its reflections.
+// J. Verhoeff, "Error Detecting Decimal Codes", 1969: the dihedral group of the pentagon. 0 to 4
+// are its rotations, 5 to 9 its reflections.
 constexpr unsigned rotate_and_reflect(unsigned a, unsigned b) noexcept {
   if (a < 5) return b < 5 ? (a + b) % 5 : (a + b) % 5 + 5;
   return b < 5 ? (a + 10 - b) % 5 + 5 : (a + 5 - b) % 5;
@@ -58,7 +58,7 @@ constexpr std::array<unsigned, 10> kVerhoeffPermutation = {1, 5, 7, 6, 2, 8, 3, 
 
 char* verhoeff(std::string_view, std::string_view text, char* out) noexcept {
   unsigned product = 0;
-  std::array<unsigned, 10> permutation = kVerhoeffPermutation;  // of the place from the right
+  std::array<unsigned, 10> permutation = kVerhoeffPermutation;  // of the present place
   for (auto c = text.rbegin(); c != text.rend(); ++c) {
     product = rotate_and_reflect(product, permutation[static_cast<std::size_t>(*c - '0')]);
     for (unsigned& to : permutation) to = kVerhoeffPermutation[to];

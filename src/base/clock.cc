@@ -31,13 +31,13 @@ void sleep_for(std::int64_t ns) noexcept {
   ::clock_nanosleep(CLOCK_MONOTONIC, 0, &t, nullptr);
 }
 
-// Until CLOCK_REALTIME shows `when`. Sleeps in short pieces and looks at the clock after each, so
-// that a clock set forward ends it; a clock set back, or one that stands still, ends it too, after
-// `at_most` of sleep.
+// Waits until CLOCK_REALTIME shows `when`. Sleeps in short pieces and reads the clock after each,
+// so that setting the clock forward ends the wait. A clock that was set back or stands still ends
+// it too, after `at_most` of sleep.
 void wait_for_realtime(std::int64_t when, std::int64_t at_most) noexcept {
   constexpr std::int64_t kPiece = 10'000'000;
-  constexpr std::int64_t kWakeUp = 60'000;  // that much of the way is not slept: waking takes time
-  constexpr int kMaxLooks = 20'000;  // at the clock while awake, much more than kWakeUp takes
+  constexpr std::int64_t kWakeUp = 60'000;  // the last part is spent awake, since waking takes time
+  constexpr int kMaxLooks = 20'000;         // readings while awake, far more than kWakeUp takes
   std::int64_t left = when - read_ns(CLOCK_REALTIME);
   std::int64_t sleep_left = at_most;
   for (int looks = 0; left > 0 && looks < kMaxLooks;) {
@@ -56,7 +56,7 @@ void wait_for_realtime(std::int64_t when, std::int64_t at_most) noexcept {
   }
 }
 
-// The clocks below show nothing newer than CLOCK_REALTIME: `when` is reached there first.
+// The clocks below are never ahead of CLOCK_REALTIME, which reaches `when` first.
 void wait_for(Clock& clock, Instant when, Instant shown_at, std::int64_t at_most) noexcept {
   wait_for_realtime(shown_at.time_since_epoch().count(), at_most);
   constexpr int kMaxPieces = 40;  // 20 ms, some kernel ticks
@@ -90,8 +90,8 @@ class SecondsClock final : public Clock {
 
 #if defined(__x86_64__)
 
-// Trusts that the counters of all processors agree, which Linux sees to where the counter is
-// invariant. A thread that is moved to one that is behind reads the clock.
+// Relies on equal counters on all processors, which Linux ensures if the counter is invariant. A
+// thread that moves to a processor with a lower counter reads the clock.
 class TscClock final : public Clock {
  public:
   Instant now() noexcept override {

@@ -1,5 +1,5 @@
-// The hashes of names: MD5 and SHA-1 for UUIDs of version 3 and 5, SHA-256 for the machines of xids
-// and ObjectIds. None is for secrets here.
+// Hashes of names: MD5 and SHA-1 for UUIDs of version 3 and 5, SHA-256 for the machines of xids and
+// ObjectIds. Not used for secrets.
 #pragma once
 
 #include <array>
@@ -16,10 +16,10 @@ namespace idmint {
 
 enum class Digest : std::uint8_t { kMd5, kSha1, kSha256 };
 
-// 16 bytes of MD5, 20 of SHA-1 or 32 of SHA-256, then zeros.
+// 16 bytes of MD5, 20 of SHA-1 or 32 of SHA-256, followed by zeros.
 using DigestBytes = std::array<std::uint8_t, 32>;
 
-// Of the pieces, one after the other. kUnimplemented: this host's OpenSSL does not offer it.
+// The hash of the concatenated pieces. kUnimplemented: this host's OpenSSL does not offer it.
 [[nodiscard]] Result<DigestBytes> digest_of(
     Digest digest, std::initializer_list<std::span<const std::byte>> pieces);
 

@@ -15,7 +15,7 @@ namespace {
 
 __extension__ using Uint128 = unsigned __int128;
 
-// A number of up to 160 bits, the least significant word first; there is room for one digit more.
+// A number of up to 160 bits, least significant word first, with room for one more digit.
 using Number = std::array<std::uint64_t, 3>;
 
 std::uint64_t load_word(const std::uint8_t* bytes) noexcept {
@@ -35,7 +35,7 @@ Number load(std::span<const std::uint8_t> bytes) noexcept {
     if (left >= 8) {
       left -= 8;
       number[i] = load_word(bytes.data() + left);
-    } else {  // with bytes that the last word has too: they are shifted out
+    } else {  // overlaps the previous word; the common bytes are shifted out
       number[i] = load_word(bytes.data()) >> (64 - 8 * left);
       left = 0;
     }
@@ -43,7 +43,7 @@ Number load(std::span<const std::uint8_t> bytes) noexcept {
   return number;
 }
 
-// Whether the number fits the bytes; they have it then.
+// Stores the number in the bytes. False: it does not fit.
 bool store(Number number, std::span<std::uint8_t> bytes) noexcept {
   for (std::size_t i = bytes.size(); i-- != 0;) {
     bytes[i] = static_cast<std::uint8_t>(number[0]);
@@ -56,7 +56,7 @@ bool store(Number number, std::span<std::uint8_t> bytes) noexcept {
 
 using Pair = std::array<char, 2>;
 
-// Digits are taken off a number, and put on, as many at a time as a word holds: a piece.
+// Digits are split off and appended in pieces: as many digits as fit one word.
 template <unsigned Base>
 struct Piece {
   static constexpr std::pair<std::size_t, std::uint64_t> largest() {
@@ -100,13 +100,13 @@ struct Piece {
       number[2] >>= bits;
       return rest;
     } else {
-      // By the divisor shifted to the top, the number shifted with it: it has 26 bits to spare.
+      // Shifts the divisor to the top bit and the number with it, which has 26 bits to spare.
       static_assert(kShift <= 26);
       std::uint64_t rest = 0;
       for (std::size_t i = number.size(); i-- != 0;) {
         std::uint64_t word = number[i] << kShift;
         if (kShift != 0 && i != 0) word |= number[i - 1] >> ((64 - kShift) % 64);
-        if (rest == 0 && word < kDivisor) {  // above the first digit
+        if (rest == 0 && word < kDivisor) {  // above the most significant digit
           number[i] = 0;
           rest = word;
         } else {
@@ -117,8 +117,8 @@ struct Piece {
     }
   }
 
-  // Writes the last `count` digits of a piece before `end`, and returns where they begin. `pairs`
-  // are the texts of two digits.
+  // Writes the last `count` digits of a piece before `end`, and returns their start. `pairs` are
+  // the texts of two digits.
   static char* put(std::uint64_t piece, std::size_t count, const Pair* pairs, char* end) noexcept {
     constexpr std::uint64_t two = std::uint64_t{Base} * Base;
     for (; count >= 4; count -= 4, piece /= two * two) {
@@ -199,7 +199,7 @@ char* encode_in(std::span<const std::uint8_t> bytes, char* out) noexcept {
   return end;
 }
 
-// The value of each character; -1 for what is not in the alphabet.
+// The value of each character; -1: not in the alphabet.
 using Values = std::array<int, 256>;
 
 constexpr auto kValues = [] {
@@ -213,13 +213,13 @@ constexpr auto kValues = [] {
   return all;
 }();
 
-// False where the number does not fit the bytes, or a character is none of the alphabet's.
+// False: the number does not fit the bytes, or a character is not in the alphabet.
 template <std::size_t Which>
 bool decode_in(std::string_view text, std::span<std::uint8_t> bytes) noexcept {
   constexpr unsigned base = kBase<Which>;
   using Piece = Piece<base>;
   Number number{};
-  int all = 0;  // negative when one of them is
+  int all = 0;  // negative if any value is
   for (std::size_t count = 0; !text.empty(); text.remove_prefix(count)) {
     count = (text.size() - 1) % Piece::kDigits + 1;  // so that the last piece is a whole one
     std::uint64_t power = 1;

@@ -21,13 +21,13 @@ namespace idmint {
 namespace {
 
 constexpr std::size_t kPage = 4096;
-constexpr std::size_t kFew = 256;     // so much getrandom() gives in one piece, signals or not
-constexpr std::size_t kDirect = 512;  // from here on past the buffer
+constexpr std::size_t kFew = 256;     // getrandom() returns this many at once, in spite of signals
+constexpr std::size_t kDirect = 512;  // requests of this size bypass the buffer
 constexpr std::size_t kKeyLife = std::size_t{1} << 20;  // bytes
 
 // A copy of the process (a VM snapshot, a container checkpoint) has the key and the buffered bytes
-// of each thread. So neither lasts long: a key lives for 10 ms of either clock, and a thread that
-// used less than a buffer in 10 ms has only a few bytes made in advance.
+// of each thread, so both are short-lived. A key lives for 10 ms of either clock. A thread that
+// used less than a buffer in 10 ms gets only a few bytes in advance.
 constexpr std::int64_t kKeyAge = 10'000'000;  // ns
 
 [[noreturn]] void die(const char* why) noexcept {
@@ -49,8 +49,9 @@ void from_kernel(std::byte* out, std::size_t size) noexcept {
   }
 }
 
-// The kernel's bytes, mixed with what a copied machine does not share: its kernel may have the same
-// randomness. They stay uniform and secret, as what is added does not depend on them.
+// The kernel's bytes, mixed with values that a copied machine does not share, because its kernel
+// may have the same randomness. The bytes stay uniform and secret, since the added values do not
+// depend on them.
 void draw_fresh(std::byte* out, std::size_t size) noexcept {
   from_kernel(out, size);
   auto [first, step] = digest_of(this_moment());
@@ -66,8 +67,8 @@ void draw_fresh(std::byte* out, std::size_t size) noexcept {
   }
 }
 
-// Two clocks, a few ns each and at most one kernel tick (4 ms) stale: the wall clock shows pauses
-// that a restored machine's monotonic clock does not.
+// Two clocks, a few ns each and at most one kernel tick (4 ms) stale. The wall clock shows pauses
+// that the monotonic clock of a restored machine does not.
 struct ClockReading {
   std::int64_t steady;
   std::int64_t wall;
@@ -81,11 +82,11 @@ bool is_old(const ClockReading& then, const ClockReading& now) noexcept {
   return std::abs(now.steady - then.steady) > kKeyAge || std::abs(now.wall - then.wall) > kKeyAge;
 }
 
-// One thread's random bytes, on a page that a child of fork() finds zeroed: nothing is left, and
-// nothing is keyed. Bytes that were handed out stay until the next refill overwrites them.
+// The random bytes of one thread, on a page that is zero in a child of fork(): no bytes and no key.
+// Bytes that were handed out stay until the next refill overwrites them.
 struct Stream {
   std::uint32_t remaining;  // at the end of the buffer
-  bool begun;               // the first bytes were drawn, which take no key
+  bool begun;               // the first bytes, which need no key, were drawn
   bool keyed;
   std::uint64_t key_left;  // bytes this key may still give
   ClockReading keyed_at;
@@ -94,16 +95,16 @@ struct Stream {
 };
 static_assert(sizeof(Stream) == kPage);
 
-constinit Stream no_stream{};  // never written: nothing remains in it
+constinit Stream no_stream{};  // never written; has no bytes
 
 struct Thread {
   Stream* stream = &no_stream;
   EVP_CIPHER_CTX* cipher = nullptr;
-  bool over = false;  // the thread is ending: keep nothing any more
+  bool over = false;  // the thread is ending and must keep nothing
 };
 
-// Trivially destructible, so that it can be used to the very end of the thread. Initial-exec: one
-// load also where the library is shared.
+// Trivially destructible, so that it is usable to the very end of the thread. Initial-exec: a
+// single load, in the shared library too.
 [[gnu::tls_model("initial-exec")]] constinit thread_local Thread thread;
 
 struct Pages {
@@ -118,8 +119,8 @@ struct Pages {
   ForkWiped<Stream> stream;
 };
 
-// AES-128-CTR, looked up once in a process; null while another thread is at it. Nobody waits: in a
-// child of fork() that thread may not exist, and the kernel's own bytes do as well.
+// AES-128-CTR, looked up once in a process; null while another thread does so. Nobody waits: in a
+// child of fork() that thread may not exist, and the kernel's bytes serve as well.
 EVP_CIPHER* aes() noexcept {
   static std::atomic<EVP_CIPHER*> found{nullptr};
   static std::atomic<bool> looking{false};
@@ -210,7 +211,7 @@ class SystemEntropy final : public Entropy {
  public:
   void fill(std::span<std::byte> out) noexcept override {
     Stream& stream = *thread.stream;
-    // The size that an id takes, without a call.
+    // The size of an id, without a call.
     if (out.size() == 16 && stream.remaining >= 16) [[likely]]
       return take(stream, out.data(), 16);
     fill_any(out);

@@ -30,7 +30,7 @@ std::uint64_t number_of_this_process() {
   static constinit Number latest{0};
   Number* number = OwnedByProcess::number_.load(std::memory_order_acquire);
   if (number == nullptr) {
-    // Stays for ever: statics may ask until the process ends.
+    // Never freed: static objects may use it until the process ends.
     auto* const made = new (map_fork_wiped(sizeof(Number))) Number{0};
     if (OwnedByProcess::number_.compare_exchange_strong(number, made)) {
       number = made;

@@ -1,4 +1,4 @@
-// Memory that a child of fork() finds zeroed, so that nothing that mints is inherited.
+// Memory that is zero in a child of fork(), so that a child inherits nothing that mints.
 #pragma once
 
 #include <atomic>
@@ -10,14 +10,14 @@
 
 namespace idmint {
 
-// Whole zeroed pages that the kernel wipes in every child of fork(), vfork() without sharing, or
-// clone() (MADV_WIPEONFORK, Linux 4.14). Ends the process where the kernel does not offer it,
-// because ids would repeat; throws std::bad_alloc when there is no memory.
+// Whole zeroed pages that the kernel wipes in every child of fork(), vfork() without shared memory,
+// or clone() (MADV_WIPEONFORK, Linux 4.14). Ends the process if the kernel does not offer it,
+// because ids would repeat. Throws std::bad_alloc without memory.
 [[nodiscard]] void* map_fork_wiped(std::size_t size);
 void unmap_fork_wiped(void* pages, std::size_t size) noexcept;
 
-// A T on such pages. In a child every byte of it is zero: T must read all-zero as "not started",
-// and costs nothing to check that way. Destroying it in a child runs no destructor of T.
+// A T on such pages. In a child all of its bytes are zero, so T must read all-zero as "not
+// started"; this check costs nothing. In a child the destructor of T is not run.
 template <class T>
 class ForkWiped {
  public:
@@ -35,14 +35,14 @@ class ForkWiped {
   T* value_;
 };
 
-// The number of this process among those that it is a fork() of: never 0, and none of theirs.
-// Threads may share it, and so may the only thread of a child, as it takes no lock. Throws
-// std::bad_alloc when there is no memory.
+// A number of this process: never 0, and different from those of its ancestors by fork(). Threads
+// may share it. Safe in the only thread of a child, since it takes no lock. Throws std::bad_alloc
+// without memory.
 [[nodiscard]] std::uint64_t number_of_this_process();
 
-// True in the process that made it, false in every child of fork(): what holds locks, handles or
-// values asks this first, and touches none of them when it is false. Two loads; one page for all of
-// a process.
+// True in the process that made it, false in every child of fork(). Owners of locks, handles or
+// values check it first and touch none of them if it is false. Costs two loads, and one page for
+// the whole process.
 class OwnedByProcess {
  public:
   OwnedByProcess() : owner_(number_of_this_process()) {}
@@ -55,7 +55,8 @@ class OwnedByProcess {
 
  private:
   friend std::uint64_t number_of_this_process();
-  // On a page that a child finds wiped: 0, until it asks for its number. Null: nobody has asked.
+  // On a page that is wiped in a child: 0 until the child asks for its number. Null: nobody has
+  // asked yet.
   static constinit std::atomic<std::atomic<std::uint64_t>*> number_;
 
   const std::uint64_t owner_;

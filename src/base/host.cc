@@ -35,7 +35,7 @@ namespace {
 constexpr std::uint32_t kMachineMask = 0xff'ffff;
 constexpr int kMostWorkerBits = 31;
 
-// Three bytes of the SHA-256 of what the machine is known by, from `at` on.
+// Three bytes, from `at` on, of the SHA-256 of the machine's identity.
 std::uint32_t machine_of(std::span<const std::byte> known_by, std::size_t at, Entropy& entropy) {
   const Result<DigestBytes> hash = digest_of(Digest::kSha256, {known_by});
   if (known_by.empty() || !hash) return static_cast<std::uint32_t>(entropy.draw()) & kMachineMask;
@@ -122,7 +122,7 @@ std::optional<std::uint32_t> whole_number(std::string_view text) {
   return number;
 }
 
-// As XID_MACHINE_ID has to be: a decimal number of 24 bits.
+// The format of XID_MACHINE_ID: a decimal number of 24 bits.
 std::optional<std::uint32_t> machine_number(std::string_view text) {
   const std::optional<std::uint32_t> number = whole_number(text);
   return number && *number <= kMachineMask ? number : std::nullopt;
@@ -138,7 +138,7 @@ std::uint32_t most_of(int bits) {
   return static_cast<std::uint32_t>((std::uint64_t{1} << bits) - 1);
 }
 
-// "web-3" and "web-3.pods.example.com" have 3.
+// "3" of "web-3" and of "web-3.pods.example.com".
 std::string_view ordinal_text(std::string_view host_name) {
   const std::string_view name = host_name.substr(0, host_name.find('.'));
   const std::size_t dash = name.rfind('-');
@@ -148,7 +148,7 @@ std::string_view ordinal_text(std::string_view host_name) {
   return digits.size() > 1 && digits[0] == '0' ? std::string_view{} : digits;
 }
 
-// "ip-10-0-3-7", as a cloud names its hosts.
+// "ip-10-0-3-7", a host name that clouds assign.
 bool is_address_name(std::string_view host_name) {
   const std::string_view name = host_name.substr(0, host_name.find('.'));
   return name.starts_with("ip-") && std::ranges::count(name, '-') == 4 &&
@@ -158,7 +158,7 @@ bool is_address_name(std::string_view host_name) {
 using detail::HostFacts;
 using detail::InterfaceAddress;
 
-// Loopback, link-local and unspecified addresses are the same on many hosts.
+// False for loopback, link-local and unspecified addresses, which many hosts have.
 bool tells_hosts_apart(const InterfaceAddress& address) {
   const std::span<const std::uint8_t> b(address.bytes);
   if (b.size() == 4) return b[0] != 0 && b[0] != 127 && !(b[0] == 169 && b[1] == 254);
@@ -178,8 +178,8 @@ struct DefaultRoute {
   std::uint32_t metric = 0;
 };
 
-// The columns of a line: of IPv4 the interface is the first, destination, flags, metric and mask
-// are 1, 3, 6 and 7; of IPv6 destination, its prefix, metric, flags and interface 0, 1, 5, 8 and 9.
+// The columns of a line. IPv4: interface 0, destination 1, flags 3, metric 6, mask 7. IPv6:
+// destination 0, its prefix 1, metric 5, flags 8, interface 9.
 std::vector<DefaultRoute> default_routes(const HostFacts& facts) {
   constexpr unsigned long kUp = 1;
   constexpr unsigned long kReject = 0x200;
@@ -218,7 +218,7 @@ std::string joined(std::vector<std::string> names) {
   return text;
 }
 
-// The one of the best default route, or else the only one with an address.
+// The interface of the best default route, or else the only one with an address.
 Result<std::string> default_interface(const HostFacts& facts) {
   const std::vector<DefaultRoute> routes = default_routes(facts);
   std::vector<std::string> names;
@@ -295,7 +295,7 @@ ProcessIdentity xid_identity(const HostFacts& facts, Entropy& entropy) {
   } else {
     identity.machine = machine_of(std::as_bytes(std::span(named)), 0, entropy);
   }
-  // In a container the process is often number 1; its cpuset then tells it from others.
+  // In a container the process id is often 1; the cpuset then distinguishes processes.
   const std::uint32_t mixed = facts.cpuset.size() > 1 ? crc32(facts.cpuset) : 0;
   identity.process = static_cast<std::uint16_t>(facts.process ^ mixed);
   return identity;
@@ -350,7 +350,7 @@ Result<AddressWorker> worker_from_address(const HostFacts& facts, int bits,
                                           std::string_view interface) {
   Result<std::string> name = interface.empty() ? default_interface(facts) : std::string(interface);
   if (!name) return std::unexpected(std::move(name.error()));
-  std::vector<InterfaceAddress> found;  // those of IPv4, if there are any
+  std::vector<InterfaceAddress> found;  // IPv4 addresses, if there are any
   for (const std::size_t size : {4U, 16U}) {
     if (!found.empty()) break;
     std::ranges::copy_if(facts.ip_addresses, std::back_inserter(found),
@@ -464,12 +464,12 @@ std::uint32_t worker_from_hardware(int bits, Entropy& entropy) {
   return detail::worker_from_hardware(java_addresses(), bits, entropy);
 }
 
-// 1 - (1 - 1/m)(1 - 2/m)...: as a sum of logarithms, so that small odds keep their digits. Long
-// before there are as many terms as hosts of a large number, no odds are left of not sharing.
+// 1 - (1 - 1/m)(1 - 2/m)..., computed as a sum of logarithms to keep the digits of small odds. For
+// a large number of hosts the loop ends early, when the odds round to 1.
 double odds_of_shared_worker(std::uint64_t hosts, int bits) noexcept {
   const std::uint64_t workers = std::uint64_t{1} << bits;
   if (hosts > workers) return 1;
-  constexpr double kNone = -40;  // e^-40 is less than half the distance from 1 to its neighbour
+  constexpr double kNone = -40;  // e^-40 is less than half the distance from 1 to the next double
   double log_of_none = 0;
   for (std::uint64_t i = 1; i < hosts && log_of_none > kNone; ++i) {
     log_of_none += std::log1p(-static_cast<double>(i) / static_cast<double>(workers));

@@ -1,5 +1,5 @@
-// The properties that tell hosts and processes apart, and what formats make of them. Reading them
-// is separate, so that a test can inject them.
+// Properties that identify hosts and processes, and the numbers that formats derive from them.
+// Reading is separate from deriving, so that tests can inject facts.
 #pragma once
 
 #include <cstdint>
@@ -18,20 +18,20 @@ namespace idmint::detail {
 // An IP address of a network interface.
 struct InterfaceAddress {
   std::string interface{};
-  std::vector<std::uint8_t> bytes{};  // 4 or 16, the first one first
-  int prefix = 0;                     // how many bits the hosts of its subnet have in common
+  std::vector<std::uint8_t> bytes{};  // 4 or 16, in network byte order
+  int prefix = 0;                     // the number of bits that all hosts of its subnet share
 };
 
-// What cannot be read is empty.
+// Facts that cannot be read are empty.
 struct HostFacts {
   std::vector<HardwareAddress> addresses{};
-  std::vector<HardwareAddress> java_addresses{};  // those of java_interfaces(), repeated ones too
+  std::vector<HardwareAddress> java_addresses{};  // those of java_interfaces(), with repetitions
   std::vector<InterfaceAddress> ip_addresses{};
-  std::string ipv4_routes{};  // /proc/net/route, as it is
-  std::string ipv6_routes{};  // /proc/net/ipv6_route, as it is
+  std::string ipv4_routes{};  // /proc/net/route, verbatim
+  std::string ipv6_routes{};  // /proc/net/ipv6_route, verbatim
   std::string host_name{};
-  std::string platform_id{};  // /etc/machine-id, or else the firmware's product_uuid, as they are
-  std::string cpuset{};       // /proc/self/cpuset, as it is
+  std::string platform_id{};     // /etc/machine-id, or else the firmware's product_uuid, verbatim
+  std::string cpuset{};          // /proc/self/cpuset, verbatim
   std::string xid_machine_id{};  // the variable XID_MACHINE_ID
   std::uint32_t process = 0;
 };
@@ -39,16 +39,15 @@ struct HostFacts {
 [[nodiscard]] HostFacts host_facts();
 
 // The interfaces that Java's NetworkInterface.getNetworkInterfaces() lists on Linux, in its order.
-// It lists the interfaces that have an IP address, up or down: it reads the interface of each IPv4
-// address (`ipv4`) and then of each line of /proc/net/if_inet6, and puts each new one in front. The
-// label "eth0:1" stands for eth0.
+// Java lists interfaces with an IP address, up or down: it reads the interface of each IPv4 address
+// (`ipv4`), then of each line of /proc/net/if_inet6, and puts each new one in front. The label
+// "eth0:1" means eth0.
 [[nodiscard]] std::vector<std::string> java_interfaces(std::span<const std::string> ipv4,
                                                        const std::string& if_inet6);
 
 [[nodiscard]] std::optional<HardwareAddress> host_address(
     std::span<const HardwareAddress> addresses);
-// A machine that nothing is known of has a number drawn from `entropy`; so has every machine where
-// OpenSSL has no SHA-256.
+// If nothing is known of a machine, or OpenSSL has no SHA-256, its number is drawn from `entropy`.
 [[nodiscard]] ProcessIdentity xid_identity(const HostFacts& facts, Entropy& entropy);
 [[nodiscard]] ProcessIdentity classic_object_id_identity(const HostFacts& facts, Entropy& entropy);
 [[nodiscard]] std::uint32_t worker_from_hardware(std::span<const HardwareAddress> addresses,

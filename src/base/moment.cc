@@ -41,7 +41,7 @@ std::uint64_t from_processor() noexcept {
   constexpr unsigned long kRandom = 1UL << 16;  // HWCAP2_RNG
   if ((getauxval(AT_HWCAP2) & kRandom) == 0) return 0;
   std::uint64_t value = 0;
-  asm volatile("mrs %0, s3_3_c2_c4_0" : "=r"(value) : : "cc");  // RNDR; 0 where it fails
+  asm volatile("mrs %0, s3_3_c2_c4_0" : "=r"(value) : : "cc");  // RNDR; 0: it failed
   return value;
 }
 
@@ -68,7 +68,7 @@ Moment this_moment() noexcept {
 }
 
 std::array<std::uint64_t, 2> digest_of(const Moment& moment) noexcept {
-  // Each half is a bijection of any one word while the others stand.
+  // Each half is a bijection of any one word while the other words are fixed.
   std::uint64_t low = 0;
   std::uint64_t high = 0x9e3779b97f4a7c15;
   for (const std::uint64_t word : {moment.processor, moment.ticks, moment.wall, moment.boot}) {

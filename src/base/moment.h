@@ -1,4 +1,5 @@
-// What differs between a process and its copy, even if the copy has the same kernel randomness.
+// Values that differ between a process and its copy, even if the copy has the same kernel
+// randomness.
 #pragma once
 
 #include <array>
@@ -6,24 +7,24 @@
 
 namespace idmint {
 
-// A snapshot of a virtual machine copies the kernel's random generator too; a hypervisor with a VM
-// generation id has it reseeded, others do not. These differ from the moment on at which the copies
-// go on: two copies have the same words only if the processor has no random numbers and both read
-// the time stamp counter and both clocks at the same nanosecond.
+// A snapshot of a virtual machine copies the kernel's random generator too. Hypervisors with a VM
+// generation id make the kernel reseed it, others do not. The values below differ as soon as the
+// copies run: two copies have the same words only if the processor has no random numbers and both
+// read the time stamp counter and both clocks at the same nanosecond.
 struct Moment {
-  std::uint64_t processor = 0;  // RDSEED, or RNDR; 0 where there is none
-  std::uint64_t ticks = 0;      // the time stamp counter; 0 where there is none
+  std::uint64_t processor = 0;  // RDSEED or RNDR; 0: not available
+  std::uint64_t ticks = 0;      // the time stamp counter; 0: not available
   std::uint64_t wall = 0;       // CLOCK_REALTIME, ns
   std::uint64_t boot = 0;       // CLOCK_BOOTTIME, ns
 
   friend bool operator==(const Moment&, const Moment&) = default;
 };
 
-// About 1 us.
+// Takes about 1 us.
 [[nodiscard]] Moment this_moment() noexcept;
 
-// Moments that differ in one word have different digests; others agree by chance only, once in
-// 2^128. Not for secrets: it is mixed with bits that are.
+// Moments that differ in one word have different digests; other moments have equal ones by chance
+// only, 1 in 2^128. It is no secret, but it is mixed with secret bits.
 [[nodiscard]] std::array<std::uint64_t, 2> digest_of(const Moment& moment) noexcept;
 
 // A bijection: the finalizer of SplitMix64.

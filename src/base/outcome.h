@@ -5,14 +5,14 @@
 
 namespace idmint {
 
-// Whether the code promises that nothing was applied. Such an error must not hide an outcome that
-// is unknown: of an earlier attempt, or of a commit.
+// Whether the code promises that nothing was applied. Such an error must not hide an unknown
+// outcome of an earlier attempt or of a commit.
 [[nodiscard]] constexpr bool was_not_applied(Code code) noexcept {
   return code == Code::kUnavailable || code == Code::kResourceExhausted ||
          code == Code::kPermissionDenied;
 }
 
-// Whether it may have been applied, now or later.
+// Whether the call may have been applied, now or later.
 [[nodiscard]] constexpr bool outcome_unknown(Code code) noexcept {
   return code == Code::kUnknown || code == Code::kDeadlineExceeded;
 }

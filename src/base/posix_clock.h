@@ -7,8 +7,8 @@
 
 namespace idmint {
 
-// The C library's function and no system call of our own, so that whoever replaces it (libfaketime)
-// is followed. `clock` is one that every kernel has: such a read cannot fail.
+// Calls the C library, not the kernel, so that replacements such as libfaketime work. `clock` is
+// one that every kernel has, so the read cannot fail.
 [[nodiscard]] inline std::int64_t read_ns(clockid_t clock) noexcept {
   timespec t;
   ::clock_gettime(clock, &t);

@@ -40,8 +40,8 @@ std::uint64_t load_big_endian(const std::uint8_t* bytes) noexcept {
   return std::endian::native == std::endian::little ? __builtin_bswap64(value) : value;
 }
 
-// Of each half (32 bits) of `fours`, below 10^4, the four decimal digits, one in each byte, the
-// first in the lowest byte. Divides by multiplying, all digits at once.
+// The four decimal digits of each half (32 bits, below 10^4) of `fours`, one in each byte, the
+// first in the lowest byte. Divides by multiplication, all digits at once.
 std::uint64_t four_digits(std::uint64_t fours) noexcept {
   const std::uint64_t hundreds = (fours * 10486 >> 20) & 0x0000007f'0000007f;
   const std::uint64_t twos = hundreds | (fours - hundreds * 100) << 16;
@@ -49,7 +49,7 @@ std::uint64_t four_digits(std::uint64_t fours) noexcept {
   return tens | (twos - tens * 10) << 8;
 }
 
-// Likewise the eight digits of value < 10^8.
+// The eight digits of value < 10^8, likewise.
 std::uint64_t eight_digits(std::uint64_t value) noexcept {
   return four_digits(value / 10000 | (value % 10000) << 32);
 }
@@ -61,9 +61,10 @@ void store_little_endian(std::uint64_t value, char* out) noexcept {
   std::memcpy(out, &value, 8);
 }
 
-// `count` digits without leading zeros; writes 8 characters, of which those before the end count.
+// Writes up to `count` digits without leading zeros. Overwrites 8 characters; those before the
+// returned end are valid.
 char* put_leading(std::uint64_t digits, int count, char* out) noexcept {
-  const std::uint64_t last = std::uint64_t{1} << (8 * (count - 1));  // "0" has one digit
+  const std::uint64_t last = std::uint64_t{1} << (8 * (count - 1));  // "0" keeps one digit
   const int zeros = std::countr_zero(digits | last) / 8;
   store_little_endian((digits | kZeros) >> (8 * zeros), out);
   return out + count - zeros;
@@ -74,12 +75,12 @@ char* put_eight(std::uint64_t value, char* out) noexcept {
   return out + 8;
 }
 
-// The last `count` of eight digits, and nothing after them.
+// Writes the last `count` of eight digits, and nothing after them.
 char* put_last(std::uint64_t digits, std::size_t count, char* out) noexcept {
   std::uint64_t left = (digits | kZeros) >> (8 * (8 - count));
   if (count == 8) {
     store_little_endian(left, out);
-  } else if (count >= 4) {  // two stores that overlap
+  } else if (count >= 4) {  // two overlapping stores
     const std::array<std::uint64_t, 2> halves{left, left >> (8 * (count - 4))};
     for (std::size_t i = 0; i < 2; ++i) {
       auto half = static_cast<std::uint32_t>(halves[i]);
@@ -92,10 +93,10 @@ char* put_last(std::uint64_t digits, std::size_t count, char* out) noexcept {
   return out + count;
 }
 
-// The digits of high, then those of low, both below 10^8.
+// Writes the digits of `high`, then those of `low`, both below 10^8.
 char* put_sixteen(std::uint64_t high, std::uint64_t low, char* out) noexcept {
 #if defined(__x86_64__)
-  // As eight_digits, in the vector unit, which every x86-64 has.
+  // Like eight_digits, in the vector unit that every x86-64 has.
   const __m128i values =
       _mm_set_epi64x(static_cast<std::int64_t>(low), static_cast<std::int64_t>(high));
   const __m128i quotients =
@@ -185,10 +186,10 @@ IDMINT_SSSE3 inline HexDigits hex_digits(__m128i bytes) noexcept {
   return {_mm_unpacklo_epi8(high, low), _mm_unpackhi_epi8(high, low)};
 }
 
-// How to cut eight 5-bit digits out of 16 bytes: two neighbouring bytes into each 16-bit lane, then
-// the digit's bits to the lane's end by a multiplication that keeps the upper half.
+// Cuts eight 5-bit digits out of 16 bytes: two neighbouring bytes go into each 16-bit lane, and a
+// multiplication that keeps the upper half moves the digit to the end of the lane.
 struct Cut {
-  std::array<std::uint8_t, 16> bytes;  // which byte goes where; 0x80 gives zero
+  std::array<std::uint8_t, 16> bytes;  // the source of each byte; 0x80 gives zero
   std::array<std::uint16_t, 8> factors;
 };
 
@@ -218,7 +219,7 @@ IDMINT_SSSE3 inline __m128i base32_digits(__m128i bytes, const Cut& first, const
   const __m128i mask = _mm_set1_epi16(31);
   const __m128i values = _mm_packus_epi16(_mm_and_si128(cut_digits(bytes, first), mask),
                                           _mm_and_si128(cut_digits(bytes, second), mask));
-  // A shuffle looks up 16 entries and gives zero for an index with the top bit set: two of them
+  // A shuffle looks up 16 entries and gives zero for an index with the top bit set, so two of them
   // look up 32.
   const __m128i low =
       _mm_shuffle_epi8(load(alphabet.data()), _mm_add_epi8(values, _mm_set1_epi8(0x70)));
@@ -242,7 +243,7 @@ bool has_ssse3() noexcept { return __builtin_cpu_supports("ssse3") != 0; }
 IDMINT_SSSE3 char* print_uuid_ssse3(const std::uint8_t* bytes, char* out) noexcept {
   const auto [first, second] = hex_digits(load(bytes));
   const __m128i middle = _mm_alignr_epi8(second, first, 12);  // digits 12 to 27
-  // Three stores that overlap; -1 leaves a zero for the dash.
+  // Three overlapping stores; -1 leaves a zero for the dash.
   const __m128i a =
       _mm_shuffle_epi8(first, _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, -1, 8, 9, 10, 11, -1, 12, 13));
   const __m128i b =

@@ -38,7 +38,7 @@ std::optional<double> size_of(std::span<const Unit> units, std::string_view name
   return found->size;
 }
 
-// The digits at the start of `text`, which it is shortened by: 12, 1_000, 2.5, 1e9, 10^9.
+// Takes the number at the start of `text`: 12, 1_000, 2.5, 1e9, 10^9.
 std::optional<double> take_number(std::string_view& text) {
   std::string plain;
   std::size_t end = 0;
@@ -145,7 +145,7 @@ std::string print_odds(double odds) {
 
 std::string print_percent(double fraction) {
   const double percent = fraction * 100;
-  if (percent > 99 && percent < 100) {  // never rounded up to all
+  if (percent > 99 && percent < 100) {  // never rounds up to 100
     return rounded(std::floor(percent * 1000) / 1000, 5) + " %";
   }
   return rounded(percent, percent < 1 ? 2 : 3) + " %";

@@ -1,4 +1,4 @@
-// Names in commands that messages advise.
+// Quoting of names in commands that messages recommend.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace idmint {
 
-// As a POSIX shell reads it back as one word: bare, or in single quotes.
+// The text as one word of a POSIX shell: bare, or in single quotes.
 [[nodiscard]] std::string shell_word(std::string_view text);
 
 }  // namespace idmint

@@ -21,26 +21,26 @@
 
 namespace idmint {
 
-// One request more than may wait. `what` waits for it: "sequence orders".
+// The error of a request beyond the limit. `what` names the queue's owner: "sequence orders".
 [[nodiscard]] inline Error too_many_wait(const std::string& what, std::size_t most) {
   return {Code::kResourceExhausted,
           what + ": " + std::to_string(most) +
               " requests are waiting already; ask again when some have been answered"};
 }
 
-// Threads may share it. A Request has `done`, which is called once with a Result<void>: by `serve`,
-// or here with an error, and never inside submit().
+// Threads may share it. A Request has a member `done`, which is called once with a Result<void>: by
+// `serve`, or by this class with an error, and never inside submit().
 template <class Request>
 class Submitted {
  public:
-  // Answers each of them. One call at a time, without a lock.
+  // Answers each request of a batch. Called without a lock, one call at a time.
   using Serve = std::move_only_function<void(std::span<Request>)>;
 
-  // `what`: for messages. `most`: requests that wait at a time. What `serve` uses must stay until
-  // close() has returned.
+  // `what` is for messages. `most` is the number of requests that may wait at a time. Everything
+  // that `serve` uses must live until close() has returned.
   Submitted(std::string what, std::size_t most, Executor& executor, Serve serve)
       : core_(std::make_shared<Core>(std::move(what), most, executor, std::move(serve))) {}
-  // As close(). In a child of fork() the lock may be held: nothing is touched.
+  // Like close(). In a child of fork() the lock may be held, so nothing is touched.
   ~Submitted() {
     if (owned()) {
       close();
@@ -51,11 +51,12 @@ class Submitted {
   Submitted(const Submitted&) = delete;
   Submitted& operator=(const Submitted&) = delete;
 
-  // Made by this process, and not by the one that it is a fork() of.
+  // Whether this process made it, and not an ancestor by fork().
   [[nodiscard]] bool owned() const noexcept { return static_cast<bool>(core_->owned); }
 
-  // kUnavailable: closed. kResourceExhausted: too many wait. Errors of Executor::post().
-  // REQUIRES: owned().
+  // Errors, besides those of Executor::post(). REQUIRES: owned().
+  // - kUnavailable: closed.
+  // - kResourceExhausted: too many requests wait.
   [[nodiscard]] Result<void> submit(Request request) {
     Core& core = *core_;
     const std::lock_guard lock(core.mutex);
@@ -71,15 +72,15 @@ class Submitted {
     return {};
   }
 
-  // No request waits or is served: each has its answer, or is about to be refused. Whoever sees it
-  // sees what `serve` did before. At once out of date, but for what the calling thread submitted.
-  // REQUIRES: owned().
+  // Whether no request waits or is served: each has its answer or is about to be refused. A caller
+  // that sees true also sees the effects of `serve`. May be out of date at once, except for
+  // requests of the calling thread. REQUIRES: owned().
   [[nodiscard]] bool is_idle() const noexcept {
     return core_->idle.load(std::memory_order_acquire);
   }
 
-  // Answers those that nobody serves yet with kUnavailable, waits for the batch that is served, and
-  // refuses what comes after. Not from `done`. REQUIRES: owned().
+  // Fails the requests that are not in service with kUnavailable, waits for the batch that is, and
+  // refuses later ones. Must not be called from `done`. REQUIRES: owned().
   void close() noexcept {
     Core& core = *core_;
     std::unique_lock lock(core.mutex);
@@ -89,7 +90,7 @@ class Submitted {
   }
 
  private:
-  // Tasks share it: one may begin when the requests' owner is gone.
+  // Shared with the tasks, since one may begin after the owner is gone.
   struct Core : std::enable_shared_from_this<Core> {
     Core(std::string its_name, std::size_t its_most, Executor& its_executor, Serve its_serve)
         : what(std::move(its_name)),
@@ -107,8 +108,8 @@ class Submitted {
       return will_run;
     }
 
-    // noexcept: with no memory left it is better to end the process than to leave requests without
-    // an answer.
+    // noexcept: without memory, ending the process is better than leaving requests without an
+    // answer.
     void take_turn() noexcept {
       const auto end = std::chrono::steady_clock::now() + executor.turn();
       std::unique_lock lock(mutex);
@@ -151,15 +152,15 @@ class Submitted {
     Executor& executor;
     Serve serve;
 
-    std::mutex mutex{};                 // guards what follows
+    std::mutex mutex{};                 // guards the members below
     std::condition_variable changed{};  // for close()
-    std::vector<Request> waiting{};     // while there are some, a task serves or is posted
+    std::vector<Request> waiting{};     // not empty: a task serves or is posted
     std::size_t in_service = 0;
-    std::size_t refusing = 0;  // threads that call back
+    std::size_t refusing = 0;  // threads in a callback
     bool posted = false;
     bool serving = false;
     bool closed = false;
-    std::atomic<bool> idle{true};        // !serving and nothing waits; written under the mutex
+    std::atomic<bool> idle{true};        // !serving and waiting is empty; written under the mutex
     std::shared_ptr<Core> left_alone{};  // itself, in a child of fork()
   };
 

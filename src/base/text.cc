@@ -6,7 +6,7 @@
 namespace idmint {
 namespace {
 
-// The first character of a text: its bytes, or 0 where they are not UTF-8.
+// The first character of a text: its size in bytes; 0: not UTF-8.
 struct Character {
   std::size_t size;
   std::uint32_t code;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kSharedThreads = 16;
 
-// No thread that starts meanwhile gets a signal.
+// Threads that start meanwhile block all signals.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -29,7 +29,7 @@ class SignalsBlocked {
   sigset_t before_{};
 };
 
-// Never destroyed: what is static may post after any destructor of a static here.
+// Never destroyed: static objects may post after any static destructor of this file.
 constinit std::atomic<ThreadPool*> of_the_process{nullptr};
 
 }  // namespace
@@ -41,7 +41,7 @@ ThreadPool::~ThreadPool() {
   }
   changed_.notify_all();
   for (std::thread& thread : threads_) thread.join();
-  // What a task posted when all threads had seen an empty queue.
+  // Runs tasks that were posted after all threads had seen an empty queue.
   while (!queue_.empty()) {
     std::move_only_function<void()> task = std::move(queue_.front());
     queue_.pop_front();
@@ -50,7 +50,7 @@ ThreadPool::~ThreadPool() {
 }
 
 Result<void> ThreadPool::post(std::move_only_function<void()> task) {
-  // In a child of fork() the mutex may be held by a thread that is not there.
+  // In a child of fork(), a thread that does not exist may hold the mutex.
   if (inherited()) {
     return std::unexpected(Error{Code::kFailedPrecondition,
                                  "the executor was made before fork(), and its threads are not in "
@@ -59,7 +59,7 @@ Result<void> ThreadPool::post(std::move_only_function<void()> task) {
   {
     const std::lock_guard lock(mutex_);
     queue_.push_back(std::move(task));
-    // At the end the destructor goes through the threads that there are.
+    // At the end the destructor iterates over the threads, so no thread is added.
     if (!ended_ && queue_.size() > idle_ && threads_.size() < most_ && !start_thread() &&
         threads_.empty()) {
       queue_.pop_back();
@@ -104,7 +104,7 @@ void ThreadPool::run() {
   }
 }
 
-// Without a lock, which a child of fork() might find held.
+// Without a lock, because a child of fork() might find it held.
 Executor& shared_executor() {
   ThreadPool* there = of_the_process.load();
   if (there != nullptr && !there->inherited()) return *there;

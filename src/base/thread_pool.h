@@ -15,24 +15,25 @@
 
 namespace idmint {
 
-// Runs tasks in the order they came. A thread is started when all others are busy, as long as there
-// are fewer than `most`. Signals are delivered to other threads of the program.
+// Runs tasks in the order of their arrival. Starts a thread when all others are busy and there are
+// fewer than `most`. Its threads block all signals.
 class ThreadPool final : public Executor {
  public:
   // REQUIRES: most >= 1.
   explicit ThreadPool(std::size_t most) : most_(most) {}
-  // Runs what is queued, and what that queues; not in a child of fork().
+  // Runs all queued tasks and the tasks that these post; not in a child of fork().
   ~ThreadPool() override;
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  // kResourceExhausted: there is no thread, and the system starts none. kFailedPrecondition: in a
-  // child of fork().
+  // Errors:
+  // - kResourceExhausted: there is no thread, and the system starts none.
+  // - kFailedPrecondition: this is a child of fork().
   [[nodiscard]] Result<void> post(std::move_only_function<void()> task) override;
 
   [[nodiscard]] std::size_t threads() const;
 
-  // Made by the parent of this process.
+  // Whether an ancestor by fork() made it.
   [[nodiscard]] bool inherited() const noexcept { return !owned_; }
 
  private:
@@ -41,7 +42,7 @@ class ThreadPool final : public Executor {
 
   const OwnedByProcess owned_;
   const std::size_t most_;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   std::deque<std::move_only_function<void()>> queue_;
   std::size_t idle_ = 0;

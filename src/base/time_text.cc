@@ -20,7 +20,7 @@ Error no_time(std::string_view why) {
               "@1767225600 or @1767225600000ms"};
 }
 
-// The rest of the text; each take... takes a beginning of it, or nothing.
+// The rest of the text. Each take...() removes a match from its start, or nothing.
 class Rest {
  public:
   explicit Rest(std::string_view text) : text_(text) {}
@@ -30,7 +30,7 @@ class Rest {
     return !text_.empty() && text_.front() >= '0' && text_.front() <= '9';
   }
 
-  // Which of the characters comes next, or 0.
+  // Takes the next character if it is one of these; 0: it is not.
   char take_one_of(std::string_view characters) {
     if (text_.empty() || characters.find(text_.front()) == std::string_view::npos) return 0;
     const char taken = text_.front();
@@ -44,7 +44,7 @@ class Rest {
     return true;
   }
 
-  // Exactly `count` digits, at most 18.
+  // Takes exactly `count` digits, at most 18.
   std::optional<std::int64_t> take_digits(std::size_t count) {
     if (digits() < count) return std::nullopt;
     return take_number(count);
@@ -67,7 +67,7 @@ class Rest {
 };
 
 Result<Instant> instant(std::int64_t seconds, std::int64_t ns) {
-  if (seconds < 0 && ns > 0) {  // so that no product passes the first instant
+  if (seconds < 0 && ns > 0) {  // so that the product stays above the first instant
     ++seconds;
     ns -= kSecond;
   }
@@ -81,7 +81,7 @@ Result<Instant> instant(std::int64_t seconds, std::int64_t ns) {
   return Instant{std::chrono::nanoseconds{count}};
 }
 
-// What follows the @.
+// The part after the @.
 Result<Instant> since_1970(Rest rest) {
   const bool before = rest.take("-");
   const std::size_t digits = rest.digits();
@@ -96,7 +96,7 @@ Result<Instant> since_1970(Rest rest) {
   return instant(value / 1000, value % 1000 * 1'000'000);
 }
 
-// Nanoseconds. Not there: 0.
+// In nanoseconds; 0 without a fraction.
 Result<std::int64_t> take_fraction(Rest& rest) {
   if (!rest.take(".")) return 0;
   const std::size_t digits = rest.digits();
@@ -108,7 +108,7 @@ Result<std::int64_t> take_fraction(Rest& rest) {
   return value;
 }
 
-// Seconds that local time is ahead of UTC.
+// The seconds by which local time is ahead of UTC.
 Result<std::int64_t> take_offset(Rest& rest) {
   if (rest.take_one_of("Zz") != 0) return 0;
   const char sign = rest.take_one_of("+-");
@@ -134,16 +134,16 @@ char* put(std::uint32_t value, char after, char* out) noexcept {
   return out + Digits + 1;
 }
 
-// With that many digits of a fraction.
+// Prints with that many fraction digits.
 template <int FractionDigits>
 char* print(Instant time, char* out) noexcept {
   using namespace std::chrono;
-  // In seconds, because the day on which Instant begins does not fit nanoseconds.
+  // In seconds, because nanoseconds cannot express the start of the day of the first Instant.
   const auto whole = floor<seconds>(time);
   const auto day = floor<days>(whole);
   const year_month_day date{day};
   const auto of_day = static_cast<std::uint32_t>((whole - day).count());
-  const std::int64_t begun =  // of the second; may pass the first instant, and wraps back
+  const std::int64_t begun =  // the nanosecond of the second; wraps past the first instant and back
       static_cast<std::int64_t>(static_cast<std::uint64_t>(time.time_since_epoch().count()) -
                                 static_cast<std::uint64_t>(whole.time_since_epoch().count()) *
                                     static_cast<std::uint64_t>(kSecond));

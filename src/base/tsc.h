@@ -1,6 +1,6 @@
 // The arithmetic of a clock that reads the processor's time stamp counter: how long a reading may
-// be kept, and how fast the counter counts. Apart from the clock itself, so that a test can give it
-// any counter.
+// be kept, and the rate of the counter. Separate from the clock, so that tests can inject any
+// counter.
 #pragma once
 
 #include <algorithm>
@@ -9,18 +9,18 @@
 
 namespace idmint {
 
-// A reading of the wall clock that stands until the end of its millisecond. All zero: none.
+// A reading of the wall clock that is valid until the end of its millisecond. All zero: none.
 class KeptReading {
  public:
-  // One subtraction for "the counter passed the end" and "it went back".
+  // One subtraction covers both "the counter passed the end" and "it went back".
   [[nodiscard]] bool stands(std::uint64_t ticks) const noexcept { return ticks - from_ < span_; }
   [[nodiscard]] std::int64_t ns() const noexcept { return ns_; }
 
-  // Keeps `ns`, read no earlier than the counter showed `ticks`, for three quarters of what is left
-  // of its millisecond, so that neither a wall clock that is being slewed (ntpd by 0.05 %, chronyd
-  // by up to 8.3 %) nor an error of ticks_per_ms makes it outlive the millisecond. The rest is read
-  // anew, and a quarter of the rest again: six readings in a millisecond. 0 ticks_per_ms: does not
-  // know, keeps nothing.
+  // Keeps `ns`, which was read no earlier than the counter showed `ticks`, for three quarters of
+  // the rest of its millisecond. So neither a slewed wall clock (ntpd by 0.05 %, chronyd by up to
+  // 8.3 %) nor an error of ticks_per_ms makes it outlive the millisecond. The next reading is kept
+  // for three quarters of the new rest: six readings in a millisecond. ticks_per_ms of 0: unknown,
+  // keeps nothing.
   void keep(std::uint64_t ticks, std::int64_t ns, std::uint64_t ticks_per_ms) noexcept {
     constexpr std::int64_t kMillisecond = 1'000'000;
     const std::int64_t past = ns % kMillisecond;
@@ -38,12 +38,13 @@ class KeptReading {
   std::int64_t ns_ = 0;
 };
 
-// Learns the counter's rate from readings of a steady clock that come along anyway: the first rate
-// after 10 ms, a new one after each further second, so that a machine that was moved to another
-// host is noticed. Any thread may call it; none waits: one that finds another at it does without.
+// Learns the counter's rate from readings of a steady clock that are made anyway. The first rate
+// comes after 10 ms, a new one after each further second, so that a migration of the machine to
+// another host is noticed. Any thread may call it. None waits: a thread that finds another one at
+// work returns.
 class TickRate {
  public:
-  // 0 as long as it is not known.
+  // 0: not known yet.
   [[nodiscard]] std::uint64_t ticks_per_ms() const noexcept {
     return rate_.load(std::memory_order_relaxed);
   }
@@ -52,9 +53,9 @@ class TickRate {
     return ticks - last_.load(std::memory_order_relaxed) >= wait_.load(std::memory_order_relaxed);
   }
 
-  // The steady clock showed `steady_ns` at some time between the two readings of the counter.
-  // A rate comes from two pairs that are precise enough together, the first pair included; of two
-  // that are not, the better one is kept.
+  // The steady clock showed `steady_ns` between the two readings of the counter. A rate comes from
+  // two pairs whose combined precision suffices, the very first pair included. If it does not, the
+  // better pair is kept.
   void observe(std::uint64_t before, std::int64_t steady_ns, std::uint64_t after) noexcept {
     if (busy_.exchange(true, std::memory_order_acquire)) return;
     const std::uint64_t took = std::min(after - before, kBack);
@@ -90,7 +91,7 @@ class TickRate {
   }
 
   std::atomic<std::uint64_t> rate_{0};
-  std::atomic<std::uint64_t> last_{0};  // the counter at the observation that counts
+  std::atomic<std::uint64_t> last_{0};  // the counter at the observation in use
   std::atomic<std::uint64_t> wait_{0};  // ticks until the next one is due
   std::int64_t last_ns_ = 0;            // guarded by busy_
   std::uint64_t took_ = 0;              // ticks between its two readings; guarded by busy_

@@ -1,4 +1,4 @@
-// Uniform numbers out of an entropy, without the bias of a modulo.
+// Uniform numbers from an entropy, without modulo bias.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace idmint {
 
-// 0 to n - 1, each as likely as any other: the high half of a draw times n, where the few draws
-// that would favour some numbers are drawn again (Lemire, "Fast random integer generation in an
-// interval", 2019). REQUIRES: n >= 1.
+// Uniform over 0 to n - 1: the high half of a draw times n. The few draws that would favour some
+// numbers are rejected (Lemire, "Fast random integer generation in an interval", 2019). REQUIRES: n
+// >= 1.
 [[nodiscard]] inline std::uint64_t uniform_below(Entropy& entropy, std::uint64_t n) noexcept {
   __extension__ using Wide = unsigned __int128;
   const auto times_n = [&] { return static_cast<Wide>(entropy.draw()) * n; };

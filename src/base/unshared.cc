@@ -15,7 +15,7 @@ Unshared unshared(const std::array<std::uint64_t, 2>& words, const Moment& momen
 
 Unshared draw_unshared() noexcept {
   std::array<std::uint64_t, 2> words{};
-  // Where the kernel gives nothing, the process still has what it was started with.
+  // If the kernel gives nothing, the process's own stream remains.
   if (::getrandom(words.data(), sizeof words, 0) != sizeof words) words = {};
   for (std::uint64_t& word : words) word ^= system_entropy().draw();
   return unshared(words, this_moment());

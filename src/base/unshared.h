@@ -1,8 +1,8 @@
-// Random bytes that no copy of this process draws too.
+// Random bytes that no copy of this process draws as well.
 //
 // A snapshot of a virtual machine and a checkpoint of a container copy the state of every random
-// generator, the kernel's included, until the hypervisor tells the kernel. So a draw mixes what
-// differs between two copies (moment.h) into what the generators give.
+// generator, the kernel's included, until the hypervisor tells the kernel. So a draw mixes values
+// that differ between two copies (moment.h) into the generators' output.
 #pragma once
 
 #include <array>
@@ -14,10 +14,10 @@ namespace idmint {
 
 using Unshared = std::array<std::uint8_t, 16>;
 
-// Reads getrandom(2), the entropy of the process and this moment, for each draw. About 2 us.
+// Each draw reads getrandom(2), the process's entropy and this moment. Takes about 2 us.
 [[nodiscard]] Unshared draw_unshared() noexcept;
 
-// As random as `words` are. Two draws from equal words differ if the digests of their moments do.
+// As random as `words`. Two draws with equal words differ if the digests of their moments do.
 [[nodiscard]] Unshared unshared(const std::array<std::uint64_t, 2>& words,
                                 const Moment& moment) noexcept;
 

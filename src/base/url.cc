@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::string_view kHidden = "***";
 
-// The options that MongoDB's C driver has, and those that other drivers have and that change
-// nothing of what it does; in lower case, sorted.
+// The options of MongoDB's C driver, and options of other drivers that do not affect it; in lower
+// case, sorted.
 constexpr auto kOptions = std::to_array<std::string_view>({
     "appname",
     "authmechanism",
@@ -105,7 +105,7 @@ bool is_secret(std::string_view name) {
   return plain.contains("password") || plain.contains("authmechanismproperties");
 }
 
-// Whether an @ in the value of an option is plausible; in that of another it ends a password.
+// Whether an @ in the value of an option is plausible. In other values it is the end of a password.
 bool may_contain_at(std::string_view name) {
   const std::string plain = plain_name(name);
   return is_secret(plain) || plain == "appname" || (is_known(plain) && plain.ends_with("file"));
@@ -138,11 +138,11 @@ struct Parts {
   std::string_view user;    // with the password
   bool has_user = false;    // there was an @
   std::string_view hosts;
-  std::string_view path;  // from its /
+  std::string_view path;  // with its leading /
   std::string_view query;
 };
 
-// As the driver splits a URL: a password may hold a ? and a :.
+// Splits a URL like the driver: a password may contain ? and :.
 std::optional<Parts> split(std::string_view url) {
   const std::size_t colon = url.find("://");
   if (colon == std::string_view::npos || colon == 0 ||
@@ -185,7 +185,7 @@ bool are_hosts(std::string_view hosts) {
   return true;
 }
 
-// Whether no secret can stand outside the places for secrets.
+// Whether no secret can be outside the places for secrets.
 bool is_clear(const Parts& parts) {
   if (!are_hosts(parts.hosts) || parts.path.contains('@')) return false;
   bool clear = true;
@@ -214,8 +214,8 @@ std::string shown_query(std::string_view query) {
   return shown;
 }
 
-// Of a URL that cannot be parsed: what stands before the first colon, and the part after the last @
-// where that is plainly the hosts.
+// The printable part of a URL that cannot be parsed: the part before the first colon, and the part
+// after the last @ if it is clearly the hosts.
 std::string shown_unclear(std::string_view scheme, std::string_view rest) {
   const bool has_colon = rest.contains(':');
   const std::string_view user = rest.substr(0, std::min(rest.find_first_of(":/?@"), rest.size()));
@@ -261,7 +261,7 @@ Result<void> check_mongodb_url(std::string_view url) {
   if (!parts) return url.contains('@') ? unclear : Result<void>{};
   if (parts->user.contains('@') || !is_clear(*parts)) return unclear;
   std::optional<std::string_view> unknown;
-  bool may_be_secret = false;  // what is unknown may be the rest of a secret with an unescaped &
+  bool may_be_secret = false;  // an unknown option may be the rest of a secret with an unescaped &
   each_option_of(parts->query, [&](const Option& option) {
     may_be_secret = may_be_secret || is_secret(option.name);
     if (!option.name.empty() && !is_known(option.name)) unknown = option.name;

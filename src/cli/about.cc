@@ -1,4 +1,4 @@
-// formats, completion, version: what idmint says of itself.
+// formats, completion, version: information about idmint.
 #include <CLI/CLI.hpp>
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// alter, retire: what is changed of a sequence for ever.
+// alter, retire: permanent changes of a sequence.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -42,8 +42,7 @@ void add_retire(CLI::App& command) {
   command.add_flag("--yes", retire_options.yes, "Do not ask");
 }
 
-// One line of what was done: for people on standard error, where that is a terminal; as JSON on
-// standard output.
+// Reports the change: one line on standard error for a terminal, or JSON on standard output.
 Result<void> tell(Context& context, Mint& mint, const std::string& name, const std::string& what) {
   if (context.json) {
     const Result<SequenceStatus> status = mint.peek(name);

@@ -1,4 +1,4 @@
-// What apply did, or would do, with one sequence.
+// The outcome of apply for one sequence.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@ namespace idmint::cli {
 
 enum class Outcome : std::uint8_t {
   kCreated,
-  kThere,     // as defined; nothing to do
+  kThere,     // exists as defined; nothing to do
   kExtended,  // its last value was moved up
-  kRefused,   // it is defined otherwise
-  kFailed,    // the store failed: it is as it was, or as the file has it
+  kRefused,   // defined differently
+  kFailed,    // the store failed: the sequence is unchanged, or as in the file
 };
 enum class Stage : std::uint8_t {
-  kWould,  // a dry run of a file of which nothing is refused
+  kWould,  // a dry run without a refusal
   kDone,
-  kNot,  // another one was refused, or failed before
+  kNot,  // another one was refused or failed before
 };
 // "created", "would create", "not created", "was there", ...
 [[nodiscard]] std::string_view name(Outcome outcome, Stage stage) noexcept;
@@ -26,7 +26,7 @@ struct Applied {
   std::string name{};
   Outcome outcome = Outcome::kCreated;
   Stage stage = Stage::kNot;
-  std::string text{};  // what is moved, or why it is refused
+  std::string text{};  // the change, or the reason of the refusal
 };
 
 }  // namespace idmint::cli

@@ -1,4 +1,4 @@
-// apply: makes the sequences of a TOML file, or finds them made.
+// apply: creates the sequences of a TOML file unless they exist.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -54,7 +54,7 @@ Result<std::vector<Definition>> read_file(const std::string& path, std::string_v
   const std::string shown = standard_input ? "standard input" : shortened(path);
   const std::unique_ptr<std::FILE, Closed> file(standard_input ? stdin
                                                                : std::fopen(path.c_str(), "rbe"));
-  std::string text(kLongestToml + 1, '\0');  // one more is refused by its length
+  std::string text(kLongestToml + 1, '\0');  // one more byte, so that the length check rejects it
   if (file) text.resize(std::fread(text.data(), 1, text.size(), file.get()));
   if (!file || std::ferror(file.get()) != 0) {
     return std::unexpected(Error{errno == EACCES ? Code::kPermissionDenied : Code::kNotFound,
@@ -69,7 +69,7 @@ Result<std::vector<Definition>> read_file(const std::string& path, std::string_v
   return definitions;
 }
 
-// Points into what it was made from.
+// Points into its source.
 using ByName = std::unordered_map<std::string_view, const SequenceStatus*>;
 
 ByName by_name(const std::vector<SequenceStatus>& all) {
@@ -78,7 +78,8 @@ ByName by_name(const std::vector<SequenceStatus>& all) {
   return found;
 }
 
-// What will become of it, without changing anything. `there`: what has its name; null: nothing has.
+// Predicts the outcome without changing anything. `there`: the existing source of that name; null:
+// none.
 Applied judge(Mint& mint, const Definition& wanted, const SequenceStatus* there) {
   Applied applied{.name = name(wanted)};
   const auto refuse = [&](std::string why) {
@@ -93,7 +94,7 @@ Applied judge(Mint& mint, const Definition& wanted, const SequenceStatus* there)
     return applied;
   }
   const std::optional<Error>& error = there->error;
-  // An extension that was: extending it again finishes it.
+  // An interrupted extension; a repeated one completes it.
   const bool cut_off = error && error->code == Code::kUnavailable;
   if (error && !cut_off) return refuse(worded(*error).message);
   const auto* const sequence = std::get_if<SequenceDefinition>(&there->definition);
@@ -107,7 +108,7 @@ Applied judge(Mint& mint, const Definition& wanted, const SequenceStatus* there)
                        : "last: from " + last + " to " + std::to_string(longer->last);
     return applied;
   }
-  // Of a sequence that is there, creating it again changes nothing: it compares.
+  // Creating an existing sequence changes nothing: it compares.
   if (Result<void> same = mint.create(wanted); !same)
     return refuse(worded(std::move(same.error())).message);
   applied.outcome = Outcome::kThere;
@@ -142,7 +143,7 @@ Result<void> run_apply(Context& context) {
   Result<std::vector<SequenceStatus>> all = mint.list();
   if (!all) {
     if (all.error().code != Code::kNotFound) return std::unexpected(std::move(all.error()));
-    all = std::vector<SequenceStatus>{};  // a store that is not made yet
+    all = std::vector<SequenceStatus>{};  // the store does not exist yet
   }
   std::vector<Applied> judged;
   const ByName there = by_name(*all);
@@ -172,7 +173,7 @@ Result<void> run_apply(Context& context) {
   }
   if (!done) return done;
   if (refused != 0) {
-    // What nobody can make is a fault of the file alone.
+    // A definition that nobody could create is a fault of the file alone.
     bool faults = true;
     for (std::size_t i = 0; i < judged.size(); ++i) {
       faults = faults && (judged[i].outcome != Outcome::kRefused ||

@@ -1,4 +1,4 @@
-// bench: mints for a while, and tells how fast.
+// bench: mints for a while, and reports the rate.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -57,13 +57,13 @@ void add_bench(CLI::App& command) {
 using namespace std::chrono_literals;
 using Ticks = std::chrono::steady_clock;
 
-// Reading the clock takes longer than making an id. So calls from memory are timed in blocks of so
-// many, between two readings of the clock, and one call alone between two blocks. Calls that take
-// longer than kSlow are all timed alone.
+// Reading the clock takes longer than making an id. So calls from memory are timed in blocks of
+// this many, between two readings of the clock, with one single timed call between two blocks.
+// Calls that take longer than kSlow are all timed singly.
 constexpr int kBlock = 1024;
 constexpr auto kSlow = 2us;
 
-// How each source is measured.
+// The conditions of a measurement.
 struct Conditions {
   int threads = 1;
   int batch = 1;
@@ -106,7 +106,7 @@ std::uint64_t picoseconds(Ticks::duration time) {
       std::chrono::duration_cast<std::chrono::duration<std::int64_t, std::pico>>(time).count());
 }
 
-// At least one call, however late the thread gets a processor.
+// Makes at least one call, however late the thread is scheduled.
 void mint(Source& source, std::size_t batch, Ticks::duration clock, const std::atomic<bool>& stop,
           BenchThread& worker) {
   std::vector<Id> ids(batch);
@@ -178,7 +178,7 @@ Measurement measure(Source& source, const Conditions& wanted) {
   return result;
 }
 
-// The formats that need nothing to be given.
+// The formats without required options.
 std::vector<std::string> usual_sources(const FormatOptions& snowflake) {
   std::vector<std::string> names;
   for (const Declaration& format : Mint::formats()) {
@@ -236,7 +236,7 @@ void print_results(Output& out, const std::vector<Measurement>& results, const C
 
 Result<void> run_bench(Context& context) {
   const BenchOptions& given = bench_options;
-  // IDMINT_WORKER is read only where it is used.
+  // Reads IDMINT_WORKER only if it is used.
   const bool with_snowflake = std::ranges::find(given.sources, "snowflake") != given.sources.end();
   const Result<FormatOptions> format =
       format_options(with_snowflake ? "snowflake" : "", given.format);
@@ -254,7 +254,7 @@ Result<void> run_bench(Context& context) {
   Mint mint = open_mint(context);
   const std::vector<std::string> names =
       given.sources.empty() ? usual_sources(*format) : given.sources;
-  // All of them before the first is run: a misspelt one is told at once.
+  // Opens all before the first is run, to report a misspelt one at once.
   std::vector<std::unique_ptr<Source>> sources;
   for (const std::string& name : names) {
     Result<std::unique_ptr<Source>> source =

@@ -63,20 +63,20 @@ void add_check(CLI::App& command) {
   add_store(command, Stays::kNo);
 }
 
-// What a text is measured by.
+// The requirements on a text.
 struct Standard {
   std::string format{};   // "uuid", "digits"; empty: any, in its canonical spelling
-  bool as_typed = false;  // digits that may be parted
-  int version = 0;        // of a UUID; 0: any
+  bool as_typed = false;  // digits with separators allowed
+  int version = 0;        // UUID version; 0: any
   Form form{};
-  std::optional<Definition> sequence{};  // whose values they must be
+  std::optional<Definition> sequence{};  // the texts must be values of it
 };
 
-// As format_of(Id), and what is a form of one.
+// The names of format_of(Id), and the formats that are forms of one.
 constexpr std::array<std::string_view, 9> kFormats = {
     "integer", "snowflake", "uuid", "ulid", "object-id", "ksuid", "xid", "digits", "typeid"};
 
-// The form and the range that were settled when the sequence was created.
+// The form and the range of the sequence's definition.
 Result<Standard> standard_of_sequence(const Context& context, const CheckOptions& ids,
                                       const Form& form) {
   if (form != Form{} || ids.digits) {
@@ -92,8 +92,7 @@ Result<Standard> standard_of_sequence(const Context& context, const CheckOptions
                   .sequence = status->definition};
 }
 
-// The options that say how ids are printed. --digits is looked at apart: a Form has it for integers
-// only.
+// The options of a form. --digits is handled separately, because a Form has it for integers only.
 Result<Form> form_of(const CheckOptions& ids) {
   Form form{.prefix = ids.prefix.value_or("")};
   const Result<int> width = advice::width_of("--width", ids.width);
@@ -118,7 +117,7 @@ Result<Standard> standard_of(const Context& context, const CheckOptions& ids) {
   Standard standard{.form = *std::move(form)};
   if (ids.as.empty()) {
     if (standard.form == Form{} && !ids.digits) return standard;
-    if (standard.form.width != 0) {  // only integers have one
+    if (standard.form.width != 0) {  // only integers have a width
       standard.format = "integer";
       if (Result<void> valid = validate(standard.form, standard.format); !valid) {
         return std::unexpected(std::move(valid.error()));
@@ -149,7 +148,7 @@ Result<Standard> standard_of(const Context& context, const CheckOptions& ids) {
   return standard;
 }
 
-// What is wrong with a text; nothing is wrong where it is empty.
+// The fault of a text; empty: none.
 class Checker {
  public:
   Checker(Standard standard, std::size_t digits)
@@ -190,8 +189,8 @@ class Checker {
   }
 
  private:
-  // Without the single blanks and dashes between digits that people part long numbers with; the
-  // prefix is as it must be.
+  // The text without the single blanks and dashes with which people separate long numbers; the
+  // prefix stays.
   [[nodiscard]] std::string joined_digits(std::string_view text) const {
     const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
     const std::size_t prefix =
@@ -243,7 +242,7 @@ class Checker {
   }
 
   const Standard standard_;
-  const std::size_t digits_;  // that the text must have; 0: any number
+  const std::size_t digits_;  // required number of digits; 0: any
   detail::Reader reader_;
 };
 

@@ -25,7 +25,7 @@ struct CreateOptions {
   SequenceTexts sequence;
 } create_options;
 
-// As `next snowflake` takes them.
+// For the options that `next snowflake` takes.
 std::string_view hint_of_create(std::string_view wrong) {
   return wrong.ends_with("\"--epoch\"") || wrong.ends_with("\"--unit\"")
              ? ", but --layout \"sequence-generator epoch 2025-01-01 unit 1ms\""
@@ -88,8 +88,8 @@ void add_create(CLI::App& command) {
   add_store(command);
 }
 
-// Tells of the pools of the store that have the same layout, but for the width of the time: each of
-// them gives the ids of the others.
+// Reports the pools of the store with the same layout, apart from the width of the time: they mint
+// the same ids.
 void tell_of_equal_pools(Mint& mint, const PoolDefinition& pool, bool json) {
   const auto all = mint.list();
   if (!all) return;

@@ -1,4 +1,4 @@
-// doctor: looks at the store, the state files, the clock and the layouts; changes nothing.
+// doctor: examines the store, the state files, the clock and the layouts; changes nothing.
 #include <sys/statfs.h>
 #include <sys/timex.h>
 
@@ -73,7 +73,7 @@ struct Rate {
   double per_second = 0;
 };
 
-// A field of a collection of MongoDB that has values of a sequence or pool.
+// A field of a collection of MongoDB with values of a sequence or pool.
 struct Place {
   std::string sequence;
   std::string collection;  // "DATABASE.COLLECTION"
@@ -133,7 +133,7 @@ Result<Wanted> read_wanted(const DoctorOptions& given) {
   return wanted;
 }
 
-// `local`: the URL says that no other host uses the file system.
+// `local`: the URL states that no other host uses the file system.
 Finding on_disk(const fs::path& folder, bool local) {
   struct ::statfs system{};
   if (::statfs(folder.c_str(), &system) != 0) {
@@ -158,22 +158,22 @@ Finding look_at_pool(Mint& mint, SequenceStatus status, const Limits& limits, In
   return diagnose_pool(status, workers, limits, now);
 }
 
-// With its advice in words; so whatever adds to the text adds behind them. Again is fine.
+// Appends its advice in words; later additions follow them. Can be repeated.
 void word(Finding& finding, std::string_view store) {
   finding.text += in_words(std::exchange(finding.advice, {}), store);
 }
 
-// Whether it may hold less than it handed out.
+// Whether the store may hold less than it handed out.
 std::optional<Finding> look_for_doubt(Mint& mint, const std::string& store) {
   const Result<std::shared_ptr<Store>> opened = mint.store();
-  if (!opened) return std::nullopt;  // not made yet; what else is wrong, mint.list() has said
+  if (!opened) return std::nullopt;  // not made yet; mint.list() has reported other errors
   const std::optional<Error> doubt = (*opened)->doubt();
   if (!doubt) return std::nullopt;
   return Finding{Health::kFail, "store", store, doubt->message, doubt->advice};
 }
 
-// The values that are known to have been given: those that this host noted, and those that
-// collections hold. Compares the store with them.
+// The values that were handed out for certain: those that this host noted, and those in
+// collections. Compares the store with them.
 class Evidence {
  public:
   Evidence(Mint& mint, const std::string& url, std::vector<Place> places)
@@ -214,7 +214,7 @@ class Evidence {
     return finding;
   }
 
-  // Those that are gone from the store as a whole.
+  // Reports sources that are missing from the store altogether.
   void missing(const std::vector<SequenceStatus>& all, std::vector<Finding>& findings) const {
     for (const Seen& seen : seen_) {
       const bool there = std::ranges::any_of(all, [&](const SequenceStatus& status) {
@@ -230,7 +230,7 @@ class Evidence {
   }
 
  private:
-  // A value that the sequence cannot have says nothing.
+  // A value that the sequence cannot have proves nothing.
   [[nodiscard]] bool has(const Definition& definition, std::int64_t value) const {
     return mint_.has_given(name(definition), value).value_or(true);
   }
@@ -251,7 +251,7 @@ class Evidence {
   std::vector<Seen> seen_{};
 };
 
-// The store, and every sequence and pool in it.
+// Examines the store, and every sequence and pool in it.
 Result<void> look_at_store(const Context& context, const Wanted& wanted, Instant now,
                            std::vector<Finding>& findings) {
   Mint mint = open_mint(context, Access::kReadOnly);
@@ -315,7 +315,7 @@ std::string as_used(int time_bits, const std::string& in_file_name) {
   return std::to_string(time_bits) + 't' + in_file_name;
 }
 
-// Of the folder that idmint keeps its own in. The layouts that they are of go to `used`.
+// Examines the state files in idmint's default folder, and adds their layouts to `used`.
 void look_at_state_files(const Limits& limits, Instant now, std::vector<Finding>& findings,
                          std::vector<std::string>& used) {
   const Result<std::string> store = Mint().store_url();  // sqlite:DATA/ids.db

@@ -1,5 +1,5 @@
-// The values that are known to have been given: those that commands of this host noted, and those
-// that a field in MongoDB holds.
+// The values that were handed out for certain: those that commands of this host noted, and those in
+// a field of MongoDB.
 #pragma once
 
 #include <chrono>
@@ -15,17 +15,17 @@
 
 namespace idmint::cli {
 
-// Leaves behind what a sequence or a pool gave last, for doctor; `used_in`:
-// "DATABASE.COLLECTION:FIELD", or empty. A format keeps nothing in a store: nothing is noted.
+// Notes the last value of a sequence or a pool for doctor. `used_in`: "DATABASE.COLLECTION:FIELD",
+// or empty. Formats are not noted, since they keep nothing in a store.
 void note_given(Mint& mint, std::string_view source, const Id& last,
                 std::string_view used_in = {}) noexcept;
-// What commands of this host saw last of the store. If the store is in doubt, also what they saw of
-// its copies: it may be a backup in the place of the one that gave the values.
+// The last values of the store that commands of this host noted. If the store is in doubt, those of
+// its copies too: it may be a backup in the place of the original.
 [[nodiscard]] std::vector<Seen> seen_of(const Store& store, bool in_doubt);
 // "this host was given 1740 at 2026-11-23T03:28:11Z".
 [[nodiscard]] std::string given_here(const Seen& seen);
 
-// Raises the sequence past those of its values that are in the field, in the MongoDB of `url`.
+// Raises the sequence past its values in the field, in the MongoDB of `url`.
 [[nodiscard]] Result<Raised> raise_past_field(Mint& mint, const Definition& definition,
                                               std::string_view url, std::string_view collection,
                                               std::string_view field,

@@ -1,4 +1,4 @@
-// Durations, counted in classes: small, and right to 1.6 % whatever their size.
+// A histogram of durations: small, with an error of at most 1.6 %.
 #pragma once
 
 #include <array>
@@ -8,8 +8,8 @@
 
 namespace idmint::cli {
 
-// Nanoseconds. Below 128 every value is a class of its own; above, each power of two has 64. For
-// one thread; merge() those of several.
+// In nanoseconds. Below 128 every value is a class; above, each power of two has 64 classes. For
+// one thread; merge() combines several.
 class Histogram {
  public:
   void record(std::uint64_t ns) noexcept {
@@ -27,8 +27,8 @@ class Histogram {
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
   [[nodiscard]] std::uint64_t max() const noexcept { return max_; }
 
-  // The largest value of the class that the quantile lies in, and not above max(). 0 when empty.
-  // REQUIRES: 0 <= part <= 1.
+  // The largest value of the quantile's class, but at most max(). 0 if empty. REQUIRES: 0 <= part
+  // <= 1.
   [[nodiscard]] std::uint64_t quantile(double part) const noexcept {
     const auto wanted = static_cast<std::uint64_t>(part * static_cast<double>(count_));
     std::uint64_t below = 0;
@@ -40,7 +40,7 @@ class Histogram {
   }
 
  private:
-  static constexpr int kBits = 6;  // of a value below its highest one
+  static constexpr int kBits = 6;  // bits of a value below its highest one
   static constexpr std::size_t kEach = std::size_t{1} << kBits;
   static constexpr std::size_t kClasses = kEach * (64 - kBits + 1);
 

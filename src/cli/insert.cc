@@ -1,4 +1,4 @@
-// insert and sweep: documents into MongoDB, each with an id of its own.
+// insert and sweep: inserts documents into MongoDB with an id each.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -104,7 +104,7 @@ struct SweepOptions {
 
 void add_sweep(CLI::App& command) {
   add_collection(command, sweep_options.collection, sweep_options.field);
-  // By another field no document would be found, and each claim would be abandoned.
+  // With another field no document would be found, and each claim would be abandoned.
   command.get_option("--field")->required()->description("Where the ids are, as of insert");
   command
       .add_option("--proxy", sweep_options.proxy, "The collection of the claims (COLLECTION.ids)")
@@ -119,10 +119,11 @@ using mongodb::Bytes;
 using mongodb::Collection;
 using mongodb::Outcome;
 
-// Of one call, which is one command then: its ids are printed before the next is sent.
+// The limits of one call, which is then one command: its ids are printed before the next one is
+// sent.
 constexpr std::size_t kMostLines = 10'000;
 constexpr std::size_t kMostBytes = std::size_t{12} * 1024 * 1024;
-// Longer than an election, as an outcome that is unknown is work for people.
+// Longer than an election, because an unknown outcome is manual work.
 constexpr std::chrono::seconds kDeadline{30};
 
 Result<Collection> open_collection(const std::string& collection,
@@ -145,8 +146,8 @@ Result<mongodb::StoredAs> stored_as(const std::string& name) {
   return refuse("--stored-as is \"" + shortened(name) + "\": give usual, text or number");
 }
 
-// A source of the mint that can be opened anew: what a cached sequence holds in memory is from
-// before it was raised.
+// A source of the mint that can be reopened: the values that a cached sequence holds in memory are
+// older than a raise.
 class Reopened final : public Source {
  public:
   Reopened(Mint& mint, std::string name, FormatOptions format)
@@ -169,14 +170,14 @@ class Reopened final : public Source {
   std::unique_ptr<Source> source_;
 };
 
-// Past those of its values that are in the collection.
+// Raises the sequence past its values in the collection.
 Result<void> heal(Mint& mint, const std::string& sequence, Reopened& source,
                   const std::string& collection, std::chrono::milliseconds deadline, bool json) {
   const Result<SequenceStatus> status = mint.peek(sequence);
   if (!status) return std::unexpected(status.error());
   const Result<Raised> raised = raise_past_field(mint, status->definition, store_given(),
                                                  collection, insert_options.field, deadline);
-  // With a proxy the ids may be there alone, of documents that never came.
+  // With a proxy, the ids may be there without documents.
   if (!raised && raised.error().code == Code::kNotFound) return source.open();
   if (!raised) return std::unexpected(raised.error());
   report_notice(sequence + " was behind the data: it was raised, and " +
@@ -185,7 +186,7 @@ Result<void> heal(Mint& mint, const std::string& sequence, Reopened& source,
   return source.open();
 }
 
-// How documents go in, the first of which is called `number_from`.
+// The way to insert documents; the first one has the number `number_from`.
 struct Inserter {
   std::function<std::expected<mongodb::Inserted, mongodb::NotInserted>(
       std::span<const Bytes> documents, std::int64_t number_from)>
@@ -193,12 +194,12 @@ struct Inserter {
   std::string source{};
   std::string into{};                        // "DATABASE.COLLECTION"
   Form form{};                               // of the ids
-  std::size_t most_lines = kMostLines;       // of one call
-  std::function<void(const Id& last)> note;  // told after each call that inserted
-  bool chooses_ids = true;  // or else the ids are not known of what is not known to be in
+  std::size_t most_lines = kMostLines;       // lines of one call
+  std::function<void(const Id& last)> note;  // called after each successful insert
+  bool chooses_ids = true;  // false: the ids of documents with an unknown outcome are unknown
 };
 
-// One after the other, a batch of lines.
+// Inserts the lines in batches, one after the other.
 class Import {
  public:
   Import(Context& context, Inserter inserter) : context_(context), inserter_(std::move(inserter)) {}
@@ -219,7 +220,7 @@ class Import {
     return (documents_.size() < inserter_.most_lines && bytes_ < kMostBytes) || send(true);
   }
 
-  // What is left.
+  // Inserts the rest.
   Result<void> finish() {
     if (result_ && !documents_.empty() && stop_signal() == 0) send(false);
     if (result_ && context_.json)
@@ -251,8 +252,8 @@ class Import {
   }
 
  private:
-  // What is printed stands, so that no id of a document that is in is lost. `more`: there may be
-  // lines after these.
+  // Prints the ids of inserted documents in any case, so that none is lost. `more`: more lines may
+  // follow.
   bool send(bool more) {
     const std::vector<Bytes> views(documents_.begin(), documents_.end());
     auto inserted = inserter_.insert(views, done_ + 1);
@@ -307,7 +308,7 @@ class Import {
   const Inserter inserter_;
   std::vector<std::vector<std::byte>> documents_{};
   std::size_t bytes_ = 0;
-  std::int64_t done_ = 0;  // lines that are in, before those in documents_
+  std::int64_t done_ = 0;  // inserted lines before those in documents_
   std::int64_t printed_ = 0;
   std::int64_t inserted_ = 0;
   std::int64_t collisions_ = 0;
@@ -325,7 +326,7 @@ Result<void> import_lines(Context& context, Inserter inserter) {
   return std::unexpected(Error{read.error().code, read.error().message + "; " + import.so_far()});
 }
 
-// The error of a call that inserts all of its documents or none, with the lines they stand in.
+// The error of a call that inserts all of its documents or none, with their lines.
 Error in_lines(Error error, std::int64_t number_from, std::int64_t count) {
   const std::string first = std::to_string(number_from);
   std::string message =
@@ -342,7 +343,7 @@ Error in_lines(Error error, std::int64_t number_from, std::int64_t count) {
   return error;
 }
 
-// All documents of a call or none; what is not known has no number that is known.
+// Inserts all documents of a call or none. Documents with an unknown outcome have no known number.
 Result<void> insert_gapless(Context& context, Mint& mint, const Collection& collection,
                             const SequenceDefinition& definition,
                             std::chrono::milliseconds deadline,
@@ -430,7 +431,7 @@ Result<void> run_insert(Context& context) {
       return heal(mint, name, source, collection->name(), *timeout, context.json);
     };
   }
-  // What is wrong is told before lines are read.
+  // Reports errors before lines are read.
   if (const auto ready = mongodb::insert_with_id(*collection, source, {}, options); !ready)
     return std::unexpected(ready.error().error);
   const auto insert = [&](std::span<const Bytes> documents, std::int64_t number_from) {

@@ -1,4 +1,4 @@
-// inspect: every reading of every text, straight into the block that is written.
+// inspect: every reading of every text, printed straight into the output block.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
@@ -41,7 +41,7 @@ using detail::kMaxNameChars;
 using detail::kMaxValueChars;
 using detail::print_value;
 
-// Of one reading, as text or as JSON: with the words and blanks between, and characters escaped.
+// The size of one reading, as text or JSON, with words, blanks and escapes.
 constexpr std::size_t kMaxReadingChars =
     200 + 2 * kMaxValueChars + kMaxFields * (2 * kMaxNameChars + kMaxValueChars + 16);
 
@@ -80,7 +80,7 @@ char* put_reading(const FoundReading& reading, std::span<const FoundField> field
   return out;
 }
 
-// ---- JSON; of the texts that have a reading, only " and \ need an escape
+// ---- JSON; texts with a reading need escapes for " and \ only
 
 char* put_escaped(std::string_view text, char* out) {
   for (const char c : text) {
@@ -105,7 +105,7 @@ char* put_json_value(const FoundValue& value, char* out) {
   if (const auto* const named = std::get_if<detail::NamedNumber>(&value)) {
     return print_value(named->number, out);
   }
-  // At most 32 bits, which every reader of JSON holds: what is wider is a Hex.
+  // At most 32 bits, which every reader of JSON can hold: wider values are a Hex.
   if (std::holds_alternative<std::uint64_t>(value)) return print_value(value, out);
   return put_quoted(value, out);
 }

@@ -16,7 +16,7 @@ Json integer(std::int64_t value) {
   return value <= kLargestJsonNumber ? Json(value) : Json(std::to_string(value));
 }
 
-// What is not UTF-8 in a text is replaced, so that the line stays JSON.
+// Replaces what is not UTF-8, so that the line stays JSON.
 std::string line(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -51,7 +51,8 @@ Json sequence(const SequenceStatus& status) {
   return json;
 }
 
-// How far ids may have been minted: a time, where a layout has it, and nothing where none was.
+// The time up to which ids may have been minted; null: none was minted, or the layout has no such
+// time.
 Json minted_until(const PoolDefinition& pool, const LeaseState& state) {
   const std::optional<Instant> at = time_of(pool.layout, state.minted_until);
   return at && state.minted_until != 0 ? Json(format_exact_time(*at)) : Json(nullptr);
@@ -69,7 +70,7 @@ Json worker(const PoolDefinition& pool, const LeaseState& state) {
           {"minted_until_units", integer(state.minted_until)}};
 }
 
-// What is not finite has no number in JSON.
+// JSON has no numbers that are not finite.
 template <class Value>
 Json optional(const std::optional<Value>& value) {
   return value ? Json(*value) : Json(nullptr);

@@ -1,5 +1,5 @@
-// Every JSON that idmint prints, but for plans, and for the lines of `next` and `inspect`, which
-// are too many for a library.
+// All JSON that idmint prints, except plans, and the lines of `next` and `inspect`, which are too
+// many for a JSON library.
 #pragma once
 
 #include <cstdint>
@@ -28,20 +28,20 @@ using advice::kLargestJsonNumber;
 [[nodiscard]] std::string json_sequence(const SequenceStatus& status, std::string_view store);
 [[nodiscard]] std::string json_raised(const SequenceStatus& status, std::string_view store,
                                       const Raised& raised, bool dry_run);
-// `settled`: the store gives values.
+// `settled`: the store hands out values again.
 [[nodiscard]] std::string json_raised_all(std::span<const RaisedSource> sources,
                                           std::string_view store, bool settled, bool dry_run);
 [[nodiscard]] std::string json_created(const SequenceStatus& status, std::string_view store,
                                        bool created);
 [[nodiscard]] std::string json_sequences(std::span<const SequenceStatus> statuses);
-// `from`: see leased_from(), of a pool.
+// `from`: for a pool, see leased_from().
 [[nodiscard]] std::string json_peeked(const SequenceStatus& status, std::string_view store,
                                       std::optional<Instant> from);
-// Of a pool.
+// The worker ids of a pool.
 struct WorkersListed {
   std::span<const LeaseState> workers;
-  std::int64_t owned;           // of all
-  std::int64_t left_out;        // of all, so many are not among `workers`
+  std::int64_t owned;           // of all worker ids
+  std::int64_t left_out;        // the number of worker ids that `workers` omits
   std::optional<Instant> from;  // see leased_from()
 };
 [[nodiscard]] std::string json_workers(const PoolDefinition& pool, const WorkersListed& listed,
@@ -52,14 +52,14 @@ struct WorkersListed {
 [[nodiscard]] std::string json_measurements(std::span<const Measurement> results);
 [[nodiscard]] std::string json_findings(advice::Health worst,
                                         std::span<const advice::Finding> findings);
-// `changed`: it was carried out.
+// `changed`: the changes were made.
 [[nodiscard]] std::string json_applied(std::span<const Applied> applied, bool changed);
 [[nodiscard]] std::string json_change(const advice::LayoutChange& change, Instant at,
                                       const advice::ChangeAnswer& answer, std::string_view proof);
 [[nodiscard]] std::string json_bounds(std::string_view format, std::string_view smallest,
                                       std::string_view largest);
 [[nodiscard]] std::string json_converted(std::string_view text, std::string_view result);
-// `problem` is empty where there is none.
+// `problem` is empty if there is none.
 [[nodiscard]] std::string json_checked(std::string_view text, std::string_view format,
                                        std::string_view problem);
 // A string alone, with its quotes.

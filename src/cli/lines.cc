@@ -25,12 +25,12 @@ std::string_view trimmed(std::string_view text) {
 
 using TakeLine = std::function<bool(std::string_view text, std::size_t line)>;
 
-// Far more than a document of 16 MB takes in JSON.
+// Far more than the JSON of a document of 16 MB.
 constexpr std::size_t kLongestLine = std::size_t{256} * 1024 * 1024;
 
 Result<void> read_standard_input(Output& out, const TakeLine& take) {
   std::string block(Output::kBlock, '\0');
-  std::string rest;  // of a line whose end was not read yet
+  std::string rest;  // the start of a line whose end was not read yet
   std::size_t number = 0;
   Progress progress("lines");
   const auto pass_on = [&](std::string_view line) { return take(line, ++number); };

@@ -48,7 +48,7 @@ Result<void> run_list(Context& context) {
     std::vector<Definition> definitions;
     for (const SequenceStatus& status : *all) {
       if (status.error && status.error->code != Code::kFailedPrecondition) {
-        return std::unexpected(*status.error);  // part of them would pass for all
+        return std::unexpected(*status.error);  // a partial list would look complete
       }
       definitions.push_back(status.definition);
     }

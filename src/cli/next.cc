@@ -64,20 +64,20 @@ void add_next(CLI::App& command) {
   add_store(command, Stays::kNo);
 }
 
-// Of a local generator: small enough to stay in the processor's cache.
+// The batch of a local generator: small enough for the processor's cache.
 constexpr std::int64_t kBatch = 1024;
-// Of a sequence, where each batch is one durable step.
+// The batch of a sequence, where each batch is one durable step.
 constexpr std::int64_t kLargestTake = 1'000'000;
 
 std::int64_t largest_batch(const Declaration& declaration) {
   if (declaration.guarantee >= Guarantee::kUnique && declaration.format != "snowflake")
     return kLargestTake;
-  // There are 64 in 7 minutes, each a durable step of its own: those that there were are printed.
+  // There are 64 ids in 7 minutes, each a durable step: those available are printed.
   return declaration.name == "uuid2" ? 1 : kBatch;
 }
 
 void print_text(Output& out, std::span<const Id> ids, const Form& form) {
-  // Apart, as the plain texts are printed tens of millions a second.
+  // Separate, because plain texts are printed at tens of millions a second.
   if (form == Form{}) {
     for (const Id& id : ids) {
       char* end = to_chars(id, out.reserve(kMaxIdChars + 1));
@@ -93,7 +93,7 @@ void print_text(Output& out, std::span<const Id> ids, const Form& form) {
   }
 }
 
-// The characters of ids and of names need no escape in JSON, nor do those of prefixes.
+// The characters of ids, names and prefixes need no escape in JSON.
 void print_json(Output& out, std::span<const Id> ids, const std::string& source, const Form& form) {
   constexpr std::string_view start = R"({"id":)";
   const std::string finish = R"(,"source":")" + source + "\"}\n";
@@ -129,7 +129,7 @@ Result<void> run_next(Context& context) {
   options.store_options.deadline = *timeout;
   context.prints_ids = true;
   Output& out = context.out;
-  // Opening and the first ids share one deadline; each batch after it has as long again.
+  // Opening and the first ids share one deadline; each later batch has its own.
   SteadyTime until = std::chrono::steady_clock::now() + *timeout;
   std::optional<Progress> waiting;
   if (wanted.wait) {
@@ -153,13 +153,13 @@ Result<void> run_next(Context& context) {
         Code::kInvalidArgument,
         "--wait waits for a worker id of a pool, and " + wanted.source + " is none: leave it out"});
 
-  // What is taken in one step is refused whole by the store. Ranges are not, and what this process
-  // holds of them is lost when it ends.
+  // The store refuses one step as a whole. Ranges are not, and the values of them that this process
+  // holds are lost when it ends.
   const bool in_ranges = declaration.order == order(Strategy::kCached);
   if (durable && (count > kLargestTake || (in_ranges && count > 1))) {
     const Result<SequenceStatus> status = mint.peek(wanted.source, until);
     if (!status) return std::unexpected(status.error());
-    const bool counted = !idmint::is_pool(*status);  // of a pool, left are worker ids
+    const bool counted = !idmint::is_pool(*status);  // for a pool, `left` counts worker ids
     if (counted && status->left < count && status->left > 0) {
       return std::unexpected(Error{Code::kOutOfRange, std::to_string(count) + " values of \"" +
                                                           wanted.source + "\" were asked for, " +
@@ -182,7 +182,7 @@ Result<void> run_next(Context& context) {
     Result<void> filled = (*source)->next(ids, std::exchange(until, SteadyTime::max()));
     waiting.reset();
     if (!filled) {
-      if (wanted.wait && stop_signal() != 0) continue;  // it ended the waiting
+      if (wanted.wait && stop_signal() != 0) continue;  // the signal ended the wait
       Error error = worded(std::move(filled.error()));
       if (error.code == Code::kOutOfRange && count > 1 && done == 0) {
         if (const auto status = mint.peek(wanted.source);

@@ -1,4 +1,4 @@
-// plan: what fits the needs, told on 80 columns.
+// plan: what fits the needs, in 80 columns.
 #include "advice/plan.h"
 
 #include <CLI/CLI.hpp>
@@ -57,7 +57,7 @@ void add_plan(CLI::App& command) {
 
 // ---- text
 
-// Those with one reason together.
+// Groups them by reason.
 void print_unfitting(Output& out, const std::vector<Choice>& choices) {
   std::vector<std::pair<std::string, std::string>> reasons;  // sources, reason
   for (const Choice& choice : choices) {
@@ -141,8 +141,8 @@ std::string bytes(const Needs& needs, const Choice& choice) {
   return text;
 }
 
-// Each command in one piece, to be copied. Where hosts must not run the same one, none is printed
-// that says it is for all.
+// Prints each command in one piece, to be copied. If hosts must not run the same one, none is
+// labelled as for all.
 void print_commands(Output& out, const Needs& needs, const Choice& choice) {
   const std::string note = note_of(needs, choice);
   const std::string command = command_of(choice.steps);

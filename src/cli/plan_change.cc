@@ -58,7 +58,7 @@ void add_plan_change(CLI::App& command) {
       ->type_name("T");
 }
 
-// "0-511", or one alone; nothing: all.
+// "0-511", or a single one; empty: all.
 Result<WorkerRange> read_workers(std::string_view option, std::string_view text,
                                  const SnowflakeLayout& layout) {
   const WorkerRange all{0, layout.max_worker()};
@@ -102,7 +102,7 @@ Result<LayoutChange> read_change(const ChangeOptions& given) {
   return change;
 }
 
-// Why no integer is an id of both; empty where one is.
+// Why no integer is an id of both; empty: one is.
 std::string proof_of(const LayoutChange& change, const ChangeAnswer& answer) {
   if (answer.shared || !answer.new_ids) return {};
   if (!answer.old_ids) return "there are no old ids: their time has not begun";
@@ -143,7 +143,7 @@ std::string safe_times(const ChangeAnswer& answer) {
          (answer.safe_until ? "before " + format_exact_time(*answer.safe_until) : "at any time");
 }
 
-// What to do instead, where the switch is not safe.
+// What to do instead if the switch is not safe.
 std::string advice(const ChangeAnswer& answer, Instant at) {
   if (answer.earliest) return "a switch is safe " + safe_times(answer);
   if (answer.start) {

@@ -1,4 +1,4 @@
-// raise: no value up to a given one comes any more, of one sequence or of all in a store.
+// raise: raises one sequence, or all in a store, past a given value.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -51,7 +51,7 @@ struct RaiseOptions {
   std::string past_each;        // V,V,...
   std::string past_from;        // the URL of a store
   std::string from_collection;  // DATABASE.COLLECTION:FIELD
-  std::string from_field;       // in it; empty: part of from_collection
+  std::string from_field;       // its field; empty: part of from_collection
   std::string from;             // the URL of its servers; empty: the store's
   bool all = false;
   bool moved = false;
@@ -98,7 +98,7 @@ void add_raise(CLI::App& command) {
   add_store(command);
 }
 
-// What one kind of raise does to one sequence.
+// One kind of raise, applied to one sequence.
 using RaiseOne = std::function<Result<Raised>(RaiseMode)>;
 
 std::string number(std::int64_t value) { return print_count(static_cast<double>(value)); }
@@ -111,7 +111,7 @@ std::string share(const Raised& raised) {
          print_percent(part) + ")";
 }
 
-// More than a tenth of what is left is asked about.
+// A raise that skips more than a tenth of the remaining values needs a confirmation.
 bool is_much(const Raised& raised) { return raised.skipped > raised.left / 10; }
 
 Result<void> confirm_raise(
@@ -124,7 +124,7 @@ Result<void> confirm_raise(
        .otherwise = why + " (" + what + "); add --yes to raise it, or --dry-run to look"});
 }
 
-// Past what is in a collection.
+// Raises past the values in a collection.
 Result<RaiseOne> past_collection(Mint& mint) {
   const RaiseOptions& given = raise_options;
   Result<SequenceStatus> status = mint.peek(given.name);
@@ -162,7 +162,7 @@ Result<std::vector<std::int64_t>> values_of(std::string_view text) {
   return values;
 }
 
-// Two names of one file.
+// Whether both name the same file.
 bool is_same_file(std::string_view a, std::string_view b) {
   const StoreKind* const kind = store_kind(a);
   if (kind == nullptr || !kind->is_file || kind != store_kind(b)) return false;
@@ -172,7 +172,7 @@ bool is_same_file(std::string_view a, std::string_view b) {
   return one && other && std::filesystem::equivalent(one->path, other->path, none);
 }
 
-// With --yes it is taken as it is.
+// With --yes it is used without a question.
 Result<std::unique_ptr<Store>> open_newer(const std::string& url, Mint& mint, bool yes) {
   const Result<std::string> own = mint.store_url();
   if (!own) return std::unexpected(own.error());
@@ -198,7 +198,7 @@ Result<std::unique_ptr<Store>> open_newer(const std::string& url, Mint& mint, bo
   return from;
 }
 
-// The one of these that is given says what is done.
+// The only given option of these, which selects the action.
 Result<std::string_view> way_of(const RaiseOptions& given) {
   struct Way {
     std::string_view option;
@@ -333,7 +333,7 @@ void print_sources(Output& out, const std::vector<RaisedSource>& sources, bool d
   }
 }
 
-// What this host was given of the store's sequences and pools last, by its data folder.
+// The last values of the store's sequences and pools on this host, from its data folder.
 std::vector<GivenValue> all_given_here(const Store& store, bool doubtful) {
   std::vector<GivenValue> given;
   for (const Seen& seen : seen_of(store, doubtful))
@@ -344,7 +344,7 @@ std::vector<GivenValue> all_given_here(const Store& store, bool doubtful) {
   return given;
 }
 
-// Refuses to settle a store that lacks what this host was given: it was not only moved.
+// Refuses to settle a store that lacks values of this host: it was not only moved.
 Result<void> check_only_moved(Store& store, std::span<const GivenValue> given) {
   std::string lacking;
   for (const GivenValue& each : given) {
@@ -360,7 +360,7 @@ Result<void> check_only_moved(Store& store, std::span<const GivenValue> given) {
     const Definition& definition = status->definition;
     if (is_retired(definition)) continue;
     const Result<bool> known = has_given(store, each.source, each.value);
-    // kInvalidArgument: of another sequence that had the name.
+    // kInvalidArgument: the value belongs to another sequence that had the name.
     if (!known && known.error().code != Code::kInvalidArgument)
       return std::unexpected(known.error());
     if (known.value_or(true)) continue;

@@ -90,7 +90,7 @@ bool is_decimal(std::string_view text) {
 
 constexpr std::int64_t kMostDigits = Digits::kMaxChars;
 
-// --digits is for the caller, because it says something else of each kind of source.
+// --digits is left to the caller, because it has another meaning for each kind of source.
 Result<Form> form_of(const FormTexts& given) {
   Form form;
   form.prefix = given.prefix.value_or("");
@@ -107,7 +107,7 @@ Result<Form> form_of(const FormTexts& given) {
   return form;
 }
 
-// N counts the digits of the prefix; one that is not all digits stands before the layout.
+// N includes the digits of the prefix; a prefix with other characters precedes the layout.
 Result<void> read_digits(const FormTexts& given, FormatOptions& options) {
   Result<Form> form = form_of(given);
   if (!form) return std::unexpected(form.error());
@@ -136,7 +136,7 @@ Result<SnowflakeLayout> layout_of(const FormatTexts& given) {
   return layout_option(text);
 }
 
-// What the generator's options allow, in the words of the command line.
+// The limits of the generator's options, in the words of the command line.
 Result<std::chrono::nanoseconds> run_ahead_of(std::string_view text) {
   const SnowflakeOptions usual;
   const std::chrono::nanoseconds most = usual.max_drift - usual.window;
@@ -199,7 +199,7 @@ Result<void> read_snowflake(const FormatTexts& given, FormatOptions& options) {
   return {};
 }
 
-// 12 hexadecimal digits, with : or - between bytes or nothing.
+// 12 hexadecimal digits, with or without : or - between bytes.
 std::optional<HardwareAddress> hardware_address(std::string_view text) {
   std::string digits;
   for (const char c : text) {

@@ -1,4 +1,4 @@
-// What the options of `next` and `create` say of a format or a sequence.
+// The options of `next` and `create` for a format or a sequence.
 #pragma once
 
 #include <chrono>
@@ -19,13 +19,13 @@ class App;
 
 namespace idmint::cli {
 
-// As given; what is empty was not.
+// As given; empty: not given.
 struct FormTexts {
   std::optional<std::string> prefix{};
   std::optional<std::string> encoding{};
   std::optional<std::string> check{};
   std::optional<std::string> digits{};
-  std::optional<std::string> width{};  // of sequences only
+  std::optional<std::string> width{};  // sequences only
   bool no_leading_zeros = false;
 };
 
@@ -61,30 +61,30 @@ struct SequenceTexts {
   bool validator = false;
 };
 
-// The layout that --layout names or spells. kInvalidArgument: there is no such.
+// The layout that --layout names or spells. kInvalidArgument: no such layout.
 [[nodiscard]] Result<SnowflakeLayout> layout_option(std::string_view text);
 
-// As advice/words.h has them.
+// From advice/words.h.
 using advice::kMostWidth;
 using advice::time_option;
 using advice::whole_number;
 
-// --timeout; `usual`: what it is where it is not given, in words and as a value.
+// --timeout; `usual` is its default, as text and as a value.
 void add_timeout(CLI::App& command, std::optional<std::string>& timeout, const std::string& usual);
 [[nodiscard]] Result<std::chrono::milliseconds> timeout_option(
     const std::optional<std::string>& given, std::chrono::milliseconds usual);
 
-// Here and below: kInvalidArgument, naming the option and what it takes. Whether the format takes
-// the option at all is for Mint::source() to say. The worker id of a snowflake is IDMINT_WORKER
-// where it is not given.
+// Here and below: kInvalidArgument: a wrong option; the message names it and what it accepts.
+// Mint::source() checks whether the format takes the option at all. IDMINT_WORKER is the default of
+// a Snowflake worker id.
 [[nodiscard]] Result<FormatOptions> format_options(std::string_view format,
                                                    const FormatTexts& given);
 
-// What is not given follows from the rest: see mint/sequence_wish.h. `store`: its URL, or empty.
+// Omitted members follow from the others: see mint/sequence_wish.h. `store` is its URL, or empty.
 [[nodiscard]] Result<Definition> definition(std::string_view name, const SequenceTexts& given,
                                             std::string_view store = {});
 
-// How many of the characters are decimal digits.
+// The number of decimal digits in the text.
 [[nodiscard]] std::size_t digits_in(std::string_view text);
 
 }  // namespace idmint::cli

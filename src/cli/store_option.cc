@@ -21,7 +21,7 @@ struct StoreOption {
   Stays stays = Stays::kYes;
 } store_option;
 
-// A URL that stands where a source is named would be printed as its name.
+// Rejects a URL in the place of a source's name, which would be printed.
 Result<void> refuse_url_as_name(const CLI::App& command) {
   constexpr std::array<std::string_view, 4> kNames = {"NAME", "SOURCE", "POOL", "FILE"};
   for (const CLI::Option* const option : command.get_options()) {
@@ -70,7 +70,7 @@ Result<void> settle_store(CLI::App& command) {
   if (!whole) return std::unexpected(std::move(whole.error()));
   url = *std::move(whole);
   const StoreKind* const kind = store_kind(url);
-  if (kind == nullptr) return {};  // who opens it says so
+  if (kind == nullptr) return {};  // the error comes from opening it
   const std::string_view place = std::string_view(url).substr(url.find(':') + 1);
   if (kind->is_file && place.starts_with("~/")) {
     return refuse("idmint does not expand ~ in the store " + url +

@@ -1,4 +1,4 @@
-// workers: the worker ids of a pool: who holds which, and taking them from who is gone.
+// workers: the holders of a pool's worker ids, and taking worker ids from holders that are gone.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>

@@ -14,7 +14,7 @@ constexpr std::uint64_t as_unsigned(std::int64_t value) noexcept {
   return static_cast<std::uint64_t>(value);
 }
 
-// Whether `later` is at most `ns` after `now`; unsigned, because the difference may not fit.
+// Whether `later` is at most `ns` after `now`. Unsigned, because the difference may overflow.
 bool within(std::int64_t ns, std::int64_t later, std::int64_t now) noexcept {
   return later <= now || as_unsigned(later) - as_unsigned(now) <= as_unsigned(ns);
 }
@@ -76,11 +76,11 @@ Error ClockSequence::clock_went_back(std::int64_t tick_start, std::int64_t ns) c
   return {Code::kUnavailable, std::move(message)};
 }
 
-// How long one call may still wait for a count. Real time ends it, and so does the time that was
-// planned to be slept, as the clock may stand still or be set back again and again.
+// The time that one call may still wait for a count. Both real time and the planned sleep count,
+// because the clock may stand still or be set back again and again.
 class ClockSequence::Wait {
  public:
-  // `until`: instead of the deadline, unless it is SteadyTime::max().
+  // `until` replaces the deadline unless it is SteadyTime::max().
   Wait(std::chrono::nanoseconds deadline, SteadyTime until)
       : begin_(std::chrono::steady_clock::now()),
         deadline_(std::min<std::chrono::nanoseconds>(
@@ -93,7 +93,7 @@ class ClockSequence::Wait {
   [[nodiscard]] SteadyTime until() const noexcept { return until_; }
   [[nodiscard]] bool over() const noexcept { return left() <= std::chrono::nanoseconds{}; }
 
-  // What may be slept of `wanted`; it is planned from now on.
+  // The part of `wanted` that may be slept; counts it as planned.
   [[nodiscard]] std::chrono::nanoseconds plan(std::chrono::nanoseconds wanted) noexcept {
     const std::chrono::nanoseconds planned = std::min(wanted, left());
     to_sleep_ -= planned;
@@ -147,7 +147,7 @@ Result<void> ClockSequence::start(std::int64_t from, SteadyTime until) {
   const std::lock_guard lock(shared.entering);
   const std::int64_t ns = now();
   const std::int64_t clock_tick = tick_of(ns);
-  // One unit ahead is what the run before may have begun, however long a unit is.
+  // The previous run may be one unit ahead, however long a unit is.
   const std::int64_t reach = start_of(std::min(from, options_.max_tick));
   if (from > clock_tick && from - clock_tick > 1 && !within_drift(reach, ns)) {
     if (!options_.start_afresh) return std::unexpected(clock_went_back(reach, ns));
@@ -179,9 +179,8 @@ Result<void> ClockSequence::set_apart(std::int64_t tick, bool first) {
   return {};
 }
 
-// Moves the state into an epoch that nobody was in, then says which tick that is, then lets the
-// common path see the tick's beginning. Whoever comes in between waits for the lock and starts
-// over.
+// Moves the state into a new epoch, then publishes the tick of that epoch, then its start for the
+// common path. A caller that comes in between waits for the lock and starts over.
 Result<void> ClockSequence::enter(std::int64_t tick, std::int64_t ns, SteadyTime until) {
   Shared& shared = *shared_;
   if (lost_) return std::unexpected(*lost_);
@@ -205,8 +204,8 @@ Result<void> ClockSequence::enter(std::int64_t tick, std::int64_t ns, SteadyTime
       return std::unexpected(clock_went_back(reach, ns));
   }
   const TickSeed seed = seed_ ? seed_() : TickSeed{};
-  // An epoch that the counts ran over into, after 2^24 vain additions, is not one of those moved
-  // into here, and never has a tick.
+  // After 2^24 additions in vain the counts run over into the next epoch. Such an epoch is never
+  // entered here and never has a tick.
   std::uint64_t state = shared.state.load();
   std::uint64_t epoch = 0;
   do {
@@ -233,7 +232,7 @@ std::unexpected<Error> ClockSequence::failed(Error why) {
   return std::unexpected(std::move(why));
 }
 
-// Into an epoch that has no tick: nothing is left of the current one, wherever the clock goes.
+// Enters an epoch without a tick, so no count of the current one is left, whatever the clock does.
 void ClockSequence::lose(Error why) {
   Shared& shared = *shared_;
   lost_ = std::make_unique<const Error>(std::move(why));
@@ -247,7 +246,8 @@ void ClockSequence::revoke(Error why) {
   if (!lost_) lose(std::move(why));
 }
 
-// The clock does not show the current tick: it is later, earlier, or there is no current tick.
+// Called if the clock does not show the current tick: it is later or earlier, or there is no
+// current tick.
 Result<void> ClockSequence::enter_clocks_tick(SteadyTime until) {
   Shared& shared = *shared_;
   const auto started = [&] { return shared.state.load() >> kCountBits != 0; };
@@ -271,23 +271,23 @@ Result<void> ClockSequence::enter_clocks_tick(SteadyTime until) {
   return std::unexpected(clock_went_back(start, ns));
 }
 
-// Returns when the epoch is over, or its tick should be: waits for the tick to end, or for the next
-// one to lie within the run-ahead. Under a clock that was set back the tick ends one unit after it
-// was entered, and the next one is entered ahead of the clock.
+// Returns when the epoch is over or its tick should be: waits for the end of the tick, or until the
+// next one is within the run-ahead. Under a clock that was set back, the tick ends one unit after
+// its entry, and the next one is entered ahead of the clock.
 Result<void> ClockSequence::outlast(std::uint64_t epoch, Wait& wait) {
   Shared& shared = *shared_;
   const SteadyTime until = wait.until();
   const auto over = [&] { return shared.state.load() >> kCountBits != epoch; };
   if (epoch == 0) return enter_clocks_tick(until);
   if (shared.current.epoch.load(std::memory_order_acquire) != epoch) {
-    // Until a thread that enters a tick is through.
+    // Waits until the thread that enters a tick has finished.
     const std::unique_lock lock(shared.entering, until);
     if (!lock) return not_entered();
     if (lost_) return std::unexpected(*lost_);
     if (shared.current.epoch.load(std::memory_order_relaxed) == epoch) return {};
   }
   const std::int64_t start = shared.tick_start.load(std::memory_order_acquire);
-  if (over()) return {};  // or it is the beginning of this epoch's tick
+  if (over()) return {};  // otherwise `start` is that of this epoch's tick
   const std::int64_t end = start + options_.unit.count();
   std::int64_t ns = now();
   std::int64_t wake = ns;
@@ -312,7 +312,7 @@ Result<void> ClockSequence::outlast(std::uint64_t epoch, Wait& wait) {
   if (tick > current) return enter(tick, ns, until);
   const std::int64_t next_start = start_of(current + 1);
   if (within_run_ahead(next_start, ns)) return enter(current + 1, ns, until);
-  // The clock has caught up, or did not come as far as it was waited for.
+  // The clock has caught up, or did not reach the time waited for.
   if (tick == current || (run_ahead_ != 0 && ns < wake)) return {};
   if (within_drift(next_start, ns)) return enter(current + 1, ns, until);
   if (options_.start_afresh) return enter(tick, ns, until);

@@ -1,4 +1,4 @@
-// ClockSequence: strictly increasing (tick, count) pairs, under one policy for clocks that go back.
+// ClockSequence: strictly increasing (tick, count) pairs, with one policy for clocks that go back.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 
 namespace idmint {
 
-// A run of `size` counts of one tick, `count` being the first, with what was drawn for that tick.
+// A run of `size` counts of one tick, from `count` on, with the random words of that tick.
 struct Stamp {
   std::int64_t tick;
   std::uint32_t count;
@@ -29,59 +29,58 @@ struct Stamp {
   std::uint64_t low;
 };
 
-// Drawn at the beginning of each tick.
+// Drawn at the start of each tick.
 struct TickSeed {
-  std::uint32_t count = 0;  // where counting starts
+  std::uint32_t count = 0;  // the first count
   std::uint64_t high = 0;   // for the format's own use
   std::uint64_t low = 0;
 };
 
-// Called under the lock before a tick is entered that may have been used before: where the sequence
-// starts afresh, and before the first tick of a self-starting one (`first`; in a child of fork()
-// again). It changes what the ids hold beside tick and count, so that none of them comes twice,
-// before the seed of that tick is asked for. Answers the bound of the lease under the new
-// beginning, above `tick`; without a lease 0. On an error nothing is entered; kDataLoss is for
-// ever.
+// Called under the lock before a tick is entered that may have been used before: when the sequence
+// starts afresh, and before the first tick of a self-starting one (`first`; once more in a child of
+// fork()). It changes the parts of the ids other than tick and count, so that no id repeats; then
+// the seed of the tick is drawn. Returns the lease's bound for the new start, above `tick`, or 0
+// without a lease. On an error no tick is entered. kDataLoss is permanent.
 using SetApart = std::function<Result<std::int64_t>(std::int64_t tick, bool first)>;
 
 struct ClockSequenceOptions {
-  Instant epoch;                             // tick 0
-  std::chrono::nanoseconds unit{1'000'000};  // of one tick
-  std::uint32_t capacity = 1;                // counts of a tick: 0 to capacity - 1; at most 2^23
-  std::int64_t max_tick = 0;                 // past it: kOutOfRange
+  Instant epoch;                                       // tick 0
+  std::chrono::nanoseconds unit{1'000'000};            // the length of a tick
+  std::uint32_t capacity = 1;                          // counts are 0 to capacity - 1; at most 2^23
+  std::int64_t max_tick = 0;                           // later ticks are kOutOfRange
   std::chrono::nanoseconds max_drift{20'000'000'000};  // ahead of a clock that was set back
-  // How far ahead of the clock the next tick may be entered because counts are used up; at most
-  // max_drift counts. 0: never.
+  // How far ahead of the clock the next tick may be entered when counts are used up; values above
+  // max_drift count as max_drift. 0: never.
   std::chrono::nanoseconds max_run_ahead{};
-  // The first next() starts at the clock's time, in a child of fork() too; otherwise
-  // kFailedPrecondition.
+  // The first next() starts at the clock's time, in a child of fork() too. Without it, next() fails
+  // with kFailedPrecondition there.
   bool self_starting = false;
-  // Past max_drift: start afresh at the clock's time with a new seed (order is lost once), instead
-  // of kUnavailable.
+  // Beyond max_drift, start afresh at the clock's time with a new seed, which breaks the order
+  // once, instead of failing with kUnavailable.
   bool start_afresh = false;
-  // A call waits at most this long for a free count.
+  // The longest that a call waits for a free count.
   std::chrono::nanoseconds deadline = std::chrono::seconds{5};
-  // What a restart of the program does for a caller who is refused because the clock went back: a
-  // clause for the message. Empty: nothing is said.
+  // A clause for the error after the clock went back: the effect of a restart of the program.
+  // Empty: no clause.
   std::string_view restart{};
 };
 
-// The policy, which is here and nowhere else:
-//   - A clock that goes back: the old tick is kept and counted on. When its counts are used up the
+// The policy, implemented only here:
+//   - The clock goes back: the old tick is kept and counted on. When its counts are used up, the
 //     next tick is entered after one unit of waiting, ahead of the clock by at most max_drift.
-//   - Counts used up under a right clock: the next tick is entered at once where that is at most
-//     max_run_ahead ahead of the clock; else the caller waits for it. Where many callers want few
-//     counts, a caller waits for further ticks, until its deadline.
-//   - Nothing waits under the lock but for the lease's durable write.
+//   - The counts are used up under a right clock: the next tick is entered at once if it is at most
+//     max_run_ahead ahead of the clock; otherwise the caller waits for it. If many callers compete
+//     for few counts, a caller waits for further ticks, until its deadline.
+//   - Nothing waits under the lock, except for the lease's durable write.
 //
-// May be shared by threads. The common path is one clock read and one addition. The state is
+// Threads may share it. The common path is one clock read and one addition. The state is
 //
 //   epoch 40 | count 24
 //
-// where the epoch numbers the ticks that were entered, one after the other; what tick that is, and
-// its seed, is read from a ring of slots under a sequence lock. A reader that finds its epoch's
-// slot gone drops its counts and starts over. Ticks are entered under a mutex, and only below the
-// lease's bound: so each pair lies below it by construction, however long a thread is paused.
+// The epoch numbers the ticks in the order in which they were entered. The tick of the current
+// epoch and its seed are read under a sequence lock. A reader whose epoch is no longer current
+// drops its counts and starts over. Ticks are entered under a mutex, and only below the lease's
+// bound. So each pair lies below the bound by construction, however long a thread is paused.
 class ClockSequence final {
  public:
   ClockSequence(const ClockSequenceOptions& options, Clock& clock,
@@ -90,22 +89,24 @@ class ClockSequence final {
   ClockSequence(const ClockSequence&) = delete;
   ClockSequence& operator=(const ClockSequence&) = delete;
 
-  // Enters the clock's tick, or `from` where that is later; past max_drift it starts afresh, where
-  // that is the option. Needed before next() unless self_starting.
+  // Enters the clock's tick, or `from` if that is later. If `from` is beyond max_drift and the
+  // option is set, it starts afresh. Required before next() unless self_starting.
   [[nodiscard]] Result<void> start(std::int64_t from, SteadyTime until = SteadyTime::max());
 
-  // Up to `want` counts of one tick; at least one. REQUIRES: 1 <= want <= kMaxRun.
-  // kUnavailable: the clock is further back than max_drift; or by `until`, or without it by the
-  // deadline, no count was free, the lease had no answer, or another caller was still waiting for
-  // one. kOutOfRange: the clock shows a time outside the ticks. kFailedPrecondition: not started,
-  // or inherited through fork(). The lease's own errors as they are; its kDataLoss is for ever.
+  // Takes 1 to `want` counts of one tick. REQUIRES: 1 <= want <= kMaxRun. Errors, besides those of
+  // the lease, whose kDataLoss is permanent:
+  // - kUnavailable: the clock is further back than max_drift; or by `until` (by default the
+  //   deadline) no count was free, the lease did not answer, or another caller was still waiting
+  //   for a tick.
+  // - kOutOfRange: the clock shows a time outside the ticks.
+  // - kFailedPrecondition: not started, or inherited through fork().
   [[nodiscard]] Result<Stamp> next(std::uint32_t want, SteadyTime until = SteadyTime::max());
 
-  // The common path of next() alone: false, and nothing in `stamp`, where next() must be asked.
+  // Only the common path of next(). False: `stamp` is not set; call next().
   [[nodiscard]] bool try_next(std::uint32_t want, Stamp& stamp) noexcept;
 
-  // From now on every call answers `why`; one under way may have its counts still. Not from within
-  // the lease's extend(), whose kDataLoss does the same.
+  // Makes every later call fail with `why`; a call under way may still get its counts. Must not be
+  // called from the lease's extend(), whose kDataLoss has the same effect.
   void revoke(Error why);
 
   static constexpr std::uint32_t kMaxRun = 4096;
@@ -123,12 +124,11 @@ class ClockSequence final {
     std::atomic<std::uint64_t> low;
   };
 
-  // All zero means not started, which is what a child of fork() finds; a zeroed mutex is an open
-  // one.
+  // All zero means not started, as in a child of fork(); a zeroed mutex is unlocked.
   struct Shared {
     BiasedCounter state;
-    alignas(64) std::atomic<std::int64_t> tick_start;  // of the current tick, ns since 1970
-    std::atomic<std::int64_t> entered;                 // what the clock showed then, likewise
+    alignas(64) std::atomic<std::int64_t> tick_start;  // start of the current tick, ns since 1970
+    std::atomic<std::int64_t> entered;                 // the clock at its entry, ns since 1970
     Tick current;
     BoundedMutex entering;
   };
@@ -142,7 +142,7 @@ class ClockSequence final {
   [[nodiscard]] bool read_tick(std::uint64_t epoch, Stamp& stamp) const noexcept;
   [[nodiscard]] bool within_drift(std::int64_t tick_start, std::int64_t ns) const noexcept;
   [[nodiscard]] bool within_run_ahead(std::int64_t tick_start, std::int64_t ns) const noexcept;
-  // Under the lock.
+  // Under the lock:
   [[nodiscard]] Result<void> enter(std::int64_t tick, std::int64_t ns, SteadyTime until);
   [[nodiscard]] Result<void> set_apart(std::int64_t tick, bool first);  // likewise
   [[nodiscard]] Result<void> format_has(std::int64_t tick) const;
@@ -178,12 +178,12 @@ inline bool ClockSequence::try_next(std::uint32_t want, Stamp& stamp) noexcept {
   Shared& shared = *shared_;
   const std::int64_t ns = now();
   const std::int64_t start = shared.tick_start.load(std::memory_order_acquire);
-  // One comparison for "later than the current tick" and "before it".
+  // One comparison covers both "later than the current tick" and "before it".
   if (static_cast<std::uint64_t>(ns) - static_cast<std::uint64_t>(start) >= unit_) return false;
   return take(want, stamp) == kTaken;
 }
 
-// Which epoch has no count to give, or kTaken.
+// The epoch that has no count left, or kTaken.
 inline std::uint64_t ClockSequence::take(std::uint32_t want, Stamp& stamp) noexcept {
   const std::uint64_t taken = shared_->state.fetch_add(want);
   const auto count = static_cast<std::uint32_t>(taken & kCountMask);

@@ -117,7 +117,7 @@ Result<Uint128> DigitsLayout::index_of(const Digits& id) const {
 
 namespace {
 
-// Up to here one 64-bit draw makes an id: rejections are rare, 1 in 18 at most.
+// Up to this capacity one 64-bit draw makes an id: rejections are rare, at most 1 in 18.
 constexpr Uint128 kNarrow = kPowers[18];
 
 struct Product {
@@ -151,9 +151,9 @@ DigitsGenerator::DigitsGenerator(const DigitsLayout& layout, Entropy& entropy)
           .checked = layout.check == Check::kNone ? nullptr : &layout_},
       entropy_(entropy) {}
 
-// D. Lemire, "Fast random integer generation in an interval", 2019: a random number as a fraction
-// of 1, times the capacity; the fraction left over tells the numbers that are one too many for
-// their id.
+// D. Lemire, "Fast random integer generation in an interval", 2019: the random number is a fraction
+// of 1 and is multiplied by the capacity. The remaining fraction identifies the numbers that would
+// favour an id.
 template <class Draw>
 Digits DigitsGenerator::make(const Recipe& recipe, Draw&& draw) noexcept {
   Uint128 index;
@@ -181,7 +181,7 @@ Digits DigitsGenerator::next() noexcept {
 }
 
 void DigitsGenerator::next(std::span<Digits> out) noexcept {
-  // Random numbers in blocks, none of them in vain; rejected ones are drawn again at the end.
+  // Draws random numbers in blocks without waste; rejected ones are drawn again at the end.
   std::array<std::uint64_t, 256> numbers;
   std::size_t wanted = out.size() * (recipe_.capacity <= kNarrow ? 1 : 2);
   std::size_t left = 0;
@@ -196,7 +196,7 @@ void DigitsGenerator::next(std::span<Digits> out) noexcept {
     --left;
     return *next++;
   };
-  const Recipe recipe = recipe_;  // a copy that no store to `out` can reach
+  const Recipe recipe = recipe_;  // a copy, which no store to `out` can alias
   for (Digits& id : out) id = make(recipe, draw);
 }
 

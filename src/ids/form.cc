@@ -12,14 +12,14 @@
 namespace idmint {
 namespace {
 
-// What no sequence goes past: a counter holds its next value in the same 63 bits.
+// The largest value of a sequence: a counter holds its next value in the same 63 bits.
 constexpr std::int64_t kLargestInteger = std::numeric_limits<std::int64_t>::max() - 1;
 
 // ---- ids as big-endian numbers of a fixed size, in the order of the ids
 
 constexpr std::size_t kDigitsBytes = 15;
 
-// The digits of all sizes are numbered through: 0 to 9, 00 to 99, 000 ...
+// An index over the digits of all sizes: 0 to 9, 00 to 99, 000 ...
 constexpr std::array<Uint128, Digits::kMaxChars + 2> kFirstOfSize = [] {
   std::array<Uint128, Digits::kMaxChars + 2> first{};
   Uint128 power = 10;
@@ -145,13 +145,13 @@ bool is_decimal_format(const Format& format) noexcept {
   return &format == &kInteger || &format == &kDigitsRow;
 }
 
-// Whether ids stand there as their own format prints them.
+// Whether the form prints ids as their own format does.
 bool is_own(const Form& form, const Format& format) noexcept {
   return form.encoding == Encoding::kCanonical ||
          (form.encoding == Encoding::kDecimal && is_decimal_format(format));
 }
 
-// What the check is of; empty where there can be none.
+// The alphabet of the checked text; empty: no check is possible.
 std::string_view check_alphabet(const Form& form, const Format& format) noexcept {
   const bool decimal = form.encoding == Encoding::kCanonical && is_decimal_format(format);
   return alphabet(decimal ? Encoding::kDecimal : form.encoding);
@@ -161,12 +161,12 @@ bool all_in(std::string_view alphabet, std::string_view text) noexcept {
   return text.find_first_not_of(alphabet) == std::string_view::npos;
 }
 
-// Where the part begins that the check is of.
+// The start of the part that the check covers.
 std::size_t checked_from(const Form& form, std::string_view alphabet) noexcept {
   return all_in(alphabet, form.prefix) ? 0 : form.prefix.size();
 }
 
-// The digits that a number takes without leading zeros, 1 at least.
+// The number of digits without leading zeros, at least 1.
 int digits_of(std::uint64_t number, std::size_t base) noexcept {
   int digits = 1;
   for (; number >= base; number /= base) ++digits;
@@ -285,7 +285,7 @@ char* to_chars(const Id& id, const Form& form, char* out) noexcept {
     const IdBytes bytes = std::visit(ToBytes{}, id);
     if (form.width == 0) {
       out = encode(form.encoding, bytes.span(), out);
-    } else {  // the digits before are zeros
+    } else {  // the leading digits are zeros
       char all[kMaxEncodedChars];
       const char* const end = encode(form.encoding, bytes.span(), all);
       out = std::copy(end - form.width, end, out);
@@ -320,7 +320,7 @@ Result<Id> parse(std::string_view text, std::string_view format_name, const Form
   std::string_view body = text.substr(form.prefix.size());
   if (form.check != Check::kNone) {
     const std::string_view letters = check_alphabet(form, format);
-    // The symbol of mod37 may be another character.
+    // The check symbol of mod37 may be a character outside the alphabet.
     const std::size_t symbols = form.check == Check::kMod37 ? check_width(form.check) : 0;
     const std::size_t stranger =
         body.substr(0, body.size() - std::min(body.size(), symbols)).find_first_not_of(letters);
@@ -332,7 +332,7 @@ Result<Id> parse(std::string_view text, std::string_view format_name, const Form
       return refuse_text("its check symbol (" + std::string(name(form.check)) +
                          ") is wrong: it is mistyped");
     }
-    // With the prefix in the sum, the symbols may lie in what should be the prefix.
+    // If the check covers the prefix, the symbols may be where the prefix should be.
     if (body.size() < check_width(form.check)) return refuse_text("it is too short");
     body.remove_suffix(check_width(form.check));
   }

@@ -1,4 +1,4 @@
-// What sequences ask of a form: how wide its integers are, and how far that goes.
+// The width of the integers of a form, for sequences.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@ namespace idmint {
 // The decimal digits that form.digits leaves for the integer.
 [[nodiscard]] int integer_width(const Form& form) noexcept;
 
-// The form with the width that `last` takes, where it has none and its encoding is not decimal:
-// what prints integers up to `last` in as few characters, and in their order. REQUIRES:
-// validate(form, "integer") succeeds; 0 <= last.
+// The form with the width of `last`, if it has none and its encoding is not decimal. It prints
+// integers up to `last` with the fewest characters and in their order. REQUIRES: validate(form,
+// "integer") succeeds; 0 <= last.
 [[nodiscard]] Form settled(Form form, std::int64_t last) noexcept;
 
 // "2 digits have room for values up to 99". REQUIRES: digits or width are not 0.

@@ -25,14 +25,14 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// How sure a reading is, in thousandths; only their order matters.
+// The likelihood of a reading, in thousandths; only the order matters.
 constexpr int kCertain = 950;      // nothing else is spelled like this
-constexpr int kLikely = 900;       // and the time, if it has one, makes sense
+constexpr int kLikely = 900;       // the time, if any, is plausible
 constexpr int kFallback = 500;     // always possible
-constexpr int kConceivable = 300;  // rather something else
+constexpr int kConceivable = 300;  // probably another format
 constexpr int kByChance = 200;     // one text in ten looks like this
-constexpr int kUnlikely = 100;     // the time makes no sense
-constexpr int kFarFetched = 50;    // neither the bits nor the spelling speak for it
+constexpr int kUnlikely = 100;     // the time is not plausible
+constexpr int kFarFetched = 50;    // neither bits nor spelling support it
 
 constexpr Instant kFirstPlausible =
     std::chrono::sys_days{std::chrono::year{2000} / std::chrono::January / 1};
@@ -44,15 +44,15 @@ FoundTime from_milliseconds(std::uint64_t ms) {
   return Instant{milliseconds{static_cast<std::int64_t>(ms)}};
 }
 
-// ---- which characters a text is made of
+// ---- the alphabets of a text
 
-using Alphabets = std::uint32_t;  // those that have every character of the text
+using Alphabets = std::uint32_t;  // the set of alphabets that have every character of the text
 
 constexpr Alphabets kDecimalDigits = 1U << 0;
-constexpr Alphabets kHexDigits = 1U << 1;       // in either case, as the next two
+constexpr Alphabets kHexDigits = 1U << 1;       // in either case, like the next two
 constexpr Alphabets kUuidChars = 1U << 2;       // hexadecimal digits and dashes
-constexpr Alphabets kUlidChars = 1U << 3;       // with what Crockford reads as a digit
-constexpr Alphabets kLowerUuidChars = 1U << 4;  // as UUIDs are printed
+constexpr Alphabets kUlidChars = 1U << 3;       // with Crockford's aliases of digits
+constexpr Alphabets kLowerUuidChars = 1U << 4;  // the canonical case of UUIDs
 constexpr Alphabets kLowerHex = 1U << 5;
 constexpr Alphabets kUpperBase32 = 1U << 6;
 constexpr Alphabets kLowerBase32 = 1U << 7;
@@ -135,7 +135,7 @@ constexpr std::string_view variant(std::uint64_t low) {
   return top < 4 ? "NCS" : top < 6 ? "RFC 9562" : top == 6 ? "Microsoft" : "reserved";
 }
 
-// The fields as the RFC names them; bits 0 to 63 and 64 to 127.
+// The fields by their names in the RFC; bits 0 to 63 and 64 to 127.
 struct UuidBits {
   std::uint64_t high;
   std::uint64_t low;
@@ -166,7 +166,8 @@ void add_version_1(Reader& reader, const UuidBits& id) {
   add_clock_and_node(reader, id);
 }
 
-// DCE 1.1: the local id is where version 1 has its fast bits, so the time is known to 7 minutes.
+// DCE 1.1: the local id replaces the low bits of version 1's time, so the time is known to 7
+// minutes.
 void add_version_2(Reader& reader, const UuidBits& id) {
   reader.add_field("local_id", id.high >> 32);
   reader.add_time(uuid_bits::instant_of(uuid_bits::timestamp_low_first(id.high) >> 32 << 32));
@@ -223,14 +224,14 @@ constexpr std::array<void (*)(Reader&, const UuidBits&), 9> kUuidFields = {
     add_hash, add_version_6, add_version_7, add_version_8};
 constexpr std::uint32_t kTimedVersions = 1U << 1 | 1U << 2 | 1U << 6 | 1U << 7;
 
-// How sure a UUID is by the way it is spelled.
+// The likelihood of a UUID by its spelling.
 struct UuidOdds {
-  int sound;  // the RFC's variant and versions, and a time that makes sense
+  int sound;  // the RFC's variant and versions, and a plausible time
   int ill_timed;
   int unsound;  // another variant or version
 };
 constexpr UuidOdds kSpelledAsUuid = {kCertain, kFallback, kCertain};
-constexpr UuidOdds kBareHex = {kLikely, kConceivable, kConceivable};  // as 128-bit hashes too
+constexpr UuidOdds kBareHex = {kLikely, kConceivable, kConceivable};  // or a 128-bit hash
 constexpr UuidOdds kEncodedUuid = {250, kFarFetched + 10, kFarFetched};
 
 bool is_sound(const Uuid& uuid) {
@@ -238,7 +239,7 @@ bool is_sound(const Uuid& uuid) {
          uuid.version() < static_cast<int>(kVersions.size());
 }
 
-// `encoding` is a field where it is not empty.
+// A non-empty `encoding` becomes a field.
 void add_uuid(Reader& reader, const Uuid& uuid, const FoundValue& canonical, const UuidOdds& odds,
               std::string_view encoding = {}) {
   const auto [high, low] = halves(uuid.bytes().data());
@@ -287,7 +288,7 @@ void read_ulid(Reader& reader, std::string_view text, Alphabets alphabets) {
   reader.add_field("uuid", Uuid{id->bytes()});
 }
 
-// Without a prefix it is a ULID in lower case as well: then its bits decide.
+// A TypeID without a prefix is also a ULID in lower case; the bits decide.
 void read_type_id(Reader& reader, std::string_view text, Alphabets) {
   const std::size_t underscore = text.rfind('_');
   const bool bare = underscore == std::string_view::npos;
@@ -322,7 +323,7 @@ void read_object_id(Reader& reader, std::string_view text, Alphabets alphabets) 
       (alphabets & kLowerHex) != 0 ? FoundValue{text} : FoundValue{Hex{high >> 32, low, 24}};
   const Instant time{seconds{id->seconds()}};
 
-  // The layout of the ids made before July 2018, when the specification changed.
+  // Ids before July 2018, when the specification changed, have the other layout.
   constexpr Instant changed =
       std::chrono::sys_days{std::chrono::year{2018} / std::chrono::July / 1};
   const int first = reader.plausible(time) ? kLikely : kConceivable;
@@ -365,8 +366,8 @@ void read_ksuid(Reader& reader, std::string_view text, Alphabets) {
 
 constexpr std::string_view kOwnLayout = "sequence-generator";
 
-// How much rarer than the first a layout is, in bits. It decides between layouts that read the same
-// time, as discord and sequence-generator do.
+// How much rarer a layout is than the first one, in bits. Decides between layouts that read the
+// same time, such as discord and sequence-generator.
 struct Rarity {
   std::string_view name;
   int bits;
@@ -404,21 +405,21 @@ KnownLayout make_known(std::string_view name, const SnowflakeLayout& layout,
   return known;
 }
 
-// Elias's gamma code: a small number is likelier than a large one.
+// Elias gamma code: small numbers are likelier.
 int cost_of(std::uint64_t value, int bits) {
   return std::min(2 * static_cast<int>(std::bit_width(value + 1)) - 1, bits + 1);
 }
 
-// The bits that it takes to say a plausible time. The farthest from now takes as many as all ticks
-// since the epoch have; each halving of the distance saves two, so that the nearest time wins.
+// The cost of a plausible time in bits. The farthest from now costs as many bits as all ticks since
+// the epoch; each halving of the distance saves two, so the nearest time wins.
 int cost_of_time(const KnownLayout& known, std::uint64_t tick) {
   const std::uint64_t distance = tick > known.now ? tick - known.now : known.now - tick;
   const int most = static_cast<int>(std::bit_width(known.last_plausible));
   return 2 * std::min(static_cast<int>(std::bit_width(distance)), most) - most;
 }
 
-// The likelihood of a plausible reading: the fewer bits it takes to say time, worker and sequence,
-// the likelier it is beside any integer.
+// The likelihood of a plausible reading: the fewer bits encode time, worker and sequence, the
+// likelier it is compared with a plain integer.
 int likelihood(const KnownLayout& known, std::uint64_t value) {
   constexpr int rarity_of_integers = 9;
   int cost = cost_of_time(known, value >> known.time_shift) + known.rarity;
@@ -437,7 +438,7 @@ void add_snowflake(Reader& reader, std::uint64_t value, const FoundValue& canoni
   reader.add("snowflake", canonical, plausible ? likelihood(known, value) : kUnlikely);
   reader.add_field("layout", known.name);
   if (!encoding.empty()) reader.add_field("encoding", encoding);
-  // Unsigned: more than 2^63 ns may lie between an epoch before 1970 and a time after it.
+  // Unsigned, because 2^63 ns or more may lie between an epoch before 1970 and a time after it.
   const std::uint64_t ns =
       static_cast<std::uint64_t>(known.layout.epoch.time_since_epoch().count()) +
       tick * static_cast<std::uint64_t>(known.layout.unit.count());
@@ -477,14 +478,14 @@ void read_unix_times(Reader& reader, std::uint64_t value, std::string_view text)
   }
 }
 
-// Of shorter texts a check symbol says nothing.
+// A check symbol of a shorter text proves nothing.
 constexpr std::size_t kLeastChecked = 4;
 constexpr std::array kDecimalChecks = {Check::kLuhn, Check::kDamm, Check::kVerhoeff,
                                        Check::kMod11_10, Check::kMod97_10};
 
-// The others by chance are satisfied by one number in ten, the last by one in 97.
+// By chance, one number in ten satisfies each check, and one in 97 the last one.
 void read_digits(Reader& reader, std::string_view text, bool is_number) {
-  // What is so regular in a layout is no number with a check digit.
+  // A number this plausible in a layout has no check digit.
   if (is_number && reader.likeliest() > kFallback + 150) return;
   ValidChecks valid{0};
   if (text.size() >= kLeastChecked) {
@@ -574,7 +575,7 @@ void read_encoded(Reader& reader, std::string_view text, Alphabets alphabets) {
   }
 }
 
-// ---- which of them to ask
+// ---- the table of readers
 
 struct Row {
   Alphabets alphabet;
@@ -657,7 +658,7 @@ Reader::~Reader() = default;
 void Reader::add_layout(std::string_view name, const SnowflakeLayout& layout) {
   layouts_.insert(layouts_.begin(), make_known(name, layout));
   layouts_.front().always = true;
-  layouts_.front().rarity = -100;  // somebody says that it is this one
+  layouts_.front().rarity = -100;  // the caller names this layout
   set_now(now_);
 }
 
@@ -666,7 +667,7 @@ void Reader::set_now(Instant now) {
   constexpr std::chrono::days day{1};
   last_plausible_ = now > Instant::max() - day ? Instant::max() : now + day;
   for (KnownLayout& known : layouts_) {
-    const auto ticks = [&known](Instant at) {  // begun since the epoch
+    const auto ticks = [&known](Instant at) {  // ticks begun since the epoch
       if (at < known.layout.epoch) return std::uint64_t{0};
       return (static_cast<std::uint64_t>(at.time_since_epoch().count()) -
               static_cast<std::uint64_t>(known.layout.epoch.time_since_epoch().count())) /
@@ -695,8 +696,8 @@ std::span<const FoundReading> Reader::read(std::string_view text) {
       row.read(*this, text, alphabets);
     }
   }
-  // By insertion: they are few, and nearly in order.
-  // Whole milliseconds, as 2^63 ns may lie between two Instants.
+  // Insertion sort: they are few and nearly in order. Distances are whole milliseconds, because two
+  // Instants may be 2^63 ns apart or more.
   const auto distance = [this](const FoundReading& reading) {
     return std::chrono::abs(std::chrono::floor<milliseconds>(reading.time.value_or(now_)) -
                             std::chrono::floor<milliseconds>(now_));

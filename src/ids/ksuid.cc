@@ -10,7 +10,7 @@ namespace idmint {
 namespace {
 
 constexpr std::uint64_t kEpoch = Ksuid::kEpochSeconds * std::nano::den;
-// ns since kEpoch; as an unsigned number, it is below this in the times of KSUIDs and nowhere else.
+// In ns since kEpoch, unsigned: a time is below this exactly if a KSUID can hold it.
 constexpr std::uint64_t kEndOfKsuids = std::nano::den << 32;
 
 std::uint64_t since_epoch(Instant at) noexcept {
@@ -28,7 +28,8 @@ void set_seconds(std::uint32_t seconds, Ksuid::Bytes& bytes) noexcept {
                                "2150-06-19T23:21:35Z, which no KSUID can hold: set it"});
 }
 
-// Sixteen bytes and four, as compilers copy twenty: a copy need not wait for the stores to retire.
+// Stores sixteen bytes and four, as compilers copy twenty: so a copy need not wait for the stores
+// to retire.
 Ksuid compose(std::uint32_t seconds, std::uint64_t first, std::uint64_t second) noexcept {
   using Words [[gnu::vector_size(16)]] = std::uint64_t;
   const Words words = {std::uint64_t{__builtin_bswap32(seconds)} | first << 32,
@@ -81,7 +82,7 @@ Result<void> KsuidGenerator::next(std::span<Ksuid> out) {
   const std::uint64_t ns = since_epoch(clock_.now());
   if (ns >= kEndOfKsuids) [[unlikely]]
     return outside();
-  // The time goes over the first of 20 random bytes.
+  // The time overwrites the first of 20 random bytes.
   static_assert(sizeof(Ksuid) == sizeof(Ksuid::Bytes));
   entropy_.fill(std::as_writable_bytes(out));
   for (Ksuid& id : out) {

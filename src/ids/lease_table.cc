@@ -34,7 +34,7 @@ Result<void> check_request(std::string_view pool, const LeaseRequest& request) {
     return refuse(of_pool(pool) + "cannot lease " + std::to_string(request.units) +
                   " units; ask for at least 1");
   if (request.max_drift < 0) return refuse(of_pool(pool) + "max_drift is below 0");
-  // So that no sum overflows: the range begins at now + max_drift at most.
+  // Prevents an overflow: the range begins at now + max_drift at most.
   if (request.now > kLastUnit - request.units ||
       request.max_drift > kLastUnit - request.units - std::max<std::int64_t>(request.now, 0))
     return refuse(of_pool(pool) + "a range may end at 2^62 at most");

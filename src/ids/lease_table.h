@@ -1,4 +1,4 @@
-// LeaseTable: worker ids, each leased to one generator at a time, for ranges of id-time.
+// LeaseTable: worker ids, each leased to one generator at a time for ranges of id-time.
 #pragma once
 
 #include <chrono>
@@ -19,36 +19,36 @@
 
 namespace idmint {
 
-// Id-time is counted in the units of the pool's layout, from its epoch. It is compared with the
-// timestamps of ids and with nothing else: what keeps two holders apart is which timestamps they
-// may use, not when they use them.
+// Id-time is counted in units of the pool's layout, from its epoch. It is compared with timestamps
+// of ids only. Two holders are kept apart by the timestamps that they may use, not by the time at
+// which they use them.
 
-// On what terms somebody owns a worker id.
+// The terms of a lease.
 struct LeaseTerms {
-  // For so long, by the store's clock, nobody else takes it, unless it is released.
+  // The duration, by the store's clock, in which no other process takes the worker id, unless it is
+  // released.
   std::chrono::milliseconds held{};
-  // A store with a clock of its own (MongoDB) refuses whoever's clock shows an instant further than
-  // that from its own, as one wrong clock would push a worker id years ahead. SQLite and memory
-  // have none. SQLite refuses a clock that went more than a day ahead in this boot of the host, by
-  // the time since boot, from the latest lease in the file. The epoch of `clock`: nothing is
-  // compared.
+  // The requester's clock. A store with a clock of its own (MongoDB) rejects one that differs by
+  // more than max_skew, since a wrong clock would push a worker id years ahead. SQLite and memory
+  // have none. SQLite rejects a clock that is more than a day ahead of the latest lease in the
+  // file, by the time since boot, in this boot of the host. The epoch of `clock`: no comparison.
   Instant clock{};
   std::chrono::milliseconds max_skew{};
 };
 
-// Who asks for a worker id.
+// A request for a worker id.
 struct LeaseRequest {
-  // Random, drawn anew for each acquire; the same only where an acquire of unknown outcome is
-  // asked for again, and then `repeated` says so.
+  // Random, new for each acquire. Only a repeat of an acquire with an unknown outcome has the same
+  // token, and then sets `repeated`.
   Uuid token{};
   bool repeated = false;
-  std::string holder{};  // for people: the host and process
-  std::int64_t now = 0;  // the id-time that the asker's clock shows; negative: before the epoch
-  // So far past `now` the range is to end, at least 1. Where it begins further ahead it is of one
-  // unit, so that those who come one after the other do not add up their windows.
+  std::string holder{};  // for operators: the host and the process
+  std::int64_t now = 0;  // the id-time of the requester's clock; negative: before the epoch
+  // The range ends this far past `now`; at least 1. If it begins beyond that, it has one unit, so
+  // that windows of successive owners do not add up.
   std::int64_t units = 1;
-  std::int64_t max_drift = 0;  // units: the range may begin this far past `now` at most
-  std::chrono::nanoseconds unit = std::chrono::milliseconds{1};  // its length, for messages
+  std::int64_t max_drift = 0;  // in units: the range begins at most this far past `now`
+  std::chrono::nanoseconds unit = std::chrono::milliseconds{1};  // for messages
   LeaseTerms terms{};
 };
 
@@ -56,7 +56,7 @@ struct LeaseRequest {
 struct Lease {
   std::int64_t worker = 0;
   Uuid token{};
-  std::int64_t generation = 0;  // of this owner; every change of the owner has another
+  std::int64_t generation = 0;  // of this owner; each change of the owner has a new one
   std::int64_t from = 0;
   std::int64_t to = 0;
 
@@ -64,70 +64,72 @@ struct Lease {
 };
 
 // Durable pools of worker ids. A row is (worker id, owner's token, generation, minted_until, nonce
-// of the latest extension). minted_until never falls and no row is ever removed: only ownership
-// lapses, by the store's clock, on which nothing depends but who may have the worker id next. Each
-// method is one atomic, linearizable step, but for create_pool() and raise_floor(), which are one
-// for each worker id. Any thread may call any method at any time. Every method answers within the
-// store's deadline (StoreOptions), and by `until` where it takes one and that is earlier. Besides
-// what each method names:
-//   kUnavailable, kResourceExhausted, kPermissionDenied: was not applied.
-//   kUnknown, kDeadlineExceeded: may have been applied, now or later. Of an acquire: ask again with
-//   the same token, or forget it. Of an extend: the bound has not moved; ask again with the same
-//   nonce.
-//   kNotFound: no such pool. kDataLoss: the store is damaged. kFailedPrecondition: the handle was
-//   inherited through fork().
-// There is no way to lower a bound, and none to remove a worker id.
+// of the latest extension). minted_until never falls, and no row is ever removed. Only ownership
+// expires, by the store's clock, which decides nothing but the next owner. There is no way to lower
+// a bound, and none to remove a worker id. Each method is one atomic, linearizable step;
+// create_pool() and raise_floor() are one step for each worker id. Any thread may call any method
+// at any time. Every method returns within the store's deadline (StoreOptions), and by `until` if
+// that is earlier. Errors, besides those of each method:
+// - kUnavailable, kResourceExhausted, kPermissionDenied: was not applied.
+// - kUnknown, kDeadlineExceeded: may have been applied, now or later. After an acquire, repeat it
+//   with the same token or forget it. After an extend, the bound has not moved; repeat it with the
+//   same nonce.
+// - kNotFound: no such pool.
+// - kDataLoss: the store is damaged.
+// - kFailedPrecondition: the handle was inherited through fork().
 class LeaseTable {
  public:
   static constexpr std::int64_t kMaxWorkers = 65'536;
 
-  // Makes the worker ids 0 to workers - 1; a pool that is there with as many is left as it is. On
-  // an error some may have been made; the same call again makes the rest. kAlreadyExists: it has
-  // another number of them. kInvalidArgument: an empty name or one longer than 1024 bytes; workers
-  // below 1 or above kMaxWorkers.
+  // Creates the worker ids 0 to workers - 1. An existing pool of the same size stays as it is. On
+  // an error some may have been created; the same call again creates the rest.
+  // - kAlreadyExists: it has another number of worker ids.
+  // - kInvalidArgument: an empty name or one longer than 1024 bytes; workers below 1 or above
+  //   kMaxWorkers.
   [[nodiscard]] Result<void> create_pool(std::string_view pool, std::int64_t workers);
 
-  // A worker id that nobody owns, or whose owner's time is over: the one with the smallest
-  // minted_until. Its range begins at the larger of minted_until and `now`, and minted_until is
-  // moved to its end. A repeated request whose token owns one already gets a further range of that
-  // one, under the same generation. kResourceExhausted: all are owned. kUnavailable: of those that
-  // are not, each has been minted further ahead than max_drift; the message says by how much.
-  // kInvalidArgument: a nil token, units below 1, a range past 2^62.
+  // Takes the worker id with the smallest minted_until among those without an owner or with an
+  // expired lease. Its range begins at the larger of minted_until and `now`, and minted_until moves
+  // to the end of the range. If the token of a repeated request owns a worker id already, it gets a
+  // further range of that one with the same generation.
+  // - kResourceExhausted: all are owned.
+  // - kUnavailable: each free one is further ahead than max_drift; the message says by how much.
+  // - kInvalidArgument: a nil token, units below 1, a range past 2^62.
   [[nodiscard]] Result<Lease> acquire(std::string_view pool, const LeaseRequest& request,
                                       SteadyTime until = SteadyTime::max());
 
-  // Moves the end of `lease` to `to`, or leaves it, and begins the owner's time anew. Returns the
-  // lease with its new end: [lease.from, to) is its owner's.
+  // Moves the end of `lease` up to `to`, or leaves it, and restarts the duration of the lease.
+  // Returns the lease with its new end: its owner has [lease.from, to).
   //
-  // An extension names the exact bound that it extends: minted_until must be lease.to. Only the
-  // repeat of the latest one is answered again, which its nonce tells. The nonce is drawn for each
-  // extension, so that no copy of the process draws it too; one of unknown outcome is asked for
-  // again with the same nonce and the same `to`.
+  // An extension names the exact bound that it extends: minted_until must be lease.to. Only a
+  // repeat of the latest extension succeeds again; the nonce identifies it. Each extension draws a
+  // nonce that no copy of the process draws as well. A repeat after an unknown outcome has the same
+  // nonce and the same `to`.
   //
-  //   kUnavailable: the asker's clock, too.
-  //   kFailedPrecondition: the worker id has another owner, another generation, or none; or a copy
-  //   of the asker has extended it. Ids below lease.to may be minted still.
-  //   kDataLoss: the row shows what lease.to, which was acknowledged, rules out: the store has gone
-  //   back; mint nothing more.
-  //   kInvalidArgument: to < lease.to, or past 2^62; a nil nonce.
+  // - kUnavailable: also a wrong clock of the requester.
+  // - kFailedPrecondition: the worker id has another owner, another generation or no owner, or a
+  //   copy of the requester has extended it. Ids below lease.to may still be minted.
+  // - kDataLoss: the row contradicts the acknowledged lease.to: the store has gone back. Mint
+  //   nothing more.
+  // - kInvalidArgument: to < lease.to or past 2^62; a nil nonce.
   [[nodiscard]] Result<Lease> extend(std::string_view pool, const Lease& lease, std::int64_t to,
                                      const Uuid& nonce, const LeaseTerms& terms,
                                      SteadyTime until = SteadyTime::max());
 
-  // Nobody owns it from now on; minted_until stays. Only with the token and the generation of its
-  // owner: otherwise nothing is changed, and it is kFailedPrecondition.
+  // Ends the ownership; minted_until stays. kFailedPrecondition: the token and generation are not
+  // those of the owner; nothing changed.
   [[nodiscard]] Result<void> release(std::string_view pool, std::int64_t worker, const Uuid& token,
                                      std::int64_t generation,
                                      SteadyTime until = SteadyTime::max()) {
     return do_release(pool, worker, token, generation, until);
   }
 
-  // The fence of a restore, with nobody minting: afterwards nothing below `floor` is leased,
-  // nobody owns a worker id, and no generation comes again. In a store that went on from an older
-  // copy `floor` must be past every bound that was ever granted.
+  // The fence of a restore; nobody may mint meanwhile. Afterwards nothing below `floor` is leased,
+  // nobody owns a worker id, and no generation repeats. In a store that continues from an older
+  // copy, `floor` must be past every bound that was ever granted.
   [[nodiscard]] Result<void> raise_floor(std::string_view pool, std::int64_t floor);
 
-  // By worker id, for people and monitoring.
+  // Sorted by worker id, for operators and monitoring.
   [[nodiscard]] Result<std::vector<LeaseState>> workers(std::string_view pool,
                                                         SteadyTime until = SteadyTime::max()) {
     return do_workers(pool, until);
@@ -137,7 +139,7 @@ class LeaseTable {
   ~LeaseTable() = default;
 
  private:
-  // The methods above, whose arguments have been checked.
+  // The methods above, with checked arguments.
   virtual Result<void> do_create_pool(std::string_view pool, std::int64_t workers) = 0;
   virtual Result<Lease> do_acquire(std::string_view pool, const LeaseRequest& request,
                                    SteadyTime until) = 0;
@@ -149,9 +151,9 @@ class LeaseTable {
   virtual Result<std::vector<LeaseState>> do_workers(std::string_view pool, SteadyTime until) = 0;
 };
 
-// A generator under a worker id of the table, which must outlive it: what
-// SnowflakeGenerator::open() does with the table of a store. Errors as there. kInvalidArgument:
-// also the layout. kNotFound: no such pool.
+// A generator with a worker id leased from the table, which must outlive it.
+// SnowflakeGenerator::open() calls it with the table of a store; errors as there. Also
+// kInvalidArgument: the layout; kNotFound: no such pool.
 [[nodiscard]] IDMINT_EXPORT Result<std::unique_ptr<SnowflakeGenerator>> open_leased(
     LeaseTable& table, std::string_view pool, const SnowflakeLeaseOptions& options,
     Clock& clock = system_clock(), Entropy& entropy = system_entropy());

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kCounterBits = 24;
 constexpr std::uint64_t kCounterMask = (std::uint64_t{1} << kCounterBits) - 1;
-// ns since 1970; as an unsigned number, it is below this in 1970 to 2106 and nowhere else.
+// In ns since 1970, unsigned: a time is below this exactly if it is in 1970 to 2106.
 constexpr std::uint64_t kEndOfObjectIds = std::nano::den << 32;
 
 }  // namespace
@@ -31,9 +31,9 @@ Result<Bounds<ObjectId>> object_id_bounds(Instant at) {
       ObjectId{twelve_bytes(seconds, ~std::uint64_t{0} >> kCounterBits, kCounterMask)}};
 }
 
-// Ids are numbered; each 2^24 of them are a lap, with random bits and a first counter value of its
-// own. A lap's draw is read under a sequence lock; whoever finds it gone drops its number and takes
-// another.
+// Ids are numbered; 2^24 of them are a lap, with its own random bits and first counter value. The
+// draw of a lap is read under a sequence lock; a thread that finds a later lap drops its number and
+// takes another one.
 struct ObjectIdGenerator::State {
   State(Clock& from, Entropy& source) : clock(from), entropy(source) {}
 
@@ -43,14 +43,14 @@ struct ObjectIdGenerator::State {
     std::atomic<std::uint64_t> random_counter;  // random 40 | first counter value 24
   };
 
-  // All zero means that nothing is drawn yet, which is what a child of fork() finds.
+  // All zero means that nothing is drawn yet, as in a child of fork().
   struct Shared {
     BiasedCounter taken;
     alignas(64) Lap latest;
     std::mutex drawing;
   };
 
-  // Fills a beginning of `out`, which is not empty, with ids of one lap: at least one id, or an
+  // Fills the beginning of `out`, which is not empty, with ids of one lap: at least one id, or an
   // error.
   Result<std::size_t> take(std::span<ObjectId> out) {
     const auto ns = static_cast<std::uint64_t>(clock.now().time_since_epoch().count());
@@ -82,7 +82,7 @@ struct ObjectIdGenerator::State {
               "the clock shows a time outside 1970 to 2106, which no ObjectId can hold: set it"});
   }
 
-  // Leaves a later lap alone.
+  // Does nothing if a later lap is there.
   [[gnu::cold]] void draw(std::uint64_t lap) {
     const std::lock_guard lock(shared->drawing);
     Lap& latest = shared->latest;

@@ -1,6 +1,6 @@
-// Readings: every way to understand a text as an id, found without allocating. Values stay values
-// until somebody wants characters: inspect() makes strings of them, the command of that name prints
-// them straight into its output.
+// Readings: every interpretation of a text as an id, found without allocation. Values stay values
+// until they are printed: inspect() makes strings of them, and the command of that name prints them
+// straight into its output.
 #pragma once
 
 #include <algorithm>
@@ -34,15 +34,15 @@ struct NamedNumber {
   std::string_view name;
 };
 
-// Which check symbols a text of decimal digits ends with: "luhn, verhoeff".
+// The check symbols that a text of decimal digits ends with: "luhn, verhoeff".
 struct ValidChecks {
   std::uint32_t bits;  // 1 << Check
 };
 
-// A time that an Instant cannot hold is none.
+// Nothing: a time that an Instant cannot hold.
 using FoundTime = std::optional<Instant>;
 
-// A text is the one read, a part of it, or a constant.
+// A string_view is the text read, a part of it, or a constant.
 using FoundValue = std::variant<std::string_view, std::uint64_t, NamedNumber, Hex, Uuid, Ulid,
                                 FoundTime, ValidChecks>;
 
@@ -51,20 +51,20 @@ struct FoundField {
   FoundValue value;
 };
 
-// Most that print_value() writes.
+// The most characters that print_value() writes.
 inline constexpr std::size_t kMaxValueChars = 96;
 IDMINT_EXPORT char* print_value(const FoundValue& value, char* out) noexcept;
 
 struct FoundReading {
   std::string_view format;
-  FoundValue canonical;  // the text itself, as a string_view, where it is spelled so
+  FoundValue canonical;  // the text itself, as a string_view, if it is canonical
   FoundTime time;
   int permille = 0;  // likelihood
   std::size_t first_field = 0;
   std::size_t field_count = 0;
 };
 
-// As Reading has them.
+// The limits of a Reading.
 inline constexpr std::size_t kMaxFields = 10;
 inline constexpr std::size_t kMaxNameChars = 24;  // of formats, layouts and fields
 
@@ -78,18 +78,18 @@ struct KnownLayout {
 
   std::string_view name;
   SnowflakeLayout layout;
-  bool always;                // is read whatever the time
-  int rarity;                 // in bits, beside the others
-  std::array<Part, 3> parts;  // below the time, from the highest; the unused have 0 bits
+  bool always;                // applies to any time
+  int rarity;                 // in bits, relative to the others
+  std::array<Part, 3> parts;  // below the time, from the highest; unused ones have 0 bits
   int time_shift = 0;
-  std::uint64_t last_tick = 0;        // that the layout and an Instant can hold
-  std::uint64_t first_plausible = 0;  // ticks; nobody minted in the first week
+  std::uint64_t last_tick = 0;        // the last one that the layout and an Instant can hold
+  std::uint64_t first_plausible = 0;  // in ticks; nobody minted in the first week
   std::uint64_t last_plausible = 0;
   std::uint64_t now = 0;
 };
 
-// Keeps its room between texts: no allocation but for the first ones, and for texts that look like
-// an id until the last character. For one thread.
+// Keeps its memory between texts: allocates only for the first ones and for texts that look like an
+// id up to the last character. For one thread.
 class IDMINT_EXPORT Reader {
  public:
   explicit Reader(Instant now);
@@ -97,22 +97,22 @@ class IDMINT_EXPORT Reader {
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
 
-  // Every reading, likeliest first, as inspect() has them. Valid until the next call, and as long
-  // as the text.
+  // All readings, the likeliest first, as in inspect(). Valid until the next call, and as long as
+  // the text.
   std::span<const FoundReading> read(std::string_view text);
   [[nodiscard]] std::span<const FoundField> fields(const FoundReading& reading) const {
     return std::span(fields_).subspan(reading.first_field, reading.field_count);
   }
 
-  // What plausible times are measured against from now on.
+  // Sets the reference for plausible times.
   void set_now(Instant now);
-  // Reads numbers in this layout too, whatever their time. `name` must outlive the reader.
+  // Also reads numbers in this layout, whatever their time. `name` must outlive the reader.
   // REQUIRES: the layout is valid.
   void add_layout(std::string_view name, const SnowflakeLayout& layout);
 
-  // ---- for those who read one format
+  // ---- for the readers of each format
 
-  // These are defined here so that they can be inlined: they are most of the work.
+  // Defined here so that they can be inlined: they are most of the work.
   void add(std::string_view format, FoundValue canonical, int permille) {
     readings_.push_back({.format = format,
                          .canonical = canonical,
@@ -121,13 +121,13 @@ class IDMINT_EXPORT Reader {
                          .first_field = fields_.size(),
                          .field_count = 0});
   }
-  // Of the reading added last.
+  // The reading added last.
   [[nodiscard]] FoundReading& last() noexcept { return readings_.back(); }
   void add_field(std::string_view name, FoundValue value) {
     fields_.push_back({name, value});
     ++readings_.back().field_count;
   }
-  // As the field "time" and as the time of the reading.
+  // Adds the field "time" and sets the time of the reading.
   void add_time(FoundTime time) {
     readings_.back().time = time;
     add_field("time", time);

@@ -9,17 +9,17 @@
 namespace idmint {
 namespace {
 
-// What the generators of the process share.
+// Shared by the generators of the process.
 struct OfProcess {
   struct Making {
     std::mutex mutex;
     bool made;
   };
-  ForkWiped<Making> making;  // in a child of fork() the mutex is open and nothing is made
+  ForkWiped<Making> making;  // in a child of fork(): unlocked and not made
   std::shared_ptr<SecondCounter> counter;
 };
 
-// Never destroyed: a generator may be made while the process ends. Not a static of the function:
+// Never destroyed: a generator may be created while the process ends. Not a function's static:
 // another thread may hold its guard at a fork(), and the child would wait for ever.
 OfProcess& of_process() {
   static constinit std::atomic<OfProcess*> shared{nullptr};
@@ -65,8 +65,8 @@ Result<SecondCounter::Run> SecondCounter::take_slowly(std::uint32_t want, std::u
             "this generator; look at the clock, or make ids of a format with more bits"});
 }
 
-// Gives a number its second, under the lock: so a lap that begins later sees that second. A number
-// is kept while its caller waits, and none is taken before there is a second for it.
+// Assigns the second of a number under the lock, so that a lap that begins later sees that second.
+// A number is kept while its caller waits, and none is taken before it can have a second.
 Result<SecondCounter::Settled> SecondCounter::settle(std::uint64_t& number, std::uint32_t want) {
   Shared& shared = *shared_;
   if (shared.lap_plus_1.load(std::memory_order_relaxed) == 0) {
@@ -114,7 +114,7 @@ Result<SecondCounter::Settled> SecondCounter::settle(std::uint64_t& number, std:
     }
     if (number == kNone) number = shared.taken.fetch_add(want);
     if (lap_of(number) + 1 > lap_plus_1) {
-      // A lap begins. Readers look at it before they look at its floor.
+      // A lap begins. Readers read the lap before its floor.
       floor = highest + 1;
       lap_plus_1 = lap_of(number) + 1;
       shared.floor.store(floor, std::memory_order_release);

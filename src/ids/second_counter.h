@@ -1,5 +1,5 @@
-// SecondCounter: pairs of a second and a 24-bit counter, none of them twice, for formats that have
-// nothing else of their own in an id: xid and the ObjectIds of before 2018.
+// SecondCounter: unique pairs of a second and a 24-bit counter, for formats that have no other own
+// part in an id: xid and the ObjectIds before 2018.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,8 @@ namespace idmint {
                                                                std::uint64_t middle,
                                                                std::uint64_t counter) noexcept {
   std::array<std::uint8_t, 12> bytes;
-  // Eight bytes and four, as compilers copy twelve: a copy need not wait for the stores to retire.
+  // Stores eight bytes and four, as compilers copy twelve: so a copy need not wait for the stores
+  // to retire.
   const std::uint64_t first = __builtin_bswap64(std::uint64_t{seconds} << 32 | middle >> 8);
   const std::uint32_t rest = __builtin_bswap32(static_cast<std::uint32_t>(middle << 24 | counter));
   std::memcpy(bytes.data(), &first, 8);
@@ -36,22 +37,23 @@ namespace idmint {
   return bytes;
 }
 
-// The counter starts at random and goes up by one for each pair; 2^24 of them are a lap. A lap's
-// seconds are later than all seconds of the laps before it: so a counter that comes again does so
-// with a later second, and no pair comes twice, whatever the clock does.
+// The counter starts at a random value and grows by one for each pair; 2^24 pairs are a lap. The
+// seconds of a lap are later than all seconds of earlier laps. So a counter value that comes again
+// has a later second, and no pair repeats, whatever the clock does.
 //   - Within a lap the second is the clock's: it goes back when the clock does.
-//   - A lap that is used up under a right clock waits for the next second: 2^24 pairs in a second.
-//   - A clock further back than the lap's first second: that one is used, ahead of the clock by at
-//     most max_drift (20 s). Past that: kUnavailable. It takes 2^24 pairs since the time that the
+//   - A lap that is used up under a right clock waits for the next second: the limit is 2^24 pairs
+//     a second.
+//   - If the clock is before the lap's first second, that second is used, ahead of the clock by at
+//     most max_drift (20 s). Beyond it: kUnavailable. This takes 2^24 pairs since the time that the
 //     clock shows.
-// Nothing waits under the lock. May be shared by threads and by generators. In a child of fork():
+// Nothing waits under the lock. Threads and generators may share it. In a child of fork():
 // kFailedPrecondition.
 //
-// The common path is one clock read and one addition. It gives only seconds up to `highest`, which
-// goes up under the lock, and looks at it before it adds. A lap begins under the lock too, with a
-// number that was added before, one second past `highest`. So whoever saw a higher one there adds
-// later, and finds its number in the new lap, not in the old one: no second of the old lap reaches
-// that of the new one, however long a thread is paused.
+// The common path is one clock read and one addition. It uses only seconds up to `highest`, which
+// it reads before it adds and which grows under the lock. A lap begins under the lock too, with a
+// number that was added before, one second past `highest`. So a thread that saw a higher second
+// adds later, and its number is in the new lap. No second of the old lap reaches that of the new
+// one, however long a thread is paused.
 class SecondCounter final {
  public:
   static constexpr std::uint32_t kCounters = 1U << 24;
@@ -72,9 +74,9 @@ class SecondCounter final {
 
   static constexpr std::uint32_t kMaxRun = 4096;
 
-  // Up to `want` pairs of one second; at least one. REQUIRES: 1 <= want <= kMaxRun.
-  // kOutOfRange: the clock shows a time outside 1970 to 2106. kUnavailable: the clock stands still,
-  // or is too far back.
+  // Takes 1 to `want` pairs of one second. REQUIRES: 1 <= want <= kMaxRun.
+  // - kOutOfRange: the clock shows a time outside 1970 to 2106.
+  // - kUnavailable: the clock stands still, or is too far back.
   [[nodiscard]] Result<Run> take(std::uint32_t want) {
     Run run;
     const std::uint64_t number = try_take(want, run);
@@ -83,8 +85,8 @@ class SecondCounter final {
     return take_slowly(want, number);
   }
 
-  // take() in two parts, for who wants the common one inline. The first gives a run and says
-  // kTaken, or says what the second is to be given.
+  // take() in two parts, to inline the common one. The first one sets `run` and returns kTaken, or
+  // returns the argument of the second one.
   [[nodiscard]] std::uint64_t try_take(std::uint32_t want, Run& run) noexcept;
   [[nodiscard]] Result<Run> take_slowly(std::uint32_t want, std::uint64_t number);
 
@@ -95,13 +97,13 @@ class SecondCounter final {
   static constexpr std::uint64_t kSecond = 1'000'000'000;  // ns
   static constexpr std::uint64_t kEnd = kSecond << 32;     // ns, of unsigned 32-bit seconds
   static constexpr std::uint64_t kMaxDrift = 20 * kSecond;
-  static constexpr int kMaxWaits = 10;  // for one call; each of at most a second
+  static constexpr int kMaxWaits = 10;  // per call, of at most one second each
 
-  // All zero is what a child of fork() finds; a zeroed mutex is an open one.
+  // All zero in a child of fork(); a zeroed mutex is unlocked.
   struct Shared {
     BiasedCounter taken;                                // numbers; 2^24 of them are a lap
-    alignas(64) std::atomic<std::uint64_t> lap_plus_1;  // the current one; 0: in a child
-    std::atomic<std::uint64_t> floor;                   // the first second that it may use
+    alignas(64) std::atomic<std::uint64_t> lap_plus_1;  // the current lap; 0: in a child
+    std::atomic<std::uint64_t> floor;                   // the first second that the lap may use
     std::atomic<std::uint64_t> highest;                 // the last second that any lap used
     std::mutex settling;
   };
@@ -120,21 +122,21 @@ class SecondCounter final {
             .size = std::min(want, kCounters - in_lap)};
   }
   struct Settled {
-    Run run{};        // of size 0: there is none yet
-    Instant until{};  // what to wait for then, and how long at most
+    Run run{};        // size 0: none yet
+    Instant until{};  // then: the time to wait for, and the longest wait
     std::chrono::nanoseconds at_most{};
   };
   [[nodiscard]] Result<Settled> settle(std::uint64_t& number, std::uint32_t want);
 
   Clock& clock_;
-  const std::uint32_t start_;  // of the counter
+  const std::uint32_t start_;  // the first counter value
   ForkWiped<Shared> shared_;
 };
 
 inline std::uint64_t SecondCounter::try_take(std::uint32_t want, Run& out) noexcept {
   Shared& shared = *shared_;
   const std::uint64_t second = now() / kSecond;
-  // In this order: the floor that is read is that of the lap or a later one's.
+  // In this order, so that the floor is that of this lap or of a later one.
   const std::uint64_t lap_plus_1 = shared.lap_plus_1.load(std::memory_order_acquire);
   if (second < shared.floor.load(std::memory_order_acquire) ||
       second > shared.highest.load(std::memory_order_acquire)) [[unlikely]] {
@@ -147,12 +149,12 @@ inline std::uint64_t SecondCounter::try_take(std::uint32_t want, Run& out) noexc
   return kTaken;
 }
 
-// The counter of a generator. Over the clock and the randomness of the system, all generators of
-// the process share one, so that two of one identity never meet; a child of fork() begins its own.
-// Over others each generator has its own.
+// The counter of a generator. With the clock and the entropy of the system, all generators of the
+// process share one, so that two of one identity never collide; a child of fork() begins its own.
+// With others, each generator has its own.
 [[nodiscard]] std::shared_ptr<SecondCounter> counter_over(Clock& clock, Entropy& entropy);
 
-// What the generators of both formats are made of. T: an id of twelve bytes.
+// The implementation of the generators of both formats. T: an id of twelve bytes.
 template <class T>
 class SecondCounterIds {
  public:
@@ -184,7 +186,7 @@ class SecondCounterIds {
     return T{twelve_bytes(run.second, middle_, run.counter(index))};
   }
 
-  // Apart, so that the common path saves no registers for it.
+  // Separate, so that the common path saves no registers for it.
   [[gnu::noinline]] Result<T> next_slowly(std::uint64_t number) {
     Result<SecondCounter::Run> run = counter_->take_slowly(1, number);
     if (!run) return std::unexpected(std::move(run.error()));

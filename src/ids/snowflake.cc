@@ -21,7 +21,7 @@ constexpr std::uint64_t ns_of(Instant at) noexcept {
   return static_cast<std::uint64_t>(at.time_since_epoch().count());
 }
 
-// How far the fields lie to the left. What is below the time has at most 53 bits.
+// The shifts of the fields. The fields below the time have at most 53 bits.
 struct Shifts {
   int time;
   int worker;
@@ -34,7 +34,8 @@ constexpr Shifts shifts_of(const SnowflakeLayout& layout) noexcept {
           worker_first ? 0 : layout.worker_bits};
 }
 
-// The last unit that begins at an Instant. Unsigned, because epoch to end may span 2^64 ns.
+// The last unit that begins at an Instant. Unsigned, because the span from the epoch may be 2^64
+// ns.
 constexpr std::uint64_t last_instant_tick(const SnowflakeLayout& layout) noexcept {
   return (ns_of(Instant::max()) - ns_of(layout.epoch)) /
          static_cast<std::uint64_t>(layout.unit.count());
@@ -62,7 +63,7 @@ Result<std::uint64_t> tick_of(const SnowflakeLayout& layout, Instant at) {
   return tick;
 }
 
-// Room for one unit more, so that no sum of the sequence passes the last Instant.
+// Leaves one more unit, so that no sum of the sequence exceeds the last Instant.
 std::int64_t last_tick(const SnowflakeLayout& layout) noexcept {
   const std::uint64_t last = last_instant_tick(layout);
   return static_cast<std::int64_t>(
@@ -75,7 +76,7 @@ Error not_in_field(std::string_view field, std::uint32_t value, std::uint32_t ma
                                       std::to_string(max)};
 }
 
-// What sets one id space apart from the others; kept in the state file.
+// The identity of an id space; stored in the state file.
 std::string id_space_of(const SnowflakeOptions& options) {
   const SnowflakeLayout layout = space_of(options.layout);
   const std::string worker = std::to_string(layout.worker_bits) + " worker";
@@ -166,8 +167,8 @@ Error no_layout(const std::string& why) {
           "not a Snowflake layout: " + why + "; " + std::string(kFieldsForm)};
 }
 
-// A number of 1 to `max_digits` digits without leading zeros, at most 18 digits, at the beginning
-// of the text, which is then taken off. Not there: -1.
+// Takes a number of 1 to `max_digits` digits, at most 18, without leading zeros from the beginning
+// of the text. -1: there is none.
 std::int64_t take_number(std::string_view& text, std::size_t max_digits) {
   const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   if (digits == 0 || digits > max_digits || (digits > 1 && text[0] == '0')) return -1;
@@ -232,7 +233,7 @@ Result<std::chrono::nanoseconds> parse_unit(std::string_view text) {
                                    "\" is not a number of ns, us, ms, s, min or h"));
 }
 
-// The text up to the next blank, both of which are taken off.
+// Takes the text up to the next blank, and the blank.
 std::string_view take_word(std::string_view& text) {
   const std::string_view word = text.substr(0, text.find(' '));
   text.remove_prefix(std::min(word.size() + 1, text.size()));
@@ -324,7 +325,7 @@ Result<void> has_time(const SnowflakeLayout& layout, Instant now, std::string_vi
 SnowflakeLayout space_of(const SnowflakeLayout& layout) noexcept {
   SnowflakeLayout space = layout;
   space.time_bits = 64 - layout.worker_bits - layout.sequence_bits;
-  // A field without bits lies nowhere.
+  // A field without bits has no position.
   if (layout.worker_bits == 0 || layout.sequence_bits == 0)
     space.order = Order::kWorkerThenSequence;
   return space;
@@ -430,7 +431,7 @@ struct SnowflakeGenerator::State {
                   }) {}
   ~State() {
     if (submitted.owned()) submitted.close();
-    if (leased != nullptr) leased->end();  // its thread knows the sequence
+    if (leased != nullptr) leased->end();  // its thread uses the sequence
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -451,7 +452,7 @@ struct SnowflakeGenerator::State {
            "ids again: restart with another worker id";
   }
 
-  // Of the tick that is being entered.
+  // For the tick that is being entered.
   [[nodiscard]] std::uint64_t worker_bits() const noexcept {
     return std::uint64_t{leased != nullptr ? leased->worker() : worker} << shifts.worker;
   }
@@ -461,7 +462,7 @@ struct SnowflakeGenerator::State {
                      std::uint64_t{stamp.count + index} << shifts.sequence};
   }
 
-  // When a run of ids that begins now must be there: of those that ask a store.
+  // The deadline of a run of ids that begins now; only ids that ask a store have one.
   [[nodiscard]] SteadyTime until() const noexcept {
     return leased != nullptr ? std::chrono::steady_clock::now() + deadline : SteadyTime::max();
   }
@@ -478,7 +479,7 @@ struct SnowflakeGenerator::State {
     return {};
   }
 
-  // Apart, so that the common path saves no registers for it.
+  // Separate, so that the common path saves no registers for it.
   [[gnu::noinline]] Result<Snowflake> next_slowly() {
     Result<Stamp> stamp = sequence.next(1, until());
     if (!stamp) return std::unexpected(std::move(stamp.error()));
@@ -528,11 +529,11 @@ Result<std::unique_ptr<SnowflakeGenerator>> SnowflakeGenerator::open(
                                  "than max_drift, so that a restart after a crash would be "
                                  "refused; make one of them smaller"});
   }
-  if (Result<void> now = has_time(options.layout, clock.now()); !now) {  // before a file is made
+  if (Result<void> now = has_time(options.layout, clock.now()); !now) {  // before making the file
     return std::unexpected(std::move(now.error()));
   }
   std::unique_ptr<StateFile> file;
-  std::int64_t from = -1;  // the clock's time, whatever that is
+  std::int64_t from = -1;  // the clock's time
   if (!options.state_file.empty()) {
     Result<std::unique_ptr<StateFile>> opened =
         StateFile::open({.path = options.state_file,
@@ -576,7 +577,7 @@ Result<std::unique_ptr<SnowflakeGenerator>> open_leased(LeaseTable& table, std::
         "window, max_run_ahead and max_skew together are larger than max_drift, so that who comes "
         "after a holder that died would be refused; make one of them smaller");
   if (Result<void> now = has_time(options.layout, clock.now(), "make another pool, with");
-      !now) {  // before a lease is had
+      !now) {  // before a lease is taken
     return std::unexpected(std::move(now.error()));
   }
   const std::chrono::nanoseconds deadline = std::min(options.deadline, kLongestDeadline);

@@ -1,4 +1,5 @@
-// Which Snowflake layouts mint the same ids, which mint any, and how far ahead of a clock.
+// Snowflake layouts: which of them mint the same ids, their present time, and how far they may be
+// ahead of a clock.
 #pragma once
 
 #include <chrono>
@@ -10,21 +11,22 @@
 
 namespace idmint {
 
-// The longest that a generator waits, whatever its options say.
+// The upper limit of a generator's deadline.
 inline constexpr std::chrono::nanoseconds kLongestDeadline = std::chrono::hours{24};
 
-// One layout for all that make the same id of the same time, worker and sequence number: those with
-// one epoch and unit, and with worker and sequence in the same places. The time lies above both, so
-// its width does not part them. Only for comparing and naming: it may not be valid.
+// One layout for all layouts that make the same id of the same time, worker and sequence number:
+// those with the same epoch and unit, and with worker and sequence in the same places. The width of
+// the time does not matter, since the time is above both. Only for comparing and naming: it may not
+// be valid.
 [[nodiscard]] IDMINT_EXPORT SnowflakeLayout space_of(const SnowflakeLayout& layout) noexcept;
 
-// How far ahead of its clock a generator with a leased worker id may be: max_drift, but room for a
-// window in whole units, at least two, and a unit.
+// How far ahead of its clock a generator with a leased worker id may be: max_drift, but at least a
+// window (in whole units, at least two) and one unit.
 [[nodiscard]] IDMINT_EXPORT std::chrono::nanoseconds drift_of(
     const SnowflakeLayout& layout, const SnowflakeLeaseOptions& options) noexcept;
 
-// kOutOfRange: `now` is a time that no id of the layout can have. The message says what to do:
-// `take` another layout.
+// kOutOfRange: no id of the layout can have the time `now`. The message recommends to `take`
+// another layout.
 [[nodiscard]] Result<void> has_time(const SnowflakeLayout& layout, Instant now,
                                     std::string_view take = "take");
 

@@ -59,9 +59,10 @@ static_assert(std::has_unique_object_representations_v<Record>, "no padding goes
 using Page = std::array<std::byte, kPage>;
 using Pages = std::array<Page, kSlots * kCopies>;
 
-// CRC-64/XZ of the record but for its last field. Not a digest of libcrypto: damage is not an
-// attack, and the first digest of a process loads libcrypto's providers, which costs a command that
-// mints one id more than all the rest. Finds every burst of up to 64 bits, others but for 2^-64.
+// CRC-64/XZ of the record without its last field. Not a digest of libcrypto: damage is no attack,
+// and the first digest of a process loads libcrypto's providers, which costs a command that mints
+// one id more than everything else. Detects every burst of up to 64 bits, and other errors with
+// odds of 1 - 2^-64.
 std::uint64_t checksum_of(const Record& record) noexcept {
   std::array<unsigned char, sizeof(Record)> bytes;
   std::memcpy(bytes.data(), &record, sizeof record);
@@ -167,7 +168,7 @@ auto uninterrupted(Call call) {
   return result;
 }
 
-// 0, or the error number; a write that is cut short is asked for its rest.
+// 0 or the error number. Continues a short write.
 int write_at(int fd, const void* data, std::size_t size, std::size_t offset) noexcept {
   const char* from = static_cast<const char*>(data);
   while (size != 0) {
@@ -183,7 +184,7 @@ int write_at(int fd, const void* data, std::size_t size, std::size_t offset) noe
   return 0;
 }
 
-// 0, or the error number; ENODATA where the file ends early.
+// 0 or the error number; ENODATA: the file is too short.
 int read_pages(int fd, Pages& pages) noexcept {
   char* const to = reinterpret_cast<char*>(pages.data());
   std::size_t have = 0;
@@ -206,7 +207,7 @@ Result<void> must_be_plain(int fd, const std::filesystem::path& path) {
                                 "it is no plain file; remove it, or name another path"));
 }
 
-// Locks over a network do not keep two hosts apart reliably, nor is fdatasync() there what it is on
+// Locks over a network do not reliably exclude other hosts, and fdatasync() is weaker there than on
 // a disk.
 Result<void> refuse_network(int fd, const std::filesystem::path& path) {
   struct ::statfs system{};
@@ -218,7 +219,7 @@ Result<void> refuse_network(int fd, const std::filesystem::path& path) {
                                 "disk of this host"));
 }
 
-// Two names are locked as one file, but whoever replaces one of them makes two of it.
+// A file with two names has one lock, but replacing one of the names makes two files of it.
 Result<void> refuse_second_name(const std::filesystem::path& path) {
   switch (names_of(path.string())) {
     case Names::kOne:
@@ -235,8 +236,8 @@ Result<void> refuse_second_name(const std::filesystem::path& path) {
   return {};
 }
 
-// Written and synced under another name, then renamed without replacing: whoever sees the path sees
-// a whole file. True when it was this call that made it.
+// Writes and syncs the file under another name, then renames it without replacing, so that a reader
+// of the path sees a whole file. True: this call created it.
 Result<bool> make(const StateFileOptions& options, std::span<const std::byte> token) {
   std::string name = options.path.string() + ".new-";
   for (const std::byte byte : token) {
@@ -268,7 +269,7 @@ Result<bool> make(const StateFileOptions& options, std::span<const std::byte> to
   if (error != 0) return std::unexpected(failed_call(options.path, "making it", error));
   if (::renameat2(AT_FDCWD, name.c_str(), AT_FDCWD, options.path.c_str(), RENAME_NOREPLACE) == 0)
     return true;
-  // Where the file system cannot do that, it has two names for a moment.
+  // On a file system without RENAME_NOREPLACE, the file has two names for a moment.
   const bool unknown = errno == EINVAL || errno == ENOSYS;
   if (unknown && ::link(name.c_str(), options.path.c_str()) == 0) return true;
   if (errno == EEXIST) return false;
@@ -310,7 +311,7 @@ Error damaged(const std::filesystem::path& path, std::string_view how, std::stri
                     of);
 }
 
-// The newest record, as the header has it.
+// The newest record, as the header defines it.
 Result<Record> newest_of(const Pages& pages, const std::filesystem::path& path,
                          std::string_view owner) {
   Record newest;
@@ -356,15 +357,15 @@ Result<void> check_belongs(const Record& record, const StateFileOptions& options
 
 struct StateFile::State {
   ~State() {
-    // A child of fork() shares the lock: unlocking there would take it from the parent. Without
-    // unlocking here, a child that lives on would keep the file locked.
+    // A child of fork() shares the lock, so unlocking there would take it from the parent. Without
+    // this unlock, a surviving child would keep the file locked.
     if (owned && fd) ::flock(fd.get(), LOCK_UN);
   }
 
   StateFileOptions options;
   Descriptor fd;
   std::array<std::byte, 16> token{};
-  Record known;  // read at open, or the last one acknowledged
+  Record known;  // read at opening, or the last one acknowledged
   OwnersWords words{};
   std::int64_t found = 0;
   std::int64_t reach = 1;
@@ -403,7 +404,7 @@ Result<std::unique_ptr<StateFile>> StateFile::open(const StateFileOptions& optio
   const SteadyTime deadline =
       options.lock_wait < options.until - now ? now + options.lock_wait : options.until;
 
-  // Again when the file was made, removed or replaced by somebody else in between.
+  // Repeats if another process created, removed or replaced the file in between.
   constexpr int attempts = 100;
   bool holding = false;
   for (int attempt = 0; attempt < attempts && !holding; ++attempt) {
@@ -446,9 +447,9 @@ Result<std::unique_ptr<StateFile>> StateFile::open(const StateFileOptions& optio
   if (Result<void> belongs = check_belongs(*newest, options); !belongs) {
     return std::unexpected(std::move(belongs.error()));
   }
-  // Never used before: its name may not be on the disk yet, whoever made it.
+  // An unused file: its name may not be on the disk yet, whoever created it.
   if (newest->generation == 0) {
-    // The folder's own name too: whoever made that may have died before it was on the disk.
+    // Syncs the folder's own name too: its creator may have died before it was on the disk.
     const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
     for (const std::filesystem::path& named : {path, folder}) {
       if (const int error = sync_folder_of(named.string()); error != 0) {
@@ -508,7 +509,7 @@ Result<std::int64_t> StateFile::set_apart(const OwnersWords& words, std::int64_t
   Result<std::int64_t> bound = write(tick + reach, words);
   if (bound) {
     state.words = words;
-    state.found = 0;  // of what was minted under these words before
+    state.found = 0;  // nothing was minted under these words before
   }
   return bound;
 }
@@ -530,11 +531,11 @@ Result<std::int64_t> StateFile::write(std::int64_t minted_until, const OwnersWor
     if (newest.error().code == Code::kDataLoss) return lose("it was damaged");
     return std::unexpected(Error{Code::kUnavailable, newest.error().message});
   }
-  // A write of ours that failed half way may have left its record, or one of an attempt before it.
+  // A failed write of this object may have left its record, or the record of an earlier attempt.
   const bool own_attempt = newest->token == state.token && newest->serial == state.known.serial + 1;
   if (*newest != state.known && !own_attempt) return lose("somebody else wrote it");
 
-  // Into the slot that does not hold the known record, so that this one stays whatever happens.
+  // Writes the slot without the known record, so that the known one stays whatever happens.
   Record next = state.known;
   next.serial = state.known.serial + 1;
   if (!state.acquired) next.generation = state.known.generation + 1;
@@ -552,8 +553,8 @@ Result<std::int64_t> StateFile::write(std::int64_t minted_until, const OwnersWor
     }
   }
   if (::fdatasync(state.fd.get()) != 0) {
-    // The kernel may have dropped what it could not write: nothing that is read back now says what
-    // is on the disk.
+    // The kernel may have dropped the pages that it could not write, so reading them back does not
+    // show the state of the disk.
     const int error = errno;
     state.poisoned = true;
     return std::unexpected(Error{Code::kUnknown, failed_call(path, "syncing it", error).message});
@@ -568,7 +569,7 @@ Result<std::int64_t> StateFile::write(std::int64_t minted_until, const OwnersWor
 
 Result<StateFileContent> read_state_file(const std::filesystem::path& path,
                                          std::string_view owner) {
-  // Not blocking: the opening of a named pipe would wait for a writer.
+  // Non-blocking, because opening a named pipe would wait for a writer.
   const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return std::unexpected(failed_call(path, "opening it", errno));
   if (Result<void> plain = must_be_plain(fd.get(), path); !plain) {

@@ -10,12 +10,13 @@ namespace idmint {
 namespace {
 
 constexpr std::int64_t kMaxTick = (std::int64_t{1} << 48) - 1;
-// Of one millisecond: more than a generator can mint in it, and few enough for the sequence.
+// The counts of one millisecond: more than a generator can mint in it, and within the sequence's
+// limit.
 constexpr std::uint32_t kMostOfMillisecond = 1U << 23;
 
 Ulid ulid_of(std::uint64_t high, std::uint64_t low) noexcept {
   static_assert(std::endian::native == std::endian::little);
-  // As one vector: whoever copies the 16 bytes at once need not wait for two stores to retire.
+  // One vector, so that a copy of all 16 bytes need not wait for two stores to retire.
   using Halves [[gnu::vector_size(16)]] = std::uint64_t;
   return Ulid{std::bit_cast<Ulid::Bytes>(Halves{__builtin_bswap64(high), __builtin_bswap64(low)})};
 }
@@ -43,7 +44,7 @@ struct UlidGenerator::State {
                   .start_afresh = !options.strict,
                   .restart = "a restart mints at once, below those ids"},
                  clock, [&entropy] {
-                   // The 80 random bits that the first id of the millisecond has, big-endian.
+                   // The 80 random bits of the millisecond's first id, big-endian.
                    std::array<std::byte, 10> random;
                    entropy.fill(random);
                    std::uint16_t high;
@@ -53,12 +54,12 @@ struct UlidGenerator::State {
                    return TickSeed{.high = __builtin_bswap16(high), .low = __builtin_bswap64(low)};
                  }) {}
 
-  // Whether the first id of the run is past the 80 bits: odds of 2^-57.
+  // Whether the first id of the run exceeds 80 bits: odds of 2^-57.
   static bool overflows(const Stamp& stamp) noexcept {
     return stamp.high == 0xffff && stamp.count > ~stamp.low;
   }
 
-  // The ids of a run that do not overflow.
+  // The number of ids of a run that do not overflow.
   static std::uint32_t fitting(const Stamp& stamp) noexcept {
     if (overflows(stamp)) return 0;
     if (stamp.high != 0xffff) return stamp.size;
@@ -82,7 +83,7 @@ struct UlidGenerator::State {
                                  "ask again in the next millisecond"});
   }
 
-  // Apart, so that the common path saves no registers for it.
+  // Separate, so that the common path saves no registers for it.
   [[gnu::noinline]] Result<Ulid> next_slowly() {
     Result<Stamp> stamp = next(1);
     if (!stamp) return std::unexpected(std::move(stamp.error()));

@@ -31,7 +31,7 @@ Uuid uuid7(std::uint64_t ms, std::uint32_t counter, std::uint64_t random) noexce
       kVariant | std::uint64_t{counter & kCounterLowMask} << kTailBits | (random & kTailMask));
 }
 
-// How a spelling differs from 8-4-4-4-12 in lower case.
+// The differences of a spelling from 8-4-4-4-12 in lower case.
 struct SpellingRow {
   UuidSpelling spelling;
   std::string_view before;
@@ -62,7 +62,7 @@ constexpr std::array kNamespaces = {
     NamespaceRow{"dns", kUuidNamespaceDns}, NamespaceRow{"url", kUuidNamespaceUrl},
     NamespaceRow{"oid", kUuidNamespaceOid}, NamespaceRow{"x500", kUuidNamespaceX500}};
 
-// The first 16 bytes of the hash, but for version and variant.
+// The first 16 bytes of the hash, with version and variant replaced.
 Result<Uuid> of_name(Digest digest, std::uint8_t version, const Uuid& name_space,
                      std::string_view name) {
   Result<DigestBytes> hash = digest_of(
@@ -158,7 +158,7 @@ Result<Bounds<Uuid>> uuid7_bounds(Instant at) {
 namespace {
 
 Uuid as_version4(Halves random) noexcept {
-  // The masks are turned round instead of the random bits.
+  // Byte-swaps the constant masks instead of the random bits.
   constexpr Halves keep = {big_endian(~kVersionMask), big_endian(~kVariantMask)};
   constexpr Halves set = {big_endian(kVersion4), big_endian(kVariant)};
   return Uuid{std::bit_cast<Uuid::Bytes>((random & keep) | set)};
@@ -174,7 +174,7 @@ Uuid Uuid4Generator::next() noexcept {
 
 void Uuid4Generator::next(std::span<Uuid> out) noexcept {
   static_assert(sizeof(Uuid) == 16);
-  // In pieces that stay in the first-level cache between drawing and marking.
+  // Pieces stay in the first-level cache between drawing and marking.
   constexpr std::size_t kPiece = 512;
   while (!out.empty()) {
     const std::span<Uuid> piece = out.first(std::min(out.size(), kPiece));
@@ -206,7 +206,7 @@ struct Uuid7Generator::State {
     return uuid7(static_cast<std::uint64_t>(stamp.tick), stamp.count, entropy.draw());
   }
 
-  // Apart, so that the common path saves no registers for it.
+  // Separate, so that the common path saves no registers for it.
   [[gnu::noinline]] Result<Uuid> next_slowly() {
     Result<Stamp> stamp = sequence.next(1);
     if (!stamp) return std::unexpected(std::move(stamp.error()));

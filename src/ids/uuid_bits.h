@@ -1,4 +1,4 @@
-// A UUID as two 64-bit numbers, big-endian; where version, variant and time lie in them.
+// A UUID as two big-endian 64-bit numbers, and the positions of version, variant and time in them.
 #pragma once
 
 #include <bit>
@@ -21,7 +21,7 @@ constexpr std::uint64_t big_endian(std::uint64_t value) noexcept {
   return std::endian::native == std::endian::little ? __builtin_bswap64(value) : value;
 }
 
-// One vector, one store: whoever copies the 16 bytes at once need not wait for two to retire.
+// One vector and one store, so that a copy of all 16 bytes need not wait for two stores to retire.
 using Halves [[gnu::vector_size(16)]] = std::uint64_t;
 
 inline Uuid from_halves(std::uint64_t high, std::uint64_t low) noexcept {
@@ -40,7 +40,7 @@ inline std::uint64_t half(const Uuid& id, std::size_t index) noexcept {
 inline constexpr std::uint64_t kStepsTo1970 = 0x01b21dd213814000;
 inline constexpr std::int64_t kNsInStep = 100;
 
-// Every Instant lies within the timestamps. Rounds down, before 1970 too.
+// Timestamps cover every Instant. Rounds down, before 1970 too.
 constexpr std::uint64_t timestamp_of(Instant at) noexcept {
   const std::int64_t ns = at.time_since_epoch().count();
   const std::int64_t steps = ns / kNsInStep - (ns % kNsInStep < 0 ? 1 : 0);
@@ -48,14 +48,15 @@ constexpr std::uint64_t timestamp_of(Instant at) noexcept {
 }
 
 constexpr std::optional<Instant> instant_of(std::uint64_t timestamp) noexcept {
-  constexpr std::uint64_t first = timestamp_of(Instant::min()) + 1;  // begins within the Instants
+  constexpr std::uint64_t first = timestamp_of(Instant::min()) + 1;  // starts within the Instants
   constexpr std::uint64_t last = timestamp_of(Instant::max());
   if (timestamp < first || timestamp > last) return std::nullopt;
   return Instant{
       std::chrono::nanoseconds{static_cast<std::int64_t>(timestamp - kStepsTo1970) * kNsInStep}};
 }
 
-// The timestamp in the upper half of version 1 (and, but for its low 32 bits, 2), and of version 6.
+// The timestamp in the upper half of version 1 and of version 6. Version 2 is like version 1,
+// without the low 32 bits.
 constexpr std::uint64_t timestamp_low_first(std::uint64_t half) noexcept {
   return (half & 0xfff) << 48 | (half & 0xffff0000) << 16 | half >> 32;
 }

@@ -25,7 +25,7 @@ constexpr std::uint64_t kVersion2 = 0x2000;
 constexpr std::uint64_t kVersion6 = 0x6000;
 
 constexpr std::uint32_t kStepsInMillisecond = 10'000;
-// The last whole millisecond of an Instant less one, so that no sum of the sequence passes it.
+// The last whole millisecond of an Instant minus one, so that no sum of the sequence exceeds it.
 constexpr std::int64_t kMaxMillisecond = Instant::max().time_since_epoch().count() / 1'000'000 - 2;
 
 constexpr std::uint64_t kNodeMask = (std::uint64_t{1} << 48) - 1;
@@ -55,7 +55,7 @@ std::uint64_t random_node(Entropy& entropy) noexcept {
   return (entropy.draw() & kNodeMask) | kMulticast;
 }
 
-// "node 02:42:ac:11:00:02", or that it is drawn; part of what sets one id space apart.
+// "node 02:42:ac:11:00:02" or "random node"; part of the identity of an id space.
 std::string text_of(const std::optional<HardwareAddress>& node) {
   if (!node) return "random node";
   char text[32];
@@ -84,7 +84,7 @@ std::optional<UuidTimeParts> parts_of(std::uint64_t timestamp, std::uint64_t low
                        .node = address_of(low & kNodeMask)};
 }
 
-// Which of the steps of its millisecond the clock shows.
+// The step within its millisecond that the clock shows.
 std::uint32_t step_of_millisecond(Clock& clock) noexcept {
   const std::int64_t ns = clock.now().time_since_epoch().count() % 1'000'000;
   return static_cast<std::uint32_t>(std::max<std::int64_t>(ns, 0) / kNsInStep);
@@ -111,8 +111,8 @@ Bounds<Uuid> uuid6_bounds(Instant at) noexcept {
 
 namespace {
 
-// The owner's words of a version 1 state file: the node, and the clock sequence it began with below
-// the number of changes since.
+// The owner's words of a version 1 state file: the node, and the first clock sequence below the
+// number of changes since.
 struct Identity {
   std::uint64_t node = 0;
   std::uint64_t first_clock_seq = 0;
@@ -195,7 +195,7 @@ struct Uuid1Generator::State {
                        stamp.low);
   }
 
-  // Apart, so that the common path saves no registers for it.
+  // Separate, so that the common path saves no registers for it.
   [[gnu::noinline]] Result<Uuid> next_slowly() {
     Result<Stamp> stamp = sequence.next(1);
     if (!stamp) return std::unexpected(std::move(stamp.error()));
@@ -206,7 +206,7 @@ struct Uuid1Generator::State {
   Entropy& entropy;
   const std::unique_ptr<StateFile> file;  // null: nothing is kept
   Identity identity;                      // guarded by the lock of the sequence
-  bool drawn = false;                     // likewise: by this generator, or by the parent's
+  bool drawn = false;                     // likewise: drawn already, perhaps by the parent
   ClockSequence sequence;
 };
 
@@ -228,7 +228,7 @@ Result<std::unique_ptr<Uuid1Generator>> Uuid1Generator::open(const Uuid1Options&
                                  "a restart after a crash would take a new clock sequence; make it "
                                  "smaller"});
   }
-  // In whole milliseconds, rounded up, at least two.
+  // Whole milliseconds, rounded up, at least two.
   const std::int64_t window =
       std::max<std::int64_t>(std::chrono::ceil<milliseconds>(options.window).count(), 2);
   Result<std::unique_ptr<StateFile>> file =
@@ -283,7 +283,7 @@ constexpr int kTickShift = 32;     // a tick is 2^32 steps
 constexpr int kIdsInTickBits = 6;  // ids are numbered tick * 64 + clock
 constexpr std::int64_t kIdsInTick = std::int64_t{1} << kIdsInTickBits;
 
-// How long it is until that tick begins, in whole seconds, rounded up.
+// The time until that tick begins, in whole seconds, rounded up.
 std::string wait_for(std::int64_t tick, std::uint64_t now) {
   const std::uint64_t steps = (static_cast<std::uint64_t>(tick) << kTickShift) - now;
   constexpr std::uint64_t steps_in_second = 10'000'000;
@@ -391,7 +391,7 @@ Uuid2Generator::Uuid2Generator(std::unique_ptr<State> state) noexcept : state_(s
 Uuid2Generator::~Uuid2Generator() = default;
 
 Result<Uuid> Uuid2Generator::next() {
-  // Before the mutex, which another thread may have held at the fork().
+  // Checked before the mutex, which another thread may have held at the fork().
   if (!state_->owned) {
     return std::unexpected(inherited_generator());
   }
@@ -448,7 +448,7 @@ struct Uuid6Generator::State {
                            (random & kStepTailMask) | kMulticast);
   }
 
-  // Apart, so that the common path saves no registers for it.
+  // Separate, so that the common path saves no registers for it.
   [[gnu::noinline]] Result<Uuid> next_slowly() {
     Result<Stamp> stamp = sequence.next(1);
     if (!stamp) return std::unexpected(std::move(stamp.error()));

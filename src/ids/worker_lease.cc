@@ -14,13 +14,14 @@
 namespace idmint {
 namespace {
 
-// Those who come to the bound after one who failed are told the same for so long.
+// Callers that reach the bound within this time after a failure get the same error.
 constexpr std::chrono::milliseconds kPause{200};
-// The thread asks again after so long where it has failed.
+// The thread repeats a failed renewal after this time at most.
 constexpr std::chrono::seconds kLongestRetryPause{1};
 
-// How long it is to the last quarter of a second within `pause`: there the renewals of many hosts
-// meet, and a replica set journals and replicates them together, for a third of the processor time.
+// The time to the last quarter-second boundary within `pause`. The renewals of many hosts meet
+// there, and a replica set journals and replicates them together, for a third of the processor
+// time.
 std::chrono::nanoseconds meeting_after(std::chrono::nanoseconds pause, Instant now) {
   using Quarters = std::chrono::duration<std::int64_t, std::ratio<1, 4>>;
   if (pause < Quarters{4}) return pause;
@@ -35,7 +36,7 @@ Uuid draw_name() {
   return name;
 }
 
-// What a generator answers whose lease could not be renewed or taken anew.
+// The error of a generator whose lease could not be renewed or replaced.
 std::unexpected<Error> not_leased(const std::string& what, const Error& why) {
   switch (why.code) {
     case Code::kDataLoss:
@@ -43,7 +44,7 @@ std::unexpected<Error> not_leased(const std::string& what, const Error& why) {
     case Code::kResourceExhausted:
     case Code::kFailedPrecondition:
       return std::unexpected(Error{why.code, what + ": " + why.message, why.advice});
-    case Code::kNotFound:  // less than what was acknowledged
+    case Code::kNotFound:  // the store shows less than it acknowledged
       return std::unexpected(Error{
           Code::kDataLoss, what + ", and nothing more is minted: " + why.message +
                                "; the store has gone back, or the pool was removed: stop all who "
@@ -96,7 +97,7 @@ Result<std::int64_t> WorkerLease::extend(std::int64_t tick, SteadyTime until) {
         Error{Code::kUnavailable, "the lease of pool " + options_.pool +
                                       " was not renewed in time: the store has not answered; ids "
                                       "are minted again once it does"});
-  if (tick < to_.load()) return to_.load();  // another has asked meanwhile
+  if (tick < to_.load()) return to_.load();  // another caller has asked meanwhile
   const Instant now = clock_.now();
   if (failure_ && now >= failed_at_ && now - failed_at_ < kPause) return std::unexpected(*failure_);
   if (Result<void> asked = ask_or_fail(tick, until); !asked)
@@ -110,7 +111,7 @@ Result<void> WorkerLease::renew() {
   return ask_or_fail(-1, std::chrono::steady_clock::now() + options_.deadline);
 }
 
-// Those who wait meanwhile are told of a failure too.
+// Callers that wait meanwhile share a failure.
 Result<void> WorkerLease::ask_or_fail(std::int64_t tick, SteadyTime until) {
   Result<void> asked = ask(tick, until);
   failure_.reset();
@@ -121,17 +122,18 @@ Result<void> WorkerLease::ask_or_fail(std::int64_t tick, SteadyTime until) {
   return asked;
 }
 
-// Until the lease covers the tick.
+// Asks until the lease covers the tick.
 Result<void> WorkerLease::ask(std::int64_t tick, SteadyTime until) {
-  // A caller that is ahead of the clock takes nothing past max_drift: the next owner of the worker
-  // id would have to wait.
+  // A caller ahead of the clock takes nothing beyond max_drift, because the next owner of the
+  // worker id would have to wait.
   const std::int64_t clock = tick_of(clock_.now());
   const std::int64_t least = std::max(clock, tick);
   const std::int64_t room = std::max<std::int64_t>(clock + options_.max_drift - least, 0);
   const std::int64_t units = std::max<std::int64_t>(std::min(options_.window, room), 1);
   if (held_) {
     const std::int64_t ahead = std::min(least + units, options_.max_tick + 1);
-    // One of unknown outcome comes first: it decides which bound the next one extends.
+    // An extension with an unknown outcome comes first: it decides which bound the next one
+    // extends.
     bool settled = false;
     Result<void> extended;
     do {
@@ -153,7 +155,7 @@ Result<void> WorkerLease::ask(std::int64_t tick, SteadyTime until) {
                     taken.error());
 }
 
-// The pending extension, or one to `to`.
+// Sends the pending extension, or else one to `to`.
 Result<void> WorkerLease::lengthen(std::int64_t to, SteadyTime until) {
   const bool repeated = pending_.has_value();
   const Lease held = held_.value_or(Lease{});
@@ -162,7 +164,7 @@ Result<void> WorkerLease::lengthen(std::int64_t to, SteadyTime until) {
   const Result<Lease> extended =
       table_.extend(options_.pool, held, extension.to, extension.nonce, terms(), until);
   if (!extended) {
-    // Once its outcome was unknown it stays: the store may have applied it.
+    // After an unknown outcome it stays pending: the store may have applied it.
     if (!repeated && !outcome_unknown(extended.error().code)) pending_.reset();
     return std::unexpected(extended.error());
   }
@@ -173,7 +175,7 @@ Result<void> WorkerLease::lengthen(std::int64_t to, SteadyTime until) {
   return {};
 }
 
-// A range for ids from `tick` on, that begins at most `drift` past it.
+// Takes a range for ids from `tick` on that begins at most `drift` past it.
 Result<void> WorkerLease::take(std::int64_t tick, std::int64_t units, std::int64_t drift,
                                SteadyTime until) {
   const bool repeated = token_ != Uuid{};
@@ -189,7 +191,7 @@ Result<void> WorkerLease::take(std::int64_t tick, std::int64_t units, std::int64
                                               .terms = terms()},
                                              until);
   if (!lease) {
-    // Once its outcome was unknown the token stays: it may own a worker id.
+    // After an unknown outcome the token stays: it may own a worker id.
     if (!repeated && !outcome_unknown(lease.error().code)) token_ = {};
     return std::unexpected(lease.error());
   }
@@ -223,7 +225,7 @@ void WorkerLease::start_thread() {
   try {
     renewal_->thread = std::thread(&WorkerLease::run, this);
   } catch (const std::system_error&) {
-    renewal_->thread = {};  // those who come to the bound ask
+    renewal_->thread = {};  // callers that reach the bound ask
   }
 }
 
@@ -240,7 +242,7 @@ void WorkerLease::run() noexcept {
     }
     pause = meeting_after(third, clock_.now());
     if (!renewed) {
-      // Between a half and the whole of it, so that those who failed together do not ask together.
+      // Jitter: half to all of the pause, so that hosts that failed together do not ask together.
       pause = std::min<std::chrono::nanoseconds>(third, kLongestRetryPause);
       pause -= std::chrono::nanoseconds{static_cast<std::int64_t>(
           entropy_.draw() % static_cast<std::uint64_t>(pause.count()) / 2)};
@@ -251,7 +253,7 @@ void WorkerLease::run() noexcept {
 
 void WorkerLease::end() noexcept {
   if (!owner_) {
-    // The parent's, as the worker id is.
+    // Belongs to the parent, like the worker id.
     [[maybe_unused]] const Renewal* const parents = renewal_.release();
     return;
   }
@@ -268,7 +270,7 @@ void WorkerLease::end() noexcept {
   held_.reset();
 }
 
-// Nobody is told how it went: where it was not applied, the time that it is held for ends.
+// The outcome does not matter: if it was not applied, the lease expires.
 void WorkerLease::hand_over(const Lease& lease, SteadyTime until) {
   [[maybe_unused]] const Result<void> released =
       table_.release(options_.pool, lease.worker, lease.token, lease.generation, until);

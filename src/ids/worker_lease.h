@@ -1,4 +1,4 @@
-// WorkerLease: an IdTimeLease on a worker id of a pool, kept in a LeaseTable.
+// WorkerLease: an IdTimeLease for a worker id of a pool in a LeaseTable.
 #pragma once
 
 #include <atomic>
@@ -25,65 +25,67 @@ namespace idmint {
 struct WorkerLeaseOptions {
   std::string pool{};
   std::string holder{};
-  // Of the layout.
+  // The limits of the layout:
   Instant epoch{};
   std::chrono::nanoseconds unit{};
   std::int64_t max_tick = 0;
   std::uint32_t max_worker = 0;
-  // In ticks: what the first acquire takes, and what is taken ahead from then on.
+  // In ticks: the length of the first acquire, and of the range ahead from then on.
   std::int64_t first_window = 1;
   std::int64_t window = 2;
   std::int64_t max_drift = 0;
-  std::chrono::milliseconds held{};  // by the store's clock, from each acquire and extend
+  std::chrono::milliseconds held{};  // by the store's clock, from each acquire and extend on
   std::chrono::milliseconds max_skew{};
   std::chrono::nanoseconds deadline{};  // of renew() and of end()
 };
 
-// What design note 005 proves needs three things of it:
+// The proof in design note 005 rests on three rules:
 //   - the bound is that of an acknowledged acquire or extend;
-//   - nothing is minted once release() was sent;
-//   - nothing is minted once the store has shown less than it acknowledged.
-// Beyond that one request is under way at a time. An acquire has a fresh token and an extension a
-// fresh nonce, which no copy of this process draws too; one whose outcome is unknown is asked for
-// again with the same.
+//   - nothing is minted after release() was sent;
+//   - nothing is minted after the store has shown less than it acknowledged.
+// Also, only one request is under way at a time. Each acquire has a fresh token and each extension
+// a fresh nonce, which no copy of this process draws as well; a repeat after an unknown outcome has
+// the same one.
 //
-// A caller that comes to the bound asks the store and waits for its answer. A thread asks every
-// third of the window, so that callers rarely come to it. Callers that wait for a request of
-// another share its failure, or leave at their own time. A lease that was lost is taken anew, on
-// any worker id, by the next caller that comes to the bound: until then ids below it are minted
-// under the old one.
+// A caller that reaches the bound asks the store and waits for its answer. A thread renews the
+// lease every third of the window, so that callers rarely reach the bound. Callers that wait for
+// the request of another one share its failure, or leave at their own deadline. The next caller
+// that reaches the bound replaces a lost lease, with any worker id; until then ids below the bound
+// are minted with the old one.
 class IDMINT_EXPORT WorkerLease final : public IdTimeLease {
  public:
-  // Errors as LeaseTable::acquire. kFailedPrecondition: the worker id is none of the layout.
+  // Errors as LeaseTable::acquire(). kFailedPrecondition: the worker id does not fit the layout.
   [[nodiscard]] static Result<std::unique_ptr<WorkerLease>> acquire(LeaseTable& table,
                                                                     WorkerLeaseOptions options,
                                                                     Clock& clock, Entropy& entropy,
                                                                     SteadyTime until);
-  // As end().
+  // Calls end().
   ~WorkerLease() override;
   WorkerLease(const WorkerLease&) = delete;
   WorkerLease& operator=(const WorkerLease&) = delete;
 
-  // As IdTimeLease. kUnavailable: the store did not answer by `until`, or refused; also for a while
-  // after that, without asking. kResourceExhausted: the lease was lost, and the pool has no worker
-  // id free. kFailedPrecondition: inherited through fork(); the pool was retired.
-  // kPermissionDenied: the store lets nobody lease any more. kDataLoss: the store went back, or the
-  // pool is gone.
+  // As IdTimeLease.
+  // - kUnavailable: the store did not answer by `until`, or refused; for a short time afterwards
+  //   the store is not asked again.
+  // - kResourceExhausted: the lease was lost, and the pool has no free worker id.
+  // - kFailedPrecondition: inherited through fork(), or the pool was retired.
+  // - kPermissionDenied: the store does not allow leases any more.
+  // - kDataLoss: the store went back, or the pool is gone.
   [[nodiscard]] Result<std::int64_t> extend(std::int64_t tick, SteadyTime until) override;
   [[nodiscard]] std::int64_t from() const noexcept override { return from_; }
-  // Of the range that extend() answered last; by the thread that called it.
+  // The worker id of the latest range of extend(); only for the thread that called it.
   [[nodiscard]] std::uint32_t worker() const noexcept { return worker_; }
 
-  // Moves the bound a window ahead of the clock. Nothing is done while the lease is lost. Any
-  // thread.
+  // Moves the bound one window ahead of the clock. Does nothing if the lease is lost. Any thread
+  // may call it.
   [[nodiscard]] Result<void> renew();
 
-  // Starts the thread, if need be once there is a whole window to keep. It calls `revoke`, once,
-  // with the kDataLoss of a store that shows less than it acknowledged: not one more id may be
-  // minted.
+  // Starts the renewal thread, or prepares it to start once there is a whole window to keep. It
+  // calls `revoke` once, with kDataLoss, if the store shows less than it acknowledged: then no
+  // further id may be minted.
   void keep_renewed(std::function<void(Error)> revoke);
-  // Ends the thread and hands the worker id over, within the deadline. Nothing in a child of
-  // fork(). REQUIRES: nobody is minting, and nobody will.
+  // Ends the thread and releases the worker id, within the deadline. Does nothing in a child of
+  // fork(). REQUIRES: nobody mints now or later.
   void end() noexcept;
 
  private:
@@ -96,7 +98,7 @@ class IDMINT_EXPORT WorkerLease final : public IdTimeLease {
 
   [[nodiscard]] std::int64_t tick_of(Instant at) const noexcept;
   [[nodiscard]] LeaseTerms terms() const noexcept;
-  // These with `asking_` locked.
+  // With `asking_` locked:
   [[nodiscard]] Result<void> ask_or_fail(std::int64_t tick, SteadyTime until);
   [[nodiscard]] Result<void> ask(std::int64_t tick, SteadyTime until);
   [[nodiscard]] Result<void> lengthen(std::int64_t to, SteadyTime until);
@@ -119,12 +121,12 @@ class IDMINT_EXPORT WorkerLease final : public IdTimeLease {
 
   BoundedMutex asking_;               // one request at a time
   std::optional<Lease> held_;         // nothing: lost
-  Uuid token_{};                      // of an acquire of unknown outcome; else nil
-  std::optional<Extension> pending_;  // of unknown outcome
+  Uuid token_{};                      // of an acquire with an unknown outcome; otherwise nil
+  std::optional<Extension> pending_;  // an extension with an unknown outcome
   std::optional<Error> failure_;
   Instant failed_at_{};
 
-  // Apart, as a child of fork() must leave alone what the thread of its parent waits on.
+  // Separate, because a child of fork() must not touch what its parent's thread waits on.
   struct Renewal {
     std::mutex mutex;
     std::condition_variable ending;

@@ -16,7 +16,7 @@ namespace idmint {
 namespace fs = std::filesystem;
 
 Result<fs::path> data_folder() {
-  // A relative path in XDG_DATA_HOME is to be ignored, says its specification.
+  // The specification says to ignore a relative path in XDG_DATA_HOME.
   if (const char* data = std::getenv("XDG_DATA_HOME"); data != nullptr && *data == '/') {
     return fs::path(data) / "idmint";
   }
@@ -36,7 +36,7 @@ Result<void> make_folder(const fs::path& folder) {
     int why = ::mkdir(made.c_str(), 0700) == 0 ? 0 : errno;
     struct stat info{};
     if (why != 0 && ::stat(made.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) continue;
-    // Synced before anything is in it: what was acknowledged must not go with its folder.
+    // Synced while it is empty, so that later acknowledged data is not lost with its folder.
     if (why == 0) why = sync_folder_of(made.string());
     if (why == 0) continue;
     return fail(why == EACCES || why == EPERM || why == EROFS ? Code::kPermissionDenied

@@ -1,4 +1,4 @@
-// Where idmint keeps what it is not told a place for.
+// The default folder of idmint's files.
 #pragma once
 
 #include <filesystem>
@@ -7,12 +7,12 @@
 
 namespace idmint {
 
-// $XDG_DATA_HOME/idmint or ~/.local/share/idmint. kFailedPrecondition: neither is known.
+// $XDG_DATA_HOME/idmint or ~/.local/share/idmint. kFailedPrecondition: neither variable is set.
 [[nodiscard]] Result<std::filesystem::path> data_folder();
 
-// The folder and its parents, mode 0700; synced, so that what is acknowledged later does not go
-// with its folder. One that is there is left as it is. kPermissionDenied, kResourceExhausted,
-// kFailedPrecondition: could not be made.
+// Creates the folder and its parents, mode 0700. Synced, so that later acknowledged data is not
+// lost with its folder. An existing folder stays as it is. kPermissionDenied, kResourceExhausted,
+// kFailedPrecondition: it could not be created.
 [[nodiscard]] Result<void> make_folder(const std::filesystem::path& folder);
 
 }  // namespace idmint

@@ -115,7 +115,8 @@ Result<std::vector<Definition>> definitions_from_toml(std::string_view text,
       found.push_back({name.source().begin, *std::move(definition)});
     }
   }
-  // toml++ has them by name. Not a stable sort: libstdc++ 12 makes it of what C++17 deprecates.
+  // toml++ sorts by name, so this restores the order of the file. Not a stable sort: that of
+  // libstdc++ 12 uses functions that C++17 deprecates.
   std::ranges::sort(found, [](const Found& a, const Found& b) {
     if (a.where == b.where) return name(a.definition) < name(b.definition);
     return a.where < b.where;
@@ -127,7 +128,7 @@ Result<std::vector<Definition>> definitions_from_toml(std::string_view text,
 
 namespace {
 
-// As it stands in a basic string. REQUIRES: UTF-8 without control characters.
+// Escaped for a TOML basic string. REQUIRES: UTF-8 without control characters.
 std::string toml_escaped(std::string_view text) {
   std::string escaped;
   for (const char c : text) {
@@ -143,7 +144,7 @@ class Table {
   explicit Table(std::string& text) : text_(text) {}
 
   void write(std::string_view key, std::string_view value) {
-    text_ += std::string(key) + " = \"" + std::string(value) + "\"\n";  // never " or a backslash
+    text_ += std::string(key) + " = \"" + std::string(value) + "\"\n";  // no " or backslash
   }
   void write(std::string_view key, std::int64_t value) {
     text_ += std::string(key) + " = " + std::to_string(value) + "\n";

@@ -1,4 +1,4 @@
-// Definitions of sequences as a TOML file, which people write and keep under version control.
+// Definitions of sequences as a TOML file, for people to write and to keep under version control.
 //
 //   [sequence.accounts]      # its name; in quotes where it has a dot
 //   strategy = "striped"     # counter, or striped where there are stripes
@@ -7,7 +7,7 @@
 //   stripes = 1000
 //   step, key, largest_count, prefix, encoding, check, digits, no_leading_zeros
 //
-// What is left out follows from the rest: see sequence_wish.h.
+// Omitted keys follow from the others: see sequence_wish.h.
 #pragma once
 
 #include <cstddef>
@@ -23,15 +23,15 @@ namespace idmint {
 
 inline constexpr std::size_t kLongestToml = std::size_t{1} << 20;
 
-// Every definition of the file, in its order; each is valid. `store`: the URL of the store that
-// they are for, which reads what is adopted; empty: that stays as the file has it.
-// kInvalidArgument, with the line: no TOML, an unknown key, a value of the wrong type, a definition
-// that validate() refuses, a file longer than kLongestToml.
+// All definitions of the file, in its order; each is valid. `store` is the URL of the store that
+// they are for, which parses adopted records; empty: their text stays as in the file.
+// kInvalidArgument, with the line: not TOML, an unknown key, a value of the wrong type, a
+// definition that validate() rejects, or a file longer than kLongestToml.
 [[nodiscard]] IDMINT_EXPORT Result<std::vector<Definition>> definitions_from_toml(
     std::string_view text, std::string_view store = {});
 
-// The inverse, which reads as the same definitions. Retired ones are named in a comment only: a
-// name that was given once cannot be given again. REQUIRES: each is valid.
+// The inverse: reads back as the same definitions. Retired ones are only named in a comment, since
+// their names cannot be used again. REQUIRES: each is valid.
 [[nodiscard]] IDMINT_EXPORT std::string to_toml(std::span<const Definition> definitions);
 
 }  // namespace idmint

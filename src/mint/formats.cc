@@ -41,7 +41,7 @@ class GeneratorSource final : public Source {
 
   using Source::next;
   Result<void> next(std::span<Id> out) override {
-    if (out.size() == 1) return next_one(out.front());  // the block costs more than an id
+    if (out.size() == 1) return next_one(out.front());  // the block costs more than one id
     std::array<Value, 256> block;
     while (!out.empty()) {
       const std::span<Value> part = std::span(block).first(std::min(block.size(), out.size()));
@@ -114,14 +114,14 @@ constexpr std::array kOptions = {
                [](const FormatOptions& o) { return o.window.has_value(); }},
 };
 
-// A format and how its source is opened.
+// A format and the opener of its source.
 struct Format {
   std::string_view name;
-  std::string_view ids;  // as format_of(Id)
+  std::string_view ids;  // a name from format_of(Id)
   Guarantee guarantee;
   std::string_view order;
   std::string_view notes;
-  unsigned options;  // those that it takes
+  unsigned options;  // the options that it takes
   Result<std::unique_ptr<Source>> (*open)(const Format& format, const FormatOptions& options,
                                           const MadeWith& mint);
 
@@ -143,7 +143,7 @@ Result<void> check_options(const Format& format, const FormatOptions& options) {
   return validate(*options.form, format.ids);
 }
 
-// Seconds are all that ids ordered by second need, and the clock that shows no more is the
+// Ids that are ordered by second need seconds only, and the clock that shows no more is the
 // cheapest.
 Clock& clock_of_seconds(const MadeWith& mint) {
   return &mint.clock == &system_clock() ? seconds_clock() : mint.clock;
@@ -206,7 +206,7 @@ OpenedSource open_digits(const Format& format, const FormatOptions& options, con
     return std::unexpected(std::move(valid.error()));
   }
   Declaration declaration = format.declaration();
-  // Of the usual 12 digits the table says it.
+  // The notes for the usual 12 digits are in the table.
   const auto capacity = static_cast<double>(layout.capacity());
   char odds[96];
   std::snprintf(odds, sizeof odds,
@@ -217,9 +217,9 @@ OpenedSource open_digits(const Format& format, const FormatOptions& options, con
                              std::make_unique<DigitsGenerator>(layout, mint.entropy));
 }
 
-// ---- what keeps a state file
+// ---- formats with a state file
 
-// The folder of the state files, made if that is our business.
+// The folder of the state files; creates the default one.
 Result<fs::path> state_folder(const MadeWith& mint) {
   if (!mint.options.state_directory.empty()) return mint.options.state_directory;
   Result<fs::path> data = data_folder();
@@ -228,7 +228,7 @@ Result<fs::path> state_folder(const MadeWith& mint) {
   return data;
 }
 
-// The state file is waited for as long as a store is.
+// Waits for the state file as long as for a store.
 template <class Options>
 void wait_as_for_a_store(Options& options, const MadeWith& mint) {
   options.lock_wait = mint.options.store_options.deadline;
@@ -252,7 +252,7 @@ std::string hex(std::span<const std::uint8_t> bytes) {
   return text;
 }
 
-// Nothing: a random one.
+// Nothing: a random node.
 Result<std::optional<HardwareAddress>> node_of(const UuidNode& node) {
   switch (node.from) {
     case UuidNode::From::kRandom:
@@ -276,7 +276,7 @@ OpenedSource open_uuid1(const Format& format, const FormatOptions& options, cons
   if (!node) return std::unexpected(node.error());
   uuid1.node = *node;
   Declaration declaration = format.declaration();
-  // A node that is drawn anew each time has no state to keep.
+  // A random node is new each time and has no state to keep.
   if (uuid1.node) {
     declaration.guarantee = Guarantee::kUniqueIfConfigured;
     const Result<fs::path> folder = state_folder(mint);
@@ -359,7 +359,7 @@ OpenedSource open_snowflake(const Format& format, const FormatOptions& options,
   declaration.notes = "layout " + name_of(layout) + ", worker " + std::to_string(worker->id) +
                       " of " + range + ": " + worker->notes;
   if (options.run_ahead) snowflake.max_run_ahead = *options.run_ahead;
-  // A worker id that is drawn anew each time has no state to keep.
+  // A random worker id is new each time and has no state to keep.
   if (options.worker->from != Worker::From::kRandom) {
     const Result<fs::path> folder = state_folder(mint);
     if (!folder) return std::unexpected(folder.error());
@@ -429,7 +429,7 @@ constexpr std::array kFormats = {
            kForm | kDigits, open_digits},
 };
 
-// Names that are taken although nothing of theirs is minted, and what to do instead.
+// Reserved names that mint nothing, and the alternatives.
 struct Reserved {
   std::string_view name;
   std::string_view what;

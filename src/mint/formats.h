@@ -1,4 +1,4 @@
-// The formats that every mint has, and how a source of each is opened.
+// The formats of every mint, and the openers of their sources.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@
 
 namespace idmint {
 
-// What a mint was made with.
+// The arguments of a mint.
 struct MadeWith {
   const MintOptions& options;
   Clock& clock;
@@ -26,31 +26,30 @@ struct MadeWith {
 [[nodiscard]] std::vector<Declaration> format_declarations();
 [[nodiscard]] bool is_format(std::string_view name) noexcept;
 
-// A layout as the names of state files have it, snowflake-LAYOUT-WORKER.state: equal for those that
-// mint the same ids and no others (see space_of), so without the width of the time. Never a
-// preset's name, as a preset that comes later must not part a layout from what it minted.
+// A layout in the names of state files, snowflake-LAYOUT-WORKER.state. Equal exactly for layouts
+// that mint the same ids (see space_of), so it lacks the width of the time. Never a preset's name,
+// because a later preset must not separate a layout from its state.
 [[nodiscard]] std::string in_file_names(const SnowflakeLayout& layout);
 
-// kInvalidArgument: no sequence can have the name, in any case of its letters, as it means
-// something else to some command. The one list of such names.
+// kInvalidArgument: no sequence can have this name, in any case, because some command reads it
+// differently. The only list of such names.
 [[nodiscard]] IDMINT_EXPORT Result<void> check_sequence_name(std::string_view name);
-// kInvalidArgument: what is to be made has such a name, or is a pool of a layout that has no ids of
-// the time `now`.
+// kInvalidArgument: the definition has such a name, or is a pool whose layout has no ids of the
+// time `now`.
 [[nodiscard]] IDMINT_EXPORT Result<void> check_new(const Definition& definition, Instant now);
-// What a name stands for that is neither a format's nor a sequence's, and what to do instead of
-// asking for a source of it.
+// The meaning of a name that is neither a format nor a sequence, and what to do instead of asking
+// for its source.
 struct Hint {
   std::string text;
   Advice advice;
 };
-// Nothing for a name that stands for nothing.
+// Nothing: the name has no meaning.
 [[nodiscard]] std::optional<Hint> hint_for(std::string_view name);
 
-// kInvalidArgument, naming the first of the options that are for formats, and not for a sequence
-// or, but for the window, a pool.
+// kInvalidArgument, naming the first option that only formats take; a pool takes the window.
 [[nodiscard]] Result<void> check_made(const Definition& made, const FormatOptions& options);
 
-// As Mint::source. REQUIRES: is_format(name).
+// As Mint::source(). REQUIRES: is_format(name).
 [[nodiscard]] Result<std::unique_ptr<Source>> open_format(std::string_view name,
                                                           const FormatOptions& options,
                                                           const MadeWith& mint);

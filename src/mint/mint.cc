@@ -43,13 +43,13 @@ class SequenceSource final : public Source {
   Result<void> next(std::span<Id> out) override { return next(out, SteadyTime::max()); }
 
   Result<void> next(std::span<Id> out, SteadyTime until) override {
-    if (out.size() == 1) {  // making room for several takes longer than a value of a cached range
+    if (out.size() == 1) {  // a buffer for several values costs more than a value of a cached range
       std::int64_t value = 0;
       if (Result<void> filled = sequence_->next({&value, 1}, until); !filled) return filled;
       out.front() = value;
       return {};
     }
-    // All in one call: what it promises of their order holds for each call.
+    // All in one call, because the promise of order holds for each call.
     std::array<std::int64_t, 64> few{};
     std::vector<std::int64_t> many(out.size() > few.size() ? out.size() : 0);
     const std::span<std::int64_t> values = many.empty() ? std::span(few).first(out.size()) : many;
@@ -67,7 +67,7 @@ class SequenceSource final : public Source {
   const Declaration declaration_;
 };
 
-// ---- names that were probably meant
+// ---- did you mean
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
@@ -82,10 +82,9 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-// The known names nearest to this one, whatever the case, "uuid4 or uuid7"; empty when none comes
-// close.
+// The known names closest to this one, ignoring case: "uuid4 or uuid7". Empty: none is close.
 std::string close_matches(std::string_view name, const std::vector<std::string>& known) {
-  constexpr std::size_t longest = 120;  // of a sequence's name
+  constexpr std::size_t longest = 120;  // the longest name of a sequence
   std::string matches;
   if (name.size() > longest) return matches;
   std::size_t nearest = 1 + name.size() / 4;
@@ -99,7 +98,7 @@ std::string close_matches(std::string_view name, const std::vector<std::string>&
   return matches;
 }
 
-// In quotes, the start of it when it is long.
+// In quotes, truncated if it is long.
 std::string quoted_start(std::string_view text) {
   constexpr std::size_t longest = 100;
   return text.size() <= longest ? "\"" + std::string(text) + "\""
@@ -127,11 +126,11 @@ struct Mint::State {
     return sqlite_url((*data / "ids.db").string());
   }
 
-  // The store, opened by the first call; made only if `make`. `name`: the definition that is asked
-  // for next.
+  // The store, opened by the first call; created only if `make`. `name`: the definition to be
+  // looked up next.
   Result<std::shared_ptr<Store>> open(bool make, std::string_view name = {},
                                       SteadyTime until = SteadyTime::max()) {
-    // Those who come while another opens the store do not each wait for it as long again.
+    // Callers that come while another one opens the store do not each wait that long again.
     const SteadyTime patience =
         std::min(until, std::chrono::steady_clock::now() + options.store_options.deadline);
     const std::unique_lock lock(mutex, patience);
@@ -174,7 +173,7 @@ struct Mint::State {
   auto on_sequence(std::string_view name, Act act, SteadyTime until = SteadyTime::max())
       -> decltype(act(std::declval<Store&>()));
 
-  // kNotFound for a name that is no format, sequence or pool. `minting`: a format would do.
+  // kNotFound for a name that is no format, sequence or pool. `minting`: formats are suggested too.
   Error unknown(std::string_view name, bool minting) {
     std::vector<std::string> known;
     if (minting) {
@@ -276,7 +275,7 @@ Result<void> Mint::create(const Definition& definition,
   if (Result<void> free = check_sequence_name(name(definition)); !free) return free;
   if (Result<void> valid = validate(definition); !valid) return valid;
   if (const auto* const pool = std::get_if<PoolDefinition>(&definition)) {
-    // One that is there may have come to its end since.
+    // The layout of an existing pool may have reached its end since.
     const Result<std::shared_ptr<Store>> there = state_->open(false, pool->name);
     const Result<Definition> found =
         there ? find_definition(**there, pool->name) : std::unexpected(there.error());
@@ -292,7 +291,7 @@ Result<void> Mint::create(const Definition& definition,
                          state_->entropy);
 }
 
-// What `act` does with the store that has the sequence `name`.
+// Runs `act` with the store of the sequence `name`.
 template <class Act>
 auto Mint::State::on_sequence(std::string_view name, Act act, SteadyTime until)
     -> decltype(act(std::declval<Store&>())) {

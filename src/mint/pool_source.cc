@@ -19,7 +19,7 @@
 namespace idmint {
 namespace {
 
-// Shows the time at which it was stopped, until somebody waits for a later one, or lets it go on.
+// Shows the time at which it was stopped, until it is released or somebody waits for a later time.
 class StoppedClock final : public Clock {
  public:
   explicit StoppedClock(Clock& clock) : clock_(clock) {}
@@ -81,8 +81,8 @@ class PoolSource final : public Source {
   bool waits() const noexcept override { return true; }
 
  private:
-  // Short commands have a worker id for moments: if all are owned, it asks again until the
-  // deadline, or with wait_on_ until the one that is free first is.
+  // Short commands hold a worker id for moments only. So if all are owned, this tries again until
+  // the deadline, or with wait_on_ until the first lease expires.
   Result<void> first_next(std::span<Id> out, SteadyTime by) {
     const Instant begin = clock_.now();
     const SteadyTime until = std::min(by, std::chrono::steady_clock::now() + deadline_);
@@ -96,16 +96,16 @@ class PoolSource final : public Source {
     std::chrono::nanoseconds longest = deadline_;
     if (by != SteadyTime::max()) longest = std::min(longest, by - std::chrono::steady_clock::now());
     std::chrono::nanoseconds waited{};
-    std::optional<Error> owned;  // why the attempt before leased none
+    std::optional<Error> owned;  // why the previous attempt leased none
     for (std::chrono::nanoseconds pause = kFirstPause;; pause = std::min(pause * 2, kLastPause)) {
       if (generator_.load() != nullptr) return fill(out, by);
-      // With wait_on_ each attempt has a deadline of its own.
+      // With wait_on_ each attempt has its own deadline.
       Result<void> filled =
           open_and_fill(out, by, wait_on_ ? std::chrono::steady_clock::now() + deadline_ : until);
       const bool all_owned = !filled && generator_.load() == nullptr &&
                              filled.error().code == Code::kResourceExhausted;
-      // An attempt that the deadline cut short says less than the one before. It minted nothing; a
-      // worker id that it leased all the same is another's when its time is over.
+      // The error of an attempt that the deadline cut short says less than the previous error. It
+      // minted nothing, and a worker id that it may have leased expires.
       if (owned && !filled && generator_.load() == nullptr &&
           (filled.error().code == Code::kUnavailable || outcome_unknown(filled.error().code)))
         return std::unexpected(*std::move(owned));
@@ -149,7 +149,7 @@ class PoolSource final : public Source {
     return filled;
   }
 
-  // Without `by` the deadline holds for each run of ids, as in SnowflakeGenerator::next().
+  // Without `by`, the deadline holds for each run of ids, as in SnowflakeGenerator::next().
   Result<void> fill(std::span<Id> out, SteadyTime by) {
     if (declaration_.largest_count != 0 && std::ssize(out) > declaration_.largest_count)
       return std::unexpected(

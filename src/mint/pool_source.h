@@ -1,4 +1,4 @@
-// The source over a pool of worker ids.
+// The source of a pool of worker ids.
 #pragma once
 
 #include <chrono>
@@ -12,9 +12,8 @@
 
 namespace idmint {
 
-// A worker id is leased by the first next(), and the ids of that call bear the time at which it was
-// asked for, so that a program that mints a few and ends takes one unit of id-time. The source
-// keeps the store alive.
+// The first next() leases a worker id. Its ids have the time of the call, so that a program that
+// mints a few ids and exits takes one unit of id-time. The source keeps the store alive.
 [[nodiscard]] std::unique_ptr<Source> make_pool_source(
     std::shared_ptr<Store> store, PoolDefinition pool,
     std::optional<std::chrono::nanoseconds> window, const MadeWith& mint);

@@ -1,4 +1,4 @@
-// One line a source, the oldest first: NAME NANOSECONDS VALUE [DATABASE.COLLECTION:FIELD].
+// One line for each source, the oldest first: NAME NANOSECONDS VALUE [DATABASE.COLLECTION:FIELD].
 #include "mint/seen.h"
 
 #include <fcntl.h>
@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostBytes = std::size_t{64} << 10;
 
-// Closes it.
+// Closes its descriptor.
 struct Descriptor {
   int fd;
   ~Descriptor() {
@@ -37,7 +37,7 @@ struct Descriptor {
   }
 };
 
-// What stands before the next blank; the text loses both.
+// Takes the text up to the next blank, and the blank.
 std::string_view take_word(std::string_view& text) {
   const std::string_view word = text.substr(0, text.find(' '));
   text.remove_prefix(std::min(text.size(), word.size() + 1));
@@ -69,7 +69,7 @@ std::string line_of(const Seen& seen) {
 }
 
 std::vector<Seen> read(const fs::path& path) {
-  // Not blocking: the opening of a named pipe would wait for a writer.
+  // Non-blocking, because opening a named pipe would wait for a writer.
   const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
   struct stat opened{};
   if (file.fd < 0 || ::fstat(file.fd, &opened) != 0 || !S_ISREG(opened.st_mode)) return {};
@@ -90,9 +90,9 @@ fs::path file_of(const fs::path& folder, const SeenStore& store) {
   return folder / ("seen-" + stores::name_on_host(store.id, store.url));
 }
 
-// Opens the file that is to replace another, empty, and locks it until it is closed. It has one
-// name, so that processes that are killed leave one file. -1: another process has it, or it cannot
-// be made.
+// Opens the empty file that will replace another one, and locks it until it is closed. It has one
+// fixed name, so that killed processes leave one file at most. -1: another process has it, or it
+// cannot be created.
 int lock_fresh(const fs::path& fresh) {
   constexpr int kFlags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
   int fd = ::open(fresh.c_str(), kFlags, 0600);
@@ -100,7 +100,7 @@ int lock_fresh(const fs::path& fresh) {
     fd = ::open(fresh.c_str(), kFlags, 0600);
   struct stat opened{};
   struct stat named{};
-  // The process that had it before may have given it its final name by now.
+  // Its previous holder may have renamed it to its final name by now.
   if (fd >= 0 && ::flock(fd, LOCK_EX | LOCK_NB) == 0 && ::fstat(fd, &opened) == 0 &&
       S_ISREG(opened.st_mode) && ::lstat(fresh.c_str(), &named) == 0 &&
       named.st_ino == opened.st_ino && ::ftruncate(fd, 0) == 0)

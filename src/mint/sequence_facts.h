@@ -1,4 +1,4 @@
-// What can be told of a sequence from its stored state, the same in tables and in JSON.
+// Facts derived from the stored state of a sequence, the same in tables and in JSON.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace idmint {
 
-// The values of a sequence, or the worker ids of a pool, both ends included.
+// The values of a sequence, or the worker ids of a pool; both ends inclusive.
 struct Ends {
   std::int64_t first;
   std::int64_t last;
@@ -20,7 +20,7 @@ struct Ends {
   return {0, std::get<PoolDefinition>(definition).workers - 1};
 }
 
-// Empty: its counter is idmint's own, or it has none.
+// Empty: its counter is idmint's own, or it has no counter.
 [[nodiscard]] inline std::string_view adopted_of(const Definition& definition) noexcept {
   const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
   return sequence != nullptr ? sequence->adopted : std::string_view();
@@ -35,13 +35,12 @@ struct Ends {
   return sequence != nullptr && sequence->strategy == strategy;
 }
 
-// The value that comes next, before it is printed as its sequence prints values; nothing where that
-// is not settled, as there are many counters or none.
+// The next value, before the form is applied; nothing if there are several counters or none.
 [[nodiscard]] inline std::optional<std::int64_t> next_value(const SequenceStatus& status) noexcept {
   return has_strategy(status.definition, Strategy::kPermuted) ? status.permuted : status.next;
 }
 
-// Of a permuted sequence: how many of its values have come, or were passed over.
+// A permuted sequence: the number of its values that have come or were skipped.
 [[nodiscard]] inline std::optional<std::int64_t> next_index(const SequenceStatus& status) noexcept {
   return has_strategy(status.definition, Strategy::kPermuted) ? status.next : std::nullopt;
 }

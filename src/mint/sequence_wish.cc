@@ -25,19 +25,19 @@ bool has_digit(const std::string& text) {
   return std::ranges::any_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// 10, 100, ...: the smallest number with as many digits.
+// 10, 100, ...: the smallest number with the same number of digits.
 std::int64_t smallest_as_long_as(std::int64_t number) {
   std::int64_t power = 1;
   while (power <= number / 10) power *= 10;
   return power;
 }
 
-// All numbers of so many digits fit an integer.
+// All numbers with this many digits fit an integer.
 constexpr int kFullDigits = 18;
 
 std::int64_t last_of(const SequenceDefinition& definition) {
   std::int64_t last = std::min(kLargestValue, largest_integer(definition.form));
-  // The value after the last one of a stripe must be one that can be written.
+  // The value after the last one of a stripe must be storable.
   if (definition.strategy == Strategy::kInterleaved && definition.stripes > 1 &&
       definition.stripes <= SequenceDefinition::kMaxStripes) {
     last = std::min(last, kLargestValue - (definition.stripes - 1));
@@ -45,7 +45,7 @@ std::int64_t last_of(const SequenceDefinition& definition) {
   return last;
 }
 
-// The wish with what its store says of the record and the wish does not. `adoption`: null where the
+// The wish, completed with the store's defaults for the adopted record. `adoption`: null if the
 // store adopts none.
 Result<SequenceWish> with_record(SequenceWish wish, const Adoption* adoption,
                                  std::string& adopted) {
@@ -60,7 +60,7 @@ Result<SequenceWish> with_record(SequenceWish wish, const Adoption* adoption,
   Result<Adoptable> record = adoption->read(*wish.adopt, wish.validator);
   if (!record) return std::unexpected(std::move(record.error()));
   adopted = std::move(record->record);
-  // Another strategy has no use for what goes with the record's.
+  // The record's defaults for one strategy do not apply to another.
   const std::optional<Strategy> usual = record->strategy;
   const bool same = !usual || !wish.strategy || *wish.strategy == name(*usual);
   if (!wish.strategy && usual) wish.strategy = name(*usual);
@@ -72,7 +72,7 @@ Result<SequenceWish> with_record(SequenceWish wish, const Adoption* adoption,
   return wish;
 }
 
-// What is before and after the id, and its encoding.
+// The prefix, the check and the encoding.
 Result<Form> form_of(const SequenceWish& wish) {
   Form form{.prefix = wish.prefix.value_or("")};
   if (wish.encoding) {

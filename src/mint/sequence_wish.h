@@ -1,4 +1,4 @@
-// What a person says of a sequence to be made, and the definition that follows from it.
+// A user's description of a new sequence, and the definition that follows from it.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace idmint {
 
-// Nothing: not said. Names are those of strategy_named(), encoding_named() and check_named().
+// Nothing: not specified. Names are those of strategy_named(), encoding_named() and check_named().
 struct SequenceWish {
   std::string name{};
-  std::optional<std::string> kind{};  // "sequence" or "pool"; a pool takes no more than the next
-                                      // two, largest_count, prefix, encoding and check
+  std::optional<std::string> kind{};  // "sequence" or "pool"; a pool takes only the next two,
+                                      // largest_count, prefix, encoding and check
   std::optional<std::string> layout{};
   std::optional<std::int64_t> workers{};
   std::optional<std::string> strategy{};
@@ -31,25 +31,22 @@ struct SequenceWish {
   std::optional<std::int64_t> digits{};
   std::optional<std::int64_t> width{};
   bool no_leading_zeros = false;
-  // A record of other programs, in words of its store (stores/spi/adoption.h).
+  // A record of another program, in its store's syntax (stores/spi/adoption.h).
   std::optional<std::string> adopt{};
-  bool validator = false;  // the store is to guard its end
+  bool validator = false;  // the store must enforce the last value
 };
 
-// Valid. What is not said follows from the rest:
+// A valid definition. Unspecified members follow from the others:
 //   - With stripes the strategy is striped, otherwise counter.
-//   - The last value is the largest that the digits, the width or an integer have room for. Digits
-//     that have room for more than an integer has are refused.
-//   - The first is 1; with digits, where values come in no order, it is 0; without leading zeros
-//   the
-//     smallest number that has none (a prefix with digits has the first digit itself).
-//   - A pool has the layout sequence-generator, and how many worker ids is left to
-//   create_pool().
-//   - The store says the rest of a record that is adopted. `store`: the URL of the store. Where
-//   that
-//     is empty or its stores adopt nothing, the definition has what is wished: create_sequence() is
-//     refused there.
-// kInvalidArgument, naming what is wrong.
+//   - The last value is the largest that fits the digits, the width or an integer. Digits with room
+//     for more than an integer are rejected.
+//   - The first value is 1. With digits and values without an order it is 0, or without leading
+//     zeros the smallest number that has none (a prefix with digits supplies the first digit
+//     itself).
+//   - A pool has the layout sequence-generator; create_pool() chooses the number of worker ids.
+//   - The store supplies the defaults for an adopted record. `store` is its URL. If it is empty or
+//     its stores adopt nothing, the definition has the wish itself, and create_sequence() fails.
+// kInvalidArgument: the message says what is wrong.
 [[nodiscard]] IDMINT_EXPORT Result<Definition> definition_of(const SequenceWish& wish,
                                                              std::string_view store = {});
 

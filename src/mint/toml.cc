@@ -31,7 +31,7 @@ Result<void> check_depth(std::string_view text, std::string_view a_key_is) {
 }  // namespace
 
 std::unexpected<Error> at_line(const toml::source_region& where, std::string what) {
-  // One line, whatever the parser says of a character.
+  // One line, whatever character the parser quotes.
   std::ranges::replace_if(what, [](unsigned char c) { return c < ' ' || c == 0x7f; }, '?');
   return std::unexpected(Error{
       Code::kInvalidArgument, "line " + std::to_string(where.begin.line) + ": " + std::move(what)});
@@ -44,7 +44,7 @@ std::string quoted_key(std::string_view text) {
 }
 
 Result<toml::table> parse_toml(std::string_view text, std::string_view a_key_is) {
-  constexpr std::string_view mark = "\xef\xbb\xbf";  // of UTF-8; toml++ 3.3 trips over one alone
+  constexpr std::string_view mark = "\xef\xbb\xbf";  // UTF-8's BOM; toml++ 3.3 fails on it alone
   while (text.starts_with(mark)) text.remove_prefix(mark.size());
   if (Result<void> shallow = check_depth(text, a_key_is); !shallow)
     return std::unexpected(std::move(shallow.error()));

@@ -1,4 +1,4 @@
-// TOML as its readers here have it: parsed without exceptions, and safe with a text of any origin.
+// TOML parsing for this project: without exceptions, and safe with any input.
 #pragma once
 
 #include <cstdint>  // which toml++ takes for included
@@ -8,11 +8,12 @@
 #define TOML_HEADER_ONLY 1
 #define TOML_ENABLE_WINDOWS_COMPAT 0
 #include <toml++/impl/preprocessor.h>
-// toml++ 3.3 takes for granted that a key begins with a character of keys, and then checks it: what
-// the text decides ([.b"] does) must be neither an assertion nor an assumption of the optimiser.
+// toml++ 3.3 assumes that a key begins with a key character, and checks it afterwards. The input
+// decides this ([.b"] breaks it), so it must be neither an assertion nor an assumption of the
+// optimiser.
 #undef TOML_ASSERT_ASSUME
 #define TOML_ASSERT_ASSUME(...) static_assert(true)
-// A Greek letter after a key leads it to a place that it declares unreachable; it is no blank.
+// A Greek letter after a key reaches code that it declares unreachable; the letter is no blank.
 #pragma push_macro("TOML_UNREACHABLE")
 #undef TOML_UNREACHABLE
 #define TOML_UNREACHABLE return false
@@ -28,8 +29,8 @@
 
 namespace idmint {
 
-// kInvalidArgument, with the line: no TOML, or more than 256 dots in a line. `a_key_is` ends that
-// message: what keys there are.
+// kInvalidArgument, with the line: not TOML, or more than 256 dots in a line. `a_key_is` ends the
+// latter message and lists the keys.
 [[nodiscard]] IDMINT_EXPORT Result<toml::table> parse_toml(std::string_view text,
                                                            std::string_view a_key_is);
 

@@ -17,27 +17,28 @@ namespace idmint {
 
 struct WorkerOrigin {
   Worker::From from;
-  std::string_view name;  // as --worker has it: "N", "env:NAME", "ordinal", "address", ...
+  std::string_view name;  // as in --worker: "N", "env:NAME", "ordinal", "address", ...
   Guarantee guarantee;    // of the ids
-  // The condition under which no two generators have the same one of 2^bits. If practical: how the
-  // worker id is made.
+  // The condition under which no two generators have the same worker id of 2^bits. If practical:
+  // how it is made.
   std::string (*terms)(int bits);
-  // How many of its bits the worker ids of similar hosts may have in common, so that these hosts
-  // share one as often as if it had that many bits less.
+  // The number of bits that the worker ids of similar hosts may have in common. Such hosts share a
+  // worker id as often as if it had this many bits less.
   int lost_bits = 0;
 };
 
-// One for each Worker::From, in their order.
+// One for each Worker::From, in order.
 [[nodiscard]] IDMINT_EXPORT std::span<const WorkerOrigin> worker_origins() noexcept;
 
 struct ChosenWorker {
   std::uint32_t id = 0;
   Guarantee guarantee = Guarantee::kUniqueIfConfigured;
-  std::string notes{};  // how it was come by, and the condition or the odds
+  std::string notes{};  // its origin, and the condition or the odds
 };
 
-// kInvalidArgument: the number given is not in the layout. kFailedPrecondition: this host has none
-// of that origin, or one that does not fit. REQUIRES: layout.validate() succeeds.
+// Errors. REQUIRES: layout.validate() succeeds.
+// - kInvalidArgument: the given number is not in the layout.
+// - kFailedPrecondition: this host has no worker id of that origin, or one that does not fit.
 [[nodiscard]] IDMINT_EXPORT Result<ChosenWorker> choose_worker(
     const Worker& worker, const SnowflakeLayout& layout, Entropy& entropy,
     detail::HostFacts (*facts)() = detail::host_facts);

@@ -1,4 +1,4 @@
-// BSON documents of our own, made a field at a time.
+// BSON documents that are built field by field.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ inline std::string number(std::int64_t value) {
   return R"({"$numberLong":")" + std::to_string(value) + R"("})";
 }
 
-// MongoDB's type of the oplog.
+// MongoDB's timestamp type of the oplog.
 struct BsonTimestamp {
   std::uint32_t seconds;
   std::uint32_t ordinal;
@@ -29,16 +29,15 @@ struct BsonTimestamp {
 
 struct BsonArray;
 
-// No std::unique_ptr: bson_t has an alignment, which template arguments lose.
+// Not std::unique_ptr: bson_t has an alignment, which template arguments lose.
 class Bson {
  public:
   Bson() : document_(bson_new()) {}
-  // Takes what a call of libbson made.
+  // Takes ownership of a document from libbson.
   explicit Bson(bson_t* document) : document_(document) {}
-  // No document at all, as one that was moved from.
+  // No document, like a moved-from one.
   [[nodiscard]] static Bson none() { return Bson(nullptr); }
-  // REQUIRES: extended JSON that is well-formed: a text of our own code. Others are for
-  // from_json().
+  // REQUIRES: well-formed extended JSON from our own code. from_json() parses other texts.
   explicit Bson(const std::string& json) : document_(bson_new()) {
     bson_error_t error;
     bson_t parsed;
@@ -50,7 +49,7 @@ class Bson {
     document_ = bson_copy(&parsed);
     bson_destroy(&parsed);
   }
-  // Of keys and their values: Bson("find", "progress", "limit", 1).
+  // From keys and values: Bson("find", "progress", "limit", 1).
   template <class Value, class... More>
   Bson(const char* key, const Value& value, const More&... more) : Bson() {
     append(key, value, more...);
@@ -58,7 +57,7 @@ class Bson {
   ~Bson() {
     if (document_ != nullptr) bson_destroy(document_);
   }
-  // There is a document; every other member REQUIRES one.
+  // Whether there is a document; every other member REQUIRES one.
   [[nodiscard]] explicit operator bool() const { return document_ != nullptr; }
   Bson(Bson&& other) noexcept : document_(std::exchange(other.document_, nullptr)) {}
   Bson& operator=(Bson&& other) noexcept {
@@ -67,11 +66,11 @@ class Bson {
   }
 
   [[nodiscard]] Bson copy() const { return Bson(bson_copy(document_)); }
-  // REQUIRES: there is one.
+  // REQUIRES: there is a document.
   [[nodiscard]] static Bson copy_of(Document document) {
     return Bson(bson_new_from_data(document.bytes().data(), document.bytes().size()));
   }
-  // What a call of the driver left in `reply`, which is destroyed.
+  // Copies the reply of a call of the driver and destroys `reply`.
   [[nodiscard]] static Bson taken_from(bson_t* reply) {
     Bson taken(bson_copy(reply));
     bson_destroy(reply);
@@ -95,11 +94,11 @@ class Bson {
   Bson& add(const char* key, bool value) {
     return added(bson_append_bool(document_, key, -1, value));
   }
-  // Of the time since 1970.
+  // A date: the time since 1970.
   Bson& add(const char* key, std::chrono::milliseconds time) {
     return added(bson_append_date_time(document_, key, -1, time.count()));
   }
-  // The value that `at` is at, of any type.
+  // The value at the iterator, of any type.
   Bson& add(const char* key, const bson_iter_t* at) {
     return added(bson_append_iter(document_, key, -1, at));
   }
@@ -118,9 +117,9 @@ class Bson {
   Bson& add_array(const char* key, const Bson& value) {
     return added(bson_append_array(document_, key, -1, value.get()));
   }
-  // All fields of another.
+  // All fields of another document.
   Bson& add_all(const bson_t& other) { return added(bson_concat(document_, &other)); }
-  // A string or, where that is impossible, binary data.
+  // A string, or binary data if it is not UTF-8.
   Bson& add(const char* key, std::string_view bytes) {
     if (is_utf8(bytes))
       return added(bson_append_utf8(document_, key, -1, data(bytes), size(bytes)));
@@ -142,7 +141,7 @@ class Bson {
     return bytes.data() != nullptr ? bytes.data() : "";
   }
   static int size(std::string_view bytes) { return static_cast<int>(bytes.size()); }
-  // Appending fails only past 2 GB, which the limits of the interfaces keep us from.
+  // Appending fails only beyond 2 GB, which the limits of the interfaces prevent.
   Bson& added(bool ok) {
     if (!ok) std::abort();
     return *this;
@@ -159,7 +158,7 @@ inline Bson& Bson::add(const char* key, const BsonArray& value) {
   return add_array(key, value.items);
 }
 
-// Of its values: Bson("$in", array("prepared", "inProgress")).
+// From values: Bson("$in", array("prepared", "inProgress")).
 template <class... Values>
 [[nodiscard]] BsonArray array(const Values&... values) {
   BsonArray all;
@@ -168,7 +167,7 @@ template <class... Values>
   return all;
 }
 
-// Of extended JSON. kInvalidArgument: it is none.
+// Parses extended JSON. kInvalidArgument: it is not extended JSON.
 [[nodiscard]] inline Result<Bson> from_json(std::string_view json) {
   bson_error_t error{};
   bson_t* const document = bson_new_from_json(reinterpret_cast<const std::uint8_t*>(json.data()),

@@ -3,7 +3,7 @@
 namespace idmint::mongo {
 namespace {
 
-// Servers refuse more than 180.
+// Servers reject more than 180.
 constexpr int kDeepest = 200;
 
 bool well_formed(Document document, int depth) {
@@ -21,7 +21,7 @@ bool well_formed(Document document, int depth) {
       if (!well_formed(Document::of({scope, size}), depth + 1)) return false;
     }
   }
-  // bson_iter_next() ends at what is damaged, and at the end.
+  // bson_iter_next() stops at damage, and at the end.
   return at.err_off == 0;
 }
 

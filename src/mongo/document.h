@@ -1,4 +1,4 @@
-// BSON documents that are read where they are: bytes that are somebody else's.
+// BSON documents that are read in place, in bytes of another owner.
 #pragma once
 
 #include <algorithm>
@@ -17,16 +17,17 @@
 
 namespace idmint::mongo {
 
-// The largest that a server takes over the wire, and writes to its oplog: 16 MiB and 16 KiB.
+// The largest document that a server accepts over the wire and writes to its oplog: 16 MiB and 16
+// KiB.
 inline constexpr std::size_t kLargestDocument = (std::size_t{16} << 20) + (std::size_t{16} << 10);
 
-// A view of a document whose length and last byte are right. What is between is checked by whoever
-// reads it, or by validate(). The bytes must stay as long as the view is used.
+// A view of a document with a correct length and last byte. Readers check the bytes between, or
+// validate() does. The bytes must outlive the view.
 class Document {
  public:
-  // None: a view of nothing, in which no field is found.
+  // A view of no document, without fields.
   constexpr Document() = default;
-  // None, unless the bytes are as long as they say and end in 0.
+  // No document, unless the bytes have the length that they state and end in 0.
   [[nodiscard]] static Document of(std::span<const std::uint8_t> bytes) {
     Document document;
     if (bytes.size() < kEmpty || bytes.size() > INT32_MAX || bytes.back() != 0) return document;
@@ -39,16 +40,16 @@ class Document {
     return of({bson_get_data(document), document->len});
   }
 
-  // There is a document; one without a field too.
+  // Whether there is a document, with or without fields.
   [[nodiscard]] explicit operator bool() const { return !bytes_.empty(); }
-  // REQUIRES: *this. It has no field.
+  // Whether it has no field. REQUIRES: *this.
   [[nodiscard]] bool empty() const { return bytes_.size() == kEmpty; }
   [[nodiscard]] std::span<const std::uint8_t> bytes() const { return bytes_; }
   friend bool operator==(const Document& a, const Document& b) {
     return std::ranges::equal(a.bytes_, b.bytes_);
   }
 
-  // REQUIRES: *this. For the calls of libbson; is not destroyed.
+  // For calls of libbson; must not be destroyed. REQUIRES: *this.
   [[nodiscard]] bson_t view() const {
     bson_t view;
     [[maybe_unused]] const bool ok = bson_init_static(&view, bytes_.data(), bytes_.size());
@@ -60,7 +61,7 @@ class Document {
     return at;
   }
 
-  // False: there is no such field, or what is before it is damaged.
+  // False: there is no such field, or the bytes before it are damaged.
   [[nodiscard]] bool find(const char* key, bson_iter_t* at) const {
     if (!*this) return false;
     *at = begin();
@@ -75,12 +76,12 @@ class Document {
     bson_iter_t at;
     return find(key, &at) ? bson_iter_type(&at) : BSON_TYPE_EOD;
   }
-  // The key of the first field: what a command is called. Empty: there is none.
+  // The key of the first field, the name of a command. Empty: none.
   [[nodiscard]] std::string_view first_key() const;
-  // Whether there is one field, and it is this.
+  // Whether the field is the only one.
   [[nodiscard]] bool is_only(const char* key) const;
 
-  // Nothing, and no document: there is no such field, or it is of another type.
+  // Nothing, or no document: there is no such field, or it has another type.
   [[nodiscard]] std::optional<std::int64_t> integer(const char* key) const;  // int32 or int64
   [[nodiscard]] std::optional<double> real(const char* key) const;
   [[nodiscard]] std::optional<bool> boolean(const char* key) const;
@@ -89,7 +90,7 @@ class Document {
   [[nodiscard]] std::optional<std::string_view> bytes(const char* key) const;  // text or binary
   [[nodiscard]] Document document(const char* key) const;
   [[nodiscard]] bool is_array(const char* key) const { return type(key) == BSON_TYPE_ARRAY; }
-  // What a reply calls a number may be any type of number; 0 where there is none.
+  // For numbers of a reply, which may have any type of number; 0: none.
   [[nodiscard]] std::int64_t number(const char* key) const {
     bson_iter_t at;
     return find(key, &at) ? bson_iter_as_int64(&at) : 0;
@@ -99,7 +100,7 @@ class Document {
   void each_field(const std::function<void(const char* key, bson_iter_t* at)>& use) const;
   // Each document of the array under `key`.
   void each(const char* key, const std::function<void(const Document&)>& use) const;
-  // Each document of the reply to a find, or to what answers as one.
+  // Each document of the reply to a find, or to a command with a similar reply.
   void each_found(const std::function<void(const Document&)>& use) const {
     document("cursor").each("firstBatch", use);
   }
@@ -109,27 +110,27 @@ class Document {
   [[nodiscard]] bool lists(const char* key, std::string_view text) const;
 
  private:
-  static constexpr std::size_t kEmpty = 5;  // bytes, of one without a field
+  static constexpr std::size_t kEmpty = 5;  // bytes of a document without fields
 
   void each_item(const char* key, const std::function<void(const bson_iter_t&)>& use) const;
 
   std::span<const std::uint8_t> bytes_;
 };
 
-// The text of a field. Empty: there is no such field, or it is of another type.
+// The text of a field. Empty: there is no such field, or it has another type.
 [[nodiscard]] std::string text_of(Document document, const char* key);
 
-// The value that an iterator is at. None, empty or nothing where it is of another type.
-[[nodiscard]] Document as_document(const bson_iter_t& at);  // of an array too
+// The value at an iterator. No document, empty or nothing: it has another type.
+[[nodiscard]] Document as_document(const bson_iter_t& at);  // arrays too
 [[nodiscard]] std::string_view as_text(const bson_iter_t& at);
-[[nodiscard]] std::string_view as_binary(const bson_iter_t& at);              // of any subtype
-[[nodiscard]] std::optional<std::int64_t> as_integer(const bson_iter_t& at);  // of any number
+[[nodiscard]] std::string_view as_binary(const bson_iter_t& at);              // any subtype
+[[nodiscard]] std::optional<std::int64_t> as_integer(const bson_iter_t& at);  // any type of number
 
-// Every element at every depth is well-formed. Text may be any bytes: servers keep what is no UTF-8
-// as they are given it. kDataLoss: one is not.
+// Checks that every element at every depth is well-formed. Text may have any bytes, since servers
+// store text that is not UTF-8 unchanged. kDataLoss: an element is damaged.
 [[nodiscard]] Result<void> validate(Document document);
 
-// Extended JSON: canonical, and relaxed for people.
+// Extended JSON: canonical, and relaxed (easier to read).
 [[nodiscard]] std::string to_canonical_json(Document document);
 [[nodiscard]] std::string to_relaxed_json(Document document);
 

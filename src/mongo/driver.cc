@@ -30,7 +30,8 @@ Result<void> load_driver() {
     IDMINT_DRIVER(IDMINT_LOAD)
 #undef IDMINT_LOAD
     mongoc_init();
-    // It logs to standard output, which is for ids. Where the program uses it too, that is its own.
+    // The driver logs to standard output, which is for ids. A program that uses the driver too
+    // keeps its own log handler.
     if (before == nullptr) mongoc_log_set_handler(nullptr, nullptr);
     return {};
   }();

@@ -1,6 +1,5 @@
-// MongoDB's C driver, libmongoc 1.23 or a later 1.x, loaded when it is first needed and not linked:
-// with what it needs in turn it takes many times as long to load as all the rest of a command that
-// mints one id.
+// MongoDB's C driver, libmongoc 1.23 or a later 1.x. Loaded on first use and not linked: with its
+// dependencies it takes many times as long to load as all the rest of a command that mints one id.
 #pragma once
 
 #include <mongoc/mongoc.h>
@@ -10,7 +9,7 @@
 namespace idmint::mongo {
 
 // Every function of the driver that the library and idmint-restore call. In their namespaces each
-// name means the one that was loaded.
+// name denotes the loaded function.
 #define IDMINT_DRIVER(F)                                  \
   F(bcon_append)                                          \
   F(bcon_new)                                             \
@@ -146,20 +145,19 @@ namespace idmint::mongo {
   F(mongoc_uri_set_option_as_bool)                        \
   F(mongoc_uri_set_option_as_int32)
 
-// The headers' own names, hidden by pointers to what the library offers under them.
-// NOLINTBEGIN(bugprone-macro-parentheses): a name that is declared cannot stand in parentheses.
+// Pointers to the functions of the library, which hide the names of the headers.
 #define IDMINT_DECLARE(name) extern decltype(&::name) name;
 IDMINT_DRIVER(IDMINT_DECLARE)
 #undef IDMINT_DECLARE
 // NOLINTEND(bugprone-macro-parentheses)
 
-// To be called before any of them; from the second time on it costs nothing. kUnimplemented: this
-// host has not the library. Never unloaded: it has threads.
+// Must be called before any of them; repeated calls cost nothing. Never unloaded, since it has
+// threads. kUnimplemented: this host lacks the library.
 [[nodiscard]] Result<void> load_driver();
 
 }  // namespace idmint::mongo
 
-// The namespaces that call them. A using-declaration hides the header's own name; a using-directive
+// The namespaces that call them. A using-declaration hides the header's name; a using-directive
 // would not.
 #define IDMINT_USE(name) using mongo::name;
 namespace idmint::stores::mongodb {

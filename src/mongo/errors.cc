@@ -14,7 +14,7 @@ struct ServerError {
   Meaning meaning;
 };
 
-// Numbers of the server (its error_codes.yml), for a command that failed as a whole.
+// Error numbers of the server (its error_codes.yml), for a command that failed as a whole.
 constexpr std::array kServerErrors = {
     ServerError{6, {Code::kUnknown, true, true}},                // HostUnreachable
     ServerError{7, {Code::kUnknown, true, true}},                // HostNotFound
@@ -51,10 +51,10 @@ constexpr std::array kServerErrors = {
     ServerError{10107, {Code::kUnavailable, false, true}},     // NotWritablePrimary
     ServerError{11000, {Code::kAlreadyExists, false, false}},  // DuplicateKey
     ServerError{11600, {Code::kUnknown, true, true}},          // InterruptedAtShutdown
-    ServerError{11601, {Code::kUnknown, true, false}},      // Interrupted: the word of an operator
-    ServerError{11602, {Code::kUnknown, true, true}},       // InterruptedDueToReplStateChange
-    ServerError{13435, {Code::kUnavailable, false, true}},  // NotPrimaryNoSecondaryOk
-    ServerError{13436, {Code::kUnavailable, false, true}},  // NotPrimaryOrSecondary
+    ServerError{11601, {Code::kUnknown, true, false}},         // Interrupted: by an operator
+    ServerError{11602, {Code::kUnknown, true, true}},          // InterruptedDueToReplStateChange
+    ServerError{13435, {Code::kUnavailable, false, true}},     // NotPrimaryNoSecondaryOk
+    ServerError{13436, {Code::kUnavailable, false, true}},     // NotPrimaryOrSecondary
 };
 
 struct DriverError {
@@ -63,7 +63,7 @@ struct DriverError {
   Meaning meaning;
 };
 
-// The driver's own; the first row that fits.
+// The driver's own errors; the first matching row counts.
 constexpr std::array kDriverErrors = {
     DriverError{MONGOC_ERROR_SERVER_SELECTION, 0, {Code::kUnavailable, false, true}},
     DriverError{
@@ -71,7 +71,7 @@ constexpr std::array kDriverErrors = {
     DriverError{MONGOC_ERROR_STREAM,
                 MONGOC_ERROR_STREAM_NAME_RESOLUTION,
                 {Code::kUnavailable, false, true}},
-    // The server was chosen, and is not there any more.
+    // The chosen server is gone.
     DriverError{MONGOC_ERROR_STREAM,
                 MONGOC_ERROR_STREAM_NOT_ESTABLISHED,
                 {Code::kUnavailable, false, true}},
@@ -93,7 +93,7 @@ constexpr std::array kDriverErrors = {
     DriverError{MONGOC_ERROR_CLIENT, 0, {Code::kUnknown, true, true}},
 };
 
-// Null: it is not known.
+// Null: unknown.
 const Meaning* known(std::int64_t number) noexcept {
   const auto* const row = std::ranges::find(kServerErrors, number, &ServerError::number);
   return row != kServerErrors.end() ? &row->meaning : nullptr;

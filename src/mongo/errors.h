@@ -1,4 +1,4 @@
-// What the errors of MongoDB's servers and of its driver mean.
+// The meaning of errors of MongoDB's servers and driver.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace idmint::mongo {
 
-// Numbers of the server that callers look for.
+// Error numbers of the server that callers check.
 inline constexpr std::int64_t kUnauthorized = 13;
 inline constexpr std::int64_t kNamespaceNotFound = 26;
 inline constexpr std::int64_t kIndexNotFound = 27;
@@ -18,23 +18,26 @@ inline constexpr std::int64_t kUpdateOperationFailed = 218;  // applyOps: it fou
 inline constexpr std::int64_t kTransactionTooOld = 225;      // the session has a later number
 inline constexpr std::int64_t kDuplicateKey = 11000;
 
-// What an error says of the command that failed.
+// The meaning of an error for the failed command.
 struct Meaning {
   Code code;
-  bool applied;  // whether it may have been: false only where it certainly was not
-  bool passing;  // asking again may help
+  bool applied;  // may have been applied; false only if it certainly was not
+  bool passing;  // a repeat may help
 };
 
-// A number that is not known is kUnknown and may have been applied; a failure of the driver that is
-// not known may pass besides.
+// An unknown number is kUnknown and may have been applied. An unknown failure of the driver may
+// also be transient.
 [[nodiscard]] Meaning meaning_of(std::int64_t number) noexcept;
 [[nodiscard]] Meaning meaning_of(const bson_error_t& error) noexcept;
 
-// The code of a command that may be sent again whatever became of it, as one that only reads.
-// kUnavailable: nobody answered, or the member that did stops, steps down, recovers or has ended
-// the cursor. kOutOfRange: a capped collection rolled over what was to be read next.
-// kPermissionDenied: a right is missing. kUnauthenticated. kAlreadyExists: a unique index has the
-// key. kFailedPrecondition: any other refusal.
+// The code for a command that can always be repeated, such as a read.
+// - kUnavailable: nobody answered, or the member that did stops, steps down, recovers or has ended
+//   the cursor.
+// - kOutOfRange: a capped collection has overwritten the next entry.
+// - kPermissionDenied: a permission is missing.
+// - kUnauthenticated: the log-in failed.
+// - kAlreadyExists: a unique index has the key.
+// - kFailedPrecondition: any other refusal.
 [[nodiscard]] Code code_of_repeatable(const bson_error_t& error) noexcept;
 
 }  // namespace idmint::mongo

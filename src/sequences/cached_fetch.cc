@@ -16,7 +16,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// A store that answers in less is asked by the caller: to wake a thread takes as long.
+// If the store answers faster than this, the caller asks it: waking a thread takes as long.
 constexpr nanoseconds kQuick = std::chrono::microseconds{5};
 
 constexpr nanoseconds kLongestPause = std::chrono::milliseconds{200};  // close() may wait for it
@@ -31,7 +31,7 @@ void relax() noexcept {
 
 }  // namespace
 
-// A range is exchanged in less time than a thread takes to fall asleep.
+// Spins first: a range is exchanged in less time than a thread takes to fall asleep.
 std::unique_lock<std::mutex> CachedSequence::State::locked() {
   constexpr int kTries = 200;
   std::unique_lock lock(mutex, std::try_to_lock);
@@ -43,14 +43,14 @@ std::unique_lock<std::mutex> CachedSequence::State::locked() {
   return lock;
 }
 
-// Whether the cursor is past the mark, and nobody has looked after it. It is not where another
-// caller found nothing, and fetched, before the lock was had: then the mark has been moved on.
+// Whether the cursor is past the mark and nobody has fetched since. False if another caller without
+// values fetched before the lock was acquired, which moved the mark.
 bool CachedSequence::State::fetch_is_due() const {
   return !stopped && !ended && !fetching && pending.count == 0 &&
          cursor->next.load() >= cursor->mark.load();
 }
 
-// By the one caller that came to the mark, and what it lacks besides what it has got.
+// Called by the caller that reached the mark. `lacking`: the values that it still needs.
 void CachedSequence::State::prefetch(std::int64_t lacking) {
   std::unique_lock lock = locked();
   if (!fetch_is_due() || fetch_posted) return;
@@ -74,10 +74,10 @@ void CachedSequence::State::post_fetch(std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   if (executor.post([state = shared_from_this()] { state->prefetch_in_task(); })) return;
   lock.lock();
-  fetch_posted = false;  // whoever finds nothing fetches it
+  fetch_posted = false;  // a caller without values fetches
 }
 
-// A caller that found nothing may have fetched before the task began.
+// A caller without values may have fetched before the task began.
 void CachedSequence::State::prefetch_in_task() noexcept {
   std::unique_lock lock = locked();
   fetch_posted = false;
@@ -87,7 +87,7 @@ void CachedSequence::State::prefetch_in_task() noexcept {
   fetch(lock, Patience::kUntilDeadline, latest_end());
 }
 
-// noexcept: with no memory left it is better to end the process than to leave callers waiting.
+// noexcept: without memory, ending the process is better than leaving callers waiting.
 void CachedSequence::State::fetch(std::unique_lock<std::mutex>& lock, Patience patience,
                                   SteadyTime until) noexcept {
   Instant begin = clock.now();
@@ -162,7 +162,7 @@ void CachedSequence::State::accept(const Range& values, nanoseconds took, Instan
   if (!stopped && cursor->next.load() >= cursor->limit.load()) make_current(now);
 }
 
-// REQUIRES: the cursor stands at the limit; `pending` has values.
+// REQUIRES: the cursor is at the limit; `pending` has values.
 void CachedSequence::State::make_current(Instant now) {
   if (current.count > 0) step.learn(current.last() + 1 - since_next, now - since);
   since = now;
@@ -174,7 +174,7 @@ void CachedSequence::State::make_current(Instant now) {
   cursor->limit.store(current.last() + 1, std::memory_order_release);
 }
 
-// So that the threads share a range out fairly.
+// Sets the size of a slice so that the threads share a range fairly.
 void CachedSequence::State::set_slice() {
   const auto threads = static_cast<std::int64_t>(slice_count - unused.size());
   cursor->slice.store(std::clamp<std::int64_t>(
@@ -182,12 +182,12 @@ void CachedSequence::State::set_slice() {
                       std::memory_order_relaxed);
 }
 
-// Where so much is left that it lasts for two fetches, but no more than a range; and when half of
-// the range is used up at latest, since the rate may rise.
+// Sets the mark where the rest lasts for two fetches, but at most a range; and at half of the range
+// at the latest, since the rate may rise.
 //
-// Cuts go on meanwhile. A caller cuts and then reads the mark, this writes the mark and then reads
-// the cursor, all of it sequentially consistent: a caller that moves the cursor up to the mark
-// after it was seen below it finds the mark. If it is not seen below, it is marked again.
+// Cuts continue meanwhile. A caller cuts and then reads the mark; this function writes the mark and
+// then reads the cursor, all sequentially consistent. So a caller that moves the cursor up to the
+// mark, after it was seen below, finds the mark. If it is not seen below, the mark is set again.
 void CachedSequence::State::set_mark() {
   const std::int64_t end = current.last() + 1;
   const std::int64_t used_meanwhile = 2 * step.used_in(latency);
@@ -203,8 +203,8 @@ void CachedSequence::State::set_mark() {
 
 void CachedSequence::State::stop(Error why) {
   if (!stopped) stopped = std::move(why);
-  // In this order: who finds its slice stopped must find nothing at the cursor, or the rest of the
-  // slice would be overwritten and be missing from the waste.
+  // In this order: a thread that finds its slice stopped must find nothing at the cursor. Otherwise
+  // the rest of the slice would be overwritten and be missing from the waste.
   cursor->limit.store(kStopped);
   is_stopped.store(true, std::memory_order_seq_cst);
   for (std::size_t i = 0; i < slice_count; ++i) {

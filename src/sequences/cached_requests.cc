@@ -13,12 +13,13 @@
 
 namespace idmint {
 
-// The values of requests that are served were cut before this, or are smaller still, in `spare`.
-// So what is cut here is larger, if no request waits or is served and there is no spare value.
+// The values of requests in service were cut earlier, or come from `spare`, which are smaller
+// still. So a cut made here has larger values, if no request waits or is served and there are no
+// spare values.
 bool CachedSequence::State::try_fill(std::span<std::int64_t> out) noexcept {
   if (!submitted.is_idle() || has_spare.load(std::memory_order_relaxed)) return false;
   const Instant now = coarse.now();
-  if (paused_until(now)) return false;  // whoever asks next drops what is held
+  if (paused_until(now)) return false;  // the next call drops the values held
   if (claimed_at.load(std::memory_order_relaxed) != now)
     claimed_at.store(now, std::memory_order_relaxed);
   const std::int64_t count = std::ssize(out);
@@ -43,9 +44,9 @@ void CachedSequence::State::serve(std::span<Request> batch) {
   has_spare.store(!spare.empty(), std::memory_order_relaxed);
 }
 
-// All of them share an error of the store, since each would wait for it in vain. That fewer are
-// left than one wants says nothing to the others. Requests that have little time left would take
-// the time of all.
+// All requests share an error of the store, since each would wait for it in vain. An error of too
+// few values concerns only the request that wants more. Requests with little time left are refused,
+// because they would limit the time of all.
 void CachedSequence::State::fill(std::span<Request> batch, std::vector<Range>& at_hand) {
   const SteadyTime soon = std::chrono::steady_clock::now() + deadline / 4;
   const std::span<Request> in_time(
@@ -59,7 +60,7 @@ void CachedSequence::State::fill(std::span<Request> batch, std::vector<Range>& a
   }
   std::int64_t wanted = 0;
   for (const Request& request : in_time) wanted += std::ssize(request.out);
-  std::optional<Error> refused;  // of all that are left
+  std::optional<Error> refused;  // the error of all remaining requests
   for (Request& request : in_time) {
     const std::int64_t count = std::ssize(request.out);
     std::optional<Error> lacking;

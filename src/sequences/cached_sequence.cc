@@ -20,7 +20,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// After so long without a claim the process may have been copied (a VM snapshot, a container
+// After this time without a claim the process may have been copied (a VM snapshot, a container
 // checkpoint), and the copy holds the same values.
 constexpr std::chrono::minutes kHeldThroughPause{10};
 
@@ -30,8 +30,8 @@ constinit thread_local CachedSequence::Holding CachedSequence::holdings_[kHoldin
 
 namespace {
 
-// Set when the thread has given back its slices: what it runs after that, destructors of other
-// thread_local objects, finds none and takes one value at a time.
+// Set when the thread has given back its slices. Destructors of other thread_local objects that run
+// later find none, and take one value at a time.
 constinit thread_local bool thread_is_ending = false;
 
 }  // namespace
@@ -54,7 +54,7 @@ Result<Range> CachedSequence::State::claim(Slice* slice, const Wish& wish) {
     const std::int64_t mark = cursor->mark.load();  // after the cut: set_mark()
     if (cut.first < mark && mark <= cut.first + cut.count) {
       prefetch(wish.wanted - cut.count);
-      if (is_stopped.load()) {  // that the store has gone back, perhaps, was found just now
+      if (is_stopped.load()) {  // the fetch may have stopped it
         lost.fetch_add(cut.count, std::memory_order_relaxed);
         continue;
       }
@@ -71,7 +71,7 @@ bool CachedSequence::State::paused_until(Instant now) const noexcept {
 void CachedSequence::State::drop_after_pause() {
   const Instant now = coarse.now();
   if (paused_until(now)) {
-    // Under the lock: others wait here, so that they do not cut what is to be dropped.
+    // Under the lock, so that other callers wait here and do not cut the values to be dropped.
     const std::unique_lock lock = locked();
     if (paused_until(now)) {
       Range rest;
@@ -101,7 +101,7 @@ bool CachedSequence::State::cut_at_cursor(std::int64_t most, Range& cut,
   }
 }
 
-// Either this sees that the sequence has been stopped, or stop() comes after it and sees the slice.
+// Either this sees that the sequence was stopped, or stop() runs later and sees the slice.
 void CachedSequence::State::keep(Slice& slice, const Range& values) noexcept {
   const std::int64_t end = values.last() + 1;
   slice.next.store(values.first, std::memory_order_relaxed);
@@ -139,7 +139,7 @@ bool CachedSequence::State::cut_from_kept(Slice& slice, std::int64_t most, Range
 Result<void> CachedSequence::State::wait_and_cut(const Wish& wish, Range& cut) {
   const auto& [wanted, most, whole, until] = wish;
   std::unique_lock lock = locked();
-  std::uint64_t waits_for = 0;  // a fetch
+  std::uint64_t waits_for = 0;  // number of a fetch
   bool late = false;
   const auto answer = [&](Result<void> result) {
     if (waits_for != 0) {
@@ -186,7 +186,7 @@ Result<void> CachedSequence::State::wait_and_cut(const Wish& wish, Range& cut) {
 }
 
 CachedSequence::Slice* CachedSequence::State::slice_of_this_thread(std::uint64_t number) {
-  // What this thread has of each sequence, and gives back when it ends.
+  // The slices of this thread, given back when it ends.
   struct Uses {
     struct Use {
       std::uint64_t sequence;
@@ -217,7 +217,7 @@ CachedSequence::Slice* CachedSequence::State::slice_of_this_thread(std::uint64_t
   const std::lock_guard lock(mutex);
   if (unused.empty()) {
     if (slice_count % std::tuple_size_v<Slices> == 0) slices.emplace_back();
-    unused.reserve(slice_count + 1);  // so that giving back never fails
+    unused.reserve(slice_count + 1);  // giving back never fails then
     unused.push_back(&(*slices.back())[slice_count % std::tuple_size_v<Slices>]);
     ++slice_count;
     if (stopped) unused.back()->end.store(kStopped);
@@ -229,8 +229,8 @@ CachedSequence::Slice* CachedSequence::State::slice_of_this_thread(std::uint64_t
   return slice;
 }
 
-// What is left in the slice goes to the next thread that comes: to it, it is the first it gets, so
-// its values increase.
+// The rest of the slice goes to the next new thread. These are its first values, so its values
+// increase.
 void CachedSequence::State::give_back(Slice* slice) noexcept {
   if (!submitted.owned()) return;
   const std::lock_guard lock(mutex);
@@ -251,7 +251,7 @@ CachedSequence::~CachedSequence() {
     close();
     return;
   }
-  // In a child of fork() the lock may be held: nothing is touched.
+  // In a child of fork() the lock may be held, so nothing is touched.
   state_->left_alone = state_;
 }
 
@@ -290,7 +290,7 @@ Result<std::int64_t> CachedSequence::next_slice(SteadyTime until) {
 }
 
 Result<void> CachedSequence::next(std::span<std::int64_t> out, SteadyTime until) {
-  if (out.size() == 1) {  // which costs as little as next()
+  if (out.size() == 1) {  // as cheap as next()
     if (take_held(out.front())) return {};
     const Result<std::int64_t> value = next_slice(until);
     if (!value) return std::unexpected(value.error());

@@ -1,5 +1,5 @@
-// The state of a cached sequence, and how its parts work together: handing out
-// (cached_sequence.cc), fetching (cached_fetch.cc) and asynchronous requests (cached_requests.cc).
+// The state of a cached sequence, shared by its parts: handing out (cached_sequence.cc), fetching
+// (cached_fetch.cc) and asynchronous requests (cached_requests.cc).
 #pragma once
 
 #include <array>
@@ -34,20 +34,20 @@
 
 namespace idmint {
 
-// The range that slices are cut from, at the cursor. Whoever moves the cursor from c to c + n with
-// a compare-and-exchange owns c to c + n - 1. The cursor only grows, so nobody else gets these; and
-// they are ours, because
+// The current range, from which slices are cut at the cursor. A thread that moves the cursor from c
+// to c + n by compare-and-exchange owns c to c + n - 1. The cursor only grows, so no other thread
+// gets these values. The process owns them, because
 //   - c is below a limit that was read before it;
-//   - limits only grow. A range that begins where the one before ends moves the limit alone; any
-//     other moves the cursor to its first value before it sets its limit, when the cursor stands
-//     at the limit before. So from the cursor on to any limit that was read before it there are
-//     values of ours without a gap.
-// All zero, as fork() leaves it: nothing.
+//   - limits only grow. A range that continues the previous one moves the limit alone. Any other
+//     range moves the cursor to its first value before it sets its limit, when the cursor is at the
+//     previous limit. So the process owns every value from the cursor to any limit that was read
+//     before it.
+// All zero, as after fork(): no values.
 struct Cursor {
   std::atomic<std::int64_t> next;
   std::atomic<std::int64_t> limit;
-  std::atomic<std::int64_t> mark;   // whoever moves `next` up to it or past it has a range fetched
-  std::atomic<std::int64_t> slice;  // how many a thread takes at a time
+  std::atomic<std::int64_t> mark;   // a thread that moves `next` to it or past it starts a fetch
+  std::atomic<std::int64_t> slice;  // the values that a thread takes at a time
 };
 
 struct CachedSequence::State : std::enable_shared_from_this<State> {
@@ -75,30 +75,31 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
   // ---- handing out; without the lock
 
   struct Wish {
-    std::int64_t wanted;  // by the caller, who is to use so many
-    std::int64_t most;    // and keep the others
-    std::int64_t whole;   // what the call asked for
-    SteadyTime& until;    // when the call ends; brought forward when it first has to wait
+    std::int64_t wanted;  // values that the caller will use
+    std::int64_t most;    // values that it may take, and keep
+    std::int64_t whole;   // values of the whole call
+    SteadyTime& until;    // the end of the call; brought forward at its first wait
   };
-  // The next 1 to `most` values, of those kept for the slice first. It may be null.
+  // Takes the next 1 to `most` values, first from the values kept for the slice. The slice may be
+  // null.
   Result<Range> claim(Slice* slice, const Wish& wish);
-  // Keeps what a call that failed had, for the next of its thread: nobody else may have them, to
-  // whom larger ones were given already.
+  // Keeps the values of a failed call for the next call of its thread. No other thread may get
+  // them, since larger values were given to it already.
   void keep_for(Slice& slice, std::span<const std::int64_t> values);
   bool cut_from_kept(Slice& slice, std::int64_t most, Range& cut);
-  // Whether there was no claim for kHeldThroughPause until now, so that a copy of the process may
-  // have been made, which holds the same values.
+  // Whether there was no claim for kHeldThroughPause before `now`: a copy of the process, with the
+  // same values, may have been made.
   [[nodiscard]] bool paused_until(Instant now) const noexcept;
-  // Drops what no thread has after such a pause. What threads have in their slices stays.
+  // After such a pause, drops the values outside the slices. The slices of threads stay.
   void drop_after_pause();
-  // The same without a fetch, or at least so many of them. False: there are not.
+  // Takes values from the current range only, at least `least`. False: it has too few.
   bool cut_at_cursor(std::int64_t most, Range& cut, std::int64_t least = 1) noexcept;
-  // The same when there are values again. Under the lock, so that those who wait are counted until
-  // they have what they wait for.
+  // The same after waiting for values. Under the lock, so that waiting callers are counted until
+  // they have their values.
   Result<void> wait_and_cut(const Wish& wish, Range& cut);
-  // Makes the slice, of the calling thread, `values`.
+  // Stores `values` in the slice of the calling thread.
   void keep(Slice& slice, const Range& values) noexcept;
-  // Null: the thread is ending, and has none any more.
+  // Null: the thread is ending and has none any more.
   Slice* slice_of_this_thread(std::uint64_t number);
   void give_back(Slice* slice) noexcept;
 
@@ -108,13 +109,13 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
   [[nodiscard]] SteadyTime latest_end() const { return SteadyClock::now() + deadline; }
   [[nodiscard]] bool fetch_is_due() const;
   void prefetch(std::int64_t lacking);
-  // The same, and a task asks the store however quick it is.
+  // Like prefetch(), but always in a task, however fast the store is.
   void have_prefetched();
   // Unlocks. REQUIRES: fetch_is_due(), !fetch_posted.
   void post_fetch(std::unique_lock<std::mutex>& lock);
   void prefetch_in_task() noexcept;
   enum class Patience : bool { kOneAttempt, kUntilDeadline };
-  // REQUIRES: `fetching` was set by the caller.
+  // REQUIRES: the caller has set `fetching`.
   void fetch(std::unique_lock<std::mutex>& lock, Patience patience, SteadyTime until) noexcept;
   void accept(const Range& values, nanoseconds took, Instant now);
   void make_current(Instant now);
@@ -123,7 +124,7 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
   void stop(Error why);
   [[nodiscard]] bool patient_with(Code code, nanoseconds pause, SteadyTime until) const;
   [[nodiscard]] std::int64_t values_held() const;
-  // The same values; to be called when it is stopped.
+  // The same values as ranges. REQUIRES: stopped.
   [[nodiscard]] std::vector<Range> ranges_held() const;
 
   // ---- asynchronous requests
@@ -133,10 +134,10 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
     SteadyTime until;
     std::move_only_function<void(Result<void>)> done;
   };
-  // CachedSequence::try_next() for at least one value and no more than may be asked for at once.
+  // CachedSequence::try_next() for 1 value to the most that one call may take.
   bool try_fill(std::span<std::int64_t> out) noexcept;
   void serve(std::span<Request> batch);
-  // Fills the requests in their order, with the values at hand first, and leaves the others there.
+  // Fills the requests in order, first with the values at hand; leaves the remaining values there.
   void fill(std::span<Request> batch, std::vector<Range>& at_hand);
 
   CounterStore& store;
@@ -148,42 +149,42 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
   const nanoseconds deadline;
 
   const ForkWiped<Cursor> cursor;
-  std::atomic<Instant> claimed_at{};  // the latest claim, about
-  // By calls that failed, of threads that are ending, which have no slice; and by a pause.
+  std::atomic<Instant> claimed_at{};  // approximate time of the latest claim
+  // Values lost by failed calls of ending threads, which have no slice, and by a pause.
   std::atomic<std::int64_t> lost{0};
   std::atomic<std::uint64_t> extra{0};
 
   std::mutex mutex;
-  std::condition_variable changed;  // a fetch has ended, a task has, or all has
+  std::condition_variable changed;  // a fetch, a task or the sequence has ended
   std::atomic<bool> is_stopped{false};
-  std::optional<Error> stopped;  // the answer to everybody from now on
+  std::optional<Error> stopped;  // the answer to every call from now on
   bool ended = false;            // nothing is left in the store
 
-  // Whose fetch it is writes these, one at a time.
+  // Written by the thread that fetches, one at a time.
   KnownCounter known;
   Tally tally;
 
   std::int64_t taken = 0;       // values of all ranges
-  Range current;                // what the cursor goes through; of a fixed step, perhaps the latest
-                                // of some that follow on each other
-  Range pending;                // the range after it; may have none
-  Instant since;                // when the current range came
-  std::int64_t since_next = 0;  // where the cursor stood then
-  Step step;                    // learns from whole ranges, from their first value to the last
-  nanoseconds latency{};        // of the store: the longest of late
+  Range current;                // the cursor's range; with a fixed step perhaps the latest of
+                                // several adjacent ones
+  Range pending;                // the next range; may be empty
+  Instant since;                // the arrival of the current range
+  std::int64_t since_next = 0;  // the cursor at that time
+  Step step;                    // learns from whole ranges
+  nanoseconds latency{};        // of the store: the longest recent one
 
   bool fetching = false;
-  bool fetch_posted = false;       // a task is to fetch, unless it finds it done
+  bool fetch_posted = false;       // a task will fetch, unless it is done by then
   std::uint64_t fetches = 0;       // the number of the latest
-  std::uint64_t failed_fetch = 0;  // the number of the latest that failed
-  std::optional<Error> failure;    // and why
-  bool out_of_time = false;        // it may succeed for a caller that has time left
-  std::size_t waiting = 0;         // callers that found nothing
-  std::int64_t wanting = 0;        // and how much they want, together
-  std::int64_t lacks = 0;          // what the caller lacks that came to the mark
-  nanoseconds paused{};            // since the first of them came, or the fetch began
+  std::uint64_t failed_fetch = 0;  // the number of the latest failed one
+  std::optional<Error> failure;    // its error
+  bool out_of_time = false;        // it ran out of time; a caller with time left may succeed
+  std::size_t waiting = 0;         // callers without values
+  std::int64_t wanting = 0;        // the values that they want in all
+  std::int64_t lacks = 0;          // the values that the caller at the mark still lacks
+  nanoseconds paused{};            // pauses since the first of them came, or the fetch began
 
-  // The slice of this number, below slice_count, and what is left in it.
+  // The slice with this index, below slice_count, and the values left in it.
   [[nodiscard]] Slice& slice_at(std::size_t i) const {
     return (*slices[i / std::tuple_size_v<Slices>])[i % std::tuple_size_v<Slices>];
   }
@@ -195,16 +196,16 @@ struct CachedSequence::State : std::enable_shared_from_this<State> {
 
   using Slices = std::array<Slice, 64>;  // a page
   std::deque<ForkWiped<Slices>> slices;
-  std::vector<Slice*> unused;  // of threads that have ended, with what was left
+  std::vector<Slice*> unused;  // slices of ended threads, with their rest
   struct Kept {
     Slice* slice;
     Range values;
   };
-  std::vector<Kept> kept;  // for each slice in order
+  std::vector<Kept> kept;  // in order for each slice
   std::size_t slice_count = 0;
 
-  std::vector<Range> spare;  // values of requests that failed, for those that come
-  // Whether it has any. Written under the lock, and before `submitted` is idle again.
+  std::vector<Range> spare;  // values of failed requests, for later ones
+  // Whether there are any. Written under the lock, and before `submitted` is idle again.
   std::atomic<bool> has_spare{false};
 
   Submitted<Request> submitted;

@@ -28,7 +28,7 @@ CombinedSequence::CombinedSequence(
     : state_(std::make_unique<State>(std::move(definition), options, deadline, make)) {}
 
 CombinedSequence::~CombinedSequence() {
-  // In a child of fork() the locks may be held: nothing is touched.
+  // In a child of fork() the locks may be held, so nothing is touched.
   if (!state_->combiner.inherited()) return;
   [[maybe_unused]] const State* const left_alone = state_.release();
 }

@@ -1,4 +1,4 @@
-// CombinedSequence: the sequence over any rounds, for values in no order.
+// CombinedSequence: a sequence over any Rounds, for values without an order.
 #pragma once
 
 #include <chrono>
@@ -15,8 +15,8 @@ namespace idmint {
 
 class CombinedSequence final : public Sequence {
  public:
-  // `make` is given the sequence's own copy of the definition, which lives as long as the rounds.
-  // `deadline`: the longest that a call waits.
+  // `make` gets the sequence's own copy of the definition, which outlives the rounds. `deadline`:
+  // the longest that a call waits.
   CombinedSequence(SequenceDefinition definition, const SequenceOptions& options,
                    std::chrono::milliseconds deadline,
                    const std::function<std::unique_ptr<Rounds>(const SequenceDefinition&)>& make);

@@ -14,10 +14,10 @@ namespace {
 
 constexpr std::uint64_t kTooMany = std::uint64_t{1} << 63;  // more than any counter holds
 
-// A sequence whose last round carried no more than so many requests keeps no memory for them.
+// A sequence keeps no memory for requests if its last round had at most this many.
 constexpr std::size_t kFew = 4;
 
-// How often a leader lets others run while nobody comes, before it starts a round without them.
+// The number of times a leader yields while nobody comes, before it starts a round.
 constexpr int kPatience = 64;
 
 std::string waited_since(SteadyTime begun) {
@@ -30,12 +30,12 @@ std::string waited_since(SteadyTime begun) {
 struct Combiner::Waiter {
   enum class State : std::uint8_t {
     kWaiting,
-    kLead,  // its request still waits, and it is to run the round
+    kLead,  // its request still waits, and it must run the round
     kAnswered,
-    kLeft,  // nobody answers it any more
+    kLeft,  // it gets no answer any more
   };
 
-  // Makes it `next`, with `change`, unless the caller has left: false.
+  // Sets the state to `next` and runs `change`. False: the caller has left.
   template <class Change>
   bool tell(State next, const Change& change) {
     {
@@ -48,7 +48,7 @@ struct Combiner::Waiter {
     return true;
   }
 
-  std::mutex mutex;  // guards what follows
+  std::mutex mutex;  // guards the members below
   std::condition_variable changed;
   State state = State::kWaiting;
   Result<Range> answer;
@@ -68,7 +68,7 @@ Combiner::Combiner(Rounds& rounds, std::string sequence, std::size_t max_outstan
 
 Combiner::~Combiner() { close(); }
 
-// A new one where the round of the thread's latest call, which it left, has not ended yet.
+// A new waiter if the thread left its latest call and that round has not ended yet.
 std::shared_ptr<Combiner::Waiter> Combiner::this_threads_waiter() {
   thread_local auto waiter = std::make_shared<Waiter>();
   if (waiter->state == Waiter::State::kLeft) waiter = std::make_shared<Waiter>();
@@ -119,8 +119,8 @@ Result<Range> Combiner::wait_for(std::int64_t count, std::int64_t* out, SteadyTi
   return std::move(waiter->answer);
 }
 
-// What to tell a caller that has no time left, and is not answered any more. Where it was to lead,
-// another one does.
+// Removes a caller that has no time left, and returns its error. If it was to lead, another caller
+// leads.
 Error Combiner::leave(const std::shared_ptr<Waiter>& waiter, SteadyTime begun) {
   std::unique_lock lock(mutex_);
   const auto removed =  // 0: its round has begun
@@ -167,8 +167,9 @@ void Combiner::close() noexcept {
   std::unique_lock lock(mutex_);
   closed_ = true;
   gate_->combiner = nullptr;
-  if (phase_ == Phase::kPosted) phase_ = Phase::kIdle;  // the task finds the gate closed
-  // A leader that gathers answers the queue itself, now; one in its round comes to it only later.
+  if (phase_ == Phase::kPosted) phase_ = Phase::kIdle;  // the task will find the gate closed
+  // A leader that gathers answers the queue itself, at once. A leader in its round reaches the
+  // queue only later, so it is answered here.
   if (phase_ != Phase::kGathering) drain(lock);
   changed_.wait(lock, [this] { return phase_ == Phase::kIdle && queue_.empty(); });
 }
@@ -202,7 +203,7 @@ void Combiner::enqueue(Request&& request) {
   ++outstanding_;
 }
 
-// Has a task of the executor lead. Under the lock.
+// Posts a task of the executor that leads. Under the lock.
 Result<void> Combiner::post() {
   auto posted = executor_.post([gate = gate_] {
     std::unique_lock lock(gate->mutex);
@@ -212,19 +213,19 @@ Result<void> Combiner::post() {
   return posted;
 }
 
-// Whether a blocking caller that comes now is to lead.
+// Whether a blocking caller that comes now must lead.
 bool Combiner::may_lead(SteadyTime until) const {
   return phase_ == Phase::kIdle || (phase_ == Phase::kPosted && !cuts_short(until));
 }
 
-// Whether a round that ends by then would take more than a quarter of its time from an asynchronous
-// request. They come in the order of their deadlines.
+// Whether a round with this deadline would cost an asynchronous request more than a quarter of its
+// time. These are in the order of their deadlines.
 bool Combiner::cuts_short(SteadyTime until) const {
   const auto first = std::ranges::find(queue_, nullptr, &Request::waiter);
   return first != queue_.end() && until < first->until - deadline_ / 4;
 }
 
-// What a task of the executor does. Another leader may have been there first.
+// The work of a task of the executor. Another leader may have come first.
 void Combiner::take_turn(std::unique_lock<std::mutex>& lock) noexcept {
   if (phase_ != Phase::kPosted) return;
   const SteadyTime end = std::chrono::steady_clock::now() + executor_.turn();
@@ -236,15 +237,15 @@ void Combiner::take_turn(std::unique_lock<std::mutex>& lock) noexcept {
     run_round(lock, SteadyTime::max());
   } while (!closed_ && !queue_.empty() && std::chrono::steady_clock::now() < end);
   pass_on(lock);
-  // A process may have many sequences that are seldom asked. One that is asked often keeps its
-  // room.
+  // Frees the memory of a rarely used sequence, since a process may have many. A busy one keeps its
+  // memory.
   if (phase_ == Phase::kIdle && carried_ <= kFew) {
     round_ = std::vector<Request>();
     queue_ = std::vector<Request>();
   }
 }
 
-// What a blocking caller does. `until`: its own deadline.
+// The work of a leading caller. `until` is its deadline.
 void Combiner::lead(SteadyTime until) noexcept {
   gather();
   std::unique_lock lock(mutex_);
@@ -252,8 +253,8 @@ void Combiner::lead(SteadyTime until) noexcept {
   pass_on(lock);
 }
 
-// `until`: the leader's deadline. noexcept, as are all who call it: with no memory left it is
-// better to end the process than to leave callers waiting.
+// `until` is the leader's deadline. noexcept, like all its callers: without memory, ending the
+// process is better than leaving callers waiting.
 void Combiner::run_round(std::unique_lock<std::mutex>& lock, SteadyTime until) {
   if (!closed_) {
     round_.swap(queue_);
@@ -273,8 +274,8 @@ void Combiner::run_round(std::unique_lock<std::mutex>& lock, SteadyTime until) {
   }
 }
 
-// The lead, from whoever has it: to the blocking caller with the most time left or, if there is
-// none or it would cut others short, to a task.
+// Passes the lead on: to the blocking caller with the most time left or, if there is none or it
+// would cut others short, to a task.
 void Combiner::pass_on(std::unique_lock<std::mutex>& lock) {
   const auto time_left = [](const Request& request) {
     return request.waiter ? request.until : SteadyTime::min();
@@ -286,7 +287,7 @@ void Combiner::pass_on(std::unique_lock<std::mutex>& lock) {
     if (heir->waiter && !cuts_short(heir->until)) {
       phase_ = Phase::kGathering;
       if (heir->waiter->tell(Waiter::State::kLead, [] {})) return;
-      // It has left, and so have all others that block.
+      // It has left, and so have all other blocking callers.
     }
     if (std::ranges::find(queue_, nullptr, &Request::waiter) == queue_.end()) break;
     const Result<void> posted = post();
@@ -299,7 +300,7 @@ void Combiner::pass_on(std::unique_lock<std::mutex>& lock) {
 
 // Answers the asynchronous requests of the queue, without the lock.
 void Combiner::refuse_asynchronous(std::unique_lock<std::mutex>& lock, const Error& error) {
-  phase_ = Phase::kGathering;  // nobody else leads meanwhile
+  phase_ = Phase::kGathering;  // no other leader meanwhile
   std::vector<Request> refused;
   for (Request& request : queue_) {
     if (!request.waiter) refused.push_back(std::move(request));
@@ -311,7 +312,7 @@ void Combiner::refuse_asynchronous(std::unique_lock<std::mutex>& lock, const Err
   lock.lock();
 }
 
-// Lets those who were just answered queue again, so that this round carries them too.
+// Lets the callers that were just answered queue again, so that this round carries them too.
 void Combiner::gather() const noexcept {
   std::size_t seen = queued_.load(std::memory_order_relaxed);
   for (int idle = 0; idle < kPatience && seen < expected_; ++idle) {
@@ -322,7 +323,8 @@ void Combiner::gather() const noexcept {
   }
 }
 
-// The round without the asynchronous requests that have little time left, which are answered.
+// Answers the asynchronous requests that have little time left, and returns the others of the
+// round.
 std::span<Combiner::Request> Combiner::in_time() {
   const SteadyTime soon = std::chrono::steady_clock::now() + deadline_ / 4;
   std::vector<Request> late;
@@ -344,8 +346,8 @@ std::span<Combiner::Request> Combiner::in_time() {
   return round_;
 }
 
-// The earliest deadline of those who cannot leave; where all can, the latest. `leaders`: that of
-// the one who leads.
+// The earliest deadline of the requests that cannot leave, or else the latest of all. `leaders`:
+// the leader's deadline.
 SteadyTime Combiner::end_of_round(std::span<const Request> group, SteadyTime leaders) {
   SteadyTime earliest = leaders;
   SteadyTime latest = SteadyTime::min();
@@ -356,7 +358,7 @@ SteadyTime Combiner::end_of_round(std::span<const Request> group, SteadyTime lea
   return std::min(earliest, latest);
 }
 
-// Serves the group as if one by one in its order. `refused`: so many are known not to be left.
+// Serves the group as if one by one in order. `refused`: a number of values known not to be left.
 void Combiner::serve(std::span<Request> group, SteadyTime until, std::uint64_t& refused) {
   std::uint64_t sum = 0;
   for (const Request& request : group) {

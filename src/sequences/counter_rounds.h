@@ -40,7 +40,7 @@ class CounterRounds final : public Rounds {
   CounterStore& store_;
   const std::string counter_;
   KnownCounter known_;
-  std::unique_ptr<const Error> lost_;  // not null: the answer to everybody from now on
+  std::unique_ptr<const Error> lost_;  // not null: the answer to every call from now on
   Range values_;
 };
 

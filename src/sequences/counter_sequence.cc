@@ -24,7 +24,7 @@ CounterSequence::CounterSequence(std::unique_ptr<State> state) noexcept
     : state_(std::move(state)) {}
 
 CounterSequence::~CounterSequence() {
-  // In a child of fork() the locks may be held: nothing is touched.
+  // In a child of fork() the locks may be held, so nothing is touched.
   if (!state_->combiner.inherited()) return;
   [[maybe_unused]] const State* const left_alone = state_.release();
 }

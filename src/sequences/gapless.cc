@@ -23,7 +23,7 @@ GaplessInserter::GaplessInserter(std::unique_ptr<State> state) noexcept
 
 GaplessInserter::~GaplessInserter() {
   close();
-  // In a child of fork() the locks may be held: nothing is touched.
+  // In a child of fork() the locks may be held, so nothing is touched.
   if (!state_->owned) {
     [[maybe_unused]] const State* const left_alone = state_.release();
   }
@@ -79,7 +79,7 @@ Result<std::unique_ptr<GaplessInserter>> GaplessInserter::open(Store& store, std
   return std::unique_ptr<GaplessInserter>(new GaplessInserter(std::move(state)));
 }
 
-// Copies of the documents, which are as they must be.
+// Checks the documents and copies them.
 Result<std::vector<std::vector<std::byte>>> GaplessInserter::checked(
     std::span<const std::span<const std::byte>> documents) const {
   if (!state_->owned) return std::unexpected(inherited_through_fork(state_->definition.name));

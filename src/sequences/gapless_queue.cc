@@ -6,7 +6,7 @@
 namespace idmint {
 namespace {
 
-// Of one transaction, if it is of several calls: what takes longer keeps others waiting.
+// The limits of a transaction with several calls: a longer one would keep others waiting.
 constexpr std::size_t kMostDocuments = 1000;
 constexpr std::size_t kMostBytes = std::size_t{8} << 20;
 
@@ -60,15 +60,15 @@ Result<void> GaplessQueue::submit(Documents documents, Done done) {
   return {};
 }
 
-// Only one that comes into its own transaction leads: the first in the queue, or one behind
-// asynchronous ones that no task has come to yet. So the transaction ends by its deadline.
+// A call leads only if its own transaction includes it: it is the first in the queue, or behind
+// asynchronous calls without a task yet. So the transaction ends by its deadline.
 Result<Range> GaplessQueue::wait_for(Request& request, Lock& lock) {
   bool is_late = false;
   while (!request.answer) {
     if (request.taken) {
       request.changed.wait(lock);  // its transaction has a deadline
     } else if (!led && (queue.front().get() == &request || queue.front()->done)) {
-      lead(lock);  // late or not: who was woken to lead and went away would leave the others asleep
+      lead(lock);  // even if late: otherwise the others would stay asleep
     } else if (is_late) {
       std::erase_if(queue, [&](const auto& each) { return each.get() == &request; });
       return std::unexpected(late());
@@ -79,7 +79,7 @@ Result<Range> GaplessQueue::wait_for(Request& request, Lock& lock) {
   return *std::move(request.answer);
 }
 
-// Has a task of the executor lead, unless a blocking call does before it begins.
+// Posts a task of the executor that leads, unless a blocking call does before it begins.
 Result<void> GaplessQueue::post() {
   gate->queue = this;
   auto will_lead = executor.post([gate = gate] {
@@ -93,8 +93,8 @@ Result<void> GaplessQueue::post() {
   return will_lead;
 }
 
-// One transaction, of those who wait longest. Where one call is to blame for its end, the others
-// wait again, and where nobody is known to be, each for a transaction of its own.
+// Runs one transaction with the calls that have waited longest. If one call caused its failure, the
+// others wait again; if the cause is unknown, each waits for a transaction of its own.
 void GaplessQueue::lead(Lock& lock) {
   led = true;
   Requests answered;
@@ -106,7 +106,7 @@ void GaplessQueue::lead(Lock& lock) {
   std::size_t bytes = 0;
   while (!queue.empty()) {
     const std::shared_ptr<Request> next = queue.front();
-    if (next->done && next->begun_by <= now) {  // a blocking call goes by itself
+    if (next->done && next->begun_by <= now) {  // a blocking call leaves by itself
       queue.pop_front();
       answer(next, std::unexpected(late()), answered);
       continue;
@@ -166,7 +166,7 @@ void GaplessQueue::lead(Lock& lock) {
 }
 
 // The first in the queue leads next: itself if it blocks, or a task. If the executor refuses the
-// task, a blocking call that waits behind asynchronous ones leads; where none does, they end.
+// task, a blocking call behind asynchronous ones leads; if there is none, all of them fail.
 void GaplessQueue::leave(Lock& lock, Requests answered) {
   led = false;
   if (closed) end_all({Code::kUnavailable, what_closed() + "; nothing was inserted"}, answered);
@@ -195,7 +195,7 @@ void GaplessQueue::leave(Lock& lock, Requests answered) {
   idle.notify_all();
 }
 
-// Tells a blocking call; an asynchronous one is told when the lock is given up.
+// Notifies a blocking call; an asynchronous one is called back after the lock is released.
 void GaplessQueue::answer(const std::shared_ptr<Request>& request, Result<Range> result,
                           Requests& answered) {
   request->answer = std::move(result);

@@ -1,5 +1,5 @@
-// The calls of a GaplessInserter, combined: a leader takes those that wait longest into one
-// transaction. Whoever leaves the lead wakes the next leader.
+// Group commit for the calls of a GaplessInserter: a leader takes the calls that have waited
+// longest into one transaction. A leader that resigns wakes the next one.
 #pragma once
 
 #include <chrono>
@@ -22,8 +22,8 @@
 
 namespace idmint {
 
-// A blocking call leads or, where the first in the queue is asynchronous, a task of the executor. A
-// blocking call does not wait for a task that has not begun: it leads in its place.
+// A blocking call leads or, if the first call in the queue is asynchronous, a task of the executor.
+// A blocking call does not wait for a task that has not begun: it leads in its place.
 //
 // Threads may share it.
 struct GaplessQueue {
@@ -36,8 +36,8 @@ struct GaplessQueue {
     std::size_t bytes = 0;
     SteadyTime begun_by{};
     SteadyTime until{};
-    bool taken = false;  // into the transaction under way
-    bool alone = false;  // it shares no transaction
+    bool taken = false;  // is in the transaction under way
+    bool alone = false;  // has a transaction of its own
     std::optional<Result<Range>> answer{};
     std::condition_variable changed{};  // for a blocking call
     Done done{};                        // of an asynchronous one
@@ -45,7 +45,7 @@ struct GaplessQueue {
   using Requests = std::vector<std::shared_ptr<Request>>;
   using Lock = std::unique_lock<std::mutex>;
 
-  // What a task of the executor shares with the queue, which may be gone when the task begins.
+  // Shared by a task of the executor and the queue, which may be gone when the task begins.
   struct Gate {
     std::mutex mutex{};
     GaplessQueue* queue = nullptr;  // null: closed, or no task was ever posted
@@ -58,21 +58,21 @@ struct GaplessQueue {
   const std::unique_ptr<GaplessTransactions> transactions;
 
   const std::shared_ptr<Gate> gate = std::make_shared<Gate>();
-  std::mutex& mutex = gate->mutex;  // guards what follows
+  std::mutex& mutex = gate->mutex;  // guards the members below
   std::condition_variable idle{};   // for close()
   std::deque<std::shared_ptr<Request>> queue{};
   bool led = false;
-  bool posted = false;  // a task is to lead
+  bool posted = false;  // a task will lead
   bool closed = false;
-  std::size_t calling_back = 0;  // so many leaders
+  std::size_t calling_back = 0;  // the number of leaders in callbacks
   std::int64_t floor = 0;        // every acknowledged number is below it
-  std::optional<Error> lost{};   // kDataLoss: the answer to every call from now on
+  std::optional<Error> lost{};   // the kDataLoss that answers every call from now on
   GaplessStatistics statistics{};
 
-  // Documents that check() allows. Errors of GaplessInserter::insert() and submit().
+  // REQUIRES: check() accepts the documents. Errors as GaplessInserter::insert() and submit().
   Result<Range> insert(Documents documents);
   Result<void> submit(Documents documents, Done done);
-  // Answers all that wait with kUnavailable, and waits for the transaction under way.
+  // Fails all waiting calls with kUnavailable, and waits for the transaction under way.
   void close() noexcept;
 
   [[nodiscard]] std::shared_ptr<Request> request_for(Documents documents) const;
@@ -82,7 +82,7 @@ struct GaplessQueue {
   Result<Range> wait_for(Request& request, Lock& lock);
   [[nodiscard]] Result<void> post();
   void lead(Lock& lock);
-  // Gives up the lead, and calls those who were answered back, without the lock.
+  // Resigns as the leader, and runs the callbacks of the answered calls without the lock.
   void leave(Lock& lock, Requests answered = {});
   static void answer(const std::shared_ptr<Request>& request, Result<Range> result,
                      Requests& answered);

@@ -1,4 +1,4 @@
-// How long the worker ids of a pool are held, and by whom.
+// The remaining lease times of a pool's worker ids, and the default holder.
 #pragma once
 
 #include <chrono>
@@ -10,12 +10,12 @@
 
 namespace idmint {
 
-// For how long the first worker id to become free is held, by the store's clock, if its owner does
-// not renew it; 0: one is free now. Nothing: the store did not answer.
+// The time until the first lease expires, by the store's clock, if its owner does not renew it. 0:
+// a worker id is free now. Nothing: the store did not answer.
 [[nodiscard]] std::optional<std::chrono::milliseconds> held_for(LeaseTable& leases,
                                                                 std::string_view pool);
 
-// Who holds the worker ids that this process leases, if nothing else was given: "HOST, process N".
+// The default holder of the worker ids of this process: "HOST, process N".
 [[nodiscard]] IDMINT_EXPORT std::string this_process();
 
 }  // namespace idmint

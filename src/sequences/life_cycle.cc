@@ -1,6 +1,6 @@
-// What becomes of a sequence in its store: made, extended, retired, looked at. Every step is one
-// that may be made twice, and they come in an order in which the first n of them, for any n, repeat
-// no value. raise.cc raises it.
+// The life of a sequence in its store: create, extend, retire, inspect. Every step can be repeated,
+// and the steps are ordered so that an interruption after any of them repeats no value. raise.cc
+// has raising.
 #include "sequences/life_cycle.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ Result<void> in_batches(std::span<const std::string> names,
 
 Result<void> extend_counters(Store& store, const SequenceDefinition& definition,
                              std::vector<CounterState>& counters) {
-  // Those that can be extended end together: see counter_of().
+  // All counters that can be extended have the same end: see counter_of().
   std::vector<std::string> names;
   std::vector<CounterState*> states;
   for (std::size_t k = 0; k < counters.size(); ++k) {
@@ -108,12 +108,12 @@ std::string differences(const Definition& there, const Definition& here) {
         if (const auto* const same = std::get_if<Kind>(&here)) found.compare(its, *same);
       },
       there);
-  // What has no name of its own here shows as the JSON it is kept as.
+  // Other differences are shown as the stored JSON.
   if (found.text().empty()) return to_json(there) + " there, " + to_json(here) + " here";
   return found.text();
 }
 
-// What was left open is whatever is there.
+// Members that were left open take the existing values.
 SequenceDefinition completed(const SequenceDefinition& there, SequenceDefinition here) {
   if (here.key.empty()) here.key = there.key;
   if (here.form.width == 0) here.form.width = there.form.width;
@@ -125,7 +125,7 @@ PoolDefinition completed(const PoolDefinition& there, PoolDefinition here) {
   return here;
 }
 
-// What is there differs from what is wanted.
+// The error if the existing definition differs.
 Error defined_otherwise(const Store& store, const Definition& there, const Definition& wanted) {
   const std::string what = "defined otherwise already: " + differences(there, wanted) + "; ";
   const auto* const sequence = std::get_if<SequenceDefinition>(&there);
@@ -193,7 +193,7 @@ Result<void> make_counters(Store& store, const SequenceDefinition& definition,
   return {};
 }
 
-// What the definition stands for, made before it was.
+// Checks the counters or claims, which were created before the definition.
 Result<void> must_be_there(Store& store, const SequenceDefinition& definition) {
   if (definition.strategy == Strategy::kRandom) {
     const auto claimed = read_claimed(store, definition);
@@ -241,7 +241,7 @@ Result<void> create_sequence(Store& store, const SequenceDefinition& definition,
   }
   if (const Result<void> made = make_counters(store, complete, progress); !made) {
     if (made.error().code != Code::kAlreadyExists) return made;
-    // Another may have created the sequence since find().
+    // Another process may have created the sequence since find().
     if (const auto now = store.catalog()->find(definition.name)) {
       if (auto agreed = must_agree(store, *now, definition); !agreed) return agreed;
     }
@@ -299,13 +299,13 @@ Result<SequenceDefinition> alter_sequence(Store& store, std::string_view name, s
     SequenceDefinition updated = *found;
     updated.last = last;
     if (auto valid = validate(updated); !valid) return std::unexpected(valid.error());
-    // The definition first: a counter that ended above it would be taken for a damaged one. But not
-    // where the counters cannot follow: it never goes down again.
+    // The definition comes first, since a counter with a larger end would look damaged. It is not
+    // changed if the counters cannot follow, because it never goes down again.
     if (updated != *found) {
       if (!updated.adopted.empty()) {
         const Result<std::vector<CounterState>> counters = read_counters(store, updated);
         if (!counters) {
-          // Another may have extended it further since.
+          // Another process may have extended it further since.
           const Result<Definition> now = store.catalog()->find(name);
           if (now && *now != *there) continue;
           return std::unexpected(counters.error());
@@ -325,7 +325,7 @@ Result<SequenceDefinition> alter_sequence(Store& store, std::string_view name, s
     Result<std::vector<CounterState>> counters = read_counters(store, updated);
     if (!counters) {
       if (counters.error().code == Code::kDataLoss) {
-        // Another may have extended it further since.
+        // Another process may have extended it further since.
         const Result<Definition> now = store.catalog()->find(name);
         if (now && *now != Definition(updated)) continue;
       }
@@ -341,13 +341,13 @@ Result<SequenceDefinition> alter_sequence(Store& store, std::string_view name, s
 
 namespace {
 
-// A counter or a space that is not there hands out nothing either.
+// A missing counter or space hands out nothing either.
 Result<void> unless_gone(Result<void> closed) {
   if (!closed && closed.error().code == Code::kNotFound) return {};
   return closed;
 }
 
-// What hands out values of the sequence.
+// Closes the counters or the space of the sequence.
 Result<void> close_values(Store& store, const SequenceDefinition& definition) {
   if (definition.strategy == Strategy::kRandom)
     return unless_gone(store.unique_index()->close_space(definition.name));
@@ -370,7 +370,7 @@ Result<void> retire_sequence(Store& store, std::string_view name) {
     if (!found) return std::unexpected(found.error());
     if (is_retired(*found)) return {};
     if (auto offered = offers(store, *found); !offered) return offered;
-    // First of all: what stands in the definition stops no process that runs.
+    // The counters come first, because the definition stops no running process.
     const auto close = [&](const auto& its) { return close_values(store, its); };
     if (auto closed = std::visit(close, *found); !closed) return closed;
     Definition tombstone = *found;
@@ -385,7 +385,7 @@ Result<void> retire_sequence(Store& store, std::string_view name) {
 
 namespace {
 
-// Of the store as a whole, rather than of one sequence in it.
+// Whether the error concerns the whole store rather than one sequence.
 bool concerns_all(Code code) {
   return code == Code::kUnavailable || code == Code::kUnknown || code == Code::kDeadlineExceeded ||
          code == Code::kResourceExhausted || code == Code::kPermissionDenied;
@@ -400,13 +400,13 @@ std::optional<std::int64_t> permuted_value(const SequenceDefinition& definition,
          static_cast<std::int64_t>(permutation->permuted(static_cast<std::uint64_t>(index)));
 }
 
-// Each fills the status in as far as it can be read.
+// Each overload fills in the status as far as it can be read.
 Result<void> read_status(Store& store, const SequenceDefinition& its, SteadyTime until,
                          SequenceStatus& status) {
   if (its.strategy == Strategy::kRandom) {
     const Result<std::int64_t> claimed = read_claimed(store, its, until);
     if (!claimed) return std::unexpected(claimed.error());
-    // Others may have gone beyond it.
+    // Others may have exceeded it.
     status.left = std::max<std::int64_t>(most_claims(its.last - its.first + 1) - *claimed, 0);
     return {};
   }
@@ -474,7 +474,7 @@ Result<SequenceStatus> status_of(Store& store, Definition definition, SteadyTime
     Result<SequenceStatus> status = status_as_read(store, definition, until);
     const bool damaged = status && says_damaged(status->error);
     if (!damaged || attempt == kAttempts) return status;
-    // Or extended by others since it was read.
+    // Or others have extended it since it was read.
     Result<Definition> now = store.catalog()->find(name(definition), until);
     if (!now || *now == definition) return status;
     definition = *std::move(now);

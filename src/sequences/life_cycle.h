@@ -1,5 +1,5 @@
-// What may become of a sequence that is there, for callers that ask before it is done; and the
-// steps that creating, raising, extending and retiring share.
+// Questions about changes to an existing sequence, and the steps that creating, raising, extending
+// and retiring share.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +19,18 @@
 
 namespace idmint {
 
-// Whether alter_sequence() makes of what is there what is wanted: the same with its end further
-// up, or where it is, which finishes an extension that was cut off. A key or a width that `wanted`
-// leaves open is whatever is there.
+// Whether alter_sequence() can turn the existing sequence into the wanted one: they differ in a
+// larger end only, or not at all, which completes an interrupted extension. A key or a width that
+// `wanted` omits matches any.
 [[nodiscard]] IDMINT_EXPORT bool can_extend(const SequenceDefinition& there,
                                             const SequenceDefinition& wanted);
 
-// How often a definition that others are changing is read again. Each time one of them got on.
+// The most times that a definition is read again while others change it. Each time one of them made
+// progress.
 inline constexpr int kAttempts = 100;
 
-// The result of `act` with `definition`, as it is now: others may extend the sequence after it was
-// read, and its counters then look damaged, as they go beyond it.
+// Runs `act` with the latest definition. Others may have extended the sequence since it was read,
+// and its counters then look damaged, because they exceed the definition.
 template <class Act>
 auto with_latest(Store& store, SequenceDefinition definition, const Act& act,
                  SteadyTime until = SteadyTime::max()) -> decltype(act(std::as_const(definition))) {
@@ -43,44 +44,44 @@ auto with_latest(Store& store, SequenceDefinition definition, const Act& act,
   }
 }
 
-// Counters in one call to the store: few syncs for many, and others get their turn in between.
+// The counters in one call to the store: few syncs for many, with turns for others in between.
 inline constexpr std::int64_t kAtOnce = 5000;
 static_assert(kAtOnce <= CounterStore::kMaxCounters);
 
-// Calls `change` with all `names`, at most kAtOnce at a time, and returns its first error.
+// Calls `change` with all `names`, at most kAtOnce at a time. Returns the first error.
 [[nodiscard]] Result<void> in_batches(
     std::span<const std::string> names,
     const std::function<Result<void>(std::span<const std::string>)>& change);
 
-// Moves the ends that lie below the definition's, in the store and in `counters`, which are those
-// that read_counters() returned.
+// Moves the ends that are below the definition's, in the store and in `counters`, the result of
+// read_counters().
 [[nodiscard]] Result<void> extend_counters(Store& store, const SequenceDefinition& definition,
                                            std::vector<CounterState>& counters);
 
-// Where a value stands in the order in which its counter hands values out: the value itself, or
-// the index of a permuted one. nullopt: no value of the sequence, nor one that it could have after
-// an extension.
+// The position of a value in the order of its counter: the value itself, or the index of a permuted
+// one. nullopt: not a value of the sequence, even after an extension.
 [[nodiscard]] std::optional<std::int64_t> position_of(const SequenceDefinition& definition,
                                                       std::int64_t value);
-// The unit of time of an id. nullopt: no id of the pool.
+// The time unit of an id. nullopt: not an id of the pool.
 [[nodiscard]] std::optional<std::int64_t> position_of(const PoolDefinition& pool, std::int64_t id);
 
-// The counter that hands out this position; null: none does.
+// The counter that hands out this position; null: none.
 [[nodiscard]] const CounterState* counter_at(std::span<const CounterState> counters,
                                              std::int64_t position);
 
-// kFailedPrecondition: "it is retired, SO"; `so` says what follows for the caller.
+// kFailedPrecondition: "it is retired, SO". `so` is the consequence for the caller.
 [[nodiscard]] Error refuse_retired(const Store& store, const Definition& retired,
                                    std::string_view so);
 
-// What is left open in `here` filled in from what is there: a key, a width, a number of worker ids.
-// kFailedPrecondition, naming each difference: something else is there, or it is retired.
+// Compares the definitions after filling the gaps of `here` from `there`: a key, a width, a number
+// of worker ids. kFailedPrecondition: they differ (the message names each difference), or it is
+// retired.
 [[nodiscard]] Result<void> must_agree(const Store& store, const Definition& there, Definition here);
 
-// No process gets a worker id of the pool any more.
+// Closes the pool: no process gets a worker id of it any more.
 [[nodiscard]] Result<void> close_pool(Store& store, const PoolDefinition& pool);
 struct WorkersLeft {
-  std::int64_t free = 0;    // that nobody owns, or whose owner's time is over
+  std::int64_t free = 0;    // without an owner, or with an expired lease
   std::int64_t closed = 0;  // by close_pool()
 };
 [[nodiscard]] Result<WorkersLeft> workers_left(Store& store, const PoolDefinition& pool,

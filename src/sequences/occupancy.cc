@@ -37,11 +37,11 @@ std::int64_t most_claims(std::int64_t size) noexcept {
 
 // The next id costs size / left draws, the one after it size / (left - 1), ...
 double expected_redraws(const Occupancy& from, std::int64_t count) noexcept {
-  constexpr std::int64_t kSmall = 1000;  // 1/j is added up below, integrated above
+  constexpr std::int64_t kSmall = 1000;  // sums 1/j below, integrates above
   std::int64_t left = from.size - from.claimed;
   if (count > left) return std::numeric_limits<double>::infinity();
   const std::int64_t end = left - count;
-  double sum = 0;  // of 1/j, j from end + 1 to left
+  double sum = 0;  // sum of 1/j for j from end + 1 to left
   if (const std::int64_t middle = std::max(end, kSmall); left > middle) {
     const auto top = static_cast<double>(left);
     const auto bottom = static_cast<double>(middle);

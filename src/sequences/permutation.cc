@@ -14,12 +14,12 @@ namespace {
 constexpr std::uint64_t kRounds = 6;
 constexpr std::uint64_t kLargestSize = std::numeric_limits<std::int64_t>::max();
 
-// So many side by side. One statement for all of them is one instruction with AVX2, two with SSE2.
+// Numbers in parallel. One statement for all of them is one instruction with AVX2, two with SSE2.
 constexpr std::size_t kLanes = 4;
 using Lanes = std::uint64_t __attribute__((vector_size(kLanes * sizeof(std::uint64_t))));
 
-// What follows is written for one number and for Lanes alike, and inlined into what is compiled for
-// this processor or that.
+// The templates below serve one number and Lanes alike, and are inlined into code for different
+// processors.
 #define IDMINT_INLINE [[gnu::always_inline]] inline
 
 template <class T>
@@ -50,7 +50,7 @@ IDMINT_INLINE void sip_round(SipState<T>& s) {
   rotate(s.v2, 32);
 }
 
-// hash := SipHash-1-3 of the five bytes that `word` begins with; its top byte is their number.
+// hash := SipHash-1-3 of the first five bytes of `word`; its top byte is the length.
 template <class T>
 IDMINT_INLINE void siphash(std::uint64_t low, std::uint64_t high, const T& word, T& hash) {
   const T none{};
@@ -72,7 +72,7 @@ IDMINT_INLINE void scale(const T& hash, std::uint64_t n, T& scaled) {
   scaled = ((hash >> 32) * n + (((hash & 0xffffffff) * n) >> 32)) >> 32;
 }
 
-// F of the header.
+// The function F of the header.
 template <class T>
 IDMINT_INLINE void round_function(std::uint64_t low, std::uint64_t high, std::uint64_t round,
                                   const T& half, std::uint64_t n, T& out) {
@@ -155,17 +155,17 @@ Result<Permutation> Permutation::make(std::string_view key, std::uint64_t size) 
     return std::unexpected(
         Error{Code::kInvalidArgument, "the key of a permutation must be 32 hexadecimal digits"});
   }
-  // The digits are the bytes in their order; SipHash reads them little-endian.
+  // The digits are the bytes in order; SipHash reads them little-endian.
   return Permutation({__builtin_bswap64(words[0]), __builtin_bswap64(words[1])}, size);
 }
 
 Permutation::Permutation(Key key, std::uint64_t size) noexcept
     : key_(key), size_(size), a_(rounded_up_square_root(size)), b_((size - 1) / a_ + 1) {}
 
-// Walking a cycle ends. One pass is a bijection of the a * b pairs, so the passes from x on run
-// through pairs that are all different until they come back to x itself, which is below size. At
-// most a * b - size of them can be outside, and that is less than a: 0 for a square, 3 * 10^9 for
-// the largest size. A pair is outside with odds below a / size, 1 in 10^6 for 12 digits.
+// Cycle walking terminates. One pass is a bijection of the a * b pairs, so the passes from x run
+// through different pairs until they return to x, which is below size. At most a * b - size of them
+// are outside, which is less than a: 0 for a square, 3 * 10^9 for the largest size. A pair is
+// outside with odds below a / size, 1 in 10^6 for 12 digits.
 std::uint64_t Permutation::permuted(std::uint64_t index) const noexcept {
   do {
     std::uint64_t left = index % a_;

@@ -9,8 +9,8 @@
 namespace idmint {
 namespace {
 
-// The counter hands out indices, 0 to last - first, linearizable; the permutation makes values of
-// them, in no order.
+// The counter hands out indices, 0 to last - first, linearizable. The permutation maps them to
+// values, which have no order.
 class PermutedSequence final : public Sequence {
  public:
   PermutedSequence(Store& store, SequenceDefinition definition, const Permutation& permutation,
@@ -18,7 +18,7 @@ class PermutedSequence final : public Sequence {
       : state_(std::make_unique<State>(store, std::move(definition), permutation, options)) {}
 
   ~PermutedSequence() override {
-    // In a child of fork() the locks may be held: nothing is touched.
+    // In a child of fork() the locks may be held, so nothing is touched.
     if (!state_->combiner.inherited()) return;
     [[maybe_unused]] const State* const left_alone = state_.release();
   }
@@ -58,7 +58,7 @@ class PermutedSequence final : public Sequence {
           combiner(rounds, definition.name, options.max_outstanding, deadline_of(store, options),
                    executor_of(options)) {}
 
-    // Makes values of the indices in `out`.
+    // Maps the indices in `out` to values.
     [[nodiscard]] Result<void> values_of(Result<void> filled, std::span<std::int64_t> out) const {
       if (!filled) return std::unexpected(of_values(std::move(filled).error(), out.size()));
       permutation.permute(out);
@@ -66,7 +66,7 @@ class PermutedSequence final : public Sequence {
       return {};
     }
 
-    // That an index is the last says nothing to who knows the values only.
+    // Rewords the error: a caller who knows values only cannot use the last index.
     [[nodiscard]] Error of_values(Error error, std::size_t count) const {
       if (error.code != Code::kOutOfRange) return error;
       const std::string left =

@@ -1,6 +1,6 @@
 // Raises sequences and pools: afterwards nothing up to a floor is taken from the store. Each
-// counter has a floor of its own, and each raise is one atomic max, so the same raise again
-// finishes one that was cut off.
+// counter has its own floor, and each raise is one atomic max, so a repeated raise completes an
+// interrupted one.
 #include <algorithm>
 #include <concepts>
 #include <functional>
@@ -24,10 +24,10 @@
 namespace idmint {
 namespace {
 
-// A floor at or below the next value of a counter leaves it where it is.
+// A floor at or below the next value of a counter does not move it.
 constexpr std::int64_t kStay = 0;
 
-// The counters of the definition, each raised to its floor.
+// The counters of the definition, and the floor of each.
 struct Floors {
   std::vector<CounterState> counters;
   std::vector<std::int64_t> floors;  // one for each; kStay: not raised
@@ -37,7 +37,7 @@ Result<Floors> floors_of(Store& store, const SequenceDefinition& definition, Rai
                          SteadyTime until = SteadyTime::max()) {
   Result<std::vector<CounterState>> counters = read_counters(store, definition, until);
   if (!counters) return std::unexpected(std::move(counters.error()));
-  // An extension that was cut off is finished first: what it adds may lie below the floor.
+  // First completes an interrupted extension: the values that it adds may be below the floor.
   if (mode == RaiseMode::kCarryOut) {
     if (auto extended = extend_counters(store, definition, *counters); !extended)
       return std::unexpected(std::move(extended.error()));
@@ -91,7 +91,7 @@ Error nothing_to_raise(const Store& store, const Definition& retired) {
                         "so no value comes from it any more, and there is nothing to raise");
 }
 
-// Whether it has counters that may pass over values.
+// Whether its counters may skip values.
 Result<void> check_raisable(const Store& store, const SequenceDefinition& definition) {
   const auto refuse = [&](Code code, const std::string& what) {
     return std::unexpected(error_at(store, code, definition, what));
@@ -133,8 +133,8 @@ Result<Raised> raise_defined(Store& store, const SequenceDefinition& definition,
   return raise_to(store, *std::move(floors), mode, until);
 }
 
-// The counter that has this value: the block it lies in, or the stripe that comes to it.
-// REQUIRES: it is a value of the definition, which is kStriped or kInterleaved.
+// The index of the counter with this value, in blocks or interleaved. REQUIRES: it is a value of
+// the definition, which is kStriped or kInterleaved.
 std::size_t counter_with(const SequenceDefinition& definition,
                          const std::vector<CounterState>& counters, std::int64_t value) {
   if (definition.strategy == Strategy::kInterleaved)
@@ -166,7 +166,7 @@ Result<Raised> raise_each(Store& store, const SequenceDefinition& definition,
   return raise_to(store, *std::move(floors), mode);
 }
 
-// Each block past the largest value in it; blocks without one are not asked for.
+// Raises each block past the largest value in it; blocks without one are not queried.
 Result<Raised> raise_blocks(Store& store, const SequenceDefinition& definition,
                             ExistingValues& values, RaiseMode mode) {
   Result<Floors> floors = floors_of(store, definition, mode);
@@ -198,7 +198,7 @@ Result<Raised> raise_past(Store& store, const SequenceDefinition& definition,
   return raise_defined(store, definition, largest->value_or(definition.first - 1), mode);
 }
 
-// Its definition in `from`. The two may differ in an end that can be moved, and in being retired.
+// Its definition in `from`. The two may differ in a movable end and in being retired.
 template <class Kind>
 Result<Kind> same_in(Store& store, const Kind& definition, Store& from) {
   const auto refuse = [&](const std::string& what, Advice advice = {}) {
@@ -221,7 +221,7 @@ Result<Kind> same_in(Store& store, const Kind& definition, Store& from) {
                 {Remedy::kCompare, definition.name});
 }
 
-// What raise_all() was told of one source, and where each value stands in its order.
+// A value that raise_all() was told of for one source, and its position in the order of the source.
 struct Given {
   GivenValue value;
   std::int64_t position;
@@ -237,7 +237,7 @@ std::vector<Given> given_of(const Kind& definition, std::span<const GivenValue> 
   return of_it;
 }
 
-// A value that was given would come again. `first` is done before the advice is followed.
+// The error if a value that was handed out would come again. `first`: the step before the advice.
 Error not_reached(const Store& store, const Definition& definition, const GivenValue& value,
                   Advice advice, const std::string& first = "") {
   return error_at(store, Code::kFailedPrecondition, definition,
@@ -248,7 +248,7 @@ Error not_reached(const Store& store, const Definition& definition, const GivenV
                   std::move(advice));
 }
 
-// Refuses floors that leave one of the values to come again.
+// Rejects floors that would let one of the values come again.
 Result<void> check_reached(const Store& store, const SequenceDefinition& definition,
                            const Floors& floors, std::span<const GivenValue> given) {
   for (const auto& [each, position] : given_of(definition, given)) {
@@ -303,7 +303,7 @@ Result<Raised> raise_past_counters(Store& store, const SequenceDefinition& defin
   return raise_to(store, *std::move(floors), mode);
 }
 
-// What `raise` returns for the sequence of this name, as it is defined now.
+// Runs `raise` for the sequence of this name with its present definition.
 template <class RaiseDefined>
 Result<Raised> raise_named(Store& store, std::string_view name, RaiseDefined raise,
                            SteadyTime until = SteadyTime::max()) {
@@ -353,8 +353,8 @@ Result<Raised> raise_sequence(Store& store, std::string_view name, Store& from, 
 
 namespace {
 
-// The floor of a counter that raise_all() raises past a number. A number that cannot be right for
-// it, by what the store itself shows, is refused.
+// The floor of a counter that raise_all() raises past a number. Rejects a number that the store
+// itself shows to be wrong.
 Result<std::int64_t> floor_past(const Store& store, const SequenceDefinition& definition,
                                 const CounterState& counter, std::int64_t past) {
   const CounterBounds& bounds = counter.bounds;
@@ -399,16 +399,16 @@ Result<Raised> raise_past_number(Store& store, const SequenceDefinition& definit
   return raise_to(store, *std::move(floors), mode);
 }
 
-// What raise_all() goes by, besides the store.
+// The facts behind raise_all(), besides the store.
 struct Known {
   Store* newer;  // null: none
   std::span<const GivenValue> given;
   Clock& clock;
 };
 
-// Past the clock by a minute, and past every bound that is known; the first unit that may be
-// leased. A bound that is lost with the store's latest state lies ahead of the clock by a window
-// and the allowed drift of 20 s: below a minute with windows up to 40 s. No store knows the others.
+// Raises past the clock by one minute and past every known bound; returns the first unit that may
+// be leased. A bound lost with the store's latest state is ahead of the clock by a window and the
+// allowed drift of 20 s: less than a minute with windows of up to 40 s. No store knows larger ones.
 Result<std::int64_t> raise_pool_past_all(Store& store, const PoolDefinition& pool,
                                          const Known& known, RaiseMode mode) {
   const SnowflakeLayout& layout = pool.layout;
@@ -440,7 +440,7 @@ Result<std::int64_t> raise_pool_past_all(Store& store, const PoolDefinition& poo
   return floor;
 }
 
-// What is missing of the claims of a random sequence.
+// Describes the missing claims of a random sequence.
 Result<std::string> missing_claims(Store& store, const SequenceDefinition& definition,
                                    Store* newer) {
   const Result<std::int64_t> here = read_claimed(store, definition);
@@ -464,7 +464,8 @@ std::string joined(const std::string& text, const std::string& more) {
   return text.empty() || more.empty() ? text + more : text + "; " + more;
 }
 
-// What the store does not know of, of a sequence that cannot be raised; empty: nothing.
+// Describes the given values that the store does not know, for a sequence that cannot be raised;
+// empty: none.
 Result<std::string> unknown_given(Store& store, const SequenceDefinition& definition,
                                   std::span<const GivenValue> given) {
   std::string unknown;
@@ -479,7 +480,7 @@ Result<std::string> unknown_given(Store& store, const SequenceDefinition& defini
   return unknown;
 }
 
-// Whether the newer store says that it is retired.
+// Whether it is retired in the newer store.
 Result<bool> is_retired_in(Store& store, const Definition& definition, Store* newer) {
   if (newer == nullptr) return false;
   const auto retired = [&](const auto& its) -> Result<bool> {
@@ -492,7 +493,7 @@ Result<bool> is_retired_in(Store& store, const Definition& definition, Store* ne
 
 using RaiseCounters = std::function<Result<Raised>(const SequenceDefinition&)>;
 
-// Each fills in the row of what it raises.
+// Each overload fills in the row of its source.
 Result<void> raise_row(Store& store, const SequenceDefinition& definition, const Known& known,
                        RaiseMode /*mode*/, const RaiseCounters& raise, RaisedSource& row) {
   if (definition.strategy != Strategy::kRandom && definition.strategy != Strategy::kGapless) {

@@ -18,7 +18,7 @@ namespace idmint {
 namespace {
 
 constexpr std::int64_t kClaimsAtOnce = UniqueIndex::kMaxKeys - 1;  // and a witness
-constexpr std::int64_t kWindow = 1000;  // draws from which something is concluded
+constexpr std::int64_t kWindow = 1000;  // the draws before the rate of collisions is judged
 
 Error claims_gone(const Store& store, const SequenceDefinition& definition) {
   return error_at(store, Code::kDataLoss, definition.name,
@@ -91,7 +91,7 @@ std::int64_t RandomRounds::kept_values() const noexcept {
   return static_cast<std::int64_t>(kept_.size());
 }
 
-// How many more may be claimed; below 0 where others went beyond it.
+// The claims that are left; below 0 if others exceeded the limit.
 std::int64_t RandomRounds::room() const noexcept { return most_claims(size_) - claimed_; }
 
 // One attempt.
@@ -110,7 +110,7 @@ Result<void> RandomRounds::claim(std::int64_t count, SteadyTime until) {
     const Error& why = ours.error();
     if (why.code == Code::kUnknown || why.code == Code::kDeadlineExceeded) {
       tally_.add_waste(count);
-      // This insert may have claimed it again.
+      // This insert may have claimed the witness.
       if (drawn != 0) witnesses_.pop_back();
     }
     if (why.code == Code::kNotFound) return std::unexpected(claims_gone(store_, definition_));
@@ -141,7 +141,7 @@ Result<void> RandomRounds::claim(std::int64_t count, SteadyTime until) {
   return many ? look(until) : Result<void>{};
 }
 
-// Asks the store how many are claimed. A claim is never freed.
+// Asks the store for the number of claims. A claim is never freed.
 Result<void> RandomRounds::look(SteadyTime until) {
   const Result<std::int64_t> claimed = read_claimed(store_, definition_, until);
   tally_.count_round_trip();
@@ -162,7 +162,7 @@ Error RandomRounds::gone_back(const std::string& how) const {
                       "sequence of values that none in use is among");
 }
 
-// The last ones: they are in no order.
+// Takes the last ones, since they have no order.
 std::span<Range> RandomRounds::hand_over(std::int64_t count) {
   tally_.take_back_waste(count);
   const auto begin = kept_.end() - count;

@@ -1,4 +1,4 @@
-// RandomRounds: rounds of random values, each claimed under a unique key: unique, in no order.
+// RandomRounds: rounds of random values, each claimed under a unique key. Unique, without an order.
 #pragma once
 
 #include <cstddef>
@@ -16,27 +16,27 @@
 
 namespace idmint {
 
-// Each attempt of a round draws what is missing and claims it with one insert; what others had
-// claimed before is drawn again. A value is handed out only if an insert that succeeded said that
-// it is ours; after an unknown outcome others are drawn.
+// Each attempt of a round draws the missing values and claims them with one insert; values that
+// were claimed before are drawn again. A value is handed out only if a successful insert reported
+// it as claimed by us. After an unknown outcome other values are drawn.
 //
-// A store that was set back is noticed by the next insert: each insert names one earlier claim of
-// this process again, the witness. A claim is never freed, so a witness that the insert can claim
-// proves that the store lost claims. It costs no round trip.
+// The next insert detects a store that has gone back: each insert includes one earlier claim of
+// this process, the witness. Claims are never freed, so an insert that can claim the witness proves
+// that the store lost claims. This costs no round trip.
 //
-// A round is refused before it claims anything where it would go beyond most_claims(), as far as is
-// known: from the opening, from the claims of its own, and from the store again whenever a thousand
-// draws collide more often than that. What it claimed for a round that came to nothing is kept and
-// goes out with the next one.
+// A round is refused before it claims anything if it would exceed most_claims(). The number of
+// claims is known from the opening, from our own claims, and from the store, which is asked again
+// whenever a thousand draws collide more often than expected. Values that were claimed for a failed
+// round are kept for the next one.
 class RandomRounds final : public Rounds {
  public:
-  // A round gives up when so many attempts in a row gave nothing. As full as a space may get that
-  // is one round of one id in 10^16; where it comes about, others have filled the space.
+  // A round gives up after this many attempts in a row without a value. In a space at its limit
+  // this happens to one round of one id in 10^16; if it happens, others have filled the space.
   static constexpr int kMostInVain = 400;
-  // Nor does it go on after so many unknown outcomes, or one whose deadline passed.
+  // It also gives up after this many unknown outcomes, or after one whose deadline passed.
   static constexpr int kMostUnknown = 3;
 
-  // `claimed`: how many values are, as was read. All references must outlive it.
+  // `claimed` is the number of claims as read. All references must outlive it.
   RandomRounds(Store& store, const SequenceDefinition& definition, std::int64_t claimed,
                Entropy& entropy);
 
@@ -57,17 +57,17 @@ class RandomRounds final : public Rounds {
   const SequenceDefinition& definition_;
   Entropy& entropy_;
   const std::int64_t size_;
-  std::int64_t claimed_;            // at least so many values are
-  std::int64_t draws_ = 0;          // since the store was asked how many are claimed
+  std::int64_t claimed_;            // a lower bound of the claims
+  std::int64_t draws_ = 0;          // since the store was last asked for the claims
   std::int64_t collisions_ = 0;     // of these
-  std::vector<std::int64_t> keys_;  // of one insert: the witness first, if there is one
-  // The last claim of each of the latest inserts, the latest at the back. An insert of unknown
-  // outcome uses one up: that insert itself may have claimed it again.
+  std::vector<std::int64_t> keys_;  // of one insert; the witness first, if there is one
+  // The last claim of each of the latest inserts, the newest at the back. An insert with an unknown
+  // outcome uses one up, since it may have claimed the witness itself.
   std::vector<std::int64_t> witnesses_;
   static constexpr std::size_t kMostWitnesses = 8;
-  std::vector<Range> kept_;    // claimed, and not handed out
-  std::vector<Range> values_;  // what was handed over last
-  std::optional<Error> lost_;  // the answer to everybody from now on
+  std::vector<Range> kept_;    // claimed and not handed out
+  std::vector<Range> values_;  // the values handed over last
+  std::optional<Error> lost_;  // the answer to every call from now on
 };
 
 }  // namespace idmint

@@ -10,7 +10,7 @@
 namespace idmint {
 namespace {
 
-// Whether a counter of these bounds, wherever it ends, can give the values from `floor` on.
+// Whether a counter with these bounds and any end can give the values from `floor` on.
 bool can_give(const CounterBounds& bounds, std::int64_t floor, const Range& values) {
   const std::int64_t end = kLargestValue - (bounds.stride - 1);
   return values.stride == bounds.stride && values.first >= floor && values.first <= end &&

@@ -1,4 +1,4 @@
-// Rounds: what one round of a combiner does, and what that costs.
+// Rounds: the source of the values of a group commit, and their cost.
 #pragma once
 
 #include <algorithm>
@@ -15,15 +15,15 @@
 
 namespace idmint {
 
-// What rounds have cost. Written by one thread at a time, read by any.
+// The cost of rounds. Written by one thread at a time, read by any.
 class Tally {
  public:
   void count_round_trip() noexcept {
     round_trips_.store(round_trips() + 1, std::memory_order_relaxed);
   }
-  // Values taken, or perhaps taken, that nobody has been given. Stops at the largest number.
+  // Counts values that were taken, or perhaps taken, and not handed out. Saturates.
   void add_waste(std::int64_t values) noexcept;
-  // They were kept, and handed out after all.
+  // Subtracts values that were kept and then handed out.
   void take_back_waste(std::int64_t values) noexcept;
 
   [[nodiscard]] std::uint64_t round_trips() const noexcept {
@@ -38,7 +38,7 @@ class Tally {
   std::atomic<std::int64_t> waste_{0};
 };
 
-// Where the values of a round come from. One thread at a time calls it; tally() is for any.
+// The source of the values of a round. One thread at a time calls it; tally() is for any thread.
 class Rounds {
  public:
   Rounds() = default;
@@ -46,21 +46,23 @@ class Rounds {
   Rounds(const Rounds&) = delete;
   Rounds& operator=(const Rounds&) = delete;
 
-  // `count` values, or with kTail fewer, at least one, if no more are left. They belong to the
-  // caller, in the order of the ranges, which are valid until the next call. kOutOfRange: fewer are
-  // left (kAll), or none (kTail); asking for less finds what is there. Every other error is for all
-  // whom the round carries; kDataLoss is for ever. Answers by `until`. REQUIRES: count >= 1.
+  // Takes `count` values, or with kTail fewer, at least one, if no more are left. They belong to
+  // the caller, in the order of the ranges, which are valid until the next call. Returns by
+  // `until`. REQUIRES: count >= 1.
+  // - kOutOfRange: fewer are left (kAll), or none (kTail); a smaller count may succeed.
+  // - Others concern all callers in the round. kDataLoss is permanent.
   [[nodiscard]] virtual Result<std::span<Range>> advance(std::int64_t count, Take take,
                                                          SteadyTime until) = 0;
 
-  // What to tell a caller when so many are not left.
+  // The error for a caller if `count` values are not left.
   [[nodiscard]] virtual Error refusal(std::uint64_t count) const = 0;
 
-  // What was taken for rounds that came to nothing, and would be handed out next. Valid until the
+  // The values that were taken for failed rounds and are next to be handed out. Valid until the
   // next call.
   [[nodiscard]] virtual std::span<const Range> kept() const noexcept { return {}; }
 
-  // Values that were handed over for a caller who has left. For the thread that calls advance().
+  // Counts values that were handed over for a caller who has left. For the thread that calls
+  // advance().
   void add_waste(std::int64_t values) noexcept { tally_.add_waste(values); }
   [[nodiscard]] const Tally& tally() const noexcept { return tally_; }
 
@@ -68,8 +70,8 @@ class Rounds {
   Tally tally_;
 };
 
-// The next values of the ranges, which lose them: at most `count`, all of one range.
-// REQUIRES: !ranges.empty(), count >= 1.
+// Removes and returns the next values of the ranges: at most `count`, all of one range. REQUIRES:
+// !ranges.empty(), count >= 1.
 [[nodiscard]] inline Range pop(std::span<Range>& ranges, std::int64_t count) noexcept {
   Range& front = ranges.front();
   const Range run{front.first, front.stride, std::min(count, front.count)};
@@ -79,8 +81,8 @@ class Rounds {
   return run;
 }
 
-// The next `count` values of the ranges, to `out` or, where that is null, to nobody.
-// REQUIRES: the ranges have so many.
+// Moves the next `count` values of the ranges to `out`, or discards them if it is null. REQUIRES:
+// the ranges have that many.
 inline void pop_into(std::span<Range>& ranges, std::int64_t count, std::int64_t* out) noexcept {
   while (count > 0) {
     const Range run = pop(ranges, count);
@@ -95,24 +97,23 @@ inline void pop_into(std::span<Range>& ranges, std::int64_t count, std::int64_t*
   return sum;
 }
 
-// In the order of their first values, without the empty ones, and those that follow on each other
-// as one.
+// Sorted by first value, without empty ranges, adjacent ones merged.
 [[nodiscard]] std::vector<Range> merged(std::vector<Range> ranges);
 
-// kOutOfRange, of a sequence that ends at `last`, as far as is known: others may have extended it.
+// kOutOfRange of a sequence that ends at `last` as far as is known: others may have extended it.
 [[nodiscard]] Error used_up(std::string_view sequence, std::uint64_t count, std::int64_t last,
                             bool extended);
 
-// A counter, as one process knows it.
+// A counter as known to one process.
 struct KnownCounter {
   CounterBounds bounds{};
-  std::int64_t floor = bounds.first;  // no value below it may come any more
-  bool ended = false;  // others extended it: what lies behind the end known here is not taken
+  std::int64_t floor = bounds.first;  // no value below it may come again
+  bool ended = false;  // others extended it; values beyond the end known here are not taken
 };
 
-// An advance of the store whose answer can be believed; moves the floor past it. `name` is the
-// counter's, `sequence` the one that messages speak of. kDataLoss also where the counter is gone or
-// gave values that it cannot give, below the floor above all: then the store has gone back.
+// An advance of the store with a verified answer; moves the floor past it. `name` is the counter's,
+// `sequence` the name in messages. kDataLoss also: the counter is gone or gave impossible values,
+// in particular below the floor: the store has gone back.
 [[nodiscard]] Result<Range> believed_advance(CounterStore& store, const std::string& name,
                                              KnownCounter& known, std::int64_t count, Take take,
                                              SteadyTime until, std::string_view sequence,

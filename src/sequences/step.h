@@ -1,4 +1,4 @@
-// How many values a cached sequence takes from its store at a time.
+// The number of values that a cached sequence takes from its store at a time.
 #pragma once
 
 #include <algorithm>
@@ -7,36 +7,36 @@
 
 namespace idmint {
 
-// The step that the definition fixes; or one that adapts, so that a range lasts for the horizon at
-// the rate of the range before. It grows eightfold at a time at most, so that one burst does not
-// cost a range of its rate: from the smallest to 1 M values, which a store 25 ms away needs to give
-// 1 M ids a second for some time, it takes six ranges. One thread at a time.
+// The fixed step of the definition, or an adaptive one: a range lasts for the horizon at the rate
+// of the previous range. It grows at most eightfold at a time, so that one burst does not cost a
+// range of its rate. It takes six ranges from the smallest step to 1 M values, which a store 25 ms
+// away needs for 1 M ids a second. One thread at a time.
 class Step final {
  public:
   static constexpr std::int64_t kSmallest = 16;
   static constexpr std::int64_t kLargest = 10'000'000;
 
-  // `fixed`: 0: it adapts.
+  // A `fixed` of 0: adaptive.
   Step(std::int64_t fixed, std::chrono::nanoseconds horizon) noexcept
       : fixed_(fixed != 0), horizon_(horizon), step_(fixed_ ? fixed : kSmallest) {}
 
   [[nodiscard]] bool is_fixed() const noexcept { return fixed_; }
 
-  // How many to ask for, of a sequence with so many left: if the step adapts, at most a 256th part
-  // of them.
+  // The number of values to request if `left` are left; an adaptive step takes at most 1/256 of
+  // them.
   [[nodiscard]] std::int64_t wanted(std::int64_t left) const noexcept {
     if (fixed_) return step_;
     constexpr std::int64_t kLargestShare = 256;
     return std::min(step_, std::max(left / kLargestShare, kSmallest));
   }
 
-  // How many are used in so long, at the latest rate; kLargest at most.
+  // The values used in this time at the latest rate; at most kLargest.
   [[nodiscard]] std::int64_t used_in(std::chrono::nanoseconds time) const noexcept {
     return static_cast<std::int64_t>(
         std::min(rate_ * static_cast<double>(time.count()), static_cast<double>(kLargest)));
   }
 
-  // So many values lasted for so long.
+  // `used` values lasted for `lasted`.
   void learn(std::int64_t used, std::chrono::nanoseconds lasted) noexcept {
     constexpr int kGrowth = 8;
     constexpr int kShrinkage = 2;
@@ -47,8 +47,7 @@ class Step final {
                        kSmallest, kLargest);
   }
 
-  // A range was perhaps taken and is lost. Many of them in a row cost no more than two of the
-  // first.
+  // A range was perhaps taken and is lost. Many such in a row cost no more than twice the first.
   void lost() noexcept { step_ = std::max(step_ / 2, std::min(step_, kSmallest)); }
 
  private:

@@ -52,8 +52,8 @@ std::string text_of(const CounterBounds& bounds) {
   return text;
 }
 
-// A definition is written after its counters, so from then on they are there. None is ever made
-// again: it would start over.
+// A definition is written after its counters, so they exist from then on. None is ever recreated,
+// because it would start over.
 Error counter_gone(const Store& store, const SequenceDefinition& definition,
                    const std::string& counter) {
   const std::string which = counter == definition.name ? "its counter" : "its counter " + counter;
@@ -63,7 +63,7 @@ Error counter_gone(const Store& store, const SequenceDefinition& definition,
                       "every value in use");
 }
 
-// The bounds may end below those wanted, where an extend was cut off between definition and
+// The bounds may end below the wanted ones, if an extend was interrupted between definition and
 // counter.
 Result<void> must_match(const Store& store, const SequenceDefinition& definition,
                         const CounterState& counter, const CounterBounds& wanted) {
@@ -199,7 +199,7 @@ Result<std::vector<CounterState>> read_counters(Store& store, const SequenceDefi
   } else {
     Result<std::vector<CounterState>> listed = store.counters()->list(definition.name + "/", until);
     if (!listed) return listed;
-    // By name, "10" before "2"; a create that was cut off may have left more.
+    // Sorted by name, "10" before "2"; an interrupted create may have left more.
     for (std::int64_t k = 0; k < count; ++k) {
       const std::string name = definition.name + "/" + std::to_string(k);
       const auto at = std::ranges::lower_bound(*listed, name, {}, &CounterState::name);

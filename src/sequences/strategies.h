@@ -1,5 +1,5 @@
-// The strategies: what each makes in the store, and how it is opened. One opener for each, in a
-// file of its own; Sequence::open() has the table.
+// The strategies: the counters of each in the store, and its opener. Each opener has a file of its
+// own; Sequence::open() has the table.
 #pragma once
 
 #include <chrono>
@@ -25,8 +25,8 @@
 
 namespace idmint {
 
-// Opens what `definition`, which is valid, read from the store and not retired, describes. Each
-// verifies its counters with read_counters(), or its claims, first.
+// Opens the sequence of `definition`, which is valid, read from the store and not retired. Each
+// opener first verifies its counters with read_counters(), or its claims.
 using Opened = Result<std::unique_ptr<Sequence>>;
 [[nodiscard]] Opened open_counter(Store& store, SequenceDefinition definition,
                                   const SequenceOptions& options, Clock& clock, Entropy& entropy);
@@ -40,7 +40,7 @@ using Opened = Result<std::unique_ptr<Sequence>>;
 [[nodiscard]] Opened open_permuted(Store& store, SequenceDefinition definition,
                                    const SequenceOptions& options, Clock& clock, Entropy& entropy);
 
-// Opens what the definition, as found, describes.
+// Opens the sequence of the definition that was found.
 [[nodiscard]] Opened open_defined(Store& store, Result<Definition> found,
                                   const SequenceOptions& options, Clock& clock, Entropy& entropy);
 // REQUIRES: not retired.
@@ -49,18 +49,18 @@ using Opened = Result<std::unique_ptr<Sequence>>;
                                                                     SnowflakeLeaseOptions options,
                                                                     Clock& clock, Entropy& entropy);
 
-// The longest that one of its calls waits.
+// The longest that one call of the sequence waits.
 [[nodiscard]] inline std::chrono::milliseconds deadline_of(const Store& store,
                                                            const SequenceOptions& options) {
   return options.deadline.value_or(store.deadline());
 }
 
-// Where its tasks run.
+// The executor of its tasks.
 [[nodiscard]] inline Executor& executor_of(const SequenceOptions& options) {
   return options.executor != nullptr ? *options.executor : shared_executor();
 }
 
-// What submit() does for no value.
+// submit() with an empty `out`.
 [[nodiscard]] inline Result<void> submit_nothing(Executor& executor,
                                                  std::move_only_function<void(Result<void>)> done) {
   return executor.post([done = std::move(done)]() mutable { done({}); });
@@ -68,49 +68,50 @@ using Opened = Result<std::unique_ptr<Sequence>>;
 
 // ---- counters of a sequence
 
-// How many there are: 0 for kRandom, whose claims are in the space of its name.
+// The number of counters; 0 for kRandom, whose claims are in the space of its name.
 [[nodiscard]] IDMINT_EXPORT std::int64_t counter_count(
     const SequenceDefinition& definition) noexcept;
 
-// Whether values stay what they are when more come after the last.
+// Whether the values stay the same when the last one moves.
 [[nodiscard]] IDMINT_EXPORT bool has_movable_end(const SequenceDefinition& definition) noexcept;
 
-// Counter k of them: NAME where there is one, and NAME/k where there are stripes. The blocks of
-// kStriped are of one size, and the last takes the rest; kPermuted counts indices, 0 to last -
-// first. REQUIRES: 0 <= k < counter_count().
+// Counter k: NAME if there is only one, NAME/k for stripes. The blocks of kStriped have one size;
+// the last one takes the rest. kPermuted counts indices, 0 to last - first. REQUIRES: 0 <= k <
+// counter_count().
 [[nodiscard]] IDMINT_EXPORT NewCounter counter_of(const SequenceDefinition& definition,
                                                   std::int64_t k);
 
-// All of them, stripe k at index k, in one call to the store. kDataLoss: one is gone, or has bounds
-// that are not the definition's. One may end below it, where an extend was cut off.
+// All counters, stripe k at index k, in one call to the store. One may end below the definition
+// after an interrupted extension. kDataLoss: one is gone, or has other bounds than the definition.
 [[nodiscard]] Result<std::vector<CounterState>> read_counters(Store& store,
                                                               const SequenceDefinition& definition,
                                                               SteadyTime until = SteadyTime::max());
 
-// How many values of a kRandom sequence are claimed. kDataLoss: its claims are gone.
+// The number of claims of a kRandom sequence. kDataLoss: its claims are gone.
 [[nodiscard]] Result<std::int64_t> read_claimed(Store& store, const SequenceDefinition& definition,
                                                 SteadyTime until = SteadyTime::max());
 
-// The worker ids of a pool. kDataLoss: they are gone, or not as many as are defined.
+// The worker ids of a pool. kDataLoss: they are gone, or their number differs from the definition.
 [[nodiscard]] Result<std::vector<LeaseState>> read_workers(Store& store, const PoolDefinition& pool,
                                                            SteadyTime until = SteadyTime::max());
 
-// ---- shared refusals
+// ---- shared errors
 
-// "sequence NAME in URL: what"; of a pool "pool NAME in URL: what".
+// "sequence NAME in URL: what"; for a pool "pool NAME in URL: what".
 [[nodiscard]] Error error_at(const Store& store, Code code, std::string_view name,
                              const std::string& what, Advice advice = {});
 [[nodiscard]] Error error_at(const Store& store, Code code, const Definition& definition,
                              const std::string& what, Advice advice = {});
 
-// What every call of a sequence is in a child of fork().
+// The error of every call of a sequence in a child of fork().
 [[nodiscard]] Error inherited_through_fork(std::string_view name);
 
 // kUnimplemented: the store lacks what the strategy, or a pool, needs.
 [[nodiscard]] Result<void> offers(Store& store, const Definition& definition);
 
-// Whether the store can number documents in their transactions. kUnimplemented: no store of its
-// kind can. kFailedPrecondition: it cannot as it is set up.
+// Whether the store can number documents in its transactions.
+// - kUnimplemented: no store of its kind can.
+// - kFailedPrecondition: its setup does not allow it.
 [[nodiscard]] Result<void> has_transactions(Store& store, const Definition& gapless,
                                             SteadyTime until = SteadyTime::max());
 
@@ -120,7 +121,7 @@ using Opened = Result<std::unique_ptr<Sequence>>;
 
 // kInvalidArgument: `count` is below 1, or more than the definition's largest_count.
 [[nodiscard]] Result<void> check_count(const SequenceDefinition& definition, std::int64_t count);
-// The same of a call that may be for no value.
+// The same for a call that may be for no value.
 [[nodiscard]] inline Result<void> check_values(const SequenceDefinition& definition,
                                                std::span<const std::int64_t> out) {
   return out.empty() ? Result<void>{} : check_count(definition, std::ssize(out));

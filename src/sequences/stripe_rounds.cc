@@ -12,13 +12,12 @@
 namespace idmint {
 namespace {
 
-// How many values are left where `next` is the next one. The end of the store may be another than
-// the one known here.
+// The values left from `next` on. The end in the store may differ from the one known here.
 std::int64_t left(const CounterBounds& bounds, std::int64_t next) {
   return next > bounds.last ? 0 : (bounds.last - next) / bounds.stride + 1;
 }
 
-// For the combiner, which has the words for it.
+// For the combiner, which words the error.
 Error too_few() { return {Code::kOutOfRange, "too few are left"}; }
 
 }  // namespace
@@ -37,7 +36,7 @@ Result<std::span<Range>> StripeRounds::advance(std::int64_t count, Take take, St
   bool all_of_one = take == Take::kAll;
   const SteadyTime begun = std::chrono::steady_clock::now();
   int failed = 0;
-  std::optional<Error> unknown;  // of the first attempt that may have been applied
+  std::optional<Error> unknown;  // the error of the first attempt that may have been applied
   const auto in_all = [&](Error why) {
     if (unknown && was_not_applied(why.code)) why = *unknown;
     if (failed < 2) return why;
@@ -75,7 +74,8 @@ Result<std::span<Range>> StripeRounds::advance(std::int64_t count, Take take, St
   return hand_over(there);
 }
 
-// Takes from a stripe at random, and keeps it. kOutOfRange: it has too few (kAll), or none (kTail).
+// Takes from a random stripe and keeps the values. kOutOfRange: it has too few (kAll), or none
+// (kTail).
 Result<void> StripeRounds::ask_one(std::int64_t count, Take take, SteadyTime until) {
   const std::size_t place = pick();
   Stripe& stripe = stripes_[open_[place]];
@@ -113,7 +113,7 @@ std::string StripeRounds::name(std::size_t k) const {
   return counter_of(definition_, static_cast<std::int64_t>(k)).name;
 }
 
-// The place in open_ of a stripe at random, of those that are not left alone if there are any.
+// The index in open_ of a random stripe, if possible one that is not avoided.
 std::size_t StripeRounds::pick() {
   constexpr int kDraws = 8;
   std::size_t place = 0;
@@ -138,8 +138,8 @@ bool StripeRounds::has_another() const {
   return std::ranges::any_of(open_, [this](std::size_t k) { return !left_alone(stripes_[k]); });
 }
 
-// kOutOfRange unless all stripes together have so many, as the store says now. Those that have none
-// are forgotten.
+// kOutOfRange: all stripes together have fewer values, as the store says now. Forgets stripes that
+// have none.
 Result<void> StripeRounds::must_have(std::int64_t count, SteadyTime until) {
   const Result<std::vector<CounterState>> now = store_.list(definition_.name + "/", until);
   tally_.count_round_trip();
@@ -147,7 +147,7 @@ Result<void> StripeRounds::must_have(std::int64_t count, SteadyTime until) {
   const auto is_used_up = [&](std::size_t k) {
     const std::string wanted = name(k);
     const auto at = std::ranges::lower_bound(*now, wanted, {}, &CounterState::name);
-    if (at == now->end() || at->name != wanted) return false;  // gone: its advance will say so
+    if (at == now->end() || at->name != wanted) return false;  // gone; its advance will report it
     const std::int64_t its = left(stripes_[k].known.bounds, at->next);
     count -= std::min(count, its);
     return its == 0;
@@ -157,7 +157,7 @@ Result<void> StripeRounds::must_have(std::int64_t count, SteadyTime until) {
   return {};
 }
 
-// When the next attempt ends, so that as many as may follow have as much time.
+// The deadline of the next attempt: all attempts that may follow have equal shares of the time.
 SteadyTime StripeRounds::share_of(SteadyTime until, int failed) const {
   const SteadyTime now = std::chrono::steady_clock::now();
   const std::int64_t most = std::min<std::int64_t>(kMostUnavailable, std::ssize(open_));
@@ -165,7 +165,7 @@ SteadyTime StripeRounds::share_of(SteadyTime until, int failed) const {
   return now + std::max(until - now, SteadyTime::duration{}) / attempts;
 }
 
-// The order of the others is of no account.
+// The order of the others does not matter.
 void StripeRounds::forget(std::size_t place) {
   open_[place] = open_.back();
   open_.pop_back();

@@ -1,4 +1,4 @@
-// StripeRounds: rounds of many counters, picked at random: unique, in no order.
+// StripeRounds: rounds of many counters, picked at random. Unique, without an order.
 #pragma once
 
 #include <chrono>
@@ -17,22 +17,22 @@
 
 namespace idmint {
 
-// A round asks one stripe for all it needs. Where that has too few, it first looks whether all of
-// them together have enough, so that what nobody can be given is not taken; then it takes what it
-// finds, stripe by stripe. What was taken for a round that came to nothing all the same, because
-// another process was quicker or the store went away, is kept and goes out with the next one.
+// A round requests all its values from one stripe. If that one has too few, the round first checks
+// that all stripes together have enough, so that it takes nothing in vain; then it takes what it
+// finds, stripe by stripe. If it still fails, because another process was faster or the store went
+// away, the values taken are kept for the next round.
 //
-// A stripe that is used up is not asked again. One that does not answer is left alone for a while,
-// as long as there are others: another program may hold its document, and stripes may come to live
-// on different stores. The attempts of a round divide the time that is left among them. A stripe
-// that goes back is kDataLoss for the sequence.
+// A stripe that is used up is not asked again. A stripe that does not answer is avoided for a
+// while, as long as there are others: another program may lock its document, and stripes may be on
+// different stores one day. The attempts of a round share its remaining time. A stripe that goes
+// back is kDataLoss for the sequence.
 class StripeRounds final : public Rounds {
  public:
   static constexpr std::chrono::nanoseconds kLeftAlone = std::chrono::seconds{1};
-  // A round ends when so many attempts were answered too late or not at all.
+  // A round ends after this many attempts with a late answer or none.
   static constexpr int kMostUnavailable = 3;
 
-  // `stripes`: the counters of the definition, as they were read. All references must outlive it.
+  // `stripes` are the counters of the definition, as read. All references must outlive it.
   StripeRounds(CounterStore& store, const SequenceDefinition& definition,
                std::span<const CounterState> stripes, Clock& clock, Entropy& entropy);
 
@@ -62,12 +62,12 @@ class StripeRounds final : public Rounds {
   Clock& clock_;
   Entropy& entropy_;
   std::vector<Stripe> stripes_;
-  std::vector<std::size_t> open_;  // those not known to be used up, in any order
-  std::vector<Range> kept_;        // taken, and not handed out
+  std::vector<std::size_t> open_;  // stripes not known to be used up, in any order
+  std::vector<Range> kept_;        // taken and not handed out
   std::int64_t kept_values_ = 0;
   bool extended_ = false;      // others extended a stripe
-  std::vector<Range> values_;  // what was handed over last
-  std::optional<Error> lost_;  // the answer to everybody from now on
+  std::vector<Range> values_;  // the values handed over last
+  std::optional<Error> lost_;  // the answer to every call from now on
 };
 
 }  // namespace idmint

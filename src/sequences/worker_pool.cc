@@ -54,7 +54,7 @@ Result<PoolDefinition> find_pool(Store& store, std::string_view name,
   return *pool;
 }
 
-// Past every clock: nobody owns a worker id any more, and none can be acquired or extended.
+// Beyond every clock: nobody owns a worker id any more, and none can be acquired or extended.
 constexpr std::int64_t kClosedFloor = std::int64_t{1} << 62;
 
 bool is_closed(const LeaseState& state) { return state.minted_until >= kClosedFloor; }
@@ -65,7 +65,7 @@ std::string in_seconds(std::chrono::milliseconds time) {
   return text.data();
 }
 
-// Why no worker id was leased, with the time from which on one can be.
+// Adds to the error the time at which a worker id can be leased.
 Error with_time(Error why, LeaseTable& leases, const PoolDefinition& pool,
                 std::chrono::nanoseconds max_drift, Clock& clock, SteadyTime until) {
   if (why.code == Code::kResourceExhausted) {
@@ -75,7 +75,7 @@ Error with_time(Error why, LeaseTable& leases, const PoolDefinition& pool,
                      in_seconds(*held) + " from now), unless its owner renews it";
     return why;
   }
-  // A store that did not answer in time is not asked for more.
+  // A store that did not answer in time is not asked again.
   if (why.code != Code::kUnavailable || std::chrono::steady_clock::now() >= until) return why;
   const auto workers = leases.workers(pool.name);
   if (!workers) return why;
@@ -107,7 +107,7 @@ Result<std::unique_ptr<SnowflakeGenerator>> SnowflakeGenerator::open(Store& stor
                                                                      SnowflakeLeaseOptions options,
                                                                      Clock& clock,
                                                                      Entropy& entropy) {
-  // Its two commands share the deadline.
+  // The two commands share the deadline.
   options.until = std::min(options.until, std::chrono::steady_clock::now() +
                                               std::min(options.deadline, kLongestDeadline));
   const Result<PoolDefinition> found = find_pool(store, name, options.until);
@@ -157,7 +157,7 @@ Result<void> create_pool(Store& store, const PoolDefinition& pool) {
                                               std::int64_t{pool.layout.max_worker()} + 1);
   if (const auto made = store.leases()->create_pool(pool.name, complete.workers); !made) {
     if (made.error().code != Code::kAlreadyExists) return made;
-    // Another may have created the pool since find().
+    // Another process may have created the pool since find().
     if (const auto now = store.catalog()->find(pool.name)) {
       if (auto agreed = must_agree(store, *now, pool); !agreed) return agreed;
     }

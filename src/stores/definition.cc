@@ -21,7 +21,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What a strategy is called, what it promises, and which field of a definition is its own.
+// The name of a strategy, its promises, and its own field of a definition.
 struct Row {
   Strategy strategy;
   std::string_view name;
@@ -39,7 +39,7 @@ constexpr std::array kStrategies = {
     Row{Strategy::kGapless, "gapless", Guarantee::kGapless, "all", ""},
 };
 
-// A pool is kept as if it were a sequence of its worker ids.
+// A pool is stored like a sequence of its worker ids.
 constexpr std::string_view kPool = "pool";
 
 const Row& row_of(Strategy strategy) noexcept {
@@ -66,7 +66,7 @@ std::unexpected<Error> wrong_type(const Json& object) {
   return damaged("a field is missing or of the wrong type: " + stores::shown(object.dump()));
 }
 
-// Each false where the field is there and is not of the type; what is not there leaves `out` alone.
+// False: the field has another type. A missing field leaves `out` unchanged.
 bool read(const Json& object, std::string_view field, std::int64_t& out) {
   const auto at = object.find(field);
   if (at == object.end()) return true;
@@ -118,7 +118,7 @@ Result<void> validate_values(const SequenceDefinition& definition) {
   if (definition.first < 0)
     return refuse(sequence + " would begin at " + std::to_string(definition.first) +
                   ": begin at 0 or above");
-  // The value after a stripe's last must be one that can be written.
+  // The value after a stripe's last one must be storable.
   const std::int64_t largest =
       kLargestValue - (definition.strategy == Strategy::kInterleaved ? definition.stripes - 1 : 0);
   if (definition.last > largest)
@@ -134,7 +134,7 @@ Result<void> validate_values(const SequenceDefinition& definition) {
   return {};
 }
 
-// Each field as its strategy can use it, and where the strategy does not, as it is by default.
+// Each field is valid for the strategy, or has its default if the strategy does not use it.
 Result<void> validate_strategy(const SequenceDefinition& definition) {
   constexpr std::size_t kKeyDigits = 32;
   const std::string sequence = titled(definition);
@@ -175,7 +175,7 @@ Result<void> validate_largest_count(const Definition& definition, std::int64_t l
                 " values at most in one call: give 1 or more, or 0 for no limit");
 }
 
-// Its worker ids must be worker ids of the layout.
+// The worker ids must fit the layout.
 Result<void> validate_workers(const PoolDefinition& pool) {
   if (Result<void> ok = pool.layout.validate(); !ok) return refused(titled(pool), ok.error());
   const std::int64_t most =
@@ -188,8 +188,8 @@ Result<void> validate_workers(const PoolDefinition& pool) {
   return {};
 }
 
-// What counts in a record of other programs gives the values as they come. The rest is for the
-// store to say: the text is its own, and goes into commands, messages and files as it is.
+// A counter in an adopted record hands out its values unchanged. The store checks the rest: the
+// text is in its syntax, and is copied into commands, messages and files.
 Result<void> validate_adopted(const SequenceDefinition& definition) {
   constexpr std::size_t kLongest = 1000;
   const std::string& adopted = definition.adopted;
@@ -206,7 +206,7 @@ Result<void> validate_adopted(const SequenceDefinition& definition) {
   return {};
 }
 
-// A value that the form has no room for would be printed as another one is.
+// A value that does not fit the form would print like another value.
 Result<void> validate_form(const SequenceDefinition& definition) {
   const std::string sequence = titled(definition);
   if (Result<void> ok = idmint::validate(definition.form, "integer"); !ok)
@@ -308,7 +308,8 @@ Result<void> validate(const Definition& definition) {
 
 namespace {
 
-// Only what is not as in every definition: an older idmint refuses a field that it does not know.
+// Writes only what differs from the default, because an older idmint rejects fields that it does
+// not know.
 template <class Value>
 void write(Json& json, std::string_view field, const Value& value, const Value& usual) {
   if (value != usual) json[std::string(field)] = value;
@@ -415,12 +416,12 @@ Result<Definition> pool_from(const Json& object) {
 
 std::string to_json(const Definition& definition) {
   const Json json = std::visit([](const auto& its) { return json_of(its); }, definition);
-  // A name that is not UTF-8 is not valid either; it is made readable rather than thrown over.
+  // A name that is not UTF-8 is not valid either; it is made readable instead of throwing.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 Result<Definition> definition_from_json(std::string_view json) {
-  // Longer than any definition, and short enough that no nesting in it can exhaust the stack.
+  // Longer than any definition, and too short for its nesting to exhaust the stack.
   constexpr std::size_t kLongest = 4096;
   if (json.size() > kLongest) return damaged("it has " + std::to_string(json.size()) + " bytes");
   const Json object = Json::parse(json, nullptr, false);

@@ -1,4 +1,4 @@
-// What the lease tables of all stores refuse alike.
+// The argument errors of all lease tables.
 #include <algorithm>
 #include <array>
 #include <bit>

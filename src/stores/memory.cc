@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view kUrl = "memory:";
 
-// Maps under a mutex. Durable as long as the process, which is what its URL promises.
+// Maps under a mutex. Durable as long as the process, as its URL promises.
 class MemoryStore final : public Store,
                           private CounterStore,
                           private Catalog,
@@ -322,7 +322,7 @@ class MemoryStore final : public Store,
     return &at->second[static_cast<std::size_t>(worker)];
   }
 
-  // The first error of `change`, or of a counter that is not there, when all were tried.
+  // Tries all counters and returns the first error of `change` or of a missing counter.
   template <class Change>
   Result<void> on_each(std::span<const std::string> counters, const Change& change) {
     if (!owner_) return inherited();

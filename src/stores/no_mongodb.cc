@@ -1,4 +1,4 @@
-// What idmint/mongodb.h answers in a build without MongoDB.
+// The functions of idmint/mongodb.h in a build without MongoDB.
 #include "idmint/mongodb.h"
 
 namespace idmint::mongodb {

@@ -31,14 +31,14 @@ constexpr std::array kBackends = {
 #endif
 };
 
-// Those that a build may leave out, and what brings them in.
+// The optional backends, and the build options that include them.
 struct Optional {
   std::string_view scheme;
   std::string_view option;
 };
 constexpr std::array kOptional = {Optional{"mongodb", "-DIDMINT_MONGODB=ON"}};
 
-// Null: it is the URL of none of them.
+// Null: the URL is of no known kind.
 const stores::Backend* backend_of(std::string_view url) {
   const std::size_t colon = url.find(':');
   if (colon == std::string_view::npos || colon == 0) return nullptr;

@@ -9,7 +9,7 @@
 namespace idmint {
 namespace {
 
-// Options whose names are not those of the members of the library's structs.
+// Options whose names differ from the members of the library's structs.
 struct OptionOf {
   std::string_view member;
   std::string_view option;
@@ -38,7 +38,7 @@ std::string in_words(const Advice& advice, std::string_view store) {
   const std::string there = store.empty() ? "" : " --store " + shell_word(store);
   switch (advice.remedy) {
     case Remedy::kNone:
-    case Remedy::kMendDocument:  // the command counts lines, and says which
+    case Remedy::kMendDocument:  // the command names the line itself
       return "";
     case Remedy::kCreateSequence:
       return ": idmint create " + name +

@@ -17,7 +17,7 @@ double largest_of(std::span<const Bar> bars) {
   return largest;
 }
 
-// In eighths of a column; what is not zero is seen.
+// In eighths of a column; at least one unless zero.
 std::size_t eighths(double value, double largest, std::size_t columns) {
   if (!(value > 0) || !(largest > 0)) return 0;
   const double all = static_cast<double>(columns * 8);
@@ -88,7 +88,7 @@ std::string svg_chart(std::string_view title, std::string_view note, std::span<c
   constexpr double step = 30;
   constexpr double top = 64;
   constexpr double left = 150;
-  constexpr double room = 400;  // of the longest bar; the text stands to the right of it
+  constexpr double room = 400;  // of the longest bar; the text is to the right of it
   const double height = top + step * static_cast<double>(bars.size()) + 16;
   const double largest = largest_of(bars);
   std::string svg =

@@ -1,4 +1,4 @@
-// Bars: for a terminal, and as SVG.
+// Bar charts for a terminal and as SVG.
 #pragma once
 
 #include <span>
@@ -10,18 +10,19 @@ namespace idmint {
 struct Bar {
   std::string label;
   double value = 0;  // 0 or more
-  std::string text;  // the value as it is to be read
+  std::string text;  // the value as printed
 };
 
-// One line for each, at most 80 columns as long as labels and texts leave room for a bar: the
-// label, a bar as long as the value is large, the text. The longest bar is the largest value. With
-// `blocks`, of Unicode block elements in eighths of a column; without, of #.
+// One line for each bar: the label, the bar and the text. At most 80 columns if labels and texts
+// leave room. The longest bar is the largest value. With `blocks` it consists of Unicode block
+// elements in eighths of a column, otherwise of #.
 [[nodiscard]] std::string text_chart(std::span<const Bar> bars, bool blocks);
 
-// Text of an element, or of an attribute in double quotes, of XML or HTML; escaped() too.
+// The text escaped for an element, or an attribute in double quotes, of XML or HTML; also
+// escaped().
 [[nodiscard]] std::string xml_text(std::string_view text);
 
-// A document of its own, readable on light and on dark ground (prefers-color-scheme).
+// A complete document, readable on a light and on a dark background (prefers-color-scheme).
 [[nodiscard]] std::string svg_chart(std::string_view title, std::string_view note,
                                     std::span<const Bar> bars);
 

@@ -35,7 +35,7 @@ int run(const Program& program, std::span<const char* const> words) {
   };
   if (words.size() < 2) return usage("no command is given: see " + name + " --help");
   const std::string_view first = words[1];
-  if (first == "help") {  // as --help; help COMMAND as COMMAND --help
+  if (first == "help") {  // like --help; help COMMAND is like COMMAND --help
     const std::array help = {words[0], words.size() > 2 ? words[2] : "--help", "--help"};
     return run(program, help);
   }
@@ -52,7 +52,7 @@ int run(const Program& program, std::span<const char* const> words) {
   app.footer([&program] { return footer_of(program); });
   Output out(STDOUT_FILENO);
   Context context{.out = out};
-  // The command alone spares the common call the others' set-up.
+  // Adding only this command saves the set-up of the others in the common case.
   for (const Command* const each : known ? std::span(row, 1) : program.commands) {
     CLI::App* const command = app.add_subcommand(each->name, each->summary);
     command->footer(each->footer);
@@ -60,7 +60,7 @@ int run(const Program& program, std::span<const char* const> words) {
     command->add_flag("--json", context.json, "Print JSON, on standard error too");
     command->group("Commands");
   }
-  std::optional<std::string> asked;  // of --help, --version
+  std::optional<std::string> asked;  // the text of --help or --version
   try {
     app.parse(static_cast<int>(words.size()), words.data());
   } catch (const CLI::CallForHelp&) {
@@ -89,7 +89,7 @@ int run(const Program& program, std::span<const char* const> words) {
     const Error unwritten = out.failure(context.prints_ids, context.unwritten);
     if (result || context.prints_ids || !context.unwritten.empty())
       return fail_with(unwritten, context.json);
-    report(unwritten, context.json);  // what the command did is worse news
+    report(unwritten, context.json);  // the error of the command is more important
   }
   if (!result) return fail_with(program.worded(std::move(result.error())), context.json);
   return context.stopped_by != 0 ? end_by(context.stopped_by) : context.status;

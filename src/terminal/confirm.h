@@ -1,4 +1,4 @@
-// Asks a person before something is done that cannot be undone.
+// Asks the user before an action that cannot be undone.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@ namespace idmint {
 
 struct Question {
   std::string text;       // "Restore?"
-  std::string undone;     // what holds if the answer is no: "nothing was written"
-  std::string otherwise;  // what to do without a terminal: "add --yes to restore"
+  std::string undone;     // the state if the answer is no: "nothing was written"
+  std::string otherwise;  // the advice without a terminal: "add --yes to restore"
 };
 
-// Asks on `out`, and reads the answer from standard input. kFailedPrecondition: the answer is not
-// yes; or there is no terminal to ask on, which standard input must be, and `json` is false.
+// Asks on `out` and reads the answer from standard input. kFailedPrecondition: the answer is not
+// yes; standard input or standard output is not a terminal; or `json` is set.
 [[nodiscard]] Result<void> confirm(Output& out, bool json, const Question& question);
 
 }  // namespace idmint

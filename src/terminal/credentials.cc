@@ -35,7 +35,7 @@ class Descriptor {
   const int fd_;
 };
 
-// One line, without its end.
+// The only line, without its end.
 Result<std::string> only_line(const std::string& where, std::string text) {
   while (text.ends_with('\n') || text.ends_with('\r')) text.pop_back();
   if (!text.empty() && !text.contains('\n')) return text;
@@ -66,13 +66,13 @@ Result<std::string> from_file(const std::string& where, const std::string& path)
   return only_line(where, std::string(text.data(), static_cast<std::size_t>(size)));
 }
 
-std::atomic<int> came = 0;                             // the signal that came during the question
-static_assert(std::atomic<int>::is_always_lock_free);  // so that a handler may store to it
+std::atomic<int> came = 0;                             // arrived during the question
+static_assert(std::atomic<int>::is_always_lock_free);  // a signal handler may store to it
 
 void note_coming(int signal) { came.store(signal); }
 
-// A line from the terminal, without echo. A signal that comes meanwhile is raised again when the
-// terminal is as it was.
+// Reads a line from the terminal, without echo. A signal that arrives meanwhile is raised again
+// after the terminal is restored.
 Result<std::string> ask(const std::string& prompt, const Error& no_terminal) {
   const Descriptor terminal(::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY));
   struct termios before{};

@@ -1,4 +1,4 @@
-// The exit statuses of idmint and idmint-restore: one number for one code, in both.
+// The exit statuses of idmint and idmint-restore: one number for each code, in both.
 #pragma once
 
 #include <array>
@@ -11,8 +11,8 @@ namespace idmint {
 struct ExitStatus {
   Code code;
   int status;
-  std::string_view of_idmint;   // what it means there
-  std::string_view of_restore;  // what it means of idmint-restore
+  std::string_view of_idmint;   // its meaning for idmint
+  std::string_view of_restore;  // its meaning for idmint-restore
 };
 
 // Part of the interface: documented in --help and the man pages, never renumbered.
@@ -56,7 +56,7 @@ inline constexpr std::array kExitStatuses = {
   return 1;
 }
 
-// Of idmint doctor, for monitoring: the worst that it found.
+// For idmint doctor and monitoring: the worst finding.
 inline constexpr int kDoctorWarned = 20;
 inline constexpr int kDoctorFailed = 21;
 

@@ -11,7 +11,7 @@
 namespace idmint {
 namespace {
 
-constexpr std::size_t kOptionColumn = 20;  // where the description of an option begins
+constexpr std::size_t kOptionColumn = 20;  // the column of an option's description
 
 class HelpOnEightyColumns final : public CLI::Formatter {
   std::string make_option_desc(const CLI::Option* option) const override {
@@ -51,7 +51,7 @@ void fit_help(CLI::App& app) {
 
 namespace {
 
-// The first word that looks like an option and is none of these; empty when there is none.
+// The first word that looks like an option but is unknown; empty: none.
 std::string unknown_option(const CLI::App& app, std::span<const char* const> words) {
   for (const std::string_view word : words) {
     if (word == "--") break;

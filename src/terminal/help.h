@@ -1,4 +1,4 @@
-// How the help of a command looks, and what is said of a command line that it does not know.
+// The layout of the help of a command, and the messages about an unknown command line.
 #pragma once
 
 #include <cstddef>
@@ -16,18 +16,18 @@ namespace idmint {
 
 inline constexpr std::size_t kHelpColumns = 80;
 
-// Lines of at most `width` characters, as long as its words are.
+// Breaks the text into lines of at most `width` characters, unless a word is longer.
 [[nodiscard]] std::string wrapped(std::string_view text, std::size_t width);
 
 // A row of a table of exit statuses in the help.
 [[nodiscard]] std::string exit_status_row(int status, std::string_view meaning);
 
-// To be called before commands are added, which take it over.
+// Must be called before commands are added, which inherit it.
 void fit_help(CLI::App& app);
 
-// What is wrong with the words, of which the parser says `message`: that, without a full stop; or
-// that an option is unknown, which the parser says less well; or, where the message quotes a URL
-// with a password, only that there is one.
+// What is wrong with the command line, given the parser's `message`: the message without a full
+// stop; or that an option is unknown, which the parser says less clearly; or, if the message quotes
+// a URL with a password, only that there is one.
 [[nodiscard]] std::string wrong_usage(std::string message, const CLI::App& app,
                                       std::span<const char* const> words);
 
@@ -36,7 +36,7 @@ struct CompletionScript {
   std::string_view text;
 };
 
-// kInvalidArgument: there is none for this shell.
+// kInvalidArgument: no script for this shell.
 [[nodiscard]] Result<std::string_view> completion_for(std::string_view shell,
                                                       std::span<const CompletionScript> scripts);
 

@@ -19,8 +19,7 @@ namespace idmint {
 
 namespace {
 
-// 0, or errno. Carries on after short writes and signals, and waits for a pipe that was made
-// non-blocking.
+// 0 or errno. Continues after short writes and signals, and waits for a non-blocking pipe.
 int write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(fd, text.data(), text.size());
@@ -38,7 +37,7 @@ int write_all(int fd, std::string_view text) {
   return 0;
 }
 
-// What is not UTF-8 in a text is replaced, so that the line stays JSON.
+// Replaces what is not UTF-8, so that the line stays JSON.
 std::string json_line(const nlohmann::ordered_json& json) {
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
@@ -47,7 +46,7 @@ std::string spoken(std::string_view text) {
   return program_invocation_short_name + (": " + std::string(text));
 }
 
-// There is nowhere to tell that standard error cannot be written.
+// A failure to write standard error cannot be reported anywhere.
 void say(const std::string& line) {
   static_cast<void>(write_all(STDERR_FILENO, escaped(line) + "\n"));
 }
@@ -55,7 +54,7 @@ void say(const std::string& line) {
 }  // namespace
 
 Output::Output(int fd) : fd_(fd), block_(std::make_unique_for_overwrite<char[]>(kBlock)) {
-  // Fewer switches between writer and reader. Fails on what is no pipe, which does not matter.
+  // Reduces switches between writer and reader. Fails if it is no pipe, which does not matter.
   static_cast<void>(::fcntl(fd_, F_SETPIPE_SZ, 1 << 20));
 }
 

@@ -1,4 +1,4 @@
-// Standard output in large blocks, every failure noticed; tables; messages on standard error.
+// Standard output in large blocks, with every failure noticed; tables; messages on standard error.
 #pragma once
 
 #include <cstddef>
@@ -11,39 +11,38 @@
 
 namespace idmint {
 
-// Writes to a file descriptor in blocks of at most 64 KiB, which hold whole lines as long as only
-// reserve() and commit() are used. The first failure is kept, and what comes after it is dropped.
-// For one thread.
+// Writes to a file descriptor in blocks of at most 64 KiB, which contain whole lines if only
+// reserve() and commit() are used. Keeps the first failure, and drops all output after it. For one
+// thread.
 class Output {
  public:
   explicit Output(int fd);
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
 
-  // Room for `size` characters, at most kBlock. What was written there up to `end` is taken by
-  // commit(end).
+  // Space for `size` characters, at most kBlock. commit(end) takes what was written there up to
+  // `end`.
   [[nodiscard]] char* reserve(std::size_t size) {
     if (kBlock - used_ < size) flush();
     return block_.get() + used_;
   }
   void commit(const char* end) noexcept { used_ = static_cast<std::size_t>(end - block_.get()); }
-  // escaped() but for the ends of lines: whatever a name or a message from outside contains, no
-  // control character of it reaches the terminal.
+  // Writes escaped() text with its line ends: no control character of a name or a foreign message
+  // reaches the terminal.
   void write(std::string_view text);
-  // One line, whatever it contains.
+  // Writes one line, whatever the text contains.
   void write_line(std::string_view text);
-  // In a style of SGR where colours are wanted: "1" is bold, "31" is red.
+  // Writes with an SGR style if colours are wanted: "1" is bold, "31" is red.
   void write_styled(std::string_view style, std::string_view text);
 
   void flush();
-  // Flushes and closes: some file systems tell of a failed write only then.
+  // Flushes and closes: some file systems report a failed write only then.
   void close();
 
   [[nodiscard]] bool failed() const noexcept { return error_ != 0; }
-  // EPIPE: nobody reads any more, which is no news to tell.
+  // EPIPE: nobody reads any more; this is not reported.
   [[nodiscard]] bool reader_gone() const noexcept;
-  // REQUIRES: failed().
-  // `ids`: what was not printed cannot be asked for again.
+  // The error. `ids`: output that was not printed cannot be recovered. REQUIRES: failed().
   [[nodiscard]] Error failure(bool ids, std::string_view advice = {}) const;
 
   // Whether it is a terminal on which colours are wanted (NO_COLOR, TERM).
@@ -60,7 +59,7 @@ class Output {
   std::unique_ptr<char[]> block_;
 };
 
-// Whether text that goes beyond ASCII is read as UTF-8 (LC_ALL, LC_CTYPE, LANG).
+// Whether the locale is UTF-8 (LC_ALL, LC_CTYPE, LANG).
 [[nodiscard]] bool has_utf8();
 
 enum class Align : bool { kLeft, kRight };
@@ -72,16 +71,16 @@ struct Column {
 
 using Row = std::vector<std::string>;
 
-// Cells are escaped.
+// Escapes the cells.
 void print_table(Output& out, const std::vector<Column>& columns, const std::vector<Row>& rows);
 
-// The text in lines that end before column 80: the first begins with `line`, the others are
+// Prints the text in lines that end before column 80: the first begins with `line`, the others are
 // indented.
 void print_wrapped(Output& out, std::string line, std::size_t indent, std::string_view text);
-// A label of up to 13 characters, and what is said of it, in such lines.
+// Prints a label of up to 13 characters and its text in such lines.
 void print_fact(Output& out, std::string_view label, std::string_view text);
 
-// One line each on standard error, escaped: "idmint: ...", or an object of JSON.
+// Prints one line on standard error, escaped: "idmint: ...", or an object of JSON.
 void report(const Error& error, bool json);
 void report_notice(std::string_view notice, bool json);
 

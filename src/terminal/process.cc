@@ -16,7 +16,7 @@
 namespace idmint {
 namespace {
 
-// Whether standard output was open.
+// Opens closed standard descriptors. Returns whether standard output was open.
 bool occupy_standard_descriptors() {
   const bool open = ::fcntl(STDOUT_FILENO, F_GETFD) != -1;
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
@@ -29,8 +29,8 @@ bool occupy_standard_descriptors() {
 
 int run_program(int argc, const char* const* argv, int (*run)(std::span<const char* const> words)) {
   std::signal(SIGPIPE, SIG_IGN);
-  // MongoDB's driver makes a file in /dev/shm for each process, which one that is killed leaves,
-  // and says so in the midst of the output where it meets one.
+  // MongoDB's driver creates a file in /dev/shm for each process. A killed process leaves it
+  // behind, and the driver prints a message about such a file into the output.
   ::setenv("MONGOC_DISABLE_SHM", "1", 0);
   if (!occupy_standard_descriptors())
     return fail_with({Code::kInvalidArgument,
@@ -38,7 +38,8 @@ int run_program(int argc, const char* const* argv, int (*run)(std::span<const ch
                      false);
   try {
     const int status = run({argv, static_cast<std::size_t>(argc)});
-    // The connections of stores that were closed, which the end of the process closes as well.
+    // Connections of closed stores may still be closing in the background; the end of the process
+    // closes them as well.
     if (background_was_used()) std::_Exit(status);
     return status;
   } catch (const std::exception& error) {

@@ -1,4 +1,4 @@
-// The process of a command, at its begin and its end.
+// The start and the end of a command's process.
 #pragma once
 
 #include <span>
@@ -7,18 +7,17 @@
 
 namespace idmint {
 
-// The work of main(): calls `run` with the words of the command line, and returns its exit status.
-// SIGPIPE is ignored: a write tells of it. Standard descriptors that are closed are opened to
-// /dev/null, as a file opened later must not become standard output; without standard output
-// nothing is run. What `run` throws is kInternal.
+// The work of main(): calls `run` with the words of the command line and returns its exit status.
+// Ignores SIGPIPE, since writes report it. Opens closed standard descriptors to /dev/null, so that
+// no file becomes standard output later; without standard output `run` is not called. An exception
+// of `run` is kInternal.
 [[nodiscard]] int run_program(int argc, const char* const* argv,
                               int (*run)(std::span<const char* const> words));
 
-// Tells of the error on standard error, and returns its exit status.
+// Reports the error on standard error, and returns its exit status.
 [[nodiscard]] int fail_with(const Error& error, bool json);
 
-// Ends the process by the signal, as its parent expects it. What it returns is the exit status
-// where that failed.
+// Ends the process by the signal, as its parent expects. If that fails, returns the exit status.
 [[nodiscard]] int end_by(int signal);
 
 }  // namespace idmint

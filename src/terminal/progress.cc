@@ -61,7 +61,7 @@ ProgressLines::ProgressLines(std::function<void(std::string_view line)> tell,
 
 void ProgressLines::begin(std::string_view what, std::optional<std::int64_t> total) {
   const std::lock_guard hold(mutex_);
-  // Between two steps somebody may have been asked for a long time.
+  // A long question to the user may lie between two steps.
   const SteadyTime now = now_();
   if (!working_) next_ = now + kBetweenLines;
   working_ = true;

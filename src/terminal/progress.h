@@ -1,5 +1,4 @@
-// Progress of work that takes long: a line on the terminal that changes, or lines where there is no
-// terminal.
+// Progress of long work: a changing line on a terminal, or lines without one.
 #pragma once
 
 #include <chrono>
@@ -14,21 +13,21 @@
 
 namespace idmint {
 
-// When results are printed: kFlow keeps the line from a terminal that shows them.
+// When results are printed. kFlow hides the line on a terminal that shows the results.
 enum class Results : bool { kFlow, kAtEnd };
 
-// Shows itself only while standard error is a terminal, four times a second after the first second,
-// and is wiped at the end.
+// Visible only if standard error is a terminal: four times a second after the first second; erased
+// at the end.
 class Progress {
  public:
-  // `what` is counted: "ids"; it must outlive this. No total: it is not known.
+  // `what` is the unit, "ids", and must outlive this. No total: unknown.
   explicit Progress(std::string_view what, std::optional<std::int64_t> total = {},
                     Results results = Results::kFlow);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // Costs a look at the clock: not for every single id.
+  // Reads the clock, so not for every single id.
   void show(std::int64_t done);
 
  private:
@@ -40,21 +39,21 @@ class Progress {
   SteadyTime next_;
 };
 
-// For a file or a pipe: a line every 10 seconds, over all steps of the work. Any thread may call
-// any of it.
+// For a file or a pipe: a line every 10 seconds, across all steps of the work. Any thread may call
+// any method.
 class ProgressLines {
  public:
-  // `tell` is given each line; `now` is the time.
+  // `tell` receives each line; `now` returns the time.
   explicit ProgressLines(std::function<void(std::string_view line)> tell,
                          std::function<SteadyTime()> now = std::chrono::steady_clock::now);
 
-  // The next step, of which that is counted ("MB of documents"), or which is done ("starting the
-  // server") where show() is never called. No total: it is not known.
+  // Starts the next step. `what` is its unit ("MB of documents"), or its work ("starting the
+  // server") if show() is never called. No total: unknown.
   void begin(std::string_view what, std::optional<std::int64_t> total);
   void show(std::int64_t done);
-  // Time has passed, if nothing else: what takes long within a step is told too.
+  // Called as time passes, so that a long step without show() is reported too.
   void tick();
-  // No step is at work.
+  // No step is running.
   void end();
 
  private:
@@ -62,7 +61,7 @@ class ProgressLines {
 
   const std::function<void(std::string_view line)> tell_;
   const std::function<SteadyTime()> now_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   bool working_ = false;
   std::string what_;
   std::optional<std::int64_t> total_;

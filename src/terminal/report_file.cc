@@ -32,7 +32,7 @@ std::unexpected<Error> cannot_write(const std::string& path, int error,
 Result<ReportFile> ReportFile::open(std::string path) {
   ReportFile file(std::move(path));
   if (file.path_.starts_with("/dev/")) {
-    // Behind what stands there: /dev/stdout may be a file.
+    // Appends: /dev/stdout may be a file.
     file.fd_ = ::open(file.path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
     if (file.fd_ < 0) return cannot_write(file.path_, errno);
     return file;

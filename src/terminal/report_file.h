@@ -1,4 +1,4 @@
-// A file that a command writes for people or other commands: a picture, a page, a list.
+// A file that a command writes for users or other commands: a picture, a page, a list.
 #pragma once
 
 #include <string>
@@ -8,20 +8,20 @@
 
 namespace idmint {
 
-// Written beside its path and renamed to it when it is whole, so that an older file is replaced or
-// stays as it was. No symbolic link is followed. A path in /dev is written in place.
+// Written beside its path and renamed to it when complete, so an older file is replaced or stays as
+// it was. Follows no symbolic link. A path in /dev is written in place.
 class ReportFile {
  public:
-  // Makes PATH.partial, so that a path that cannot be written is known at once. kAlreadyExists: the
-  // path is a symbolic link, or PATH.partial is there. kFailedPrecondition, kPermissionDenied,
-  // kResourceExhausted: it cannot be made.
+  // Creates PATH.partial, so that an unwritable path is detected at once.
+  // - kAlreadyExists: the path is a symbolic link, or PATH.partial exists.
+  // - kFailedPrecondition, kPermissionDenied, kResourceExhausted: it cannot be created.
   [[nodiscard]] static Result<ReportFile> open(std::string path);
   ~ReportFile();
   ReportFile(ReportFile&& other) noexcept;
   ReportFile& operator=(ReportFile&&) = delete;
 
-  // All of its content. Called once. kResourceExhausted: the disk is full. kUnavailable: any other
-  // failure.
+  // Writes the whole content. Called once. kResourceExhausted: the disk is full. kUnavailable: any
+  // other failure.
   [[nodiscard]] Result<void> finish(std::string_view content);
 
  private:

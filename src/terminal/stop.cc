@@ -9,7 +9,7 @@ namespace idmint {
 namespace {
 
 std::atomic<int> noted = 0;
-static_assert(std::atomic<int>::is_always_lock_free);  // so that a handler may store to it
+static_assert(std::atomic<int>::is_always_lock_free);  // a signal handler may store to it
 
 void note_signal(int signal) { noted.store(signal, std::memory_order_relaxed); }
 

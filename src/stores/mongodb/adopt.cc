@@ -1,4 +1,4 @@
-// Counters::adopt(): counters that go on in documents of other programs, as adopted.h says.
+// Counters::adopt(): counters that continue in documents of other programs (adopted.h).
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -17,9 +17,9 @@
 
 namespace idmint::stores::mongodb {
 
-// Whether nobody reads a field as the next value that another reads as the last one: both would
-// hand out the same. Of two that adopt one at once, each having written its record, one sees the
-// other's.
+// Checks that no two counters read one field differently, as the next and as the last value: both
+// would hand out the same values. If two processes adopt a document at once, each after writing its
+// record, one of them sees the other's.
 Result<void> Counters::agrees_with_others(std::span<const std::shared_ptr<const Adopted>> all,
                                           SteadyTime until) {
   const auto disagree = [&](const AdoptedRecord& record, std::string_view other) {
@@ -75,7 +75,7 @@ Result<void> Counters::agrees_with_others(std::span<const std::shared_ptr<const 
   return {};
 }
 
-// Puts a validator on the collection, unless it has another's.
+// Adds a validator to the collection, unless it has another one.
 Result<void> Counters::guard(const AdoptedRecord& record, SteadyTime until) {
   const Bson validator = validator_for(record);
   Bson command;
@@ -108,13 +108,13 @@ Result<void> Counters::guard(const AdoptedRecord& record, SteadyTime until) {
   return {};
 }
 
-// The documents first, their records in idmint.counters last: where there is a record there was a
-// document, and none is made again. REQUIRES: few enough for one message.
+// Creates the documents first and their records in idmint.counters last: a record implies a
+// document, so no document is recreated. REQUIRES: few enough for one message.
 Result<void> Counters::adopt(std::span<const std::shared_ptr<const Adopted>> all,
                              SteadyTime until) {
   std::vector<std::string> names;
   for (const auto& adopted : all) names.push_back(adopted->name);
-  // A new primary's majority may lack a record, whose document would be made again.
+  // The majority of a new primary may lack a record, whose document would then be recreated.
   Result<Records> there = find_counters(names, Kind::kReadOne, until);
   if (!there) return std::unexpected(there.error());
   std::map<std::string, Bson> missing;  // by collection
@@ -132,7 +132,7 @@ Result<void> Counters::adopt(std::span<const std::shared_ptr<const Adopted>> all
                                                     "make counters in");
     if (!made) return std::unexpected(made.error());
   }
-  // Every document that is to be adopted, made now or by others, is one to go on with.
+  // Every document to be adopted, new or not, must be usable.
   if (Result<void> read = read_adopted_of(wanted, until); !read)
     return std::unexpected(after_a_write(std::move(read.error())));
   Bson records;

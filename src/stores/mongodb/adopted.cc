@@ -15,7 +15,7 @@ constexpr const char* kNotes =
     "Increment COUNT using findAndModify to ensure that the COUNT field will be incremented "
     "atomically with the fetch of this document";
 
-// How far ahead of FIELD the next value is.
+// The distance from FIELD to the next value.
 std::int64_t ahead(const Adopted& adopted) { return adopted.record.holds_last ? 1 : 0; }
 
 // ---- reading
@@ -39,7 +39,7 @@ struct Whole {
   std::string wrong{};
 };
 
-// A number that is counted in: one at a time, exactly.
+// A number that counts in exact steps of one.
 Whole whole_number(const Document& document, const std::string& field) {
   const char* const key = field.c_str();
   if (const auto integer = document.integer(key)) return {*integer};
@@ -69,8 +69,8 @@ Bson type_is(const std::string& field, std::string_view type) {
   return std::move(Bson().add_array("$eq", both));
 }
 
-// `expression`, in which $$is_int, $$is_double and $$max_is_double are known. (In JSON "$type" is
-// of binary data.)
+// `expression` with the variables $$is_int, $$is_double and $$max_is_double. (In JSON, "$type"
+// denotes binary data.)
 Bson knowing_types(const Adopted& adopted, const std::string& expression) {
   const AdoptedRecord& record = adopted.record;
   Bson types;
@@ -80,7 +80,7 @@ Bson knowing_types(const Adopted& adopted, const std::string& expression) {
   return std::move(Bson().add("$let", Bson().add("vars", types).add("in", Bson(expression))));
 }
 
-// `expression`, in which $$now is FIELD and $$last the last value, both longs, too.
+// `expression` with the variables $$now (FIELD) and $$last (the last value), both longs.
 std::string knowing_values(const Adopted& adopted, const std::string& expression) {
   const std::string max = adopted.record.max.empty() ? "" : "," + field_of(adopted.record.max);
   return R"({"$let":{"vars":{"now":{"$toLong":)" + field_of(adopted.record.field) +
@@ -89,8 +89,8 @@ std::string knowing_values(const Adopted& adopted, const std::string& expression
          R"(]}]}}},"in":)" + expression + "}}";
 }
 
-// As read_adopted() has it, where `condition` holds as well. Asked one after the other: each is
-// possible where those before it hold.
+// The conditions of read_adopted(), and `condition`. Evaluated in order: each is defined only if
+// the ones before it hold.
 Bson document_where(const Adopted& adopted, const std::string& condition) {
   const auto& [collection, id, field, holds_last, max, validator] = adopted.record;
   const auto is_whole = [](const std::string& name, std::string_view is_double) {
@@ -118,7 +118,7 @@ Bson document_where(const Adopted& adopted, const std::string& condition) {
   return query;
 }
 
-// FIELD becomes `value`, in the type that it has.
+// Sets FIELD to `value`, and keeps its type.
 Bson field_becomes(const Adopted& adopted, const std::string& value) {
   const std::string kept = R"({"$let":{"vars":{"then":)" + value +
                            R"(},"in":{"$cond":["$$is_double",{"$toDouble":"$$then"},)"
@@ -211,7 +211,7 @@ Reading read_adopted(const Adopted& adopted, const Document& document) {
   }
   std::int64_t& last = reading.state.bounds.last;
   last = std::min({last, reading.max, now.is_double ? kLargestInDouble : kLargestValue});
-  // Programs that do not look at the last value first leave the field beyond it.
+  // Programs that do not check the last value first leave the field beyond it.
   reading.state.next = now.value > last ? last + 1 : now.value + ahead(adopted);
   reading.state.closed = document.boolean(kClosed).value_or(false);
   return reading;
@@ -241,7 +241,7 @@ Bson raise_to(const Adopted& adopted, std::int64_t floor) {
 
 Bson extend_to(const Adopted& adopted, std::int64_t last) {
   const std::string& max = adopted.record.max;
-  // Nothing in the document, then: the value becomes what it is.
+  // Nothing changes in the document then: the value is set to itself.
   if (max.empty()) return raise_to(adopted, 0);
   Bson set;
   set.add(max.c_str(), knowing_types(adopted, R"({"$cond":[{"$and":["$$is_double",{"$gt":[)" +

@@ -12,10 +12,10 @@ namespace {
 
 constexpr std::string_view kStripeNumber = "{k}";
 
-// What stands there goes into commands, messages and files as it is.
+// The text is copied into commands, messages and files.
 Result<void> validate_record(const AdoptedRecord& adopted) {
   constexpr std::size_t kLongestField = 60;
-  constexpr std::size_t kLongestPlace = 200;  // of a collection, of an _id
+  constexpr std::size_t kLongestPlace = 200;  // for a collection and for an _id
   const auto field = [](std::string_view what, const std::string& name) -> Result<void> {
     constexpr std::string_view kLetters =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
@@ -59,7 +59,7 @@ std::string to_text(const AdoptedRecord& adopted) {
          (adopted.validator ? ",validator" : "");
 }
 
-// No collection has a slash here, and no field a colon.
+// Collections have no slash here, and fields no colon.
 Result<AdoptedRecord> adopted_from_text(std::string_view text) {
   const auto none = [&] {
     return refuse("cannot adopt " + shown(text) +

@@ -11,10 +11,9 @@
 namespace idmint::stores::mongodb {
 namespace {
 
-// A classic recipe: the documents that its set-up script makes, and how its programs take from
-// them.
+// A classic recipe: the documents of its set-up script, and the way its programs take values.
 struct Recipe {
-  std::string_view name;  // one that ends with a colon is followed by the _id
+  std::string_view name;  // a name with a final colon is followed by the _id
   std::string_view place;
   Strategy strategy;
   std::optional<std::int64_t> stripes;
@@ -36,7 +35,7 @@ constexpr std::array kRecipes = {
 constinit const DocumentAdoption kAdoption;
 
 Result<Adoptable> DocumentAdoption::read(std::string_view text, bool guarded) const {
-  // 2^53 - 2: the value after it is the last one that a double tells from the next.
+  // 2^53 - 2: the value after it is the last one that a double represents exactly.
   constexpr std::int64_t kLargestForAll = 9'007'199'254'740'990;
   std::string place(text);
   const auto* const recipe = std::ranges::find_if(kRecipes, [&](const Recipe& row) {
@@ -65,13 +64,12 @@ Result<Adoptable> DocumentAdoption::read(std::string_view text, bool guarded) co
   return adoptable;
 }
 
-// The other programs that use the document count by one, and take what is there for the value
-// itself.
+// The other programs of the document count by one, and use the values as they are.
 Result<void> DocumentAdoption::check(const SequenceDefinition& definition) const {
   const std::string sequence = "sequence " + definition.name;
   const bool striped = definition.strategy == Strategy::kStriped;
   Result<AdoptedRecord> record = adopted_from_text(definition.adopted);
-  // The document of the last stripe, whose number is the longest.
+  // The document of the last stripe, which has the longest number.
   if (record && striped)
     if (auto longest = adopted_from_text(to_text(of_stripe(*record, definition.stripes - 1)));
         !longest)

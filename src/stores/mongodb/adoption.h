@@ -1,4 +1,4 @@
-// What can be adopted in MongoDB: documents, as the classic recipes make them or others.
+// Adoption in MongoDB: documents of the classic recipes, or others.
 #pragma once
 
 #include "stores/spi/adoption.h"
@@ -7,7 +7,7 @@ namespace idmint::stores::mongodb {
 
 class DocumentAdoption final : public Adoption {
  public:
-  // "counter", "counters" or "ids:NAME", the classic recipes; or the text of a record
+  // "counter", "counters" or "ids:NAME" (the classic recipes), or the text of a record
   // (adopted_record.h).
   Result<Adoptable> read(std::string_view text, bool guarded) const override;
   Result<void> check(const SequenceDefinition& definition) const override;

@@ -17,7 +17,7 @@
 namespace idmint::stores::mongodb {
 namespace {
 
-constexpr const char* kSpace = "space";  // the _id of the document of a space among its claims
+constexpr const char* kSpace = "space";  // the _id of the document of the space, among its claims
 
 // The collection of a space.
 std::string claims_of(std::string_view space) { return collection_of("idmint.claims", space); }
@@ -48,7 +48,7 @@ Result<void> Claims::do_create_space(std::string_view space) {
   return {};
 }
 
-// A close that ends while this is under way may come before or after it.
+// A close that ends meanwhile may come before or after it.
 Result<std::vector<bool>> Claims::do_insert(std::string_view space,
                                             std::span<const std::int64_t> keys, SteadyTime by) {
   const Result<SteadyTime> until = database_.enter(by);
@@ -58,7 +58,7 @@ Result<std::vector<bool>> Claims::do_insert(std::string_view space,
   if (*closed) return std::unexpected(closed_space(space));
   const std::string collection = claims_of(space);
   std::vector<bool> ours(keys.size(), true);
-  constexpr std::size_t kAtOnce = 10'000;  // of each that is taken the reply has a line
+  constexpr std::size_t kAtOnce = 10'000;  // the reply has a line for each claim that is taken
   for (std::size_t from = 0; from < keys.size(); from += kAtOnce) {
     const auto some = keys.subspan(from, std::min(kAtOnce, keys.size() - from));
     Bson documents;

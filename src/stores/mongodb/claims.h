@@ -1,4 +1,4 @@
-// The claims of a store of MongoDB. A collection for each space:
+// The claims of a store of MongoDB. Each space has a collection:
 //
 //   idmint.claims.SPACE  {_id: KEY}, and {_id: "space", name: SPACE, closed}
 #pragma once

@@ -10,10 +10,10 @@ namespace idmint::stores::mongodb {
 
 namespace {
 
-// What is looked at before documents are sent loses nothing when it is given up.
+// The checks before documents are sent can be given up without a loss.
 constexpr milliseconds kLongestLook = std::chrono::seconds{5};
 
-// As a mongosh reads it.
+// The text as a string literal of mongosh.
 std::string mongosh_text(std::string_view text) {
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
@@ -30,7 +30,7 @@ std::string make_index_command(const std::string& collection, const std::string&
          (unique ? ": 1}, {unique: true})" : ": 1})");
 }
 
-// What the documents have alike that keep a unique index from being made: { account: 1 }.
+// The repeated key that prevents a unique index: { account: 1 }.
 std::string repeated_key(std::string_view message) {
   constexpr std::string_view kKey = "dup key: ";
   constexpr std::size_t kMost = 200;
@@ -45,15 +45,15 @@ std::string repeated_key(std::string_view message) {
 
 }  // namespace
 
-// The parser takes an array for a document, and reads no further than one of several: in an array
-// of our own there is one, or it is not what we want.
+// The parser accepts an array as a document, and stops after the first of several documents.
+// Wrapped in an array of our own, there must be exactly one.
 Result<std::vector<std::byte>> from_json(std::string_view json) {
   if (Result<void> loaded = mongo::load_driver(); !loaded) return std::unexpected(loaded.error());
   bson_error_t error{};
   bson_t array;
   const std::string wrapped = "[" + std::string(json) + "]";
   if (!bson_init_from_json(&array, wrapped.data(), std::ssize(wrapped), &error)) {
-    bson_t alone;  // for its message, which counts from the first character
+    bson_t alone;  // for its message, which counts characters from the first one
     const std::string text(json);
     if (!bson_init_from_json(&alone, text.data(), std::ssize(text), &error))
       return refuse("not JSON: " + std::string(error.message));
@@ -99,8 +99,7 @@ Result<Bson> Target::read(Bson command, std::string_view doing, const std::strin
   return run(std::move(command), Kind::kReadMany, doing, Terms{.database = database});
 }
 
-// listIndexes takes no read concern but local. Indexes that are being built are told apart only
-// where it is asked for.
+// listIndexes takes only read concern local. It marks indexes that are being built only on request.
 Result<Bson> Target::indexes(const std::string& collection) {
   Bson command;
   command.add("listIndexes", std::string_view(collection))
@@ -154,7 +153,7 @@ bool Target::known(const std::string& key) {
   return known_.contains(key);
 }
 
-// With the usual quorum one member that is down would keep it from being made.
+// With the default quorum, one member that is down would prevent the index.
 Result<void> Target::make_index(const std::string& field, bool unique) {
   const Result<Bson> hello = this->hello();
   if (!hello) return std::unexpected(hello.error());
@@ -248,7 +247,7 @@ Result<void> Target::need_proxy(const std::string& proxy) {
         Error{Code::kFailedPrecondition, "the proxy collection " + shown(proxy) +
                                              " cannot keep ids apart: " + found->why +
                                              "; shard it by _id, or not at all"});
-  // None at all, before anything is inserted: whether the user may.
+  // Marks nothing, before anything is inserted, to check the permission.
   Bson none;
   none.add("_id", Bson().add_array("$in", Bson()));
   if (const Result<std::int64_t> marked = mark(proxy, none, "used"); !marked)

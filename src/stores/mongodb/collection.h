@@ -1,4 +1,4 @@
-// A collection of documents that get ids, and what is asked of it.
+// The target collection of inserts with ids, and the requests to it.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 namespace idmint::stores::mongodb {
 
-// What an inserter of documents asks of the servers. May be shared by threads.
+// The requests of an inserter to the servers. Threads may share it.
 class Target {
  public:
   Target(Connected connected, std::string database, std::string collection)
@@ -28,25 +28,25 @@ class Target {
   [[nodiscard]] const std::string& collection() const { return collection_; }
   [[nodiscard]] const std::string& name() const { return name_; }
 
-  // `doing`: as "insert into", what is done to the collection.
+  // `doing` is the action on the collection, such as "insert into".
   Result<Bson> write(Bson command, std::string_view doing, Terms terms = {});
   Result<Bson> read(Bson command, std::string_view doing, const std::string& database = {});
 
-  // kInvalidArgument: no name of a proxy. One is always in the database of the collection.
+  // kInvalidArgument: not the name of a proxy, which is always in the database of the collection.
   [[nodiscard]] Result<void> check_proxy(const std::string& proxy) const;
 
-  // Whether `collection` lets no value of the field in twice.
+  // Whether `collection` rejects repeated values of the field.
   Result<Judgement> judge_index(const std::string& collection, const std::string& field);
-  // Makes sure of it, once; a missing index is made where `make` says so.
+  // Ensures this, once. Creates a missing index if `make`.
   Result<void> need_unique(const std::string& field, bool make);
-  // The same of the _id of a proxy, and that claims there can be marked.
+  // The same for the _id of a proxy; also checks that claims can be marked there.
   Result<void> need_proxy(const std::string& proxy);
-  // The same of an index, unique or not, by which documents are found in the collection.
+  // The same for an index, unique or not, for look-ups in the collection.
   Result<void> need_look_up(const std::string& field, bool make);
-  // Marks the claims of a proxy that `query` finds; says how many were something else before. Again
-  // is fine.
+  // Marks the claims of a proxy that `query` matches; returns how many had another state. Can be
+  // repeated.
   Result<std::int64_t> mark(const std::string& proxy, const Bson& query, const char* state);
-  // The reply to listIndexes; empty: there is no such collection.
+  // The reply to listIndexes; empty: the collection does not exist.
   Result<Bson> indexes(const std::string& collection);
 
  private:
@@ -60,12 +60,12 @@ class Target {
   const std::string name_;
   Connected connected_;
   std::mutex mutex_;
-  // What was found to be as it must: fields that are guarded; proxies, with a dot before; fields to
-  // look up by, with a dot behind. Under mutex_.
+  // Successful checks: guarded fields; proxies, with a leading dot; fields for look-ups, with a
+  // trailing dot. Under mutex_.
   std::set<std::string> known_;
 };
 
-// As document_from_json().
+// Implements document_from_json().
 [[nodiscard]] Result<std::vector<std::byte>> from_json(std::string_view json);
 
 }  // namespace idmint::stores::mongodb

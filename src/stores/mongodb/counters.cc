@@ -22,17 +22,17 @@
 namespace idmint::stores::mongodb {
 namespace {
 
-// The arithmetic of CounterState::left() and CounterBounds::at_or_above(), in a record's own
-// strides. No sum overflows: 0 <= first, next <= last + stride <= 2^63 - 1. A product may, and is
+// The arithmetic of CounterState::left() and CounterBounds::at_or_above(), with a record's own
+// stride. No sum overflows: 0 <= first, next <= last + stride <= 2^63 - 1. A product may, and is
 // then a double above every rest.
 const std::string kRest = R"({"$add":[{"$subtract":["$last","$next"]},"$stride"]})";
 const std::string kWhole =
     R"({"$subtract":[)" + kRest + R"(,{"$mod":[)" + kRest + R"(,"$stride"]}]})";
 
-// The query for the counter, where its record is as record_of() wants it and `condition` holds: of
-// any other nothing is changed, or a damage would be mended in silence, and values come again.
+// The query for the counter if its record is as record_of() expects and `condition` holds. Other
+// records are never changed: that would silently repair a damage, and values would repeat.
 Bson counter_where(std::string_view counter, const std::string& condition) {
-  // Asked one after the other: the arithmetic of each is possible where those before it hold.
+  // Evaluated in order: the arithmetic of each is defined only if the ones before it hold.
   const std::string numbers =
       R"({"$and":[{"$isNumber":"$first"},{"$isNumber":"$last"},{"$isNumber":"$stride"},)"
       R"({"$isNumber":"$next"},{"$in":["$closed",[true,false]]}]})";
@@ -59,12 +59,12 @@ std::string in_strides(std::int64_t count) {
   return R"({"$multiply":[)" + number(count) + R"(,"$stride"]})";
 }
 
-// The update that makes the next value `expression`: a long, whatever a hand may have typed.
+// The update that sets the next value to `expression`, as a long, whatever somebody may have typed.
 Bson next_becomes(const std::string& expression) {
   return Bson(R"({"0":{"$set":{"next":{"$toLong":)" + expression + "}}}}");
 }
 
-// kInvalidArgument: not the text of a document, or the counter cannot be in it.
+// kInvalidArgument: not the text of a record, or the counter cannot be in it.
 Result<Adopted> adopted_by(const NewCounter& counter) {
   const std::string making = "cannot make counter " + shown(counter.name);
   const Result<AdoptedRecord> pattern = adopted_from_text(counter.adopted);
@@ -115,7 +115,7 @@ Counters::Record Counters::record_of(const Document& document) {
   return {.state = {std::string(*name), {*first, *last, *stride}, *next, *closed}, .whole = whole};
 }
 
-// With what its adopted document says.
+// Adds the content of its adopted document.
 Counters::Record Counters::filled(Record record, const Document& document) {
   record.gone = false;
   record.reading = read_adopted(*record.adopted, document);
@@ -153,12 +153,13 @@ Result<CounterState> Counters::read_counter(std::string_view counter, SteadyTime
   return checked(record, counter);
 }
 
-// Those that are there, all at once: there may be thousands. REQUIRES: few enough for one message.
+// Reads the existing ones in one command, since there may be thousands. REQUIRES: few enough for
+// one message.
 Result<Counters::Records> Counters::read_counters(std::span<const std::string> counters,
                                                   SteadyTime until) {
   Result<Records> found = find_counters(counters, Kind::kReadMany, until);
   if (!found) return found;
-  // What a majority has may be behind what it acknowledged, on a new primary: this read is not.
+  // On a new primary, a majority read may lag behind acknowledged writes; this read does not.
   for (const std::string& counter : counters) {
     if (found->contains(counter)) continue;
     const Result<bool> there = database_.read(
@@ -172,7 +173,7 @@ Result<Counters::Records> Counters::read_counters(std::span<const std::string> c
   return found;
 }
 
-// Of those that were adopted, the documents.
+// Reads the documents of the adopted ones.
 Result<void> Counters::read_adopted_of(Records& records, SteadyTime until) {
   std::map<std::string, std::multimap<std::string, Record*>> wanted;  // by collection and _id
   for (auto& [name, record] : records) {
@@ -207,8 +208,8 @@ Result<void> Counters::read_adopted_of(Records& records, SteadyTime until) {
   return {};
 }
 
-// Those that are there. Of kReadOne, each that was acknowledged before: the server looks first and
-// makes sure afterwards that it is the primary, which holds for every document that it found.
+// Reads the existing ones. With kReadOne, the result has every acknowledged write: the server reads
+// first and then confirms that it is the primary, for all documents that it found.
 Result<Counters::Records> Counters::find_counters(std::span<const std::string> counters, Kind kind,
                                                   SteadyTime until) {
   Bson names;
@@ -246,7 +247,7 @@ Result<void> Counters::make_some(std::span<const NewCounter> counters, SteadyTim
   if (!there) return std::unexpected(there.error());
   if (there->empty()) return {};
 
-  // Those that were there already must be the same.
+  // Existing counters must be the same.
   std::vector<std::string> names;
   for (const std::size_t i : *there) names.push_back(counters[i].name);
   const auto found = read_counters(names, until);
@@ -277,7 +278,7 @@ Result<void> Counters::do_create(std::span<const NewCounter> counters) {
   const Result<SteadyTime> until = database_.enter();
   if (!until) return std::unexpected(until.error());
   std::span<const std::shared_ptr<const Adopted>> adopted = all_adopted;
-  constexpr std::size_t kAtOnce = 5000;  // 6 MB at most, of the 16 that a message may have
+  constexpr std::size_t kAtOnce = 5000;  // 6 MB at most; a message may have 16 MB
   bool some = false;
   while (!counters.empty()) {
     const bool own = counters.front().adopted.empty();
@@ -295,7 +296,7 @@ Result<void> Counters::do_create(std::span<const NewCounter> counters) {
   return {};
 }
 
-// REQUIRES: they are in idmint.counters.
+// REQUIRES: the records are in idmint.counters.
 void Counters::remember(const Records& records) {
   const std::lock_guard lock(mutex_);
   for (const auto& [name, record] : records)
@@ -308,11 +309,11 @@ std::shared_ptr<const Adopted> Counters::known(std::string_view counter) {
   return at != adopted_.end() ? at->second : nullptr;
 }
 
-// As advance(), of a counter whose document is known().
+// Like advance(), for a counter whose document is known().
 Result<Range> Counters::advance_adopted(std::string_view counter, std::int64_t count, Take take,
                                         SteadyTime until) {
   const std::int64_t least = take == Take::kAll ? count : 1;
-  // Another round only if somebody extended it, or raised its MAX, between the two commands.
+  // Repeats only if somebody extended it, or raised its MAX, between the two commands.
   for (;;) {
     const std::shared_ptr<const Adopted> adopted = known(counter);
     Record record{.adopted = adopted};
@@ -341,7 +342,7 @@ Result<Range> Counters::do_advance(std::string_view counter, std::int64_t count,
   const std::int64_t least = take == Take::kAll ? count : 1;
   const Bson update =
       next_becomes(R"({"$add":["$next",{"$min":[)" + in_strides(count) + "," + kWhole + "]}]}");
-  // Another round only if somebody made, or extended, the counter between the two commands.
+  // Repeats only if somebody created or extended the counter between the two commands.
   for (;;) {
     Bson query = counter_where(counter, R"(,{"$gte":[)" + kWhole + "," + in_strides(least) + "]}");
     query.add("closed", false);
@@ -363,14 +364,14 @@ Result<Range> Counters::do_advance(std::string_view counter, std::int64_t count,
   }
 }
 
-// One update for each counter that is whole and meets the condition, all of them sent together;
-// then they are read, and what was made meanwhile is changed too. What is not there is told last.
+// Sends one update for each counter that is intact and meets the condition, all together. Then
+// reads the counters, and changes those that were created meanwhile. Reports missing ones last.
 Result<std::vector<CounterState>> Counters::change_each(
     std::span<const std::string> counters, const std::string& condition, const Bson& update,
     std::string_view doing, const Done& done, const UpdateOfAdopted& adopted, SteadyTime by) {
   const Result<SteadyTime> until = database_.enter(by);
   if (!until) return std::unexpected(until.error());
-  constexpr std::size_t kAtOnce = 2000;  // 6 MB at most, of the 16 that a message may have
+  constexpr std::size_t kAtOnce = 2000;  // 6 MB at most; a message may have 16 MB
   std::vector<CounterState> states;
   std::optional<Error> failure;
   bool some = false;
@@ -383,7 +384,7 @@ Result<std::vector<CounterState>> Counters::change_each(
                               Bson().add("q", query).add_array("u", what));
     };
     for (const std::string& counter : batch) {
-      // One that is not known yet is known when it was read, and changed then.
+      // A counter that is not known yet becomes known when it is read, and is changed then.
       const std::shared_ptr<const Adopted> place = known(counter);
       if (!place) {
         add(kCounters, counter_where(counter, condition), update);
@@ -450,7 +451,7 @@ Result<void> Counters::do_can_extend(std::span<const std::string> counters, std:
   if (last <= kLargestInDouble) return {};
   const Result<SteadyTime> until = database_.enter();
   if (!until) return std::unexpected(until.error());
-  constexpr std::size_t kAtOnce = 5000;  // 6 MB at most, of the 16 that a message may have
+  constexpr std::size_t kAtOnce = 5000;  // 6 MB at most; a message may have 16 MB
   for (std::size_t from = 0; from < counters.size(); from += kAtOnce) {
     const auto found =
         read_counters(counters.subspan(from, std::min(kAtOnce, counters.size() - from)), *until);
@@ -467,7 +468,7 @@ Result<std::vector<CounterBounds>> Counters::do_extend(std::span<const std::stri
   const std::string it_can_be = R"(,{"$lte":[)" + number(last) + R"(,{"$subtract":[)" +
                                 number(kLargestValue) + R"(,{"$subtract":["$stride",1]}]}]})";
   const Bson update(R"([{"$set":{"last":{"$toLong":{"$max":["$last",)" + number(last) + "]}}}}]");
-  // Before anything is changed: the end in idmint.counters would stay.
+  // Before anything is changed, because the end in idmint.counters could not be moved back.
   if (Result<void> ok = do_can_extend(counters, last); !ok)
     return std::unexpected(std::move(ok.error()));
   const auto states = change_each(
@@ -498,7 +499,7 @@ Result<CounterState> Counters::do_peek(std::string_view counter, SteadyTime by) 
 Result<std::vector<CounterState>> Counters::do_list(std::string_view prefix, SteadyTime by) {
   const Result<SteadyTime> until = database_.enter_to_read(by);
   if (!until) return std::unexpected(until.error());
-  // A prefix may end within a character.
+  // A prefix may end inside a character.
   std::string_view from = prefix;
   while (!Bson::is_utf8(from)) from.remove_suffix(1);
   Records found;

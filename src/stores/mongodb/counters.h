@@ -2,7 +2,7 @@
 //
 //   idmint.counters      {_id: NAME, first, last, stride, next, closed}, or as adopted.h says
 //
-// `next` is what the next advance hands out. NAME is a string, or binary where it is not UTF-8.
+// `next` is the next value to hand out. NAME is a string, or binary if it is not UTF-8.
 #pragma once
 
 #include <cstdint>
@@ -44,9 +44,9 @@ class Counters final : public CounterStore {
  private:
   struct Record {
     CounterState state{};
-    bool whole = false;                        // as idmint writes them
+    bool whole = false;                        // intact, as idmint writes it
     std::shared_ptr<const Adopted> adopted{};  // null: a counter of idmint's own
-    bool gone = false;                         // the adopted document is
+    bool gone = false;                         // the adopted document is missing
     Reading reading{};                         // of the adopted document
   };
   using Records = std::map<std::string, Record>;
@@ -73,13 +73,13 @@ class Counters final : public CounterStore {
   // Changes
   Result<Range> advance_adopted(std::string_view counter, std::int64_t count, Take take,
                                 SteadyTime until);
-  // Whether a counter is as it is to be; an error where it never will.
+  // Whether the change of a counter is complete; an error if it never will be.
   using Done = std::function<Result<bool>(const Record&)>;
   // The update of an adopted counter.
   struct UpdateOfAdopted {
     std::function<Bson(const Adopted&)> document{};
-    bool record = false;       // the one in idmint.counters gets the same as idmint's own counters
-    bool may_be_gone = false;  // one that is gone is as good as not found: nothing is taken from it
+    bool record = false;       // idmint.counters gets the usual update as well
+    bool may_be_gone = false;  // a missing document counts as not found: nothing is taken from it
   };
   Result<std::vector<CounterState>> change_each(std::span<const std::string> counters,
                                                 const std::string& condition, const Bson& update,
@@ -89,14 +89,14 @@ class Counters final : public CounterStore {
 
   const Database& database_;
   std::mutex mutex_;  // guards adopted_
-  // As they were last read: where they are never changes, and their ends only grow.
+  // As last read. Their places never change, and their ends only grow.
   std::map<std::string, std::shared_ptr<const Adopted>, std::less<>> adopted_;
 };
 
 // kInvalidArgument: the field of the document is a double, which cannot count to `last`.
 [[nodiscard]] Error beyond_a_double(const Adopted& adopted, std::int64_t last);
 
-// kAlreadyExists: the counter is in another place than was wanted. nullopt: idmint's own.
+// kAlreadyExists: the counter is in another place than wanted. nullopt: idmint's own record.
 [[nodiscard]] Error other_place(std::string_view counter, const std::optional<AdoptedRecord>& there,
                                 const std::optional<AdoptedRecord>& wanted);
 

@@ -55,7 +55,7 @@ Result<void> Database::read_all(std::string_view collection, std::string_view fr
                                 SteadyTime until,
                                 const std::function<bool(const Document&)>& use) const {
   constexpr std::int32_t kPage = 5000;
-  // MongoDB compares only what has one type.
+  // MongoDB compares only values of one type.
   for (const bool strings : {true, false}) {
     Bson filter;
     filter.add("_id", strings ? std::move(Bson().add("$gte", from))

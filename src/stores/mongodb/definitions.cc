@@ -29,7 +29,7 @@ Result<Definition> Definitions::parse(std::string_view name, std::string_view js
   Result<Definition> definition = definition_from_json(json);
   if (auto* const sequence = definition ? std::get_if<SequenceDefinition>(&*definition) : nullptr;
       sequence != nullptr && !sequence->adopted.empty()) {
-    // A hand may have written the parts of the text in another order.
+    // Somebody may have written the parts of the text in another order.
     if (const Result<AdoptedRecord> record = adopted_from_text(sequence->adopted))
       sequence->adopted = to_text(*record);
     if (const Result<void> valid = kAdoption.check(*sequence); !valid)
@@ -71,7 +71,7 @@ Result<Definition> Definitions::do_define(const Definition& definition) {
   return there;
 }
 
-// Replaces the text that was read, and no other.
+// Replaces exactly the text that was read.
 Result<Definition> Definitions::do_replace(const Definition& old, const Definition& updated) {
   const Result<SteadyTime> until = database_.enter();
   if (!until) return std::unexpected(until.error());

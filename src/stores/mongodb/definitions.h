@@ -23,7 +23,7 @@ class Definitions final : public Catalog {
   // `database` must outlive it.
   explicit Definitions(const Database& database) : database_(database) {}
 
-  // The text of the definition that was read with the store: the first find() is answered with it.
+  // The text of the definition that was read with the store, for the first find().
   void remember(std::string_view name, std::string_view json);
 
   Result<Definition> do_define(const Definition& definition) override;
@@ -32,9 +32,9 @@ class Definitions final : public Catalog {
   Result<std::vector<CatalogEntry>> do_list(SteadyTime by) override;
 
  private:
-  // What remember() was given, once.
+  // The argument of remember(), once.
   std::optional<std::pair<std::string, std::string>> take_first();
-  // Puts the text itself into `json`.
+  // Stores the text in `json`.
   Result<Definition> read(std::string_view name, SteadyTime until, std::string* json = nullptr);
   Result<Definition> parse(std::string_view name, std::string_view json) const;
 

@@ -11,7 +11,7 @@
 namespace idmint::stores::mongodb {
 namespace {
 
-// Whether nothing is nested deeper: bson_validate() takes the stack for each level.
+// Whether nothing is nested deeper, since bson_validate() uses stack for each level.
 bool is_shallow(bson_iter_t* at, int levels) {
   while (bson_iter_next(at)) {
     const bson_type_t type = bson_iter_type(at);
@@ -45,7 +45,7 @@ std::optional<std::string> fault_of(std::span<const std::byte> bytes, const std:
       !bson_init_static(&document, reinterpret_cast<const std::uint8_t*>(bytes.data()),
                         bytes.size()))
     return "is not BSON";
-  constexpr int kMostLevels = 200;  // as MongoDB has it
+  constexpr int kMostLevels = 200;  // MongoDB's limit
   bson_iter_t at;
   if (!bson_iter_init(&at, &document)) return "is not BSON";
   if (!is_shallow(&at, kMostLevels)) return "has documents nested in more than 200 levels";
@@ -66,7 +66,7 @@ bson_t view_of(std::span<const std::byte> bytes) {
   bson_t document{};
   if (!bson_init_static(&document, reinterpret_cast<const std::uint8_t*>(bytes.data()),
                         bytes.size()))
-    std::abort();  // it was checked
+    std::abort();  // checked before
   return document;
 }
 

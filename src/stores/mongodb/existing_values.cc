@@ -1,5 +1,5 @@
-// The values that a field of a collection holds. Numbers of all types compare with each other, and
-// texts of one width compare as their numbers do; so the largest is the first one downwards.
+// The values of a field of a collection. Numbers of all types compare with each other, and texts of
+// one width sort like their numbers; so the largest value is the first one in descending order.
 #include "stores/mongodb/existing_values.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ class MongodbValues final : public ExistingValues {
         form_(std::move(form)) {}
 
   Result<std::optional<std::int64_t>> largest(std::int64_t from, std::int64_t to) override;
-  // kNotFound: what is named has no values and never will.
+  // kNotFound: the field has no values and never will.
   Result<void> look();
 
  private:
@@ -63,7 +63,7 @@ Bson types(std::initializer_list<const char*> names) {
   return all;
 }
 
-// From the largest on, the field alone.
+// Reads the field alone, in descending order.
 Result<Bson> MongodbValues::find(const Bson& condition, std::int32_t limit, SteadyTime until) {
   const char* const field = where_.field.c_str();
   Bson projection;
@@ -81,14 +81,14 @@ Result<Bson> MongodbValues::find(const Bson& condition, std::int32_t limit, Stea
   return ask(std::move(command), until);
 }
 
-// As the primary has it: what no majority has yet is in use too.
+// Asks the primary without a read concern: values that no majority has yet are in use too.
 Result<Bson> MongodbValues::ask(Bson command, SteadyTime until) {
   return servers_->run(std::move(command), Kind::kPlain, until,
                        "read " + where_.collection + " of " + where_.database + " in",
                        {.database = where_.database});
 }
 
-// The reply's cursor has something in it.
+// Whether the reply's cursor has any document.
 bool has_some(const Bson& reply) {
   bool some = false;
   reply.view().each_found([&](const Document&) { some = true; });
@@ -119,7 +119,7 @@ Result<void> MongodbValues::look() {
     return std::unexpected(Error{Code::kNotFound, "no document of " + name() + " has the field " +
                                                       shown(where_.field) +
                                                       "; nothing was changed; look at its name"});
-  // What a user may not list all of, he sees his own of so.
+  // Lists at least the authorized collections for a user who may not list all.
   Bson command;
   command.add("listCollections", 1)
       .add("filter", Bson().add("name", std::string_view(where_.collection)))
@@ -142,7 +142,7 @@ Result<std::optional<std::int64_t>> MongodbValues::largest_number(std::int64_t f
   std::optional<std::int64_t> found;
   bool array = false;
   reply->view().each_found([&](const Document& document) {
-    // A double may have a fraction, which is cut off: what is below it is passed, too.
+    // A double may have a fraction; it is truncated, and the value below is raised past, too.
     found = document.number(where_.field.c_str());
     array = document.is_array(where_.field.c_str());
   });
@@ -151,7 +151,7 @@ Result<std::optional<std::int64_t>> MongodbValues::largest_number(std::int64_t f
   return found;
 }
 
-// Text that could be a number, and that nobody can tell the largest of.
+// Checks for texts that could be numbers, whose largest cannot be found.
 Result<void> MongodbValues::no_text(SteadyTime until) {
   Bson condition;
   condition.add("$gte", "").add("$type", "string");
@@ -185,7 +185,7 @@ Result<std::optional<std::int64_t>> MongodbValues::largest_text(std::int64_t fro
       ++seen;
       array = array || document.is_array(where_.field.c_str());
       below = document.bytes(where_.field.c_str()).value_or("");
-      // Others may write texts in between that are no values.
+      // Texts in between may be no values.
       const Result<Id> value = parse(below, "integer", form_.form);
       if (value && !found) found = std::get<std::int64_t>(*value);
     });
@@ -206,7 +206,7 @@ Result<std::optional<std::int64_t>> MongodbValues::largest(std::int64_t from, st
   }
   const auto text = largest_text(from, to, until);
   if (!text) return text;
-  return std::max(*number, *text);  // nothing is less than something
+  return std::max(*number, *text);  // nullopt is less than any value
 }
 
 }  // namespace

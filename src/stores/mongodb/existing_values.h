@@ -1,4 +1,4 @@
-// The values that a collection of MongoDB holds already.
+// The existing values in a collection of MongoDB.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,7 @@
 
 namespace idmint::stores::mongodb {
 
-// As ExistingValues::open().
+// Implements ExistingValues::open().
 [[nodiscard]] Result<std::unique_ptr<ExistingValues>> open_values(
     std::string_view url, std::string_view collection, std::string_view field,
     const ExistingForm& form, std::chrono::milliseconds deadline);

@@ -1,15 +1,15 @@
-// A transaction of gapless inserts: the counter moved by as many as there are documents, the
-// documents inserted, commit.
+// A transaction of gapless inserts: moves the counter by the number of documents, inserts the
+// documents, and commits.
 //
-// Until the commit is sent it is certain that nothing happened, and whatever may pass begins anew
-// under a new number, which ends the old transaction. From then on the same commit is sent until
-// its outcome is known or the deadline is over. Even then no hole can come: counter and documents
+// Before the commit is sent, nothing has happened for certain, and a transient failure restarts it
+// with a new number, which ends the old transaction. From then on the same commit is sent until its
+// outcome is known or the deadline has passed. Even then there is no gap: counter and documents
 // commit together or not at all.
 //
-// A transaction whose client died holds the counter until the server ends it, which is after 60 s
-// (transactionLifetimeLimitSeconds). So each client's connections bear the name of the sequence,
-// and who finds the counter held ends the transactions under that name that have stood still for a
-// second. One of a client that only slept is begun again by it.
+// The transaction of a dead client holds the counter until the server ends it after 60 s
+// (transactionLifetimeLimitSeconds). So the connections of each client have the sequence's name,
+// and a client that finds the counter held ends the transactions of that name that have been idle
+// for one second. A client that only slept restarts its transaction.
 #include "stores/mongodb/gapless.h"
 
 #include <algorithm>
@@ -36,27 +36,27 @@ namespace idmint::stores::mongodb {
 namespace {
 
 constexpr std::size_t kLargestCommand = std::size_t{12} << 20;  // or one document
-constexpr milliseconds kHeld{100};             // before it is looked at who holds the counter
-constexpr std::chrono::seconds kAbandoned{1};  // a transaction that stood still for so long
+constexpr milliseconds kHeld{100};                              // before looking up the holder
+constexpr std::chrono::seconds kAbandoned{1};  // the idle time of an abandoned transaction
 
 struct Plan {
   SequenceDefinition definition;
   NumberField target;
-  std::string database;  // of the store
+  std::string database;  // the database of the store
   std::string application;
   Entropy& entropy;
 };
 
-// What came of one attempt.
+// The outcome of one attempt.
 struct Attempt {
   enum class What : std::uint8_t { kDone, kRefused, kAgain, kFailed, kUnknown } what;
   Error error{};
   std::int64_t first = 0;                 // kDone
-  std::optional<std::size_t> document{};  // kRefused: which
+  std::optional<std::size_t> document{};  // kRefused: its index
   bool held = false;                      // kAgain: another has the counter
 };
 
-// The answer of a job, which is a document: what it inserted or which document was refused.
+// The answer of a job as a document: what it inserted, or which document was rejected.
 Result<Bson> answer_of(const Attempt& outcome) {
   using enum Attempt::What;
   if (outcome.what == kDone) return std::move(Bson().add("first", outcome.first));
@@ -90,7 +90,7 @@ class Transaction {
   void abort();
   void end_abandoned();
   milliseconds pause(int attempt);
-  // Of a command before the commit.
+  // Sends a command before the commit.
   std::optional<Attempt> step(Bson command, std::string_view database, Bson* reply);
 
   const Plan& plan_;
@@ -102,7 +102,7 @@ class Transaction {
 };
 
 Result<Bson> Transaction::run() {
-  std::optional<SteadyTime> look;  // at who holds the counter
+  std::optional<SteadyTime> look;  // when to look up the holder of the counter
   for (int attempts = 0;; ++attempts) {
     number_ = exchange_.next_number();
     begun_ = false;
@@ -132,7 +132,7 @@ Attempt Transaction::attempt() {
   return outcome;
 }
 
-// With jitter, or two processes would go on to meet.
+// With jitter; otherwise two processes would keep colliding.
 milliseconds Transaction::pause(int attempt) {
   const auto most = std::uint64_t{2} << std::min(attempt, 5);
   return milliseconds{1 + static_cast<std::int64_t>(uniform_below(plan_.entropy, most))};
@@ -147,14 +147,14 @@ std::optional<Attempt> Transaction::step(Bson command, std::string_view database
       exchange_.send({command, Kind::kPlain, database, number_}, reply, &meaning);
   if (!error) return std::nullopt;
   constexpr std::int64_t kWriteConflict = 112;
-  constexpr std::int64_t kInterrupted = 11601;  // by another's end_abandoned(), say
+  constexpr std::int64_t kInterrupted = 11601;  // for example by another client's end_abandoned()
   const std::int64_t code = reply->view().number("code");
   if (meaning.passing || code == kInterrupted ||
       reply->view().lists("errorLabels", "TransientTransactionError"))
     return Attempt{
         .what = What::kAgain, .error = *std::move(error), .held = code == kWriteConflict};
-  // Nothing is applied before the commit. What took too long may be asked for again; anything else
-  // the server does not want.
+  // Nothing is applied before the commit. A slow command may be repeated; any other one is rejected
+  // by the server.
   if (meaning.applied) {
     const bool slow = meaning.code == Code::kDeadlineExceeded;
     error->code = slow ? Code::kUnavailable : Code::kFailedPrecondition;
@@ -163,8 +163,7 @@ std::optional<Attempt> Transaction::step(Bson command, std::string_view database
   return Attempt{.what = What::kFailed, .error = *std::move(error)};
 }
 
-// As nothing counts before the commit, what is wrong with the counter is looked at when it has
-// moved.
+// Nothing is final before the commit, so the counter is checked after it has moved.
 Attempt Transaction::take(std::int64_t* first) {
   const SequenceDefinition& definition = plan_.definition;
   const auto count = static_cast<std::int64_t>(documents_.size());
@@ -252,7 +251,7 @@ Attempt Transaction::insert(std::int64_t first) {
         .add("ordered", true);
     Bson reply;
     std::optional<Attempt> failed = step(std::move(command), target.database, &reply);
-    // One that is refused is told in a reply that begins with "ok".
+    // The reply about a rejected document begins with "ok".
     std::optional<Attempt> refused;
     reply.view().each("writeErrors", [&](const Document& error) {
       if (refused) return;
@@ -280,7 +279,7 @@ Attempt Transaction::insert(std::int64_t first) {
       }
     });
     if (refused) return *std::move(refused);
-    // A document may be what it cannot be done with: too deep, say.
+    // The document itself may be the cause: too deeply nested, for example.
     if (failed && failed->what == What::kFailed) failed->what = What::kRefused;
     if (failed) return *std::move(failed);
   }
@@ -296,14 +295,14 @@ Attempt Transaction::commit() {
     std::optional<Error> error =
         exchange_.send({command, Kind::kWrite, "admin", number_}, &reply, &meaning);
     if (!error) return {.what = What::kDone};
-    // The server has no such transaction, and a majority of them agrees.
+    // The server has no such transaction, and a majority confirms it.
     if (reply.view().lists("errorLabels", "TransientTransactionError") &&
         !reply.view().has("writeConcernError")) {
       exchange_.taken_back();
       return {.what = What::kAgain, .error = *std::move(error)};
     }
-    // The session has a later number, of a copy of this process: it was renewed, and the answer to
-    // a repeat in the new one would say nothing of what an earlier attempt did.
+    // The session has a later number from a copy of this process, and was renewed. The answer to a
+    // repeat in the new session would not show what an earlier attempt did.
     const bool renewed = reply.view().number("code") == kTransactionTooOld;
     if (renewed && !maybe) {
       exchange_.taken_back();
@@ -322,7 +321,7 @@ Attempt Transaction::commit() {
   }
 }
 
-// Best effort: it ends by itself too, only later.
+// Best effort: it also ends by itself, but later.
 void Transaction::abort() {
   if (!begun_) return;
   const Bson command = std::move(Bson().add("abortTransaction", 1).add("autocommit", false));
@@ -385,7 +384,7 @@ Result<void> MongodbGapless::check(std::span<const std::byte> document) const {
 
 std::expected<GaplessTransactions::First, GaplessTransactions::Refused> MongodbGapless::insert(
     std::vector<std::shared_ptr<const Documents>> calls, std::int64_t floor, SteadyTime until) {
-  // It may outlive this call, and all that it is given with it.
+  // The job and its data may outlive this call.
   const auto job = [plan = plan_, calls, floor](Exchange& exchange) {
     return Transaction(*plan, calls, floor, exchange).run();
   };
@@ -420,7 +419,7 @@ Result<void> Gapless::has_transactions(SteadyTime by) {
       Error{Code::kFailedPrecondition, database_.where + ": " + std::string(kNoTransactions)});
 }
 
-// With connections of their own, which bear the sequence's name.
+// The connections have the sequence's name.
 Result<std::unique_ptr<GaplessTransactions>> Gapless::transactions(
     const SequenceDefinition& definition, std::string_view collection, std::string_view field,
     milliseconds deadline, Entropy& entropy) {

@@ -1,4 +1,4 @@
-// Gapless: numbers and the documents that bear them, in transactions of MongoDB.
+// Gapless: numbers and numbered documents in transactions of MongoDB.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ namespace idmint::stores::mongodb {
 
 class Gapless final : public GaplessStore {
  public:
-  // `url`: the whole, with passwords. `database` must outlive it.
+  // `url` includes passwords. `database` must outlive it.
   Gapless(const Database& database, std::string url) : database_(database), url_(std::move(url)) {}
 
   [[nodiscard]] Result<void> has_transactions(SteadyTime until) override;

@@ -9,11 +9,11 @@ namespace idmint::stores::mongodb {
 
 namespace {
 
-// The fields of a key pattern, as {region: 1, account: "hashed"}.
+// The fields of a key pattern such as {region: 1, account: "hashed"}.
 struct Pattern {
   std::string first;
   int fields = 0;
-  bool ordered = true;  // by numbers only: not hashed, text, 2dsphere
+  bool ordered = true;  // directions only: not hashed, text, 2dsphere
   std::string text = "{";
 };
 
@@ -36,7 +36,7 @@ Pattern pattern_of(const Document& key) {
 struct Index {
   const Document& spec;
   const Pattern& key;
-  bool built;  // until then it takes what repeats, and vanishes at the end
+  bool built;  // before, it accepts repeated values, and vanishes at the end
 };
 
 void each_index(const Bson& reply, const std::function<void(const Index&)>& use) {
@@ -50,7 +50,7 @@ void each_index(const Bson& reply, const std::function<void(const Index&)>& use)
   });
 }
 
-// What keeps a unique index from guarding every document.
+// An option that keeps a unique index from covering every document.
 struct Gap {
   const char* option;
   const char* why;
@@ -61,7 +61,8 @@ constexpr std::array kGaps = {
     Gap{"collation", "has a collation, so that look-ups without it cannot use it"},
 };
 
-// Nothing: it guards. A sparse one does, as each document that idmint inserts has the field.
+// Nothing: the index guards the field. A sparse one does, since each document that idmint inserts
+// has the field.
 std::optional<std::string> gap_of(const Index& index) {
   const std::string name = "its index " + shown(index.spec.bytes("name").value_or("")) + " ";
   if (!index.key.ordered) return "its index cannot be unique";
@@ -72,8 +73,8 @@ std::optional<std::string> gap_of(const Index& index) {
   return std::nullopt;
 }
 
-// Whether it has the one that MongoDB makes, whose name is kept for it, or is clustered by _id. Of
-// a time series neither is so, and an index on _id that somebody made there is not unique.
+// Whether it has MongoDB's own index on _id, whose name is reserved, or is clustered by _id. A time
+// series has neither, and a user's index on its _id is not unique.
 bool has_id_index(const Bson& indexes) {
   bool found = false;
   each_index(indexes, [&](const Index& index) {
@@ -91,13 +92,13 @@ Judgement judge(std::string_view field, const Bson& indexes, const Bson* shardin
   std::optional<Pattern> shard_key;
   if (sharding != nullptr) {
     sharding->view().each_found([&](const Document& entry) {
-      // Of a collection that was dropped, until 4.4; or that is only tracked, from 8.0.
+      // An entry of a dropped collection (until 4.4), or of one that is only tracked (from 8.0).
       if (entry.boolean("dropped").value_or(false) || entry.boolean("unsplittable").value_or(false))
         return;
       if (const Document key = entry.document("key")) shard_key = pattern_of(key);
     });
   }
-  // Equal values of the only field of the shard key, hashed or not, are on one shard.
+  // Equal values of a shard key's only field, hashed or not, are on one shard.
   const bool one_shard = !shard_key || (shard_key->fields == 1 && shard_key->first == field);
   if (!one_shard || (!is_id && shard_key && !shard_key->ordered))
     return {Guard::kProxy, "it is sharded by " + shard_key->text +

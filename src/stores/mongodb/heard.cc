@@ -12,14 +12,13 @@ namespace idmint::stores::mongodb {
 
 namespace {
 
-// electionTimeoutMillis of a set that was not configured otherwise, and how much longer than that
-// an election takes.
+// The default electionTimeoutMillis of a set, and the additional time of an election.
 constexpr std::chrono::milliseconds kElectionTimeout = std::chrono::seconds{10};
 constexpr std::chrono::milliseconds kVote = std::chrono::seconds{2};
 
 bool ends_sessions(std::string_view command) { return command == "endSessions"; }
 
-// Drops the report if there is no memory for it.
+// Drops the report without memory.
 template <class Report>
 void report(Report take) noexcept {
   try {
@@ -105,7 +104,8 @@ void Heard::hear(Server now, const Document& hello) {
   for (const char* const list : {"hosts", "passives", "arbiters"})
     hello.each_text(list, [&](std::string_view member) { members.emplace_back(member); });
   const std::lock_guard lock(mutex_);
-  // As the driver does: what a URL calls by another name than the set is asked no more.
+  // Like the driver: servers that the URL names differently than the set are not monitored any
+  // more.
   if (now.role == Role::kPrimary)
     std::erase_if(servers_, [&](const Server& server) {
       return std::ranges::find(members, server.host) == members.end();
@@ -152,7 +152,7 @@ std::string Heard::advice(std::chrono::milliseconds waited) const {
     return "; a server that wants TLS closes what comes without it: tls=true in the URL";
   }
   if (first(wanted) == nullptr) {
-    // Beside a set it would be a member that lost its data, and no second set may be made of it.
+    // Beside a set, it would be a member that lost its data, and must not become a second set.
     if (const Server* const server =
             first([](const Server& each) { return each.role == Role::kNotInitiated; }))
       return "; " + server->host +

@@ -1,5 +1,5 @@
-// What each server said of itself last, to the driver's monitors, and what that tells a caller who
-// got no answer.
+// Topology: the latest description of each server by the driver's monitors, and the advice that it
+// gives to a caller without an answer.
 #pragma once
 
 #include <chrono>
@@ -17,10 +17,10 @@
 
 namespace idmint::stores::mongodb {
 
-// What a URL asks for.
+// The topology that a URL asks for.
 struct Wanted {
-  std::string set;  // empty: whatever it is called
-  bool alone;       // the one host of the URL, even where it is a member of a set
+  std::string set;  // empty: any name
+  bool alone;       // the only host of the URL, even if it is a member of a set
   bool tls;
 };
 
@@ -29,23 +29,23 @@ class Heard {
  public:
   explicit Heard(Wanted wanted) : wanted_(std::move(wanted)) {}
 
-  // Has the pool report here, as long as it is there. REQUIRES: it has no clients yet.
+  // Makes the pool report here for its lifetime. REQUIRES: it has no clients yet.
   void listen(mongoc_client_pool_t* pool);
-  // The driver calls these from C, which no exception may cross: a report for which there is no
-  // memory is dropped. The next heartbeat brings another.
+  // The driver calls these from C, which no exception may cross: a report without memory is
+  // dropped. The next heartbeat brings another one.
   void said(std::string_view host, const Document& hello) noexcept;
   void failed(std::string_view host, std::string_view why) noexcept;
-  // The reply of a member to replSetGetConfig, of which electionTimeoutMillis counts.
+  // The reply of a member to replSetGetConfig, for its electionTimeoutMillis.
   void configured(const Document& reply);
-  // Whether a secondary answered lately.
+  // Whether a secondary answered recently.
   [[nodiscard]] bool can_be_asked() const;
 
-  // Why a call that waited so long may have had no answer, and what to do; begins with "; ", or is
+  // Why a call that waited this long may have no answer, and what to do; begins with "; ", or is
   // empty.
   [[nodiscard]] std::string advice(std::chrono::milliseconds waited) const;
 
-  // While the pool is being destroyed, which begins with an endSessions: that was answered, or the
-  // whole of it is over.
+  // For the destruction of the pool, which begins with an endSessions: it was answered, or the
+  // destruction has ended.
   void sessions_ended() noexcept;
   void wait_for_end_of_sessions();
 
@@ -61,10 +61,10 @@ class Heard {
   };
   struct Server {
     std::string host;
-    Role role = Role::kNone;  // kNone: it never answered
+    Role role = Role::kNone;  // kNone: never answered
     std::string set{};
     std::string members{};
-    std::string failure{};  // empty: the latest was an answer
+    std::string failure{};  // empty: the latest heartbeat succeeded
   };
   void hear(Server now, const Document& hello);
   Server& of(std::string_view host);

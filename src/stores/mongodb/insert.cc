@@ -1,8 +1,8 @@
-// Inserts that take an id for each document, and another where that one is there already.
+// Inserts documents with an id each, and replaces ids that are in the collection already.
 //
-// An id that we inserted ourselves is never taken for one that was there: to a set a command is
-// sent again under its number only, so that the servers know what they did of it; a standalone is
-// sent each once, and nothing is sent after an outcome that is unknown.
+// An id of our own insert is never mistaken for one that was there before. On a replica set a
+// command is repeated only under its transaction number, so the servers know what they did. On a
+// standalone each command is sent once, and nothing is sent after an unknown outcome.
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,8 +30,8 @@ using idmint::mongodb::NotInserted;
 using idmint::mongodb::Outcome;
 using idmint::mongodb::StoredAs;
 
-constexpr std::size_t kMostDocuments = 10'000;        // of each error the reply has a line
-constexpr std::size_t kMostBytes = kLargestDocument;  // of a command, which takes 16 KB more
+constexpr std::size_t kMostDocuments = 10'000;        // the reply has a line for each error
+constexpr std::size_t kMostBytes = kLargestDocument;  // for a command, which may have 16 KB more
 
 // ---- ids in BSON
 
@@ -82,7 +82,7 @@ void append(bson_t* to, const char* key, const Value& value) {
         }
       },
       value);
-  if (!done) std::abort();  // only past 2 GB
+  if (!done) std::abort();  // fails only beyond 2 GB
 }
 
 // ---- one call
@@ -93,9 +93,9 @@ struct Pending {
   Value value{};
 };
 
-// What became of one document that was not inserted.
+// The outcome of one document that was not inserted.
 struct Refused {
-  bool taken = false;  // its id was there
+  bool taken = false;  // its id was taken
   Code code = Code::kUnknown;
   std::string why{};
 };
@@ -124,7 +124,7 @@ class Insertion {
   void mark_used(std::span<const Pending> batch);
   Result<void> look_behind(std::int64_t collisions_before);
 
-  // Refused[i] is of batch[i]; nothing: it was inserted.
+  // One outcome for each of the batch; nothing: inserted.
   template <class Write>
   Result<std::vector<std::optional<Refused>>> send(const std::string& collection,
                                                    std::span<const Pending> batch,
@@ -142,7 +142,7 @@ class Insertion {
   const std::span<const Bytes> documents_;
   const InsertOptions& options_;
   Clock& clock_;
-  const std::string proxy_;  // where options_ has one
+  const std::string proxy_;  // if options_ has one
   std::vector<Outcome> outcomes_{};
   std::int64_t collisions_ = 0;
   std::int64_t tried_ = 0;
@@ -152,7 +152,7 @@ class Insertion {
     std::size_t document;
     Error error;
   };
-  std::optional<Failure> failure_{};  // of the first document that was refused
+  std::optional<Failure> failure_{};  // the first rejected document
 };
 
 Result<void> Insertion::check() const {
@@ -200,7 +200,8 @@ Refused Insertion::refused(const Document& error) const {
     of_the_id = of_the_id || name == options_.field;
     pattern += (fields++ > 0 ? ", " : "") + std::string(name);
   });
-  // Of an index on more fields too: its key has the id in it, and another id is another key.
+  // An index on several fields counts too: its key includes the id, and another id makes another
+  // key.
   if (of_the_id) return {.taken = true, .code = Code::kAlreadyExists};
   constexpr std::string_view kIndex = "index: ";
   std::string_view index;
@@ -213,7 +214,7 @@ Refused Insertion::refused(const Document& error) const {
               (index.empty() ? "on " + pattern : shown(index)) + ": " + std::string(text)};
 }
 
-// `write` appends the fields of a document.
+// `write` appends the fields of one document.
 template <class Write>
 Result<std::vector<std::optional<Refused>>> Insertion::send(const std::string& collection,
                                                             std::span<const Pending> batch,
@@ -229,7 +230,7 @@ Result<std::vector<std::optional<Refused>>> Insertion::send(const std::string& c
     if (whole) write(&document, batch[i]);
     whole = whole && bson_append_document_end(&array, &document);
   }
-  if (!whole || !bson_append_array_end(command.get(), &array)) std::abort();  // only past 2 GB
+  if (!whole || !bson_append_array_end(command.get(), &array)) std::abort();  // past 2 GB
   const Result<Bson> reply = target_.write(std::move(command), doing, {.errors_in_reply = true});
   if (!reply) return std::unexpected(reply.error());
   std::vector<std::optional<Refused>> refusals(batch.size());
@@ -265,8 +266,8 @@ Result<void> Insertion::mint(std::span<Pending> batch) {
     batch[i].id = ids[i];
     batch[i].value = *std::move(value);
   }
-  // The index then finds the place of one beside that of the one before: a tenth to a fifth more
-  // documents a second. Which document has which id stays as it fell.
+  // Sorted for the index, which finds adjacent places faster: a tenth to a fifth more documents a
+  // second. The assignment of ids to documents stays random.
   if (declaration.order == "none") std::ranges::sort(batch, {}, &Pending::value);
   tried_ += std::ssize(batch);
   return {};
@@ -279,8 +280,8 @@ std::string owner_of(const InsertOptions& options) {
   return std::string(host.data()) + ":" + std::to_string(::getpid());
 }
 
-// Inserts the ids into the proxy; returns the part of the batch that has them now. Those that were
-// not given are claimed still, and abandoned: what is claimed is never given again.
+// Inserts the ids into the proxy; returns the part of the batch whose ids are claimed now. Unused
+// claims stay and are abandoned: no claim is ever reused.
 Result<std::vector<Pending>> Insertion::claim(std::span<const Pending> batch,
                                               std::vector<std::size_t>& again) {
   const auto now = std::chrono::floor<milliseconds>(clock_.now().time_since_epoch());
@@ -292,7 +293,7 @@ Result<std::vector<Pending>> Insertion::claim(std::span<const Pending> batch,
         if (!bson_concat(to, rest.get())) std::abort();
       });
   if (!refusals) {
-    // Whatever became of the claims, no document was sent.
+    // Whatever happened to the claims, no document was sent.
     Error error = refusals.error();
     if (error.code == Code::kUnknown || error.code == Code::kDeadlineExceeded)
       error = {Code::kUnavailable, error.message + "; no document was sent"};
@@ -304,7 +305,7 @@ Result<std::vector<Pending>> Insertion::claim(std::span<const Pending> batch,
     if (!refusal) {
       ours.push_back(batch[i]);
     } else if (refusal->code == Code::kAlreadyExists) {
-      ++collisions_;  // of whatever index: it only has that of _id
+      ++collisions_;  // any index, since the proxy has only that of _id
       again.push_back(batch[i].document);
     } else {
       fail(batch[i].document, refusal->code, "its id was not claimed: " + refusal->why);
@@ -313,7 +314,7 @@ Result<std::vector<Pending>> Insertion::claim(std::span<const Pending> batch,
   return ours;
 }
 
-// Where it fails, a sweep does it.
+// If it fails, a sweep does it later.
 void Insertion::mark_used(std::span<const Pending> batch) {
   if (batch.empty()) return;
   Bson ids;
@@ -345,7 +346,7 @@ Result<void> Insertion::batch(std::span<Pending> batch, std::vector<std::size_t>
                              [&](bson_t* to, const Pending& one) {
                                const bson_t document = view_of(documents_[one.document]);
                                append(to, options_.field.c_str(), one.value);
-                               if (!bson_concat(to, &document)) std::abort();  // only past 2 GB
+                               if (!bson_concat(to, &document)) std::abort();  // past 2 GB
                              });
   if (!refusals) {
     const Error& error = refusals.error();
@@ -372,7 +373,7 @@ Result<void> Insertion::batch(std::span<Pending> batch, std::vector<std::size_t>
   return {};
 }
 
-// A source that gives no value twice gave some that were there.
+// Called when a source that never repeats a value gave taken ones.
 Result<void> Insertion::look_behind(std::int64_t collisions_before) {
   const Declaration& declaration = source_.declaration();
   if (collisions_ == collisions_before || declaration.guarantee < Guarantee::kUnique ||
@@ -424,7 +425,7 @@ Result<void> Insertion::all() {
 std::expected<Inserted, NotInserted> Insertion::run() {
   if (Result<void> ready = prepare(); !ready) {
     Error& error = ready.error();
-    // What may have been done is no insert: an index that was made, say.
+    // The uncertain part is no insert, but for example the creation of an index.
     if (error.code == Code::kUnknown || error.code == Code::kDeadlineExceeded) {
       error.code = Code::kUnavailable;
       error.message += "; no document was sent";
@@ -439,7 +440,7 @@ std::expected<Inserted, NotInserted> Insertion::run() {
     for (const Outcome& outcome : outcomes_) inserted.ids.push_back(outcome.id);
     return inserted;
   }
-  // What ended it says more than what was wrong with one document.
+  // The error that ended the call says more than the error of one document.
   NotInserted not_all{.error = {}, .outcomes = std::move(outcomes_), .collisions = collisions_};
   if (!done) {
     not_all.error = done.error();

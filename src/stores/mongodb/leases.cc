@@ -11,7 +11,7 @@ namespace idmint::stores::mongodb {
 
 namespace {
 
-constexpr const char* kPool = "pool";  // the _id of the document of a pool among its worker ids
+constexpr const char* kPool = "pool";  // the _id of the document of the pool, among its worker ids
 
 std::string workers_of(std::string_view pool) { return collection_of("idmint.workers", pool); }
 
@@ -23,7 +23,7 @@ void add_uuid(Bson& to, const char* key, const Uuid& id) {
 
 // ---- expressions
 
-// {OPERATION: [FIRST, SECOND]}, of values and of expressions.
+// {OPERATION: [FIRST, SECOND]} for values and expressions.
 Bson apply(const char* operation, const auto& first, const auto& second) {
   Bson both;
   both.add("0", first).add("1", second);
@@ -36,7 +36,7 @@ Bson either(const Bson& condition, const auto& then, const auto& otherwise) {
   return std::move(Bson().add_array("$cond", all));
 }
 
-// Of a field that may have been typed by hand.
+// For a field that somebody may have typed.
 Bson as_long(const Bson& value) { return std::move(Bson().add("$toLong", value)); }
 
 Bson after_now(milliseconds time) {
@@ -47,7 +47,7 @@ milliseconds since_1970(Instant time) {
   return std::chrono::floor<milliseconds>(time.time_since_epoch());
 }
 
-// That the caller's clock shows about what the server's does.
+// Whether the caller's clock and the server's agree.
 Bson clocks_agree(Instant clock, milliseconds max_skew) {
   const Bson apart = apply("$subtract", "$$NOW", since_1970(clock));
   return apply("$lte", Bson().add("$abs", apart), static_cast<std::int64_t>(max_skew.count()));
@@ -55,8 +55,8 @@ Bson clocks_agree(Instant clock, milliseconds max_skew) {
 
 // ---- queries
 
-// For rows whose numbers are as idmint writes them: of others nothing is changed, or a damage would
-// be mended in silence, and ids come again. With what else is asked of them.
+// Matches rows with intact numbers that also meet the conditions. Other rows are never changed:
+// that would silently repair a damage, and ids would repeat.
 Bson whole_row(const Bson& minted_until, const Bson& generation) {
   const auto integer = [](const Bson& condition) {
     Bson number;
@@ -70,7 +70,7 @@ Bson whole_row(const Bson& minted_until, const Bson& generation) {
   return query;
 }
 
-// For those that may be taken: nobody owns them, or their owner's time is over.
+// Matches free rows: without an owner, or with an expired lease.
 Bson free_row() {
   Bson nobodys;
   nobodys.add("token", Bson().add("$exists", false));
@@ -90,13 +90,13 @@ Bson taken(const Bson& generation, const Bson& from) {
   return std::move(Bson().add("generation", as_long(generation)).add("from", as_long(from)));
 }
 
-// What an acquire makes of a row. All of it is computed from the row as it was.
+// The update of an acquire, computed from the row as it was.
 Bson taken_by(const LeaseRequest& request) {
   Bson token;
   add_uuid(token, "$literal", request.token);
   const Bson generation = either(apply("$eq", "$token", token), "$generation",
                                  apply("$add", "$generation", std::int64_t{1}));
-  // As lease_end(), units being at least 1.
+  // Like lease_end(); units is at least 1.
   const Bson to =
       apply("$max", apply("$add", "$minted_until", std::int64_t{1}), request.now + request.units);
   Bson set;
@@ -125,8 +125,8 @@ std::optional<Uuid> uuid_in(const Document& document, const char* key) {
   return id;
 }
 
-// How far apart two clocks are that must not be. The server looked at its own between two looks at
-// ours: nothing, where what is between them may have been the way.
+// The error if two clocks differ too much. The server read its clock between two readings of ours,
+// so a difference within that interval may be the round trip.
 std::optional<Error> apart(std::string_view pool, Instant before, Instant after, Instant servers,
                            milliseconds max_skew) {
   milliseconds ahead{};
@@ -197,9 +197,9 @@ Result<Leases::Pool> Leases::read_pool(std::string_view pool, SteadyTime until) 
   return *found;
 }
 
-// Those of the rows that are missing.
+// Creates the missing rows.
 Result<void> Leases::make_rows(std::string_view pool, std::int64_t workers, SteadyTime until) {
-  constexpr std::int64_t kAtOnce = 10'000;  // of each that is there the reply has a line
+  constexpr std::int64_t kAtOnce = 10'000;  // the reply has a line for each existing row
   constexpr std::string_view kDoing = "make worker ids in";
   const std::string collection = workers_of(pool);
   for (std::int64_t from = 0; from < workers; from += kAtOnce) {
@@ -230,7 +230,7 @@ Result<void> Leases::mark_pool(std::string_view pool, const char* what, bool is_
 
 namespace {
 
-// What is read of a row, and what time it is there.
+// The fields of a row, and the server's time.
 Bson fields_of_row() {
   const Bson is_date = apply("$eq", Bson().add("$type", "$held_until"), "date");
   const Bson held_for = either(is_date, apply("$subtract", "$held_until", "$$NOW"), false);
@@ -271,7 +271,7 @@ Leases::Row Leases::row_of(const Document& document) {
   return row;
 }
 
-// The one of those that the filter finds with the smallest minted_until.
+// The row with the smallest minted_until among those that the filter matches.
 Result<std::optional<Leases::Row>> Leases::find_row(std::string_view pool, const Bson& filter,
                                                     SteadyTime until) {
   Bson command;
@@ -288,7 +288,7 @@ Result<std::optional<Leases::Row>> Leases::find_row(std::string_view pool, const
   return row;
 }
 
-// All, by worker id: at least so many.
+// Reads all rows, at least `least`, sorted by worker id.
 Result<std::vector<LeaseState>> Leases::read_rows(std::string_view pool, std::int64_t least,
                                                   SteadyTime until) {
   constexpr std::int32_t kPage = 5000;
@@ -323,8 +323,8 @@ Result<std::vector<LeaseState>> Leases::read_rows(std::string_view pool, std::in
   return rows;
 }
 
-// False: there is none. Of one that may be applied twice the servers need not keep the number,
-// which is a second write.
+// False: no row matches. An idempotent update has no transaction number, whose storage would be a
+// second write of the servers.
 Result<bool> Leases::update(std::string_view pool, const Bson& query, const Bson& changes,
                             SteadyTime until, std::string_view doing, bool idempotent) {
   Bson one;
@@ -375,11 +375,11 @@ Result<void> Leases::do_create_pool(std::string_view pool, std::int64_t workers)
   return make_rows(pool, workers, until);
 }
 
-// Rows that are not made yet are made first: they would begin at 0 later. The update may be cut
-// anywhere; until one call has seen all rows raised the pool says `raising`, and the next leaves
-// out those that nobody has owned since they were. Applied late it changes nothing that has a
-// generation of its epoch; after another fence it takes worker ids from their owners, and it is
-// their tokens that keep them apart from those that come.
+// Missing rows are created first, because they would start at 0 later. The update may be
+// interrupted anywhere. Until a call has seen all rows raised, the pool has `raising`, and the next
+// call skips the rows that nobody has owned since they were raised. Applied late, it changes no row
+// with a generation of its epoch. After another fence it takes worker ids from their owners; the
+// owners' tokens separate them from later ones.
 Result<void> Leases::do_raise_floor(std::string_view pool, std::int64_t floor) {
   const Result<Span> span = enter();
   if (!span) return std::unexpected(span.error());
@@ -403,7 +403,7 @@ Result<void> Leases::do_raise_floor(std::string_view pool, std::int64_t floor) {
         .add("minted_until", Bson().add("$gte", floor));
     done.add("1", before);
   }
-  // Or by another call that came after.
+  // Or a later call did it.
   const auto is_done = [&](const LeaseState& state) {
     const bool ours = state.generation >= generation && state.generation <= last;
     const bool fenced = state.generation > 0 && state.generation % kEpoch == 0;
@@ -445,8 +445,8 @@ Result<std::vector<LeaseState>> Leases::do_workers(std::string_view pool, Steady
 
 // ---- leases
 
-// Why there was no row for the request. True: its token owns one. False: another may be taken, and
-// somebody else was quicker.
+// Why there was no row for the request. True: its token owns one. False: another one may be taken,
+// since somebody else was faster.
 Result<bool> Leases::why_none(std::string_view pool, const LeaseRequest& request,
                               const Span& span) {
   for (const bool own : {true, false}) {
@@ -481,7 +481,7 @@ Result<Lease> Leases::do_acquire(std::string_view pool, const LeaseRequest& requ
   const Result<Span> span = enter(by);
   if (!span) return std::unexpected(span.error());
   const Bson changes = taken_by(request);
-  // Of several that want the same row at once, the server may tell some that there is none.
+  // If several want the same row at once, the server may tell some that there is none.
   for (bool own = request.repeated;;) {
     Bson query = whole_row(Bson().add("$gte", 0).add("$lte", request.now + request.max_drift),
                            Bson().add("$gte", 0));
@@ -512,7 +512,7 @@ Result<Lease> Leases::do_acquire(std::string_view pool, const LeaseRequest& requ
   }
 }
 
-// As may_extend(), and the caller's clock.
+// Like may_extend(), and checks the caller's clock.
 Bson Leases::to_extend(const Lease& lease, const Extension& extension, const Span& span) {
   Bson named;
   named.add("minted_until", lease.to);
@@ -525,12 +525,12 @@ Bson Leases::to_extend(const Lease& lease, const Extension& extension, const Spa
   return query;
 }
 
-// Changes the row, if the lease is its owner's; else says what it is. An extension also needs the
-// bound that it names, and a right clock.
+// Changes the row if the lease is its owner's; otherwise returns why not. An extension also needs
+// the bound that it names and a right clock.
 Result<void> Leases::change_own(std::string_view pool, const Lease& lease, const Bson& changes,
                                 const Extension* extension, const Span& span,
                                 std::string_view doing) {
-  // Another round only if the row or a clock has changed between the two commands.
+  // Repeats only if the row or a clock has changed between the two commands.
   for (;;) {
     Bson query;
     query.add("_id", lease.worker);

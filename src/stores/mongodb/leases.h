@@ -1,25 +1,25 @@
-// The lease table of a store of MongoDB. A collection for each pool:
+// The lease table of a store of MongoDB. Each pool has a collection:
 //
 //   idmint.workers.POOL  {_id: WORKER, token: UUID or missing, holder, generation, minted_until,
 //                         held_until: DATE, taken: {generation, from}, nonce: UUID}, and
 //                        {_id: "pool", name: POOL, workers, made, raising}, and
 //                        an index {minted_until: 1}
 //
-// The document "pool" comes first: of two that make a pool of different sizes only one does. `made`
-// says that no row is missing, `raising` that raise_floor() may have been cut. The clock is the
-// primary's ($$NOW). `taken` is the latest acquire or fence, `nonce` that of the latest extension.
-// Older programs neither write nor read these two: so `taken` counts only where its generation is
-// that of the row, and an extension of theirs names no bound.
+// The document "pool" is created first: if two processes create a pool of different sizes, only one
+// succeeds. `made` means that no row is missing, `raising` that raise_floor() may have been
+// interrupted. The clock is the primary's ($$NOW). `taken` is of the latest acquire or fence,
+// `nonce` of the latest extension. Older programs neither write nor read these two: so `taken`
+// counts only if its generation is that of the row, and their extensions name no bound.
 //
-// Every step is one command on one document, whose query holds all that it depends on. Applied late
-// or twice it does no harm:
-//   An acquire whose caller has given it up owns a worker id that nobody uses, until its time is
-//   over. So one token may own two; each of its ranges is still given once, and to nobody else, and
-//   extend and release name the worker id.
-//   An extend needs its owner's token and generation, and the bound that it names, or its own
-//   nonce; bounds only go up.
-//   A release needs the same. One that is asked for again, after an unknown outcome, is told that
-//   nobody owns it, or that another does: either way it was released.
+// Every step is one command on one document, and its query has all conditions. Applied late or
+// twice, it does no harm:
+//   - An acquire that its caller has given up owns an unused worker id until its lease expires. So
+//     one token may own two. Each of its ranges is still handed out once, to one owner, and extend
+//     and release name the worker id.
+//   - An extend needs its owner's token and generation, and the bound that it names or its own
+//     nonce; bounds only go up.
+//   - A release needs the same. A repeat after an unknown outcome finds no owner or another one:
+//     either way it was released.
 #pragma once
 
 #include <cstdint>
@@ -70,19 +70,19 @@ class Leases final : public LeaseTable {
   struct Row {
     LeaseState state{};
     Uuid nonce{};
-    bool whole = false;  // as idmint writes it
-    Instant now{};       // of the server
+    bool whole = false;  // intact, as idmint writes it
+    Instant now{};       // the server's time
   };
   struct Extension {
     std::int64_t to;
     const Uuid& nonce;
     const LeaseTerms& terms;
   };
-  // A call: when it began, and when it must have answered.
+  // A call: its start and its deadline.
   struct Span {
     SteadyTime begin;
     SteadyTime until;
-    // What the caller's clock shows now, given what it showed then.
+    // The caller's clock now, derived from its reading at the start.
     [[nodiscard]] Instant clock(const LeaseTerms& terms) const;
   };
 

@@ -16,7 +16,7 @@ std::string collection_of(std::string_view prefix, std::string_view name) {
       !name.starts_with('.') && !name.contains("..") && !name.contains("system."))
     return std::string(prefix) + "." + std::string(name);
   const auto hash = digest_of(Digest::kSha256, {std::as_bytes(std::span(name))});
-  if (!hash) return "";  // no OpenSSL offers no SHA-256; the server refuses the name
+  if (!hash) return "";  // every OpenSSL offers SHA-256; otherwise the server rejects the name
   std::string hashed = std::string(prefix) + "-of-";
   for (const std::uint8_t byte : *hash) {
     constexpr std::string_view kHex = "0123456789abcdef";

@@ -1,4 +1,4 @@
-// How collections are called.
+// The names of collections.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace idmint::stores::mongodb {
 
-// PREFIX.NAME, or PREFIX-of-SHA256 where that is not the name of a collection: any name has one of
-// its own.
+// PREFIX.NAME, or PREFIX-of-SHA256 if that is not the name of a collection. Every name has its own
+// collection.
 [[nodiscard]] IDMINT_EXPORT std::string collection_of(std::string_view prefix,
                                                       std::string_view name);
 

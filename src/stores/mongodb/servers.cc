@@ -17,8 +17,8 @@ namespace idmint::stores::mongodb {
 
 namespace {
 
-// What a single document of an insert may be refused for, which is then not in. Of any other error
-// nobody knows what became of it.
+// Errors of single documents of an insert, which are then not inserted. After any other error the
+// outcome is unknown.
 constexpr auto kDocumentErrors = std::to_array<std::int64_t>({
     2,      // BadValue
     9,      // FailedToParse
@@ -44,7 +44,7 @@ bool is_of_a_document(std::int64_t code) {
   return std::ranges::find(kDocumentErrors, code) != kDocumentErrors.end();
 }
 
-// What a user must be allowed to do, for each command.
+// The permission that each command needs.
 constexpr std::array kActions = {
     std::pair{"find", "the action find"},
     std::pair{"aggregate", "the action find"},
@@ -69,8 +69,8 @@ Servers::~Servers() {
   }
   work_.notify_all();
   for (std::thread& thread : threads_) thread.join();
-  // First it ends the sessions, which a server else keeps for half an hour. Then it waits for its
-  // monitors, which look every half second whether they are to end.
+  // It first ends the sessions, which a server otherwise keeps for half an hour. Then it waits for
+  // its monitors, which check for their end every half second.
   run_in_background([pool = pool_, heard = heard_] {
     mongoc_client_pool_destroy(pool);
     heard->sessions_ended();
@@ -140,7 +140,7 @@ Result<std::vector<std::size_t>> Servers::insert_new(std::string_view collection
   reply->view().each("writeErrors", [&](const Document& error) {
     taken.push_back(static_cast<std::size_t>(error.number("index")));
   });
-  // One that was sent again counts what the first one did.
+  // The reply to a repeat counts the inserts of the first attempt.
   if (reply->view().number("n") + static_cast<std::int64_t>(taken.size()) != count)
     return std::unexpected(Error{Code::kUnknown, "could not " + std::string(doing) + " " + where_ +
                                                      ": the answer does not say of each whether it "
@@ -179,7 +179,7 @@ milliseconds pause_before(int attempt) {
 
 }  // namespace
 
-// False: there is no time left, or nobody waits.
+// False: no time is left, or nobody waits.
 bool Servers::wait_a_little(Call& call, milliseconds pause) {
   std::unique_lock lock(mutex_);
   const SteadyTime until = std::min(call.until, std::chrono::steady_clock::now() + pause);
@@ -187,9 +187,8 @@ bool Servers::wait_a_little(Call& call, milliseconds pause) {
   return !call.abandoned && !ending_ && std::chrono::steady_clock::now() < call.until;
 }
 
-// What the configuration of the set says of elections, for advice: asked of a secondary, once,
-// while there is no primary to do what is waited for. A user without the right leaves it at the
-// default.
+// Reads the election timeout of the set, for advice: asks a secondary once, while there is no
+// primary. A user without the right leaves the default.
 void Servers::learn_of_elections(Connection& connection) {
   if (!heard_->can_be_asked() || asked_of_elections_.exchange(true)) return;
   const std::unique_ptr<mongoc_read_prefs_t, decltype(mongoc_read_prefs_destroy)> nearest(
@@ -205,8 +204,8 @@ void Servers::learn_of_elections(Connection& connection) {
   if (ok) heard_->configured(reply.view());
 }
 
-// Far past the one before. A copy of this process (a snapshot of the machine) has the same session,
-// and a server takes a number that it has seen for a repeat: it would answer the copy with the
+// A number far beyond the previous one. A copy of this process (a snapshot of the machine) has the
+// same session, and a server takes a known number for a repeat: it would answer the copy with the
 // values that it gave to this process.
 std::int64_t Servers::next_number(Connection& connection) {
   constexpr int kJumpBits = 40;
@@ -218,7 +217,7 @@ std::int64_t Servers::next_number(Connection& connection) {
   return connection.number;
 }
 
-// The new one comes first, or the driver would give the old one again.
+// The new session comes first; otherwise the driver would return the old one.
 void Servers::renew_session(Connection& connection) {
   bson_error_t ignored;  // without a session the next command starts one
   mongoc_client_session_t* const fresh =
@@ -228,8 +227,8 @@ void Servers::renew_session(Connection& connection) {
   connection.number = 0;
 }
 
-// The outcome of all attempts together: "not applied" only where none may have been. None: the
-// time is over, and the caller knows what is to be said.
+// The outcome of all attempts together: "not applied" only if certainly none was applied. Nothing:
+// the time is over, and the caller words the error.
 std::optional<Result<Bson>> Servers::answer(Call& call, Connection& connection) {
   if (call.job) {
     Exchange exchange(*this, call, connection);
@@ -251,7 +250,7 @@ std::optional<Result<Bson>> Servers::answer(Call& call, Connection& connection) 
     std::optional<Error> error = send(call, connection, command, &reply, &meaning, &numbered);
     if (!error) return reply;
     const bool renewed = number != 0 && connection.number == 0;
-    if (renewed && !applied) {  // a copy of this process was further: nothing was done
+    if (renewed && !applied) {  // a copy of this process was ahead: nothing was done
       number = next_number(connection);
       meaning = {Code::kUnavailable, false, true};
     }
@@ -272,12 +271,12 @@ std::optional<Result<Bson>> Servers::answer(Call& call, Connection& connection) 
       return std::unexpected(Error{late ? Code::kDeadlineExceeded : Code::kUnknown,
                                    error->message + "; it may have been done or not"});
     }
-    if (meaning.applied) meaning.code = Code::kUnavailable;  // not a write
+    if (meaning.applied) meaning.code = Code::kUnavailable;  // a read
     return std::unexpected(Error{meaning.code, std::move(error->message)});
   }
 }
 
-// One attempt. `numbered`: the server that it went to would take it once, however often it is sent.
+// One attempt. `numbered`: the server applies it once, however often it is sent.
 std::optional<Error> Servers::send(Call& call, Connection& connection, const Command& wanted,
                                    Bson* reply, Meaning* meaning, bool* numbered) {
   const auto& [asked, kind, database, number, unasked] = wanted;
@@ -286,7 +285,7 @@ std::optional<Error> Servers::send(Call& call, Connection& connection, const Com
     *meaning = meaning_of(error);
     if (error.domain == MONGOC_ERROR_SERVER && error.code == kTransactionTooOld && number != 0)
       renew_session(connection);
-    // So the driver calls it too when a server goes down in the midst of the exchange.
+    // The driver also reports this if a server goes down during the exchange.
     if (meaning->code == Code::kUnauthenticated && authenticated_.load())
       *meaning = {Code::kUnavailable, false, true};
     std::string text = error.message;
@@ -294,7 +293,7 @@ std::optional<Error> Servers::send(Call& call, Connection& connection, const Com
       text +=
           "; the user, the password or the database that keeps the user is wrong, which is "
           "that of the URL unless it says authSource=admin";
-    // The server names the command, not what is missing.
+    // The server names the command, not the missing permission.
     if (meaning->code == Code::kPermissionDenied && text.contains("requires authentication")) {
       text += "; give a user and a password in the URL";
     } else if (meaning->code == Code::kPermissionDenied) {
@@ -336,7 +335,7 @@ std::optional<Error> Servers::send(Call& call, Connection& connection, const Com
     command.add("txnNumber", number);
   }
   const auto left = std::chrono::ceil<milliseconds>(call.until - std::chrono::steady_clock::now());
-  // What nobody waits for needs its time when the deadline is over, too.
+  // A command that nobody waits for needs time after the deadline, too.
   const auto ms = static_cast<std::int32_t>(
       std::clamp<std::int64_t>(left.count(), unasked ? 1000 : 1, std::int64_t{1} << 30));
   command.add("maxTimeMS", ms);
@@ -368,7 +367,7 @@ std::optional<Error> Servers::send(Call& call, Connection& connection, const Com
   if (!ok) return failed();
   authenticated_.store(true);
 
-  // A reply that begins with "ok" may still say that it is not.
+  // A reply that begins with "ok" may still contain an error.
   std::optional<std::int64_t> wrong;
   std::string text;
   const auto look = [&](const Document& what) {
@@ -413,7 +412,7 @@ namespace {
 
 struct Option {
   std::string_view name;    // in lower case
-  std::string_view wanted;  // any other value is refused
+  std::string_view wanted;  // any other value is rejected
   std::string_view why;
 };
 
@@ -469,7 +468,7 @@ Result<Connected> connect(std::string_view url, milliseconds deadline,
   bson_error_t error{};
   const Uri uri(mongoc_uri_new_with_error(std::string(url).c_str(), &error));
   if (uri == nullptr)
-    // The driver's own words may quote a secret.
+    // The driver's message may quote a secret.
     return refuse("not a connection string of MongoDB" +
                   (plain == url ? ": " + std::string(error.message)
                                 : "; look at it, and write what is not a letter or digit in the "
@@ -500,13 +499,13 @@ Result<Connected> connect(std::string_view url, milliseconds deadline,
   const bool set = mongoc_uri_get_replica_set(uri.get()) != nullptr ||
                    mongoc_uri_get_srv_hostname(uri.get()) != nullptr ||
                    (hosts != nullptr && hosts->next != nullptr);
-  // A member that hangs is left in time to ask the next primary. Of a single server it is the call
-  // that ends first: what it does not answer is not asked again.
+  // A hanging member is given up in time to ask the next primary. With a single server the call
+  // ends first, since there is nobody else to ask.
   const std::int32_t attempt =
       set ? std::max(longest_call / 4, std::min(longest_call, 1000)) : longest_call;
-  // The URL may make them shorter. Half for the choice of a server, and no more than a short call
-  // has, so that its reason is known when the call ends. A server that said it was not the primary
-  // is not asked again before the next heartbeat.
+  // The URL may shorten them. The choice of a server gets half of the call, and no more than a
+  // short call has, so that its error is known when the call ends. A server that denied being the
+  // primary is not asked again before the next heartbeat.
   for (const auto& [key, longest] :
        {std::pair{MONGOC_URI_SERVERSELECTIONTIMEOUTMS, std::clamp(longest_call / 2, 1, 2500)},
         std::pair{MONGOC_URI_CONNECTTIMEOUTMS, attempt},
@@ -520,7 +519,7 @@ Result<Connected> connect(std::string_view url, milliseconds deadline,
   const std::int32_t most =
       std::clamp(mongoc_uri_get_option_as_int32(uri.get(), MONGOC_URI_MAXPOOLSIZE, 100), 1, 1000);
   mongoc_uri_set_option_as_int32(uri.get(), MONGOC_URI_MAXPOOLSIZE, most);
-  mongoc_uri_set_option_as_bool(uri.get(), MONGOC_URI_RETRYWRITES, false);  // we do, for longer
+  mongoc_uri_set_option_as_bool(uri.get(), MONGOC_URI_RETRYWRITES, false);  // idmint retries longer
   constexpr std::size_t kLongestName = 128;
   std::string application = "idmint";
   if (!options.purpose.empty()) application += " " + database + " " + std::string(options.purpose);

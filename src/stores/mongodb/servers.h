@@ -1,8 +1,8 @@
-// The servers that a URL names, and how they are asked.
+// The servers of a URL, and the way to ask them.
 //
 // Every write is one command, with write concern majority and journal. To a replica set it is sent
-// again, under one transaction number, until it is answered or the deadline is over: the servers
-// apply it once. A standalone server knows no such numbers, so there it is sent once.
+// repeatedly, under one transaction number, until it is answered or the deadline has passed; the
+// servers apply it once. A standalone server has no such numbers, so it is sent once.
 #pragma once
 
 #include <atomic>
@@ -37,46 +37,46 @@ constexpr const char* kCounters = "idmint.counters";  // the collection of a sto
 enum class Kind : std::uint8_t {
   kWrite,     // write concern majority, journal
   kReadOne,   // linearizable, each document by itself
-  kReadMany,  // what a majority has
-  kPlain,     // as it is, on the primary: a step of a transaction, or what does no harm twice
+  kReadMany,  // read concern majority
+  kPlain,     // without concerns, on the primary: a step of a transaction, or a harmless repeat
 };
 
-// What else may be said of a command.
+// Options of a command.
 struct Terms {
-  // What single documents of an insert are refused for is part of the reply.
+  // The reply includes the errors of single documents of an insert.
   bool errors_in_reply = false;
-  // A write that does the same however often it is done: without a number, and sent again to a
-  // standalone server too.
+  // An idempotent write: has no number, and is repeated to a standalone server too.
   bool idempotent = false;
-  bool sharded = false;    // it may go to a sharded cluster
-  std::string database{};  // another than that of the Servers
+  bool sharded = false;    // allowed on a sharded cluster
+  std::string database{};  // another database than that of the Servers
 };
 
-// One command as it is sent: to which database, and in which transaction (0: none).
+// A command to be sent, its database, and its transaction number (0: none).
 struct Command {
   const Bson& what;
   Kind kind;
   std::string_view database;
   std::int64_t number = 0;
-  bool unasked = false;  // also where nobody waits for the call any more
+  bool unasked = false;  // sent even if nobody waits for the call any more
 };
 
-// Of what came after a write: that one was done.
+// For errors after a successful write.
 inline Error after_a_write(Error error) {
   if (error.code == Code::kUnavailable) error.code = Code::kUnknown;
   return error;
 }
 
-// Of a standalone server.
+// The error of a standalone server.
 constexpr std::string_view kNoTransactions =
     "it is a standalone server, which has no transactions; make it a replica set, if only of "
     "itself (mongod --replSet NAME, then rs.initiate() in mongosh)";
 
 class Exchange;
-// What takes several commands, one after the other, in one session. It may outlive the call.
+// Several commands in sequence in one session. It may outlive the call.
 using Job = std::function<Result<Bson>(Exchange&)>;
 
-// A command under way. Guarded by the mutex of the Servers, but for what only one thread uses.
+// A command under way. Guarded by the mutex of the Servers, except members that only one thread
+// uses.
 struct Call {
   Call(Bson what, Kind how, SteadyTime by, Terms under)
       : command(std::move(what)), kind(how), until(by), terms(std::move(under)) {}
@@ -88,20 +88,20 @@ struct Call {
   const SteadyTime until;
   const Terms terms;
 
-  bool sent = false;       // it is on its way, or was: it may have been applied
-  bool abandoned = false;  // nobody waits for it any more
+  bool sent = false;       // it was sent, so it may have been applied
+  bool abandoned = false;  // its caller has left
   bool answered = false;
   Result<Bson> answer{};
-  std::string why{};                  // what failed last
-  std::condition_variable changed{};  // there is an answer, or it is abandoned
+  std::string why{};                  // the latest failure
+  std::condition_variable changed{};  // answered or abandoned
 };
 
 // The threads that talk to the servers, each with a client of the driver's pool. The driver cannot
-// be interrupted, and bounds each wait for itself, not their sum: so the callers wait here, as long
-// as their deadline says, and a thread that is stuck comes back later, to nobody.
+// be interrupted, and limits each wait but not their sum. So callers wait here until their
+// deadline, and a thread that is stuck returns later without a caller.
 class Servers {
  public:
-  // `heard`: what the pool's monitors hear.
+  // `heard` receives the reports of the pool's monitors.
   Servers(mongoc_client_pool_t* pool, std::unique_ptr<Heard> heard, std::string database,
           std::string where, std::size_t most)
       : pool_(pool),
@@ -109,18 +109,17 @@ class Servers {
         database_(std::move(database)),
         where_(std::move(where)),
         most_(most) {}
-  // Waits for the threads, each of which may be in one wait of the driver's, and until a server
-  // knows that the sessions are over, or none can be told. The connections are closed in the
-  // background.
+  // Waits for the threads, each of which may be in one wait of the driver, and until a server has
+  // ended the sessions or none can be told. The connections are closed in the background.
   ~Servers();
   Servers(const Servers&) = delete;
   Servers& operator=(const Servers&) = delete;
 
-  // Answers by `until`. `doing`: for messages, what to do "in" the store.
+  // Returns by `until`. `doing` is the action "in" the store, for messages.
   Result<Bson> run(Bson command, Kind kind, SteadyTime until, std::string_view doing,
                    const Terms& terms = {});
   Result<Bson> run(Job job, SteadyTime until, std::string_view doing);
-  // Inserts those of the documents, so many, whose _id is not there; returns the places of the
+  // Inserts those of the `count` documents whose _id is not there; returns the indexes of the
   // others.
   Result<std::vector<std::size_t>> insert_new(std::string_view collection, const Bson& documents,
                                               std::int64_t count, SteadyTime until,
@@ -134,7 +133,7 @@ class Servers {
   struct Connection {
     mongoc_client_t* client;
     mongoc_client_session_t* session;
-    std::int64_t number;  // of the latest write; the server takes each once; 0: none yet
+    std::int64_t number;  // of the latest write; the server applies each once; 0: none yet
   };
 
   Result<Bson> run(const std::shared_ptr<Call>& call, std::string_view doing);
@@ -154,9 +153,9 @@ class Servers {
   const std::string where_;
   const std::size_t most_;
   std::atomic<bool> asked_of_elections_{false};
-  std::atomic<bool> authenticated_{false};  // once, so that user and password are right
+  std::atomic<bool> authenticated_{false};  // once: user and password are right
 
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable work_;
   std::deque<std::shared_ptr<Call>> waiting_;
   std::vector<std::thread> threads_;
@@ -164,8 +163,7 @@ class Servers {
   bool ending_ = false;
 };
 
-// In a child of fork() the driver's clients, and the threads that are not there, are left as they
-// are, on purpose.
+// In a child of fork(), the driver's clients and the missing threads are left alone on purpose.
 struct EndInOwner {
   void operator()(Servers* servers) const {
     if (servers->owned()) delete servers;
@@ -173,20 +171,20 @@ struct EndInOwner {
 };
 using OwnedServers = std::unique_ptr<Servers, EndInOwner>;
 
-// What a job has: the connection of the thread that runs it.
+// The connection of the thread that runs a job.
 class Exchange {
  public:
   Exchange(Servers& servers, Call& call, Servers::Connection& connection)
       : servers_(servers), call_(call), connection_(connection) {}
 
-  // One attempt. Once a kWrite was sent, a call that ends without an answer says that it may have
-  // been done, until taken_back().
+  // One attempt. After a kWrite was sent, a call without an answer reports that it may have been
+  // done, until taken_back().
   std::optional<Error> send(const Command& command, Bson* reply, Meaning* meaning);
-  // What was sent is known to have changed nothing.
+  // States that the commands sent changed nothing.
   void taken_back();
-  // Of a transaction. Whatever has a smaller one in this session is ended by it.
+  // The number of a transaction. It ends those with a smaller number in this session.
   std::int64_t next_number() { return Servers::next_number(connection_); }
-  // False: there is no time left, or nobody waits.
+  // False: no time is left, or nobody waits.
   bool wait(milliseconds pause) { return servers_.wait_a_little(call_, pause); }
 
  private:
@@ -195,24 +193,25 @@ class Exchange {
   Servers::Connection& connection_;
 };
 
-// A URL's servers, and the database that its path names, or else "idmint".
+// The servers of a URL, and the database of its path, or else "idmint".
 struct Connected {
-  std::string url;  // without what is secret in it
+  std::string url;  // without secrets
   std::string database;
   std::string where;        // the hosts and the database, for messages
-  std::string application;  // what the servers know us as
-  milliseconds deadline;    // for each call: what was asked for, where that is possible
+  std::string application;  // our application name
+  milliseconds deadline;    // for each call: as requested, if possible
   OwnedServers servers;
 };
 
 struct ConnectOptions {
-  std::string_view database{};  // instead of the URL's
-  // Of the connections, for the servers, which know them as "idmint DATABASE PURPOSE"; where it is
-  // empty, as "idmint".
+  std::string_view database{};  // instead of that of the URL
+  // The purpose of the connections. Servers show them as "idmint DATABASE PURPOSE", or as "idmint"
+  // if it is empty.
   std::string_view purpose{};
 };
 
-// Calls nobody yet. kInvalidArgument: not such a URL, or one that asks for less than idmint needs.
+// Does not connect yet. kInvalidArgument: not such a URL, or one that asks for weaker guarantees
+// than idmint needs.
 [[nodiscard]] Result<Connected> connect(std::string_view url, milliseconds deadline,
                                         const ConnectOptions& options = {});
 

@@ -1,4 +1,4 @@
-// mongodb://... and mongodb+srv://... In the database of the URL's path, or else "idmint":
+// Stores mongodb://... and mongodb+srv://... In the database of the URL's path, or else "idmint":
 //
 //   idmint.store         {_id: "store", id: UUID, schema: 1}                        one document
 //   idmint.counters      {_id: NAME, first, last, stride, next, closed}, or as adopted.h says
@@ -6,11 +6,11 @@
 //   idmint.claims.SPACE  {_id: KEY}, and {_id: "space", name: SPACE, closed}
 //   idmint.workers.POOL  as leases.h says
 //
-// `next` is what the next advance hands out. NAME is a string, or binary where it is not UTF-8. The
-// collection of a space or a pool whose name does not make one is called by its SHA-256.
+// `next` is the next value to hand out. NAME is a string, or binary if it is not UTF-8. The
+// collection of a space or a pool is named by its SHA-256 if its name cannot name a collection.
 //
-// Every write is one command on one document, or one unordered insert, sent as servers.h says. The
-// commands are those that MongoDB 4.4 to 8.0 have in common.
+// Every write is one command on one document, or one unordered insert, sent as in servers.h. Uses
+// only commands that MongoDB 4.4 to 8.0 have in common.
 #include "idmint/store.h"
 
 #include <algorithm>
@@ -47,7 +47,7 @@ constexpr std::int64_t kSchema = 1;
 
 class MongodbStore final : public Store {
  public:
-  // `url`: the whole, with passwords.
+  // `url` includes passwords.
   MongodbStore(std::string_view url, Connected connected, Access access, Entropy& entropy)
       : database_{std::move(connected.url), std::move(connected.where), connected.deadline, access,
                   std::move(connected.servers)},
@@ -84,7 +84,7 @@ class MongodbStore final : public Store {
   Uuid id_;
 };
 
-// The document of the store; the definition, where it is there, is kept for the first find().
+// Reads the document of the store, and keeps the definition, if it is there, for the first find().
 Result<bool> MongodbStore::read_with_definition(std::string_view name, SteadyTime until,
                                                 const Database::Use& use) {
   if (name.empty()) return database_.read(kStore, "store", until, use);
@@ -113,7 +113,7 @@ Result<bool> MongodbStore::read_with_definition(std::string_view name, SteadyTim
   return found;
 }
 
-// Of two that come here at once, one makes the document, and the other finds it made.
+// If two processes come here at once, one creates the document, and the other finds it.
 Result<void> MongodbStore::make_store(SteadyTime until) {
   const Uuid id = draw_store_id(entropy_);
   Bson document;
@@ -153,7 +153,7 @@ Result<void> MongodbStore::open(const StoreOptions& options) {
     });
     if (!looked) return looked;
     if (counters) {
-      // Unless another process was making the store just now.
+      // Unless another process was just creating the store.
       there = read_store();
       if (!there) return std::unexpected(there.error());
       if (!*there)

@@ -1,4 +1,4 @@
-// Settles the claims of a proxy collection that nobody finished.
+// Settles the unfinished claims of a proxy collection.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -15,7 +15,7 @@ using idmint::mongodb::Swept;
 
 constexpr std::int32_t kPage = 1000;
 
-// The ids of up to a page of claims that are not used, from `from` on, in order.
+// The ids of at most a page of unused claims, from `from` on, in order.
 Result<Bson> open_claims(Target& target, const std::string& proxy, milliseconds before,
                          const Bson* from) {
   Bson open;
@@ -26,7 +26,7 @@ Result<Bson> open_claims(Target& target, const std::string& proxy, milliseconds 
       .add("projection", Bson().add("_id", 1))
       .add("sort", Bson().add("_id", 1))
       .add("hint", Bson().add("_id", 1));
-  // A comparison would only find ids of one type.
+  // A comparison would find ids of one type only.
   if (from != nullptr) command.add("min", *from);
   command.add("limit", kPage).add("batchSize", kPage).add("singleBatch", true);
   return target.read(std::move(command), "read the claims of");
@@ -101,7 +101,7 @@ Result<Swept> sweep(Target& target, const SweepOptions& options, Clock& clock) {
     std::int32_t found_count = 0;
     Bson ignored;
     const Bson found = values_in(*documents, field, &found_count, &ignored);
-    // The servers compare, as an id may be an int32 there and an int64 here.
+    // The servers compare, because an id may be an int32 there and an int64 here.
     Bson there;
     there.add_array("$in", found);
     Bson not_used;

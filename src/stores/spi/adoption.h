@@ -1,7 +1,7 @@
-// Adoption: counters that other programs made and go on with, in records of their own.
+// Adoption: counters that other programs made and continue to use, in records of their own.
 //
-// A text says which record it is and how it counts. Only the store that has the record reads the
-// text: the rest of idmint keeps it in the definition, compares it and prints it.
+// A text names the record and its way of counting. Only the store of the record parses the text;
+// the rest of idmint keeps it in the definition, compares it and prints it.
 #pragma once
 
 #include <cstdint>
@@ -14,31 +14,33 @@
 
 namespace idmint {
 
-// A record that a person named, and what the definition has unless the person said otherwise.
+// A record that a user named, and the defaults for its definition.
 struct Adoptable {
   std::string record{};  // for SequenceDefinition::adopted
   std::int64_t first = 0;
-  std::int64_t last = kLargestValue;  // where neither digits nor a width are given
+  std::int64_t last = kLargestValue;  // if neither digits nor a width is given
   std::optional<Strategy> strategy{};
-  // Only with that strategy.
+  // Only with that strategy:
   std::optional<std::int64_t> stripes{};
   std::optional<std::int64_t> step{};
-  // Where neither a width, an encoding nor the last value is given.
+  // If no width, encoding or last value is given.
   std::optional<std::int64_t> digits{};
 };
 
-// What a kind of store says of the records that it can adopt. Stateless: any thread may call it,
-// and no store need be open.
+// The adoption rules of one kind of store. Stateless: any thread may call it, and no store need be
+// open.
 class Adoption {
  public:
-  // The record that a person names. `guarded`: the database is to refuse what would pass the last
-  // value, whoever writes it. kInvalidArgument, saying what can be written. The record is still to
-  // be checked.
+  // Parses the record that a user names, without checking that it exists. `guarded`: the database
+  // must reject a value beyond the last one from any writer. kInvalidArgument; the message says
+  // what is accepted.
   [[nodiscard]] virtual Result<Adoptable> read(std::string_view text, bool guarded) const = 0;
-  // kInvalidArgument, saying what to change, unless the sequence can count in definition.adopted.
-  // There is one text for each record. REQUIRES: the definition is valid but for that.
+  // Whether the sequence can count in definition.adopted. Each record has one text only.
+  // kInvalidArgument: it cannot; the message says what to change. REQUIRES: the rest of the
+  // definition is valid.
   [[nodiscard]] virtual Result<void> check(const SequenceDefinition& definition) const = 0;
-  // Where the records are, for people, such as the name of a table. REQUIRES: check() accepts it.
+  // The place of the records for messages, such as the name of a table. REQUIRES: check() accepts
+  // it.
   [[nodiscard]] virtual std::string place_of(std::string_view record) const = 0;
 
  protected:

@@ -1,4 +1,4 @@
-// What all stores refuse alike: arguments that no method of theirs may be given.
+// The argument checks of all stores.
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -11,8 +11,8 @@
 
 namespace idmint {
 
-// Valid, and complete: the key of a permutation and the end of a pool may be missing before it is
-// stored, not after.
+// Checks that the definition is valid and complete. The key of a permutation and the size of a pool
+// may only be missing before it is stored.
 [[nodiscard]] Result<void> check_stored(const Definition& definition);
 
 struct CatalogEntry {
@@ -20,18 +20,20 @@ struct CatalogEntry {
   Result<Definition> definition{};
 };
 
-// Any thread may call any method at any time. Errors as in CounterStore.
-// There is no remove: a name, once given, is never given again.
+// Any thread may call any method at any time. Errors as in CounterStore. There is no remove: a name
+// is never used again.
 class Catalog {
  public:
-  // Writes the definition unless its name has one already, in one atomic, durable step; returns the
-  // one that is now there, which may be another's. It is for the caller to compare.
+  // Writes the definition unless its name has one already, in one atomic, durable step. Returns the
+  // one that is there now, which may be another's; the caller must compare. kInvalidArgument: not
+  // valid, or not complete (check_stored()).
   [[nodiscard]] IDMINT_EXPORT Result<Definition> define(const Definition& definition);
 
-  // Puts `updated` in the place of `old`, in one atomic, durable step, if that is what is there;
-  // returns the definition that is now there. kNotFound: no such name. kInvalidArgument: not the
-  // same name. Of both: not valid, or not complete: only before it is stored may the key of a
-  // permutation and the end of a pool be missing.
+  // Replaces `old` by `updated` in one atomic, durable step, if `old` is what is there. Returns the
+  // definition that is there now.
+  // - kNotFound: no such name.
+  // - kInvalidArgument: different names, or one of the two is not valid or not complete
+  //   (check_stored()).
   [[nodiscard]] Result<Definition> replace(const Definition& old, const Definition& updated);
 
   // kNotFound: no such name.
@@ -39,7 +41,7 @@ class Catalog {
                                         SteadyTime until = SteadyTime::max()) {
     return do_find(name, until);
   }
-  // By name. One that is damaged, or of a newer idmint, has its error in its entry.
+  // Sorted by name. A definition that is damaged or from a newer idmint has its error in its entry.
   [[nodiscard]] Result<std::vector<CatalogEntry>> list(SteadyTime until = SteadyTime::max()) {
     return do_list(until);
   }
@@ -48,7 +50,7 @@ class Catalog {
   ~Catalog() = default;
 
  private:
-  // The methods above, whose arguments have been checked.
+  // The methods above, with checked arguments.
   virtual Result<Definition> do_define(const Definition& definition) = 0;
   virtual Result<Definition> do_replace(const Definition& old, const Definition& updated) = 0;
   virtual Result<Definition> do_find(std::string_view name, SteadyTime until) = 0;

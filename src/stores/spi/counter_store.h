@@ -1,4 +1,4 @@
-// CounterStore: the one operation behind every coordinated id, "advance a named counter by n".
+// CounterStore: the operation behind every coordinated id, "advance a named counter by n".
 #pragma once
 
 #include <algorithm>
@@ -17,15 +17,16 @@
 
 namespace idmint {
 
-// The values a counter hands out: first, first + stride, ... up to last, which may be one of them.
-// 0 <= first <= last <= kLargestValue - (stride - 1), so that the value after them can be written.
+// The values that a counter hands out: first, first + stride, ... up to last (inclusive, if it is
+// one of them). 0 <= first <= last <= kLargestValue - (stride - 1), so that the value after them
+// can be stored.
 struct CounterBounds {
   std::int64_t first = 0;
   std::int64_t last = kLargestValue;
   std::int64_t stride = 1;
 
-  // The first of the values at or above `floor`; where there is none, the one after the last of
-  // them. REQUIRES: bounds as above.
+  // The first of the values at or above `floor`, or else the one after the last value. REQUIRES:
+  // bounds as above.
   [[nodiscard]] constexpr std::int64_t at_or_above(std::int64_t floor) const noexcept {
     const std::int64_t from_first = std::clamp(floor, first, last + 1) - first;
     return first + (from_first + (stride - 1)) / stride * stride;
@@ -42,10 +43,10 @@ struct CounterBounds {
 struct CounterState {
   std::string name{};
   CounterBounds bounds{};
-  std::int64_t next = 0;  // what the next advance hands out; above bounds.last when none is left
+  std::int64_t next = 0;  // the next value; above bounds.last: none is left
   bool closed = false;
 
-  // How many values are not taken yet, whether or not it is closed.
+  // The number of values not taken yet, closed or not.
   [[nodiscard]] constexpr std::int64_t left() const noexcept {
     return (bounds.last - next + bounds.stride) / bounds.stride;
   }
@@ -56,34 +57,36 @@ struct CounterState {
 struct NewCounter {
   std::string name{};
   CounterBounds bounds{};
-  // As in SequenceDefinition, and which of its stripes the counter is. Empty: idmint's own.
+  // As in SequenceDefinition, with the index of the stripe. Empty: idmint's own record.
   std::string adopted{};
   std::int64_t stripe = 0;
 };
 
 enum class Take : std::uint8_t {
   kAll,   // the whole count, or kOutOfRange
-  kTail,  // less, at least one, when less is left
+  kTail,  // fewer, at least one, if fewer are left
 };
 
-// Durable, named 64-bit counters. A counter only goes up. Any thread may call any method at any
-// time. Every method answers within the store's deadline (StoreOptions), and by `until` where it
-// takes one and that is earlier. Besides what each method names:
-//   kUnavailable, kResourceExhausted, kPermissionDenied: was not applied; of a call on many
-//   counters, to some of them at most.
-//   kUnknown, kDeadlineExceeded: may have been applied, now or later.
-//   kDataLoss: the store is damaged. kFailedPrecondition: the handle was inherited through fork().
-// There is no reset, and no way to give values back: a counter never goes down.
+// Durable, named 64-bit counters. A counter only goes up: there is no reset, and no way to give
+// values back. Any thread may call any method at any time. Every method returns within the store's
+// deadline (StoreOptions), and by `until` if that is earlier. Errors, besides those of each method:
+// - kUnavailable, kResourceExhausted, kPermissionDenied: was not applied; a call on many counters
+//   may have been applied to some.
+// - kUnknown, kDeadlineExceeded: may have been applied, now or later.
+// - kDataLoss: the store is damaged.
+// - kFailedPrecondition: the handle was inherited through fork().
 class CounterStore {
  public:
-  // Makes counters whose next value is bounds.first. Those that exist with the same bounds are left
-  // as they are, whatever their value. On an error some of them may have been made; the same call
-  // again makes the rest. kAlreadyExists: one exists with other bounds. kInvalidArgument: more than
-  // kMaxCounters; an empty name or one longer than 1024 bytes; bounds that are not as above.
-  // An adopted record that is not there is made; one that is there keeps its value, as long as it
-  // has one that can be gone on with (otherwise kFailedPrecondition; it was left as it is).
-  // kInvalidArgument: not a text of such a record, or one that cannot count from bounds.first.
-  // kUnimplemented: a store that adopts none.
+  // Creates counters whose next value is bounds.first. Existing ones with the same bounds stay as
+  // they are, whatever their value. An adopted record is created if it does not exist; an existing
+  // one keeps its value. On an error some of the counters may have been created; the same call
+  // again creates the rest.
+  // - kAlreadyExists: one exists with other bounds.
+  // - kInvalidArgument: more than kMaxCounters; an empty name or one longer than 1024 bytes; bounds
+  //   not as above; `adopted` is not the text of a record, or the record cannot count from
+  //   bounds.first.
+  // - kFailedPrecondition: an adopted record has no value to continue from; it was left as it was.
+  // - kUnimplemented: the store adopts no records.
   [[nodiscard]] IDMINT_EXPORT Result<void> create(std::span<const NewCounter> counters);
   static constexpr std::size_t kMaxCounters = 10'000;
   [[nodiscard]] Result<void> create(std::string_view counter, const CounterBounds& bounds) {
@@ -91,23 +94,26 @@ class CounterStore {
     return create(std::span(&one, 1));
   }
 
-  // Takes the next `count` values, in one atomic step that is durable before it returns;
-  // linearizable. The stride of the range is the counter's. kOutOfRange: fewer are left (kAll), or
-  // none (kTail); not moved. kNotFound: no such counter: it is never created here.
-  // kFailedPrecondition: it is closed. kInvalidArgument: count < 1.
+  // Takes the next `count` values in one atomic, linearizable step that is durable before it
+  // returns. The range has the counter's stride.
+  // - kOutOfRange: fewer are left (kAll), or none (kTail); the counter did not move.
+  // - kNotFound: no such counter; it is not created.
+  // - kFailedPrecondition: it is closed.
+  // - kInvalidArgument: count < 1.
   [[nodiscard]] Result<Range> advance(std::string_view counter, std::int64_t count, Take take,
                                       SteadyTime until = SteadyTime::max());
 
-  // The three that follow take many counters at once, as few syncs are cheaper than many. Each
-  // counter is changed in an atomic step, and all are durable before it returns. On an error
-  // some of them may have been changed, with kUnavailable too; the same call again changes the
-  // rest. They work on closed counters too. kNotFound: one is not there, and all the others are
-  // changed. kInvalidArgument: more than kMaxCounters; nothing is changed.
+  // The next three methods take many counters at once, to save syncs. Each counter is changed in an
+  // atomic step, and all changes are durable before the call returns. They work on closed counters
+  // too. On any error, kUnavailable included, some may have been changed; the same call again
+  // changes the rest.
+  // - kNotFound: one does not exist; all others are changed.
+  // - kInvalidArgument: more than kMaxCounters; nothing is changed.
 
-  // One atomic max each: afterwards nothing below `floor` is taken. Returns the next value of each,
-  // which is the first of the counter's values at or above `floor` or, where the counter was past
-  // that already, larger; at the end the one after the last. What a later extend() adds may be
-  // below the floor: extend first.
+  // One atomic max for each: afterwards nothing below `floor` is taken. Returns the next value of
+  // each: the first of the counter's values at or above `floor`, or a larger one if the counter was
+  // past that, or at the end the one after the last. A later extend() may add values below the
+  // floor: extend first.
   [[nodiscard]] IDMINT_EXPORT Result<std::vector<std::int64_t>> raise(
       std::span<const std::string> counters, std::int64_t floor,
       SteadyTime until = SteadyTime::max());
@@ -115,43 +121,44 @@ class CounterStore {
     return only(raise(one(std::string(counter)), floor));
   }
 
-  // One atomic max each: moves the end of the bounds to `last`, or leaves it where that is not
-  // larger. Returns the bounds of each as they are now. kInvalidArgument: last > kLargestValue -
-  // (stride - 1) for one of them, or can_extend() says so; that one is not changed.
+  // One atomic max for each: moves the end of the bounds to `last`, or leaves it if `last` is not
+  // larger. Returns the bounds of each as they are now. kInvalidArgument: `last` is above
+  // kLargestValue - (stride - 1) for one of them, or can_extend() rejects it; that counter is not
+  // changed.
   [[nodiscard]] Result<std::vector<CounterBounds>> extend(std::span<const std::string> counters,
                                                           std::int64_t last);
   [[nodiscard]] Result<CounterBounds> extend(std::string_view counter, std::int64_t last) {
     return only(extend(one(std::string(counter)), last));
   }
-  // kInvalidArgument, naming one: what an adopted counter is kept in cannot count to `last`.
+  // kInvalidArgument: an adopted record, named in the message, cannot count to `last`.
   [[nodiscard]] Result<void> can_extend(std::span<const std::string> counters, std::int64_t last);
 
-  // Ends the counters: every later advance, by anybody, is kFailedPrecondition. Again is fine. The
-  // records stay for ever, so that no counter is made again under the name of one.
+  // Closes the counters: every later advance of any process fails with kFailedPrecondition. Can be
+  // repeated. The records stay for ever, so no counter of the same name can be created.
   [[nodiscard]] Result<void> close(std::span<const std::string> counters);
   [[nodiscard]] Result<void> close(std::string_view counter) {
     return close(one(std::string(counter)));
   }
 
-  // For people and monitoring; says nothing of what the next advance will return.
+  // For operators and monitoring; does not predict the next advance.
   [[nodiscard]] Result<CounterState> peek(std::string_view counter,
                                           SteadyTime until = SteadyTime::max()) {
     return do_peek(counter, until);
   }
-  // All counters whose names start with `prefix`, by name.
+  // The counters whose names start with `prefix`, sorted by name.
   [[nodiscard]] Result<std::vector<CounterState>> list(std::string_view prefix,
                                                        SteadyTime until = SteadyTime::max()) {
     return do_list(prefix, until);
   }
 
-  // Null: it adopts no records of other programs.
+  // Null: it adopts no records.
   [[nodiscard]] virtual const Adoption* adoption() const noexcept { return nullptr; }
 
  protected:
   ~CounterStore() = default;
 
  private:
-  // The methods above, whose arguments have been checked.
+  // The methods above, with checked arguments.
   virtual Result<void> do_create(std::span<const NewCounter> counters) = 0;
   virtual Result<Range> do_advance(std::string_view counter, std::int64_t count, Take take,
                                    SteadyTime until) = 0;

@@ -1,4 +1,4 @@
-// GaplessStore: a store that can write a counter and documents in one transaction.
+// GaplessStore: a store that writes a counter and documents in one transaction.
 #pragma once
 
 #include <chrono>
@@ -19,45 +19,46 @@
 
 namespace idmint {
 
-// One transaction after another, each of which inserts documents with the next values of a counter.
+// A series of transactions, each of which inserts documents with the next values of a counter.
 class GaplessTransactions {
  public:
-  using Documents = std::vector<std::vector<std::byte>>;  // of one call
+  using Documents = std::vector<std::vector<std::byte>>;  // the documents of one call
   struct Refused {
     Error error;
-    bool retry_others;                // those of other calls may be possible
-    std::optional<std::size_t> call;  // the one that is to blame, where that is known
+    bool retry_others;                // a retry without the failed call may succeed
+    std::optional<std::size_t> call;  // the failed call, if known
   };
   struct First {
-    std::int64_t first;  // number, of the first document of the first call
+    std::int64_t first;  // the number of the first document of the first call
   };
 
   virtual ~GaplessTransactions() = default;
-  // kInvalidArgument: never possible.
+  // kInvalidArgument: the document can never be inserted.
   [[nodiscard]] virtual Result<void> check(std::span<const std::byte> document) const = 0;
-  // All of them or none. Answers by `until`. kDataLoss, and nothing is inserted: the counter's next
-  // number is below `floor`, so the store has gone back.
+  // Inserts all of them or none. Returns by `until`. kDataLoss: the counter's next number is below
+  // `floor`, so the store has gone back; nothing is inserted.
   [[nodiscard]] virtual std::expected<First, Refused> insert(
       std::vector<std::shared_ptr<const Documents>> calls, std::int64_t floor,
       SteadyTime until) = 0;
 };
 
-// What is wrong with the document at a position among those of a call.
+// The error of one document. `position`: its zero-based index in the call.
 [[nodiscard]] inline Error of_document(std::size_t position, const Error& why) {
   const std::string number = std::to_string(position + 1);
   return {why.code, "document " + number + ": " + why.message, {Remedy::kMendDocument, number}};
 }
 
-// What a store offers for gapless numbers. Threads may share it.
+// The gapless numbers of a store. Threads may share it.
 class GaplessStore {
  public:
   virtual ~GaplessStore() = default;
 
-  // kFailedPrecondition: not as the store is set up.
+  // kFailedPrecondition: the setup of the store does not allow transactions.
   [[nodiscard]] virtual Result<void> has_transactions(SteadyTime until) = 0;
 
-  // For documents of the collection, whose number is in the field. kInvalidArgument: no such names
-  // are possible. The entropy, for jitter, must outlive them.
+  // For documents of the collection, with the number in the field. The entropy is for jitter and
+  // must outlive the result. kInvalidArgument: the name of the collection or the field is not
+  // valid.
   [[nodiscard]] virtual Result<std::unique_ptr<GaplessTransactions>> transactions(
       const SequenceDefinition& definition, std::string_view collection, std::string_view field,
       std::chrono::milliseconds deadline, Entropy& entropy) = 0;

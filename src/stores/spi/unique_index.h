@@ -1,4 +1,4 @@
-// UniqueIndex: claims, each the proof that one number is ours alone.
+// UniqueIndex: claims, each of which proves that one number belongs to its caller alone.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +12,27 @@
 
 namespace idmint {
 
-// Durable sets of numbers, one for each named space. A claim is never freed: what was claimed once
-// is never claimed again, so no id is issued twice. Any thread may call any method at any time.
-// Errors as in CounterStore; after kUnknown and kDeadlineExceeded some of the numbers may be
-// claimed, now or later: draw others, never use them.
+// Durable sets of numbers, one for each named space. A claim is never freed, so no id is issued
+// twice. Any thread may call any method at any time. Errors as in CounterStore. After kUnknown and
+// kDeadlineExceeded some of the numbers may be claimed, now or later: never use them, and draw
+// others.
 class UniqueIndex {
  public:
-  // Makes the space; one that exists is left as it is. kInvalidArgument: an empty name or one
+  // Creates the space; an existing one stays as it is. kInvalidArgument: an empty name or one
   // longer than 1024 bytes.
   [[nodiscard]] Result<void> create_space(std::string_view space);
 
-  // Claims those of the numbers that are free, in one step that is durable before it returns; says
-  // for each whether it is the caller's now. Of a number that stands twice in `keys` at most one
-  // is. kNotFound: no such space. kInvalidArgument: none, or more than kMaxKeys.
-  // kFailedPrecondition: the space is closed.
+  // Claims the free numbers of `keys` in one step that is durable before it returns. Says for each
+  // number whether the caller now owns it; of repeated numbers at most one is owned.
+  // - kNotFound: no such space.
+  // - kInvalidArgument: no numbers, or more than kMaxKeys.
+  // - kFailedPrecondition: the space is closed.
   [[nodiscard]] IDMINT_EXPORT Result<std::vector<bool>> insert(
       std::string_view space, std::span<const std::int64_t> keys,
       SteadyTime until = SteadyTime::max());
   static constexpr std::size_t kMaxKeys = 100'000;
 
-  // How many numbers are claimed. kNotFound: no such space.
+  // The number of claims. kNotFound: no such space.
   [[nodiscard]] Result<std::int64_t> claimed(std::string_view space,
                                              SteadyTime until = SteadyTime::max()) {
     return do_claimed(space, until);
@@ -42,15 +43,15 @@ class UniqueIndex {
     return do_contains(space, key);
   }
 
-  // Ends the space: every later insert, by anybody, is kFailedPrecondition. Again is fine.
-  // kNotFound: no such space.
+  // Closes the space: every later insert of any process fails with kFailedPrecondition. Can be
+  // repeated. kNotFound: no such space.
   [[nodiscard]] Result<void> close_space(std::string_view space) { return do_close_space(space); }
 
  protected:
   ~UniqueIndex() = default;
 
  private:
-  // The methods above, whose arguments have been checked.
+  // The methods above, with checked arguments.
   virtual Result<void> do_create_space(std::string_view space) = 0;
   virtual Result<std::vector<bool>> do_insert(std::string_view space,
                                               std::span<const std::int64_t> keys,

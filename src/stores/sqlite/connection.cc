@@ -18,15 +18,15 @@
 namespace idmint::stores::sqlite {
 namespace {
 
-// How many connections this process opened, and how many it or its parents opened. The numbers
+// The connections that this process opened, and those that it or its ancestors opened. The numbers
 // differ in a child of fork().
 int connections_seen = 0;  // guarded by the mutex of connections_here()
 struct ConnectionsHere {
-  std::mutex mutex;  // unlocked in a child, whoever held it in the parent
+  std::mutex mutex;  // unlocked in a child, even if held in the parent
   int count;
 };
 ForkWiped<ConnectionsHere>& connections_here() {
-  // Never destroyed: a store may be destroyed after every static.
+  // Never destroyed: a store may outlive every static object.
   static auto& connections = *new ForkWiped<ConnectionsHere>;
   return connections;
 }
@@ -122,7 +122,7 @@ void Statement::bind(int at, std::string_view text) {
 void Statement::bind(int at, std::int64_t value) { sqlite3_bind_int64(statement_, at, value); }
 
 void Statement::bind(int at, std::optional<std::int64_t> value) {
-  if (value) bind(at, *value);  // what is not bound is NULL
+  if (value) bind(at, *value);  // unbound parameters are NULL
 }
 
 void Statement::bind(int at, const Uuid& id) {
@@ -171,7 +171,7 @@ Error Connection::failed(int result, std::string_view doing) {
   const int cause = sqlite3_system_errno(db_);
   const bool no_space = cause == ENOSPC || cause == EDQUOT || cause == EFBIG;
   const bool not_allowed = cause == EACCES || cause == EPERM || cause == EROFS;
-  const int kind = result & 0xff;  // without what SQLite's extended codes add
+  const int kind = result & 0xff;  // without SQLite's extended code
   std::string what = "could not " + std::string(doing) + " " + path_ + ": ";
   std::string why = sqlite3_errmsg(db_);
   if ((kind == SQLITE_CANTOPEN || kind == SQLITE_IOERR) && cause != 0)
@@ -225,8 +225,8 @@ Error Connection::failed(int result, std::string_view doing) {
     if (not_allowed) return refused();
     return {Code::kUnavailable, what + why};
   }
-  // A log frame that could not be written does not count, so this is like a full disk. After any
-  // other failure the commit may be on the disk.
+  // A log frame that was not written does not count, so this is like a full disk. After any other
+  // failure the commit may be on the disk.
   if (result == SQLITE_IOERR_WRITE && no_space) return full();
   poison();
   return {Code::kUnknown, what + why +
@@ -330,7 +330,7 @@ Result<void> Connection::connect_to_write() {
       return std::unexpected(Error{
           Code::kNotFound, "no folder " + folder.string() + " to hold " + path_ +
                                (may_create() ? "; make it first" : "; give the path of a store")});
-    // SQLite, not allowed to make the file, tried to read it.
+    // SQLite may not create the file, so it tried to read it.
     if (may_create())
       return std::unexpected(Error{Code::kPermissionDenied, "could not make " + path_ +
                                                                 ": the folder " + folder.string() +
@@ -344,10 +344,10 @@ Result<void> Connection::connect_to_write() {
   return {};
 }
 
-// For a user who may not write the file, or not make its log beside it. SQLite reads a file in WAL
-// mode under the same locks as everybody, if the log and its index exist. Otherwise it makes them;
-// made by a user who may write the folder but not the file, they could be written by nobody else.
-// (immutable=1 takes no locks, and reads garbage if somebody writes.)
+// For a user who may not write the file or create its log. SQLite reads a file in WAL mode under
+// the usual locks if the log and its index exist; otherwise it creates them. If a user who may
+// write the folder but not the file created them, nobody else could write them. (immutable=1 takes
+// no locks, and reads garbage if somebody writes.)
 Result<void> Connection::connect_without_writing() {
   const auto refuse = [this](const std::string& why) {
     return std::unexpected(Error{Code::kPermissionDenied, path_ + why});

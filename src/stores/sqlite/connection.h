@@ -1,5 +1,5 @@
-// A connection of SQLite to the file of a store: its statements, its waits, and what SQLite's error
-// codes mean.
+// A connection of SQLite to the file of a store: its statements, its waits, and the meaning of
+// SQLite's error codes.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ struct Query {
 // One execution of a statement. It must end before the mutex of the connection is unlocked.
 class Statement {
  public:
-  // `sql`: a Query, or a text. Binds the values to ?1, ?2 and so on; they must outlive the
-  // statement. `doing` says in messages what is done to the file.
+  // `sql` is a Query or a text. Binds the values to ?1, ?2 and so on; they must outlive the
+  // statement. `doing` is the action on the file, for messages.
   template <typename Sql, typename... Values>
   Statement(Connection& db, Sql& sql, std::string_view doing, const Values&... values)
       : db_(db), doing_(doing) {
@@ -41,11 +41,11 @@ class Statement {
 
   // Steps to the next row. False: there is none, or the statement failed.
   bool next();
-  // Steps over all rows that are left.
+  // Steps over all remaining rows.
   [[nodiscard]] Result<void> end();
   [[nodiscard]] bool is_done() const;  // next() found the end
   [[nodiscard]] bool is_busy() const;  // next() found the file locked
-  // Why there is no row. REQUIRES: next() returned false, and `db` was not used since.
+  // The error if there is no row. REQUIRES: next() returned false, and `db` was not used since.
   [[nodiscard]] Error failure() const;
 
   [[nodiscard]] std::int64_t integer(int column) const;
@@ -71,7 +71,7 @@ class Statement {
 // False in a child of a process that had a connection open when it forked.
 [[nodiscard]] bool may_connect();
 
-// With the slash at its end. Every path of a store has one.
+// With its final slash. Every path of a store has one.
 [[nodiscard]] inline std::string folder_of(const std::string& path) {
   return path.substr(0, path.rfind('/') + 1);
 }
@@ -84,8 +84,8 @@ class Statement {
 class Connection {
  public:
   Connection(std::string url, std::string path, const StoreOptions& options, Entropy& entropy);
-  // In a child of fork() the connection is left as it is: closing it there would take the child for
-  // the last user of the file, and remove the log that the parent still writes to.
+  // In a child of fork() the connection is left alone: closing it there would take the child for
+  // the last user of the file, and remove the log that the parent still writes.
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -112,8 +112,8 @@ class Connection {
 
   // A call that begins now and waits for locks until its deadline.
   void begin_call(SteadyTime begun, SteadyTime until);
-  // Sleeps for a random time, longer from attempt to attempt, at most 2 ms: nobody always loses
-  // against the others. False: the deadline has passed. It is SQLite's busy handler too.
+  // Sleeps for a random time, longer with each attempt, at most 2 ms, so that no process always
+  // loses. False: the deadline has passed. Also SQLite's busy handler.
   bool wait_for_lock(int attempt) noexcept;
 
   // Moves the log into the file as far as its readers allow.
@@ -124,30 +124,29 @@ class Connection {
   Checkpoint checkpoint();
   void count_log_pages();  // from now on; ends SQLite's automatic checkpoints
   [[nodiscard]] int log_pages() const { return log_pages_; }  // after the latest commit
-  // When the connection is closed, the log is moved into the file and removed (tidy), or both stay.
+  // At closing, the log is moved into the file and removed (tidy), or both stay.
   void tidy_log() noexcept;
   void leave_log() noexcept;
 
   // The file itself, without its log. The mark is as in docs/design/007-sqlite-trust.md.
   [[nodiscard]] bool is_in_wal_mode();
   Result<std::int64_t> version_in_file();  // user_version
-  // Whether the file has all changes that were committed, synced. Then the next commit may begin
-  // the log anew, and no checkpoint writes what is in the log now.
-  // REQUIRES: a write transaction is open.
+  // Whether the file has all committed changes, synced. Then the next commit may restart the log,
+  // and no checkpoint writes the present log. REQUIRES: a write transaction is open.
   [[nodiscard]] bool file_has_all_of_log();
-  // Writes the mark, with the rest of `version`, into the file and syncs it. It lies in the first
-  // sector, so a power cut leaves the old header or the new one.
-  // REQUIRES: the log holds the first page, and no checkpoint can move it into the file meanwhile.
+  // Writes the mark and the rest of `version` into the file and syncs it. Both are in the first
+  // sector, so a power cut leaves the old header or the new one. REQUIRES: the log has the first
+  // page, and no checkpoint can move it into the file meanwhile.
   Result<void> mark(std::int64_t version);
-  // Syncs the mark that another process wrote, unless this connection knows that it is on the disk.
+  // Syncs a mark of another process, unless this connection knows that it is on the disk.
   Result<void> sync_mark(std::int64_t version);
 
-  // What a code of SQLite's means. Poisons the connection if a commit may be on the disk or not.
-  // REQUIRES: `result` is what the latest call of SQLite returned.
+  // The error for a code of SQLite. Poisons the connection if a commit may or may not be on the
+  // disk. REQUIRES: `result` is the result of the latest call of SQLite.
   Error failed(int result, std::string_view doing);
   [[nodiscard]] Error no_store(const std::string& why) const;
   [[nodiscard]] std::unexpected<Error> damaged(std::string why) const;
-  // No later call does anything, and the log is left as it is.
+  // Disables all later calls, and leaves the log as it is.
   void poison() noexcept;
   [[nodiscard]] bool is_poisoned() const { return poisoned_; }
 

@@ -91,7 +91,7 @@ class Counters final : public CounterStore {
   }
 
  private:
-  // Sees the row that a changed counter returned.
+  // Called with the row of each changed counter.
   using OnRow = std::function<void(const Statement& row)>;
 
   Result<CounterState> read(std::string_view counter) {
@@ -112,8 +112,8 @@ class Counters final : public CounterStore {
     return {};
   }
 
-  // One transaction for all of them. The error of the first counter that is missing, or that the
-  // statement refuses, is the answer after the others are on the disk.
+  // One transaction for all counters. If a counter is missing or the statement rejects it, the
+  // first such error is returned after the others are durable.
   Result<void> change_each(Query& query, std::span<const std::string> counters,
                            std::optional<std::int64_t> value, Call call, const OnRow& on_row) {
     call.needs = Needs::kNothing;
@@ -138,9 +138,9 @@ class Counters final : public CounterStore {
   }
 
   TrustedFile& file_;
-  // How many values are left is (last - next + stride) / stride, as in CounterState::left(). The
-  // value that a raise moves to is that of CounterBounds::at_or_above(). No sum overflows:
-  // 0 <= first, next <= last + stride <= 2^63 - 1.
+  // The number of values left is (last - next + stride) / stride, as in CounterState::left(). A
+  // raise moves to CounterBounds::at_or_above(). No sum overflows: 0 <= first, next <= last +
+  // stride <= 2^63 - 1.
   Query advance_{
       "UPDATE counters SET taken_from = next,"
       " next = next + min(?2, (last - next + stride) / stride) * stride"

@@ -1,11 +1,11 @@
-// Whether the file is the one that was opened, and whether it holds everything that was handed out.
+// Checks whether the file is the one that was opened, and has everything that was handed out.
 #include <algorithm>
 
 #include "stores/sqlite/trusted_file.h"
 
 namespace idmint::stores::sqlite {
 
-// REQUIRES: `row` runs state_. The snapshot lasts as long as it.
+// REQUIRES: `row` runs state_. The snapshot lives as long as `row`.
 Result<TrustedFile::State> TrustedFile::read_state(Statement& row) {
   if (!row.next()) return std::unexpected(row.failure());
   State state{.inode = row.integer_or_null(0),
@@ -29,7 +29,7 @@ Result<void> TrustedFile::write_place(const std::optional<Place>& place, std::in
   return Statement(*this, settle_, "write the place of", inode, born, changes).end();
 }
 
-// Whether the file is not in the place that it names as its own.
+// Whether the file is not in the place that it records.
 bool TrustedFile::is_elsewhere(const State& state) const {
   const std::optional<Place> here = place_of(path());
   if (!state.inode || !here) return false;
@@ -37,22 +37,21 @@ bool TrustedFile::is_elsewhere(const State& state) const {
   return state.born && here->born ? *state.born != *here->born : *state.inode != here->inode;
 }
 
-// The count of changes that was seen in the place that a copy was made from.
+// The count of changes that was seen in the place of the original of a copy.
 std::int64_t TrustedFile::seen_where_it_was(const State& state) const {
   if (!state.inode || !is_elsewhere(state)) return 0;
   return SeenChanges(trust_folder_, id_, Place{*state.inode, state.born}, false).read();
 }
 
-// Whether the log was written for another file than the one beside it, such as a file that a backup
-// was copied over. A file lacks the nonce of its own log only until it is marked, and nothing is
-// handed out before that.
+// Whether the log belongs to another file, for example because a backup was copied over the file. A
+// file lacks the nonce of its own log only until it is marked, and nothing is handed out before.
 // REQUIRES: `seen` was read before `state`.
 bool TrustedFile::has_log_of_another(const State& state, std::int64_t seen) const {
   if (state.has_nonce()) return false;
   return !state.unmarked || std::max({seen, changes_, seen_where_it_was(state)}) > *state.unmarked;
 }
 
-// The one of its files that is not the one that was opened.
+// The first of its files that was replaced since it was opened.
 std::optional<std::string> TrustedFile::replaced_file() const {
   for (const File& file : files_)
     if (identity_of(file.path) != file.identity) return file.path;
@@ -83,22 +82,22 @@ Error TrustedFile::lose_log_of_another() {
                {Remedy::kRaiseStore, url()}});
 }
 
-// The count in the trust folder. A read may meet a write half-way.
+// The count in the trust folder. A read may overlap a write.
 std::int64_t TrustedFile::changes_seen() const {
   const std::int64_t seen = seen_.read();
   return seen <= changes_ ? seen : std::min(seen, seen_.read());
 }
 
-// Why the store may hold less than it handed out; or why that cannot be looked at.
+// Why the store may hold less than it handed out, or why this cannot be checked.
 std::optional<Error> TrustedFile::look_for_doubt() {
   if (!has_places_) return std::nullopt;
   State state{};
   std::int64_t seen = 0;
   bool log_missing = true;
   bool log_of_another = true;
-  // The log has a page without the mark before the mark is written to the file. A reader that began
-  // before the one and looked at the file after the other sees another mark; the next look does
-  // not.
+  // The log gets a page without the mark before the mark is written to the file. A reader that
+  // began before the former and looked at the file after the latter sees another mark; the next
+  // look does not.
   for (int look = 0; look < 3 && (log_missing || log_of_another); ++look) {
     seen = changes_seen();
     Statement row(*this, state_, "read");
@@ -109,7 +108,7 @@ std::optional<Error> TrustedFile::look_for_doubt() {
     log_of_another = has_log_of_another(state, seen);
   }
   if (log_of_another) return lose_log_of_another();
-  // Nothing was handed out of a log whose mark is still missing.
+  // Nothing was handed out from a log whose mark is still missing.
   changes_ = std::max(changes_, state.has_nonce() ? state.changes : *state.unmarked);
   const bool moved = is_elsewhere(state);
   seen = std::max(seen, seen_where_it_was(state));
@@ -151,7 +150,7 @@ Result<void> TrustedFile::settle(Store::Settle how) {
   if (!doubt) return {};
   if (doubt->code != Code::kDataLoss || (how == Store::Settle::kOnlyMoved && lacks_values_))
     return std::unexpected(*std::move(doubt));
-  // Past every count that another user, or another copy, may have reached meanwhile.
+  // Beyond every count that another user or another copy may have reached meanwhile.
   constexpr std::int64_t kEpoch = std::int64_t{1} << 40;
   const std::int64_t changes = std::max(changes_, changes_seen()) + kEpoch;
   const Result<void> done =

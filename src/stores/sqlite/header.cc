@@ -1,5 +1,5 @@
-// The file itself, without its log, read and written through SQLite's own handle of it: to close
-// another descriptor of the file would drop the locks that this process has on it (see fcntl(2)).
+// The file itself, without its log, accessed through SQLite's own handle: closing another
+// descriptor of the file would drop the locks of this process on it (see fcntl(2)).
 #include <sqlite3.h>
 
 #include <array>
@@ -10,7 +10,7 @@
 namespace idmint::stores::sqlite {
 namespace {
 
-// The header that begins an SQLite file ("Database File Format"). Its numbers are big-endian.
+// The header of an SQLite file ("Database File Format"). Its numbers are big-endian.
 constexpr std::size_t kHeader = 100;
 constexpr std::size_t kFormatToWrite = 18;
 constexpr std::size_t kUserVersionAt = 60;
@@ -58,8 +58,8 @@ Result<std::int64_t> Connection::version_in_file() {
   return number_at(header, kUserVersionAt);
 }
 
-// The log's index has the number of the last frame at byte 16, and at byte 96 that of the last
-// frame that is in the file (SQLite's "WAL-mode File Format").
+// The log's index has the number of the last frame at byte 16, and the number of the last frame in
+// the file at byte 96 (SQLite's "WAL-mode File Format").
 bool Connection::file_has_all_of_log() {
   constexpr int kRegion = 32768;
   sqlite3_file& file = file_of(db_);
@@ -75,7 +75,7 @@ Result<void> Connection::mark(std::int64_t version) {
   int result = read_header(db_, header);
   if (result == SQLITE_OK) {
     put_number(header, kUserVersionAt, version | kMark);
-    put_number(header, kApplicationIdAt, kApplicationId);  // a new file may have it in its log only
+    put_number(header, kApplicationIdAt, kApplicationId);  // a new file may have it in the log only
     sqlite3_file& file = file_of(db_);
     constexpr std::size_t kEnd = kApplicationIdAt + 4;
     result = file.pMethods->xWrite(&file, &header[kUserVersionAt], kEnd - kUserVersionAt,

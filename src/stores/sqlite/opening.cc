@@ -1,4 +1,4 @@
-// How the file of a store is opened, and closed.
+// Opens and closes the file of a store.
 #include <sys/vfs.h>
 
 #include <algorithm>
@@ -63,7 +63,7 @@ Result<void> check_file(const std::string& path, bool local_file_system) {
 }
 
 Result<void> switch_to_wal(Connection& db) {
-  // Not every lock that is taken here asks the busy handler.
+  // Not every lock here calls the busy handler.
   for (int attempt = 0;; ++attempt) {
     Error error;
     bool busy = false;
@@ -93,8 +93,8 @@ TrustedFile::TrustedFile(std::string url, SqliteUrl parsed, const StoreOptions& 
 
 TrustedFile::~TrustedFile() {
   if (!is_owned() || !is_connected()) return;
-  // The log at its path may be that of other processes by now. Or the file is another one: then
-  // the look leaves the log.
+  // The log at its path may belong to other processes by now, or to another file; then the check
+  // leaves the log.
   if (replaced_file())
     leave_log();
   else
@@ -105,7 +105,7 @@ Result<void> TrustedFile::open() {
   const SteadyTime begun = std::chrono::steady_clock::now();
   begin_call(begun, std::min(options().until, begun + options().deadline));
   if (Result<void> ok = check_file(path(), local_file_system_); !ok) return ok;
-  // Until we know whose file it is, it is not even tidied up.
+  // The file is not even tidied up before it is identified.
   if (Result<void> ok = connect(); !ok) return ok;
   const Result<Content> content = identify(*this);
   if (!content) return std::unexpected(content.error());
@@ -125,7 +125,7 @@ Result<void> TrustedFile::open() {
   if (!id) return std::unexpected(id.error());
   id_ = *id;
   if (!is_read_only()) {
-    // If a sync fails while the journal is switched, SQLite answers "wal" and switches back.
+    // If a sync fails during the switch, SQLite answers "wal" and switches back.
     const Result<std::int64_t> wal =
         read_integer("SELECT count(*) FROM pragma_journal_mode WHERE journal_mode = 'wal'");
     if (!wal) return std::unexpected(wal.error());
@@ -139,21 +139,20 @@ Result<void> TrustedFile::open() {
   tidy_log();
   if (const auto place = place_of(path()))
     seen_ = SeenChanges(trust_folder_, id_, *place, !is_read_only());
-  // The log of another file is not moved into this one when a handle that only reads is closed.
+  // Closing a read-only handle does not move the log of another file into this one.
   const bool in_doubt = look_for_doubt().has_value();
   doubtful_ = in_doubt && !is_read_only();
   set_opened();
   return {};
 }
 
-// Keeps which files were opened, to tell them from others that are put in their place. Between
-// SQLite's opening and the look here they may be replaced: then no descriptor is open on what is
-// found.
+// Records the identities of the opened files, to detect replacements. A file that is replaced
+// between SQLite's opening and this check has no open descriptor.
 Result<void> TrustedFile::remember_files() {
   const std::string path = full_path();
   for (const std::string& each : {path, path + "-wal", path + "-shm"}) {
     const std::optional<FileIdentity> identity = identity_of(each);
-    // A file that is only read may be without a log.
+    // A read-only file may have no log.
     if (!identity && is_read_only() && each != path) continue;
     if (!identity || (!is_read_only() && !is_open_here(*identity)))
       return std::unexpected(

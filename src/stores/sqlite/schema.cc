@@ -92,7 +92,8 @@ Result<void> make_tables(TrustedFile& file) {
     if (Result<void> ok = file.execute(kUpgradeFrom1, "upgrade the tables of"); !ok) return ok;
     const Result<Uuid> id = read_id(file);
     if (!id) return std::unexpected(id.error());
-    // This user saw the store after its upgrade: this is an older backup, and its place is unknown.
+    // This user saw the store after its upgrade, so this is an older backup, and its place is
+    // unknown.
     if (is_counted(file.trust_folder(), *id)) return file.write_place(Place{0, std::nullopt}, 0);
   }
   return file.write_place(place_of(file.path()), 0);
@@ -118,7 +119,7 @@ Result<Content> identify(Connection& db) {
     return db.damaged("it has schema version " + std::to_string(*version));
   }
   if (!db.is_in_transaction()) {
-    // Another process may be making the store now: all that is read must be of one snapshot.
+    // Another process may be creating the store now, so all reads must be of one snapshot.
     if (Result<void> begun = db.execute("BEGIN", "read"); !begun)
       return std::unexpected(begun.error());
     Result<Content> content = identify(db);
@@ -144,8 +145,8 @@ Result<void> make_schema(TrustedFile& file) {
   if (made) made = file.execute("COMMIT", kMaking);
   file.roll_back();
   if (!made) return made;
-  // Into the file at once, so that it can be read without its log. If readers prevent this, a file
-  // that loses its log is found damaged.
+  // Moved into the file at once, so that it is readable without its log. If readers prevent this, a
+  // file that loses its log is found damaged.
   if (const int error = file.checkpoint().io_error; error != 0)
     return std::unexpected(file.failed(error, kMaking));
   return {};

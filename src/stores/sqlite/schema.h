@@ -17,20 +17,19 @@
 //                minted_until, taken_from, held_until (ms since 1970),
 //                nonce (16 bytes, of the latest extension; NULL: none)
 //
-// Version 1 had only the first column of `store`, and no nonce. A file of version 1 is upgraded
-// when it is first opened for writing. Opened to read only it stays as it is, so statements that
-// only read must not name the columns of version 2.
+// Version 1 had only the first column of `store`, and no nonce. A file of version 1 is upgraded at
+// its first opening for writing. A read-only opening leaves it as it is, so read-only statements
+// must not name the columns of version 2.
 //
-// `next` is what the next advance hands out. `taken_from` is where the latest one began; it is kept
+// `next` is the next value to hand out. `taken_from` is the start of the latest advance, stored
 // only so that the UPDATE can return it. The journal is a write-ahead log with synchronous=FULL:
 // the frames of a transaction are on the disk before COMMIT returns, and no value is handed out and
 // no claim is acknowledged before that.
 //
 // user_version has the version in bits 0 to 7 and the nonce of the latest log in bits 8 to 29.
-// While the log holds changes that the file does not, the file itself has kMark (bit 30) too, and
-// the log does not (docs/design/007-sqlite-trust.md). A file whose log is lost is left with the
-// mark, every checkpoint removes the mark, and a log whose nonce the file does not have is the log
-// of another file.
+// While the log has changes that the file lacks, the file itself also has kMark (bit 30), and the
+// log does not (docs/design/007-sqlite-trust.md). So a file whose log is lost keeps the mark, every
+// checkpoint removes the mark, and a log whose nonce the file lacks belongs to another file.
 #pragma once
 
 #include "stores/sqlite/connection.h"
@@ -45,12 +44,12 @@ class TrustedFile;
 
 enum class Content : std::uint8_t { kNothing, kVersion1, kOurs };
 
-// What the file holds; it is only read. kFailedPrecondition: another program's tables, or those of
-// a newer idmint. kDataLoss: no version that there ever was.
+// The content of the file; reads only. kFailedPrecondition: tables of another program or of a newer
+// idmint. kDataLoss: a version that never existed.
 [[nodiscard]] Result<Content> identify(Connection& db);
 
-// Makes or upgrades the tables. Of two processes that do so at once, one does it, and the other
-// finds it done.
+// Creates or upgrades the tables. If two processes do so at once, one does it, and the other finds
+// it done.
 [[nodiscard]] Result<void> make_schema(TrustedFile& file);
 
 // The id of the store. kDataLoss: there is none.

@@ -46,9 +46,9 @@ Result<std::unique_ptr<Store>> open_sqlite(std::string_view whole, const StoreOp
   const std::string url(whole);
   Result<SqliteUrl> parsed = parse_sqlite_url(whole);
   if (!parsed) return std::unexpected(std::move(parsed.error()));
-  // SQLite keeps, for the whole process, which locks it holds on which file. A child of fork()
-  // inherits that without the locks. A handle opened there would write to a file that others take
-  // for unused, and remove or restart its log: acknowledged values would be lost.
+  // SQLite tracks the locks of each file for the whole process. A child of fork() inherits this
+  // record without the locks. A handle opened there would write to a file that others consider
+  // unused, and remove or restart its log: acknowledged values would be lost.
   if (!sqlite::may_connect())
     return std::unexpected(Error{Code::kFailedPrecondition,
                                  "cannot open " + url +

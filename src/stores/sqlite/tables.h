@@ -9,7 +9,7 @@
 
 namespace idmint::stores::sqlite {
 
-// `file` must outlive them. They are shared because the interfaces have no public destructor.
+// `file` must outlive them. Shared pointers, because the interfaces have no public destructor.
 [[nodiscard]] std::shared_ptr<CounterStore> counters_of(TrustedFile& file);
 [[nodiscard]] std::shared_ptr<Catalog> catalog_of(TrustedFile& file);
 [[nodiscard]] std::shared_ptr<UniqueIndex> claims_of(TrustedFile& file);

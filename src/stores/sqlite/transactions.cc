@@ -52,7 +52,8 @@ Result<void> TrustedFile::atomically(const Call& call, const Changes& changes) {
     if (doubt && call.needs == Needs::kTrust) return std::unexpected(*std::move(doubt));
   }
   Result<void> done = transact(call.doing, [&]() -> Result<void> {
-    // In doubt it is not counted: the count would reach the one that was seen, and end the doubt.
+    // Not counted in a store in doubt: the count would reach the one that was seen, and end the
+    // doubt.
     if (!doubtful_)
       if (Result<void> counted = count_change(); !counted) return counted;
     return changes();
@@ -65,8 +66,7 @@ Result<void> TrustedFile::atomically(const Call& call, const Changes& changes) {
   return {};
 }
 
-// When it returns without an error, the file itself tells if the log that holds the changes is
-// lost.
+// After success, the file itself shows if the log with the changes is lost.
 Result<void> TrustedFile::transact(std::string_view doing, const Changes& changes, Doubt doubt) {
   const std::int64_t seen = changes_seen();
   if (!doubtful_) changes_ = std::max(changes_, seen);
@@ -75,8 +75,8 @@ Result<void> TrustedFile::transact(std::string_view doing, const Changes& change
   bool unmarked = false;  // by a checkpoint of another process during this transaction
   Result<void> done;
   {
-    // A read that ends after the COMMIT: before that no checkpoint moves what is committed here
-    // into the file.
+    // A read that outlasts the COMMIT: until it ends, no checkpoint moves the changes of this
+    // transaction into the file.
     Statement reading(*this, state_, "read");
     const Result<State> state = read_state(reading);
     if (!state)
@@ -90,8 +90,8 @@ Result<void> TrustedFile::transact(std::string_view doing, const Changes& change
       done = changes();
     }
     if (done && !marked) {
-      // Otherwise the nonce stays. Another process may be about to mark the file with it. A
-      // checkpoint that was killed may be repeated, and write an older first page of this log.
+      // Otherwise the nonce stays: another process may be about to mark the file with it, and a
+      // killed checkpoint may be repeated and write an older first page of this log.
       if (state->has_first_page() && file_has_all_of_log()) {
         version = with_new_nonce(version);
         done = Statement(*this, unmarked_, doing, std::max(state->changes, seen)).end();
@@ -113,7 +113,7 @@ Result<void> TrustedFile::transact(std::string_view doing, const Changes& change
     }
   }
   roll_back();
-  // Otherwise later calls would be part of that transaction, and never be durable.
+  // Later calls would be part of that transaction, and never durable.
   if (is_in_transaction()) poison();
   if (done && unmarked) done = protect();
   if (!done && committed) return after_commit(std::move(done.error()));
@@ -131,7 +131,7 @@ std::int64_t TrustedFile::with_new_nonce(std::int64_t version) {
   return drawn == (version & ~kMark) ? drawn ^ kOther : drawn;
 }
 
-// If the count is not larger than what this handle knows, the file was set back.
+// A count that is not larger than the one known to this handle proves that the file was set back.
 // REQUIRES: within transact().
 Result<void> TrustedFile::count_change() {
   ++counted_;
@@ -150,11 +150,11 @@ void TrustedFile::remember_count() {
   if (!doubtful_) seen_.write(changes_);
 }
 
-// Moves a long log into the file. It stands in for SQLite's automatic checkpoint, which hides its
-// failures. The commit before it is durable and is acknowledged; an I/O error poisons the handle
-// for later calls. What is only not possible now (readers, a full disk) is tried again after a
-// later commit. A checkpoint that readers stopped half-way has removed the mark, while changes are
-// left in the log: they are marked again.
+// Moves a long log into the file. Replaces SQLite's automatic checkpoint, which hides its failures.
+// The previous commit is durable and is acknowledged; an I/O error poisons the handle for later
+// calls. A checkpoint that is not possible now (readers, a full disk) is repeated after a later
+// commit. A checkpoint that readers stopped half-way has removed the mark while the log still has
+// changes: the file is marked again.
 Result<void> TrustedFile::shorten_log() {
   constexpr int kPages = 1000;
   if (log_pages() < kPages) return {};

@@ -77,7 +77,7 @@ namespace {
 constexpr int kDigits = 19;  // of the largest count
 constexpr std::size_t kSize = kDigits + 1;
 
-// And those that it lies in; what fails shows when a file is made there.
+// Creates its parents too; a failure shows when a file is created there.
 void make_folders(const std::string& folder) {
   for (std::size_t end = folder.find('/', 1); end != std::string::npos;
        end = folder.find('/', end + 1))
@@ -122,7 +122,7 @@ std::int64_t SeenChanges::read() const noexcept {
     return 0;
   std::int64_t changes = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + kDigits, changes);
-  constexpr std::int64_t kMost = std::int64_t{1} << 62;  // what nobody counted
+  constexpr std::int64_t kMost = std::int64_t{1} << 62;  // more than anybody counted
   const bool is_count = error == std::errc{} && end == text.data() + kDigits;
   return is_count && changes > 0 && changes <= kMost ? changes : 0;
 }
@@ -131,7 +131,7 @@ void SeenChanges::write(std::int64_t changes) const noexcept {
   if (fd_ < 0) return;
   std::array<char, kSize + 1> text{};
   std::snprintf(text.data(), text.size(), "%0*lld\n", kDigits, static_cast<long long>(changes));
-  // One that fails leaves a lower count.
+  // A failed write leaves a lower count.
   [[maybe_unused]] const ::ssize_t written = ::pwrite(fd_, text.data(), kSize, 0);
 }
 

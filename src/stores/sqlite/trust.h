@@ -1,6 +1,6 @@
-// What tells whether an SQLite file is the one that was opened, at its own place, and its latest
-// state. Nothing here opens the file or its log: POSIX would drop all locks that this process holds
-// on it (see fcntl(2)).
+// Evidence of whether an SQLite file is the one that was opened, at its own place, in its latest
+// state. Nothing here opens the file or its log: POSIX would drop all locks of this process on it
+// (see fcntl(2)).
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace idmint::stores::sqlite {
 
-// Device and inode: a file while it exists.
+// Device and inode, which identify an existing file.
 struct FileIdentity {
   std::uint32_t device_major;
   std::uint32_t device_minor;
@@ -21,14 +21,14 @@ struct FileIdentity {
   friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
 };
 
-// Of the file that the path names; nothing: there is none, or it cannot be looked at.
+// The identity of the file at the path; nothing: there is none, or it cannot be examined.
 [[nodiscard]] std::optional<FileIdentity> identity_of(const std::string& path) noexcept;
 
-// Whether a descriptor of this process is open on it; true where /proc cannot tell.
+// Whether this process has an open descriptor of it; true if /proc does not tell.
 [[nodiscard]] bool is_open_here(const FileIdentity& file) noexcept;
 
-// Where a file lives, across restarts of the host. A copy has another place, and so has a file that
-// was moved to another file system; one that was renamed keeps it.
+// The place of a file, stable across restarts of the host. A copy has another place, and so has a
+// file that was moved to another file system; a renamed file keeps its place.
 struct Place {
   std::int64_t inode;
   std::optional<std::int64_t> born;  // ns since 1970; nothing: the file system has no birth times
@@ -36,22 +36,22 @@ struct Place {
   friend bool operator==(const Place&, const Place&) = default;
 };
 
-// Nothing: it cannot be looked at.
+// Nothing: it cannot be examined.
 [[nodiscard]] std::optional<Place> place_of(const std::string& path) noexcept;
 
-// Names a store together with its place: a copy, which has the same id, has another name.
+// Names a store and its place: a copy, which has the same id, has another name.
 [[nodiscard]] std::string name_of(const Uuid& store, const Place& place);
 
 // Whether the trust folder has a count of the store in any place.
 [[nodiscard]] bool is_counted(const std::string& folder, const Uuid& store);
 
 // The largest count of changes of a store that this user saw, in the file changes-NAME of the trust
-// folder, NAME being that of name_of(). It finds a store that was set back. Nothing of it is synced
-// and no failure is reported: a count that is missing, or lower than the truth, only notices less.
+// folder, where NAME is that of name_of(). Detects a store that was set back. Nothing is synced and
+// no failure is reported: a missing or low count only detects less.
 class SeenChanges {
  public:
   SeenChanges() = default;
-  // An empty folder: remembers nothing. `writable`: makes the file.
+  // An empty folder: remembers nothing. `writable`: creates the file.
   SeenChanges(std::string_view folder, const Uuid& store, const Place& place, bool writable);
   ~SeenChanges();
   SeenChanges(SeenChanges&& other) noexcept;

@@ -1,5 +1,5 @@
-// The file of a store as all its tables use it: one connection under one mutex, transactions that
-// are counted, and whether the file is trusted (docs/design/007-sqlite-trust.md).
+// The file of a store, shared by its tables: one connection under one mutex, counted transactions,
+// and the trust in the file (docs/design/007-sqlite-trust.md).
 #pragma once
 
 #include <functional>
@@ -14,11 +14,11 @@
 namespace idmint::stores::sqlite {
 
 enum class Needs : std::uint8_t {
-  kTrust,    // the call hands something out or makes something: it fails in a store in doubt
+  kTrust,    // the call hands out or creates something: it fails in a store in doubt
   kNothing,  // the call works in a store in doubt too
 };
 
-// What a call does to the file, for messages; when it must have answered; and what it needs.
+// The action of a call on the file, for messages; its deadline; and its needs.
 struct Call {
   std::string_view doing;
   SteadyTime until = SteadyTime::max();
@@ -41,24 +41,23 @@ class TrustedFile final : public Connection {
   [[nodiscard]] const Uuid& id() const noexcept { return id_; }
   [[nodiscard]] const std::string& trust_folder() const { return trust_folder_; }
 
-  // Every call begins here. kUnavailable: other calls of this process held the mutex until then.
+  // The start of every call. kUnavailable: other calls of this process held the mutex until then.
   Result<Lock> enter(SteadyTime until = SteadyTime::max());
-  // All of the changes in one transaction, or none; durable when it returns without an error.
+  // Makes all of the changes in one transaction, or none; durable if it returns without an error.
   // REQUIRES: the caller has entered.
   Result<void> atomically(const Call& call, const Changes& changes);
-  // Enters, and makes the changes atomically.
+  // enter() and atomically().
   Result<void> change(const Call& call, const Changes& changes);
 
   // As Store::doubt() and Store::settle().
   std::optional<Error> doubt();
   Result<void> settle(Store::Settle how);
 
-  // Writes where the store lives, and how many changes were made.
-  // REQUIRES: a write transaction is open.
+  // Writes the place of the store, and its count of changes. REQUIRES: a write transaction is open.
   Result<void> write_place(const std::optional<Place>& place, std::int64_t changes);
 
  private:
-  // The store as one snapshot shows it, and what the file itself says at the same time.
+  // The store in one snapshot, and the version in the file at that time.
   struct State {
     std::optional<std::int64_t> inode;
     std::optional<std::int64_t> born;
@@ -95,7 +94,7 @@ class TrustedFile final : public Connection {
   [[nodiscard]] std::int64_t changes_seen() const;
   std::optional<Error> look_for_doubt();
   [[nodiscard]] std::optional<std::string> replaced_file() const;
-  // The handle does nothing more, and leaves the log and the file as they are.
+  // Disables the handle, and leaves the log and the file as they are.
   Error lose(Error why);
   Error lose_replaced(const std::string& file);
   Error lose_log_of_another();
@@ -104,10 +103,10 @@ class TrustedFile final : public Connection {
   const std::string trust_folder_;
   Uuid id_;
 
-  BoundedMutex mutex_;  // guards the connection and what follows
+  BoundedMutex mutex_;  // guards the connection and the members below
   Query state_{"SELECT inode, born, changes, unmarked FROM store"};
   Query user_version_{"PRAGMA user_version"};
-  Query count_change_{"UPDATE store SET changes = ?1"};  // RETURNING makes a table each time
+  Query count_change_{"UPDATE store SET changes = ?1"};  // RETURNING creates a table each time
   Query unmarked_{"UPDATE store SET unmarked = ?1"};
   Query settle_{"UPDATE store SET inode = ?1, born = ?2, changes = ?3, unmarked = ?3"};
   Query begin_{"BEGIN IMMEDIATE"};
@@ -119,7 +118,7 @@ class TrustedFile final : public Connection {
   std::int64_t changes_ = 0;  // the largest count that this handle knows to be handed out
   std::int64_t counted_ = 0;  // the count of the transaction under way
   bool doubtful_ = false;     // at the latest look
-  // The store in doubt shows, not only by its place, that it holds less than it handed out.
+  // The store in doubt has other evidence than its place that it holds less than it handed out.
   bool lacks_values_ = false;
 };
 

@@ -18,11 +18,11 @@ std::int64_t milliseconds_since_1970(Instant at) {
   return std::chrono::floor<milliseconds>(at.time_since_epoch()).count();
 }
 
-// The clock of the host, as SQLite has none. Only which worker ids are free depends on it.
+// The clock of the host, since SQLite has none. It only decides which worker ids are free.
 std::int64_t clock_of_the_host() { return milliseconds_since_1970(system_clock().now()); }
 
-// The boot of the host, and the time namespace, as CLOCK_BOOTTIME has an offset of its own in each.
-// " ": this host does not tell.
+// The boot of the host and the time namespace, since CLOCK_BOOTTIME has an offset in each. " ":
+// unknown on this host.
 const std::string& this_boot() {
   static const std::string boot = [] {
     std::string id;
@@ -61,7 +61,7 @@ class Workers final : public LeaseTable {
                            SteadyTime until) override {
     const Call call{"lease a worker id from", until};
     Lease lease;
-    // In one transaction with the reason why there is none.
+    // In one transaction with the look-up of the reason for a failure.
     const auto acquire = [&]() -> Result<void> {
       if (Result<void> right = check_clock(pool, request.terms); !right) return right;
       const std::int64_t now = clock_of_the_host();  // after the wait for the lock
@@ -128,7 +128,7 @@ class Workers final : public LeaseTable {
       const std::int64_t generation = draw_generation(file_.entropy());
       Statement run(file_, raise_floor_, call.doing, pool, floor, generation);
       if (Result<void> raised = run.end(); !raised) return raised;
-      return write_clocks("", 0, 0);  // the operator who raises has looked at the clock
+      return write_clocks("", 0, 0);  // the operator who raises has checked the clock
     });
   }
 
@@ -162,13 +162,13 @@ class Workers final : public LeaseTable {
     return {};
   }
 
-  // Refuses a clock that is far ahead, as it would take every worker id that far ahead with it, and
-  // nobody could mint before that time. While the host runs, such a clock differs from the time
-  // since boot. It may differ by a day, as clocks are set by hours after machines were paused.
-  // REQUIRES: within the transaction of a lease.
+  // Rejects a clock that is far ahead: it would move every worker id that far ahead, and nobody
+  // could mint before that time. While the host runs, such a clock differs from the time since
+  // boot. A day is allowed, because clocks are set by hours after a machine was paused. REQUIRES:
+  // within the transaction of a lease.
   Result<void> check_clock(std::string_view pool, const LeaseTerms& terms) {
     constexpr std::int64_t kFarAhead = std::int64_t{24} * 60 * 60 * 1000;
-    constexpr std::int64_t kKept = 60'000;  // most clocks agree, so they are written this seldom
+    constexpr std::int64_t kKept = 60'000;  // written this rarely, since most clocks agree
     constexpr std::int64_t kAgrees = 1000;
     if (terms.clock == Instant{} || this_boot().size() <= 1) return {};
     const std::int64_t clock = milliseconds_since_1970(terms.clock);
@@ -192,7 +192,7 @@ class Workers final : public LeaseTable {
         .end();
   }
 
-  // Why the row did not let the lease be extended under that nonce, or be released.
+  // The error if the row did not allow the extension with that nonce, or the release.
   std::unexpected<Error> refused(std::string_view pool, const Lease& lease,
                                  const Uuid* nonce = nullptr) {
     Statement row(file_, worker_, "read", pool, lease.worker);
@@ -244,7 +244,7 @@ class Workers final : public LeaseTable {
       "SELECT minted_until FROM workers"
       " WHERE pool = ?1 AND (token = ?2 OR token IS NULL OR held_until <= ?3)"
       " ORDER BY token IS ?2 DESC, minted_until LIMIT 1"};
-  // ?5 the bound that is named, ?8 the nonce: as may_extend()
+  // ?5 the bound named by the lease, ?8 the nonce: as may_extend()
   Query extend_{
       "UPDATE workers SET minted_until = max(minted_until, ?6), held_until = ?7, nonce = ?8"
       " WHERE pool = ?1 AND worker = ?2 AND token = ?3 AND generation = ?4"
