@@ -45,6 +45,18 @@ std::vector<Block> blocks_of(const std::string& document) {
   return blocks;
 }
 
+// The page for the night has no command that this one does not explain.
+TEST(RestoreCard, HasCommandsOfTheRunbookOnly) {
+  const std::string runbook = e2e::content(IDMINT_RUNBOOK);
+  int commands = 0;
+  for (const std::string& line : e2e::lines_of(e2e::content(IDMINT_RESTORE_CARD))) {
+    if (!line.starts_with("$ idmint-restore ")) continue;
+    EXPECT_THAT(runbook, HasSubstr(line + "\n"));
+    ++commands;
+  }
+  EXPECT_GE(commands, 10);
+}
+
 class Runbook : public e2e::Cli {
  protected:
   // With what an operator has set, after `set -e`.
