@@ -8,6 +8,7 @@
 #include <string>
 #include <system_error>
 
+#include "base/errors.h"
 #include "terminal/progress.h"
 #include "terminal/stop.h"
 
@@ -67,8 +68,10 @@ Result<void> read_standard_input(Output& out, const TakeLine& take) {
 }  // namespace
 
 void add_texts(CLI::App& command, std::vector<std::string>& ids) {
-  command.add_option("ID", ids, "Ids; - reads them from standard input, one a line")
-      ->required()
+  command
+      .add_option("ID", ids,
+                  "Ids; - reads them from standard input, one a line, as does no id where it is no "
+                  "terminal")
       ->type_name("");
 }
 
@@ -95,6 +98,12 @@ Result<void> for_each_line(Context& context, std::span<const std::string> texts,
 
 Result<void> for_each_text(Context& context, std::span<const std::string> texts,
                            const TakeText& take) {
+  static const std::string kStandardInput = "-";
+  if (texts.empty()) {
+    if (::isatty(STDIN_FILENO) == 1)
+      return refuse("no id is given: give ids, or send them to standard input, one a line");
+    texts = std::span(&kStandardInput, 1);
+  }
   return for_each_line(context, texts, [&](std::string_view text, std::size_t line) {
     if (line != 0) text = trimmed(text);
     if (line == 0 || !text.empty()) take(text, line);

@@ -1,4 +1,5 @@
 // idmint: the command line.
+#include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
@@ -18,7 +19,23 @@ constexpr std::array kCommands = {
     &kInspect, &kPlan,   &kPlanChange, &kBench, &kBounds,  &kConvert,    &kCheck,  &kName,
     &kDoctor,  &kApply,  &kInsert,     &kSweep, &kFormats, &kCompletion, &kVersion};
 
+// What users of other programs type, and what does it here.
+struct Instead {
+  std::string_view word;
+  std::string_view command;
+};
+constexpr std::array kInstead = {
+    Instead{"delete", "retire"}, Instead{"drop", "retire"},   Instead{"generate", "next"},
+    Instead{"get", "peek"},      Instead{"ls", "list"},       Instead{"mint", "next"},
+    Instead{"new", "create"},    Instead{"remove", "retire"}, Instead{"rm", "retire"},
+    Instead{"set", "raise"},     Instead{"show", "peek"}};
+
 Error no_command(std::string_view word) {
+  if (const auto* const row = std::ranges::find(kInstead, word, &Instead::word);
+      row != kInstead.end())
+    return {Code::kInvalidArgument, "there is no command \"" + std::string(word) +
+                                        "\": did you mean: idmint " + std::string(row->command) +
+                                        "? See idmint " + std::string(row->command) + " --help"};
   for (const Declaration& format : Mint::formats()) {
     if (format.name == word)
       return {Code::kInvalidArgument,

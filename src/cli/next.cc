@@ -68,6 +68,9 @@ void add_next(CLI::App& command) {
 constexpr std::int64_t kBatch = 1024;
 // The batch of a sequence, where each batch is one durable step.
 constexpr std::int64_t kLargestTake = 1'000'000;
+// The first step of a count that takes several. Each is twice as large as the one before, so that a
+// reader that wants few, as in "| head -1", loses few.
+constexpr std::int64_t kFirstTake = 1000;
 
 std::int64_t largest_batch(const Declaration& declaration) {
   if (declaration.guarantee >= Guarantee::kUnique && declaration.format != "snowflake")
@@ -172,13 +175,15 @@ Result<void> run_next(Context& context) {
   Progress progress("ids", count);
   stop_at_signals();
   std::int64_t done = 0;
+  std::int64_t step = durable && count > kLargestTake ? kFirstTake : kLargestTake;
   while (done < count && !out.failed()) {
     if (const int signal = stop_signal(); signal != 0) {
       context.stopped_by = signal;
       break;
     }
-    const std::span<Id> ids = std::span(batch).first(
-        static_cast<std::size_t>(std::min(count - done, static_cast<std::int64_t>(batch.size()))));
+    const std::span<Id> ids = std::span(batch).first(static_cast<std::size_t>(
+        std::min({count - done, step, static_cast<std::int64_t>(batch.size())})));
+    step = std::min(2 * step, kLargestTake);
     Result<void> filled = (*source)->next(ids, std::exchange(until, SteadyTime::max()));
     waiting.reset();
     if (!filled) {
@@ -211,9 +216,10 @@ Result<void> run_next(Context& context) {
 
 const Command kNext = {"next", "Print new ids, one a line", add_next, run_next,
                        R"(Ids of a sequence are taken from its store before they are printed, up to
-1000000 in one step: all of them, or none and exit status 6. When fewer are left
-than you ask for, nothing is taken unless another process takes at the same
-time. What was taken and could not be printed is lost; it never comes again.
+1000000 in one step: all of them, or none and exit status 6. More are taken in
+steps of 1000, 2000, 4000 and so on, up to 1000000. When fewer are left than you
+ask for, nothing is taken unless another process takes at the same time. What
+was taken and could not be printed is lost; it never comes again.
 With --json each id is one line {"id":...,"source":...}. Ids are strings, but
 for the integers of a sequence up to 2^53, which are numbers.
 

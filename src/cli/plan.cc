@@ -26,6 +26,10 @@ using namespace advice;
 namespace {
 
 NeedsTexts plan_options;
+bool all_choices = false;
+
+// What most people read: the recommended one, and two others.
+constexpr std::size_t kFewChoices = 3;
 
 void add_plan(CLI::App& command) {
   command.add_option("--digits", plan_options.digits, "Exactly N printed decimal digits, 1 to 36")
@@ -53,6 +57,8 @@ void add_plan(CLI::App& command) {
                    "There is a store that all hosts reach (as --database mongodb is)");
   command.add_flag("--unguessable", plan_options.unguessable,
                    "Who knows some ids cannot tell others");
+  command.add_flag("--all", all_choices,
+                   "Also the other sources that fit, and those that do not, with the reasons");
 }
 
 // ---- text
@@ -256,11 +262,20 @@ Result<void> run_plan(Context& context) {
   };
   print_fact(out, "needs", told(*needs));
   print_fact(out, "bytes", plan.storage_note);
-  for (std::size_t i = 0; i < plan.fitting.size(); ++i) {
+  // Of what fits nothing, the reasons are the answer.
+  const bool all = all_choices || plan.fitting.empty();
+  const std::size_t shown = all ? plan.fitting.size() : std::min(plan.fitting.size(), kFewChoices);
+  for (std::size_t i = 0; i < shown; ++i) {
     const Choice& choice = plan.fitting[i];
     heading(i == 0 ? "RECOMMENDED: " + choice.source
                    : std::to_string(i + 1) + ". " + choice.source);
     print_choice(out, *needs, choice);
+  }
+  if (!all) {
+    const std::size_t more = plan.fitting.size() - shown + plan.lacking_store.size();
+    out.write("\n" + std::to_string(more) + " more fit, and " +
+              std::to_string(plan.unfitting.size()) + " do not: idmint plan ... --all\n");
+    return refused();
   }
   for (const Choice& choice : plan.lacking_store) {
     heading("NOT IN THIS BUILD: " + choice.source);
@@ -277,8 +292,9 @@ Result<void> run_plan(Context& context) {
 
 const Command kPlan = {
     "plan", "Say which source to use, and what it costs", add_plan, run_plan,
-    R"(One source is recommended; the others follow, best first, then those that do not
-fit, each with its reason. Nothing is opened and nothing is made.
+    R"(One source is recommended, and two others follow. With --all every source that
+fits follows, best first, then those that do not, each with its reason. --json
+has all of them. Nothing is opened and nothing is made.
 Numbers: 1000, 50k, 2M, 1e9, 10^9. Rates: 50k/s, 600/min, 2M/h, 1e6/d.
 
 Examples:

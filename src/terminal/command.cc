@@ -7,7 +7,12 @@
 #include <array>
 #include <csignal>
 #include <optional>
+#include <string>
+#include <vector>
 
+#include "base/similar.h"
+#include "base/text.h"
+#include "base/url.h"
 #include "terminal/help.h"
 #include "terminal/process.h"
 
@@ -27,6 +32,42 @@ std::string footer_of(const Program& program) {
 
 }  // namespace
 
+namespace {
+
+const Command* command_named(const Program& program, std::string_view word) {
+  const auto row = std::ranges::find(
+      program.commands, word, [](const Command* each) { return std::string_view(each->name); });
+  return row != program.commands.end() ? *row : nullptr;
+}
+
+// Options before the command, as in "idmint --store URL next orders", moved behind it. Empty: there
+// are none, or no command is named.
+std::vector<const char*> with_command_first(const Program& program,
+                                            std::span<const char* const> words) {
+  const std::string_view first = words[1];
+  if (!first.starts_with("--") || first == "--help" || first == "--version") return {};
+  const auto at = std::ranges::find_if(
+      words.subspan(1), [&](const char* word) { return command_named(program, word) != nullptr; });
+  if (at == words.end()) return {};
+  std::vector<const char*> moved = {words[0], *at};
+  moved.insert(moved.end(), words.begin() + 1, at);
+  moved.insert(moved.end(), at + 1, words.end());
+  return moved;
+}
+
+// The program's own words for an unknown command, or the one that is meant.
+Error no_command(const Program& program, std::string_view word) {
+  Error error = program.no_command(word);
+  std::vector<std::string> names;
+  for (const Command* const each : program.commands) names.emplace_back(each->name);
+  const std::string meant = close_matches(word, names);
+  if (meant.empty() || error.message.contains("did you mean")) return error;
+  return {Code::kInvalidArgument,
+          "there is no command \"" + shortened(redacted(word)) + "\": did you mean " + meant + "?"};
+}
+
+}  // namespace
+
 int run(const Program& program, std::span<const char* const> words) {
   const std::string name = program.name;
   const bool json = std::ranges::find(words, std::string_view("--json")) != words.end();
@@ -34,6 +75,8 @@ int run(const Program& program, std::span<const char* const> words) {
     return fail_with({Code::kInvalidArgument, message}, json);
   };
   if (words.size() < 2) return usage("no command is given: see " + name + " --help");
+  if (const std::vector<const char*> moved = with_command_first(program, words); !moved.empty())
+    return run(program, moved);
   const std::string_view first = words[1];
   if (first == "help") {  // like --help; help COMMAND is like COMMAND --help
     const std::array help = {words[0], words.size() > 2 ? words[2] : "--help", "--help"};
@@ -42,7 +85,7 @@ int run(const Program& program, std::span<const char* const> words) {
   const auto row = std::ranges::find(
       program.commands, first, [](const Command* each) { return std::string_view(each->name); });
   const bool known = row != program.commands.end();
-  if (!known && !first.starts_with('-')) return fail_with(program.no_command(first), json);
+  if (!known && !first.starts_with('-')) return fail_with(no_command(program, first), json);
 
   CLI::App app(program.about, name);
   app.set_help_flag("-h,--help", "Print this help");
@@ -71,7 +114,7 @@ int run(const Program& program, std::span<const char* const> words) {
     const CLI::App& taker = known ? *app.get_subcommand(std::string(first)) : app;
     std::string wrong = wrong_usage(error.what(), taker, words.subspan(1));
     if (known && (*row)->hint != nullptr) wrong += (*row)->hint(wrong);
-    return usage(wrong + ": see " + name + " " + (known ? std::string(first) + " " : "") +
+    return usage(wrong + (wrong.ends_with('?') ? " See " : ": see ") + name + " " + (known ? std::string(first) + " " : "") +
                  "--help");
   }
   Result<void> result;

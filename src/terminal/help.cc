@@ -3,7 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
+#include <vector>
 
+#include "base/similar.h"
 #include "base/text.h"
 #include "base/url.h"
 #include "terminal/output.h"
@@ -62,17 +64,52 @@ std::string unknown_option(const CLI::App& app, std::span<const char* const> wor
   return {};
 }
 
+std::vector<std::string> long_options(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* const option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+// " ACTION POOL [WORKER]": what a command takes besides options.
+std::string arguments_of(const CLI::App& app) {
+  std::string text;
+  for (const CLI::Option* const option : app.get_options()) {
+    if (!option->get_positional()) continue;
+    const std::string name = option->get_name(true);
+    text += option->get_required() ? " " + name : " [" + name + "]";
+    if (option->get_items_expected_max() > 1) text += "...";
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string wrong_usage(std::string message, const CLI::App& app,
                         std::span<const char* const> words) {
-  if (const std::string option = unknown_option(app, words); !option.empty())
-    return "there is no option \"" + shortened(option) + "\"";
+  if (const std::string option = unknown_option(app, words); !option.empty()) {
+    const std::string meant = close_matches(option, long_options(app));
+    return "there is no option \"" + shortened(option) + "\"" +
+           (meant.empty() ? "" : ": did you mean " + meant + "?");
+  }
   for (const std::string_view word : words) {
     const std::string_view value = word.substr(word.starts_with('-') ? word.find('=') + 1 : 0);
     if (has_secret(value) && message.contains(value)) return "there is a URL where none is taken";
   }
   message.erase(message.find_last_not_of(" \n.") + 1);
+  constexpr std::string_view too_many = "The following argument was not expected: ";
+  if (message.starts_with(too_many))
+    return "\"" + message.substr(too_many.size()) + "\" is one word too many: " + app.get_name() +
+           arguments_of(app);
+  constexpr std::string_view several = "The following arguments were not expected: ";
+  if (message.starts_with(several))
+    return "\"" + message.substr(several.size()) + "\" are words too many: " + app.get_name() +
+           arguments_of(app);
+  constexpr std::string_view required = " is required";
+  if (message.ends_with(required) && !message.starts_with('-'))
+    return message.substr(0, message.size() - required.size()) + " is missing: " + app.get_name() +
+           arguments_of(app);
   return message;
 }
 

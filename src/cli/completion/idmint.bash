@@ -76,7 +76,7 @@ _idmint() {
       list) words+=" --toml --store" ;;
       peek) words+=" --store" ;;
       workers) words+=" --past --all --store" ;;
-      plan) words+=" --digits --bits --count --hosts --rate --order --database --round-trip --shared-store --unguessable" ;;
+      plan) words+=" --digits --bits --count --hosts --rate --order --database --round-trip --shared-store --unguessable --all" ;;
       plan-change) words+=" --from --to --at --from-workers --to-workers --since --drift --clock-error" ;;
       bench) words+=" --threads --seconds --batch --svg --worker --layout --epoch --unit --run-ahead --store" ;;
       doctor) words+=" --warn-below --horizon --rate --used-in --all --store" ;;

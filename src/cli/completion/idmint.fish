@@ -99,6 +99,7 @@ complete -c idmint -n '__fish_seen_subcommand_from plan' -l database -x -a 'none
 complete -c idmint -n '__fish_seen_subcommand_from plan' -l round-trip -x -d 'Of the store'
 complete -c idmint -n '__fish_seen_subcommand_from plan' -l shared-store -d 'All hosts reach one store'
 complete -c idmint -n '__fish_seen_subcommand_from plan' -l unguessable -d 'Who knows some ids cannot tell others'
+complete -c idmint -n '__fish_seen_subcommand_from plan' -l all -d 'Every source that fits, and those that do not'
 complete -c idmint -n '__fish_seen_subcommand_from plan-change' -l from -x -a 'sequence-generator twitter discord instagram sonyflake sonyflake-v1 baidu js-safe' -d 'The old layout'
 complete -c idmint -n '__fish_seen_subcommand_from plan-change' -l to -x -a 'sequence-generator twitter discord instagram sonyflake sonyflake-v1 baidu js-safe' -d 'The new layout'
 complete -c idmint -n '__fish_seen_subcommand_from plan-change' -l at -x -d 'When'
