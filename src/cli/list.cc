@@ -39,6 +39,18 @@ std::string or_dash(std::optional<std::int64_t> value) {
   return value ? std::to_string(*value) : "-";
 }
 
+// How much of it is used up, of a pool how many of its worker ids are owned.
+std::string used(const SequenceStatus& status) {
+  const auto* const pool = std::get_if<PoolDefinition>(&status.definition);
+  const auto [first, last] = ends_of(status.definition);
+  const double all = pool != nullptr ? static_cast<double>(pool->workers)
+                                     : static_cast<double>(last) - static_cast<double>(first) + 1;
+  const double share = (all - static_cast<double>(status.left)) / all;
+  if (status.left == 0) return "100 %";
+  if (share <= 0) return "0 %";
+  return share < 0.01 ? "<1 %" : std::to_string(static_cast<int>(share * 100)) + " %";
+}
+
 Result<void> run_list(Context& context) {
   if (list_as_toml && context.json)
     return refuse("--toml and --json are two ways to print the list: give one");
@@ -69,20 +81,19 @@ Result<void> run_list(Context& context) {
   std::vector<Row> rows;
   for (const SequenceStatus& status : *all) {
     const Definition& definition = status.definition;
-    const auto [first, last] = ends_of(definition);
+    const bool known = !status.error.has_value();
     rows.push_back({name(definition),
                     std::string(strategy_name(definition)) +
                         (adopted_of(definition).empty() ? "" : ", adopted"),
-                    std::string(name(guarantee(definition))), or_dash(next_value(status)),
-                    std::to_string(first), std::to_string(last), std::string(state_name(status))});
+                    or_dash(next_value(status)), known ? std::to_string(status.left) : "-",
+                    known ? used(status) : "-", std::string(state_name(status))});
   }
   print_table(context.out,
               {{"NAME"},
                {"STRATEGY"},
-               {"GUARANTEE"},
                {"NEXT", Align::kRight},
-               {"FIRST", Align::kRight},
-               {"LAST", Align::kRight},
+               {"LEFT", Align::kRight},
+               {"USED", Align::kRight},
                {"STATE"}},
               rows);
   return {};
@@ -138,9 +149,10 @@ Result<void> run_peek(Context& context) {
 
 const Command kList = {
     "list", "List the sequences and pools of a store", add_list, run_list,
-    R"(NEXT, FIRST and LAST are values before they are printed with prefix, check or
-encoding. What --toml prints makes, applied to another store, sequences that
-mint the same values again.
+    R"(NEXT is a value before it is printed with prefix, check or encoding. LEFT are
+the values that nobody has taken; of a pool, the worker ids that nobody owns.
+The ends and the guarantee are in idmint peek. What --toml prints makes, applied
+to another store, sequences that mint the same values again.
 
 Examples:
   $ idmint list

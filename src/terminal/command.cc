@@ -114,8 +114,8 @@ int run(const Program& program, std::span<const char* const> words) {
     const CLI::App& taker = known ? *app.get_subcommand(std::string(first)) : app;
     std::string wrong = wrong_usage(error.what(), taker, words.subspan(1));
     if (known && (*row)->hint != nullptr) wrong += (*row)->hint(wrong);
-    return usage(wrong + (wrong.ends_with('?') ? " See " : ": see ") + name + " " + (known ? std::string(first) + " " : "") +
-                 "--help");
+    return usage(wrong + (wrong.ends_with('?') ? " See " : ": see ") + name + " " +
+                 (known ? std::string(first) + " " : "") + "--help");
   }
   Result<void> result;
   if (asked) {

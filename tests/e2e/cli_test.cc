@@ -266,7 +266,7 @@ TEST_F(Cli, TheNextOfAPermutedSequence) {
   const std::string value = told.substr(0, told.find(' '));
   EXPECT_EQ(told, value + " 7\n");
   EXPECT_THAT(output("idmint peek cards"), ContainsRegex("next +" + value + "\nindex +7\n"));
-  EXPECT_THAT(output("idmint list"), ContainsRegex("cards +permuted +unique +" + value + " "));
+  EXPECT_THAT(output("idmint list"), ContainsRegex("cards +permuted +" + value + " "));
   EXPECT_EQ(output("idmint next cards | sed 's/^0*//'"), value + "\n");
   output("idmint create one --start 5 --max 5 --strategy permuted; idmint next one >/dev/null");
   EXPECT_THAT(output("idmint peek one"), ContainsRegex("next +-\nindex +1\n"));
@@ -609,9 +609,14 @@ TEST_F(Cli, Tables) {
       "idmint create orders --start 1000; idmint create small --max 10; idmint next small -n 10 "
       ">/dev/null");
   EXPECT_EQ(output("idmint list"),
-            "NAME    STRATEGY  GUARANTEE     NEXT  FIRST                 LAST  STATE\n"
-            "orders  counter   linearizable  1000   1000  9223372036854775806  open\n"
-            "small   counter   linearizable    11      1                   10  used up\n");
+            "NAME    STRATEGY  NEXT                 LEFT   USED  STATE\n"
+            "orders  counter   1000  9223372036854774807    0 %  open\n"
+            "small   counter     11                    0  100 %  used up\n");
+  output("idmint create some --max 1000; idmint next some -n 5 >/dev/null");
+  EXPECT_THAT(output("idmint list"), ContainsRegex("some +counter +6 +995 +<1 %"));
+  output("idmint next some -n 490 >/dev/null; idmint create blocks --strategy striped --stripes 4");
+  EXPECT_THAT(output("idmint list"), ContainsRegex("some +counter +496 +505 +49 %"));
+  EXPECT_THAT(output("idmint list"), ContainsRegex("blocks +striped +- +[0-9]+ +0 %"));
   const std::string peek = output("idmint peek orders");
   EXPECT_THAT(peek, ContainsRegex("next +1000\n"));
   EXPECT_THAT(peek, ContainsRegex("left +9223372036854774807\n"));
@@ -652,9 +657,9 @@ TEST_F(Cli, APoolIsMadeOnceWithItsLayout) {
             "idmint: jobs has the layout sequence-generator, as no --layout was given\n");
   EXPECT_EQ(output(store + "idmint create jobs --kind pool --prefix j-"), "") << "no news";
   EXPECT_EQ(output(store + "idmint list"),
-            "NAME  STRATEGY  GUARANTEE  NEXT  FIRST  LAST  STATE\n"
-            "jobs  pool      unique        -      0  1023  open\n"
-            "web   pool      unique        -      0    15  open\n");
+            "NAME  STRATEGY  NEXT  LEFT  USED  STATE\n"
+            "jobs  pool         -  1024   0 %  open\n"
+            "web   pool         -    16   0 %  open\n");
   EXPECT_EQ(output(store + "idmint peek web"),
             "POOL       web\n"
             "strategy   pool\n"
