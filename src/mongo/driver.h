@@ -146,6 +146,7 @@ namespace idmint::mongo {
   F(mongoc_uri_set_option_as_int32)
 
 // Pointers to the functions of the library, which hide the names of the headers.
+// NOLINTBEGIN(bugprone-macro-parentheses): a name that is declared cannot stand in parentheses.
 #define IDMINT_DECLARE(name) extern decltype(&::name) name;
 IDMINT_DRIVER(IDMINT_DECLARE)
 #undef IDMINT_DECLARE

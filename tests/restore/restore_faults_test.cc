@@ -112,7 +112,9 @@ class Stopped : public ::testing::Test {
                 where);
   }
   [[nodiscard]] std::vector<std::string> to(const std::string& host) const {
-    return run_words({"--target", uri_of(host), "--writers", "3"});
+    // A relay has another port each time, and the report is still that of the server behind it.
+    return run_words(
+        {"--target", uri_of(host), "--writers", "3", "--report", folder_.path("report.json")});
   }
   Ended restore(std::vector<std::string> words) { return Program(folder_, std::move(words)).end(); }
   void expect_end(const Ended& ended, Server& server) {

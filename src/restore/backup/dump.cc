@@ -416,7 +416,7 @@ Result<bool> renamed_between(Member& member, Timestamp start, Timestamp end) {
   const Bson find = Bson(
       "find", "oplog.rs", "filter",
       Bson("ts",
-           Bson("$gte", BsonTimestamp{start.seconds, start.ordinal}, "$lte",
+           Bson("$gt", BsonTimestamp{start.seconds, start.ordinal}, "$lte",
                 BsonTimestamp{end.seconds, end.ordinal}),
            "op", "c", "$or",
            array(Bson("o.renameCollection", there), Bson("o.applyOps.o.renameCollection", there))),

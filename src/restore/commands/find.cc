@@ -39,7 +39,8 @@ struct FindOptions {
 
 void add_find(CLI::App& command) {
   command
-      .add_option("--oplog,OPLOG", find_options.oplog, "Oplog: its dump, the folder that is in, or a URI")
+      .add_option("--oplog,OPLOG", find_options.oplog,
+                  "Oplog: its dump, the folder that is in, or a URI")
       ->type_name("OPLOG")
       ->required();
   command.add_option("--from", find_options.from, "First entry, SECONDS:ORDINAL or a time")

@@ -44,10 +44,11 @@ Result<void> check(const Operation& operation, Timestamp at, Timestamp listed) {
 Result<void> SliceCheck::add(const Entry& entry) {
   if (first_ == Timestamp{}) first_ = entry.at.ts;
   const Timestamp at = entry.at.ts;
-  Result<void> good = check(entry.operation, at, listed_);
+  const Timestamp listed = at == first_ ? Timestamp{} : listed_;
+  Result<void> good = check(entry.operation, at, listed);
   if (!good || entry.operation.op != Op::kCommand) return good;
   good = for_each_operation(
-      entry, [&](const Operation& each, std::uint32_t) { return check(each, at, listed_); });
+      entry, [&](const Operation& each, std::uint32_t) { return check(each, at, listed); });
   if (!good) return good;
   if (entry.in_transaction() && entry.previous && entry.previous->ts != Timestamp{} &&
       entry.previous->ts < first_)

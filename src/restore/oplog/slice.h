@@ -14,7 +14,8 @@ namespace idmint::restore {
 class SliceCheck {
  public:
   // `listed`: when the collections were listed that the backup has, and that were read by their
-  // UUIDs. A rename after it is replayed as any command.
+  // UUIDs. A rename after it is replayed as any command. One that is the first entry came before
+  // the listing, and is passed over.
   explicit SliceCheck(Timestamp listed = {}) : listed_(listed) {}
 
   // kUnavailable: what happened forbids a backup of that time, and the next one may succeed: a

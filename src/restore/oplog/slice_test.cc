@@ -36,11 +36,19 @@ TEST(Slice, RefusesWhatNoReplaySetsRight) {
                       Code::kUnavailable, "10:7"),
        }) {
     SliceCheck slice(Timestamp{.seconds = 10, .ordinal = 7});
+    ASSERT_TRUE(add(slice, 6, R"("op":"n","ns":"","o":{"msg":"periodic noop"})"));
     const Result<void> added = add(slice, 7, fields);
     ASSERT_FALSE(added) << fields;
     EXPECT_EQ(added.error().code, code) << fields;
     EXPECT_THAT(added.error().message, HasSubstr(says)) << fields;
   }
+}
+
+TEST(Slice, TakesARenameThatTheListingCameAfter) {
+  SliceCheck slice(Timestamp{.seconds = 10, .ordinal = 8});
+  const char* const rename = R"("op":"c","ns":"d.$cmd","o":{"renameCollection":"d.a","to":"d.b"})";
+  EXPECT_TRUE(add(slice, 7, rename)) << "the first entry came before the listing";
+  EXPECT_FALSE(add(slice, 8, rename));
 }
 
 TEST(Slice, TakesWhatAReplaySetsRight) {

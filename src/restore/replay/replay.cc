@@ -204,7 +204,8 @@ class Replay::Engine {
   std::string renamed_;   // that one is a rename, of the collection of this UUID
   bool resumed_ = false;  // the command at hand is that one
   std::vector<std::unique_ptr<Worker>> workers_;
-  Timestamp at_{};  // of the entry at hand
+  Timestamp at_{};     // of the entry at hand
+  Timestamp first_{};  // of the first entry
   std::vector<std::string> notes_;
 };
 
@@ -308,6 +309,7 @@ Result<void> Replay::Engine::begin() {
 
 Result<void> Replay::Engine::apply(const Entry& entry) {
   const Timestamp ts = entry.at.ts;
+  if (first_ == Timestamp{}) first_ = ts;
   if (options_.limit && ts >= *options_.limit) return {};
   const bool wanted = ts > options_.after && !options_.skip.contains(ts);
   if (entry.operation.op == Op::kNoop) return {};
@@ -420,6 +422,8 @@ Result<void> Replay::Engine::command(const Operation& operation, const Position&
           ? !options_.filter.includes_database(operation.database())
           : !lane(ns).included)
     return {};
+  // The base has what the first entry of its slice did: dump lists the collections after it.
+  if (options_.slice && operation.command() == "renameCollection" && at_ == first_) return {};
   if (catalog_ != nullptr) {
     if (Result<void> kept = catalog_->apply(operation); !kept)
       return refused(operation, kept.error().message);

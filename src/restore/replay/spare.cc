@@ -211,6 +211,18 @@ bool is_mongod_on(pid_t pid, const std::string& folder) {
                             std::ranges::find(words, folder) != words.end());
 }
 
+// Waits for one that is about to end: the kernel takes its words first, its connections and the
+// lock later.
+void let_it_end(const std::string& folder) {
+  const auto until = std::chrono::steady_clock::now() + kKilled;
+  [[maybe_unused]] const Result<void> ended = wait_until(
+      [&] {
+        return !is_locked(folder) || is_mongod_on(owner_of(folder), folder) ||
+               std::chrono::steady_clock::now() > until;
+      },
+      [] { return Result<void>{}; });
+}
+
 // For one that does not come up, or is not waited for. What it had written is in its journal.
 void end_by_force(const std::string& folder) {
   const pid_t pid = owner_of(folder);
@@ -479,8 +491,9 @@ Result<Spare> start_spare(const std::string& folder, const std::string& program,
 
 Result<void> stop_spare(const Spare& spare, const TakeProgress& progress,
                         const SpareLimits& limits) {
-  if (!is_locked(spare.folder)) return {};
+  let_it_end(spare.folder);
   const pid_t pid = owner_of(spare.folder);
+  if (!is_locked(spare.folder)) return {};
   if (!is_mongod_on(pid, spare.folder))
     return fail(Code::kUnavailable, "cannot find the process of the mongod on " +
                                         shell_word(spare.folder) + ": " + how_to_stop(spare));
@@ -513,6 +526,7 @@ Result<void> stop_spare(const Spare& spare, const TakeProgress& progress,
 }
 
 std::optional<Error> why_it_ended(const Spare& spare) {
+  let_it_end(spare.folder);
   if (is_locked(spare.folder)) return std::nullopt;
   const Logged logged = read_log(spare.folder, 0);
   return Error{logged.full ? Code::kResourceExhausted : Code::kUnavailable,
