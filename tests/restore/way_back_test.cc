@@ -392,7 +392,7 @@ TEST_F(WayBack, NoIdComesTwiceThoughEachStepIsKilled) {
         PromoteStep::kMerge, PromoteStep::kSwap, PromoteStep::kOpen})
     kill_at(promote_words(), step);
   const std::string out = restored(promote_words());
-  EXPECT_THAT(out, HasSubstr("Promoted"));
+  EXPECT_THAT(out, HasSubstr("\n\nPromoted")) << "on a line of its own";
   EXPECT_EQ(wrong_orders(), 0);
   await_ids(30);
   restored({"promote", "--to", set_.url(""), "--finish", "--yes"});

@@ -143,7 +143,8 @@ void print_later(Output& out, const PromotePlan& plan) {
   for (const auto& [ns, collection] : plan.later.collections) {
     if (collection.documents.empty()) continue;
     const std::uint64_t lost = merges ? collection.mistaken() : collection.documents.size();
-    out.write_line("\n" + ns + ": " + print_count(collection.documents.size(), "document") +
+    out.write("\n");
+    out.write_line(ns + ": " + print_count(collection.documents.size(), "document") +
                    " written since the limit, " + print_count(static_cast<double>(lost)) +
                    " of them lost" + (collection.dropped ? "; it was dropped as well" : ""));
     std::size_t listed = 0;
@@ -192,7 +193,8 @@ void print_promote_plan(Output& out, const PromotePlan& plan) {
   if (plan.items.empty()) {
     out.write("Nothing is to be set back.\n");
   } else {
-    out.write_line("\nLost: " + print_count(plan.lost(), "document") +
+    out.write("\n");
+    out.write_line("Lost: " + print_count(plan.lost(), "document") +
                    " that production wrote since the limit. Writers are blocked until it is done.");
   }
 }
@@ -275,7 +277,8 @@ void print_fence_facts(Output& out, const PromoteReport& report) {
 }
 
 void print_promoted(Output& out, const PromoteReport& report) {
-  out.write_line("\nPromoted" +
+  out.write("\n");
+  out.write_line("Promoted" +
                  std::string(report.resumed ? ", going on with a run before this one." : "."));
   print_fact(out, "documents", print_count(report.documents, "document") + " copied by this run");
   if (report.merged.documents != 0)
