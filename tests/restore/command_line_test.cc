@@ -88,6 +88,8 @@ TEST_F(CommandLine, WhatIsWrongIsNamed) {
               EndsWith("no option \"--frob\": see idmint-restore run --help\n"));
   EXPECT_THAT(refused("--frob"), EndsWith("no option \"--frob\": see idmint-restore --help\n"));
   EXPECT_THAT(refused("dump --out x --json"), HasSubstr(R"({"error":{"code":"INVALID_ARGUMENT")"));
+  EXPECT_THAT(refused("show --oplog o --from '' --to 2:1"),
+              HasSubstr("--from has an empty value: is a variable not set?"));
   EXPECT_THAT(refused("completion tcsh"), HasSubstr("give bash, zsh or fish"));
 }
 

@@ -31,13 +31,15 @@ constexpr std::array kCommands = {
 
 // Loads the driver, and takes over the signals. What url_given() finds is put in the place of each
 // URL that was given. An option that takes none is refused where it was given one with a password,
-// before a message quotes it.
+// before a message quotes it. So is an empty value: left out, most options mean something else.
 Result<void> settle(CLI::App& command) {
   if (Result<void> loaded = mongo::load_driver(); !loaded) return loaded;
   for (CLI::Option* const option : command.get_options()) {
     if (option->empty()) continue;
     const std::string name = option->get_name();
     const std::string type = option->get_type_name();
+    if (std::ranges::any_of(option->results(), &std::string::empty))
+      return refuse(name + " has an empty value: is a variable not set?");
     if (type != "URI" && type != "OPLOG") {
       const bool is_path = type == "BASE" || type == "DIR" || type == "FILE" || type == "PATH";
       if (is_path && std::ranges::any_of(option->results(), has_secret))
