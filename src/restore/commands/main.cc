@@ -38,7 +38,8 @@ Result<void> settle(CLI::App& command) {
     if (option->empty()) continue;
     const std::string name = option->get_name();
     const std::string type = option->get_type_name();
-    if (std::ranges::any_of(option->results(), &std::string::empty))
+    if (std::ranges::any_of(option->results(),
+                            [](const std::string& each) { return each.empty(); }))
       return refuse(name + " has an empty value: is a variable not set?");
     if (type != "URI" && type != "OPLOG") {
       const bool is_path = type == "BASE" || type == "DIR" || type == "FILE" || type == "PATH";
