@@ -57,7 +57,7 @@ struct Tally {
   std::uint64_t deletes = 0;
 };
 
-// A time in which an oplog has no entry, where a primary writes one every 10 s.
+// A time in which an oplog has no entry, where a primary writes one within 20 s.
 struct Silence {
   Timestamp after{};
   std::uint32_t seconds = 0;

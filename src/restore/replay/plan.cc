@@ -231,7 +231,7 @@ std::vector<std::string> RestorePlan::notes() const {
                   (oplog.silences == 1
                        ? std::string()
                        : ", and " + print_count(oplog.silences - 1, "other such time")) +
-                  ": a primary writes one every 10 s, so there was none, or entries are missing");
+                  ": a primary writes one within 20 s, so there was none, or entries are missing");
   if (base && !options.oplog.empty() && uuids.empty() && !base->collections().empty())
     all.push_back(
         "the base has no UUIDs of collections: whether they are those of the oplog was "
