@@ -321,6 +321,11 @@ Result<void> OplogCheck::look_for_skipped(const Entry& entry, const Operation& o
   if (options_.skip.contains(entry.at.ts)) {
     if (skipped.found.insert(entry.at.ts).second)
       facts_.skipped.push_back(in_words(operation, entry.at.ts));
+    if (command)  // what comes later is of the collections that it made or left
+      std::erase_if(facts_.uuids, [&](const auto& each) {
+        return each.first == ns || each.first == new_namespace_of(operation) ||
+               (ns.ends_with('.') && each.first.starts_with(ns));
+      });
     if (ns.ends_with('.')) {
       skipped.databases.insert(ns);
     } else if (command || ++skipped.size > kMostSkipped) {

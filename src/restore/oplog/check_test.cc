@@ -493,6 +493,23 @@ TEST_F(SkipTest, OfACommandIsRefusedWhereALaterEntryIsOfTheCollection) {
   EXPECT_FALSE(check(database, {.skip = {{100, 1}}}));
 }
 
+TEST_F(SkipTest, OfACommandExplainsAnotherUuid) {
+  for (const auto& [database, command] :
+       {std::pair("d", R"({"drop":"c"})"), std::pair("d", R"({"dropDatabase":1})"),
+        std::pair("d", R"({"renameCollection":"d.tmp","to":"d.c","dropTarget":true})"),
+        std::pair("e", R"({"drop":"c"})")}) {
+    OplogBuilder oplog;
+    oplog.create("d.tmp").create("e.c").noop().command(database, command);
+    const Timestamp skipped = oplog.last();
+    oplog.add(R"("op":"i","ns":"d.c","o":{"_id":1},)"
+              R"("ui":{"$binary":{"base64":"AAAAAAAAAAAAAAAAAAAAAA==","subType":"04"}})");
+    const Result<OplogFacts> facts = check(
+        oplog, {.skip = {skipped}, .skip_forced = true, .uuids = {{"d.c", std::string(16, 'x')}}});
+    EXPECT_EQ(facts.has_value(), database == std::string("d"))
+        << command << (facts ? "" : facts.error().message);
+  }
+}
+
 TEST_F(SkipTest, FollowsADocumentThroughARename) {
   OplogBuilder oplog;
   oplog.insert("d.a", R"({"_id":1})").command("d", R"({"renameCollection":"d.a","to":"d.b"})");

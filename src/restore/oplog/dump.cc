@@ -56,6 +56,7 @@ Result<OplogDump> OplogDump::open(const std::string& path) {
         Error{Code::kAlreadyExists,
               "cannot write " + path + ": it is no file of this user; give another name"});
   if (dump.made_) {
+    ::unlink(checksums_beside(path).c_str());  // of a dump that is gone
     const std::filesystem::path folder = std::filesystem::path(path).parent_path();
     Result<void> named = sync_folder(folder.empty() ? "." : folder.string());
     if (!named) return std::unexpected(std::move(named.error()));
@@ -64,6 +65,11 @@ Result<OplogDump> OplogDump::open(const std::string& path) {
     if (errno != EWOULDBLOCK) return unwritable(path, errno);
     return std::unexpected(
         Error{Code::kFailedPrecondition, "another process writes to " + path + ": end it first"});
+  }
+  // New checksums of a dump that was changed would say that it is as it was written.
+  if (!dump.made_) {
+    if (Result<void> same = check_oplog_dump(path); !same)
+      return std::unexpected(std::move(same.error()));
   }
   if (Result<void> read = dump.read(); !read) return std::unexpected(std::move(read.error()));
   dump.synced_ = dump.last_;

@@ -21,8 +21,8 @@ class OplogDump {
   // Made where it is not there, for its owner alone, and removed again where it gets no entry; else
   // read, and cut after its last whole entry. kAlreadyExists: it
   // is no oplog, and was not touched. kFailedPrecondition: compressed, or another process writes
-  // to it. kDataLoss: damaged before its end. kPermissionDenied, kNotFound, kUnavailable: it
-  // cannot be opened.
+  // to it. kDataLoss: damaged before its end, or not as its checksums have it. kPermissionDenied,
+  // kNotFound, kUnavailable: it cannot be opened.
   [[nodiscard]] static Result<OplogDump> open(const std::string& path);
   ~OplogDump();
   OplogDump(OplogDump&& other) noexcept;

@@ -123,6 +123,20 @@ TEST_F(OplogDumpTest, GoesOnAfterTheLastEntry) {
   EXPECT_EQ(print_timestamp(OplogDump::open(path_)->last().value()), "100:4");
 }
 
+TEST_F(OplogDumpTest, IsComparedWithItsChecksumsBeforeItGoesOn) {
+  make();
+  ASSERT_TRUE(OplogDump::open(path_)->seal());
+  const std::string whole = bytes();
+  write(whole.substr(whole.size() / 3));  // without the first of three
+  const Result<OplogDump> changed = OplogDump::open(path_);
+  ASSERT_FALSE(changed);
+  EXPECT_EQ(changed.error().code, Code::kDataLoss);
+  // A new dump of that name has nothing to do with them.
+  std::filesystem::remove(path_);
+  make();
+  EXPECT_TRUE(OplogDump::open(path_));
+}
+
 TEST_F(OplogDumpTest, IsCutAfterTheLastWholeEntryAtAnyByte) {
   make();
   const std::string whole = bytes();
