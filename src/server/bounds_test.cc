@@ -14,32 +14,20 @@
 #include "server/connection.h"
 #include "server/redis_session.h"
 #include "server/server.h"
-#include "tests/fakes/gated_store.h"
-#include "tests/fakes/running_server.h"
+#include "tests/fakes/gated_server.h"
 
 namespace idmint::server {
 namespace {
 
-using fakes::GatedStore;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-class BoundsTest : public testing::Test {
+class BoundsTest : public fakes::GatedServer {
  protected:
-  BoundsTest() : store_(std::make_shared<GatedStore>()) {
-    EXPECT_TRUE(create_sequence(*store_, {.name = "orders"}));
-    EXPECT_TRUE(create_sequence(*store_, {.name = "stock"}));
-  }
-  [[nodiscard]] ServerOptions options() const {
-    ServerOptions options;
-    options.stores.push_back({.store = store_});
-    options.stores.back().mint.store_options.deadline = kNever;
-    options.drain = kNever;
-    return options;
-  }
+  BoundsTest() { EXPECT_TRUE(create_sequence(*store_, {.name = "stock"})); }
   static std::vector<TokenSettings> tokens(const std::vector<std::string>& names) {
     std::vector<TokenSettings> all;
     for (const std::string& name : names)
@@ -51,8 +39,6 @@ class BoundsTest : public testing::Test {
     constexpr std::string_view name = "\nidmint_unsent_bytes ";
     return std::stoul(page.substr(page.find(name) + name.size()));
   }
-
-  const std::shared_ptr<GatedStore> store_;
 };
 
 // Text behind a reply that waits is bounded as that which the client does not read.

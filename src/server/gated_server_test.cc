@@ -1,4 +1,6 @@
 // The daemon over a store whose calls a test holds up: rounds, barriers, limits, and the end.
+#include "tests/fakes/gated_server.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,29 +18,16 @@
 #include "server/server.h"
 #include "server/service.h"
 #include "stores/spi/counter_store.h"
-#include "tests/fakes/gated_store.h"
-#include "tests/fakes/running_server.h"
 
 namespace idmint::server {
 namespace {
 
-using fakes::GatedStore;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-class GatedServerTest : public testing::Test {
+class GatedServerTest : public fakes::GatedServer {
  protected:
-  GatedServerTest() : store_(std::make_shared<GatedStore>()) {
-    EXPECT_TRUE(create_sequence(*store_, {.name = "orders"}));
-  }
-  [[nodiscard]] ServerOptions options() const {
-    ServerOptions options;
-    options.stores.push_back({.store = store_});
-    options.stores.back().mint.store_options.deadline = kNever;
-    options.drain = kNever;
-    return options;
-  }
   // Until the server has taken so many commands and requests, besides those that ask for that.
   static void wait_until_taken(const Running& server, std::int64_t count) {
     Client probe(server);
@@ -49,7 +38,6 @@ class GatedServerTest : public testing::Test {
       if (std::stoll(info.substr(info.find(name) + name.size())) - asked >= count) break;
     }
   }
-  std::shared_ptr<GatedStore> store_;
 };
 
 // Each connection may have 1024 calls that wait, so a hundred of them come to the limit of all.

@@ -202,15 +202,12 @@ void get_sources(HttpSession& session, const HttpRequest& request) {
   using All = std::vector<SequenceStatus>;
   session.elsewhere(
       std::nullopt,
-      [&sources = session.service().sources,
-       stores = session.service().stores_seen_by(session.caller()),
-       rights = session.caller().rights(),
+      [sight = session.service().sight_of(session.caller()),
        after = std::string(request.parameter("after").value_or(""))](SteadyTime until) {
-        Result<All> all = sources.list(stores, until);
+        Result<All> all = sight.list(until);
         if (!all) return all;
-        std::erase_if(*all, [&](const SequenceStatus& status) {
-          return name(status.definition) <= after || !rights.sees(name(status.definition));
-        });
+        std::erase_if(
+            *all, [&](const SequenceStatus& status) { return name(status.definition) <= after; });
         std::ranges::sort(*all, {}, [](const SequenceStatus& status) -> const std::string& {
           return name(status.definition);
         });

@@ -10,7 +10,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -106,19 +105,13 @@ class HttpSession final : public Conversation {
     hold();
     service_.loop.elsewhere(
         source ? service_.lane_of(*source) : Loop::kAllStores, service_.loop.due(),
-        [caller = std::shared_ptr<const Caller>(caller_), work = std::move(work)](
-            SteadyTime until) mutable -> std::invoke_result_t<Work&, SteadyTime> {
-          if (caller->is_revoked())  // while this waited for a thread
-            return std::unexpected(token_is_gone());
-          return work(until);
-        },
+        unless_revoked(caller_, std::move(work)),
         [this, source, then = std::move(then), steps](auto result) mutable {
           if (result) {
             respond(then(*std::move(result)));
-          } else if (result.error().code == Code::kUnauthenticated && caller_->is_revoked()) {
-            respond(token_is_gone());
           } else {
-            respond(problem(service_.told(std::move(result.error()), source.value_or("")), steps));
+            respond(problem(
+                service_.told_to(*caller_, std::move(result.error()), source.value_or("")), steps));
           }
           go_on();
         });

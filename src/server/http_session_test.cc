@@ -14,8 +14,7 @@
 
 #include "idmint/sequence.h"
 #include "server/server.h"
-#include "tests/fakes/gated_store.h"
-#include "tests/fakes/running_server.h"
+#include "tests/fakes/gated_server.h"
 
 namespace idmint::server {
 namespace {
@@ -25,23 +24,11 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-class HttpSessionTest : public testing::Test {
+class HttpSessionTest : public fakes::GatedServer {
  protected:
-  HttpSessionTest() : store_(std::make_shared<GatedStore>()) {
-    EXPECT_TRUE(create_sequence(*store_, {.name = "orders"}));
-  }
-  [[nodiscard]] ServerOptions options() const {
-    ServerOptions options;
-    options.stores.push_back({.store = store_});
-    options.stores.back().mint.store_options.deadline = kNever;
-    options.drain = kNever;
-    return options;
-  }
   static TokenSettings token(const std::string& name, const std::string& allow) {
     return {.name = name, .hash = hash_of(name), .allow = {*scope_of(allow)}};
   }
-
-  const std::shared_ptr<GatedStore> store_;
 };
 
 // ---- messages

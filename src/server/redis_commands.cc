@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <utility>
 
 #include "base/errors.h"
@@ -54,26 +53,17 @@ Result<std::optional<std::int64_t>> value_before_next(const Sources& sources, st
   return *next - 1;
 }
 
-// What somebody may look at: as it was when the command came, for a thread that is not the loop's.
-struct Sight {
-  const Sources& sources;
-  std::vector<std::string> stores;
-  Rights rights;
-};
-Sight sight_of(const Service& service, const Caller& caller) {
-  return {service.sources, service.stores_seen_by(caller), caller.rights()};
-}
-
 // Formats, and what is in the stores, by name.
 Result<std::vector<std::string>> names(const Sight& sight, SteadyTime until) {
   std::vector<std::string> all;
-  for (const Declaration& format : Mint::formats()) all.push_back(format.name);
-  const Result<std::vector<SequenceStatus>> made = sight.sources.list(sight.stores, until);
+  for (const Declaration& format : Mint::formats()) {
+    if (sight.rights.sees(format.name)) all.push_back(format.name);
+  }
+  const Result<std::vector<SequenceStatus>> made = sight.list(until);
   if (!made) return std::unexpected(made.error());
   for (const SequenceStatus& status : *made) {
     if (!is_retired(status.definition)) all.push_back(name(status.definition));
   }
-  std::erase_if(all, [&](const std::string& name) { return !sight.rights.sees(name); });
   std::ranges::sort(all);
   return all;
 }
@@ -183,20 +173,12 @@ void RedisSession::elsewhere(std::string_view lane, std::string_view source, Wor
   hold();
   const SteadyTime due = std::exchange(barrier_due_, std::nullopt).value_or(service_.loop.due());
   service_.loop.elsewhere(
-      lane, due,
-      [caller = std::shared_ptr<const Caller>(caller_), work = std::move(work)](
-          SteadyTime until) mutable -> std::invoke_result_t<Work&, SteadyTime> {
-        if (caller->is_revoked())  // while this waited for a thread
-          return std::unexpected(token_is_gone());
-        return work(until);
-      },
+      lane, due, unless_revoked(caller_, std::move(work)),
       [this, source = std::string(source), then = std::move(then)](auto result) mutable {
         if (result) {
           then(*std::move(result));
-        } else if (result.error().code == Code::kUnauthenticated && caller_->is_revoked()) {
-          fail(token_is_gone());
         } else {
-          fail(service_.told(std::move(result.error()), source));
+          fail(service_.told_to(*caller_, std::move(result.error()), source));
         }
         go_on();
       });
@@ -279,7 +261,7 @@ void RedisSession::type(Words words) {
 void RedisSession::dbsize(Words /*words*/) {
   elsewhere(
       Loop::kAllStores, "",
-      [sight = sight_of(service_, *caller_)](SteadyTime until) { return names(sight, until); },
+      [sight = service_.sight_of(*caller_)](SteadyTime until) { return names(sight, until); },
       [this](const std::vector<std::string>& all) { put_integer(reply(), std::ssize(all)); });
 }
 
@@ -296,7 +278,7 @@ void RedisSession::keys(Words words) {
   if (takes_long(words[1])) return fail(kPatternTooLong);
   elsewhere(
       Loop::kAllStores, "",
-      [sight = sight_of(service_, *caller_), pattern = std::string(words[1])](SteadyTime until) {
+      [sight = service_.sight_of(*caller_), pattern = std::string(words[1])](SteadyTime until) {
         Result<std::vector<std::string>> all = names(sight, until);
         if (all)
           std::erase_if(*all, [&](const std::string& name) { return !matches(pattern, name); });
@@ -340,7 +322,7 @@ void RedisSession::scan(Words words) {
   };
   elsewhere(
       Loop::kAllStores, "",
-      [sight = sight_of(service_, *caller_), pattern, other_type,
+      [sight = service_.sight_of(*caller_), pattern, other_type,
        begin = static_cast<std::size_t>(*cursor),
        size = static_cast<std::size_t>(count)](SteadyTime until) -> Result<Part> {
         Result<std::vector<std::string>> all = names(sight, until);
@@ -400,14 +382,7 @@ void RedisSession::id_peek(Words words) {
 void RedisSession::id_list(Words /*words*/) {
   elsewhere(
       Loop::kAllStores, "",
-      [sight = sight_of(service_, *caller_)](SteadyTime until) {
-        Result<std::vector<SequenceStatus>> all = sight.sources.list(sight.stores, until);
-        if (all)
-          std::erase_if(*all, [&](const SequenceStatus& status) {
-            return !sight.rights.sees(name(status.definition));
-          });
-        return all;
-      },
+      [sight = service_.sight_of(*caller_)](SteadyTime until) { return sight.list(until); },
       [this](const std::vector<SequenceStatus>& all) {
         std::string& out = reply();
         put_array(out, all.size());

@@ -77,10 +77,24 @@ Error Service::told(Error error, std::string_view source) {
   return general;
 }
 
-std::vector<std::string> Service::stores_seen_by(const Caller& caller) const {
-  std::vector<std::string> names = sources.store_names();
-  std::erase_if(names, [&](const std::string& store) { return !caller.rights().sees_in(store); });
-  return names;
+Error Service::told_to(const Caller& caller, Error error, std::string_view source) {
+  if (error.code == Code::kUnauthenticated && caller.is_revoked()) return token_is_gone();
+  return told(std::move(error), source);
+}
+
+Sight Service::sight_of(const Caller& caller) const {
+  Sight sight{sources, sources.store_names(), caller.rights()};
+  std::erase_if(sight.stores,
+                [&](const std::string& store) { return !sight.rights.sees_in(store); });
+  return sight;
+}
+
+Result<std::vector<SequenceStatus>> Sight::list(SteadyTime until) const {
+  Result<std::vector<SequenceStatus>> all = sources.list(stores, until);
+  if (all)
+    std::erase_if(
+        *all, [&](const SequenceStatus& status) { return !rights.sees(name(status.definition)); });
+  return all;
 }
 
 }  // namespace idmint::server

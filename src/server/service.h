@@ -3,8 +3,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "server/access.h"
@@ -28,6 +31,27 @@ inline constexpr std::int64_t kMostIdsOfMany = 256;
 inline constexpr std::size_t kMostWaitingCalls = 100'000;
 // How many streams of ids over HTTP there may be at a time. Each takes some hundred kilobytes.
 inline constexpr std::size_t kMostStreams = 256;
+
+// What somebody may look at. Any thread may ask it; it stays as it was when it was made.
+struct Sight {
+  const Sources& sources;
+  std::vector<std::string> stores;  // in which there may be something to see
+  Rights rights;
+
+  // As Sources::list(), of what may be seen.
+  [[nodiscard]] Result<std::vector<SequenceStatus>> list(SteadyTime until) const;
+};
+
+// `work` of a thread that is not the loop's, which is not done for a token that was revoked while
+// it waited. That error is of code kUnauthenticated.
+template <class Work>
+[[nodiscard]] auto unless_revoked(std::shared_ptr<const Caller> caller, Work work) {
+  return [caller = std::move(caller), work = std::move(work)](
+             SteadyTime until) mutable -> std::invoke_result_t<Work&, SteadyTime> {
+    if (caller->is_revoked()) return std::unexpected(token_is_gone());
+    return work(until);
+  };
+}
 
 // All access is on the loop.
 struct Service {
@@ -83,8 +107,10 @@ struct Service {
   // message names no other source, no host and no file; the whole message is logged (`store_error`)
   // at most once a second. An empty `source` stands for all.
   [[nodiscard]] Error told(Error error, std::string_view source = {});
-  // The names of the stores in which the caller may see a source.
-  [[nodiscard]] std::vector<std::string> stores_seen_by(const Caller& caller) const;
+  // The same, for a caller whose token may have been revoked by now; see unless_revoked().
+  [[nodiscard]] Error told_to(const Caller& caller, Error error, std::string_view source);
+  // What the caller may look at now.
+  [[nodiscard]] Sight sight_of(const Caller& caller) const;
 
   // kUnavailable: too many calls wait already.
   [[nodiscard]] Result<void> admit() const {

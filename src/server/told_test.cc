@@ -12,8 +12,7 @@
 #include "idmint/sequence.h"
 #include "server/log.h"
 #include "server/server.h"
-#include "tests/fakes/gated_store.h"
-#include "tests/fakes/running_server.h"
+#include "tests/fakes/gated_server.h"
 
 namespace idmint::server {
 namespace {
@@ -24,26 +23,20 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-class ToldTest : public testing::Test {
+class ToldTest : public fakes::GatedServer {
  protected:
   ToldTest() {
-    EXPECT_TRUE(create_sequence(*store_, {.name = "orders"}));
     EXPECT_TRUE(create_sequence(*store_, {.name = "few", .last = 2}));
     EXPECT_TRUE(create_sequence(*store_, {.name = "secrets"}));
   }
   [[nodiscard]] ServerOptions options(const std::vector<std::string>& allow) const {
-    ServerOptions options;
-    options.stores.push_back({.store = store_});
-    options.stores.back().mint.store_options.deadline = kNever;
-    options.drain = kNever;
+    ServerOptions options = GatedServer::options();
     TokenSettings token{.name = "web", .hash = hash_of("web")};
     for (const std::string& text : allow) token.allow.push_back(*scope_of(text));
     if (!allow.empty()) options.tokens = {token};
     return options;
   }
   static constexpr const char* kWeb = "Authorization: Bearer web\r\n";
-
-  const std::shared_ptr<GatedStore> store_ = std::make_shared<GatedStore>();
 };
 
 TEST_F(ToldTest, ANameThatIsNotThereTellsOfNoOther) {
