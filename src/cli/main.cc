@@ -1,6 +1,7 @@
 // idmint: the command line.
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -30,20 +31,20 @@ constexpr std::array kInstead = {
     Instead{"new", "create"},    Instead{"remove", "retire"}, Instead{"rm", "retire"},
     Instead{"set", "raise"},     Instead{"show", "peek"}};
 
-Error no_command(std::string_view word) {
+std::optional<Error> meant(std::string_view word) {
   if (const auto* const row = std::ranges::find(kInstead, word, &Instead::word);
       row != kInstead.end())
-    return {Code::kInvalidArgument, "there is no command \"" + std::string(word) +
-                                        "\": did you mean: idmint " + std::string(row->command) +
-                                        "? See idmint " + std::string(row->command) + " --help"};
+    return Error{Code::kInvalidArgument, "there is no command \"" + std::string(word) +
+                                             "\": did you mean: idmint " +
+                                             std::string(row->command) + "? See idmint " +
+                                             std::string(row->command) + " --help"};
   for (const Declaration& format : Mint::formats()) {
     if (format.name == word)
-      return {Code::kInvalidArgument,
-              "\"" + format.name + "\" is a format, not a command: did you mean: idmint next " +
-                  format.name};
+      return Error{Code::kInvalidArgument,
+                   "\"" + format.name +
+                       "\" is a format, not a command: did you mean: idmint next " + format.name};
   }
-  return {Code::kInvalidArgument, "there is no command \"" + shortened(redacted(word)) +
-                                      "\": see idmint --help; for ids: idmint next SOURCE"};
+  return std::nullopt;
 }
 
 constexpr Program kProgram = {
@@ -62,7 +63,8 @@ constexpr Program kProgram = {
   $ idmint next orders -n 5
   $ idmint inspect 454947766275222906
 )",
-    .no_command = no_command,
+    .meant = meant,
+    .otherwise = "; for ids: idmint next SOURCE",
     .settle = settle_store,
     .worded = worded,
 };

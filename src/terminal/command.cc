@@ -30,10 +30,6 @@ std::string footer_of(const Program& program) {
   return text + program.examples + "\nWhat a command takes: " + program.name + " COMMAND --help";
 }
 
-}  // namespace
-
-namespace {
-
 const Command* command_named(const Program& program, std::string_view word) {
   const auto row = std::ranges::find(
       program.commands, word, [](const Command* each) { return std::string_view(each->name); });
@@ -55,15 +51,16 @@ std::vector<const char*> with_command_first(const Program& program,
   return moved;
 }
 
-// The program's own words for an unknown command, or the one that is meant.
 Error no_command(const Program& program, std::string_view word) {
-  Error error = program.no_command(word);
+  if (std::optional<Error> meant = program.meant != nullptr ? program.meant(word) : std::nullopt)
+    return *std::move(meant);
   std::vector<std::string> names;
   for (const Command* const each : program.commands) names.emplace_back(each->name);
-  const std::string meant = close_matches(word, names);
-  if (meant.empty() || error.message.contains("did you mean")) return error;
+  const std::string near = close_matches(word, names);
   return {Code::kInvalidArgument,
-          "there is no command \"" + shortened(redacted(word)) + "\": did you mean " + meant + "?"};
+          "there is no command \"" + shortened(redacted(word)) + "\": " +
+              (near.empty() ? "see " + std::string(program.name) + " --help" + program.otherwise
+                            : "did you mean " + near + "?")};
 }
 
 }  // namespace
@@ -82,10 +79,9 @@ int run(const Program& program, std::span<const char* const> words) {
     const std::array help = {words[0], words.size() > 2 ? words[2] : "--help", "--help"};
     return run(program, help);
   }
-  const auto row = std::ranges::find(
-      program.commands, first, [](const Command* each) { return std::string_view(each->name); });
-  const bool known = row != program.commands.end();
-  if (!known && !first.starts_with('-')) return fail_with(no_command(program, first), json);
+  const Command* const known = command_named(program, first);
+  if (known == nullptr && !first.starts_with('-'))
+    return fail_with(no_command(program, first), json);
 
   CLI::App app(program.about, name);
   app.set_help_flag("-h,--help", "Print this help");
@@ -96,7 +92,7 @@ int run(const Program& program, std::span<const char* const> words) {
   Output out(STDOUT_FILENO);
   Context context{.out = out};
   // Adding only this command saves the set-up of the others in the common case.
-  for (const Command* const each : known ? std::span(row, 1) : program.commands) {
+  for (const Command* const each : known != nullptr ? std::span(&known, 1) : program.commands) {
     CLI::App* const command = app.add_subcommand(each->name, each->summary);
     command->footer(each->footer);
     each->add(*command);
@@ -111,17 +107,17 @@ int run(const Program& program, std::span<const char* const> words) {
   } catch (const CLI::CallForVersion& version) {
     asked = version.what();
   } catch (const CLI::ParseError& error) {
-    const CLI::App& taker = known ? *app.get_subcommand(std::string(first)) : app;
+    const CLI::App& taker = known != nullptr ? *app.get_subcommand(std::string(first)) : app;
     std::string wrong = wrong_usage(error.what(), taker, words.subspan(1));
-    if (known && (*row)->hint != nullptr) wrong += (*row)->hint(wrong);
+    if (known != nullptr && known->hint != nullptr) wrong += known->hint(wrong);
     return usage(wrong + (wrong.ends_with('?') ? " See " : ": see ") + name + " " +
-                 (known ? std::string(first) + " " : "") + "--help");
+                 (known != nullptr ? std::string(first) + " " : "") + "--help");
   }
   Result<void> result;
   if (asked) {
     out.write(*asked);
   } else if (result = program.settle(*app.get_subcommands().front()); result) {
-    result = (*row)->run(context);
+    result = known->run(context);
   }
   out.close();
   if (out.reader_gone()) {

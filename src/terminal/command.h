@@ -1,6 +1,7 @@
 // A program with commands, such as `idmint`: from its command line to its exit status.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -45,9 +46,11 @@ struct Program {
   const char* environment;                   // text of the help before the exit statuses
   std::string_view ExitStatus::* meaning;    // the column of meanings for this program
   const char* examples;
-  Error (*no_command)(std::string_view word);  // the error for an unknown command
-  Result<void> (*settle)(CLI::App& command);   // after parsing, before the work
-  Error (*worded)(Error error);                // words the advice of an error
+  // The error for a word that is no command, but stands for something else. Null: there are none.
+  std::optional<Error> (*meant)(std::string_view word);
+  const char* otherwise;                      // advice for any other word, after "see NAME --help"
+  Result<void> (*settle)(CLI::App& command);  // after parsing, before the work
+  Error (*worded)(Error error);               // words the advice of an error
 };
 
 // Runs the program and returns its exit status. The first of `words` is the name of the program.

@@ -58,11 +58,6 @@ Result<void> settle(CLI::App& command) {
   return {};
 }
 
-Error no_command(std::string_view word) {
-  return {Code::kInvalidArgument,
-          "there is no command \"" + shortened(redacted(word)) + "\": see idmint-restore --help"};
-}
-
 constexpr Program kProgram = {
     .name = "idmint-restore",
     .about = "idmint-restore: MongoDB back to the moment before the mistake.",
@@ -84,7 +79,8 @@ Environment:
   $ idmint-restore verify --spare spare
   $ idmint-restore fence --target mongodb://127.0.0.1:27117/ --oplog oplog.bson
 )",
-    .no_command = no_command,
+    .meant = nullptr,
+    .otherwise = "",
     .settle = settle,
     .worded = [](Error error) { return worded(std::move(error), ""); },
 };
