@@ -3,7 +3,8 @@
 #include <openssl/evp.h>
 
 #include <memory>
-#include <string_view>
+
+#include "base/text.h"
 
 namespace idmint {
 namespace {
@@ -63,13 +64,7 @@ std::string Sha256::hex() const {
   if (!context_->good || !copy.good || EVP_MD_CTX_copy_ex(copy.is.get(), context_->is.get()) != 1 ||
       EVP_DigestFinal_ex(copy.is.get(), digest.data(), &size) != 1)
     return {};
-  std::string text;
-  for (const std::uint8_t byte : std::span(digest).first(size)) {
-    constexpr std::string_view digits = "0123456789abcdef";
-    text += digits[byte >> 4U];
-    text += digits[byte & 0xfU];
-  }
-  return text;
+  return idmint::hex({reinterpret_cast<const char*>(digest.data()), size});
 }
 
 }  // namespace idmint

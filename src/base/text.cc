@@ -97,6 +97,25 @@ std::string upper_case(std::string_view text) {
   return upper;
 }
 
+std::string hex(std::string_view bytes) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string text;
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    text += digits[byte >> 4];
+    text += digits[byte & 15];
+  }
+  return text;
+}
+
+std::string unhex(std::string_view digits) {
+  const auto value = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
+  std::string bytes;
+  for (std::size_t i = 0; i + 1 < digits.size(); i += 2)
+    bytes += static_cast<char>(value(digits[i]) * 16 + value(digits[i + 1]));
+  return bytes;
+}
+
 std::string shortened(std::string_view text) {
   constexpr std::size_t longest = 100;
   if (text.size() <= longest) return std::string(text);

@@ -21,6 +21,11 @@ namespace idmint {
 [[nodiscard]] std::string lower_case(std::string_view text);
 [[nodiscard]] std::string upper_case(std::string_view text);
 
+// Each byte as two lower-case hexadecimal digits.
+[[nodiscard]] std::string hex(std::string_view bytes);
+// The bytes again. REQUIRES: what hex() returned.
+[[nodiscard]] std::string unhex(std::string_view digits);
+
 // The first 100 characters or so, for a message.
 [[nodiscard]] std::string shortened(std::string_view text);
 

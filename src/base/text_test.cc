@@ -45,5 +45,12 @@ TEST(Escaped, LeavesNothingThatControlsATerminal) {
   EXPECT_EQ(escaped("a\nb\x1b", "\n"), "a\nb\\u001b");
 }
 
+TEST(Hex, IsReadAgain) {
+  const std::string bytes("\0\x0a\x7f\x80\xff", 5);
+  EXPECT_EQ(idmint::hex(bytes), "000a7f80ff");
+  EXPECT_EQ(unhex("000a7f80ff"), bytes);
+  EXPECT_EQ(idmint::hex(""), "");
+}
+
 }  // namespace
 }  // namespace idmint

@@ -92,14 +92,21 @@ Result<void> check_sum(const std::string& path, const FileSum& is, const FileSum
                                    "; take another copy of the dump");
 }
 
-Result<void> check_oplog_dump(const std::string& path) {
+Result<std::optional<FileSum>> sum_of_oplog_dump(const std::string& path) {
   const Result<std::optional<Checksums>> read = read_checksums(checksums_beside(path));
   if (!read) return std::unexpected(read.error());
   const std::optional<Checksums>& sums = *read;
-  if (!sums || sums->files.empty()) return {};
-  const FileSum& should_be = sums->files.begin()->second;
-  const Result<FileSum> is = sum_of_beginning(path, should_be.bytes);
-  return is ? check_sum(path, *is, should_be) : std::unexpected(is.error());
+  if (!sums || sums->files.empty()) return std::nullopt;
+  return sums->files.begin()->second;
+}
+
+Result<void> check_oplog_dump(const std::string& path) {
+  const Result<std::optional<FileSum>> read = sum_of_oplog_dump(path);
+  if (!read) return std::unexpected(read.error());
+  const std::optional<FileSum>& should_be = *read;
+  if (!should_be) return {};
+  const Result<FileSum> is = sum_of_beginning(path, should_be->bytes);
+  return is ? check_sum(path, *is, *should_be) : std::unexpected(is.error());
 }
 
 Result<FileSum> sum_of_file(const std::string& path) {

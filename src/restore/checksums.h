@@ -44,6 +44,9 @@ inline constexpr std::string_view kChecksumsOfFolder = "checksums.json";
 // kDataLoss: the file is not as it was written.
 [[nodiscard]] Result<void> check_sum(const std::string& path, const FileSum& is,
                                      const FileSum& should_be);
+// What its checksums say of the dump of an oplog at `path`, a file; of its beginning if it was
+// killed. Nothing: it has none. kDataLoss: they are damaged.
+[[nodiscard]] Result<std::optional<FileSum>> sum_of_oplog_dump(const std::string& path);
 // The dump of an oplog at `path`, a file, against the checksums beside it, if there are any.
 // kDataLoss: it is not as it was written. It is read whole once for that.
 [[nodiscard]] Result<void> check_oplog_dump(const std::string& path);

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "base/text.h"
 #include "restore/cursor.h"
 #include "restore/namespaces.h"
 
@@ -32,25 +33,6 @@ std::optional<CollectionKind> kind_named(std::string_view name) noexcept {
   const auto* const kind = std::ranges::find(kCollectionKinds, name);
   if (kind == kCollectionKinds.end()) return std::nullopt;
   return static_cast<CollectionKind>(kind - kCollectionKinds.begin());
-}
-
-std::string unhex(std::string_view digits) {
-  const auto value = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
-  std::string bytes;
-  for (std::size_t i = 0; i + 1 < digits.size(); i += 2)
-    bytes += static_cast<char>(value(digits[i]) * 16 + value(digits[i + 1]));
-  return bytes;
-}
-
-std::string hex(std::string_view bytes) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string text;
-  for (const char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    text += digits[byte >> 4];
-    text += digits[byte & 15];
-  }
-  return text;
 }
 
 Bson listing_of_databases() {

@@ -46,8 +46,4 @@ struct CollectionFacts {
 // With those two, without indexes, and in no order.
 [[nodiscard]] Result<std::vector<CollectionFacts>> list_namespaces(Server& server);
 
-[[nodiscard]] std::string hex(std::string_view bytes);
-// The bytes again. REQUIRES: what hex() returned.
-[[nodiscard]] std::string unhex(std::string_view digits);
-
 }  // namespace idmint::restore

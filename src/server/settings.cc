@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "base/errors.h"
+#include "base/text.h"
 #include "base/url.h"
 #include "idmint/uuid.h"
 #include "mint/toml.h"
@@ -320,13 +321,9 @@ Result<void> check_store_name(std::string_view name) {
 
 std::string to_toml(std::string_view name, const TokenSettings::Hash& hash,
                     const std::vector<std::string>& allow) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string text = "[token." + std::string(name) + "]\nsha256 = \"";
-  for (const unsigned char byte : hash) {
-    text += digits[byte >> 4U];
-    text += digits[byte & 15U];
-  }
-  text += "\"\nallow = [";
+  std::string text = "[token." + std::string(name) + "]\nsha256 = \"" +
+                     hex({reinterpret_cast<const char*>(hash.data()), hash.size()}) +
+                     "\"\nallow = [";
   for (std::size_t i = 0; i < allow.size(); ++i) text += (i == 0 ? "\"" : ", \"") + allow[i] + "\"";
   return text + "]\n";
 }

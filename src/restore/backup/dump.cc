@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "restore/namespaces.h"
 #include "restore/oplog/member.h"
 #include "restore/oplog/slice.h"

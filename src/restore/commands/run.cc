@@ -202,14 +202,6 @@ void print_plan(Output& out, const RestorePlan& plan) {
   print_fact(out, "to", where_to(plan));
 }
 
-Json json_of(const ReplayCounts& counts) {
-  return {{"inserts", counts.inserts},
-          {"updates", counts.updates},
-          {"deletes", counts.deletes},
-          {"commands", counts.commands},
-          {"missed", counts.missed}};
-}
-
 Json json_of(const RestorePlan& plan) {
   Json json = {{"to", where_to(plan)}, {"limit", nullptr}};
   if (plan.options.limit) json["limit"] = print_timestamp(*plan.options.limit);

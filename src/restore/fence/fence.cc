@@ -8,6 +8,7 @@
 
 #include "base/errors.h"
 #include "base/figures.h"
+#include "base/text.h"
 #include "base/url.h"
 #include "mongo/bson.h"
 #include "restore/checksums.h"

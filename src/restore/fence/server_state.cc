@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/errors.h"
+#include "base/text.h"
 #include "restore/collections.h"
 #include "restore/cursor.h"
 #include "restore/fence/shapes.h"

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/text.h"
 #include "restore/checksums.h"
 #include "restore/collections.h"
 #include "restore/oplog/command.h"
@@ -419,12 +420,9 @@ Result<OplogFacts> check_oplog(const std::string& path, const OplogCheckOptions&
                                Transactions& transactions, const TakeProgress& progress) {
   Result<OplogReader> oplog = OplogReader::open(path);
   if (!oplog) return std::unexpected(std::move(oplog.error()));
-  const Result<std::optional<Checksums>> read_sums =
-      read_checksums(checksums_beside(oplog->path()));
-  if (!read_sums) return std::unexpected(read_sums.error());
-  const std::optional<Checksums>& sums = *read_sums;
-  std::optional<FileSum> sum;
-  if (sums && !sums->files.empty()) sum = sums->files.begin()->second;
+  const Result<std::optional<FileSum>> known = sum_of_oplog_dump(oplog->path());
+  if (!known) return std::unexpected(known.error());
+  const std::optional<FileSum>& sum = *known;
   if (sum) oplog->hash_first(sum->bytes);
   OplogCheck check(oplog->path(), options, transactions);
   for (std::uint32_t count = 0;; ++count) {

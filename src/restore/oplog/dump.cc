@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <filesystem>
@@ -66,11 +67,6 @@ Result<OplogDump> OplogDump::open(const std::string& path) {
     return std::unexpected(
         Error{Code::kFailedPrecondition, "another process writes to " + path + ": end it first"});
   }
-  // New checksums of a dump that was changed would say that it is as it was written.
-  if (!dump.made_) {
-    if (Result<void> same = check_oplog_dump(path); !same)
-      return std::unexpected(std::move(same.error()));
-  }
   if (Result<void> read = dump.read(); !read) return std::unexpected(std::move(read.error()));
   dump.synced_ = dump.last_;
   return dump;
@@ -80,7 +76,13 @@ Result<void> OplogDump::read() {
   struct stat facts{};
   if (::fstat(fd_, &facts) != 0) return unreadable(path_, errno);
   const auto size = static_cast<std::uint64_t>(facts.st_size);
-  if (size == 0) return {};
+  const Result<std::optional<FileSum>> known = sum_of_oplog_dump(path_);
+  if (!known) return std::unexpected(known.error());
+  const std::optional<FileSum>& sum = *known;
+  FileSum is{.bytes = sum ? std::min(size, sum->bytes) : 0, .sha256 = {}};
+  // New checksums of a dump that was changed would say that it is as it was written.
+  const auto check = [&] { return sum ? check_sum(path_, is, *sum) : Result<void>{}; };
+  if (size == 0) return check();
   std::array<std::uint8_t, kGzipHeader> header{};
   if (::pread(fd_, header.data(), header.size(), 0) == std::ssize(header) && is_gzip(header))
     return std::unexpected(Error{Code::kFailedPrecondition,
@@ -94,7 +96,7 @@ Result<void> OplogDump::read() {
     const Result<std::optional<Document>> next = reader->next();
     if (!next && next.error().code != Code::kDataLoss) return std::unexpected(next.error());
     const std::optional<Document> document = next ? *next : std::nullopt;
-    if (next && !document) return {};
+    if (next && !document) return check();
     const Result<Entry> entry = document ? parse_entry(*document) : std::unexpected(next.error());
     if (entry && (!last_ || *last_ < entry->at.ts)) {
       if (!first_) first_ = entry->at.ts;
@@ -104,8 +106,10 @@ Result<void> OplogDump::read() {
       hash_.add(bytes);
       bytes_ += bytes.size();
       ++entries_;
+      if (sum && bytes_ == sum->bytes) is.sha256 = hash_.hex();
       continue;
     }
+    if (Result<void> same = check(); !same) return same;
     if (!last_)
       return std::unexpected(
           Error{Code::kAlreadyExists,

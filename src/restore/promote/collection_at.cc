@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/errors.h"
+#include "base/text.h"
 #include "restore/replay/apply_ops.h"
 #include "restore/replay/record.h"
 
@@ -14,15 +15,6 @@ constexpr std::int64_t kNamespaceExists = 48;
 
 std::string database_part(const std::string& ns) { return ns.substr(0, ns.find('.')); }
 std::string bare_name(const std::string& ns) { return ns.substr(ns.find('.') + 1); }
-
-// The 16 bytes of 32 hex digits.
-std::string bytes_of_hex(std::string_view digits) {
-  const auto value = [](char digit) { return digit <= '9' ? digit - '0' : digit - 'a' + 10; };
-  std::string bytes;
-  for (std::size_t i = 0; i + 1 < digits.size(); i += 2)
-    bytes += static_cast<char>(value(digits[i]) * 16 + value(digits[i + 1]));
-  return bytes;
-}
 
 Bson refusing(const std::string& command, const std::string& collection, const std::string& id) {
   return Bson(command.c_str(), collection, "validator", refusing_validator(id), "validationLevel",
@@ -174,7 +166,7 @@ Result<void> rename_at_once(Server& production, std::span<const Rename> renames)
   std::size_t index = 0;
   for (const Rename& each : renames) {
     Bson operation = Bson("op", "c", "ns", database_part(each.from) + ".$cmd");
-    operation.add_binary("ui", BSON_SUBTYPE_UUID, bytes_of_hex(each.uuid));
+    operation.add_binary("ui", BSON_SUBTYPE_UUID, unhex(each.uuid));
     operation.add("o", Bson("renameCollection", each.from, "to", each.to));
     operations.items.add(std::to_string(index++).c_str(), operation);
   }

@@ -8,6 +8,7 @@
 #include "base/errors.h"
 #include "base/figures.h"
 #include "base/shell.h"
+#include "base/text.h"
 #include "restore/collections.h"
 #include "restore/replay/preflight.h"
 #include "restore/replay/report.h"

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <utility>
 
 #include "base/errors.h"
@@ -14,7 +12,9 @@
 #include "idmint/clock.h"
 #include "restore/backup/metadata.h"
 #include "restore/collections.h"
+#include "restore/input_file.h"
 #include "restore/output_file.h"
+#include "restore/replay/spare.h"
 
 namespace idmint::restore {
 namespace {
@@ -22,6 +22,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kMark = "idmint_restore";
+constexpr std::size_t kLongest = std::size_t{256} << 20;
 
 // What tells this server's data from all others: mongod makes the collection local.startup_log with
 // a new UUID when it first starts on a folder.
@@ -38,20 +39,6 @@ Result<std::string> identity_of(Server& server) {
   return text;
 }
 
-// The folder of the server's data, if it is on this host as far as that can be told.
-std::optional<std::string> folder_of(Server& server) {
-  const Bson command = Bson("getCmdLineOpts", 1);
-  const Result<Bson> reply = server.command("admin", command.get());
-  if (!reply) return std::nullopt;
-  bson_iter_t at = reply->view().begin();
-  bson_iter_t path;
-  if (!bson_iter_find_descendant(&at, "parsed.storage.dbPath", &path)) return std::nullopt;
-  std::error_code ignored;
-  std::string folder(as_text(path));
-  if (!std::filesystem::is_directory(folder, ignored)) return std::nullopt;
-  return folder;
-}
-
 // A file may hold anything: what has not the type that is expected is as if it were not there.
 Json member_of(const Json& json, const std::string& key) {
   const auto at = json.find(key);
@@ -64,14 +51,6 @@ std::string text_in(const Json& json, const std::string& key) {
 std::uint64_t number_in(const Json& json, const std::string& key) {
   const Json member = member_of(json, key);
   return member.is_number_unsigned() ? member.get<std::uint64_t>() : 0;
-}
-
-Json json_of(const ReplayCounts& counts) {
-  return {{"inserts", counts.inserts},
-          {"updates", counts.updates},
-          {"deletes", counts.deletes},
-          {"commands", counts.commands},
-          {"missed", counts.missed}};
 }
 
 ReplayCounts counts_of(const Json& json) {
@@ -93,11 +72,9 @@ Error damaged(const std::string& path, std::string_view why) {
 Result<std::optional<Json>> read_json(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return std::nullopt;
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  if (!file) return fail(Code::kPermissionDenied, "cannot read " + shell_word(path));
-  Json json = Json::parse(text.str(), nullptr, false);
+  const Result<std::string> text = read_text(path, kLongest);
+  if (!text) return std::unexpected(text.error());
+  Json json = Json::parse(*text, nullptr, false);
   if (!json.is_object() || number_in(json, kMark) != 1)
     return std::unexpected(damaged(path, "it is no report of idmint-restore run"));
   return json;
@@ -124,6 +101,14 @@ Result<DoneRestore> report_of(Server& server, const std::string& path, const Jso
 }
 
 }  // namespace
+
+Json json_of(const ReplayCounts& counts) {
+  return {{"inserts", counts.inserts},
+          {"updates", counts.updates},
+          {"deletes", counts.deletes},
+          {"commands", counts.commands},
+          {"missed", counts.missed}};
+}
 
 std::string report_beside(const std::string& folder) {
   std::string path = std::filesystem::absolute(folder).lexically_normal().string();
@@ -202,7 +187,10 @@ Result<std::optional<FoundRecord>> find_record(Server& server, const std::string
   if (!path.empty()) {
     places.push_back(path);
   } else {
-    if (const std::optional<std::string> folder = folder_of(server))
+    // The server may be on another host, whose folders are not here.
+    std::error_code ignored;
+    const std::optional<std::string> folder = data_folder(server);
+    if (folder && std::filesystem::is_directory(*folder, ignored))
       places.push_back(report_beside(*folder));
     places.push_back(report_here(server));
   }

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,9 +27,11 @@ struct Restored {
   std::uint64_t documents = 0;  // of the base
   std::size_t indexes = 0;
   ReplayCounts slice{};
-  ReplayCounts oplog{};
-  std::vector<std::string> notes{};
+  ReplayCounts oplog{};              // with `missed` it is not what it should be
+  std::vector<std::string> notes{};  // those of the plan, and what happened
 };
+// Without what is in words.
+[[nodiscard]] nlohmann::ordered_json json_of(const ReplayCounts& counts);
 
 // "/var/lib/spare.report.json" for the folder of a spare or a data copy; for a server that was not
 // started here a name in the current folder that has its host and port.

@@ -6,6 +6,7 @@
 
 #include "base/errors.h"
 #include "base/figures.h"
+#include "base/text.h"
 #include "restore/collections.h"
 #include "restore/output_file.h"
 #include "restore/replay/expectation.h"
@@ -211,13 +212,8 @@ Result<bool> was_done(const RestorePlan& plan, Server& server, RestoreReport& re
   if (!found || !found->is_there) return false;  // or somebody has emptied it since
   if (Result<void> same = found->record.expect(plan.fingerprint.view()); !same)
     return std::unexpected(std::move(same.error()));
-  const Restored& before = found->restored;
+  static_cast<Restored&>(report) = found->restored;
   report.was_done = report.resumed = true;
-  report.documents = before.documents;
-  report.indexes = before.indexes;
-  report.slice = before.slice;
-  report.oplog = before.oplog;
-  report.notes = before.notes;
   return true;
 }
 
@@ -259,13 +255,7 @@ Result<void> restore_to(RestorePlan& plan, const std::string& uri, Observer& obs
   Result<void> done = restore(plan, *server, *record, facts->ttl_runs, observer, report);
   if (done) {
     add_notes(plan, report);
-    done = write_report(*record,
-                        {.documents = report.documents,
-                         .indexes = report.indexes,
-                         .slice = report.slice,
-                         .oplog = report.oplog,
-                         .notes = report.notes},
-                        report.report);
+    done = write_report(*record, report, report.report);
     if (done) done = Record::forget(*server);
     return done ? add_minted(plan, *server, report) : done;
   }
@@ -324,13 +314,12 @@ Result<void> restore_to_spare(RestorePlan& plan, Observer& observer, RestoreRepo
   }
   if (done) done = restore_to(plan, report.spare->uri(), observer, report);
   if (done && !plan.options.stop_spare) return done;
-  if (!done && report.spare->ran_before && !why_it_ended(*report.spare)) return done;
   if (!done) {
-    if (const std::optional<Error> why = why_it_ended(*report.spare)) {
-      Error error = *why;
-      error.message += " (" + done.error().message + ")";
-      return std::unexpected(std::move(error));
+    if (std::optional<Error> why = why_it_ended(*report.spare)) {
+      why->message += " (" + done.error().message + ")";
+      return std::unexpected(*std::move(why));
     }
+    if (report.spare->ran_before) return done;
   }
   // What failed is not left running, unless it was: the same command starts it again.
   Result<void> ended = stop_spare(*report.spare, progress);

@@ -1,34 +1,26 @@
 // The restore: a base backup or a data copy, and what the oplog says up to the limit, on a server.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "idmint/result.h"
 #include "restore/observer.h"
 #include "restore/replay/minted.h"
 #include "restore/replay/plan.h"
-#include "restore/replay/replay.h"
+#include "restore/replay/report.h"
 #include "restore/replay/spare.h"
 
 namespace idmint::restore {
 
-struct RestoreReport {
+struct RestoreReport : Restored {
   std::string target{};  // the server, without a password
   bool resumed = false;  // it went on with a restore that was stopped before
   std::optional<Spare> spare{};
   bool spare_ended = false;
-  std::uint64_t documents = 0;  // of the base
-  ReplayCounts slice{};
-  ReplayCounts oplog{};  // with `missed` it is not what it should be
-  std::size_t indexes = 0;
   std::string report{};   // the file that has the record by now; see report.h
   bool was_done = false;  // a run before this one had come to the end: nothing was done
   MintedReport minted{};
-  std::vector<std::string> notes{};  // those of the plan, and what happened
 };
 
 // Carries out the plan. At the end its record is a report (see report.h), and nothing of ours is on

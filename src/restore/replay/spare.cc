@@ -211,16 +211,18 @@ bool is_mongod_on(pid_t pid, const std::string& folder) {
                             std::ranges::find(words, folder) != words.end());
 }
 
+// Until that is so, or until one that was killed is surely gone.
+void wait_as_for_killed(const std::function<bool()>& is_so) {
+  const auto until = std::chrono::steady_clock::now() + kKilled;
+  [[maybe_unused]] const Result<void> waited =
+      wait_until([&] { return is_so() || std::chrono::steady_clock::now() > until; },
+                 [] { return Result<void>{}; });
+}
+
 // Waits for one that is about to end: the kernel takes its words first, its connections and the
 // lock later.
 void let_it_end(const std::string& folder) {
-  const auto until = std::chrono::steady_clock::now() + kKilled;
-  [[maybe_unused]] const Result<void> ended = wait_until(
-      [&] {
-        return !is_locked(folder) || is_mongod_on(owner_of(folder), folder) ||
-               std::chrono::steady_clock::now() > until;
-      },
-      [] { return Result<void>{}; });
+  wait_as_for_killed([&] { return !is_locked(folder) || is_mongod_on(owner_of(folder), folder); });
 }
 
 // For one that does not come up, or is not waited for. What it had written is in its journal.
@@ -229,10 +231,7 @@ void end_by_force(const std::string& folder) {
   if (!is_mongod_on(pid, folder)) return;
   for (const int signal : {SIGTERM, SIGKILL}) {
     ::kill(pid, signal);
-    const auto until = std::chrono::steady_clock::now() + kKilled;
-    [[maybe_unused]] const Result<void> ended =
-        wait_until([&] { return !is_locked(folder) || std::chrono::steady_clock::now() > until; },
-                   [] { return Result<void>{}; });
+    wait_as_for_killed([&] { return !is_locked(folder); });
     if (!is_locked(folder)) return;
   }
 }
@@ -428,21 +427,25 @@ Result<std::string> find_mongod(const std::string& program) {
                                "that the backup is of, or --target URI of a server that runs"});
 }
 
+std::optional<std::string> data_folder(Server& server) {
+  const Bson command = Bson("getCmdLineOpts", 1);
+  const Result<Bson> options = server.command("admin", command.get());
+  if (!options) return std::nullopt;
+  bson_iter_t at = options->view().begin();
+  bson_iter_t path;
+  if (!bson_iter_find_descendant(&at, "parsed.storage.dbPath", &path)) return std::nullopt;
+  return std::string(as_text(path));
+}
+
 bool is_running(const std::string& folder, int port) {
   if (!is_open(port)) return false;
   Result<Server> server =
       Server::connect(Spare{.folder = folder, .program = {}, .port = port}.uri() +
                       "&serverSelectionTimeoutMS=2000");
   if (!server) return false;
-  const Bson command = Bson("getCmdLineOpts", 1);
-  const Result<Bson> options = server->command("admin", command.get());
-  bson_iter_t at;
-  bson_iter_t path;
-  if (!options || !options->view().find("parsed", &at) || !bson_iter_recurse(&at, &at) ||
-      !bson_iter_find_descendant(&at, "storage.dbPath", &path))
-    return false;
+  const std::optional<std::string> there = data_folder(*server);
   std::error_code ignored;
-  return fs::equivalent(std::string(as_text(path)), folder, ignored);
+  return there && fs::equivalent(*there, folder, ignored);
 }
 
 Result<std::string> version_of(const std::string& program, const SpareLimits& limits) {
@@ -520,9 +523,8 @@ Result<void> stop_spare(const Spare& spare, const TakeProgress& progress,
       });
   if (!ended) return ended;
   // It has let go of its files; its port comes last.
-  const auto gone = std::chrono::steady_clock::now() + kKilled;
-  return wait_until([&] { return !runs(pid) || std::chrono::steady_clock::now() > gone; },
-                    [] { return Result<void>{}; });
+  wait_as_for_killed([&] { return !runs(pid); });
+  return {};
 }
 
 std::optional<Error> why_it_ended(const Spare& spare) {

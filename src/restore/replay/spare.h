@@ -8,6 +8,7 @@
 
 #include "idmint/result.h"
 #include "restore/observer.h"
+#include "restore/server.h"
 #include "restore/timestamp.h"
 
 namespace idmint::restore {
@@ -50,6 +51,9 @@ struct SpareFolder {
 // "6.0.5", as it says of itself. kFailedPrecondition: it does not run here, or is no mongod.
 [[nodiscard]] Result<std::string> version_of(const std::string& program,
                                              const SpareLimits& limits = {});
+
+// Where a server has its data, on its own host. Nothing: it does not tell.
+[[nodiscard]] std::optional<std::string> data_folder(Server& server);
 
 // Whether the server at that port of 127.0.0.1 has its data there.
 [[nodiscard]] bool is_running(const std::string& folder, int port);

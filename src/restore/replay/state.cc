@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/shell.h"
+#include "base/text.h"
 #include "restore/cursor.h"
 
 namespace idmint::restore {

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "base/digest.h"
+#include "base/text.h"
 
 namespace idmint::stores::mongodb {
 
@@ -17,13 +18,8 @@ std::string collection_of(std::string_view prefix, std::string_view name) {
     return std::string(prefix) + "." + std::string(name);
   const auto hash = digest_of(Digest::kSha256, {std::as_bytes(std::span(name))});
   if (!hash) return "";  // every OpenSSL offers SHA-256; otherwise the server rejects the name
-  std::string hashed = std::string(prefix) + "-of-";
-  for (const std::uint8_t byte : *hash) {
-    constexpr std::string_view kHex = "0123456789abcdef";
-    hashed += kHex[byte >> 4];
-    hashed += kHex[byte & 15];
-  }
-  return hashed;
+  return std::string(prefix) + "-of-" +
+         hex({reinterpret_cast<const char*>(hash->data()), hash->size()});
 }
 
 }  // namespace idmint::stores::mongodb
