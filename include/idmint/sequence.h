@@ -320,6 +320,17 @@ class IDMINT_EXPORT CounterSequence final : public Sequence {
   [[nodiscard]] Result<void> submit(std::int64_t count,
                                     std::move_only_function<void(Result<Range>)> done);
 
+  // What callers got who wanted one value each: the first `filled` of them have theirs, and the
+  // others have the error.
+  struct Filled {
+    std::size_t filled = 0;
+    std::optional<Error> error{};  // nothing: there are no others
+  };
+  // As if each value of `out` were the `out` of a call of its own, one after the other, at the cost
+  // of one call: where too few values are left, the first of them are filled.
+  [[nodiscard]] Result<void> submit_each(std::span<std::int64_t> out,
+                                         std::move_only_function<void(Filled)> done);
+
   void close() noexcept override;
   [[nodiscard]] SequenceStatistics statistics() const noexcept override;
 

@@ -320,7 +320,7 @@ Result<Definition> definition(std::string_view name, const SequenceTexts& given,
       Number{"--start", given.start, 0, kLargestValue, wish.start},
       Number{"--max", given.max, 0, kLargestValue, wish.max},
       Number{"--stripes", given.stripes, 2, SequenceDefinition::kMaxStripes, wish.stripes},
-      Number{"--step", given.step, 1, kLargestValue, wish.step},
+      Number{"--step", given.step, 1, kLargestStep, wish.step},
       Number{"--workers", given.workers, 1, LeaseTable::kMaxWorkers, wish.workers},
       Number{"--largest-count", given.largest_count, 1, kLargestValue, wish.largest_count},
   };

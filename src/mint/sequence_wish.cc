@@ -147,6 +147,10 @@ Result<Definition> definition_of(const SequenceWish& wanted, std::string_view st
     definition.strategy = Strategy::kStriped;
   }
   definition.stripes = wish.stripes.value_or(definition.stripes);
+  if (wanted.step && *wanted.step > kLargestStep)
+    return refuse("step is " + std::to_string(*wanted.step) + ": give " +
+                  std::to_string(kLargestStep) +
+                  " or less, as a program that ends loses the rest of its range");
   definition.step = wish.step.value_or(definition.step);
   definition.largest_count = wish.largest_count.value_or(definition.largest_count);
   definition.key = wish.key.value_or("");

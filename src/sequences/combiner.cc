@@ -96,10 +96,10 @@ Result<Range> Combiner::wait_for(std::int64_t count, std::int64_t* out, SteadyTi
   bool leads = false;
   {
     const std::lock_guard lock(mutex_);
-    if (auto why = refusal(count)) return std::unexpected(*std::move(why));
+    if (auto why = refusal(count, 1)) return std::unexpected(*std::move(why));
     leads = may_lead(until);
     if (leads) phase_ = Phase::kGathering;
-    enqueue({count, until, out, waiter, nullptr, nullptr});
+    enqueue({count, until, out, waiter});
   }
   if (!leads) {
     std::unique_lock lock(waiter->mutex);
@@ -141,24 +141,27 @@ Error Combiner::leave(const std::shared_ptr<Waiter>& waiter, SteadyTime begun) {
 }
 
 Result<void> Combiner::submit(std::int64_t count, Done done) {
-  return queue_request(count, nullptr, std::move(done), nullptr);
+  return queue_request({.count = count, .then = std::move(done)});
 }
 
 Result<void> Combiner::submit_fill(std::span<std::int64_t> out, Filled done) {
   if (out.empty()) return submit_nothing(executor_, std::move(done));
-  return queue_request(static_cast<std::int64_t>(out.size()), out.data(), nullptr, std::move(done));
+  return queue_request({.count = std::ssize(out), .out = out.data(), .then = std::move(done)});
 }
 
-Result<void> Combiner::queue_request(std::int64_t count, std::int64_t* out, Done&& done,
-                                     Filled&& filled) {
+Result<void> Combiner::submit_each(std::span<std::int64_t> out, FilledEach done) {
+  return queue_request({.count = std::ssize(out), .out = out.data(), .then = std::move(done)});
+}
+
+Result<void> Combiner::queue_request(Request&& request) {
   if (inherited()) return std::unexpected(inherited_through_fork(sequence_));
-  const SteadyTime until = std::chrono::steady_clock::now() + deadline_;
+  request.until = std::chrono::steady_clock::now() + deadline_;
   const std::lock_guard lock(mutex_);
-  if (auto why = refusal(count)) return std::unexpected(*std::move(why));
+  if (auto why = refusal(request.count, request.callers())) return std::unexpected(*std::move(why));
   if (phase_ == Phase::kIdle) {
     if (auto posted = post(); !posted) return posted;
   }
-  enqueue({count, until, out, nullptr, std::move(done), std::move(filled)});
+  enqueue(std::move(request));
   return {};
 }
 
@@ -186,21 +189,33 @@ SequenceStatistics Combiner::statistics() const noexcept {
   return {requests_, rounds_.tally().round_trips(), values_, rounds_.tally().waste()};
 }
 
-std::optional<Error> Combiner::refusal(std::int64_t count) const {
+std::optional<Error> Combiner::refusal(std::int64_t count, std::int64_t callers) const {
   if (count < 1) {
     return Error{Code::kInvalidArgument, "sequence " + sequence_ + ": cannot take " +
                                              std::to_string(count) + " values; ask for at least 1"};
   }
   if (closed_) return Error{Code::kUnavailable, "sequence " + sequence_ + ": closed"};
-  if (outstanding_ >= max_outstanding_)
+  if (outstanding_ + static_cast<std::size_t>(callers) > max_outstanding_)
     return too_many_wait("sequence " + sequence_, max_outstanding_);
   return std::nullopt;
 }
 
 void Combiner::enqueue(Request&& request) {
+  outstanding_ += static_cast<std::size_t>(request.callers());
   queue_.push_back(std::move(request));
   queued_.store(queue_.size(), std::memory_order_relaxed);
-  ++outstanding_;
+}
+
+std::int64_t Combiner::callers_of(std::span<const Request> group) noexcept {
+  std::int64_t callers = 0;
+  for (const Request& request : group) callers += request.callers();
+  return callers;
+}
+
+void Combiner::Request::fail(const Error& error) {
+  if (auto* const done = std::get_if<Done>(&then)) return (*done)(std::unexpected(error));
+  if (auto* const filled = std::get_if<Filled>(&then)) return (*filled)(std::unexpected(error));
+  std::get<FilledEach>(then)({.filled = 0, .error = error});
 }
 
 // Posts a task of the executor that leads. Under the lock.
@@ -364,8 +379,8 @@ void Combiner::serve(std::span<Request> group, SteadyTime until, std::uint64_t& 
   for (const Request& request : group) {
     sum = std::min(sum + static_cast<std::uint64_t>(request.count), kTooMany);
   }
-  if (sum < refused) {
-    const bool ones = group.size() > 1 && sum == group.size();
+  const bool ones = sum > 1 && sum == static_cast<std::uint64_t>(callers_of(group));
+  if (sum < refused || (ones && refused > 1)) {
     const Result<std::span<Range>> values =
         rounds_.advance(static_cast<std::int64_t>(sum), ones ? Take::kTail : Take::kAll, until);
     if (!values && values.error().code != Code::kOutOfRange) {
@@ -373,9 +388,7 @@ void Combiner::serve(std::span<Request> group, SteadyTime until, std::uint64_t& 
       return;
     }
     if (values) {
-      const auto fit = ones ? static_cast<std::size_t>(values_in(*values)) : group.size();
-      hand_out(group.first(fit), *values);
-      group = group.subspan(fit);
+      group = hand_out(group, *values);
       if (group.empty()) return;
     }
     refused = ones ? 1 : sum;
@@ -388,12 +401,20 @@ void Combiner::serve(std::span<Request> group, SteadyTime until, std::uint64_t& 
   serve(group.subspan(group.size() / 2), until, refused);
 }
 
-void Combiner::hand_out(std::span<Request> group, std::span<Range> values) {
+// Answers the first requests of the group, as far as the values reach, and returns the others.
+// There are others only if each caller wants one value.
+std::span<Combiner::Request> Combiner::hand_out(std::span<Request> group, std::span<Range> values) {
+  std::int64_t rest = values_in(values);
+  std::size_t fit = 0;
+  while (fit < group.size() && group[fit].count <= rest) rest -= group[fit++].count;
+  const std::span<Request> others = group.subspan(fit);
+  group = group.first(fit);
   {
     const std::lock_guard lock(mutex_);
-    requests_ += group.size();
+    const auto callers = static_cast<std::size_t>(callers_of(group) + rest);
+    requests_ += callers;
     values_ += values_in(values);
-    outstanding_ -= group.size();
+    outstanding_ -= callers;
   }
   std::uint64_t left = 0;
   std::int64_t waste = 0;
@@ -404,34 +425,52 @@ void Combiner::hand_out(std::span<Request> group, std::span<Range> values) {
   };
   for (Request& request : group) {
     const auto answer = [&] { request.waiter->answer = values_of(request); };
-    if (!request.waiter && request.out != nullptr) {
+    if (!request.waiter) {
+      if (auto* const done = std::get_if<Done>(&request.then)) {
+        (*done)(pop(values, request.count));
+        continue;
+      }
       pop_into(values, request.count, request.out);
-      request.filled({});
-    } else if (!request.waiter) {
-      request.done(pop(values, request.count));
+      if (auto* const filled = std::get_if<Filled>(&request.then)) {
+        (*filled)({});
+      } else {
+        std::get<FilledEach>(request.then)({static_cast<std::size_t>(request.count)});
+      }
     } else if (!request.waiter->tell(Waiter::State::kAnswered, answer)) {
       pop_into(values, request.count, nullptr);
       ++left;
       waste += request.count;
     }
   }
-  if (left == 0) return;
-  rounds_.add_waste(waste);
-  const std::lock_guard lock(mutex_);
-  requests_ -= left;
-  values_ -= waste;
+  if (rest > 0) answer_some(others.front(), rest, values);
+  if (left > 0) {
+    rounds_.add_waste(waste);
+    const std::lock_guard lock(mutex_);
+    requests_ -= left;
+    values_ -= waste;
+  }
+  return rest > 0 ? others.subspan(1) : others;
+}
+
+// Answers a request whose callers want one value each: the first `count` of them have theirs, and
+// no more are left.
+void Combiner::answer_some(Request& request, std::int64_t count, std::span<Range> values) {
+  pop_into(values, count, request.out);
+  {
+    const std::lock_guard lock(mutex_);
+    outstanding_ -= static_cast<std::size_t>(request.callers() - count);
+  }
+  std::get<FilledEach>(request.then)({static_cast<std::size_t>(count), rounds_.refusal(1)});
 }
 
 void Combiner::fail(std::span<Request> group, const Error& error) {
   {
     const std::lock_guard lock(mutex_);
-    outstanding_ -= group.size();
+    outstanding_ -= static_cast<std::size_t>(callers_of(group));
   }
   for (Request& request : group) {
-    if (!request.waiter && request.out != nullptr) {
-      request.filled(std::unexpected(error));
-    } else if (!request.waiter) {
-      request.done(std::unexpected(error));
+    if (!request.waiter) {
+      request.fail(error);
     } else {
       static_cast<void>(request.waiter->tell(
           Waiter::State::kAnswered, [&] { request.waiter->answer = std::unexpected(error); }));

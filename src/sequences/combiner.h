@@ -13,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/fork_wiped.h"
@@ -47,7 +48,8 @@ namespace idmint {
 // Nothing is lost at the end of the sequence. The sum is requested as a whole. If too few values
 // are left, the round is halved repeatedly, until each caller has its values or is known not to
 // fit. Only if every caller wants one value is "as many as are left" requested, since all of them
-// are handed out. To take a rest that fits nobody would end the sequence for every other process.
+// are handed out. Callers who come together (submit_each()) share a request. To take a rest that
+// fits nobody would end the sequence for every other process.
 //
 // Threads may share it. In a child of fork() every call fails with kFailedPrecondition and touches
 // no lock; the child must not destroy it (inherited()).
@@ -55,6 +57,7 @@ class Combiner {
  public:
   using Done = std::move_only_function<void(Result<Range>)>;
   using Filled = std::move_only_function<void(Result<void>)>;
+  using FilledEach = std::move_only_function<void(CounterSequence::Filled)>;
 
   // `rounds` must outlive the combiner, its only caller. `sequence` is the name in messages.
   // `deadline` is the longest that a call waits.
@@ -73,6 +76,8 @@ class Combiner {
   [[nodiscard]] Result<void> fill(std::span<std::int64_t> out,
                                   SteadyTime until = SteadyTime::max());
   [[nodiscard]] Result<void> submit_fill(std::span<std::int64_t> out, Filled done);
+  // The same for out.size() callers who want one value each.
+  [[nodiscard]] Result<void> submit_each(std::span<std::int64_t> out, FilledEach done);
   void close() noexcept;
   [[nodiscard]] SequenceStatistics statistics() const noexcept;
 
@@ -90,11 +95,16 @@ class Combiner {
   struct Waiter;
   struct Request {
     std::int64_t count;
-    SteadyTime until;
-    std::int64_t* out;               // for the values; null: the answer is their range
-    std::shared_ptr<Waiter> waiter;  // null: asynchronous, with one of these:
-    Done done;
-    Filled filled;  // if `out` is not null
+    SteadyTime until{};
+    std::int64_t* out = nullptr;       // for the values; null: the answer is their range
+    std::shared_ptr<Waiter> waiter{};  // null: asynchronous, with `then`
+    std::variant<Done, Filled, FilledEach> then{};  // Done: `out` is null
+
+    // How many callers share it: each of several gets one value.
+    [[nodiscard]] std::int64_t callers() const noexcept {
+      return std::holds_alternative<FilledEach>(then) ? count : 1;
+    }
+    void fail(const Error& error);
   };
   // Shared by a task of the executor and the combiner, which may be gone when the task begins.
   struct Gate {
@@ -109,11 +119,11 @@ class Combiner {
   };
 
   [[nodiscard]] static std::shared_ptr<Waiter> this_threads_waiter();
-  [[nodiscard]] std::optional<Error> refusal(std::int64_t count) const;
+  [[nodiscard]] std::optional<Error> refusal(std::int64_t count, std::int64_t callers) const;
+  [[nodiscard]] static std::int64_t callers_of(std::span<const Request> group) noexcept;
   [[nodiscard]] Result<Range> wait_for(std::int64_t count, std::int64_t* out, SteadyTime until);
   [[nodiscard]] Error leave(const std::shared_ptr<Waiter>& waiter, SteadyTime begun);
-  [[nodiscard]] Result<void> queue_request(std::int64_t count, std::int64_t* out, Done&& done,
-                                           Filled&& filled);
+  [[nodiscard]] Result<void> queue_request(Request&& request);
   void enqueue(Request&& request);
   [[nodiscard]] Result<void> post();
   [[nodiscard]] bool may_lead(SteadyTime until) const;
@@ -127,7 +137,8 @@ class Combiner {
   [[nodiscard]] std::span<Request> in_time();
   [[nodiscard]] static SteadyTime end_of_round(std::span<const Request> group, SteadyTime leaders);
   void serve(std::span<Request> group, SteadyTime until, std::uint64_t& refused);
-  void hand_out(std::span<Request> group, std::span<Range> values);
+  [[nodiscard]] std::span<Request> hand_out(std::span<Request> group, std::span<Range> values);
+  void answer_some(Request& request, std::int64_t count, std::span<Range> values);
   void fail(std::span<Request> group, const Error& error);
   void drain(std::unique_lock<std::mutex>& lock);
 
@@ -145,12 +156,12 @@ class Combiner {
   std::condition_variable changed_;  // for close()
   std::vector<Request> queue_;
   std::atomic<std::size_t> queued_{0};  // queue_.size(), for reading without the lock
-  std::size_t outstanding_ = 0;         // queued, or in a round and not answered
+  std::size_t outstanding_ = 0;         // callers in the queue, or in a round without an answer
   std::size_t carried_ = 0;             // requests in the latest round
   std::size_t expected_ = 0;            // queue length if all of the last round come back
   Phase phase_ = Phase::kIdle;
   bool closed_ = false;
-  std::uint64_t requests_ = 0;  // requests that got values
+  std::uint64_t requests_ = 0;  // callers that got values
   std::int64_t values_ = 0;     // values handed out
 };
 

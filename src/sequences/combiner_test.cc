@@ -100,6 +100,20 @@ std::thread held_round(CombinerFixture& f) {
   return caller;
 }
 
+// The answer to callers who want one value each: how many got one, and the code of the others.
+struct EachAnswer {
+  std::vector<std::int64_t> values;
+  std::promise<std::pair<std::size_t, Code>> promise;
+
+  explicit EachAnswer(std::size_t callers) : values(callers) {}
+  [[nodiscard]] Result<void> submit(Combiner& combiner) {
+    return combiner.submit_each(values, [this](CounterSequence::Filled filled) {
+      promise.set_value({filled.filled, filled.error ? filled.error->code : Code{}});
+    });
+  }
+  std::pair<std::size_t, Code> get() { return promise.get_future().get(); }
+};
+
 // ---- combining
 
 TEST(Combiner, OneCallIsOneAdvanceOfExactlyItsCount) {
@@ -396,6 +410,50 @@ TEST(CombinerAtTheBound, CallersOfOneValueAreServedByOneAdvance) {
 }
 
 // A request that nobody could serve must not take what is left from everybody else.
+TEST(CombinerAtTheBound, CallersWhoComeTogetherGetWhatIsLeftInTheirOrder) {
+  CombinerFixture f({1, 10});
+  f.store.shut_gate();
+  Answers one;
+  one.submit(f.combiner, 1);
+  f.store.wait_for_advances(1);
+  EachAnswer first(4);
+  EachAnswer second(8);
+  EachAnswer third(3);
+  ASSERT_TRUE(first.submit(f.combiner));
+  one.submit(f.combiner, 1);
+  ASSERT_TRUE(second.submit(f.combiner));
+  ASSERT_TRUE(third.submit(f.combiner));
+  f.store.open_gate();
+  EXPECT_EQ(first.get(), std::pair(std::size_t{4}, Code{}));
+  EXPECT_THAT(first.values, ElementsAre(2, 3, 4, 5));
+  EXPECT_EQ(one.get(1), run(6, 1));
+  EXPECT_EQ(second.get(), std::pair(std::size_t{4}, Code::kOutOfRange));
+  EXPECT_THAT(std::vector(second.values.begin(), second.values.begin() + 4),
+              ElementsAre(7, 8, 9, 10));
+  EXPECT_EQ(third.get(), std::pair(std::size_t{0}, Code::kOutOfRange));
+  EXPECT_THAT(f.store.advances(), ElementsAre(Advance{1, Take::kAll}, Advance{16, Take::kTail}));
+  const SequenceStatistics is = f.combiner.statistics();
+  EXPECT_EQ(is.requests, 10U) << "each caller counts";
+  EXPECT_EQ(is.values, 10);
+  EXPECT_EQ(is.waste, 0);
+}
+
+// As if they had come one by one, a range that fits nobody takes nothing from them.
+TEST(CombinerAtTheBound, CallersWhoComeTogetherBesideARangeGetWhatIsLeft) {
+  CombinerFixture f({1, 5});
+  f.store.shut_gate();
+  Answers ranges;
+  ranges.submit(f.combiner, 1);
+  f.store.wait_for_advances(1);
+  ranges.submit(f.combiner, 5);
+  EachAnswer each(6);
+  ASSERT_TRUE(each.submit(f.combiner));
+  f.store.open_gate();
+  EXPECT_EQ(code_of(ranges.get(1)), Code::kOutOfRange);
+  EXPECT_EQ(each.get(), std::pair(std::size_t{4}, Code::kOutOfRange));
+  EXPECT_THAT(std::vector(each.values.begin(), each.values.begin() + 4), ElementsAre(2, 3, 4, 5));
+}
+
 TEST(CombinerAtTheBound, AHugeRequestTakesNothing) {
   CombinerFixture f({1, 1000});
   const auto got = in_one_round(f, {1, 5000, 2});
@@ -722,6 +780,37 @@ TEST(Combiner, OutstandingRequestsAreBounded) {
   EXPECT_EQ(answers.get(2), run(3, 1));
   EXPECT_EQ(f.combiner.take(1), run(4, 1)) << "places are free again";
   f.combiner.close();
+}
+
+TEST(Combiner, CallersWhoComeTogetherAreBoundedAsIfTheyCameOneByOne) {
+  CombinerFixture f({1, kLargestValue}, 10);
+  f.store.shut_gate();
+  EachAnswer under_way(4);
+  ASSERT_TRUE(under_way.submit(f.combiner));
+  f.store.wait_for_advances(1);
+  EachAnswer too_many(7);
+  EXPECT_EQ(code_of(too_many.submit(f.combiner)), Code::kResourceExhausted);
+  EachAnswer six(6);
+  ASSERT_TRUE(six.submit(f.combiner));
+  EachAnswer one(1);
+  EXPECT_EQ(code_of(one.submit(f.combiner)), Code::kResourceExhausted);
+  EachAnswer none(0);
+  EXPECT_EQ(code_of(none.submit(f.combiner)), Code::kInvalidArgument);
+  f.store.open_gate();
+  EXPECT_EQ(under_way.get().first, 4U);
+  EXPECT_EQ(six.get().first, 6U);
+  EXPECT_THAT(six.values, ElementsAre(5, 6, 7, 8, 9, 10));
+}
+
+TEST(Combiner, CallersWhoComeTogetherShareTheErrorOfTheirRound) {
+  CombinerFixture f;
+  f.store.fail_next({.error = {Code::kUnknown, "lost"}});
+  EachAnswer each(3);
+  ASSERT_TRUE(each.submit(f.combiner));
+  EXPECT_EQ(each.get(), std::pair(std::size_t{0}, Code::kUnknown));
+  f.combiner.close();
+  EachAnswer after(3);
+  EXPECT_EQ(code_of(after.submit(f.combiner)), Code::kUnavailable);
 }
 
 TEST(Combiner, CloseAnswersWhoWaitsAtOnceAndTheRoundUnderWayWithItsValues) {

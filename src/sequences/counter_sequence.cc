@@ -75,6 +75,11 @@ Result<void> CounterSequence::submit(std::span<std::int64_t> out,
   return state_->combiner.submit_fill(out, std::move(done));
 }
 
+Result<void> CounterSequence::submit_each(std::span<std::int64_t> out,
+                                          std::move_only_function<void(Filled)> done) {
+  return state_->combiner.submit_each(out, std::move(done));
+}
+
 void CounterSequence::close() noexcept { state_->combiner.close(); }
 
 SequenceStatistics CounterSequence::statistics() const noexcept {

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <iterator>
 #include <span>
 #include <utility>
 
@@ -197,7 +199,9 @@ std::shared_ptr<Caller> Access::find(std::string_view token) const {
 }
 
 void Access::replace(std::vector<TokenSettings> tokens) {
-  std::vector<std::shared_ptr<Caller>> before = std::exchange(callers_, {});
+  std::vector<std::shared_ptr<Caller>> before = std::exchange(gone_, {});
+  std::ranges::move(callers_, std::back_inserter(before));
+  callers_.clear();
   // What was open to all is not any more: whoever came in so has to give a token.
   anybody_->revoked_ = !tokens.empty();
   for (TokenSettings& token : tokens) {
@@ -210,11 +214,17 @@ void Access::replace(std::vector<TokenSettings> tokens) {
       continue;
     }
     (*same)->set(std::move(token));
+    (*same)->revoked_ = false;
     callers_.push_back(std::move(*same));
   }
-  for (const std::shared_ptr<Caller>& gone : before) {
-    if (gone != nullptr) gone->revoked_ = true;
+  for (std::shared_ptr<Caller>& gone : before) {
+    if (gone == nullptr) continue;
+    gone->revoked_ = true;
+    if (gone->has_limits()) gone_.push_back(std::move(gone));
   }
+  constexpr std::size_t kMostGone = 1000;
+  if (gone_.size() > kMostGone)
+    gone_.erase(gone_.begin(), gone_.end() - static_cast<std::ptrdiff_t>(kMostGone));
 }
 
 }  // namespace idmint::server

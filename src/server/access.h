@@ -86,6 +86,9 @@ class Caller final {
   [[nodiscard]] bool sees(std::string_view source) const {
     return !revoked_ && rights_.sees(source);
   }
+  [[nodiscard]] bool sees_in(std::string_view store) const {
+    return !revoked_ && rights_.sees_in(store);
+  }
   // kPermissionDenied, with the same message whether there is such a source or not.
   [[nodiscard]] Result<void> check(Verb verb, std::string_view source) const;
 
@@ -142,12 +145,14 @@ class Access final {
   [[nodiscard]] std::shared_ptr<Caller> find(std::string_view token) const;
 
   // Replaces the tokens. A token of the same name and hash keeps its counts and gets its new
-  // rights; one that is gone is revoked, and its connections have no rights any more.
+  // rights; one that is gone is revoked, and its connections have no rights any more. One that
+  // comes back has the counts that it had.
   void replace(std::vector<TokenSettings> tokens);
 
  private:
   std::shared_ptr<Caller> anybody_ = std::make_shared<Caller>();
   std::vector<std::shared_ptr<Caller>> callers_{};
+  std::vector<std::shared_ptr<Caller>> gone_{};  // revoked ones with counts
 };
 
 }  // namespace idmint::server

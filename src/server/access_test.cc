@@ -147,6 +147,22 @@ TEST(Access, ATokenThatIsGoneHasNoRights) {
   EXPECT_TRUE(web->charge(1, {}));
 }
 
+TEST(Access, ATokenThatComesBackHasUsedWhatItUsed) {
+  TokenSettings limited = token_of("web", {"next *"});
+  limited.ids_per_day = 10;
+  Access access({limited});
+  EXPECT_FALSE(access.find("web")->charge(10, {}));
+  const std::vector<TokenSettings> other{token_of("other", {"next *"})};
+  access.replace(other);
+  access.replace(other);
+  EXPECT_EQ(access.find("web"), nullptr);
+  access.replace({limited});
+  const auto web = access.find("web");
+  ASSERT_NE(web, nullptr);
+  EXPECT_TRUE(web->may(Verb::kNext, "orders"));
+  EXPECT_TRUE(web->charge(1, {}));
+}
+
 TEST(Access, WhoCameInBeforeThereWereTokensHasNoRights) {
   Access access;
   const auto somebody = access.anybody();

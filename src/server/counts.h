@@ -28,15 +28,15 @@ class Histogram final {
     return kFirst * (std::int64_t{1} << bucket);
   }
 
-  // A duration below 0 counts as 0.
-  constexpr void add(std::chrono::nanoseconds duration) noexcept {
+  // A duration below 0 counts as 0. `times`: how many were so long.
+  constexpr void add(std::chrono::nanoseconds duration, std::uint64_t times = 1) noexcept {
     const auto nanoseconds =
         static_cast<std::uint64_t>(duration.count() > 0 ? duration.count() : 0);
-    sum_ += nanoseconds;
+    sum_ += nanoseconds * times;
     constexpr std::uint64_t first = std::chrono::nanoseconds{kFirst}.count();
     const auto bucket =
         static_cast<std::size_t>(std::bit_width((nanoseconds > 0 ? nanoseconds - 1 : 0) / first));
-    ++buckets_[bucket < kBounds ? bucket : kBounds];
+    buckets_[bucket < kBounds ? bucket : kBounds] += times;
   }
 
   [[nodiscard]] constexpr const std::array<std::uint64_t, kBounds + 1>& buckets() const noexcept {

@@ -82,10 +82,16 @@ Result<std::int64_t> whole(std::string_view what, std::string_view text, std::in
   return value;
 }
 
-// The body, an object whose members are among `known`.
+// The body, an object whose members are among `known`, each of them once.
 Result<Json> body_of(const HttpRequest& request, std::span<const std::string_view> known) {
-  Json json = Json::parse(request.body, nullptr, false);
+  std::vector<std::string> members;
+  const auto keep_members = [&](int depth, Json::parse_event_t event, Json& parsed) {
+    if (depth == 1 && event == Json::parse_event_t::key) members.push_back(parsed);
+    return true;
+  };
+  Json json = Json::parse(request.body, keep_members, false);
   if (!json.is_object()) return refuse("the body must be a JSON object");
+  if (members.size() != json.size()) return refuse("the body has a member twice");
   for (const auto& [key, value] : json.items()) {
     if (std::ranges::find(known, key) != known.end()) continue;
     std::string names;
@@ -204,7 +210,7 @@ void get_sources(HttpSession& session, const HttpRequest& request) {
       std::nullopt,
       [sight = session.service().sight_of(session.caller()),
        after = std::string(request.parameter("after").value_or(""))](SteadyTime until) {
-        Result<All> all = sight.list(until);
+        Result<All> all = sight.list(until, Verb::kPeek);
         if (!all) return all;
         std::erase_if(
             *all, [&](const SequenceStatus& status) { return name(status.definition) <= after; });

@@ -117,7 +117,8 @@ std::expected<Settings, std::vector<Error>> settings_of(const CommandLine& line)
 }
 
 // What no store can be is told at the start. One that does not answer yet, or is made later, is
-// opened when it is asked for: the clients of others do not wait for it.
+// opened when it is asked for: the clients of others do not wait for it. A check fails if it does
+// not answer.
 Result<ServedStore> served(std::string name, const std::string& given, bool check) {
   ServedStore store{.name = std::move(name)};
   if (given.empty()) return store;
@@ -133,8 +134,11 @@ Result<ServedStore> served(std::string name, const std::string& given, bool chec
   const Code code = there.error().code;
   if (code == Code::kInvalidArgument || code == Code::kUnimplemented)
     return std::unexpected(there.error());
-  report_notice((store.name.empty() ? "no sequences yet: " : store.name + ": no sequences yet: ") +
-                    worded(there.error(), redacted(store.mint.store)).message,
+  Error error = worded(there.error(), redacted(store.mint.store));
+  const bool is_empty = code == Code::kNotFound;
+  if (check && !is_empty) return std::unexpected(std::move(error));
+  const std::string_view so = is_empty ? "no sequences yet: " : "no ids from the store yet: ";
+  report_notice((store.name.empty() ? "" : store.name + ": ") + std::string(so) + error.message,
                 false);
   return store;
 }

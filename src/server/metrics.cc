@@ -240,12 +240,6 @@ std::string_view label_of(const SurveyedStore& store) {
   return store.name.empty() ? std::string_view("(default)") : store.name;
 }
 
-bool sees(const Caller& caller, const SurveyedStore& store) {
-  return store.name.empty() || caller.sees(store.name + "/") ||
-         std::ranges::any_of(
-             store.sources, [&](const SurveyedSource& source) { return caller.sees(source.name); });
-}
-
 void put_stores(Page& page, const std::vector<const SurveyedStore*>& stores) {
   const auto put = [&](std::string_view family, std::string_view help, auto value_of) {
     page.family(family, kGauge, help);
@@ -327,9 +321,9 @@ std::string metrics_page(Service& service, const Caller& caller, Instant now) {
   std::vector<const SurveyedStore*> stores;
   std::vector<const SurveyedSource*> sources;
   for (const SurveyedStore& store : service.survey.stores()) {
-    if (sees(caller, store)) stores.push_back(&store);
+    if (caller.sees_in(store.name)) stores.push_back(&store);
     for (const SurveyedSource& source : store.sources) {
-      if (caller.sees(source.name)) sources.push_back(&source);
+      if (caller.may(Verb::kPeek, source.name)) sources.push_back(&source);
     }
   }
   put_stores(page, stores);

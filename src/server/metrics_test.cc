@@ -362,7 +362,11 @@ TEST_F(MetricsTest, WhoIsNotAllowedLearnsNoName) {
   EXPECT_THAT(seen_by("europe"), testing::ElementsAre("\"eu\"", "\"eu/invoices\""));
   EXPECT_THAT(seen_by("only"), testing::IsEmpty());
   EXPECT_EQ(seen_by("all"), names);
-  EXPECT_THAT(scrape(http, as("only"))["idmint_store_up{store=\"(default)\"}"], 1);
+  EXPECT_EQ(scrape(http, as("only"))["idmint_store_up{store=\"(default)\"}"], -1);
+  EXPECT_EQ(scrape(http, as("watch"))["idmint_store_up{store=\"(default)\"}"], 1);
+  EXPECT_EQ(scrape(http, as("watch")).of("sequence_next_value", "orders"), 2);
+  EXPECT_EQ(scrape(http, as("europe")).of("sequence_next_value", "eu/invoices"), -1)
+      << "it may not look";
   EXPECT_GE(scrape(http, as("only")).errors("PERMISSION_DENIED"), 1);
 }
 

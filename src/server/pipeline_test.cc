@@ -63,6 +63,37 @@ TEST_F(Pipeline, AValueFromMemoryDoesNotOvertakeOneFromTheStore) {
   }
 }
 
+// Commands of one value that follow each other share a request; whatever stands between them keeps
+// its place.
+TEST_F(Pipeline, CommandsOfOneValueKeepTheirPlaces) {
+  const Running server(options());
+  Client client(server);
+  client.send(
+      "INCR orders\r\nINCR orders\r\nPING\r\nINCR orders\r\nID.NEXT orders\r\nID.NEXT orders\r\n"
+      "INCRBY orders 10\r\nINCR orders\r\nINCR nothing\r\nINCR orders\r\nINCR orders\r\n"
+      "GET orders\r\nMULTI\r\nINCR orders\r\nINCR orders\r\nINCRBY orders 2\r\nEXEC\r\n"
+      "INCR orders\r\nQUIT\r\n");
+  EXPECT_THAT(client.lines(4), ElementsAre(":1", ":2", "+PONG", ":3"));
+  EXPECT_THAT(client.lines(4), ElementsAre("$1", "4", "$1", "5"));
+  EXPECT_THAT(client.lines(2), ElementsAre(":15", ":16"));
+  EXPECT_THAT(client.line(), testing::StartsWith("-NOTFOUND"));
+  EXPECT_THAT(client.lines(2), ElementsAre(":17", ":18"));
+  EXPECT_THAT(client.lines(2), ElementsAre("$2", "18"));
+  EXPECT_THAT(client.lines(5), ElementsAre("+OK", "+QUEUED", "+QUEUED", "+QUEUED", "*3"));
+  EXPECT_THAT(client.lines(5), ElementsAre(":19", ":20", ":22", ":23", "+OK"));
+}
+
+TEST_F(Pipeline, TheLastValuesOfACounterGoToTheFirstCommands) {
+  create({.name = "few", .last = 5});
+  const Running server(options());
+  Client client(server);
+  client.send(
+      "INCR few\r\nINCR few\r\nINCR few\r\nINCR few\r\nINCR few\r\nINCR few\r\nINCR few\r\n");
+  EXPECT_THAT(client.lines(5), ElementsAre(":1", ":2", ":3", ":4", ":5"));
+  EXPECT_THAT(client.line(), testing::StartsWith("-OUTOFRANGE"));
+  EXPECT_THAT(client.line(), testing::StartsWith("-OUTOFRANGE"));
+}
+
 // More than one range, so that commands wait for the store in between.
 TEST_F(Pipeline, ValuesOfACachedSequenceIncreaseOverItsRanges) {
   const Running server(options());

@@ -382,7 +382,9 @@ void RedisSession::id_peek(Words words) {
 void RedisSession::id_list(Words /*words*/) {
   elsewhere(
       Loop::kAllStores, "",
-      [sight = service_.sight_of(*caller_)](SteadyTime until) { return sight.list(until); },
+      [sight = service_.sight_of(*caller_)](SteadyTime until) {
+        return sight.list(until, Verb::kPeek);
+      },
       [this](const std::vector<SequenceStatus>& all) {
         std::string& out = reply();
         put_array(out, all.size());

@@ -14,11 +14,13 @@ namespace idmint::server {
 
 namespace {
 
-// The beginning of a request of HTTP, or of the header that each of them has: as in Redis.
-bool is_http(std::string_view word) {
+// Whether it is the first line of an HTTP request, or begins as one, or as the header that requests
+// have.
+bool is_http(std::string_view first, std::string_view last, bool is_inline) {
+  if (is_inline && upper_case(last.substr(0, 5)) == "HTTP/") return true;
   constexpr std::size_t longest = 5;
-  if (word.size() > longest) return false;
-  const std::string upper = upper_case(word);
+  if (first.size() > longest) return false;
+  const std::string upper = upper_case(first);
   return upper == "POST" || upper == "HOST:";
 }
 
@@ -106,7 +108,8 @@ std::size_t RedisSession::take(std::string_view input) {
     counted_as_ = command != nullptr ? command->counted_as() : std::nullopt;
     ++service_.counts.redis.calls[CallCounts::index(counted_as_)];
     // A page of the web can have a browser send this here, with commands in the body.
-    if (is_http(words.front())) {
+    if ((command == nullptr || reader_.is_inline()) &&
+        is_http(words.front(), words.back(), reader_.is_inline())) {
       service_.count_error(Code::kInvalidArgument);
       ended_ = true;
       taken = input.size();
@@ -123,6 +126,7 @@ std::size_t RedisSession::take(std::string_view input) {
     barrier_due_.reset();
     count_behind();
   }
+  submit_batch();
   reader_.trim();
   return taken;
 }
@@ -218,7 +222,7 @@ void RedisSession::exec(Words /*words*/) {
   if (!queueing_) return fail("EXEC without MULTI");
   queueing_ = false;
   queued_bytes_ = 0;
-  std::deque<Owned> queued = std::exchange(queued_, {});
+  std::list<Owned> queued = std::exchange(queued_, {});
   if (std::exchange(queue_broken_, false)) {
     connection_.set_queued(0);
     put_error(reply(), "EXECABORT", "Transaction discarded because of previous errors.");
@@ -267,6 +271,7 @@ void RedisSession::count_behind() {
 }
 
 RedisSession::Reply& RedisSession::add_pending(Reply::Kind kind, SourceHandle source) {
+  submit_batch();
   count_behind();
   Reply& reply = replies_.emplace_back();
   reply.session = this;
@@ -286,6 +291,38 @@ SteadyTime RedisSession::begun() {
   return begun_;
 }
 
+void RedisSession::take_one(Reply::Kind kind, SourceHandle source) {
+  if (batch_ != nullptr && batch_ == &replies_.back() && batch_->kind == kind &&
+      batch_->source == source) {
+    ++batch_->calls;
+    ++pending_;
+    ++service_.waiting_calls;
+  } else {
+    batch_ = &add_pending(kind, std::move(source));
+  }
+}
+
+void RedisSession::submit_batch() {
+  if (batch_ == nullptr) return;
+  Reply& reply = *std::exchange(batch_, nullptr);
+  CounterSequence& counter = *reply.source->counter;
+  if (reply.calls == 1) {
+    return wait_for(reply,
+                    counter.submit(std::span(&reply.value, 1), [&reply](Result<void> filled) {
+                      if (!filled) reply.error = std::make_unique<Error>(std::move(filled.error()));
+                      reply.session->service_.loop.deliver(reply);
+                    }));
+  }
+  reply.rest = std::make_unique<Reply::Rest>();
+  reply.rest->values.resize(reply.calls);
+  pending_ids_ += reply.calls;
+  wait_for(reply, counter.submit_each(reply.rest->values, [&reply](CounterSequence::Filled filled) {
+    reply.rest->filled = filled.filled;
+    if (filled.error) reply.error = std::make_unique<Error>(*std::move(filled.error));
+    reply.session->service_.loop.deliver(reply);
+  }));
+}
+
 void RedisSession::wait_for(Reply& reply, Result<void> submitted) {
   if (submitted) return;
   reply.error = std::make_unique<Error>(std::move(submitted.error()));
@@ -294,8 +331,8 @@ void RedisSession::wait_for(Reply& reply, Result<void> submitted) {
 
 void RedisSession::answered(Reply& reply) {
   reply.ready = true;
-  --pending_;
-  --service_.waiting_calls;
+  pending_ -= reply.calls;
+  service_.waiting_calls -= reply.calls;
   std::size_t bytes = sizeof(Reply);
   if (reply.rest != nullptr) {
     pending_ids_ -= reply.rest->values.size();
@@ -332,24 +369,25 @@ void RedisSession::count_taken(const OpenSource& source, std::int64_t first, std
                      static_cast<std::int64_t>(count));
 }
 
+// The error of one command.
+void RedisSession::put_failure(const Reply& reply, std::string& out) {
+  const Code code = reply.error->code;
+  service_.count_error(*reply.source, code);
+  // Who asked is still the caller: whatever changes that waits for this reply.
+  if (!outcome_unknown(code)) caller_->refund(reply.wanted());
+  put_error(out, resp_prefix(code), service_.told(*reply.error, reply.source->name).message);
+  const bool of_one = reply.kind == Reply::kInteger || reply.kind == Reply::kId;
+  if (code == Code::kOutOfRange || code == Code::kFailedPrecondition)
+    service_.sources.forget(reply.source, *reply.error, of_one);
+}
+
 void RedisSession::finish(Reply& reply, std::string& out) {
   if (reply.kind == Reply::kText) {
     out += reply.rest->text;
     return;
   }
-  service_.counts.redis.waits[CallCounts::index(Verb::kNext)].add(service_.answered_at -
-                                                                  reply.begun);
-  if (reply.error) {
-    const Code code = reply.error->code;
-    service_.count_error(*reply.source, code);
-    // Who asked is still the caller: whatever changes that waits for this reply.
-    if (!outcome_unknown(code)) caller_->refund(reply.wanted());
-    put_error(out, resp_prefix(code), service_.told(*reply.error, reply.source->name).message);
-    const bool of_one = reply.kind == Reply::kInteger || reply.kind == Reply::kId;
-    if (code == Code::kOutOfRange || code == Code::kFailedPrecondition)
-      service_.sources.forget(reply.source, *reply.error, of_one);
-    return;
-  }
+  service_.counts.redis.waits[CallCounts::index(Verb::kNext)].add(
+      service_.answered_at - reply.begun, reply.calls);
   const auto put_id = [&](std::int64_t value) {
     std::array<char, kMaxFormChars> text;
     const char* const end = to_chars(Id(value), reply.source->declaration().form, text.data());
@@ -358,16 +396,23 @@ void RedisSession::finish(Reply& reply, std::string& out) {
   const auto log = [&](std::int64_t first, std::int64_t last, std::size_t count) {
     count_taken(*reply.source, first, last, count);
   };
+  const auto put_one = [&](std::int64_t value) {
+    log(value, value, 1);
+    reply.kind == Reply::kInteger ? put_integer(out, value) : put_id(value);
+  };
+  if (reply.calls > 1) {
+    const std::span<const std::int64_t> values = reply.rest->values;
+    for (const std::int64_t value : values.first(reply.rest->filled)) put_one(value);
+    for (std::size_t i = reply.rest->filled; i < values.size(); ++i) put_failure(reply, out);
+    return;
+  }
+  if (reply.error) return put_failure(reply, out);
   switch (reply.kind) {
     case Reply::kText:
       break;
     case Reply::kInteger:
-      log(reply.value, reply.value, 1);
-      put_integer(out, reply.value);
-      break;
     case Reply::kId:
-      log(reply.value, reply.value, 1);
-      put_id(reply.value);
+      put_one(reply.value);
       break;
     case Reply::kIds: {
       const std::vector<std::int64_t>& values = reply.rest->values;
@@ -393,6 +438,7 @@ void RedisSession::finish(Reply& reply, std::string& out) {
 // ---- what is done elsewhere
 
 void RedisSession::hold() {
+  submit_batch();
   held_ = true;
   if (held_since_ == SteadyTime{}) {
     held_since_ = begun();
@@ -403,6 +449,7 @@ void RedisSession::hold() {
 
 void RedisSession::go_on() {
   held_ = false;
+  submit_batch();
   if (held_since_ != SteadyTime{})
     service_.counts.redis.waits[CallCounts::index(held_as_)].add(std::chrono::steady_clock::now() -
                                                                  std::exchange(held_since_, {}));
@@ -501,6 +548,8 @@ void RedisSession::take_values(SourceHandle source, std::int64_t count, bool as_
         });
     return;
   }
+  const Reply::Kind one_as = as_integer ? Reply::kInteger : Reply::kId;
+  if (source->counter != nullptr && !as_array) return take_one(one_as, std::move(source));
   std::int64_t one = 0;
   std::vector<std::int64_t> many(as_array ? size : 0);
   if (const std::span<std::int64_t> held = as_array ? std::span(many) : std::span(&one, 1);
@@ -512,7 +561,6 @@ void RedisSession::take_values(SourceHandle source, std::int64_t count, bool as_
     return;
   }
   Sequence& sequence = *source->sequence;
-  const Reply::Kind one_as = as_integer ? Reply::kInteger : Reply::kId;
   Reply& reply = add_pending(as_array ? Reply::kIds : one_as, std::move(source));
   std::span<std::int64_t> out(&reply.value, 1);
   if (as_array) {

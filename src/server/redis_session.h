@@ -3,8 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
+#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,9 +23,10 @@
 namespace idmint::server {
 
 // Replies come in the order of the commands. Commands that take values are submitted as they are
-// read, so those of one pipeline and of all connections share rounds to the store. A command that
-// reads or changes a store is a barrier: it waits for the answers to the commands before it, and
-// the commands behind it wait for its own.
+// read, so those of one pipeline and of all connections share rounds to the store. Those of one
+// pipeline that follow each other, and each take one value of the same counter, are one request. A
+// command that reads or changes a store is a barrier: it waits for the answers to the commands
+// before it, and the commands behind it wait for its own.
 class RedisSession final : public Conversation {
  public:
   // Commands of a connection that wait for their answers at a time.
@@ -86,8 +87,8 @@ class RedisSession final : public Conversation {
   struct Reply final : Awaited {
     enum Kind : std::uint8_t {
       kText,     // as it is
-      kInteger,  // the value
-      kId,       // the value as its source prints it
+      kInteger,  // the value; or those of `calls` commands, a reply each
+      kId,       // the same, as the source prints it
       kIds,      // all of the values, so
       kLast,     // the last of the range
       kRange,    // its first and its last
@@ -99,17 +100,19 @@ class RedisSession final : public Conversation {
     Kind kind = kText;
     bool ready = true;
     std::uint32_t counted = 0;  // its bytes in behind_
-    std::int64_t value = 0;     // kInteger, kId
+    std::uint32_t calls = 1;    // kInteger, kId: the commands that it answers
+    std::int64_t value = 0;     // kInteger, kId, of one command
     SourceHandle source{};
     SteadyTime begun{};  // when its command was read
     std::unique_ptr<Error> error{};
     // Members that most replies do not need, apart so that many replies wait in little memory.
     struct Rest {
-      std::vector<std::int64_t> values{};  // kIds
+      std::vector<std::int64_t> values{};  // kIds; kInteger and kId of several commands
+      std::size_t filled = 0;              // of the latter: those that got one
       Range range{};                       // kLast, kRange; before the answer its count only
       std::string text{};                  // kText
     };
-    std::unique_ptr<Rest> rest{};  // null: kInteger, kId
+    std::unique_ptr<Rest> rest{};  // null: kInteger and kId of one command
 
     // How many ids it asks for.
     [[nodiscard]] std::int64_t wanted() const noexcept {
@@ -180,11 +183,16 @@ class RedisSession final : public Conversation {
   // Tells the connection how many bytes wait in replies_.
   void count_behind();
   [[nodiscard]] Reply& add_pending(Reply::Kind kind, SourceHandle source);
+  // Takes one value of a counter for the present command, as one of a batch if the command before
+  // it did the same.
+  void take_one(Reply::Kind kind, SourceHandle source);
+  void submit_batch();
   void wait_for(Reply& reply, Result<void> submitted);
   // When the commands of this turn were read: the clock is read once for all of them.
   [[nodiscard]] SteadyTime begun();
   void answered(Reply& reply);
   void finish(Reply& reply, std::string& out);
+  void put_failure(const Reply& reply, std::string& out);
   // Counts and logs values of a sequence that the client gets.
   void count_taken(const OpenSource& source, std::int64_t first, std::int64_t last,
                    std::size_t count);
@@ -215,9 +223,12 @@ class RedisSession final : public Conversation {
   const Command* last_command_ = nullptr;
   Sources::Recent last_source_{};
 
-  std::deque<Reply> replies_;  // in order, from the first that is not ready
-  std::size_t behind_ = 0;     // bytes of the ready ones in replies_
-  std::size_t pending_ = 0;
+  // In order, from the first that is not ready. A list, as an empty deque has memory of its own,
+  // and most connections are idle.
+  std::list<Reply> replies_;
+  std::size_t behind_ = 0;   // bytes of the ready ones in replies_
+  Reply* batch_ = nullptr;   // the last of replies_: commands that are not submitted yet
+  std::size_t pending_ = 0;  // commands
   std::size_t pending_ids_ = 0;
   bool held_ = false;                        // a command runs on another thread
   SteadyTime held_since_{};                  // the epoch: none does
@@ -232,8 +243,8 @@ class RedisSession final : public Conversation {
   bool queueing_ = false;  // between MULTI and EXEC
   bool queue_broken_ = false;
   std::size_t queued_bytes_ = 0;
-  std::deque<Owned> queued_;
-  std::deque<Owned> replay_;  // of EXEC, to be run before anything that came after it
+  std::list<Owned> queued_;
+  std::list<Owned> replay_;  // of EXEC, to be run before anything that came after it
   std::optional<Result<SourceHandle>> opened_;  // for the command that is run again
 
   // Not null while something waits for an answer, so that the connection stays.

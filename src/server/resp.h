@@ -44,6 +44,8 @@ class RespReader final {
   // After kCommand: the words, valid as long as the input, and how many bytes of it they took.
   [[nodiscard]] Words words() const noexcept { return words_; }
   [[nodiscard]] std::size_t consumed() const noexcept { return at_; }
+  // Whether the command was a line of words and no array.
+  [[nodiscard]] bool is_inline() const noexcept { return is_inline_; }
   // Whether the smaller limits hold for what is read from now on.
   void restrain(bool unknown) noexcept { unknown_ = unknown; }
   // Gives back the memory of a long command, unless the next one has begun. Invalidates words().

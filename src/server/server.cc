@@ -45,7 +45,9 @@ namespace {
 constexpr std::size_t threads_for(std::size_t stores) { return Loop::kMostOfLane * (stores + 3); }
 // Descriptors that are not connections: the store's, the library's, standard ones.
 constexpr std::size_t kOtherDescriptors = 128;
-constexpr std::chrono::seconds kCheckEvery{5};
+// With fewer, clients would wait for a connection for ever.
+constexpr std::size_t kFewestDescriptors = 64;
+constexpr std::chrono::seconds kCheckEvery{1};
 
 struct Address {
   asio::generic::stream_protocol::endpoint endpoint;
@@ -417,6 +419,10 @@ struct Server::State {
       if (Result<void> known = check_entry(door->address, door->at, to, !tokens.empty()); !known)
         return known;
     }
+    if (tokens.empty() && !access.is_open())
+      return fail(Code::kFailedPrecondition,
+                  "no token is left, so that everybody could do everything: keep one, or start "
+                  "idmintd again if that is meant");
     std::shared_ptr<const TlsContext> opened;
     if (!to.certificate.empty()) {
       auto context = TlsContext::open(to);
@@ -487,6 +493,12 @@ Server::~Server() {
 
 Result<std::unique_ptr<Server>> Server::open(ServerOptions options, Executor* executor) {
   const std::size_t descriptors = raise_descriptors();
+  if (descriptors < kFewestDescriptors)
+    return fail(Code::kFailedPrecondition,
+                "this process may have " + std::to_string(descriptors) + " open files, and needs " +
+                    std::to_string(kFewestDescriptors) +
+                    " or more, one for each connection among them: raise the limit with ulimit -n "
+                    "or LimitNOFILE=");
   options.most_connections = std::min(
       options.most_connections,
       descriptors > 2 * kOtherDescriptors ? descriptors - kOtherDescriptors : descriptors / 2);

@@ -67,9 +67,9 @@ struct ServerOptions {
 class Server final {
  public:
   // Listens. kInvalidArgument: as validate() and TlsContext::open(). kUnavailable: the address is
-  // in use. kPermissionDenied: it may not be used. The executor carries out what may wait, but for
-  // the rounds of sequences, which shared_executor() has; it must outlive the server. Null: one of
-  // its own.
+  // in use. kPermissionDenied: it may not be used. kFailedPrecondition: the process may have too
+  // few open files. The executor carries out what may wait, but for the rounds of sequences, which
+  // shared_executor() has; it must outlive the server. Null: one of its own.
   [[nodiscard]] static Result<std::unique_ptr<Server>> open(ServerOptions options,
                                                             Executor* executor = nullptr);
   ~Server();
@@ -93,7 +93,7 @@ class Server final {
 
   // Other tokens and another certificate from now on. Calls that were taken are not touched, and
   // connections keep their encryption. On an error everything stays as it is; kInvalidArgument: as
-  // open(). On the thread of run().
+  // open(); kFailedPrecondition: there were tokens, and none would be left. On the thread of run().
   [[nodiscard]] Result<void> change(const TlsSettings& tls, std::vector<TokenSettings> tokens);
 
   // Calls `act` on the thread of run(), each time the signal comes, or soon; run() accepts

@@ -259,7 +259,14 @@ TEST_F(ServerTest, ARequestOfHttpEndsAConversationOfRedis) {
     client.send(method + " / HTTP/1.1\r\nHost: 127.0.0.1:7379\r\n\r\nINCR orders\r\n");
     EXPECT_THAT(client.rest(), testing::Not(HasSubstr(":1")));
   }
+  for (const std::string method : {"PUT", "PATCH", "DELETE", "OPTIONS", "HEAD", "GET", "--bnd"}) {
+    Client client(server);
+    client.send(method + " / HTTP/1.0\r\n\r\nINCR orders\r\n");
+    EXPECT_EQ(client.rest(), "") << method << " without a header";
+  }
   Client after(server);
+  after.send("*2\r\n$4\r\nECHO\r\n$8\r\nHTTP/1.1\r\n");
+  EXPECT_THAT(after.lines(2), ElementsAre("$8", "HTTP/1.1")) << "an argument of a command";
   EXPECT_EQ(after.ask("INCR orders"), ":1");
 }
 
@@ -462,6 +469,14 @@ TEST_F(ServerTest, ProblemsAreDetailed) {
   EXPECT_EQ(client.http("POST /v1/ids/few", "Accept: image/png\r\n").status,
             "HTTP/1.1 406 Not Acceptable");
   EXPECT_EQ(client.http("GET /v1/nothing").status, "HTTP/1.1 404 Not Found");
+  EXPECT_EQ(client.http("POST /v1/ids/%2Ffew").status, "HTTP/1.1 404 Not Found");
+  EXPECT_THAT(client.http("POST /v1/sources/few/raise", "", R"({"past":1,"past":2})").body,
+              HasSubstr("has a member twice"));
+  EXPECT_THAT(client
+                  .http("POST /v1/sources", "",
+                        R"({"name":"held","strategy":"cached","step":9223372036854775806})")
+                  .body,
+              HasSubstr("give 1000000000 or less"));
   const Client::Response method = client.http("GET /v1/ids/few");
   EXPECT_EQ(method.status, "HTTP/1.1 405 Method Not Allowed");
   EXPECT_THAT(method.headers, testing::Contains("Allow: POST, OPTIONS"));

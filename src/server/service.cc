@@ -89,11 +89,13 @@ Sight Service::sight_of(const Caller& caller) const {
   return sight;
 }
 
-Result<std::vector<SequenceStatus>> Sight::list(SteadyTime until) const {
+Result<std::vector<SequenceStatus>> Sight::list(SteadyTime until, std::optional<Verb> verb) const {
   Result<std::vector<SequenceStatus>> all = sources.list(stores, until);
-  if (all)
-    std::erase_if(
-        *all, [&](const SequenceStatus& status) { return !rights.sees(name(status.definition)); });
+  if (!all) return all;
+  std::erase_if(*all, [&](const SequenceStatus& status) {
+    const std::string& its_name = name(status.definition);
+    return verb ? !rights.may(*verb, its_name) : !rights.sees(its_name);
+  });
   return all;
 }
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -38,8 +39,9 @@ struct Sight {
   std::vector<std::string> stores;  // in which there may be something to see
   Rights rights;
 
-  // As Sources::list(), of what may be seen.
-  [[nodiscard]] Result<std::vector<SequenceStatus>> list(SteadyTime until) const;
+  // As Sources::list(), of what may be seen, or, with a verb, of what the verb is allowed for.
+  [[nodiscard]] Result<std::vector<SequenceStatus>> list(SteadyTime until,
+                                                         std::optional<Verb> verb = {}) const;
 };
 
 // `work` of a thread that is not the loop's, which is not done for a token that was revoked while

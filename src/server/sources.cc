@@ -45,6 +45,7 @@ Sources::Sources(Loop& loop, std::vector<ServedStore> stores)
 
 const Sources::Served* Sources::served(std::string_view source) const noexcept {
   const std::size_t slash = source.find('/');
+  if (slash == 0) return nullptr;  // "/orders" is not another name of "orders"
   const std::string_view store =
       slash == std::string_view::npos ? std::string_view() : source.substr(0, slash);
   const auto found = std::ranges::find(stores_, store, &Served::name);

@@ -124,6 +124,20 @@ TEST(Supervised, SocketsStandBesideAddressesThatAreGiven) {
   EXPECT_EQ(StreamClient(came).ask("PING\r\n"), "+PONG");
 }
 
+TEST(Supervised, ACheckFailsWithAStoreThatDoesNotAnswer) {
+  const fakes::TempFolder folder;
+  const NotifySocket heard(folder.path("notify"));
+  const auto status_of = [&](const std::string& name) {
+    const std::string path = folder.path(name);
+    return Service({"--store", "sqlite:" + path, "--check"},
+                   {fakes::listening_unix(path + ".socket")}, "redis", heard.name())
+        .exit_status();
+  };
+  EXPECT_EQ(status_of("none.db"), 0) << "it may be made later";
+  std::ofstream(folder.path("text.db")) << std::string(4096, 'x');
+  EXPECT_EQ(status_of("text.db"), 10);
+}
+
 TEST(Supervised, ASocketOfAnotherNameEndsItAtOnce) {
   const fakes::TempFolder folder;
   const NotifySocket heard(folder.path("notify"));
