@@ -692,5 +692,33 @@ TEST_F(Run, VerifyAgainstALiveServerAndThenForgets) {
   EXPECT_THAT(saved.out, HasSubstr("Nothing was compared"));
 }
 
+TEST_F(Run, VerifyNamesTheFirstDocumentsThatDiffer) {
+  empty_target();
+  ASSERT_EQ(restore(with(run_words(kDeletes), {"--target", target_uri()})).status, 0);
+  const SpareFolder spare;
+  ASSERT_EQ(restore(with(run_words(kDeletes), spare.words())).status, 0);
+  for (const char* const change :
+       {R"({"update":"events","updates":[{"q":{},"u":{"$set":{"changed":{"by":"hand","n":1}}}}]})",
+        R"({"delete":"events","deletes":[{"q":{"changed":{"$exists":false}},"limit":1}]})",
+        R"({"insert":"events","documents":[{"_id":{"$maxKey":1},"last":true}]})"})
+    ask("app", change);
+  const std::string page = folder_.path("page.html");
+  const std::vector<std::string> words =
+      with({"verify", "--against", target_uri(), "--html", page}, spare.words());
+  const Ended differs = restore(words);
+  EXPECT_EQ(differs.status, 10) << differs.err;
+  EXPECT_THAT(differs.out,
+              AllOf(HasSubstr("  should be     on " + target_uri()),
+                    HasSubstr(", changed\n  is         missing\n"
+                              "  should be  {\"by\":\"hand\",\"n\":1}\n"),
+                    HasSubstr("\n  is         there\n  should be  missing\n"),
+                    HasSubstr("app.events: document {\"$maxKey\":1}\n  is         missing\n"
+                              "  should be  there\n")));
+  EXPECT_THAT(content(page), AllOf(HasSubstr("<tr class=\"differs\">"), HasSubstr("Oplog"),
+                                   HasSubstr("changed</td>")));
+  const Ended json = restore(with(words, {"--json"}));
+  EXPECT_THAT(json.out, HasSubstr(R"("first_documents":[{"ns":"app.events","what":"document )"));
+}
+
 }  // namespace
 }  // namespace idmint::restore

@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,11 +16,13 @@
 #include "base/quantity.h"
 #include "base/shell.h"
 #include "base/url.h"
+#include "idmint/clock.h"
 #include "restore/commands/commands.h"
 #include "restore/commands/minted_report.h"
 #include "restore/commands/options.h"
 #include "restore/namespaces.h"
 #include "restore/replay/expectation.h"
+#include "restore/replay/first_differences.h"
 #include "restore/replay/record.h"
 #include "restore/replay/report.h"
 #include "restore/replay/spare.h"
@@ -102,14 +105,22 @@ void add_verify(CLI::App& command) {
                    "Where nothing differs, delete the report of run, and a record on the server");
 }
 
+// Documents that are named of a collection that differs.
+constexpr std::size_t kMostDocuments = 5;
+
 struct Report {
   std::string server;
   std::string limit{};  // of the restore; empty: none was recorded
-  std::string with{};   // what it was compared with, in words
-  bool whole = false;   // with all that another server or a file has
+  std::string base{};   // of the restore, as words; so is the next
+  std::string oplog{};
+  std::string with{};  // what it was compared with, in words
+  bool whole = false;  // with all that another server or a file has
   State is{};
   std::map<std::string, Expected> counts{};
   std::vector<Difference> differences{};
+  std::string other{};  // the server that it was compared with; empty: none
+  // The first documents that differ, by namespace; of another server only.
+  std::map<std::string, std::vector<Difference>> documents_first{};
   MintedReport minted{};
   std::uint64_t documents = 0;
   std::string restore_report{};  // the file that has the record; empty: none has
@@ -163,7 +174,13 @@ Result<Report> compare(Server& server, const NamespaceFilter& filter) {
           {"the oplog", "updates that found no document", std::to_string(*missed), "0"});
     std::erase_if(report.counts, [&](const auto& each) { return !filter.includes(each.first); });
     bson_iter_t at;
-    if (record->fingerprint().find("limit", &at)) report.limit = as_text(at);
+    const Document fingerprint = record->fingerprint();
+    if (fingerprint.find("limit", &at)) report.limit = as_text(at);
+    const std::string after = text_of(fingerprint, "after");
+    report.base = text_of(fingerprint, "base") == "data copy" ? "a data copy" : "a dump";
+    if (!after.empty() && after != "unknown") report.base += " as of " + after;
+    if (const Document oplog = fingerprint.document("oplog"))
+      report.oplog = text_of(oplog, "first") + " to " + text_of(oplog, "last");
   }
   // Without another to compare them with hashes are of use to people alone, who ask with --save.
   const bool hashes = !verify_options.against.empty() || !verify_options.expected.empty() ||
@@ -189,6 +206,7 @@ Result<Report> compare(Server& server, const NamespaceFilter& filter) {
   if (verify_options.against.empty() && verify_options.expected.empty()) return report;
 
   State should;
+  std::optional<Server> against;
   if (!verify_options.expected.empty()) {
     Result<State> read = read_state_file(verify_options.expected);
     if (!read) return std::unexpected(std::move(read.error()));
@@ -200,14 +218,23 @@ Result<Report> compare(Server& server, const NamespaceFilter& filter) {
     Result<State> read = state_of(*other, filter, true);
     if (!read) return std::unexpected(std::move(read.error()));
     should = std::move(*read);
+    against = *std::move(other);
+    report.other = against->shown_uri();
   }
   report.whole = true;
   report.with += (report.with.empty() ? "" : "; ") +
                  std::string("documents, options and indexes of ") +
                  (verify_options.expected.empty() ? redacted(verify_options.against)
                                                   : verify_options.expected);
-  for (Difference& difference : differences(report.is, should))
+  for (Difference& difference : differences(report.is, should)) {
+    const std::string ns = difference.ns;
+    const bool of_documents = difference.what == "documents";
     report.differences.push_back(std::move(difference));
+    if (!of_documents || !against) continue;
+    Result<std::vector<Difference>> first = first_differences(server, *against, ns, kMostDocuments);
+    if (!first) return std::unexpected(std::move(first.error()));
+    report.documents_first[ns] = *std::move(first);
+  }
   return report;
 }
 
@@ -251,8 +278,22 @@ std::string verdict(const Report& report) {
   return text;
 }
 
+std::span<const Difference> first_documents(const Report& report, const std::string& ns) {
+  const auto found = report.documents_first.find(ns);
+  return found != report.documents_first.end() ? std::span<const Difference>(found->second)
+                                               : std::span<const Difference>();
+}
+
+void print_difference(Output& out, const Difference& difference) {
+  out.write_line(difference.ns + ": " + difference.what);
+  out.write_line("  is         " + difference.is);
+  out.write_line("  should be  " + difference.should_be);
+}
+
 void print_report(Output& out, const Report& report) {
   print_fact(out, "server", report.server);
+  if (!report.base.empty()) print_fact(out, "base", report.base);
+  if (!report.oplog.empty()) print_fact(out, "oplog", report.oplog);
   if (!report.limit.empty()) print_fact(out, "limit", report.limit);
   print_fact(out, "compared", report.with.empty() ? "with nothing" : "with " + report.with);
   out.write("\n");
@@ -271,10 +312,16 @@ void print_report(Output& out, const Report& report) {
                {"STATE"}},
               rows);
   out.write("\n");
+  if (!report.differences.empty() && !report.other.empty()) {
+    print_fact(out, "is", "on " + report.server);
+    print_fact(out, "should be", "on " + report.other);
+    out.write("\n");
+  }
   for (const Difference& each : report.differences) {
-    out.write_line(each.ns + ": " + each.what);
-    out.write_line("  is         " + each.is);
-    out.write_line("  should be  " + each.should_be);
+    print_difference(out, each);
+    if (each.what != "documents") continue;
+    for (const Difference& document : first_documents(report, each.ns))
+      print_difference(out, document);
   }
   out.write(verdict(report) + "\n");
   if (report.differences.empty() && !report.with.empty())
@@ -306,23 +353,30 @@ Json json_of(const Report& report) {
     row["indexes"] = each.indexes.size();
     json["collections"].push_back(std::move(row));
   }
+  const auto json_of = [](const Difference& each) {
+    return Json{
+        {"ns", each.ns}, {"what", each.what}, {"is", each.is}, {"should_be", each.should_be}};
+  };
   json["differences"] = Json::array();
-  for (const Difference& each : report.differences)
-    json["differences"].push_back(
-        {{"ns", each.ns}, {"what", each.what}, {"is", each.is}, {"should_be", each.should_be}});
-  json["raise"] = json_of(report.minted);
+  for (const Difference& each : report.differences) json["differences"].push_back(json_of(each));
+  json["first_documents"] = Json::array();
+  for (const auto& [ns, documents] : report.documents_first) {
+    for (const Difference& each : documents) json["first_documents"].push_back(json_of(each));
+  }
+  json["raise"] = restore::json_of(report.minted);
   return json;
 }
 
-std::string html_row(const std::vector<std::string>& cells, const char* tag) {
-  std::string html = "<tr>";
+std::string html_row(const std::vector<std::string>& cells, const char* tag,
+                     const std::string& row_class = {}) {
+  std::string html = row_class.empty() ? "<tr>" : "<tr class=\"" + row_class + "\">";
   for (const std::string& cell : cells)
     html += std::string("<") + tag + ">" + xml_text(cell) + "</" + tag + ">";
   return html + "</tr>\n";
 }
 
 // A page of its own, readable on light and on dark ground.
-std::string html_of(const Report& report) {
+std::string html_of(const Report& report, Instant written) {
   std::string html =
       "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">\n"
       "<title>idmint-restore verify</title>\n<style>\n"
@@ -330,7 +384,7 @@ std::string html_of(const Report& report) {
       "body{font:15px/1.5 system-ui,sans-serif;max-width:70em;margin:2em auto;padding:0 1em}\n"
       "table{border-collapse:collapse;width:100%}\n"
       "th,td{text-align:left;padding:.3em .6em;border-bottom:1px solid #8886;"
-      "overflow-wrap:anywhere;vertical-align:top}\n"
+      "overflow-wrap:anywhere;vertical-align:top}\nth{overflow-wrap:normal}\n"
       ".same{color:#1a7f37}.differs{color:#cf222e}\n</style>\n"
       "<h1>What was restored</h1>\n";
   html += std::string("<p class=\"") +
@@ -339,22 +393,35 @@ std::string html_of(const Report& report) {
                                        : "") +
           "\"><strong>" + verdict(report) + "</strong></p>\n";
   html +=
-      "<p>Server " + xml_text(report.server) +
-      (report.limit.empty() ? "" : ", limit " + xml_text(report.limit)) + ", compared " +
-      (report.with.empty() ? "with nothing" : "with " + xml_text(report.with)) +
-      ".</p>\n<table>\n" +
+      "<table>\n" + html_row({"Written", format_time(written)}, "td") +
+      html_row({"Server", report.server}, "td") +
+      (report.base.empty() ? "" : html_row({"Base", report.base}, "td")) +
+      (report.oplog.empty() ? "" : html_row({"Oplog", report.oplog}, "td")) +
+      (report.limit.empty() ? "" : html_row({"Limit", report.limit}, "td")) +
+      html_row({"Compared with", report.with.empty() ? "nothing" : report.with}, "td") +
+      "</table>\n<table>\n" +
       html_row({"Namespace", "Type", "Documents", "Base + inserts - deletes", "Indexes", "State"},
                "th");
   for (const auto& [ns, each] : report.is)
     html += html_row({ns, each.type, each.count ? number(*each.count) : "", arithmetic(report, ns),
                       std::to_string(each.indexes.size()), state(report, ns)},
-                     "td");
+                     "td",
+                     differs(report, ns)                    ? "differs"
+                     : compared(report, ns) && report.whole ? "same"
+                                                            : "");
   html += "</table>\n";
   if (!report.differences.empty()) {
+    const bool of_servers = !report.other.empty();
     html += "<h2>Differences</h2>\n<table>\n" +
-            html_row({"Namespace", "What", "Is", "Should be"}, "th");
-    for (const Difference& each : report.differences)
-      html += html_row({each.ns, each.what, each.is, each.should_be}, "td");
+            html_row({"Namespace", "What", of_servers ? "Is, on " + report.server : "Is",
+                      of_servers ? "Should be, on " + report.other : "Should be"},
+                     "th");
+    for (const Difference& each : report.differences) {
+      html += html_row({each.ns, each.what, each.is, each.should_be}, "td", "differs");
+      if (each.what != "documents") continue;
+      for (const Difference& document : first_documents(report, each.ns))
+        html += html_row({document.ns, document.what, document.is, document.should_be}, "td");
+    }
     html += "</table>\n";
   }
   if (!report.minted.sources.empty()) {
@@ -405,7 +472,9 @@ Result<void> verify(Server& server, Context& context) {
     if (!written) return written;
   }
   if (!verify_options.html.empty()) {
-    if (Result<void> written = write_file(verify_options.html, html_of(*report)); !written)
+    if (Result<void> written =
+            write_file(verify_options.html, html_of(*report, system_clock().now()));
+        !written)
       return written;
   }
   if (context.json) {
