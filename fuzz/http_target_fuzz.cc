@@ -27,7 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto target = idmint::server::target_of(text);
   if (!target) return 0;
   require(!target->path.empty());
-  std::string again;
+  std::string again = target->authority.empty() ? "" : "http://" + std::string(target->authority);
   for (const std::string& segment : target->path) again += "/" + escaped(segment);
   again += '?';
   for (const auto& [name, value] : target->query)
