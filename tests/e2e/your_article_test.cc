@@ -1,0 +1,63 @@
+// docs/your-article.md: the commands that need MongoDB, as the page has them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "tests/e2e/cli.h"
+#include "tests/servers/mongo.h"
+
+namespace idmint::e2e {
+namespace {
+
+using testing::HasSubstr;
+
+// The blocks of commands for MongoDB, in the order of the page.
+std::vector<std::string> blocks_of(const std::string& path) {
+  std::ifstream page(path);
+  std::vector<std::string> blocks;
+  std::string block;
+  bool inside = false;
+  for (std::string line; std::getline(page, line);) {
+    if (line == "```sh") {
+      inside = true;
+      block.clear();
+    } else if (inside && line == "```") {
+      inside = false;
+      if (!block.contains("restore")) blocks.push_back(block);
+    } else if (inside) {
+      block += line + "\n";
+    }
+  }
+  return blocks;
+}
+
+TEST_F(Cli, WhatYourArticleShowsForMongodbWorks) {
+  std::vector<std::string> blocks = blocks_of(IDMINT_YOUR_ARTICLE);
+  ASSERT_EQ(blocks.size(), 4U) << "a new one needs a check here";
+  const std::string& server = servers::mongo_set().direct(0);
+  servers::mongo_command(server, "article", R"({"insert":"uniqueIdentifierCounter","documents":[
+      {"_id":"UNIQUE COUNT DOCUMENT IDENTIFIER","COUNT":41,"NOTES":"of the article"}]})");
+  const std::string placeholder = "mongodb://db1,db2,db3/shop?replicaSet=prod";
+  const std::string url = servers::mongo_set().url("article");
+  ASSERT_THAT(blocks[0], HasSubstr(placeholder));
+  blocks[0].replace(blocks[0].find(placeholder), placeholder.size(), url);
+  EXPECT_THAT(output(blocks[0]), HasSubstr("41\n")) << "the value before the increment";
+  EXPECT_THAT(servers::mongo_command(server, "article", R"({"find":"uniqueIdentifierCounter",
+      "filter":{"_id":"UNIQUE COUNT DOCUMENT IDENTIFIER"}})"),
+              HasSubstr("42"));
+
+  const std::string store = "export IDMINT_STORE='" + url + "'\n";
+  const std::vector<std::string> hundred = lines_of(output(store + blocks[1] + "true"));
+  EXPECT_GE(hundred.size(), 100U);
+  output(R"(printf '{"name":"a"}\n{"name":"b"}\n{"name":"c"}\n' >documents.ndjson)");
+  output(store + blocks[2]);
+  EXPECT_EQ(output("sort -u ids | wc -l; grep -cE '^[0-9]{12}$' ids"), "3\n3\n");
+  output(store + blocks[3]);
+  EXPECT_THAT(servers::mongo_command(server, "article", R"({"count":"users"})"), HasSubstr("3"));
+}
+
+}  // namespace
+}  // namespace idmint::e2e
