@@ -2,6 +2,8 @@
 //
 //   sqlite:PATH            one file, no server, any number of processes of one host; durable
 //   mongodb://HOST,.../DB  any number of hosts; durable, and a replica set survives fail-overs
+//   postgresql://HOST/DB   any number of hosts; durable, and a fail-over that may have lost
+//                          values is noticed
 //   memory:                this process only, gone with it; for tests
 #pragma once
 
@@ -41,8 +43,8 @@ struct StoreOptions {
   bool create = true;
   // Read-only access never creates a store, and needs fewer permissions (docs/stores.md).
   Access access = Access::kReadWrite;
-  // The definition that the caller will look up first. MongoDB reads it in the command that opens
-  // the store, and answers the first find() with that reading. Used during open() only.
+  // The definition that the caller will look up first. MongoDB and PostgreSQL read it in the
+  // command that opens the store, and answer the first find() with that reading. Used during open() only.
   std::string_view first_definition{};
   // A folder, created if needed, that has one small file for each store: the latest state that this
   // user saw. An SQLite store is compared with it, which detects an older copy of the file
@@ -71,7 +73,8 @@ class IDMINT_EXPORT Store {
   // - kUnauthenticated: no such user.
   // - kUnavailable: no answer.
   // - kDataLoss: the store is damaged.
-  // - kFailedPrecondition: it belongs to another program or a newer idmint; it was left as it was.
+  // - kFailedPrecondition: it belongs to another program or a newer idmint, or a setting of its
+  //   server would lose what was handed out; it was left as it was.
   [[nodiscard]] static Result<std::unique_ptr<Store>> open(std::string_view url,
                                                            const StoreOptions& options = {},
                                                            Entropy& entropy = system_entropy());
@@ -95,8 +98,9 @@ class IDMINT_EXPORT Store {
   [[nodiscard]] virtual GaplessStore* gapless() noexcept { return nullptr; }
 
   // Why the store may hold less than it handed out: it is a copy or an older backup, or its log is
-  // missing. kDataLoss, with what to do; nullopt: no doubt is known. A store in doubt can be
-  // opened, for writing too.
+  // missing (kDataLoss), or a standby of PostgreSQL took the place of its primary
+  // (kFailedPrecondition). The error has what to do; nullopt: no doubt is known. A store in doubt
+  // can be opened, for writing too.
   // - These work: reads, raise(), raise_floor(), extend() of counters, close(), release(), and the
   //   replacement of a definition by an extended or retired one.
   // - These fail with this error: every call that would hand out a value, a claim or a lease, or
@@ -104,9 +108,9 @@ class IDMINT_EXPORT Store {
   // If an SQLite file lies beside the log of a newer state of it, every call fails, settle() too,
   // until the log is removed and the file copied again.
   [[nodiscard]] virtual std::optional<Error> doubt();
-  // The store's own clock, to the millisecond, by which it judges leases (MongoDB). Nothing: it has
-  // none. Monitoring compares it with the clock of this host. Answers within the deadline, and by
-  // `until` if that is earlier. kUnavailable, kDeadlineExceeded: no answer.
+  // The store's own clock, to the millisecond, by which it judges leases (MongoDB, PostgreSQL).
+  // Nothing: it has none. Monitoring compares it with the clock of this host. Answers within the
+  // deadline, and by `until` if that is earlier. kUnavailable, kDeadlineExceeded: no answer.
   [[nodiscard]] virtual Result<std::optional<Instant>> time(SteadyTime until = SteadyTime::max());
   // Ends the doubt, durably and for all processes. For an operator who has raised the store past
   // everything that it handed out (kRaised), or who knows that the file was only moved

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cstddef>
 #include <optional>
+#include <span>
 
 namespace idmint {
 namespace {
@@ -72,6 +73,51 @@ constexpr auto kOptions = std::to_array<std::string_view>({
 });
 static_assert(std::ranges::is_sorted(kOptions));
 
+// Those of libpq; in lower case, sorted.
+constexpr auto kPostgresqlOptions = std::to_array<std::string_view>({
+    "application_name",
+    "channel_binding",
+    "client_encoding",
+    "connect_timeout",
+    "dbname",
+    "fallback_application_name",
+    "gssencmode",
+    "gsslib",
+    "host",
+    "hostaddr",
+    "keepalives",
+    "keepalives_count",
+    "keepalives_idle",
+    "keepalives_interval",
+    "krbsrvname",
+    "load_balance_hosts",
+    "options",
+    "passfile",
+    "password",
+    "port",
+    "require_auth",
+    "requirepeer",
+    "service",
+    "ssl",
+    "ssl_max_protocol_version",
+    "ssl_min_protocol_version",
+    "sslcert",
+    "sslcertmode",
+    "sslcompression",
+    "sslcrl",
+    "sslcrldir",
+    "sslkey",
+    "sslmode",
+    "sslnegotiation",
+    "sslpassword",
+    "sslrootcert",
+    "sslsni",
+    "target_session_attrs",
+    "tcp_user_timeout",
+    "user",
+});
+static_assert(std::ranges::is_sorted(kPostgresqlOptions));
+
 bool is_alphanumeric(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
 int hex_digit(char c) {
@@ -96,8 +142,15 @@ std::string plain_name(std::string_view name) {
   return plain;
 }
 
-bool is_known(std::string_view name) {
-  return std::ranges::binary_search(kOptions, std::string_view(plain_name(name)));
+using Known = std::span<const std::string_view>;
+
+// The options that the URLs of a scheme may have.
+Known known_options(std::string_view scheme) {
+  return scheme.starts_with("postgres") ? Known(kPostgresqlOptions) : Known(kOptions);
+}
+
+bool is_known(Known known, std::string_view name) {
+  return std::ranges::binary_search(known, std::string_view(plain_name(name)));
 }
 
 bool is_secret(std::string_view name) {
@@ -106,9 +159,10 @@ bool is_secret(std::string_view name) {
 }
 
 // Whether an @ in the value of an option is plausible. In other values it is the end of a password.
-bool may_contain_at(std::string_view name) {
+bool may_contain_at(Known known, std::string_view name) {
   const std::string plain = plain_name(name);
-  return is_secret(plain) || plain == "appname" || (is_known(plain) && plain.ends_with("file"));
+  return is_secret(plain) || plain == "appname" ||
+         (is_known(known, plain) && plain.ends_with("file"));
 }
 
 struct Option {
@@ -188,20 +242,21 @@ bool are_hosts(std::string_view hosts) {
 // Whether no secret can be outside the places for secrets.
 bool is_clear(const Parts& parts) {
   if (!are_hosts(parts.hosts) || parts.path.contains('@')) return false;
+  const Known known = known_options(parts.scheme);
   bool clear = true;
   each_option_of(parts.query, [&](const Option& option) {
     clear = clear && (!option.whole.contains('@') ||
-                      (may_contain_at(option.name) && !option.name.contains('@')));
+                      (may_contain_at(known, option.name) && !option.name.contains('@')));
   });
   return clear;
 }
 
-std::string shown_query(std::string_view query) {
+std::string shown_query(Known options, std::string_view query) {
   std::string shown;
   bool after_secret = false;  // as in check_mongodb_url()
   each_option_of(query, [&](const Option& option) {
     shown += option.before;
-    const bool known = is_known(option.name);
+    const bool known = is_known(options, option.name);
     after_secret = after_secret || is_secret(option.name);
     if (known && !is_secret(option.name)) {
       shown += option.whole;
@@ -229,7 +284,7 @@ std::string shown_unclear(std::string_view scheme, std::string_view rest) {
   const std::optional<Parts> parts = split(end);
   if (!parts || parts->hosts.empty() || !is_clear(*parts) || is_secret(before)) return shown;
   return shown + "@" + std::string(parts->hosts) + std::string(parts->path) +
-         shown_query(parts->query);
+         shown_query(known_options(scheme), parts->query);
 }
 
 }  // namespace
@@ -240,37 +295,59 @@ std::string redacted(std::string_view url) {
   if (!parts) {
     if (url.contains('@')) return shown_unclear({}, url);
     const std::size_t question = std::min(url.find('?'), url.size());
-    return std::string(url.substr(0, question)) + shown_query(url.substr(question));
+    return std::string(url.substr(0, question)) + shown_query(kOptions, url.substr(question));
   }
   if (!is_clear(*parts)) return shown_unclear(parts->scheme, url.substr(parts->scheme.size()));
   const std::size_t colon = parts->user.find(':');
   std::string shown = std::string(parts->scheme) + std::string(parts->user.substr(0, colon));
   if (colon != std::string_view::npos) shown += ":" + std::string(kHidden);
   if (parts->has_user) shown += "@";
-  return shown + std::string(parts->hosts) + std::string(parts->path) + shown_query(parts->query);
+  return shown + std::string(parts->hosts) + std::string(parts->path) +
+         shown_query(known_options(parts->scheme), parts->query);
 }
 
 bool has_secret(std::string_view text) { return text.contains("://") && redacted(text) != text; }
 
-Result<void> check_mongodb_url(std::string_view url) {
+namespace {
+
+// What is said of a kind of URL.
+struct Dialect {
+  std::string_view of;      // whose connection string it is
+  std::string_view driver;  // that knows its options
+};
+
+Result<void> check_url(std::string_view url, const Dialect& dialect) {
   const std::unexpected<Error> unclear(
       Error{Code::kInvalidArgument,
-            "not a connection string of MongoDB; look at it, and write what is not a letter or "
-            "digit in the user and the password with %, such as %40 for @ and %2F for /"});
+            "not a connection string of " + std::string(dialect.of) +
+                "; look at it, and write what is not a letter or "
+                "digit in the user and the password with %, such as %40 for @ and %2F for /"});
   const std::optional<Parts> parts = split(url);
   if (!parts) return url.contains('@') ? unclear : Result<void>{};
   if (parts->user.contains('@') || !is_clear(*parts)) return unclear;
+  const Known known = known_options(parts->scheme);
   std::optional<std::string_view> unknown;
-  bool may_be_secret = false;  // an unknown option may be the rest of a secret with an unescaped &
+  bool may_be_secret = false;  // what is unknown may be the rest of a secret with an unescaped &
   each_option_of(parts->query, [&](const Option& option) {
     may_be_secret = may_be_secret || is_secret(option.name);
-    if (!option.name.empty() && !is_known(option.name)) unknown = option.name;
+    if (!option.name.empty() && !is_known(known, option.name)) unknown = option.name;
   });
   if (!unknown) return {};
   if (may_be_secret) return unclear;
   return std::unexpected(
-      Error{Code::kInvalidArgument, redacted(url) + ": MongoDB's C driver knows no option \"" +
-                                        std::string(*unknown) + "\"; look at how it is spelled"});
+      Error{Code::kInvalidArgument, redacted(url) + ": " + std::string(dialect.driver) +
+                                        " knows no option \"" + std::string(*unknown) +
+                                        "\"; look at how it is spelled"});
+}
+
+}  // namespace
+
+Result<void> check_mongodb_url(std::string_view url) {
+  return check_url(url, {.of = "MongoDB", .driver = "MongoDB's C driver"});
+}
+
+Result<void> check_postgresql_url(std::string_view url) {
+  return check_url(url, {.of = "PostgreSQL", .driver = "libpq"});
 }
 
 void each_option(std::string_view url,

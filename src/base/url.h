@@ -1,4 +1,4 @@
-// URLs of stores and servers: their printable form, and MongoDB's options.
+// URLs of stores and servers: their printable form, and the options of MongoDB and libpq.
 #pragma once
 
 #include <functional>
@@ -22,13 +22,15 @@ namespace idmint {
 // unknown option, which the driver ignores (with tsl=true it connects in clear text), or an
 // unescaped @ or / in the user or the password.
 [[nodiscard]] Result<void> check_mongodb_url(std::string_view url);
+// The same for PostgreSQL, whose libpq names in its messages what it takes for the host.
+[[nodiscard]] Result<void> check_postgresql_url(std::string_view url);
 
 // The user who needs a password that the URL does not give; empty: none does.
 [[nodiscard]] std::string user_without_password(std::string_view url);
 // REQUIRES: user_without_password(url) is not empty.
 [[nodiscard]] std::string with_password(std::string_view url, std::string_view password);
 
-// Calls use(name, value) for each option of a MongoDB URL, in order and verbatim.
+// Calls use(name, value) for each option of such a URL, in order and verbatim.
 void each_option(std::string_view url,
                  const std::function<void(std::string_view name, std::string_view value)>& use);
 

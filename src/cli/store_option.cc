@@ -45,8 +45,8 @@ void add_store(CLI::App& command, Stays stays) {
   store_option.stays = stays;
   command
       .add_option("--store", store_option.url,
-                  "sqlite:PATH, mongodb://HOST/DATABASE or memory: (default: ids.db in "
-                  "~/.local/share/idmint)")
+                  "sqlite:PATH, mongodb://HOST/DB, postgresql://HOST/DB or memory: (default: "
+                  "ids.db in ~/.local/share/idmint)")
       ->type_name("URL");
 }
 

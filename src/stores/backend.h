@@ -101,6 +101,12 @@ constexpr std::int64_t kEpoch = std::int64_t{1} << 32;
 // The error of a request whose clock went far ahead in this boot of the host: it shows `clock` and
 // should show `right`.
 [[nodiscard]] Error clock_far_ahead(std::string_view pool, Instant clock, Instant right);
+// The error if two clocks differ by more than `max_skew`. The server read its clock between two
+// readings of ours, `before` and `after`, so a difference within that interval may be the round
+// trip.
+[[nodiscard]] std::optional<Error> clocks_apart(std::string_view pool, Instant before,
+                                                Instant after, Instant servers,
+                                                std::chrono::milliseconds max_skew);
 [[nodiscard]] bool is_owned_by(const LeaseState& there, const Lease& lease) noexcept;
 // Whether the row, whose latest extension had the nonce `latest`, allows the lease to be extended
 // to `to`.
@@ -113,6 +119,8 @@ constexpr std::int64_t kEpoch = std::int64_t{1} << 32;
 // The error of a release: the row has another owner, or none.
 [[nodiscard]] Error refused_lease(std::string_view pool, const Lease& lease,
                                   const LeaseState& there);
+// For errors after a successful write.
+[[nodiscard]] Error after_a_write(Error error);
 [[nodiscard]] Error read_only_handle(std::string_view what);
 // The handle was inherited through fork().
 [[nodiscard]] Error inherited_handle(std::string_view url);

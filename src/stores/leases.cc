@@ -84,6 +84,24 @@ Error clock_far_ahead(std::string_view pool, Instant clock, Instant right) {
           {Remedy::kRaisePool, std::string(pool), {now}}};
 }
 
+std::optional<Error> clocks_apart(std::string_view pool, Instant before, Instant after,
+                                  Instant servers, std::chrono::milliseconds max_skew) {
+  using std::chrono::milliseconds;
+  const auto ms = [](Instant at) {
+    return std::chrono::floor<milliseconds>(at.time_since_epoch());
+  };
+  milliseconds ahead{};
+  if (servers < before) ahead = ms(before) - ms(servers);
+  if (servers > after) ahead = ms(after) - ms(servers);
+  if (ahead <= max_skew && -ahead <= max_skew) return std::nullopt;
+  return Error{Code::kUnavailable,
+               of_pool(pool) + "the clock of this host is " +
+                   print_duration(std::chrono::abs(ahead)) + " " +
+                   (ahead.count() < 0 ? "behind" : "ahead of") + " that of the server, and " +
+                   print_duration(max_skew) +
+                   " is allowed (max_skew); nothing was changed; set the one that is wrong"};
+}
+
 bool is_owned_by(const LeaseState& there, const Lease& lease) noexcept {
   return there.token != Uuid{} && there.token == lease.token &&
          there.generation == lease.generation;

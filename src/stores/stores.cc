@@ -18,6 +18,7 @@ namespace stores {
 extern const Backend kSqlite;
 extern const Backend kMemory;
 extern const Backend kMongodb;
+extern const Backend kPostgresql;
 
 }  // namespace stores
 
@@ -29,6 +30,9 @@ constexpr std::array kBackends = {
 #ifdef IDMINT_MONGODB
     &stores::kMongodb,
 #endif
+#ifdef IDMINT_POSTGRESQL
+    &stores::kPostgresql,
+#endif
 };
 
 // The optional backends, and the build options that include them.
@@ -36,7 +40,9 @@ struct Optional {
   std::string_view scheme;
   std::string_view option;
 };
-constexpr std::array kOptional = {Optional{"mongodb", "-DIDMINT_MONGODB=ON"}};
+constexpr std::array kOptional = {Optional{"mongodb", "-DIDMINT_MONGODB=ON"},
+                                  Optional{"postgresql", "-DIDMINT_POSTGRESQL=ON"},
+                                  Optional{"postgres", "-DIDMINT_POSTGRESQL=ON"}};
 
 // Null: the URL is of no known kind.
 const stores::Backend* backend_of(std::string_view url) {
@@ -221,6 +227,11 @@ Error no_counter(std::string_view counter, std::string_view url) {
 
 Error no_definition(std::string_view name, std::string_view url) {
   return {Code::kNotFound, "no definition of " + shown(name) + " in " + std::string(url)};
+}
+
+Error after_a_write(Error error) {
+  if (error.code == Code::kUnavailable) error.code = Code::kUnknown;
+  return error;
 }
 
 Error read_only_handle(std::string_view what) {

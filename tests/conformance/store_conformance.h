@@ -26,6 +26,9 @@
 #ifdef IDMINT_CONFORMANCE_MONGODB
 #include "tests/servers/mongo.h"
 #endif
+#ifdef IDMINT_CONFORMANCE_POSTGRESQL
+#include "tests/servers/postgresql.h"
+#endif
 
 namespace idmint {
 
@@ -36,12 +39,12 @@ struct StoreUnderTest {
   bool persists;
 };
 
-#ifdef IDMINT_CONFORMANCE_MONGODB
-
 // Each folder stands for a database of its name.
 inline std::string database(const fakes::TempFolder& folder) {
   return std::filesystem::path(folder.path("x")).parent_path().filename();
 }
+
+#if defined(IDMINT_CONFORMANCE_MONGODB)
 
 inline const std::array kStores = {
     StoreUnderTest{
@@ -51,6 +54,16 @@ inline const std::array kStores = {
     StoreUnderTest{"mongodb_standalone",
                    [](const fakes::TempFolder& folder) {
                      return servers::mongo_standalone().url(database(folder));
+                   },
+                   true},
+};
+
+#elif defined(IDMINT_CONFORMANCE_POSTGRESQL)
+
+inline const std::array kStores = {
+    StoreUnderTest{"postgresql",
+                   [](const fakes::TempFolder& folder) {
+                     return servers::postgresql_server().database(database(folder));
                    },
                    true},
 };

@@ -845,7 +845,7 @@ TEST_P(StoreConformance, WithoutLeaveNothingIsMade) {
 INSTANTIATE_TEST_SUITE_P(Stores, StoreConformance, testing::ValuesIn(kStores),
                          [](const auto& param) { return std::string(param.param.name); });
 
-#ifndef IDMINT_CONFORMANCE_MONGODB
+#if !defined(IDMINT_CONFORMANCE_MONGODB) && !defined(IDMINT_CONFORMANCE_POSTGRESQL)
 
 TEST(StoreUrls, EveryKindIsListedAndTested) {
   std::vector<std::string_view> listed;
@@ -854,6 +854,9 @@ TEST(StoreUrls, EveryKindIsListedAndTested) {
   for (const StoreUnderTest& store : kStores) tested.emplace_back(store.name);
 #ifdef IDMINT_MONGODB
   tested.emplace_back("mongodb");  // by mongodb_conformance_test
+#endif
+#ifdef IDMINT_POSTGRESQL
+  tested.emplace_back("postgresql");  // by postgresql_conformance_test
 #endif
   EXPECT_THAT(listed, testing::UnorderedElementsAreArray(tested));
 }
@@ -869,6 +872,9 @@ TEST(StoreUrls, TheKindOfAUrlIsThatOfItsScheme) {
 #ifdef IDMINT_MONGODB
   EXPECT_EQ(store_kind("mongodb+srv://h/d"), store_kind("mongodb://h/d"));
   EXPECT_TRUE(store_kind("mongodb://h/d")->has_documents);
+#endif
+#ifdef IDMINT_POSTGRESQL
+  EXPECT_EQ(store_kind("postgres://h/d"), store_kind("postgresql://h/d"));
 #endif
 }
 
@@ -889,6 +895,18 @@ TEST(StoreUrls, ABackendThatIsLeftOutSaysWhatToBuild) {
     const auto store = Store::open(url);
     ASSERT_EQ(code_of(store), Code::kUnimplemented) << url;
     EXPECT_THAT(store.error().message, testing::HasSubstr("-DIDMINT_MONGODB=ON"));
+  }
+}
+
+#endif
+
+#ifndef IDMINT_POSTGRESQL
+
+TEST(StoreUrls, PostgresqlLeftOutSaysWhatToBuild) {
+  for (const char* url : {"postgresql://host/ids", "postgres://host/ids"}) {
+    const auto store = Store::open(url);
+    ASSERT_EQ(code_of(store), Code::kUnimplemented) << url;
+    EXPECT_THAT(store.error().message, testing::HasSubstr("-DIDMINT_POSTGRESQL=ON"));
   }
 }
 

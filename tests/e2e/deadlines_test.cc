@@ -1,6 +1,6 @@
 // A call ends by its deadline, whatever its store does: the strategies, by the number of threads
-// that share a sequence, while the store stands still. Of SQLite another process holds the lock, of
-// MongoDB every member of the set is frozen.
+// that share a sequence, while the store stands still. Of SQLite another process holds the lock;
+// every member of MongoDB's set is frozen, and every process of PostgreSQL's server.
 //
 // The deadline is 1 s, or $IDMINT_DEADLINE_MS. What a machine without time for us adds to it is
 // measured beside: threads that only wait as long.
@@ -29,8 +29,10 @@
 #include "stores/spi/catalog.h"
 #include "stores/spi/counter_store.h"
 #include "stores/spi/unique_index.h"
-#ifdef IDMINT_DEADLINES_MONGODB
+#if defined(IDMINT_DEADLINES_MONGODB)
 #include "tests/servers/mongo.h"
+#elif defined(IDMINT_DEADLINES_POSTGRESQL)
+#include "tests/servers/postgresql.h"
 #else
 #include <sqlite3.h>
 #include <sys/wait.h>
@@ -181,7 +183,7 @@ void expect_given_time_is_kept(Store& store) {
   }
 }
 
-#ifdef IDMINT_DEADLINES_MONGODB
+#if defined(IDMINT_DEADLINES_MONGODB)
 
 TEST(Deadlines, OfMongodbWithEveryMemberFrozen) {
   // None stands for election while it is frozen.
@@ -194,6 +196,22 @@ TEST(Deadlines, OfMongodbWithEveryMemberFrozen) {
   expect_all_in_time(cells);
   expect_given_time_is_kept(*patient);
   for (std::size_t i = 0; i < 3; ++i) set.member(i).signal(SIGCONT);
+  expect_values(cells);
+}
+
+#elif defined(IDMINT_DEADLINES_POSTGRESQL)
+
+TEST(Deadlines, OfPostgresqlWithTheServerFrozen) {
+  servers::PostgresqlServer server;
+  const std::string url = server.database("ids");
+  create_all(url);
+  const auto store = Store::open(url, {.deadline = deadline()}).value();
+  const auto patient = Store::open(url, {.deadline = std::chrono::minutes{1}}).value();
+  std::vector<Cell> cells = open_all([&]() -> Store& { return *store; });
+  server.signal(SIGSTOP);
+  expect_all_in_time(cells);
+  expect_given_time_is_kept(*patient);
+  server.signal(SIGCONT);
   expect_values(cells);
 }
 

@@ -125,22 +125,6 @@ std::optional<Uuid> uuid_in(const Document& document, const char* key) {
   return id;
 }
 
-// The error if two clocks differ too much. The server read its clock between two readings of ours,
-// so a difference within that interval may be the round trip.
-std::optional<Error> apart(std::string_view pool, Instant before, Instant after, Instant servers,
-                           milliseconds max_skew) {
-  milliseconds ahead{};
-  if (servers < before) ahead = since_1970(before) - since_1970(servers);
-  if (servers > after) ahead = since_1970(after) - since_1970(servers);
-  if (ahead <= max_skew && -ahead <= max_skew) return std::nullopt;
-  return Error{Code::kUnavailable,
-               "pool " + shown(pool) + ": the clock of this host is " +
-                   print_duration(std::chrono::abs(ahead)) + " " +
-                   (ahead.count() < 0 ? "behind" : "ahead of") + " that of the server, and " +
-                   print_duration(max_skew) +
-                   " is allowed (max_skew); nothing was changed; set the one that is wrong"};
-}
-
 }  // namespace
 
 Instant Leases::Span::clock(const LeaseTerms& terms) const {
@@ -460,7 +444,8 @@ Result<bool> Leases::why_none(std::string_view pool, const LeaseRequest& request
     if (!found) continue;
     const auto& [state, nonce, whole, now] = *found;
     if (!whole) return damaged(pool, "worker id " + std::to_string(state.worker));
-    if (auto error = apart(pool, before, span.clock(request.terms), now, request.terms.max_skew))
+    if (auto error =
+            clocks_apart(pool, before, span.clock(request.terms), now, request.terms.max_skew))
       return std::unexpected(*std::move(error));
     if (state.minted_until > request.now + request.max_drift)
       return std::unexpected(refused_acquire(pool, request, state.minted_until));
@@ -558,8 +543,8 @@ Result<void> Leases::change_own(std::string_view pool, const Lease& lease, const
     }
     if (!may_extend(state, nonce, lease, extension->to, extension->nonce))
       return std::unexpected(refused_extension(pool, lease, state, nonce, extension->nonce));
-    if (auto error =
-            apart(pool, before, span.clock(extension->terms), now, extension->terms.max_skew))
+    if (auto error = clocks_apart(pool, before, span.clock(extension->terms), now,
+                                  extension->terms.max_skew))
       return std::unexpected(*std::move(error));
   }
 }

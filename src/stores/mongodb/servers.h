@@ -60,12 +60,6 @@ struct Command {
   bool unasked = false;  // sent even if nobody waits for the call any more
 };
 
-// For errors after a successful write.
-inline Error after_a_write(Error error) {
-  if (error.code == Code::kUnavailable) error.code = Code::kUnknown;
-  return error;
-}
-
 // The error of a standalone server.
 constexpr std::string_view kNoTransactions =
     "it is a standalone server, which has no transactions; make it a replica set, if only of "

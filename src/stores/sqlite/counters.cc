@@ -1,16 +1,10 @@
 #include "stores/backend.h"
 #include "stores/spi/counter_store.h"
+#include "stores/sql/rows.h"
 #include "stores/sqlite/tables.h"
 
 namespace idmint::stores::sqlite {
 namespace {
-
-CounterState state_of(const Statement& row) {
-  return {std::string(row.bytes(0)),
-          {row.integer(1), row.integer(2), row.integer(3)},
-          row.integer(4),
-          row.integer(5) != 0};
-}
 
 class Counters final : public CounterStore {
  public:
@@ -84,7 +78,7 @@ class Counters final : public CounterStore {
     std::vector<CounterState> found;
     while (row.next()) {
       if (!row.bytes(0).starts_with(prefix)) return found;
-      found.push_back(state_of(row));
+      found.push_back(sql::counter_of(row));
     }
     if (!row.is_done()) return std::unexpected(row.failure());
     return found;
@@ -96,7 +90,7 @@ class Counters final : public CounterStore {
 
   Result<CounterState> read(std::string_view counter) {
     Statement row(file_, peek_, "read", counter);
-    if (row.next()) return state_of(row);
+    if (row.next()) return sql::counter_of(row);
     return std::unexpected(row.is_done() ? no_counter(counter, file_.url()) : row.failure());
   }
 

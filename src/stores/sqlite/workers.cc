@@ -7,6 +7,7 @@
 
 #include "ids/lease_table.h"
 #include "stores/backend.h"
+#include "stores/sql/rows.h"
 #include "stores/sqlite/tables.h"
 
 namespace idmint::stores::sqlite {
@@ -200,9 +201,8 @@ class Workers final : public LeaseTable {
       const Result<LeaseState> there = worker_of(row, 0);
       if (!there) return std::unexpected(there.error());
       if (nonce == nullptr) return std::unexpected(refused_lease(pool, lease, *there));
-      Uuid::Bytes latest{};  // zeros: no extension yet
-      std::ranges::copy(row.bytes(7).substr(0, latest.size()), latest.begin());
-      return std::unexpected(refused_extension(pool, lease, *there, Uuid(latest), *nonce));
+      const Uuid latest = sql::uuid_in(row, 7);  // nil: no extension yet
+      return std::unexpected(refused_extension(pool, lease, *there, latest, *nonce));
     }
     if (!row.is_done()) return std::unexpected(row.failure());
     const Result<void> there = need_pool(pool);
@@ -210,19 +210,10 @@ class Workers final : public LeaseTable {
   }
 
   [[nodiscard]] Result<LeaseState> worker_of(const Statement& row, std::int64_t now) const {
-    const std::string_view token = row.bytes(1);
-    Uuid::Bytes bytes{};
-    if (!token.empty() && token.size() != bytes.size())
-      return file_.damaged("a token has " + std::to_string(token.size()) + " bytes");
-    std::ranges::copy(token, bytes.begin());
-    LeaseState state{.worker = row.integer(0), .token = Uuid(bytes)};
-    state.holder = row.bytes(2);
-    state.generation = row.integer(3);
-    state.minted_until = row.integer(4);
-    if (!token.empty())
-      state.held_for = milliseconds{std::max<std::int64_t>(row.integer(5) - now, 0)};
-    state.taken_from = row.integer(6);
-    return state;
+    const std::size_t token = row.bytes(1).size();
+    if (token != 0 && token != Uuid::Bytes{}.size())
+      return file_.damaged("a token has " + std::to_string(token) + " bytes");
+    return sql::worker_of(row, now);
   }
 
   TrustedFile& file_;

@@ -1,0 +1,130 @@
+// One connection to a server of PostgreSQL: statements that are sent without blocking and answered
+// within a deadline, and what a failure says of what was done.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "idmint/clock.h"
+#include "idmint/result.h"
+#include "idmint/uuid.h"
+#include "stores/postgresql/address.h"
+#include "stores/postgresql/driver.h"
+
+namespace idmint::stores::postgresql {
+
+enum class Kind : std::uint8_t {
+  kRead,     // it changes nothing: after a failure it may be sent again
+  kWrite,    // allowed in a store in doubt too
+  kHandOut,  // hands out or makes something: refused in a store in doubt
+};
+
+// A statement. From its second use in a connection on it is prepared there, under its name, which
+// no other query has. It is one transaction by itself.
+struct Query {
+  const char* name;
+  const char* sql;
+  Kind kind;
+};
+
+// Those of $1, $2 and so on, as text.
+using Values = std::vector<std::string>;
+
+inline std::string text_of(std::int64_t value) { return std::to_string(value); }
+inline std::string text_of(const Uuid& id) { return id.to_string(); }
+inline std::string text_of(std::string_view text) { return std::string(text); }
+[[nodiscard]] Values values_of(const auto&... values) { return {text_of(values)...}; }
+
+// An array of PostgreSQL, as text.
+[[nodiscard]] std::string array_of(std::span<const std::string> texts);
+[[nodiscard]] std::string array_of(std::span<const std::int64_t> integers);
+
+// One row of Rows, which must outlive it. Columns count from 0.
+class Row {
+ public:
+  Row(const PGresult* rows, int at) : rows_(rows), at_(at) {}
+  // Of a boolean and of an integer of any size; 0 for NULL.
+  [[nodiscard]] std::int64_t integer(int column) const;
+  // Of a text, and the 16 bytes of a uuid; empty for NULL.
+  [[nodiscard]] std::string_view bytes(int column) const;
+
+ private:
+  const PGresult* rows_;
+  int at_;
+};
+
+// What a statement returned.
+class Rows {
+ public:
+  Rows() = default;
+  // Takes `rows` over.
+  explicit Rows(PGresult* rows) : rows_(rows) {}
+  [[nodiscard]] int size() const { return rows_ == nullptr ? 0 : PQntuples(rows_.get()); }
+  [[nodiscard]] bool empty() const { return size() == 0; }
+  // No row was found, inserted or updated: the statement did nothing.
+  [[nodiscard]] bool changed_nothing() const {
+    return rows_ != nullptr && std::string_view(PQcmdTuples(rows_.get())) == "0";
+  }
+  // REQUIRES: 0 <= at < size().
+  [[nodiscard]] Row operator[](int at) const { return {rows_.get(), at}; }
+
+ private:
+  struct Clear {
+    void operator()(PGresult* rows) const { PQclear(rows); }
+  };
+  std::unique_ptr<PGresult, Clear> rows_;
+};
+
+// Why a statement has no rows, or there is no connection.
+struct Failure {
+  Error error{};  // its code is that of a call that did nothing else
+  std::string sqlstate{};
+  bool passing = false;         // another attempt may succeed soon
+  bool may_be_applied = false;  // now or later; of what is no read
+};
+
+// Used by one thread at a time.
+class Connection {
+ public:
+  // Connects, and logs in. Looking a host name up takes as long as the resolver takes; all else
+  // ends by `until`.
+  static std::expected<std::unique_ptr<Connection>, Failure> open(std::span<const Setting> server,
+                                                                  SteadyTime until);
+  // Tells the server, without waiting.
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // What is written is durable, by the settings of the connection, when it returns rows.
+  std::expected<Rows, Failure> run(const Query& query, const Values& values, SteadyTime until);
+  // Any number of statements, without values, as one transaction; they return no rows.
+  std::expected<Rows, Failure> execute(const std::string& sql, SteadyTime until);
+
+  // False: a failure left it in a state in which nothing more can be sent, or the server has closed
+  // it meanwhile.
+  [[nodiscard]] bool is_usable();
+  // In a child of fork(): nothing is told to the server, whose connection this is not.
+  void abandon() noexcept { connection_ = nullptr; }
+
+ private:
+  explicit Connection(PGconn* connection) : connection_(connection) {}
+  std::expected<void, Failure> connect(SteadyTime until);
+  std::expected<Rows, Failure> exchange(Kind kind, SteadyTime until);
+  Failure broken(Kind kind, std::string why);
+  void notice(const PGresult* notice);
+
+  PGconn* connection_;
+  bool usable_ = true;
+  std::string warning_{};  // that came with the statement under way
+  std::map<std::string_view, int> uses_{};
+};
+
+}  // namespace idmint::stores::postgresql

@@ -1,0 +1,333 @@
+#include "stores/postgresql/database.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <thread>
+
+#include "base/errors.h"
+#include "base/outcome.h"
+#include "stores/backend.h"
+
+namespace idmint::stores::postgresql {
+namespace {
+
+// How a connection is to be, whatever the server, the database or the user say. A statement that
+// nobody waits for any more is ended by the server after the deadline of the store.
+constexpr Query kSetUp{
+    "set_up",
+    "SELECT pg_is_in_recovery(),"
+    " set_config('synchronous_commit', CASE current_setting('synchronous_commit')"
+    "  WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false),"
+    " set_config('default_transaction_isolation', 'read committed', false),"
+    " set_config('default_transaction_read_only', CASE $2::bigint WHEN 1 THEN 'on'"
+    "  ELSE current_setting('default_transaction_read_only') END, false),"
+    " set_config('statement_timeout', $1::text, false),"
+    " set_config('lock_timeout', $1::text, false),"
+    " set_config('search_path', '', false)",
+    Kind::kRead};
+
+constexpr std::string_view kMaking = "make a store in";
+
+milliseconds pause_before(int attempt) {
+  return milliseconds{std::min(10 << std::min(attempt, 5), 200)};
+}
+
+SteadyTime time_now() { return std::chrono::steady_clock::now(); }
+
+// The deadline as a setting of the server, which has whole ms and takes 0 for no end.
+std::string server_timeout(milliseconds deadline) {
+  constexpr milliseconds longest{std::numeric_limits<std::int32_t>::max()};
+  return std::to_string(std::clamp(deadline, milliseconds{1}, longest).count());
+}
+
+}  // namespace
+
+// In a child of fork() the connections are the parent's.
+Database::~Database() {
+  if (owner_) return;
+  for (const Session& session : idle_) session.connection->abandon();
+}
+
+Result<SteadyTime> Database::enter_to_read(SteadyTime by) const {
+  if (!owner_) return std::unexpected(inherited_handle(url()));
+  return std::min(by, time_now() + deadline_);
+}
+
+Result<SteadyTime> Database::enter(SteadyTime by) const {
+  if (access_ == Access::kReadOnly) return std::unexpected(read_only_handle(url()));
+  return enter_to_read(by);
+}
+
+std::unexpected<Error> Database::damaged(const std::string& why) const {
+  return fail(Code::kDataLoss, url() + " is damaged: " + why +
+                                   "; look at it before you restore anything, and go on with "
+                                   "sequences that begin past every value in use");
+}
+
+Failure Database::no_record() const {
+  return {.error = damaged("the row of idmint.store is missing").error()};
+}
+
+// ---- connections
+
+Database::Opened Database::connect(std::span<const Setting> server, SteadyTime until) {
+  auto connection = Connection::open(server, until);
+  if (!connection) return std::unexpected(std::move(connection.error()));
+  Session session{*std::move(connection), std::nullopt};
+  const std::int64_t read_only = access_ == Access::kReadOnly ? 1 : 0;
+  auto set_up =
+      session.connection->run(kSetUp, values_of(server_timeout(deadline_), read_only), until);
+  if (!set_up) return std::unexpected(std::move(set_up.error()));
+  if (set_up->empty() || (*set_up)[0].integer(0) != 0)
+    return std::unexpected(Failure{
+        .error = {Code::kFailedPrecondition,
+                  "the server is a standby, which can lag behind; name the primary, or all servers "
+                  "of the cluster"},
+        .passing = address_.servers.size() > 1});
+  auto record = read_record(*session.connection, first_definition_, until);
+  if (!record) return std::unexpected(std::move(record.error()));
+  session.record = *std::move(record);
+  if (!opened_) return session;
+  if (!session.record) return std::unexpected(no_record());
+  if (session.record->id != id_)
+    return std::unexpected(
+        Failure{.error = {Code::kFailedPrecondition, "another store is there now, with the id " +
+                                                         session.record->id.to_string() +
+                                                         " and not " + id_.to_string()}});
+  if (auto refused = refused_settings(session.record->settings, url()))
+    return std::unexpected(Failure{.error = *std::move(refused)});
+  return session;
+}
+
+// Each server has an equal part of the time that the ones before it left. If none will do, the
+// answer is the one that will stay so.
+Database::Opened Database::connect_to_any(SteadyTime until) {
+  std::optional<Failure> failure;
+  for (std::size_t i = 0; i < address_.servers.size(); ++i) {
+    const SteadyTime now = time_now();
+    const auto left = static_cast<SteadyTime::rep>(address_.servers.size() - i);
+    Opened session = connect(address_.servers[i], now + (until - now) / left);
+    if (session) return session;
+    if (!failure || (failure->passing && !session.error().passing))
+      failure = std::move(session.error());
+  }
+  return std::unexpected(*std::move(failure));
+}
+
+Database::Opened Database::borrow(SteadyTime until) {
+  std::optional<Failure> failure;
+  std::unique_lock lock(mutex_);
+  for (int attempt = 0;; ++attempt) {
+    while (!idle_.empty()) {
+      Session session = std::move(idle_.back());
+      idle_.pop_back();
+      lock.unlock();
+      if (session.connection->is_usable()) return session;
+      session.connection.reset();
+      lock.lock();
+      make_room();
+    }
+    if (open_ < kMostConnections) {
+      ++open_;
+      lock.unlock();
+      Opened session = connect_to_any(until);
+      if (session) return session;
+      lock.lock();
+      make_room();
+      if (!session.error().passing) return session;
+      failure = std::move(session.error());
+      freed_.wait_until(lock, std::min(until, time_now() + pause_before(attempt)),
+                        [&] { return !idle_.empty(); });
+    } else {
+      freed_.wait_until(lock, until, [&] { return !idle_.empty() || open_ < kMostConnections; });
+    }
+    if (time_now() < until) continue;
+    if (failure) return std::unexpected(*std::move(failure));
+    return std::unexpected(Failure{.error = {Code::kUnavailable, "all connections are in use"}});
+  }
+}
+
+// One that was open is not. All who wait look again, as some of them wait for one that is idle.
+void Database::make_room() {
+  --open_;
+  freed_.notify_all();
+}
+
+void Database::give_back(Session session) {
+  const bool usable = session.connection->is_usable();
+  if (!usable) session.connection.reset();
+  const std::lock_guard lock(mutex_);
+  if (!usable) return make_room();
+  idle_.push_back(std::move(session));
+  freed_.notify_one();
+}
+
+// ---- statements
+
+std::unexpected<Error> Database::failed(std::string_view doing, Failure failure, SteadyTime begin,
+                                        SteadyTime until) const {
+  Error& error = failure.error;
+  if (error.message.starts_with(url())) return std::unexpected(std::move(error));
+  std::string what = "could not " + std::string(doing) + " " + url() + ": ";
+  if (time_now() >= until)
+    what += "not within " + std::to_string(std::chrono::ceil<milliseconds>(until - begin).count()) +
+            " ms: ";
+  error.message.insert(0, what);
+  if (failure.sqlstate == "42501")
+    error.message +=
+        doing == kMaking
+            ? "; who makes a store needs CREATE on the database, or a schema idmint of its own"
+            : "; the user needs USAGE on the schema idmint, and SELECT, INSERT and UPDATE on its "
+              "tables";
+  if (was_not_applied(error.code)) error.message += "; nothing was changed";
+  return std::unexpected(std::move(error));
+}
+
+template <class T>
+Result<T> Database::retry(SteadyTime until, std::string_view doing,
+                          const std::function<std::expected<T, Failure>(Session&)>& attempt) {
+  const SteadyTime begin = time_now();
+  if (until <= begin)
+    return fail(Code::kUnavailable, "could not " + std::string(doing) + " " + url() +
+                                        ": no time was left to ask; nothing was changed; ask "
+                                        "again, for longer");
+  for (int attempts = 0;; ++attempts) {
+    Opened session = borrow(until);
+    if (!session) return failed(doing, std::move(session.error()), begin, until);
+    auto done = attempt(*session);
+    give_back(*std::move(session));
+    if (done) return *std::move(done);
+    Failure& failure = done.error();
+    const SteadyTime next = time_now() + pause_before(attempts);
+    if (failure.may_be_applied || !failure.passing || next >= until)
+      return failed(doing, std::move(failure), begin, until);
+    std::this_thread::sleep_until(next);
+  }
+}
+
+// Why a session whose record tells of another cluster hands nothing out. The store may have been
+// settled since the session looked.
+std::optional<Failure> Database::distrust(Session& session, SteadyTime until) {
+  if (session.record && !session.record->is_elsewhere()) return std::nullopt;
+  auto record = read_record(*session.connection, "", until);
+  if (!record) return std::move(record.error());
+  session.record = *std::move(record);
+  if (!session.record) return no_record();
+  std::optional<Error> doubt = doubt_of(*session.record, url());
+  if (!doubt) return std::nullopt;
+  return Failure{.error = *std::move(doubt)};
+}
+
+Result<Rows> Database::run(const Query& query, const Values& values, SteadyTime until,
+                           std::string_view doing) {
+  return retry<Rows>(until, doing, [&](Session& session) -> std::expected<Rows, Failure> {
+    if (query.kind == Kind::kHandOut)
+      if (auto why = distrust(session, until)) return std::unexpected(*std::move(why));
+    return session.connection->run(query, values, until);
+  });
+}
+
+// ---- the record
+
+Result<void> Database::open(const StoreOptions& options,
+                            const std::function<void(std::string_view json)>& found) {
+  const SteadyTime until = std::min(options.until, time_now() + deadline_);
+  first_definition_ = options.first_definition;
+  const Result<std::optional<Record>> record = find_or_make(options, until);
+  first_definition_.clear();
+  if (!record) return std::unexpected(record.error());
+  if (!*record) return std::unexpected(no_record().error);
+  const Record& there = **record;
+  if (there.schema > kSchemaVersion)
+    return fail(Code::kFailedPrecondition,
+                url() + " has schema version " + std::to_string(there.schema) +
+                    ", and this idmint knows versions up to " + std::to_string(kSchemaVersion) +
+                    "; it was left as it is: use a newer idmint");
+  if (there.schema != kSchemaVersion)
+    return damaged("idmint.store says schema version " + std::to_string(there.schema));
+  if (auto refused = refused_settings(there.settings, url()))
+    return std::unexpected(*std::move(refused));
+  id_ = there.id;
+  opened_ = true;
+  if (there.definition) found(*there.definition);
+  return {};
+}
+
+Result<std::optional<Record>> Database::find_or_make(const StoreOptions& options,
+                                                     SteadyTime until) {
+  Result<std::optional<Record>> record =
+      retry<std::optional<Record>>(until, "open", [](Session& session) { return session.record; });
+  if (!record || *record) return record;
+  if (!options.create || access_ == Access::kReadOnly)
+    return fail(Code::kNotFound, "no store in " + url() + "; name the database of one, or make one",
+                {Remedy::kCreateStore, url()});
+  return make(until);
+}
+
+// Of two that come here at once, one makes the store, and the other finds it made.
+Result<std::optional<Record>> Database::make(SteadyTime until) {
+  using Made = std::expected<std::optional<Record>, Failure>;
+  const auto attempt = [&](Session& session) -> Made {
+    Connection& connection = *session.connection;
+    const auto site = read_site(connection, until);
+    if (!site) return std::unexpected(site.error());
+    if (auto refused = refused_settings(site->settings, url()))
+      return std::unexpected(Failure{.error = *std::move(refused)});
+    auto made =
+        connection.execute(statements_that_make(draw_store_id(entropy_), !site->has_schema), until);
+    constexpr std::array<std::string_view, 4> kThere = {"23505", "42P06", "42P07", "42710"};
+    if (!made && std::ranges::find(kThere, made.error().sqlstate) == kThere.end())
+      return std::unexpected(std::move(made.error()));
+    auto record = read_record(connection, "", until);
+    if (!record) return std::unexpected(std::move(record.error()));
+    session.record = *record;
+    if (made || *record) return record;
+    return std::unexpected(Failure{
+        .error = {Code::kFailedPrecondition,
+                  "it has a schema idmint of another program (" + made.error().error.message +
+                      "); it was left as it is: name another database"}});
+  };
+  return retry<std::optional<Record>>(until, kMaking, attempt);
+}
+
+Result<Record> Database::read(SteadyTime until) {
+  return retry<Record>(until, "read", [&](Session& session) -> std::expected<Record, Failure> {
+    auto record = read_record(*session.connection, "", until);
+    if (!record) return std::unexpected(std::move(record.error()));
+    if (!*record) return std::unexpected(no_record());
+    session.record = *record;
+    return **std::move(record);
+  });
+}
+
+Result<void> Database::check_trust(SteadyTime until) {
+  const Result<Record> record = read(until);
+  if (!record) return std::unexpected(record.error());
+  if (auto doubt = doubt_of(*record, url())) return std::unexpected(*std::move(doubt));
+  if (auto refused = refused_settings(record->settings, url()))
+    return std::unexpected(*std::move(refused));
+  return {};
+}
+
+std::optional<Error> Database::doubt() {
+  const Result<SteadyTime> until = enter_to_read();
+  if (!until) return until.error();
+  const Result<Record> record = read(*until);
+  if (!record) return record.error();
+  return doubt_of(*record, url());
+}
+
+Result<void> Database::settle() {
+  const Result<SteadyTime> until = enter();
+  if (!until) return std::unexpected(until.error());
+  const Result<Record> record = read(*until);
+  if (!record) return std::unexpected(record.error());
+  if (!doubt_of(*record, url())) return {};
+  const Result<Rows> done = run(kSettle, {}, *until, "settle");
+  if (!done) return std::unexpected(done.error());
+  return {};
+}
+
+}  // namespace idmint::stores::postgresql

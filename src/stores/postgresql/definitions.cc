@@ -1,0 +1,118 @@
+#include "stores/backend.h"
+#include "stores/postgresql/names.h"
+#include "stores/postgresql/tables.h"
+
+namespace idmint::stores::postgresql {
+namespace {
+
+constexpr Query kDefine{"define",
+                        "INSERT INTO idmint.definitions (name, json) SELECT $1, $2"
+                        " WHERE " IDMINT_TRUSTED " ON CONFLICT DO NOTHING",
+                        Kind::kHandOut};
+constexpr Query kReplace{"replace",
+                         "UPDATE idmint.definitions SET json = $3 WHERE name = $1 AND json = $2",
+                         Kind::kWrite};
+constexpr Query kFindDefinition{"find_definition",
+                                "SELECT json FROM idmint.definitions WHERE name = $1", Kind::kRead};
+constexpr Query kListDefinitions{
+    "list_definitions", "SELECT name, json FROM idmint.definitions ORDER BY name", Kind::kRead};
+
+}  // namespace
+
+void Definitions::remember(std::string_view name, std::string_view json) {
+  const std::lock_guard lock(mutex_);
+  first_.emplace(name, json);
+}
+
+std::optional<std::pair<std::string, std::string>> Definitions::take_first() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(first_, std::nullopt);
+}
+
+Result<Definition> Definitions::parse(std::string_view name, std::string_view json) const {
+  Result<Definition> definition = definition_from_json(json);
+  if (!definition) {
+    definition.error().message =
+        database_.url() + ", " + shown(name) + ": " + definition.error().message;
+  } else if (idmint::name(*definition) != name) {
+    return database_.damaged("the definition of " + shown(name) + " is that of " +
+                             shown(idmint::name(*definition)));
+  }
+  return definition;
+}
+
+Result<std::optional<std::string>> Definitions::read(std::string_view name, SteadyTime until) {
+  const Result<Rows> rows =
+      database_.run(kFindDefinition, values_of(stored_name(name)), until, "read");
+  if (!rows) return std::unexpected(rows.error());
+  if (rows->empty()) return std::nullopt;
+  return std::string((*rows)[0].bytes(0));
+}
+
+Result<Definition> Definitions::find(std::string_view name, SteadyTime until) {
+  const Result<std::optional<std::string>> json = read(name, until);
+  if (!json) return std::unexpected(json.error());
+  if (!*json) return std::unexpected(no_definition(name, database_.url()));
+  return parse(name, **json);
+}
+
+Result<Definition> Definitions::do_define(const Definition& definition) {
+  const Result<SteadyTime> until = database_.enter();
+  if (!until) return std::unexpected(until.error());
+  static_cast<void>(take_first());
+  const std::string& name = idmint::name(definition);
+  const Result<Rows> made =
+      database_.run(kDefine, values_of(stored_name(name), to_json(definition)), *until,
+                    "write a definition into");
+  if (!made) return std::unexpected(made.error());
+  const Result<std::optional<std::string>> json = read(name, *until);
+  if (!json) return std::unexpected(after_a_write(json.error()));
+  if (*json) return parse(name, **json);
+  if (Result<void> trusted = database_.check_trust(*until); !trusted)
+    return std::unexpected(std::move(trusted.error()));
+  return database_.damaged("the definition of " + shown(name) + " went away while it was made");
+}
+
+// Replaces the text that was read, and no other.
+Result<Definition> Definitions::do_replace(const Definition& old, const Definition& updated) {
+  const Result<SteadyTime> until = database_.enter();
+  if (!until) return std::unexpected(until.error());
+  static_cast<void>(take_first());
+  const std::string& name = idmint::name(old);
+  const Result<std::optional<std::string>> json = read(name, *until);
+  if (!json) return std::unexpected(json.error());
+  if (!*json) return std::unexpected(no_definition(name, database_.url()));
+  Result<Definition> there = parse(name, **json);
+  if (!there || *there != old) return there;
+  const Result<Rows> done =
+      database_.run(kReplace, values_of(stored_name(name), **json, to_json(updated)), *until,
+                    "replace a definition in");
+  if (!done) return std::unexpected(done.error());
+  there = find(name, *until);
+  if (!there) return std::unexpected(after_a_write(there.error()));
+  return there;
+}
+
+Result<Definition> Definitions::do_find(std::string_view name, SteadyTime by) {
+  const Result<SteadyTime> until = database_.enter_to_read(by);
+  if (!until) return std::unexpected(until.error());
+  if (const auto first = take_first(); first && first->first == name)
+    return parse(name, first->second);
+  return find(name, *until);
+}
+
+Result<std::vector<CatalogEntry>> Definitions::do_list(SteadyTime by) {
+  const Result<SteadyTime> until = database_.enter_to_read(by);
+  if (!until) return std::unexpected(until.error());
+  static_cast<void>(take_first());
+  const Result<Rows> rows = database_.run(kListDefinitions, {}, *until, "read");
+  if (!rows) return std::unexpected(rows.error());
+  std::vector<CatalogEntry> all;
+  for (int i = 0; i < rows->size(); ++i) {
+    const std::string name = name_of((*rows)[i].bytes(0));
+    all.push_back({name, parse(name, (*rows)[i].bytes(1))});
+  }
+  return all;
+}
+
+}  // namespace idmint::stores::postgresql

@@ -1,0 +1,22 @@
+// What the codes of PostgreSQL's errors (SQLSTATE) mean for a call.
+#pragma once
+
+#include <string_view>
+
+#include "idmint/result.h"
+
+namespace idmint::stores::postgresql {
+
+struct Meaning {
+  Code code;
+  bool passing;  // the same statement may succeed soon: it is worth another attempt
+};
+
+// Of a statement that the server refused and rolled back, or of a connection that it refused.
+// Empty: the connection failed before the server answered.
+[[nodiscard]] Meaning meaning_of(std::string_view sqlstate);
+
+// What to do about it, to be put behind the server's message: "; ...", or nothing.
+[[nodiscard]] std::string_view advice_for(std::string_view sqlstate);
+
+}  // namespace idmint::stores::postgresql

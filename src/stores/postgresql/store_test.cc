@@ -1,0 +1,595 @@
+// What a store of PostgreSQL refuses, and what its servers do to it. The conformance suite has what
+// it has in common with the others.
+#include "idmint/store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "idmint/sequence.h"
+#include "ids/lease_table.h"
+#include "stores/spi/catalog.h"
+#include "stores/spi/counter_store.h"
+#include "stores/spi/unique_index.h"
+#include "tests/fakes/code_of.h"
+#include "tests/fakes/temp_folder.h"
+#include "tests/servers/postgresql.h"
+
+namespace idmint {
+namespace {
+
+using fakes::code_of;
+using servers::PostgresqlServer;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr milliseconds kPatient = std::chrono::minutes{1};
+
+std::unique_ptr<Store> opened(const std::string& url, milliseconds deadline = kPatient) {
+  Result<std::unique_ptr<Store>> store = Store::open(url, {.deadline = deadline});
+  if (!store) {
+    ADD_FAILURE() << store.error().message;
+    std::abort();
+  }
+  return *std::move(store);
+}
+
+// With a counter "c" that begins with 1.
+std::unique_ptr<Store> with_counter(const std::string& url, milliseconds deadline = kPatient) {
+  std::unique_ptr<Store> store = opened(url, deadline);
+  const Result<void> made = store->counters()->create("c", {1, kLargestValue});
+  EXPECT_TRUE(made) << made.error().message;
+  return store;
+}
+
+Result<Range> take(Store& store) { return store.counters()->advance("c", 1, Take::kAll); }
+
+bool eventually(const std::function<bool()>& condition) {
+  for (const auto until = steady_clock::now() + kPatient; steady_clock::now() < until;) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(milliseconds{5});
+  }
+  return false;
+}
+
+// A transaction of its own that holds all counters of a database until it is ended.
+class RowLock {
+ public:
+  RowLock(const PostgresqlServer& server, std::string database)
+      : server_(server),
+        database_(std::move(database)),
+        holder_(std::async(std::launch::async, [this] {
+          return server_.ask(
+              "BEGIN; SELECT * FROM idmint.counters FOR UPDATE; SELECT pg_sleep(600)", database_);
+        })) {
+    EXPECT_TRUE(eventually([&] { return server_.ask("SELECT count(*) " + sleeper()) == "1"; }));
+  }
+  // Whoever ends it early may go on at once.
+  void end() const { server_.run("SELECT pg_cancel_backend(pid) " + sleeper()); }
+  ~RowLock() { end(); }
+  RowLock(const RowLock&) = delete;
+  RowLock& operator=(const RowLock&) = delete;
+
+ private:
+  [[nodiscard]] std::string sleeper() const {
+    return "FROM pg_stat_activity WHERE datname = '" + database_ + "' AND wait_event = 'PgSleep'";
+  }
+
+  const PostgresqlServer& server_;
+  const std::string database_;
+  std::future<std::string> holder_;  // last: it uses the others
+};
+
+// ---- settings
+
+TEST(PostgresqlSettings, WithoutWhatACrashNeedsItIsRefusedAndServedAgainWithIt) {
+  for (const std::string setting : {"fsync", "full_page_writes"}) {
+    const PostgresqlServer server({setting + " = off"});
+    const std::string url = server.database("ids");
+    const auto refused = Store::open(url);
+    EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
+    EXPECT_THAT(fakes::why(refused), HasSubstr("set " + setting + " = on"));
+    EXPECT_EQ(server.run("SELECT to_regnamespace('idmint') IS NULL", "ids"), "t")
+        << "nothing was made";
+    server.set(setting, "on");
+    const auto store = with_counter(url);
+    EXPECT_EQ(take(*store), (Range{1, 1, 1}));
+    server.set(setting, "off");  // what a connection that is open has of it, too
+    const auto later = take(*store);
+    EXPECT_EQ(code_of(later), Code::kFailedPrecondition);
+    EXPECT_THAT(fakes::why(later), HasSubstr("set " + setting + " = on"));
+    EXPECT_EQ(code_of(Store::open(url)), Code::kFailedPrecondition);
+    server.set(setting, "on");
+    EXPECT_EQ(take(*store), (Range{2, 1, 1}));
+  }
+}
+
+// A connection without it has no row in idmint.trusted, and is given nothing.
+TEST(PostgresqlSettings, EachConnectionWaitsForItsCommits) {
+  const std::string url = servers::postgresql_server().database("commits");
+  servers::postgresql_server().run("ALTER DATABASE commits SET synchronous_commit = off");
+  const auto store = with_counter(url);
+  EXPECT_EQ(take(*store), (Range{1, 1, 1}));
+  EXPECT_EQ(servers::postgresql_server().ask("SELECT trusted FROM idmint.trusted", "commits"), "");
+}
+
+TEST(PostgresqlSettings, UnloggedTablesAreRefused) {
+  const std::string url = servers::postgresql_server().database("unlogged");
+  with_counter(url);
+  servers::postgresql_server().run("ALTER TABLE idmint.counters SET UNLOGGED", "unlogged");
+  const auto refused = Store::open(url);
+  EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
+  EXPECT_THAT(fakes::why(refused), HasSubstr("ALTER TABLE idmint.counters SET LOGGED"));
+}
+
+TEST(PostgresqlSettings, AnotherProgramsSchemaIsLeftAlone) {
+  const std::string url = servers::postgresql_server().database("theirs");
+  servers::postgresql_server().run("CREATE SCHEMA idmint; CREATE TABLE idmint.counters (n int)",
+                                   "theirs");
+  const auto refused = Store::open(url);
+  EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
+  EXPECT_THAT(fakes::why(refused), HasSubstr("of another program"));
+  EXPECT_EQ(
+      servers::postgresql_server().run(
+          "SELECT count(*) FROM pg_class WHERE relnamespace = 'idmint'::regnamespace", "theirs"),
+      "1");
+}
+
+TEST(PostgresqlSettings, ADatabaseThatIsNotThereIsNotMade) {
+  const auto refused = Store::open(servers::postgresql_server().url("nowhere"));
+  EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
+  EXPECT_THAT(fakes::why(refused), HasSubstr("make it with createdb"));
+}
+
+TEST(PostgresqlSettings, UrlsThatCannotBeMeantAreRefused) {
+  for (const char* const url :
+       {"postgresql://u:ge@heim@h/d", "postgresql://u:ge/heim@h/d",
+        "postgresql://u:geheim@h/d?sslmod=require", "postgresql://u:geheim@h1,h2/d?port=1,2,3"}) {
+    const auto refused = Store::open(url);
+    EXPECT_EQ(code_of(refused), Code::kInvalidArgument) << url;
+    EXPECT_THAT(fakes::why(refused), Not(HasSubstr("heim"))) << url;
+  }
+}
+
+// ---- who may
+
+TEST(PostgresqlUsers, PasswordsComeFromTheUrlOrThePasswordFileAndAreNeverShown) {
+  const PostgresqlServer server({"password_encryption = 'scram-sha-256'"});
+  const std::string url = server.database("ids");
+  with_counter(url);
+  server.run("CREATE ROLE minter LOGIN PASSWORD 'geheim'");
+  server.run(
+      "GRANT USAGE ON SCHEMA idmint TO minter;"
+      "GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA idmint TO minter",
+      "ids");
+  server.let_in("host all all 127.0.0.1/32 scram-sha-256");
+  const fakes::TempFolder folder;
+  const std::string file = folder.path("pgpass");
+  ASSERT_EQ(::setenv("PGPASSFILE", file.c_str(), 1), 0);
+  const auto open = [&](const std::string& user) {
+    return Store::open(server.url("ids", user), {.create = false});
+  };
+  const auto without = open("minter");
+  EXPECT_EQ(code_of(without), Code::kUnauthenticated);
+  EXPECT_THAT(fakes::why(without), HasSubstr("password file"));
+  const auto wrong = open("minter:geheimer");
+  EXPECT_EQ(code_of(wrong), Code::kUnauthenticated);
+  EXPECT_THAT(fakes::why(wrong), AllOf(HasSubstr("minter:***@"), Not(HasSubstr("geheim"))));
+  EXPECT_EQ(code_of(open("nobody:x")), Code::kUnauthenticated);
+  const auto right = open("minter:geheim");
+  ASSERT_TRUE(right) << right.error().message;
+  EXPECT_THAT(std::string((*right)->url()), Not(HasSubstr("geheim")));
+  EXPECT_TRUE(take(**right));
+  std::ofstream(file) << "127.0.0.1:*:ids:minter:geheim\n";
+  ASSERT_EQ(::chmod(file.c_str(), 0600), 0);
+  const auto from_file = open("minter");
+  EXPECT_TRUE(from_file) << from_file.error().message;
+  ::unsetenv("PGPASSFILE");
+}
+
+// The rights as docs/stores.md grants them.
+constexpr std::array kRightsToMint = {
+    "USAGE ON SCHEMA idmint",    "SELECT ON idmint.store",   "SELECT ON idmint.trusted",
+    "SELECT ON idmint.counters", "SELECT ON idmint.spaces",  "SELECT ON idmint.claimed",
+    "SELECT ON idmint.claims",   "SELECT ON idmint.workers", "SELECT ON idmint.definitions",
+    "UPDATE ON idmint.counters", "UPDATE ON idmint.spaces",  "UPDATE ON idmint.claimed",
+    "UPDATE ON idmint.workers",  "INSERT ON idmint.claims",  "INSERT ON idmint.claimed"};
+constexpr std::array kRightsToMake = {"SELECT ON idmint.pools",       "INSERT ON idmint.counters",
+                                      "INSERT ON idmint.definitions", "INSERT ON idmint.spaces",
+                                      "INSERT ON idmint.pools",       "INSERT ON idmint.workers",
+                                      "UPDATE ON idmint.definitions", "UPDATE ON idmint.store"};
+
+// Of the database "rights", by a user who has only what the test grants.
+class PostgresqlRights : public testing::Test {
+ protected:
+  PostgresqlRights() {
+    const auto owner = with_counter(server_.database("rights"));
+    EXPECT_TRUE(owner->unique_index()->create_space("s"));
+    EXPECT_TRUE(owner->leases()->create_pool("p", 2));
+    EXPECT_TRUE(owner->catalog()->define(orders(9)));
+    run("CREATE ROLE lesser LOGIN");
+  }
+
+  static SequenceDefinition orders(std::int64_t last) { return {.name = "orders", .last = last}; }
+  std::string run(const std::string& sql) { return server_.run(sql, "rights"); }
+  void grant(const char* right) { run(std::string("GRANT ") + right + " TO lesser"); }
+  void revoke(const char* right) { run(std::string("REVOKE ") + right + " FROM lesser"); }
+  Result<std::unique_ptr<Store>> open() {
+    return Store::open(server_.url("rights", "lesser"), {.create = false});
+  }
+
+  // All that hands something out.
+  Result<void> mint() {
+    const auto store = open();
+    if (!store) return std::unexpected(store.error());
+    if (const auto found = (*store)->catalog()->find("orders"); !found)
+      return std::unexpected(found.error());
+    if (const auto taken = take(**store); !taken) return std::unexpected(taken.error());
+    const std::vector<std::int64_t> keys = {++key_};
+    if (const auto ours = (*store)->unique_index()->insert("s", keys); !ours)
+      return std::unexpected(ours.error());
+    const auto lease = (*store)->leases()->acquire(
+        "p", {.token = Uuid(Uuid::Bytes{1}), .now = 1, .max_drift = 1'000'000});
+    if (!lease) return std::unexpected(lease.error());
+    return (*store)->leases()->release("p", lease->worker, lease->token, lease->generation);
+  }
+
+  // All that makes something, changes a definition or ends a doubt.
+  Result<void> make() {
+    const auto store = open();
+    if (!store) return std::unexpected(store.error());
+    const std::string name = "new" + std::to_string(++key_);
+    if (auto made = (*store)->counters()->create(name, {1, 9}); !made) return made;
+    if (auto made = (*store)->unique_index()->create_space(name); !made) return made;
+    if (auto made = (*store)->leases()->create_pool(name, 1); !made) return made;
+    const auto old = (*store)->catalog()->define(SequenceDefinition{.name = name, .last = 9});
+    if (!old) return std::unexpected(old.error());
+    const auto altered =
+        (*store)->catalog()->replace(*old, SequenceDefinition{.name = name, .last = 10});
+    if (!altered) return std::unexpected(altered.error());
+    run("UPDATE idmint.store SET system = '1'");
+    Result<void> settled = (*store)->settle();
+    if (!settled) {
+      EXPECT_TRUE(opened(server_.url("rights"))->settle());
+    }
+    return settled;
+  }
+
+  void expect_named(const Result<void>& refused, const char* right) {
+    EXPECT_EQ(code_of(refused), Code::kPermissionDenied) << right;
+    EXPECT_THAT(fakes::why(refused),
+                AllOf(HasSubstr("permission denied"), HasSubstr("SELECT, INSERT and UPDATE")))
+        << right;
+  }
+
+  const PostgresqlServer server_{};
+  std::int64_t key_ = 0;
+};
+
+TEST_F(PostgresqlRights, EachThatIsMissingIsNamed) {
+  for (const char* const right : kRightsToMint) grant(right);
+  const Result<void> minted = mint();
+  EXPECT_TRUE(minted) << fakes::why(minted);
+  EXPECT_EQ(code_of(make()), Code::kPermissionDenied);
+  for (const char* const right : kRightsToMake) grant(right);
+  const Result<void> made = make();
+  EXPECT_TRUE(made) << fakes::why(made);
+  for (const char* const right : kRightsToMint) {
+    revoke(right);
+    expect_named(mint(), right);
+    grant(right);
+  }
+  for (const char* const right : kRightsToMake) {
+    revoke(right);
+    expect_named(make(), right);
+    grant(right);
+  }
+  EXPECT_TRUE(mint());
+  EXPECT_TRUE(make());
+}
+
+TEST_F(PostgresqlRights, WhoMakesAStoreNeedsTheDatabaseOrTheSchema) {
+  server_.database("bare");
+  const auto refused = Store::open(server_.url("bare", "lesser"));
+  EXPECT_EQ(code_of(refused), Code::kPermissionDenied);
+  EXPECT_THAT(fakes::why(refused), HasSubstr("CREATE on the database"));
+  server_.run("CREATE SCHEMA idmint AUTHORIZATION lesser", "bare");
+  const auto own = Store::open(server_.url("bare", "lesser"));
+  EXPECT_TRUE(own) << fakes::why(own);
+}
+
+TEST(PostgresqlUsers, WhoMayOnlyReadReads) {
+  const std::string url = servers::postgresql_server().database("reading");
+  with_counter(url);
+  const auto store = Store::open(url, {.access = Access::kReadOnly});
+  ASSERT_TRUE(store) << store.error().message;
+  EXPECT_EQ((*store)->counters()->peek("c")->next, 1);
+  EXPECT_EQ(code_of(take(**store)), Code::kPermissionDenied);
+  const auto none =
+      Store::open(servers::postgresql_server().database("none"), {.access = Access::kReadOnly});
+  EXPECT_EQ(code_of(none), Code::kNotFound);
+}
+
+// ---- connections
+
+TEST(PostgresqlConnections, WhereThereAreFewCallersTakeTurns) {
+  const PostgresqlServer& server = servers::postgresql_server();
+  with_counter(server.database("turns"));
+  server.run("CREATE ROLE few LOGIN SUPERUSER CONNECTION LIMIT 2");
+  server.run("ALTER ROLE few NOSUPERUSER");
+  server.run("GRANT pg_read_all_data, pg_write_all_data TO few");
+  const auto store = opened(server.url("turns", "few"));
+  std::vector<std::jthread> threads;
+  for (int thread = 0; thread < 8; ++thread)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 20; ++i) {
+        const auto taken = take(*store);
+        EXPECT_TRUE(taken) << taken.error().message;
+      }
+    });
+  threads.clear();
+  EXPECT_EQ(store->counters()->peek("c")->next, 161);
+  // Two that are held leave none.
+  const auto more = Store::open(server.url("turns", "few"), {.deadline = milliseconds{300}});
+  EXPECT_EQ(code_of(more), Code::kResourceExhausted);
+  EXPECT_THAT(fakes::why(more), HasSubstr("no connection is left"));
+}
+
+TEST(PostgresqlConnections, OneThatTheServerEndedIsReplaced) {
+  const PostgresqlServer& server = servers::postgresql_server();
+  const auto store = with_counter(server.database("ended"));
+  for (std::int64_t value = 1; value < 5; ++value) {
+    EXPECT_EQ(take(*store), (Range{value, 1, 1}));
+    server.run(
+        "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
+        " WHERE datname = 'ended'");
+  }
+}
+
+TEST(PostgresqlConnections, AStoreThatTookThePlaceOfAnotherIsNotUsed) {
+  const PostgresqlServer& server = servers::postgresql_server();
+  const auto store = with_counter(server.database("replaced"));
+  server.run("UPDATE idmint.store SET id = gen_random_uuid()", "replaced");
+  server.run(
+      "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
+      " WHERE datname = 'replaced'");
+  const auto refused = take(*store);
+  EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
+  EXPECT_THAT(fakes::why(refused), HasSubstr("another store is there now"));
+}
+
+TEST(PostgresqlConnections, ACallEndsByItsDeadlineWhileTheServerStandsStill) {
+  PostgresqlServer server;
+  const auto store = with_counter(server.database("ids"), milliseconds{500});
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(take(*store));  // then the statement is prepared
+  server.signal(SIGSTOP);
+  const auto begun = steady_clock::now();
+  EXPECT_EQ(code_of(take(*store)), Code::kDeadlineExceeded) << "it was sent";
+  EXPECT_EQ(code_of(take(*store)), Code::kUnavailable) << "there was no connection";
+  EXPECT_EQ(code_of(store->counters()->peek("c")), Code::kUnavailable);
+  EXPECT_LT(steady_clock::now() - begun, std::chrono::seconds{20});
+  server.signal(SIGCONT);
+  EXPECT_TRUE(eventually([&] { return take(*store).has_value(); }));
+}
+
+TEST(PostgresqlConnections, AServerThatWasKilledAndStartedIsGoneOnWith) {
+  PostgresqlServer server;
+  const auto store = with_counter(server.database("ids"));
+  EXPECT_EQ(take(*store), (Range{1, 1, 1}));
+  server.kill();
+  auto next = std::async(std::launch::async, [&] { return take(*store); });
+  server.restart();
+  const Result<Range> taken = next.get();
+  ASSERT_TRUE(taken) << taken.error().message;
+  EXPECT_EQ(taken->first, 2) << "it was never sent before";
+}
+
+// Eight hold all connections when the server ends these; others wait for one.
+TEST(PostgresqlConnections, ThoseWhoWaitForOneGetWhatTakesThePlaceOfABrokenOne) {
+  const PostgresqlServer& server = servers::postgresql_server();
+  const auto store = with_counter(server.database("broken"));
+  const RowLock held(server, "broken");
+  std::vector<std::future<Result<Range>>> callers;
+  for (int i = 0; i < 12; ++i)
+    callers.push_back(std::async(std::launch::async, [&] { return take(*store); }));
+  const std::string waiting =
+      "FROM pg_stat_activity WHERE datname = 'broken' AND "
+      "wait_event_type = 'Lock'";
+  ASSERT_TRUE(eventually([&] { return server.ask("SELECT count(*) " + waiting) == "8"; }));
+  server.run("SELECT pg_terminate_backend(pid, 10000) " + waiting);
+  held.end();
+  int taken = 0;
+  for (auto& caller : callers) {
+    const Result<Range> range = caller.get();
+    taken += range.has_value() ? 1 : 0;
+    EXPECT_TRUE(range || code_of(range) == Code::kUnknown) << fakes::why(range);
+  }
+  EXPECT_EQ(taken, 4);
+}
+
+TEST(PostgresqlConnections, AServerThatSaysNothingIsPassedOver) {
+  const int silent = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  ASSERT_EQ(::bind(silent, any, size), 0);
+  ASSERT_EQ(::listen(silent, SOMAXCONN), 0);
+  ASSERT_EQ(::getsockname(silent, any, &size), 0);
+  const std::string host = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  const auto alone =
+      Store::open("postgresql://postgres@" + host + "/ids", {.deadline = milliseconds{300}});
+  EXPECT_EQ(code_of(alone), Code::kUnavailable);
+  EXPECT_THAT(fakes::why(alone), HasSubstr("the server does not answer"));
+  const PostgresqlServer& server = servers::postgresql_server();
+  server.database("ids");
+  const auto both = Store::open(
+      "postgresql://postgres@" + host + ",127.0.0.1:" + std::to_string(server.port()) + "/ids",
+      {.deadline = std::chrono::seconds{10}});
+  EXPECT_TRUE(both) << fakes::why(both);
+  ::close(silent);
+}
+
+// Whoever waits for a lock is told so, and takes nothing.
+TEST(PostgresqlConnections, ARowThatAnotherHoldsIsWaitedForUntilTheDeadline) {
+  const PostgresqlServer& server = servers::postgresql_server();
+  const auto store = with_counter(server.database("locked"), milliseconds{400});
+  const RowLock held(server, "locked");
+  const auto refused = take(*store);
+  EXPECT_FALSE(refused);
+  EXPECT_TRUE(code_of(refused) == Code::kDeadlineExceeded || code_of(refused) == Code::kUnavailable)
+      << fakes::why(refused);
+  held.end();
+  EXPECT_TRUE(eventually([&] { return take(*store).has_value(); }));
+}
+
+// ---- fail-over
+
+// A plain client, which knows nothing of timelines.
+std::int64_t plain_next(const PostgresqlServer& server) {
+  return std::stoll(server.run("UPDATE tickets SET next = next + 1 RETURNING next - 1", "ids"));
+}
+
+class PostgresqlPair : public testing::Test {
+ protected:
+  PostgresqlPair() {
+    primary_.database("ids");
+    primary_.run("CREATE TABLE tickets (next bigint); INSERT INTO tickets VALUES (1)", "ids");
+  }
+  // The primary dies, and the standby takes its place.
+  void fail_over() {
+    primary_.kill();
+    standby_.promote();
+  }
+  // ".../ids" on both, so that a handle finds the one that is the primary.
+  [[nodiscard]] std::string url() const {
+    return "postgresql://postgres@127.0.0.1:" + std::to_string(primary_.port()) +
+           ",127.0.0.1:" + std::to_string(standby_.port()) + "/ids";
+  }
+
+  PostgresqlServer primary_;
+  PostgresqlServer standby_{PostgresqlServer::StandbyOf{primary_}};
+};
+
+TEST_F(PostgresqlPair, AStandbyIsRefusedAndPassedOver) {
+  with_counter(primary_.url("ids"));
+  standby_.catch_up(primary_);
+  const auto refused = Store::open(standby_.url("ids"));
+  EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
+  EXPECT_THAT(fakes::why(refused), HasSubstr("is a standby"));
+  const std::string turned = "postgresql://postgres@127.0.0.1:" + std::to_string(standby_.port()) +
+                             ",127.0.0.1:" + std::to_string(primary_.port()) + "/ids";
+  const auto store = opened(turned);
+  EXPECT_EQ(take(*store), (Range{1, 1, 1}));
+}
+
+TEST_F(PostgresqlPair, OfAStandbyThatLaggedAPlainClientRepeatsAndIdmintDoesNot) {
+  const auto store = with_counter(url());
+  const std::vector<std::int64_t> keys = {1, 2};
+  ASSERT_TRUE(store->unique_index()->create_space("s"));
+  ASSERT_TRUE(store->leases()->create_pool("p", 1));
+  ASSERT_TRUE(create_sequence(*store, {.name = "orders"}));
+  const LeaseRequest request{.token = Uuid(Uuid::Bytes{1}), .now = 100, .max_drift = 1000};
+  EXPECT_TRUE(take(*store));
+  standby_.catch_up(primary_);
+  standby_.cut_off();
+  const std::int64_t plain = plain_next(primary_);
+  EXPECT_EQ(take(*store), (Range{2, 1, 1}));
+  EXPECT_TRUE(store->unique_index()->insert("s", keys));
+  const Result<Lease> lease = store->leases()->acquire("p", request);
+  ASSERT_TRUE(lease) << lease.error().message;
+
+  fail_over();
+  EXPECT_EQ(plain_next(standby_), plain) << "the plain client repeats";
+  const auto expect_refused = [](const auto& result) {
+    EXPECT_EQ(code_of(result), Code::kFailedPrecondition);
+    EXPECT_THAT(fakes::why(result), HasSubstr("a standby was promoted"));
+  };
+  // The first call may learn that its connection is gone.
+  EXPECT_TRUE(eventually([&] { return code_of(take(*store)) == Code::kFailedPrecondition; }));
+  expect_refused(take(*store));
+  expect_refused(store->unique_index()->insert("s", keys));
+  expect_refused(store->leases()->acquire("p", request));
+  expect_refused(store->leases()->extend("p", *lease, lease->to + 5, Uuid(Uuid::Bytes{2}), {}));
+  expect_refused(store->counters()->create("d", {1, 9}));
+  expect_refused(store->unique_index()->create_space("t"));
+  expect_refused(store->leases()->create_pool("q", 1));
+  expect_refused(store->catalog()->define(SequenceDefinition{"more"}));
+  EXPECT_EQ(store->counters()->peek("c")->next, 2) << "it can be read";
+
+  const auto fresh = opened(url());
+  const std::optional<Error> doubt = fresh->doubt();
+  ASSERT_TRUE(doubt);
+  EXPECT_EQ(doubt->code, Code::kFailedPrecondition);
+  EXPECT_EQ(doubt->advice.remedy, Remedy::kRaiseStore);
+  expect_refused(take(*fresh));
+  ASSERT_EQ(fresh->counters()->raise("c", 10), 10);
+  expect_refused(take(*fresh));
+  const auto raised = raise_all(*fresh, 10);
+  ASSERT_TRUE(raised) << raised.error().message;
+  EXPECT_FALSE(fresh->doubt());
+  EXPECT_EQ(take(*fresh), (Range{10, 1, 1}));
+  EXPECT_EQ(take(*store), (Range{11, 1, 1})) << "the others go on too";
+}
+
+// The server tells a commit whose wait for the standby ends early as a success, with a warning.
+TEST_F(PostgresqlPair, ACommitThatCeasedToWaitForItsStandbyIsUnknown) {
+  primary_.set("synchronous_standby_names", "standby");
+  const auto store = with_counter(url());
+  EXPECT_EQ(take(*store), (Range{1, 1, 1}));
+  standby_.cut_off();
+  const std::string waits = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+  const auto when_it_waits = [&](const std::string& sql) {
+    auto next = std::async(std::launch::async, [&] { return take(*store); });
+    EXPECT_TRUE(eventually([&] { return primary_.ask("SELECT count(*) " + waits) == "1"; }));
+    primary_.run(sql);
+    return next.get();
+  };
+  const auto cancelled = when_it_waits("SELECT pg_cancel_backend(pid) " + waits);
+  EXPECT_EQ(code_of(cancelled), Code::kUnknown);
+  EXPECT_THAT(fakes::why(cancelled), HasSubstr("may be lost when a standby takes its place"));
+  EXPECT_EQ(store->counters()->peek("c")->next, 3) << "it was done, on the primary";
+  const auto terminated = when_it_waits("SELECT pg_terminate_backend(pid) " + waits);
+  EXPECT_EQ(code_of(terminated), Code::kUnknown) << fakes::why(terminated);
+}
+
+TEST(PostgresqlCopies, OnAnotherClusterItIsInDoubtUntilItIsSettled) {
+  const PostgresqlServer& server = servers::postgresql_server();
+  const std::string url = server.database("copied");
+  with_counter(url);
+  server.run("UPDATE idmint.store SET system = '1'", "copied");  // as a dump has it elsewhere
+  const auto store = opened(url);
+  const auto refused = take(*store);
+  EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
+  EXPECT_THAT(fakes::why(refused), HasSubstr("it is a copy"));
+  ASSERT_TRUE(store->doubt());
+  const auto other = opened(url);
+  EXPECT_FALSE(take(*other));
+  ASSERT_TRUE(store->settle(Store::Settle::kOnlyMoved));
+  EXPECT_FALSE(store->doubt());
+  EXPECT_EQ(take(*other), (Range{1, 1, 1}));
+}
+
+}  // namespace
+}  // namespace idmint

@@ -1,0 +1,50 @@
+// The tables of a store, each behind its interface.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ids/lease_table.h"
+#include "stores/postgresql/database.h"
+#include "stores/spi/catalog.h"
+#include "stores/spi/counter_store.h"
+#include "stores/spi/unique_index.h"
+
+namespace idmint::stores::postgresql {
+
+// `database` must outlive them. They are shared because the interfaces have no public destructor.
+[[nodiscard]] std::shared_ptr<CounterStore> counters_of(Database& database);
+[[nodiscard]] std::shared_ptr<UniqueIndex> claims_of(Database& database);
+[[nodiscard]] std::shared_ptr<LeaseTable> workers_of(Database& database);
+
+class Definitions final : public Catalog {
+ public:
+  // `database` must outlive it.
+  explicit Definitions(Database& database) : database_(database) {}
+
+  // The definition as it was read when the store was opened; the first find() of it asks nobody.
+  // Called once, before anything else.
+  void remember(std::string_view name, std::string_view json);
+
+ private:
+  Result<Definition> do_define(const Definition& definition) override;
+  Result<Definition> do_replace(const Definition& old, const Definition& updated) override;
+  Result<Definition> do_find(std::string_view name, SteadyTime by) override;
+  Result<std::vector<CatalogEntry>> do_list(SteadyTime by) override;
+
+  [[nodiscard]] Result<Definition> parse(std::string_view name, std::string_view json) const;
+  Result<std::optional<std::string>> read(std::string_view name, SteadyTime until);
+  Result<Definition> find(std::string_view name, SteadyTime until);
+  std::optional<std::pair<std::string, std::string>> take_first();
+
+  Database& database_;
+  std::mutex mutex_;  // guards what follows
+  std::optional<std::pair<std::string, std::string>> first_;
+};
+
+}  // namespace idmint::stores::postgresql

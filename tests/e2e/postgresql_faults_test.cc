@@ -1,0 +1,205 @@
+// A relay between idmint and a PostgreSQL server loses one reply in four, after the server has done
+// what it was asked for. IDMINT_FAULT_CALLS sets the number of calls.
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/outcome.h"
+#include "idmint/store.h"
+#include "ids/lease_table.h"
+#include "stores/spi/counter_store.h"
+#include "stores/spi/unique_index.h"
+#include "tests/servers/postgresql.h"
+
+namespace idmint {
+namespace {
+
+sockaddr_in loopback_at(int port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  return address;
+}
+
+constexpr std::chrono::milliseconds kLong = std::chrono::hours{1};
+
+// A statement as the protocol has it: by its name, once it is prepared, and before that by its
+// text.
+struct Sent {
+  std::string name;
+  std::string text;
+
+  // Whether the message executes it.
+  [[nodiscard]] bool is_in(std::string_view message) const {
+    using namespace std::string_view_literals;
+    constexpr std::string_view kExecute = "E\0\0\0\x09\0\0\0\0\0"sv;
+    return message.contains(kExecute) && (message.contains(name + '\0') || message.contains(text));
+  }
+};
+
+// Between clients and a server of the loopback. One in four of the replies to the statement is not
+// sent on: the connection is closed when it comes.
+class LosingRelay {
+ public:
+  LosingRelay(int target, Sent statement) : target_(target), statement_(std::move(statement)) {
+    listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address = loopback_at(0);
+    socklen_t size = sizeof address;
+    auto* const any = reinterpret_cast<sockaddr*>(&address);
+    EXPECT_EQ(::bind(listener_, any, size), 0);
+    EXPECT_EQ(::listen(listener_, SOMAXCONN), 0);
+    EXPECT_EQ(::getsockname(listener_, any, &size), 0);
+    port_ = ntohs(address.sin_port);
+    threads_.emplace_back([this] { accept_all(); });
+  }
+  ~LosingRelay() {
+    ending_ = true;
+    for (std::size_t i = 0; i < threads_.size(); ++i) threads_[i].join();
+    ::close(listener_);
+  }
+  LosingRelay(const LosingRelay&) = delete;
+  LosingRelay& operator=(const LosingRelay&) = delete;
+
+  [[nodiscard]] int port() const { return port_; }
+  [[nodiscard]] int lost() const { return lost_; }
+
+ private:
+  static bool is_ready(int fd) {
+    pollfd one{.fd = fd, .events = POLLIN, .revents = 0};
+    return ::poll(&one, 1, 20) > 0;
+  }
+
+  void accept_all() {
+    while (!ending_) {
+      if (!is_ready(listener_)) continue;
+      const int client = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+      if (client >= 0) threads_.emplace_back([this, client] { serve(client); });
+    }
+  }
+
+  // False: an end has closed.
+  static bool send_on(int from, int to, std::string* what) {
+    std::array<char, 65'536> block{};
+    const ssize_t got = ::recv(from, block.data(), block.size(), 0);
+    if (got <= 0) return false;
+    what->assign(block.data(), static_cast<std::size_t>(got));
+    return to < 0 || ::send(to, what->data(), what->size(), MSG_NOSIGNAL) == got;
+  }
+
+  void serve(int client) {
+    const int server = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const sockaddr_in address = loopback_at(target_);
+    bool open = ::connect(server, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+    bool lose = false;
+    while (open && !ending_) {
+      std::array<pollfd, 2> both = {pollfd{.fd = client, .events = POLLIN, .revents = 0},
+                                    pollfd{.fd = server, .events = POLLIN, .revents = 0}};
+      if (::poll(both.data(), both.size(), 20) <= 0) continue;
+      std::string what;
+      if (both[0].revents != 0) {
+        open = send_on(client, server, &what);
+        lose = open && statement_.is_in(what) && ++requests_ % 4 == 0;
+      } else {
+        open = send_on(server, lose ? -1 : client, &what);
+        if (lose) ++lost_;
+        open = open && !lose;
+      }
+    }
+    ::close(client);
+    ::close(server);
+  }
+
+  const int target_;
+  const Sent statement_;
+  int listener_ = -1;
+  int port_ = 0;
+  std::atomic<bool> ending_{false};
+  std::atomic<int> requests_{0};
+  std::atomic<int> lost_{0};
+  std::vector<std::thread> threads_;  // added to by the first
+};
+
+std::string url_of(const LosingRelay& relay) {
+  return "postgresql://postgres@127.0.0.1:" + std::to_string(relay.port()) + "/ids";
+}
+
+int calls() {
+  const char* const wanted = std::getenv("IDMINT_FAULT_CALLS");
+  return wanted != nullptr ? std::atoi(wanted) : 400;
+}
+
+TEST(PostgresqlFaults, OfValuesWhoseReplyIsLostNoneIsSaidNotToBeTaken) {
+  const servers::PostgresqlServer server;
+  const auto direct = Store::open(server.database("ids"));
+  ASSERT_TRUE(direct) << direct.error().message;
+  ASSERT_TRUE((*direct)->counters()->create("c", {1, kLargestValue}));
+  LosingRelay relay(server.port(), {"advance", "UPDATE idmint.counters SET taken_from"});
+  const auto store = Store::open(url_of(relay));
+  ASSERT_TRUE(store) << store.error().message;
+  std::set<std::int64_t> values;
+  int unknown = 0;
+  for (int i = 0; i < calls(); ++i) {
+    const auto range = (*store)->counters()->advance("c", 1, Take::kAll);
+    if (range) {
+      EXPECT_TRUE(values.insert(range->first).second) << range->first << " came twice";
+      continue;
+    }
+    EXPECT_EQ(range.error().code, Code::kUnknown) << range.error().message;
+    ++unknown;
+  }
+  EXPECT_EQ(unknown, relay.lost());
+  EXPECT_GE(unknown, calls() / 8) << "nothing was tried";
+  EXPECT_EQ((*direct)->counters()->peek("c")->next,
+            1 + static_cast<std::int64_t>(values.size()) + unknown)
+      << "each was done once";
+}
+
+TEST(PostgresqlFaults, OfAnExtensionWhoseReplyIsLostTheRepeatIsAnswered) {
+  const servers::PostgresqlServer server;
+  const auto direct = Store::open(server.database("ids"));
+  ASSERT_TRUE(direct) << direct.error().message;
+  ASSERT_TRUE((*direct)->leases()->create_pool("p", 1));
+  Result<Lease> lease = (*direct)->leases()->acquire(
+      "p", {.token = Uuid(Uuid::Bytes{1}), .now = 1, .max_drift = 1, .terms = {.held = kLong}});
+  ASSERT_TRUE(lease) << lease.error().message;
+  LosingRelay relay(server.port(), {"extend_lease", "UPDATE idmint.workers SET minted_until"});
+  const auto store = Store::open(url_of(relay));
+  ASSERT_TRUE(store) << store.error().message;
+  int unknown = 0;
+  for (int i = 0; i < calls() / 4; ++i) {
+    const Uuid nonce(
+        Uuid::Bytes{1, static_cast<std::uint8_t>(i >> 8), static_cast<std::uint8_t>(i)});
+    const std::int64_t to = lease->to + 1;
+    Result<Lease> extended = (*store)->leases()->extend("p", *lease, to, nonce, {.held = kLong});
+    for (; !extended && outcome_unknown(extended.error().code); ++unknown)
+      extended = (*store)->leases()->extend("p", *lease, to, nonce, {.held = kLong});
+    ASSERT_TRUE(extended) << extended.error().message;
+    ASSERT_EQ(extended->to, to);
+    lease = extended;
+  }
+  EXPECT_EQ(unknown, relay.lost());
+  EXPECT_GE(unknown, calls() / 32) << "nothing was tried";
+  EXPECT_EQ((*direct)->leases()->workers("p")->at(0).minted_until, lease->to);
+}
+
+}  // namespace
+}  // namespace idmint

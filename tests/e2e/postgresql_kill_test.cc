@@ -1,0 +1,220 @@
+// kill -9 of a PostgreSQL server, again and again, while eight processes take values and claims:
+// no value twice, nothing acknowledged lost, and nothing taken by a call that said it took nothing.
+// IDMINT_KILL_ROUNDS sets the number of rounds.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <numeric>
+#include <span>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "base/outcome.h"
+#include "idmint/store.h"
+#include "stores/spi/counter_store.h"
+#include "stores/spi/unique_index.h"
+#include "tests/fakes/temp_folder.h"
+#include "tests/servers/postgresql.h"
+
+namespace idmint {
+namespace {
+
+constexpr int kProcesses = 8;
+// What is noted before each kill, and after the restart, or nothing is tried.
+constexpr std::uintmax_t kEnoughNotes = 200;
+constexpr std::uintmax_t kEnoughClaims = 20;
+// Longer than a restart, and shorter, so that outcomes are unknown.
+constexpr std::array kDeadlines = {std::chrono::milliseconds{20'000},
+                                   std::chrono::milliseconds{100}};
+
+// What a process notes of each call, with one write(2).
+struct Call {
+  std::int64_t floor;  // above every value that the process was given before
+  std::int64_t first;  // 0: the outcome is unknown
+  std::int64_t count;
+};
+
+template <class T>
+void write_whole(int fd, const T& note) {
+  if (::write(fd, &note, sizeof note) != sizeof note) ::_exit(1);
+}
+
+// Claims of the numbers after those claimed, which all processes want at once.
+void claim(UniqueIndex& claims, int fd) {
+  const auto claimed = claims.claimed("s");
+  if (!claimed) return;
+  std::array<std::int64_t, 4> keys{};
+  std::iota(keys.begin(), keys.end(), *claimed);
+  const auto ours = claims.insert("s", keys);
+  for (std::size_t i = 0; ours && i < keys.size(); ++i)
+    if ((*ours)[i]) write_whole(fd, keys.at(i));
+}
+
+// Until it is killed; ends by itself only when something is wrong. Each store is opened anew now
+// and then, so that kills meet that too.
+[[noreturn]] void take_until_killed(const std::string& url, const std::string& log, int number) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const int fd = ::open(log.c_str(), O_CREAT | O_WRONLY | O_APPEND, 0600);
+  const int claim_fd = ::open((log + ".claims").c_str(), O_CREAT | O_WRONLY | O_APPEND, 0600);
+  if (fd < 0 || claim_fd < 0) ::_exit(1);
+  std::int64_t floor = 1;
+  for (;;) {
+    const auto deadline = kDeadlines.at(static_cast<std::size_t>(number) % kDeadlines.size());
+    const auto store = Store::open(url, {.deadline = deadline});
+    if (!store) {
+      if (store.error().code == Code::kUnavailable) continue;
+      std::fprintf(stderr, "%s\n", store.error().message.c_str());
+      ::_exit(1);
+    }
+    for (std::int64_t i = 0; i < 256; ++i) {
+      const std::int64_t count = 1 + i % 4;
+      const auto range = (*store)->counters()->advance("c", count, Take::kAll);
+      if (range) {
+        write_whole(fd, Call{floor, range->first, count});
+        floor = range->first + count;
+      } else if (outcome_unknown(range.error().code)) {
+        write_whole(fd, Call{floor, 0, count});
+      } else if (!was_not_applied(range.error().code)) {
+        std::fprintf(stderr, "%s\n", range.error().message.c_str());
+        ::_exit(1);
+      }
+      if (i % 4 == 3) claim(*(*store)->unique_index(), claim_fd);
+    }
+  }
+}
+
+template <class T>
+std::vector<T> read_notes(const std::string& log) {
+  std::ifstream file(log, std::ios::binary);
+  std::vector<T> notes;
+  for (T note{}; file.read(reinterpret_cast<char*>(&note), sizeof note);) notes.push_back(note);
+  return notes;
+}
+
+bool wait_until(const std::function<bool()>& condition) {
+  using Clock = std::chrono::steady_clock;
+  for (const auto until = Clock::now() + std::chrono::minutes{2}; Clock::now() < until;) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds{2});
+  }
+  return false;
+}
+
+TEST(PostgresqlKill, OfTheServerUnderEightProcessesRepeatsAndLosesNothing) {
+  const char* const wanted = std::getenv("IDMINT_KILL_ROUNDS");
+  const int rounds = wanted != nullptr ? std::atoi(wanted) : 20;
+  ASSERT_GT(rounds, 0);
+  servers::PostgresqlServer server;
+  const std::string url = server.database("ids");
+  const fakes::TempFolder folder;
+  const auto log_of = [&](int process) { return folder.path("log" + std::to_string(process)); };
+  std::array<pid_t, kProcesses> processes{};
+  {
+    const auto store = Store::open(url, {.deadline = std::chrono::minutes{1}});
+    ASSERT_TRUE(store) << store.error().message;
+    ASSERT_TRUE((*store)->counters()->create("c", {1, kLargestValue}));
+    ASSERT_TRUE((*store)->unique_index()->create_space("s"));
+  }
+  for (int i = 0; i < kProcesses; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) take_until_killed(url, log_of(i), i);
+    ASSERT_GT(child, 0);
+    processes.at(static_cast<std::size_t>(i)) = child;
+  }
+  const auto noted = [&](const std::string& of, std::size_t each) {
+    std::uintmax_t bytes = 0;
+    for (int i = 0; i < kProcesses; ++i) {
+      std::error_code none;
+      const auto size = std::filesystem::file_size(log_of(i) + of, none);
+      if (!none) bytes += size;
+    }
+    return bytes / each;
+  };
+  const auto wait_for_more = [&] {
+    const std::uintmax_t notes = noted("", sizeof(Call)) + kEnoughNotes;
+    const std::uintmax_t claims = noted(".claims", sizeof(std::int64_t)) + kEnoughClaims;
+    return wait_until([&] {
+      return noted("", sizeof(Call)) >= notes && noted(".claims", sizeof(std::int64_t)) >= claims;
+    });
+  };
+  for (int round = 0; round < rounds; ++round) {
+    EXPECT_TRUE(wait_for_more()) << "nobody goes on in round " << round;
+    server.kill();
+    server.restart();
+  }
+  EXPECT_TRUE(wait_for_more()) << "nobody goes on after the last kill";
+  for (const pid_t child : processes) ::kill(child, SIGKILL);
+  for (const pid_t child : processes) {
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFSIGNALED(status)) << "a process failed";
+  }
+  // What they sent last is over.
+  ASSERT_TRUE(wait_until([&] {
+    return server.ask("SELECT count(*) FROM pg_stat_activity WHERE datname = 'ids'") == "0";
+  }));
+
+  std::vector<Call> taken;
+  // Of calls whose outcome is unknown, and of the one that each process may have been killed in.
+  std::int64_t unknown = std::int64_t{kProcesses} * 4;
+  for (int i = 0; i < kProcesses; ++i)
+    for (const Call& call : read_notes<Call>(log_of(i))) {
+      if (call.first == 0) unknown += call.count;
+      if (call.first == 0) continue;
+      EXPECT_GE(call.first, call.floor) << "below what the process had before";
+      taken.push_back(call);
+    }
+  std::ranges::sort(taken, {}, &Call::first);
+  std::int64_t next = 1;
+  std::int64_t missing = 0;
+  for (const Call& call : taken) {
+    ASSERT_GE(call.first, next) << "taken twice";
+    missing += call.first - next;
+    next = call.first + call.count;
+  }
+  const auto store = Store::open(url);
+  ASSERT_TRUE(store) << store.error().message;
+  const auto state = (*store)->counters()->peek("c");
+  ASSERT_TRUE(state) << state.error().message;
+  EXPECT_GE(state->next, next) << "an acknowledged value was lost";
+  missing += state->next - next;
+  EXPECT_LE(missing, unknown) << "something was taken by a call that said it took nothing";
+
+  std::vector<std::int64_t> claims;
+  for (int i = 0; i < kProcesses; ++i)
+    std::ranges::copy(read_notes<std::int64_t>(log_of(i) + ".claims"), std::back_inserter(claims));
+  std::ranges::sort(claims);
+  EXPECT_EQ(std::ranges::adjacent_find(claims), claims.end()) << "claimed twice";
+  const auto claimed = (*store)->unique_index()->claimed("s");
+  ASSERT_TRUE(claimed) << claimed.error().message;
+  EXPECT_EQ(server.run("SELECT count(*) FROM idmint.claims", "ids"), std::to_string(*claimed));
+  for (std::size_t at = 0; at < claims.size(); at += UniqueIndex::kMaxKeys) {
+    const auto some = std::span(claims).subspan(
+        at, std::min(claims.size() - at, std::size_t{UniqueIndex::kMaxKeys}));
+    const auto again = (*store)->unique_index()->insert("s", some);
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ(std::ranges::count(*again, true), 0) << "a claim that was acknowledged was lost";
+  }
+  std::printf("%d kills, %zu calls, %lld values of unknown fate, %lld missing, %zu claims\n",
+              rounds, taken.size(), static_cast<long long>(unknown),
+              static_cast<long long>(missing), claims.size());
+}
+
+}  // namespace
+}  // namespace idmint

@@ -1,0 +1,288 @@
+#include "tests/servers/postgresql.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <libpq-fe.h>
+#include <netinet/in.h>
+#include <pwd.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <thread>
+
+namespace idmint::servers {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+[[noreturn]] void give_up(const std::string& why) {
+  std::cerr << "postgresql: " << why << '\n';
+  std::abort();
+}
+
+int unused_port() {
+  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  if (fd < 0 || ::bind(fd, any, size) != 0 || ::getsockname(fd, any, &size) != 0)
+    give_up("no free port");
+  ::close(fd);
+  return ntohs(address.sin_port);
+}
+
+template <class Condition>
+bool await(Condition condition) {
+  for (const auto until = Clock::now() + std::chrono::minutes{2}; Clock::now() < until;) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds{10});
+  }
+  return false;
+}
+
+const std::string& programs() {
+  static const std::string folder = [] {
+    std::FILE* const pipe = ::popen(IDMINT_SCRIPTS "/postgresql", "r");
+    std::array<char, 4096> line{};
+    if (pipe == nullptr || std::fgets(line.data(), line.size(), pipe) == nullptr ||
+        ::pclose(pipe) != 0)
+      give_up("scripts/postgresql finds no server");
+    std::string text = line.data();
+    text.pop_back();
+    return text;
+  }();
+  return folder;
+}
+
+// Whom the servers run as; null: as whoever runs the tests.
+const passwd* server_user() {
+  static const passwd* const user = ::geteuid() == 0 ? ::getpwnam("postgres") : nullptr;
+  if (::geteuid() == 0 && user == nullptr) give_up("run by root, and there is no user postgres");
+  return user;
+}
+
+void hand_over(const std::string& path) {
+  if (const passwd* const user = server_user();
+      user != nullptr && ::chown(path.c_str(), user->pw_uid, user->pw_gid) != 0)
+    give_up("cannot hand over " + path);
+}
+
+// Starts one of its programs, with its output in the file.
+pid_t spawn(std::vector<std::string> words, const std::string& log) {
+  words[0] = programs() + "/" + words[0];
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  const passwd* const user = server_user();
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child < 0) give_up("cannot fork");
+  if (child > 0) return child;
+  const int null = ::open("/dev/null", O_RDWR);
+  const int out = ::open(log.c_str(), O_CREAT | O_WRONLY | O_APPEND, 0644);
+  ::dup2(null, 0);
+  for (const int fd : {1, 2}) ::dup2(out, fd);
+  if (user != nullptr && (::initgroups(user->pw_name, user->pw_gid) != 0 ||
+                          ::setgid(user->pw_gid) != 0 || ::setuid(user->pw_uid) != 0))
+    ::_exit(126);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // after the change of user, which clears it
+  if (::getppid() != parent) ::_exit(1);
+  if (::chdir("/") != 0) ::_exit(1);
+  ::execv(pointers[0], pointers.data());
+  ::_exit(127);
+}
+
+std::string contents(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void run_program(std::vector<std::string> words, const std::string& log) {
+  const std::string what = words[0];
+  const pid_t child = spawn(std::move(words), log);
+  int status = 0;
+  if (::waitpid(child, &status, 0) != child || status != 0)
+    give_up(what + " failed:\n" + contents(log));
+}
+
+// 'Z': ended, and nobody has asked how; 0: gone.
+char state_of(pid_t pid) {
+  const std::string stat = contents("/proc/" + std::to_string(pid) + "/stat");
+  const std::size_t at = stat.rfind(')');
+  return at == std::string::npos || at + 2 >= stat.size() ? '\0' : stat[at + 2];
+}
+
+void append(const std::string& path, const std::vector<std::string>& lines) {
+  std::ofstream file(path, std::ios::app);
+  for (const std::string& line : lines) file << line << '\n';
+}
+
+}  // namespace
+
+std::string ask_postgresql(const std::string& url, const std::string& sql) {
+  const std::unique_ptr<PGconn, void (*)(PGconn*)> connection(PQconnectdb(url.c_str()), PQfinish);
+  if (PQstatus(connection.get()) != CONNECTION_OK)
+    return std::string("ERROR: ") + PQerrorMessage(connection.get());
+  const std::unique_ptr<PGresult, void (*)(PGresult*)> result(PQexec(connection.get(), sql.c_str()),
+                                                              PQclear);
+  const ExecStatusType status = PQresultStatus(result.get());
+  if (status == PGRES_COMMAND_OK) return "";
+  if (status != PGRES_TUPLES_OK) return std::string("ERROR: ") + PQresultErrorMessage(result.get());
+  return PQntuples(result.get()) == 0 ? "" : PQgetvalue(result.get(), 0, 0);
+}
+
+PostgresqlServer::PostgresqlServer(const std::vector<std::string>& settings)
+    : port_(unused_port()) {
+  hand_over(folder_.folder());
+  run_program({"initdb", "--pgdata", data(), "--auth", "trust", "--username", "postgres",
+               "--encoding", "UTF8", "--locale", "C", "--no-sync"},
+              folder_.path("initdb.log"));
+  append(data() + "/postgresql.conf",
+         {"shared_buffers = '16MB'", "max_wal_size = '256MB'", "log_min_messages = warning",
+          "wal_keep_size = '64MB'", "client_min_messages = warning"});
+  append(data() + "/postgresql.conf", settings);
+  start();
+}
+
+PostgresqlServer::PostgresqlServer(StandbyOf of) : port_(unused_port()) {
+  hand_over(folder_.folder());
+  run_program({"pg_basebackup", "--pgdata", data(), "--wal-method", "stream", "--checkpoint",
+               "fast", "--write-recovery-conf", "--no-sync", "--dbname",
+               "host=127.0.0.1 user=postgres application_name=standby port=" +
+                   std::to_string(of.primary.port())},
+              folder_.path("pg_basebackup.log"));
+  start();
+}
+
+PostgresqlServer::~PostgresqlServer() {
+  if (running()) kill();
+}
+
+std::string PostgresqlServer::url(const std::string& path, const std::string& user) const {
+  return "postgresql://" + user + "@127.0.0.1:" + std::to_string(port_) + "/" + path;
+}
+
+std::string PostgresqlServer::database(const std::string& name) const {
+  if (ask("SELECT 1 FROM pg_database WHERE datname = '" + name + "'") != "1")
+    run("CREATE DATABASE \"" + name + "\"");
+  return url(name);
+}
+
+std::string PostgresqlServer::ask(const std::string& sql, const std::string& database) const {
+  return ask_postgresql(url(database), sql);
+}
+
+std::string PostgresqlServer::run(const std::string& sql, const std::string& database) const {
+  std::string answer = ask(sql, database);
+  if (answer.starts_with("ERROR")) give_up(sql + ": " + answer);
+  return answer;
+}
+
+void PostgresqlServer::set(const std::string& setting, const std::string& value) const {
+  run("ALTER SYSTEM SET " + setting + " = '" + value + "'");
+  run("SELECT pg_reload_conf()");
+  if (!await([&] { return ask("SELECT current_setting('" + setting + "')") == value; }))
+    give_up("the server does not set " + setting);
+}
+
+void PostgresqlServer::let_in(const std::string& lines) const {
+  {
+    std::ofstream file(data() + "/pg_hba.conf");
+    file << "local all all trust\nhost all postgres 127.0.0.1/32 trust\n"
+         << "host replication postgres 127.0.0.1/32 trust\n"
+         << lines << '\n';
+  }
+  const std::string before = run("SELECT pg_conf_load_time()");
+  run("SELECT pg_reload_conf()");
+  if (!await([&] { return run("SELECT pg_conf_load_time()") != before; }))
+    give_up("the server does not read pg_hba.conf");
+}
+
+void PostgresqlServer::start() {
+  pid_ = spawn({"postgres", "-D", data(), "-p", std::to_string(port_), "-c",
+                "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="},
+               folder_.path("postgres.log"));
+  const bool up = await([&] {
+    if (::waitpid(pid_, nullptr, WNOHANG) == pid_) pid_ = 0;
+    return pid_ == 0 || ask("SELECT 1") == "1";
+  });
+  if (!up || !running()) give_up("it does not start:\n" + contents(folder_.path("postgres.log")));
+}
+
+std::vector<pid_t> PostgresqlServer::processes() const {
+  std::vector<pid_t> all = {pid_};
+  const std::string pid = std::to_string(pid_);
+  std::ifstream children("/proc/" + pid + "/task/" + pid + "/children");
+  for (pid_t child = 0; children >> child;) all.push_back(child);
+  return all;
+}
+
+// The first that stops starts no others meanwhile, and goes on last.
+void PostgresqlServer::signal(int number) const {
+  if (!running()) give_up("no such server");
+  if (number == SIGSTOP) {
+    ::kill(pid_, SIGSTOP);
+    if (::waitpid(pid_, nullptr, WUNTRACED) != pid_) give_up("it does not stop");
+  }
+  const std::vector<pid_t> all = processes();
+  for (auto pid = all.rbegin(); pid != all.rend(); ++pid) ::kill(*pid, number);
+  if (number != SIGSTOP) return;
+  const auto stands = [](pid_t pid) { return state_of(pid) != 'R' && state_of(pid) != 'S'; };
+  for (const pid_t pid : all)
+    if (!await([&] { return stands(pid); })) give_up("it does not stop");
+}
+
+void PostgresqlServer::kill() {
+  signal(SIGSTOP);
+  const std::vector<pid_t> all = processes();
+  for (const pid_t pid : all) ::kill(pid, SIGKILL);
+  if (::waitpid(pid_, nullptr, 0) != pid_) give_up("cannot wait for postgres");
+  for (const pid_t pid : all)
+    if (!await([&] { return state_of(pid) == '\0' || state_of(pid) == 'Z'; }))
+      give_up("one of its processes does not end");
+  pid_ = 0;
+}
+
+void PostgresqlServer::restart() { start(); }
+
+void PostgresqlServer::cut_off() const {
+  set("primary_conninfo", "");
+  if (!await([&] { return ask("SELECT count(*) FROM pg_stat_wal_receiver") == "0"; }))
+    give_up("the standby does not let go of its primary");
+}
+
+void PostgresqlServer::catch_up(const PostgresqlServer& primary) const {
+  const std::string position = primary.run("SELECT pg_current_wal_insert_lsn()");
+  if (!await([&] {
+        return ask("SELECT pg_last_wal_replay_lsn() >= '" + position + "'::pg_lsn") == "t";
+      }))
+    give_up("the standby does not catch up");
+}
+
+void PostgresqlServer::promote() const {
+  run("SELECT pg_promote(true, 100)");
+  if (!await([&] { return ask("SELECT pg_is_in_recovery()") == "f"; }))
+    give_up("the standby is not promoted");
+}
+
+PostgresqlServer& postgresql_server() {
+  static PostgresqlServer server;
+  return server;
+}
+
+}  // namespace idmint::servers
