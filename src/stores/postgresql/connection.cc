@@ -74,8 +74,7 @@ Failure late(Kind kind) {
   if (kind == Kind::kRead)
     return {.error = {Code::kUnavailable, "no answer in time"}, .passing = true};
   return {.error = {Code::kDeadlineExceeded,
-                    "no answer in time; it may have been done or not, now or later"},
-          .may_be_applied = true};
+                    "no answer in time; it may have been done or not, now or later"}};
 }
 
 }  // namespace
@@ -184,7 +183,9 @@ std::expected<void, Failure> Connection::connect(SteadyTime until) {
 
 void Connection::notice(const PGresult* notice) {
   const std::string severity = field_of(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
-  if (severity == "WARNING") warning_ = field_of(notice, PG_DIAG_MESSAGE_PRIMARY);
+  // There are others, such as of a vacuum that is overdue, and this one has no code of its own.
+  if (severity == "WARNING" && field_of(notice, PG_DIAG_SOURCE_FUNCTION) == "SyncRepWaitForLSN")
+    unawaited_ = field_of(notice, PG_DIAG_MESSAGE_PRIMARY);
   if (severity == "FATAL" || severity == "PANIC") usable_ = false;
 }
 
@@ -201,8 +202,7 @@ Failure Connection::broken(Kind kind, std::string why) {
   if (why.empty()) why = one_line(PQerrorMessage(connection_));
   if (why.empty()) why = "the connection broke";
   if (kind == Kind::kRead) return {.error = {Code::kUnavailable, std::move(why)}, .passing = true};
-  return {.error = {Code::kUnknown, std::move(why) + "; it may have been done or not"},
-          .may_be_applied = true};
+  return {.error = {Code::kUnknown, std::move(why) + "; it may have been done or not"}};
 }
 
 // A statement by itself commits after its rows were sent, when the server is told that nothing
@@ -256,12 +256,11 @@ std::expected<Rows, Failure> Connection::exchange(Kind kind, SteadyTime until) {
   if (!rows) return std::unexpected(broken(kind, "the server sent no result"));
   // The wait for a standby was cancelled: what was committed may be on this server alone, and be
   // lost with it. The server says so as a warning, and that the statement succeeded.
-  if (kind != Kind::kRead && !warning_.empty())
+  if (kind != Kind::kRead && !unawaited_.empty())
     return std::unexpected(
-        Failure{.error = {Code::kUnknown, one_line(warning_) +
+        Failure{.error = {Code::kUnknown, one_line(unawaited_) +
                                               "; it was done on the primary, and may be lost when "
-                                              "a standby takes its place"},
-                .may_be_applied = true});
+                                              "a standby takes its place"}});
   return *std::move(rows);
 }
 
@@ -274,7 +273,7 @@ std::expected<Rows, Failure> Connection::run(const Query& query, const Values& v
   const auto count = static_cast<int>(texts.size());
   const auto not_sent = [&] { return std::unexpected(broken(Kind::kRead, "")); };
   int& uses = uses_[query.name];
-  warning_.clear();
+  unawaited_.clear();
   if (uses == 1) {
     if (PQsendPrepare(connection_, query.name, query.sql, 0, nullptr) == 0) return not_sent();
     if (auto prepared = exchange(Kind::kRead, until); !prepared) return prepared;
@@ -291,7 +290,7 @@ std::expected<Rows, Failure> Connection::run(const Query& query, const Values& v
 }
 
 std::expected<Rows, Failure> Connection::execute(const std::string& sql, SteadyTime until) {
-  warning_.clear();
+  unawaited_.clear();
   if (PQsendQuery(connection_, sql.c_str()) == 0) return std::unexpected(broken(Kind::kRead, ""));
   return exchange(Kind::kWrite, until);
 }

@@ -87,8 +87,7 @@ class Rows {
 struct Failure {
   Error error{};  // its code is that of a call that did nothing else
   std::string sqlstate{};
-  bool passing = false;         // another attempt may succeed soon
-  bool may_be_applied = false;  // now or later; of what is no read
+  bool passing = false;  // nothing was done, and another attempt may succeed soon
 };
 
 // Used by one thread at a time.
@@ -123,7 +122,7 @@ class Connection {
 
   PGconn* connection_;
   bool usable_ = true;
-  std::string warning_{};  // that came with the statement under way
+  std::string unawaited_{};  // the warning that the statement under way did not wait for a standby
   std::map<std::string_view, int> uses_{};
 };
 

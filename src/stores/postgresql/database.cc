@@ -201,8 +201,7 @@ Result<T> Database::retry(SteadyTime until, std::string_view doing,
     if (done) return *std::move(done);
     Failure& failure = done.error();
     const SteadyTime next = time_now() + pause_before(attempts);
-    if (failure.may_be_applied || !failure.passing || next >= until)
-      return failed(doing, std::move(failure), begin, until);
+    if (!failure.passing || next >= until) return failed(doing, std::move(failure), begin, until);
     std::this_thread::sleep_until(next);
   }
 }
