@@ -44,7 +44,8 @@ struct StoreOptions {
   // Read-only access never creates a store, and needs fewer permissions (docs/stores.md).
   Access access = Access::kReadWrite;
   // The definition that the caller will look up first. MongoDB and PostgreSQL read it in the
-  // command that opens the store, and answer the first find() with that reading. Used during open() only.
+  // command that opens the store, and answer the first find() with that reading. Used during open()
+  // only.
   std::string_view first_definition{};
   // A folder, created if needed, that has one small file for each store: the latest state that this
   // user saw. An SQLite store is compared with it, which detects an older copy of the file

@@ -146,27 +146,27 @@ std::string ask_postgresql(const std::string& url, const std::string& sql) {
   return PQntuples(result.get()) == 0 ? "" : PQgetvalue(result.get(), 0, 0);
 }
 
-PostgresqlServer::PostgresqlServer(const std::vector<std::string>& settings)
-    : port_(unused_port()) {
+PostgresqlServer::PostgresqlServer(const std::vector<std::string>& settings) {
   hand_over(folder_.folder());
   run_program({"initdb", "--pgdata", data(), "--auth", "trust", "--username", "postgres",
                "--encoding", "UTF8", "--locale", "C", "--no-sync"},
               folder_.path("initdb.log"));
   append(data() + "/postgresql.conf",
          {"shared_buffers = '16MB'", "max_wal_size = '256MB'", "log_min_messages = warning",
-          "wal_keep_size = '64MB'", "client_min_messages = warning"});
+          "wal_keep_size = '64MB'", "wal_retrieve_retry_interval = '100ms'",
+          "client_min_messages = warning"});
   append(data() + "/postgresql.conf", settings);
-  start();
+  start_anywhere();
 }
 
-PostgresqlServer::PostgresqlServer(StandbyOf of) : port_(unused_port()) {
+PostgresqlServer::PostgresqlServer(StandbyOf of) {
   hand_over(folder_.folder());
   run_program({"pg_basebackup", "--pgdata", data(), "--wal-method", "stream", "--checkpoint",
                "fast", "--write-recovery-conf", "--no-sync", "--dbname",
                "host=127.0.0.1 user=postgres application_name=standby port=" +
                    std::to_string(of.primary.port())},
               folder_.path("pg_basebackup.log"));
-  start();
+  start_anywhere();
 }
 
 PostgresqlServer::~PostgresqlServer() {
@@ -213,15 +213,26 @@ void PostgresqlServer::let_in(const std::string& lines) const {
     give_up("the server does not read pg_hba.conf");
 }
 
-void PostgresqlServer::start() {
+// Another program may take the port before the server does.
+void PostgresqlServer::start_anywhere() {
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    port_ = unused_port();
+    if (start()) return;
+  }
+  give_up("it does not start:\n" + contents(folder_.path("postgres.log")));
+}
+
+bool PostgresqlServer::start() {
   pid_ = spawn({"postgres", "-D", data(), "-p", std::to_string(port_), "-c",
                 "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="},
                folder_.path("postgres.log"));
+  // Whoever answers may be another.
   const bool up = await([&] {
     if (::waitpid(pid_, nullptr, WNOHANG) == pid_) pid_ = 0;
-    return pid_ == 0 || ask("SELECT 1") == "1";
+    return pid_ == 0 || ask("SHOW data_directory") == data();
   });
-  if (!up || !running()) give_up("it does not start:\n" + contents(folder_.path("postgres.log")));
+  if (!up) give_up("it does not answer:\n" + contents(folder_.path("postgres.log")));
+  return running();
 }
 
 std::vector<pid_t> PostgresqlServer::processes() const {
@@ -258,7 +269,9 @@ void PostgresqlServer::kill() {
   pid_ = 0;
 }
 
-void PostgresqlServer::restart() { start(); }
+void PostgresqlServer::restart() {
+  if (!start()) give_up("it does not start again:\n" + contents(folder_.path("postgres.log")));
+}
 
 void PostgresqlServer::cut_off() const {
   set("primary_conninfo", "");

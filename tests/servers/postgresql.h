@@ -56,7 +56,8 @@ class PostgresqlServer {
   void promote() const;
 
  private:
-  void start();
+  void start_anywhere();
+  [[nodiscard]] bool start();  // false: it has ended
   [[nodiscard]] std::vector<pid_t> processes() const;
   [[nodiscard]] std::string data() const { return folder_.path("data"); }
 

@@ -104,16 +104,16 @@ Database::Opened Database::connect(std::span<const Setting> server, SteadyTime u
 // Each server has an equal part of the time that the ones before it left. If none will do, the
 // answer is the one that will stay so.
 Database::Opened Database::connect_to_any(SteadyTime until) {
-  std::optional<Failure> failure;
+  Failure failure;
   for (std::size_t i = 0; i < address_.servers.size(); ++i) {
     const SteadyTime now = time_now();
     const auto left = static_cast<SteadyTime::rep>(address_.servers.size() - i);
     Opened session = connect(address_.servers[i], now + (until - now) / left);
     if (session) return session;
-    if (!failure || (failure->passing && !session.error().passing))
+    if (i == 0 || (failure.passing && !session.error().passing))
       failure = std::move(session.error());
   }
-  return std::unexpected(*std::move(failure));
+  return std::unexpected(std::move(failure));
 }
 
 Database::Opened Database::borrow(SteadyTime until) {
@@ -234,31 +234,29 @@ Result<void> Database::open(const StoreOptions& options,
                             const std::function<void(std::string_view json)>& found) {
   const SteadyTime until = std::min(options.until, time_now() + deadline_);
   first_definition_ = options.first_definition;
-  const Result<std::optional<Record>> record = find_or_make(options, until);
+  const Result<Record> record = find_or_make(options, until);
   first_definition_.clear();
   if (!record) return std::unexpected(record.error());
-  if (!*record) return std::unexpected(no_record().error);
-  const Record& there = **record;
-  if (there.schema > kSchemaVersion)
+  if (record->schema > kSchemaVersion)
     return fail(Code::kFailedPrecondition,
-                url() + " has schema version " + std::to_string(there.schema) +
+                url() + " has schema version " + std::to_string(record->schema) +
                     ", and this idmint knows versions up to " + std::to_string(kSchemaVersion) +
                     "; it was left as it is: use a newer idmint");
-  if (there.schema != kSchemaVersion)
-    return damaged("idmint.store says schema version " + std::to_string(there.schema));
-  if (auto refused = refused_settings(there.settings, url()))
+  if (record->schema != kSchemaVersion)
+    return damaged("idmint.store says schema version " + std::to_string(record->schema));
+  if (auto refused = refused_settings(record->settings, url()))
     return std::unexpected(*std::move(refused));
-  id_ = there.id;
+  id_ = record->id;
   opened_ = true;
-  if (there.definition) found(*there.definition);
+  if (record->definition) found(*record->definition);
   return {};
 }
 
-Result<std::optional<Record>> Database::find_or_make(const StoreOptions& options,
-                                                     SteadyTime until) {
-  Result<std::optional<Record>> record =
+Result<Record> Database::find_or_make(const StoreOptions& options, SteadyTime until) {
+  const Result<std::optional<Record>> found =
       retry<std::optional<Record>>(until, "open", [](Session& session) { return session.record; });
-  if (!record || *record) return record;
+  if (!found) return std::unexpected(found.error());
+  if (const std::optional<Record>& record = *found; record) return *record;
   if (!options.create || access_ == Access::kReadOnly)
     return fail(Code::kNotFound, "no store in " + url() + "; name the database of one, or make one",
                 {Remedy::kCreateStore, url()});
@@ -266,9 +264,8 @@ Result<std::optional<Record>> Database::find_or_make(const StoreOptions& options
 }
 
 // Of two that come here at once, one makes the store, and the other finds it made.
-Result<std::optional<Record>> Database::make(SteadyTime until) {
-  using Made = std::expected<std::optional<Record>, Failure>;
-  const auto attempt = [&](Session& session) -> Made {
+Result<Record> Database::make(SteadyTime until) {
+  const auto attempt = [&](Session& session) -> std::expected<Record, Failure> {
     Connection& connection = *session.connection;
     const auto site = read_site(connection, until);
     if (!site) return std::unexpected(site.error());
@@ -281,23 +278,24 @@ Result<std::optional<Record>> Database::make(SteadyTime until) {
       return std::unexpected(std::move(made.error()));
     auto record = read_record(connection, "", until);
     if (!record) return std::unexpected(std::move(record.error()));
-    session.record = *record;
-    if (made || *record) return record;
+    session.record = *std::move(record);
+    if (session.record) return *session.record;
+    if (made) return std::unexpected(no_record());
     return std::unexpected(Failure{
         .error = {Code::kFailedPrecondition,
                   "it has a schema idmint of another program (" + made.error().error.message +
                       "); it was left as it is: name another database"}});
   };
-  return retry<std::optional<Record>>(until, kMaking, attempt);
+  return retry<Record>(until, kMaking, attempt);
 }
 
 Result<Record> Database::read(SteadyTime until) {
   return retry<Record>(until, "read", [&](Session& session) -> std::expected<Record, Failure> {
     auto record = read_record(*session.connection, "", until);
     if (!record) return std::unexpected(std::move(record.error()));
-    if (!*record) return std::unexpected(no_record());
-    session.record = *record;
-    return **std::move(record);
+    session.record = *std::move(record);
+    if (!session.record) return std::unexpected(no_record());
+    return *session.record;
   });
 }
 

@@ -88,8 +88,8 @@ class Database {
   template <class T>
   Result<T> retry(SteadyTime until, std::string_view doing,
                   const std::function<std::expected<T, Failure>(Session&)>& attempt);
-  Result<std::optional<Record>> find_or_make(const StoreOptions& options, SteadyTime until);
-  Result<std::optional<Record>> make(SteadyTime until);
+  Result<Record> find_or_make(const StoreOptions& options, SteadyTime until);
+  Result<Record> make(SteadyTime until);
   Result<Record> read(SteadyTime until);
   [[nodiscard]] std::unexpected<Error> failed(std::string_view doing, Failure failure,
                                               SteadyTime begin, SteadyTime until) const;

@@ -41,19 +41,18 @@ Result<Definition> Definitions::parse(std::string_view name, std::string_view js
   return definition;
 }
 
-Result<std::optional<std::string>> Definitions::read(std::string_view name, SteadyTime until) {
+Result<std::string> Definitions::read(std::string_view name, SteadyTime until) {
   const Result<Rows> rows =
       database_.run(kFindDefinition, values_of(stored_name(name)), until, "read");
   if (!rows) return std::unexpected(rows.error());
-  if (rows->empty()) return std::nullopt;
+  if (rows->empty()) return std::unexpected(no_definition(name, database_.url()));
   return std::string((*rows)[0].bytes(0));
 }
 
 Result<Definition> Definitions::find(std::string_view name, SteadyTime until) {
-  const Result<std::optional<std::string>> json = read(name, until);
+  const Result<std::string> json = read(name, until);
   if (!json) return std::unexpected(json.error());
-  if (!*json) return std::unexpected(no_definition(name, database_.url()));
-  return parse(name, **json);
+  return parse(name, *json);
 }
 
 Result<Definition> Definitions::do_define(const Definition& definition) {
@@ -65,9 +64,9 @@ Result<Definition> Definitions::do_define(const Definition& definition) {
       database_.run(kDefine, values_of(stored_name(name), to_json(definition)), *until,
                     "write a definition into");
   if (!made) return std::unexpected(made.error());
-  const Result<std::optional<std::string>> json = read(name, *until);
-  if (!json) return std::unexpected(after_a_write(json.error()));
-  if (*json) return parse(name, **json);
+  const Result<std::string> json = read(name, *until);
+  if (json) return parse(name, *json);
+  if (json.error().code != Code::kNotFound) return std::unexpected(after_a_write(json.error()));
   if (Result<void> trusted = database_.check_trust(*until); !trusted)
     return std::unexpected(std::move(trusted.error()));
   return database_.damaged("the definition of " + shown(name) + " went away while it was made");
@@ -79,13 +78,12 @@ Result<Definition> Definitions::do_replace(const Definition& old, const Definiti
   if (!until) return std::unexpected(until.error());
   static_cast<void>(take_first());
   const std::string& name = idmint::name(old);
-  const Result<std::optional<std::string>> json = read(name, *until);
+  const Result<std::string> json = read(name, *until);
   if (!json) return std::unexpected(json.error());
-  if (!*json) return std::unexpected(no_definition(name, database_.url()));
-  Result<Definition> there = parse(name, **json);
+  Result<Definition> there = parse(name, *json);
   if (!there || *there != old) return there;
   const Result<Rows> done =
-      database_.run(kReplace, values_of(stored_name(name), **json, to_json(updated)), *until,
+      database_.run(kReplace, values_of(stored_name(name), *json, to_json(updated)), *until,
                     "replace a definition in");
   if (!done) return std::unexpected(done.error());
   there = find(name, *until);

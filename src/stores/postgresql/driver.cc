@@ -6,7 +6,8 @@
 
 namespace idmint::stores::postgresql {
 
-// NOLINTBEGIN(bugprone-macro-parentheses): a name that is declared cannot stand in parentheses.
+// A name that is declared cannot stand in parentheses, and these are libpq's.
+// NOLINTBEGIN(bugprone-macro-parentheses,readability-identifier-naming)
 #define IDMINT_DEFINE(name) decltype(&::name) name = nullptr;
 IDMINT_LIBPQ(IDMINT_DEFINE)
 #undef IDMINT_DEFINE
@@ -31,6 +32,6 @@ Result<void> load_libpq() {
   }();
   return loaded;
 }
-// NOLINTEND(bugprone-macro-parentheses)
+// NOLINTEND(bugprone-macro-parentheses,readability-identifier-naming)
 
 }  // namespace idmint::stores::postgresql

@@ -40,11 +40,12 @@ namespace idmint::stores::postgresql {
   F(PQstatus)                  \
   F(PQtransactionStatus)
 
-// NOLINTBEGIN(bugprone-macro-parentheses): a name that is declared cannot stand in parentheses.
+// A name that is declared cannot stand in parentheses, and these are libpq's.
+// NOLINTBEGIN(bugprone-macro-parentheses,readability-identifier-naming)
 #define IDMINT_DECLARE(name) extern decltype(&::name) name;
 IDMINT_LIBPQ(IDMINT_DECLARE)
 #undef IDMINT_DECLARE
-// NOLINTEND(bugprone-macro-parentheses)
+// NOLINTEND(bugprone-macro-parentheses,readability-identifier-naming)
 
 // To be called before any of them; from the second time on it costs nothing. kUnimplemented: this
 // host has not the library. Never unloaded.

@@ -446,7 +446,7 @@ TEST(PostgresqlConnections, AServerThatSaysNothingIsPassedOver) {
   server.database("ids");
   const auto both = Store::open(
       "postgresql://postgres@" + host + ",127.0.0.1:" + std::to_string(server.port()) + "/ids",
-      {.deadline = std::chrono::seconds{10}});
+      {.deadline = std::chrono::seconds{4}});
   EXPECT_TRUE(both) << fakes::why(both);
   ::close(silent);
 }

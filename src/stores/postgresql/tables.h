@@ -38,7 +38,8 @@ class Definitions final : public Catalog {
   Result<std::vector<CatalogEntry>> do_list(SteadyTime by) override;
 
   [[nodiscard]] Result<Definition> parse(std::string_view name, std::string_view json) const;
-  Result<std::optional<std::string>> read(std::string_view name, SteadyTime until);
+  // The text that is there. kNotFound: there is none.
+  Result<std::string> read(std::string_view name, SteadyTime until);
   Result<Definition> find(std::string_view name, SteadyTime until);
   std::optional<std::pair<std::string, std::string>> take_first();
 
