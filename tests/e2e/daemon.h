@@ -53,11 +53,16 @@ class Daemon {
   [[nodiscard]] pid_t pid() const { return pid_; }
 
  private:
-  // "idmintd: serving the Redis protocol on 127.0.0.1:PORT"
+  // "idmintd: serving the Redis protocol on 127.0.0.1:PORT". A notice may come before it, as of a
+  // store that is slow.
   int port_of_line() {
     std::string line;
-    char c = '\0';
-    while (::read(said_, &c, 1) == 1 && c != '\n') line += c;
+    bool more = true;
+    while (more && !line.contains(": serving ")) {
+      line.clear();
+      char c = '\0';
+      while ((more = ::read(said_, &c, 1) == 1) && c != '\n') line += c;
+    }
     const std::size_t colon = line.rfind(':');
     const int port = colon == std::string::npos ? 0 : std::atoi(line.c_str() + colon + 1);
     EXPECT_NE(port, 0) << line;
