@@ -1,6 +1,7 @@
 #include "advice/plan_json.h"
 
 #include <cmath>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 
 #include "advice/plan_words.h"
@@ -19,7 +20,7 @@ Json optional(const std::optional<Value>& value) {
 
 // A count: an integer as long as a double is exact, and a rounded figure beyond that.
 Json count(double value) {
-  constexpr auto most = static_cast<double>(kLargestJsonNumber);
+  constexpr double most = 9'007'199'254'740'992;  // 2^53
   return value <= most ? Json(static_cast<std::int64_t>(std::round(value))) : Json(value);
 }
 

@@ -7,6 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/json.h"
+#include "cli/numbers_option.h"
 #include "cli/source_options.h"
 #include "cli/store_option.h"
 #include "idmint/definition.h"
@@ -26,6 +27,7 @@ void add_alter(CLI::App& command) {
   command.add_option("--max", alter_options.max, "The new last value, larger than the present one")
       ->required()
       ->type_name("N");
+  add_numbers(command);
   add_store(command);
 }
 
@@ -38,6 +40,7 @@ void add_retire(CLI::App& command) {
   command.add_option("NAME", retire_options.name, "A sequence or a pool")
       ->required()
       ->type_name("");
+  add_numbers(command);
   add_store(command);
   command.add_flag("--yes", retire_options.yes, "Do not ask");
 }

@@ -10,6 +10,7 @@
 #include "base/errors.h"
 #include "cli/commands.h"
 #include "cli/json.h"
+#include "cli/numbers_option.h"
 #include "cli/source_options.h"
 #include "cli/store_option.h"
 #include "idmint/definition.h"
@@ -85,6 +86,7 @@ void add_create(CLI::App& command) {
       ->type_name("DOC");
   command.add_flag("--validator", sequence.validator,
                    "Of --adopt: MongoDB refuses what would pass the last value, whoever writes it");
+  add_numbers(command);
   add_store(command);
 }
 

@@ -27,6 +27,7 @@
 #include "cli/given.h"
 #include "cli/json.h"
 #include "cli/lines.h"
+#include "cli/numbers_option.h"
 #include "cli/source_options.h"
 #include "cli/store_option.h"
 #include "idmint/form.h"
@@ -90,6 +91,7 @@ void add_insert(CLI::App& command) {
   command.add_flag("--heal", insert_options.heal,
                    "Raise a sequence that is behind the data past it");
   add_timeout(command, insert_options.timeout, "30s; for ids 5s");
+  add_numbers(command);
   add_form(command, insert_options.format.form);
   add_snowflake(command, insert_options.format);
 }
@@ -290,9 +292,7 @@ class Import {
       context_.out.write((absent ? "-" : unknown ? "?" + text : text) + "\n");
       return;
     }
-    const auto* const integer = std::get_if<std::int64_t>(&outcome.id);
-    const bool bare =
-        inserter_.form == Form{} && integer != nullptr && *integer <= kLargestJsonNumber;
+    const bool bare = numbers_given() && inserter_.form == Form{} && is_integer(outcome.id);
     context_.out.write("{\"line\":" + std::to_string(printed_) + ",\"outcome\":\"" +
                        (absent    ? "absent\""
                         : unknown ? "unknown\""

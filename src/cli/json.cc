@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/numbers_option.h"
 #include "mint/sequence_facts.h"
 
 namespace idmint::cli {
@@ -13,7 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json integer(std::int64_t value) {
-  return value <= kLargestJsonNumber ? Json(value) : Json(std::to_string(value));
+  return numbers_given() ? Json(value) : Json(std::to_string(value));
 }
 
 // Replaces what is not UTF-8, so that the line stays JSON.

@@ -1,5 +1,6 @@
 // All JSON that idmint prints, except plans, and the lines of `next` and `inspect`, which are too
-// many for a JSON library.
+// many for a JSON library. Integers that a store holds in 64 bits are printed as numbers_option.h
+// says, other integers as numbers.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,6 @@
 
 #include "advice/diagnosis.h"
 #include "advice/layout_change.h"
-#include "advice/plan_json.h"
 #include "cli/applied.h"
 #include "cli/measurement.h"
 #include "idmint/mint.h"
@@ -18,8 +18,6 @@
 #include "idmint/source.h"
 
 namespace idmint::cli {
-
-using advice::kLargestJsonNumber;
 
 // One line each, without the newline.
 [[nodiscard]] std::string json_version(std::string_view version);

@@ -10,6 +10,7 @@
 #include "base/url.h"
 #include "cli/commands.h"
 #include "cli/json.h"
+#include "cli/numbers_option.h"
 #include "cli/store_option.h"
 #include "idmint/clock.h"
 #include "mint/definitions_toml.h"
@@ -25,6 +26,7 @@ bool list_as_toml = false;
 
 void add_list(CLI::App& command) {
   command.add_flag("--toml", list_as_toml, "Print the definitions as a file for apply");
+  add_numbers(command);
   add_store(command);
 }
 
@@ -32,6 +34,7 @@ std::string peeked;
 
 void add_peek(CLI::App& command) {
   command.add_option("NAME", peeked, "A sequence or a pool")->required()->type_name("");
+  add_numbers(command);
   add_store(command);
 }
 

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/url.h"
 #include "cli/commands.h"
+#include "cli/numbers_option.h"
 #include "cli/store_option.h"
 #include "idmint/mint.h"
 #include "terminal/process.h"
@@ -47,6 +48,11 @@ std::optional<Error> meant(std::string_view word) {
   return std::nullopt;
 }
 
+Result<void> settle(CLI::App& command) {
+  if (Result<void> settled = settle_numbers(command); !settled) return settled;
+  return settle_store(command);
+}
+
 constexpr Program kProgram = {
     .name = "idmint",
     .about = "idmint mints globally unique ids, and never the same one twice.",
@@ -65,7 +71,7 @@ constexpr Program kProgram = {
 )",
     .meant = meant,
     .otherwise = "; for ids: idmint next SOURCE",
-    .settle = settle_store,
+    .settle = settle,
     .worded = worded,
 };
 

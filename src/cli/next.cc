@@ -10,7 +10,7 @@
 
 #include "cli/commands.h"
 #include "cli/given.h"
-#include "cli/json.h"
+#include "cli/numbers_option.h"
 #include "cli/source_options.h"
 #include "cli/store_option.h"
 #include "mint/sequence_facts.h"
@@ -61,6 +61,7 @@ void add_next(CLI::App& command) {
                   "uuid2: of the domain, a user id, say")
       ->type_name("N");
   add_timeout(command, next_options.timeout, "5s");
+  add_numbers(command);
   add_store(command, Stays::kNo);
 }
 
@@ -101,9 +102,9 @@ void print_json(Output& out, std::span<const Id> ids, const std::string& source,
   constexpr std::string_view start = R"({"id":)";
   const std::string finish = R"(,"source":")" + source + "\"}\n";
   const bool plain = form == Form{};
+  const bool numbers = numbers_given() && plain;
   for (const Id& id : ids) {
-    const auto* const integer = std::get_if<std::int64_t>(&id);
-    const bool bare = plain && integer != nullptr && *integer <= kLargestJsonNumber;
+    const bool bare = numbers && is_integer(id);
     char* end = out.reserve(start.size() + kMaxFormChars + 2 + finish.size());
     end = std::ranges::copy(start, end).out;
     if (!bare) *end++ = '"';
@@ -220,8 +221,8 @@ const Command kNext = {"next", "Print new ids, one a line", add_next, run_next,
 steps of 1000, 2000, 4000 and so on, up to 1000000. When fewer are left than you
 ask for, nothing is taken unless another process takes at the same time. What
 was taken and could not be printed is lost; it never comes again.
-With --json each id is one line {"id":...,"source":...}. Ids are strings, but
-for the integers of a sequence up to 2^53, which are numbers.
+With --json each id is one line {"id":...,"source":...}. Ids are strings. With
+--numbers integers without a prefix, an encoding or a check are numbers.
 
 Opening the store and taking the first ids end within --timeout together, and
 each further step of 1000000 within as long again. Exit status 7 says that

@@ -27,6 +27,7 @@
 #include "cli/commands.h"
 #include "cli/given.h"
 #include "cli/json.h"
+#include "cli/numbers_option.h"
 #include "cli/source_options.h"
 #include "cli/store_option.h"
 #include "idmint/clock.h"
@@ -95,6 +96,7 @@ void add_raise(CLI::App& command) {
   command.add_flag("--dry-run", raise_options.dry_run,
                    "Say what would be passed over, and change nothing");
   command.add_flag("--yes", raise_options.yes, "Do not ask");
+  add_numbers(command);
   add_store(command);
 }
 

@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/json.h"
+#include "cli/numbers_option.h"
 #include "cli/source_options.h"
 #include "cli/store_option.h"
 #include "idmint/clock.h"
@@ -51,6 +52,7 @@ void add_workers(CLI::App& command) {
                   "raise: no id of this time or before comes any more")
       ->type_name("TIME");
   command.add_flag("--all", workers_options.all, "list: those too that nobody has used");
+  add_numbers(command);
   add_store(command);
 }
 

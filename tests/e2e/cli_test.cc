@@ -135,8 +135,8 @@ TEST_F(Cli, CountsThatAreNone) {
 TEST_F(Cli, NextAsJsonIsOneObjectALine) {
   output("idmint create big --start 9007199254740991");
   EXPECT_EQ(output("idmint next big -n 3 --json"),
-            "{\"id\":9007199254740991,\"source\":\"big\"}\n"
-            "{\"id\":9007199254740992,\"source\":\"big\"}\n"
+            "{\"id\":\"9007199254740991\",\"source\":\"big\"}\n"
+            "{\"id\":\"9007199254740992\",\"source\":\"big\"}\n"
             "{\"id\":\"9007199254740993\",\"source\":\"big\"}\n");
   const std::string check =
       " | python3 -c '\nimport json, sys\n"
@@ -147,6 +147,27 @@ TEST_F(Cli, NextAsJsonIsOneObjectALine) {
   EXPECT_EQ(run("idmint next snowflake --worker 1 -n 9 --json" + check).out, "9 9 {'snowflake'}\n");
 }
 
+TEST_F(Cli, WithNumbersIntegersAreNumbersOfAnySize) {
+  output("idmint create big --start 9007199254740993; idmint create tags --prefix T-");
+  EXPECT_EQ(output("idmint next big --json --numbers"),
+            "{\"id\":9007199254740993,\"source\":\"big\"}\n");
+  EXPECT_THAT(output("idmint next snowflake --worker 1 --json --numbers 2>/dev/null"),
+              MatchesRegex("\\{\"id\":[0-9]+,\"source\":\"snowflake\"\\}\n"));
+  EXPECT_EQ(output("idmint next tags --json --numbers"), "{\"id\":\"T-1\",\"source\":\"tags\"}\n");
+  EXPECT_THAT(output("idmint next uuid4 --json --numbers"),
+              MatchesRegex("\\{\"id\":\"[0-9a-f-]{36}\",\"source\":\"uuid4\"\\}\n"));
+  const std::string values =
+      R"("last":9223372036854775806,"next":9007199254740994,"index":null,"left":)"
+      "9214364837600034813,";
+  for (const std::string command : {"peek big", "list"})
+    EXPECT_THAT(output("idmint " + command + " --json --numbers"), HasSubstr(values)) << command;
+  EXPECT_THAT(output("idmint raise big --past 9007199254740995 --json --numbers"),
+              HasSubstr(R"("skipped":2,"left_before":9214364837600034813,)"));
+  const Ended alone = run("idmint next big --numbers");
+  EXPECT_EQ(alone.status, 2);
+  EXPECT_THAT(alone.err, HasSubstr("add --json"));
+}
+
 TEST_F(Cli, EveryCommandPrintsJsonThatParses) {
   output("idmint create orders --start 5 --json --max 9007199254740993");
   const std::string parse = " | python3 -c 'import json, sys; print(json.load(sys.stdin)";
@@ -154,8 +175,8 @@ TEST_F(Cli, EveryCommandPrintsJsonThatParses) {
                    "[\"next\"])'"),
             "5\n");
   EXPECT_EQ(output("idmint peek orders --json" + parse + ")'"),
-            "{'name': 'orders', 'strategy': 'counter', 'guarantee': 'linearizable', 'first': 5, "
-            "'last': '9007199254740993', 'next': 5, 'index': None, 'left': 9007199254740989, "
+            "{'name': 'orders', 'strategy': 'counter', 'guarantee': 'linearizable', 'first': '5', "
+            "'last': '9007199254740993', 'next': '5', 'index': None, 'left': '9007199254740989', "
             "'state': 'open', "
             "'store': 'sqlite:" +
                 (folder_ / "home/.local/share/idmint/ids.db").string() + "'}\n");
@@ -260,7 +281,7 @@ TEST_F(Cli, AdviceThatWorks) {
 // `next` is what comes next, whatever the strategy.
 TEST_F(Cli, TheNextOfAPermutedSequence) {
   output("idmint create cards --digits 6 --strategy permuted; idmint next cards -n 7 >/dev/null");
-  const std::string next = R"( | sed 's/.*"next":\([0-9]*\),"index":\([^,]*\),.*/\1 \2/')";
+  const std::string next = R"-( | sed 's/.*"next":"\([0-9]*\)","index":"\([^"]*\)",.*/\1 \2/')-";
   const std::string told = output("idmint peek cards --json" + next);
   EXPECT_EQ(output("idmint list --json" + next), told);
   const std::string value = told.substr(0, told.find(' '));
@@ -271,7 +292,7 @@ TEST_F(Cli, TheNextOfAPermutedSequence) {
   output("idmint create one --start 5 --max 5 --strategy permuted; idmint next one >/dev/null");
   EXPECT_THAT(output("idmint peek one"), ContainsRegex("next +-\nindex +1\n"));
   output("idmint create orders");
-  EXPECT_THAT(output("idmint peek orders --json"), HasSubstr("\"next\":1,\"index\":null,"));
+  EXPECT_THAT(output("idmint peek orders --json"), HasSubstr("\"next\":\"1\",\"index\":null,"));
 }
 
 // As root it shows only that they work.
@@ -671,8 +692,8 @@ TEST_F(Cli, APoolIsMadeOnceWithItsLayout) {
             "store      sqlite:ids.db\n");
   EXPECT_EQ(
       output(store + "idmint peek web --json"),
-      "{\"name\":\"web\",\"strategy\":\"pool\",\"guarantee\":\"unique\",\"first\":0,"
-      "\"last\":15,\"next\":null,\"index\":null,\"left\":16,\"state\":\"open\",\"layout\":"
+      "{\"name\":\"web\",\"strategy\":\"pool\",\"guarantee\":\"unique\",\"first\":\"0\","
+      "\"last\":\"15\",\"next\":null,\"index\":null,\"left\":\"16\",\"state\":\"open\",\"layout\":"
       "\"41t10w12s epoch 2010-11-04T01:42:54.657Z\",\"workers\":16,\"prefix\":\"\",\"encoding\":"
       "\"canonical\",\"check\":\"none\",\"leased_from\":null,\"store\":\"sqlite:ids.db\"}\n");
   output(store +
@@ -756,9 +777,10 @@ TEST_F(Cli, WhoHoldsTheWorkerIdsOfAPool) {
       "pool[\"owned\"], [(w[\"worker\"], w[\"owned\"], w[\"held_by\"], w[\"generation\"], "
       "w[\"minted_until\"], w[\"minted_until_units\"], w[\"held_for_seconds\"] is None) for w in "
       "pool[\"used\"]], pool[\"left_out\"], pool[\"leased_from\"])'";
-  EXPECT_EQ(output(store + "idmint workers list web --json" + print),
-            "4 1 [(1, True, 'db1, process 7', 5, '2026-01-01T00:00:00Z', 347155200000, False), (2, "
-            "False, 'db1, process 7', 5, '2026-01-01T00:00:00Z', 347155200000, True)] 2 None\n");
+  EXPECT_EQ(
+      output(store + "idmint workers list web --json" + print),
+      "4 1 [(1, True, 'db1, process 7', '5', '2026-01-01T00:00:00Z', '347155200000', False), (2, "
+      "False, 'db1, process 7', '5', '2026-01-01T00:00:00Z', '347155200000', True)] 2 None\n");
 }
 
 // Nobody reads 65,536 lines that say the same.
@@ -820,8 +842,9 @@ TEST_F(Cli, AWorkerIdIsReleasedOrAllAreRaised) {
   EXPECT_THAT(output(store + "idmint workers list web --all"),
               AllOf(HasSubstr("2026-01-02T00:00:00.001Z  347241600001"),
                     EndsWith("\n0 of 4 worker ids are owned\n")));
-  EXPECT_EQ(output(store + "idmint workers raise web --past 2025-01-01 --json 2>/dev/null"),
-            "{\"pool\":\"web\",\"past\":\"2025-01-01T00:00:00Z\",\"floor_units\":315619200001}\n");
+  EXPECT_EQ(
+      output(store + "idmint workers raise web --past 2025-01-01 --json 2>/dev/null"),
+      "{\"pool\":\"web\",\"past\":\"2025-01-01T00:00:00Z\",\"floor_units\":\"315619200001\"}\n");
   const Ended years = run(store + "idmint workers raise web --past 2080-01-01");
   EXPECT_EQ(years.status, 2);
   EXPECT_THAT(years.err, HasSubstr("there is no way back"));
@@ -896,7 +919,8 @@ TEST_F(Cli, IdsOfAPoolAreOfItsLayout) {
 // So much id-time as is asked for, and no more: one unit by who mints a few.
 TEST_F(Cli, TheWindowOfAPoolIsTakenByWhoMintsMore) {
   const std::string store = "export IDMINT_STORE=sqlite:ids.db; ";
-  const std::string of_bound = "; idmint workers list web --json | grep -o '_units\":[0-9]*'";
+  const std::string of_bound =
+      "; idmint workers list web --json --numbers | grep -o '_units\":[0-9]*'";
   output(store + "idmint create web --kind pool --layout '" + kPoolLayout + "' --workers 1");
   const std::string print = "print(parts[-1][1] - parts[0][1], parts[0][1] - 1735689600000)";
   const auto taken = [&](const std::string& next) {

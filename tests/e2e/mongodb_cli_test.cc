@@ -193,8 +193,8 @@ TEST_F(InsertCli, DocumentsGetIdsWhichArePrintedInTheirOrder) {
   // A sequence of the same store, and another database.
   output(store_ + "idmint create orders --start 7");
   EXPECT_EQ(output(store_ + "idmint insert " + database_ + "x.orders --from orders --json <two"),
-            "{\"line\":1,\"outcome\":\"inserted\",\"id\":7}\n"
-            "{\"line\":2,\"outcome\":\"inserted\",\"id\":8}\n"
+            "{\"line\":1,\"outcome\":\"inserted\",\"id\":\"7\"}\n"
+            "{\"line\":2,\"outcome\":\"inserted\",\"id\":\"8\"}\n"
             "{\"inserted\":2,\"collisions\":0}\n");
   EXPECT_EQ(output(store_ + "idmint insert accounts --from uuid7 </dev/null"), "");
 }
@@ -293,7 +293,7 @@ TEST_F(InsertCli, GaplessNumbersAreTakenWithTheDocuments) {
   EXPECT_THAT(refused.err, HasSubstr("idmint: lines 1 to 2: document 2: "));
   EXPECT_THAT(refused.err, HasSubstr("; mend line 2; nothing of the lines from 1 on was inserted"));
   EXPECT_EQ(refused.out, "-\n-\n");
-  EXPECT_EQ(output(insert + " --json <three"),
+  EXPECT_EQ(output(insert + " --json --numbers <three"),
             "{\"line\":1,\"outcome\":\"inserted\",\"id\":4}\n"
             "{\"line\":2,\"outcome\":\"inserted\",\"id\":5}\n"
             "{\"line\":3,\"outcome\":\"inserted\",\"id\":6}\n"
@@ -509,12 +509,12 @@ TEST_F(Cli, RaisesPastWhatACollectionHolds) {
          "idmint create orders; idmint create blocks --strategy striped --stripes 2 --max " +
          "2000");
   EXPECT_THAT(output(store + "idmint raise orders --from-collection app.orders:n --json"),
-              HasSubstr(R"("skipped":1300)"));
+              HasSubstr(R"("skipped":"1300")"));
   EXPECT_EQ(output(store + "idmint next orders"), "1301\n");
   EXPECT_THAT(output(store + "idmint raise orders --from-collection app.orders:n --json"),
-              HasSubstr(R"("skipped":0)"));
+              HasSubstr(R"("skipped":"0")"));
   EXPECT_THAT(output(store + "idmint raise blocks --from-collection app.orders:n --yes --json"),
-              HasSubstr(R"("skipped":307)"));
+              HasSubstr(R"("skipped":"307")"));
   output("idmint create local && idmint raise local --from-collection app.orders:n --from '" + url +
          "'");
   EXPECT_EQ(output("idmint next local"), "1301\n");

@@ -35,6 +35,7 @@ complete -c idmint -n __fish_use_subcommand -a completion -d 'Print the completi
 complete -c idmint -n __fish_use_subcommand -a version -d 'Print the version'
 complete -c idmint -s h -l help -d 'Print help'
 complete -c idmint -n 'not __fish_use_subcommand' -l json -d 'Print JSON'
+complete -c idmint -n '__fish_seen_subcommand_from next create raise alter retire list peek workers insert' -l numbers -d 'In JSON, integers as numbers'
 complete -c idmint -n '__fish_seen_subcommand_from next create raise alter retire list peek workers check bench doctor apply insert sweep' -l store -x -a 'sqlite: mongodb: postgresql: memory: env: file:' -d 'The store of the sequences'
 complete -c idmint -n '__fish_seen_subcommand_from next' -s n -l count -x -d 'How many ids'
 complete -c idmint -n '__fish_seen_subcommand_from next bench insert' -l worker -x -a 'env: ordinal address mac random' -d 'The worker id'
