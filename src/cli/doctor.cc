@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "advice/diagnosis.h"
+#include "base/errors.h"
 #include "base/quantity.h"
 #include "base/sqlite_url.h"
 #include "base/text.h"
@@ -44,8 +45,21 @@ struct DoctorOptions {
   std::string horizon = "90d";
   std::vector<std::string> rates;    // NAME=RATE
   std::vector<std::string> used_in;  // NAME=DATABASE.COLLECTION:FIELD
+  std::vector<std::string> ignored;  // names of kChecks
   bool all = false;                  // layouts that nothing uses too
 } doctor_options;
+
+// What --ignore takes: the kinds of findings, with a dash for a blank. The store is not among them,
+// since the others are read from it.
+constexpr std::array<std::string_view, 6> kChecks = {"disk",       "sequence", "pool",
+                                                     "state-file", "clock",    "layout"};
+
+std::string names_of_checks() {
+  std::string names;
+  for (const std::string_view check : kChecks)
+    names += (names.empty() ? "" : ", ") + std::string(check);
+  return names;
+}
 
 void add_doctor(CLI::App& command) {
   command
@@ -62,6 +76,10 @@ void add_doctor(CLI::App& command) {
       .add_option("--used-in", doctor_options.used_in,
                   "Where values are: NAME=DATABASE.COLLECTION:FIELD; again for another")
       ->type_name("F");
+  command
+      .add_option("--ignore", doctor_options.ignored,
+                  "Leave a check out: " + names_of_checks() + "; again for another")
+      ->type_name("CHECK");
   add_store(command);
 }
 
@@ -130,7 +148,18 @@ Result<Wanted> read_wanted(const DoctorOptions& given) {
     }
     wanted.places.push_back(*std::move(place));
   }
+  for (const std::string& check : given.ignored) {
+    if (std::ranges::find(kChecks, check) != kChecks.end()) continue;
+    return refuse("--ignore: there is no check \"" + shortened(check) + "\": give one of " +
+                  names_of_checks());
+  }
   return wanted;
+}
+
+bool is_ignored(const Finding& finding) {
+  std::string check = finding.kind;
+  std::ranges::replace(check, ' ', '-');
+  return std::ranges::find(doctor_options.ignored, check) != doctor_options.ignored.end();
 }
 
 // `local`: the URL states that no other host uses the file system.
@@ -406,6 +435,7 @@ Result<void> run_doctor(Context& context) {
   look_at_state_files(wanted->limits, now, findings, used);
   findings.push_back(look_at_clock());
   look_at_layouts(wanted->limits, now, used, findings);
+  std::erase_if(findings, is_ignored);
 
   Health worst = Health::kOk;
   for (Finding& finding : findings) {
@@ -451,6 +481,8 @@ What next and insert on this host gave last, and the largest value in the
 fields that insert filled and --used-in names, are compared with the store:
 where it does not know of them it was set back, as by a restore, and gives
 values again.
+With --ignore a check is left out of the list and of the exit status: clock in a
+container, say, whose kernel does not tell whether the clock is synchronised.
 Exit status: 0 all ok, 20 a warning, 21 a failure; others as of every command.
 
 Examples:
@@ -458,6 +490,7 @@ Examples:
   $ idmint create orders --max 1000000000
   $ idmint doctor --rate orders=100/s --horizon 30d
   $ idmint doctor --json --warn-below 5%
+  $ idmint doctor --ignore clock --ignore disk
 )"};
 
 }  // namespace idmint::cli

@@ -403,6 +403,27 @@ TEST_F(Operating, DoctorJudgesSequences) {
   EXPECT_EQ(run("idmint doctor --rate none=1/s").status, 3);
 }
 
+// The clock and the disk of the host that runs the test may be worth a warning.
+TEST_F(Operating, DoctorLeavesOutWhatIsIgnored) {
+  output("idmint create small --max 1; idmint next small");
+  const Ended failed = run("idmint doctor --ignore clock --ignore disk");
+  EXPECT_EQ(failed.status, 21);
+  EXPECT_THAT(failed.out, AllOf(Not(HasSubstr(" clock ")), Not(HasSubstr(" disk ")),
+                                HasSubstr("fail  sequence small: ")));
+  const std::string all_of_them = "idmint doctor --ignore clock --ignore disk --ignore sequence";
+  const Ended ignored = run(all_of_them);
+  EXPECT_EQ(ignored.status, 0) << ignored.out;
+  EXPECT_THAT(ignored.out, Not(HasSubstr("small")));
+  EXPECT_EQ(of_json(all_of_them + " --json",
+                    R"(json["health"], sorted({f["kind"] for f in json["findings"]}))"),
+            "ok ['layout', 'store']\n");
+  const Ended unknown = run("idmint doctor --ignore clok");
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("there is no check \"clok\": give one of disk, sequence, "
+                                     "pool, state-file, clock, layout"));
+  EXPECT_EQ(run("idmint doctor --ignore store").status, 2) << "the others are read from it";
+}
+
 TEST_F(Operating, DoctorJudgesPools) {
   const std::string store = "export IDMINT_STORE=sqlite:ids.db; ";
   output(store +

@@ -50,6 +50,8 @@ _idmint() {
     words="luhn damm verhoeff mod11-10 mod97-10 mod37"
   elif [[ $previous == --at || $previous == --since || $previous == --from-workers || $previous == --to-workers || $previous == --drift || $previous == --clock-error || $previous == --timeout || $previous == --past-each || $previous == --used-in || $previous == --until || $previous == --prefix || $previous == --digits || $previous == --width || $previous == --field || $previous == --proxy || $previous == --attempts || $previous == --older-than ]]; then
     words=""
+  elif [[ $previous == --ignore ]]; then
+    words="disk sequence pool state-file clock layout"
   elif [[ $previous == --stored-as ]]; then
     words="usual text number"
   elif [[ $previous == --order ]]; then
@@ -79,7 +81,7 @@ _idmint() {
       plan) words+=" --digits --bits --count --hosts --rate --order --database --round-trip --shared-store --unguessable --all" ;;
       plan-change) words+=" --from --to --at --from-workers --to-workers --since --drift --clock-error" ;;
       bench) words+=" --threads --seconds --batch --svg --worker --layout --epoch --unit --run-ahead --store" ;;
-      doctor) words+=" --warn-below --horizon --rate --used-in --all --store" ;;
+      doctor) words+=" --warn-below --horizon --rate --used-in --ignore --all --store" ;;
       apply) words+=" --dry-run --store" ;;
       insert) words+=" --field --from --stored-as --attempts --create-index --proxy --heal --timeout --prefix --encoding --check --digits --no-leading-zeros --worker --layout --epoch --unit --run-ahead --numbers --store" ;;
       sweep) words+=" --field --proxy --older-than --store" ;;
