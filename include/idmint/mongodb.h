@@ -132,8 +132,10 @@ struct InsertOptions {
   // the database.
   std::optional<std::string> proxy{};
   std::string owner{};                  // for operators, at most 200 bytes; empty: "HOST:PID"
-  std::int64_t number_from = 1;         // the number of the first document in messages
   std::string counted_as = "document";  // in messages: "document 1 of app.accounts"
+  // The numbers of the documents in messages, one for each, such as those of their lines in a file.
+  // Empty: from 1 on. They must outlive the call.
+  std::span<const std::int64_t> numbers{};
   // Called if a source that never repeats a value gave one that is already in the collection: the
   // source is behind the data. It must move the source past the data, as Mint::raise() does with
   // ExistingValues::open(). The documents then get new ids.

@@ -188,10 +188,13 @@ Result<void> heal(Mint& mint, const std::string& sequence, Reopened& source,
   return source.open();
 }
 
-// The way to insert documents; the first one has the number `number_from`.
+// The numbers of the lines of documents, one for each. Blank lines have a number and no document.
+using Lines = std::span<const std::int64_t>;
+
+// The way to insert documents.
 struct Inserter {
   std::function<std::expected<mongodb::Inserted, mongodb::NotInserted>(
-      std::span<const Bytes> documents, std::int64_t number_from)>
+      std::span<const Bytes> documents, Lines lines)>
       insert;
   std::string source{};
   std::string into{};                        // "DATABASE.COLLECTION"
@@ -201,6 +204,24 @@ struct Inserter {
   bool chooses_ids = true;  // false: the ids of documents with an unknown outcome are unknown
 };
 
+constexpr std::string_view kBlank = " \t\r";
+
+// What a line is that is no document, where that is clear from its characters, and the tool that
+// makes documents of it. Empty: unclear.
+std::string_view other_format(std::string_view line) {
+  line.remove_prefix(std::min(line.find_first_not_of(kBlank), line.size()));
+  line = line.substr(0, line.find_last_not_of(kBlank) + 1);
+  if (line.starts_with('['))
+    return "an array, and each line is to be one document: jq -c '.[]' writes its elements so";
+  if (line == "{")
+    return "only the beginning of a document, and each line is to be a whole one: jq -c . writes "
+           "documents so";
+  if (!line.starts_with('{') && line.find_first_of(",;\t") != std::string_view::npos)
+    return "CSV, as it looks, and each line is to be one document of JSON: mlr --icsv --ojsonl cat "
+           "(of Miller) converts it";
+  return "";
+}
+
 // Inserts the lines in batches, one after the other.
 class Import {
  public:
@@ -208,17 +229,20 @@ class Import {
 
   // False: no more lines are wanted.
   bool take(std::string_view line, std::size_t number) {
+    if (line.find_first_not_of(kBlank) == std::string_view::npos) return true;
     Result<std::vector<std::byte>> document = mongodb::document_from_json(line);
     if (!document) {
-      result_ = std::unexpected(
-          Error{document.error().code, "standard input, line " + std::to_string(number) + ": " +
-                                           document.error().message + "; " + so_far() +
-                                           ", and none of the lines from " +
-                                           std::to_string(done_ + 1) + " on"});
+      const std::string_view other = other_format(line);
+      result_ = std::unexpected(Error{
+          document.error().code,
+          place_of(number) +
+              (other.empty() ? document.error().message : "it is " + std::string(other)) + "; " +
+              so_far() + ", and none of the lines from " + std::to_string(done_ + 1) + " on"});
       return false;
     }
     bytes_ += document->size();
     documents_.push_back(*std::move(document));
+    lines_.push_back(static_cast<std::int64_t>(number));
     return (documents_.size() < inserter_.most_lines && bytes_ < kMostBytes) || send(true);
   }
 
@@ -258,31 +282,33 @@ class Import {
   // follow.
   bool send(bool more) {
     const std::vector<Bytes> views(documents_.begin(), documents_.end());
-    auto inserted = inserter_.insert(views, done_ + 1);
+    auto inserted = inserter_.insert(views, lines_);
     if (inserted) {
-      for (const Id& id : inserted->ids) print({Outcome::Fate::kInserted, id});
+      for (std::size_t i = 0; i < inserted->ids.size(); ++i)
+        print(lines_[i], {Outcome::Fate::kInserted, inserted->ids[i]});
       collisions_ += inserted->collisions;
       behind_ = behind_ || inserted->behind;
       if (!inserted->ids.empty()) inserter_.note(inserted->ids.back());
-      done_ += std::ssize(documents_);
+      done_ = lines_.back();
     } else {
-      for (const Outcome& outcome : inserted.error().outcomes) print(outcome);
+      const std::vector<Outcome>& outcomes = inserted.error().outcomes;
+      for (std::size_t i = 0; i < outcomes.size(); ++i) print(lines_[i], outcomes[i]);
       Error error = std::move(inserted.error().error);
       error = worded(std::move(error));
       if (done_ > 0) error.message += "; the lines 1 to " + std::to_string(done_) + " are in";
       if (more)
-        error.message += "; nothing from line " +
-                         std::to_string(done_ + std::ssize(documents_) + 1) + " on was sent";
+        error.message +=
+            "; nothing from line " + std::to_string(lines_.back() + 1) + " on was sent";
       result_ = std::unexpected(std::move(error));
     }
     context_.out.flush();
     documents_.clear();
+    lines_.clear();
     bytes_ = 0;
     return result_.has_value() && !context_.out.failed() && stop_signal() == 0;
   }
 
-  void print(const Outcome& outcome) {
-    ++printed_;
+  void print(std::int64_t line, const Outcome& outcome) {
     const bool absent = outcome.fate == Outcome::Fate::kAbsent;
     const bool unknown = outcome.fate == Outcome::Fate::kUnknown;
     if (!absent && !unknown) ++inserted_;
@@ -293,7 +319,7 @@ class Import {
       return;
     }
     const bool bare = numbers_given() && inserter_.form == Form{} && is_integer(outcome.id);
-    context_.out.write("{\"line\":" + std::to_string(printed_) + ",\"outcome\":\"" +
+    context_.out.write("{\"line\":" + std::to_string(line) + ",\"outcome\":\"" +
                        (absent    ? "absent\""
                         : unknown ? "unknown\""
                                   : "inserted\"") +
@@ -307,9 +333,9 @@ class Import {
   Context& context_;
   const Inserter inserter_;
   std::vector<std::vector<std::byte>> documents_{};
+  std::vector<std::int64_t> lines_{};  // of documents_
   std::size_t bytes_ = 0;
-  std::int64_t done_ = 0;  // inserted lines before those in documents_
-  std::int64_t printed_ = 0;
+  std::int64_t done_ = 0;  // the last inserted line before those of documents_
   std::int64_t inserted_ = 0;
   std::int64_t collisions_ = 0;
   bool behind_ = false;
@@ -327,18 +353,20 @@ Result<void> import_lines(Context& context, Inserter inserter) {
 }
 
 // The error of a call that inserts all of its documents or none, with their lines.
-Error in_lines(Error error, std::int64_t number_from, std::int64_t count) {
-  const std::string first = std::to_string(number_from);
+Error in_lines(Error error, Lines lines) {
+  const std::string first = std::to_string(lines.front());
   std::string message =
-      (count == 1 ? "line " + first
-                  : "lines " + first + " to " + std::to_string(number_from + count - 1)) +
+      (lines.size() == 1 ? "line " + first
+                         : "lines " + first + " to " + std::to_string(lines.back())) +
       ": " + error.message;
-  std::int64_t number = 0;
+  std::size_t number = 0;
   const std::string& document = error.advice.subject;
   if (error.advice.remedy == Remedy::kMendDocument &&
-      std::from_chars(document.data(), document.data() + document.size(), number).ec == std::errc{})
-    message += "; mend line " + std::to_string(number_from + number - 1) +
-               "; nothing of the lines from " + first + " on was inserted";
+      std::from_chars(document.data(), document.data() + document.size(), number).ec ==
+          std::errc{} &&
+      number >= 1 && number <= lines.size())
+    message += "; mend line " + std::to_string(lines[number - 1]) + "; nothing of the lines from " +
+               first + " on was inserted";
   error.message = std::move(message);
   return error;
 }
@@ -367,13 +395,12 @@ Result<void> insert_gapless(Context& context, Mint& mint, const Collection& coll
                     .most_lines = GaplessInserter::kMaxDocuments,
                     .note = std::move(note),
                     .chooses_ids = false};
-  inserter.insert =
-      [&numbers = **opened](
-          std::span<const Bytes> documents,
-          std::int64_t number_from) -> std::expected<mongodb::Inserted, mongodb::NotInserted> {
+  inserter.insert = [&numbers = **opened](
+                        std::span<const Bytes> documents,
+                        Lines lines) -> std::expected<mongodb::Inserted, mongodb::NotInserted> {
     const Result<Range> range = numbers.insert(documents);
     if (!range) {
-      Error error = worded(in_lines(range.error(), number_from, std::ssize(documents)));
+      Error error = worded(in_lines(range.error(), lines));
       const bool unknown = error.code == Code::kUnknown || error.code == Code::kDeadlineExceeded;
       return std::unexpected(mongodb::NotInserted{
           std::move(error),
@@ -434,8 +461,8 @@ Result<void> run_insert(Context& context) {
   // Reports errors before lines are read.
   if (const auto ready = mongodb::insert_with_id(*collection, source, {}, options); !ready)
     return std::unexpected(ready.error().error);
-  const auto insert = [&](std::span<const Bytes> documents, std::int64_t number_from) {
-    options.number_from = number_from;
+  const auto insert = [&](std::span<const Bytes> documents, Lines lines) {
+    options.numbers = lines;
     return mongodb::insert_with_id(*collection, source, documents, options);
   };
   return import_lines(context, {.insert = insert,
@@ -474,9 +501,9 @@ Result<void> run_sweep(Context& context) {
 const Command kInsert = {
     "insert", "Insert documents into MongoDB, each with a new id", add_insert, run_insert,
     R"(Reads documents from standard input, one a line, in Extended JSON, and prints
-their ids in the same order. The collection's own unique index on exactly that
-field keeps an id from coming twice, whoever else writes to it: where it refuses
-one, that document alone gets another.
+their ids in the same order; blank lines are skipped. The collection's own
+unique index on exactly that field keeps an id from coming twice, whoever else
+writes to it: where it refuses one, that document alone gets another.
 
 10,000 lines go at a time, and their ids are printed when they are in. When a
 line is no document, nothing of its 10,000 is inserted, and the message has the

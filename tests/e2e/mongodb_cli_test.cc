@@ -208,10 +208,53 @@ TEST_F(InsertCli, ALineThatIsNoDocumentIsNamedAndNothingOfItsBatchIsInserted) {
                                    "10001 on"));
   EXPECT_EQ(lines_of(ended.out).size(), 10'000U) << "the ids of those that are in";
   EXPECT_THAT(command(R"({"count":"docs"})"), HasSubstr("\"n\" : 10000"));
-  for (const char* const line : {"", "[{}]", "5", "{} {}", "{\"_id\":1}", "{\"a\\u0000b\":1}"}) {
+  for (const char* const line : {"[{}]", "5", "{} {}", "{\"_id\":1}", "{\"a\\u0000b\":1}"}) {
     const Ended bad = run(store_ + "echo '" + line + "' | idmint insert bad --from uuid4");
     EXPECT_EQ(bad.status, 2) << line;
     EXPECT_EQ(bad.out, "") << line;
+  }
+}
+
+TEST_F(InsertCli, BlankLinesAreSkippedAndCounted) {
+  command(R"({"createIndexes":"some","indexes":[{"key":{"k":1},"name":"k","unique":true}]})");
+  const std::string insert = store_ + "printf '\\n{\"k\":1}\\n \\t\\r\\n{\"k\":%s}\\n\\n' ";
+  EXPECT_THAT(output(insert + "2 | idmint insert some --from uuid4 --json"),
+              testing::MatchesRegex(
+                  "\\{\"line\":2,[^\n]+\n\\{\"line\":4,[^\n]+\n\\{\"inserted\":2,[^\n]+\n"));
+  const Ended refused = run(insert + "3 | idmint insert some --from uuid4");
+  EXPECT_EQ(refused.status, 4);
+  EXPECT_THAT(refused.err, HasSubstr("idmint: line 2 of"));
+  output(store_ + "idmint create invoices --strategy gapless");
+  const Ended gapless = run(insert + "1 | idmint insert bills --from invoices --field no");
+  EXPECT_EQ(gapless.out, "1\n2\n") << gapless.err;
+  const Ended again = run(insert + "3 | idmint insert some --from invoices --field no");
+  EXPECT_EQ(again.status, 5);
+  EXPECT_THAT(again.err, HasSubstr("idmint: lines 2 to 4: "));
+}
+
+// Each message names a tool that makes documents of the input, and quotes no parser.
+TEST_F(InsertCli, WhatIsNoJsonByTheLineIsNamed) {
+  struct Input {
+    const char* text;
+    const char* told;
+  };
+  for (const auto& [text, told] :
+       {Input{"[{\"a\":1},{\"a\":2}]",
+              "it is an array, and each line is to be one document: jq -c '.[]' "},
+        Input{"[\\n  {\"a\":1}\\n]", "line 1: it is an array, "},
+        Input{"{\\n  \"a\": 1\\n}",
+              "it is only the beginning of a document, and each line is to be "
+              "a whole one: jq -c . "},
+        Input{"name,email\\nann,ann@example.org",
+              "line 1: it is CSV, as it looks, and each line is "
+              "to be one document of JSON: mlr --icsv --ojsonl"},
+        Input{"\"name\";\"email\"", "it is CSV, "}}) {
+    const Ended ended = run(store_ + "printf '" + text + "' | idmint insert other --from uuid4");
+    EXPECT_EQ(ended.status, 2) << text;
+    EXPECT_THAT(
+        ended.err,
+        testing::AllOf(HasSubstr(told), HasSubstr("; no line before it was inserted, "),
+                       testing::Not(HasSubstr("not JSON")), testing::Not(HasSubstr("parse"))));
   }
 }
 

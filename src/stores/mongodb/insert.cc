@@ -133,8 +133,10 @@ class Insertion {
 
   void fail(std::size_t document, Code code, std::string why, Advice advice = {});
   std::string numbered(std::size_t document) const {
-    return options_.counted_as + " " +
-           std::to_string(options_.number_from + static_cast<std::int64_t>(document));
+    const std::int64_t number = document < options_.numbers.size()
+                                    ? options_.numbers[document]
+                                    : static_cast<std::int64_t>(document) + 1;
+    return options_.counted_as + " " + std::to_string(number);
   }
 
   Target& target_;

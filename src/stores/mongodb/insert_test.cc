@@ -259,10 +259,11 @@ TEST_F(InsertTest, AKeyThatIsTakenInAnotherIndexIsTheCallersError) {
   Script ids = integers({1, 2, 3, 4, 5, 6, 7});
   Documents documents(
       {R"({"email":"a"})", R"({"email":"b"})", R"({"email":"a"})", R"({"email":"c"})"});
+  const std::vector<std::int64_t> lines = {11, 12, 14, 15};
   const auto inserted =
-      insert_with_id(accounts, ids, documents.get(), {.field = "account", .number_from = 11});
+      insert_with_id(accounts, ids, documents.get(), {.field = "account", .numbers = lines});
   EXPECT_EQ(code_of(inserted), Code::kAlreadyExists);
-  EXPECT_THAT(why(inserted), AllOf(HasSubstr("document 13 of"), HasSubstr("\"by_email\""),
+  EXPECT_THAT(why(inserted), AllOf(HasSubstr("document 14 of"), HasSubstr("\"by_email\""),
                                    HasSubstr("3 of 4 documents were inserted")));
   EXPECT_EQ(ids.left(), 3U) << "no other id would help";
   EXPECT_EQ(count(), 3);
