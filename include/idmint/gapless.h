@@ -27,6 +27,8 @@ struct GaplessOptions {
   // The most calls that wait at one time; a further call fails with kResourceExhausted.
   std::size_t max_outstanding = 100'000;
   Executor* executor = nullptr;  // answers submit(); null: shared_executor()
+  // Makes a unique index on the field if it is missing, before the first insert.
+  bool make_index = false;
 };
 
 struct GaplessStatistics {
@@ -42,7 +44,9 @@ struct GaplessStatistics {
 // processes may share the sequence. In a child of fork() every call fails with kFailedPrecondition.
 //
 // At every instant the collection has each number from the sequence's first one on exactly once and
-// without a gap, as long as nobody deletes or changes them there.
+// without a gap, as long as nobody deletes or changes them there. The sequence belongs to the
+// collection and the field of its first number. Other gapless sequences may number the same field
+// if a unique index guards it, or if they cannot give a number that this one gives.
 class IDMINT_EXPORT GaplessInserter final {
  public:
   // `store` has the sequence `name` and must outlive the inserter, which opens its own connection
@@ -50,8 +54,9 @@ class IDMINT_EXPORT GaplessInserter final {
   // the number: "_id" or another top-level field. `entropy` is for jitter. Errors, besides those of
   // Store::open():
   // - kNotFound: no such sequence.
-  // - kFailedPrecondition: the sequence has another strategy or is retired, or the server is a
-  //   standalone.
+  // - kFailedPrecondition: the sequence has another strategy or is retired; the server is a
+  //   standalone; or another gapless sequence numbers the field and can give the same numbers, and
+  //   no unique index guards it.
   // - kUnimplemented: the store has no transactions.
   // - kInvalidArgument: the name of the collection or of the field is not valid.
   [[nodiscard]] static Result<std::unique_ptr<GaplessInserter>> open(

@@ -379,14 +379,15 @@ Result<void> insert_gapless(Context& context, Mint& mint, const Collection& coll
   const InsertOptions& given = insert_options;
   const InsertOptions usual;
   if (given.stored_as != usual.stored_as || given.attempts != usual.attempts ||
-      given.proxy != usual.proxy || given.create_index || given.heal)
+      given.proxy != usual.proxy || given.heal)
     return refuse(definition.name +
                   " is gapless: its numbers are taken with the documents, so of the options only "
-                  "--field goes with it");
+                  "--field and --create-index go with it");
   const Result<std::shared_ptr<Store>> store = mint.store();
   if (!store) return std::unexpected(store.error());
-  const Result<std::unique_ptr<GaplessInserter>> opened = GaplessInserter::open(
-      **store, definition.name, collection.name(), given.field, {.deadline = deadline});
+  const Result<std::unique_ptr<GaplessInserter>> opened =
+      GaplessInserter::open(**store, definition.name, collection.name(), given.field,
+                            {.deadline = deadline, .make_index = given.create_index});
   if (!opened) return std::unexpected(opened.error());
   Inserter inserter{.insert = {},
                     .source = definition.name,

@@ -66,8 +66,8 @@ Result<std::unique_ptr<GaplessInserter>> GaplessInserter::open(Store& store, std
   if (auto possible = has_transactions(store, *definition, until); !possible) {
     return std::unexpected(std::move(possible).error());
   }
-  auto transactions =
-      store.gapless()->transactions(*definition, collection, field, options.deadline, entropy);
+  auto transactions = store.gapless()->transactions(*definition, collection, field,
+                                                    options.make_index, options.deadline, entropy);
   if (!transactions) return std::unexpected(std::move(transactions).error());
   std::unique_ptr<State> state(new State{
       .definition = *definition,

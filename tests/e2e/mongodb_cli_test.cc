@@ -325,6 +325,40 @@ TEST_F(InsertCli, ALargestCountIsNoLimitOfAnImport) {
             "1\n2\n3\n4\n5\n6\n7\n8\n");
 }
 
+TEST_F(InsertCli, GaplessSequencesOfOneFieldNeedAUniqueIndex) {
+  for (const std::string words : {"a", "b", "prefixed --prefix B-", "later --start 100", "after"})
+    output(store_ + "idmint create " + words + " --strategy gapless");
+  const auto insert = [&](const std::string& from, const std::string& into, int count) {
+    return run(store_ + "yes '{}' | head -n " + std::to_string(count) + " | idmint insert " + into +
+               " --field no --from " + from);
+  };
+  EXPECT_EQ(insert("a", "bills", 0).status, 0) << "bound before its first document";
+  const Ended refused = insert("b", "bills", 1);
+  EXPECT_EQ(refused.status, 5);
+  EXPECT_EQ(refused.out, "");
+  EXPECT_THAT(refused.err, testing::AllOf(HasSubstr("idmint: sequence a numbers \"" + database_ +
+                                                    ".bills:no\", "
+                                                    "and sequence b can give the same numbers: "),
+                                          HasSubstr("has no unique index on exactly \"no\""),
+                                          HasSubstr("--create-index")));
+  EXPECT_EQ(insert("a", "bills", 2).out, "1\n2\n") << "b was refused, and is not in its way";
+  EXPECT_EQ(insert("prefixed", "bills", 1).out, "B-1\n") << "it prints other texts";
+  EXPECT_EQ(insert("later", "bills", 1).status, 5) << "a may come to its numbers";
+  EXPECT_EQ(insert("b", "others", 0).status, 0);
+  EXPECT_EQ(insert("b", "bills", 1).status, 5) << "no number was given: bound anew, and refused";
+  const Ended repeated = insert("b --create-index", "bills", 1);
+  EXPECT_EQ(repeated.status, 5);
+  EXPECT_THAT(repeated.err, HasSubstr("has the number 1 in no already"));
+  EXPECT_EQ(insert("later", "bills", 1).out, "100\n") << "the index keeps them apart";
+  // One that is retired comes to no number above its last.
+  output(store_ + "idmint create old --strategy gapless");
+  EXPECT_EQ(insert("old", "papers", 1).out, "1\n");
+  EXPECT_EQ(insert("after", "papers", 1).status, 5);
+  output(store_ + "idmint retire old --yes; idmint create new --strategy gapless --start 2");
+  EXPECT_EQ(insert("after", "papers", 1).status, 5) << "it begins at 1";
+  EXPECT_EQ(insert("new", "papers", 1).out, "2\n");
+}
+
 TEST_F(InsertCli, GaplessNumbersAreTakenWithTheDocuments) {
   output(store_ + "idmint create invoices --strategy gapless");
   const std::string insert = store_ + "idmint insert bills --from invoices --field number";
@@ -345,7 +379,7 @@ TEST_F(InsertCli, GaplessNumbersAreTakenWithTheDocuments) {
               HasSubstr("\"n\" : 6"));
   const Ended usage = run(insert + " --heal <three");
   EXPECT_EQ(usage.status, 2);
-  EXPECT_THAT(usage.err, HasSubstr("only --field goes with it"));
+  EXPECT_THAT(usage.err, HasSubstr("only --field and --create-index go with it"));
   for (const char* const option : {"--check luhn", "--encoding hex", "--prefix A", "--worker 5"}) {
     const Ended form = run(insert + " " + option + " <three");
     EXPECT_EQ(form.status, 2) << option;

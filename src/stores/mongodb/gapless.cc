@@ -10,6 +10,9 @@
 // (transactionLifetimeLimitSeconds). So the connections of each client have the sequence's name,
 // and a client that finds the counter held ends the transactions of that name that have been idle
 // for one second. A client that only slept restarts its transaction.
+//
+// A counter names the field that it numbers in `numbers`. An inserter writes it before it looks for
+// other counters of that field, so of two that begin at the same time at least one sees the other.
 #include "stores/mongodb/gapless.h"
 
 #include <algorithm>
@@ -26,8 +29,11 @@
 
 #include "base/uniform.h"
 #include "idmint/form.h"
+#include "idmint/mongodb.h"
 #include "mongo/bson.h"
 #include "stores/backend.h"
+#include "stores/mongodb/collection.h"
+#include "stores/mongodb/definitions.h"
 #include "stores/mongodb/document.h"
 #include "stores/mongodb/servers.h"
 #include "stores/spi/counter_store.h"
@@ -46,6 +52,17 @@ struct Plan {
   std::string application;
   Entropy& entropy;
 };
+
+// "app.invoices:number"
+std::string shown_field(const NumberField& target) {
+  return target.database + "." + target.collection + ":" + target.field;
+}
+
+// Whether both can print the same. Integers without a form are int64, all others are text.
+bool may_print_alike(const Form& one, const Form& other) {
+  if ((one == Form{}) != (other == Form{})) return false;
+  return one.prefix.starts_with(other.prefix) || other.prefix.starts_with(one.prefix);
+}
 
 // The outcome of one attempt.
 struct Attempt {
@@ -169,8 +186,7 @@ Attempt Transaction::take(std::int64_t* first) {
   const auto count = static_cast<std::int64_t>(documents_.size());
   Bson sum;
   sum.add_array("$add", Bson().add("0", "$next").add("1", count));
-  const std::string place =
-      plan_.target.database + "." + plan_.target.collection + ":" + plan_.target.field;
+  const std::string place = shown_field(plan_.target);
   Bson first_place;
   first_place.add_array(
       "$ifNull",
@@ -419,15 +435,100 @@ Result<void> Gapless::has_transactions(SteadyTime by) {
       Error{Code::kFailedPrecondition, database_.where + ": " + std::string(kNoTransactions)});
 }
 
+// Only while it has given no number: then it may be bound to another field, too. What is bound is
+// not written, so that a transaction that holds the counter keeps nobody from opening.
+Result<void> Gapless::bind(const SequenceDefinition& definition, std::string_view place,
+                           SteadyTime until) {
+  bool wanted = false;
+  const Result<bool> there =
+      database_.read(kCounters, definition.name, until, [&](const Document& counter) {
+        const auto bound = counter.bytes("numbers");
+        wanted = !bound || (*bound != place && counter.integer("next") == definition.first);
+      });
+  if (!there) return std::unexpected(there.error());
+  if (!wanted) return {};
+  Bson query(R"({"$or":[{"numbers":{"$exists":false}},{"$expr":{"$eq":["$next","$first"]}}]})");
+  query.add("_id", std::string_view(definition.name));
+  Bson update;
+  update.add("0", Bson().add("$set", Bson().add("numbers", Bson().add("$literal", place))));
+  const Result<bool> bound = database_.change(kCounters, std::move(query), update, until,
+                                              "bind a sequence in", [](const Document&) {});
+  if (!bound) return std::unexpected(bound.error());
+  return {};
+}
+
+// Best effort: what stays bound without a number keeps others from the field, and says so.
+void Gapless::unbind(const SequenceDefinition& definition, std::string_view place,
+                     SteadyTime until) {
+  Bson query(R"({"$expr":{"$eq":["$next","$first"]}})");
+  query.add("_id", std::string_view(definition.name)).add("numbers", place);
+  const Result<bool> unbound =
+      database_.change(kCounters, std::move(query), Bson(R"({"0":{"$unset":"numbers"}})"), until,
+                       "unbind a sequence in", [](const Document&) {});
+  static_cast<void>(unbound);
+}
+
+// Another sequence that numbers the same field and can give the same numbers. One that is not
+// retired can be extended, so that only its first number is certain.
+Result<std::optional<std::string>> Gapless::rival_of(const SequenceDefinition& definition,
+                                                     std::string_view place, SteadyTime until) {
+  Bson filter;
+  filter.add("numbers", place).add("_id", Bson().add("$ne", std::string_view(definition.name)));
+  Bson command;
+  command.add("find", kCounters)
+      .add("filter", filter)
+      .add("batchSize", 1000)
+      .add("singleBatch", true);
+  const Result<Bson> reply = database_.servers->run(std::move(command), Kind::kReadMany, until,
+                                                    "look for sequences of the same field in");
+  if (!reply) return std::unexpected(reply.error());
+  std::vector<std::string> others;
+  reply->view().each_found([&](const Document& counter) {
+    const bool past = counter.boolean("closed").value_or(false) &&
+                      counter.integer("next").value_or(kLargestValue) <= definition.first;
+    if (!past) others.emplace_back(counter.bytes("_id").value_or(""));
+  });
+  for (const std::string& other : others) {
+    bool alike = true;
+    const Result<bool> there =
+        database_.read(kDefinitions, other, until, [&](const Document& found) {
+          const auto read = definition_from_json(found.bytes("json").value_or(""));
+          alike = !read || may_print_alike(form(*read), definition.form);
+        });
+    if (!there) return std::unexpected(there.error());
+    if (alike) return other;
+  }
+  return std::nullopt;
+}
+
 // The connections have the sequence's name.
 Result<std::unique_ptr<GaplessTransactions>> Gapless::transactions(
     const SequenceDefinition& definition, std::string_view collection, std::string_view field,
-    milliseconds deadline, Entropy& entropy) {
-  if (const auto may_write = database_.enter(); !may_write) {
-    return std::unexpected(may_write.error());
-  }
+    bool make_index, milliseconds deadline, Entropy& entropy) {
+  const Result<SteadyTime> until = database_.enter();
+  if (!until) return std::unexpected(until.error());
   Result<NumberField> target = number_field(collection, field);
   if (!target) return std::unexpected(std::move(target).error());
+  const std::string place = shown_field(*target);
+  if (Result<void> bound = bind(definition, place, *until); !bound)
+    return std::unexpected(std::move(bound).error());
+  const Result<std::optional<std::string>> found = rival_of(definition, place, *until);
+  if (!found) return std::unexpected(found.error());
+  const std::optional<std::string>& rival = *found;
+  if (make_index || rival) {
+    Result<idmint::mongodb::Collection> numbered = idmint::mongodb::Collection::open(
+        url_, target->database + "." + target->collection, {.deadline = deadline});
+    if (!numbered) return std::unexpected(std::move(numbered).error());
+    if (Result<void> guarded = numbered->state().need_unique(target->field, make_index); !guarded) {
+      Error why = std::move(guarded).error();
+      if (rival) {
+        unbind(definition, place, *until);
+        why.message = "sequence " + *rival + " numbers " + shown(place) + ", and sequence " +
+                      definition.name + " can give the same numbers: " + why.message;
+      }
+      return std::unexpected(std::move(why));
+    }
+  }
   Result<Connected> connected = connect(url_, deadline, {.purpose = "gapless " + definition.name});
   if (!connected) return std::unexpected(std::move(connected).error());
   auto plan = std::make_shared<const Plan>(

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,9 +25,14 @@ class Gapless final : public GaplessStore {
   [[nodiscard]] Result<void> has_transactions(SteadyTime until) override;
   [[nodiscard]] Result<std::unique_ptr<GaplessTransactions>> transactions(
       const SequenceDefinition& definition, std::string_view collection, std::string_view field,
-      std::chrono::milliseconds deadline, Entropy& entropy) override;
+      bool make_index, std::chrono::milliseconds deadline, Entropy& entropy) override;
 
  private:
+  Result<void> bind(const SequenceDefinition& definition, std::string_view place, SteadyTime until);
+  void unbind(const SequenceDefinition& definition, std::string_view place, SteadyTime until);
+  Result<std::optional<std::string>> rival_of(const SequenceDefinition& definition,
+                                              std::string_view place, SteadyTime until);
+
   const Database& database_;
   const std::string url_;
 };

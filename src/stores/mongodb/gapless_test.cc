@@ -214,9 +214,8 @@ TEST_F(GaplessTest, IsBoundToItsFirstPlace) {
         servers::open_gapless(url_, "invoices", collection, field, {.deadline = seconds{60}});
     ASSERT_TRUE(other) << why(other);
     const auto refused = (*other)->insert(some);
-    ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().code, Code::kFailedPrecondition);
-    EXPECT_THAT(refused.error().message, HasSubstr(database_ + ".docs:number"));
+    EXPECT_EQ(code_of(refused), Code::kFailedPrecondition);
+    EXPECT_THAT(why(refused), HasSubstr(database_ + ".docs:number"));
   }
   EXPECT_EQ(open()->insert(some), 2);
   EXPECT_THAT(numbers(), testing::ElementsAre(1, 2));
@@ -448,7 +447,7 @@ TEST_F(GaplessTest, BadInputIsRefusedBeforeAnythingIsSent) {
 
 TEST_F(GaplessTest, TheEndADamageAndARetirementAreTold) {
   create({.name = "few", .strategy = Strategy::kGapless, .last = 3});
-  const auto few = open("few");
+  const auto few = servers::open_gapless(url_, "few", database_ + ".more", "number").value();
   const Document one = key("a");
   const std::array<std::span<const std::byte>, 2> two{one, one};
   EXPECT_EQ(few->insert(two), (Range{1, 1, 2}));
@@ -468,7 +467,7 @@ TEST_F(GaplessTest, TheEndADamageAndARetirementAreTold) {
   set_to(R"({"$numberLong":"2"})");
   const auto inserter = open();
   EXPECT_EQ(inserter->insert(one), 2);
-  EXPECT_EQ(numbers().size(), 5);
+  EXPECT_EQ(numbers().size(), 2);
   const auto store = Store::open(url_, {.deadline = seconds{60}});
   ASSERT_TRUE(store && retire_sequence(**store, "invoices"));
   EXPECT_EQ(code_of(inserter->insert(one)), Code::kFailedPrecondition);
@@ -525,6 +524,7 @@ TEST_F(GaplessTest, AStandaloneIsRefused) {
 }
 
 TEST_F(GaplessTest, ACallThatCannotBeDoneInTimeSaysSo) {
+  static_cast<void>(open());  // binds it
   // Somebody else holds the counter, under another name.
   OpenTransaction held(url_, database_, BCON_NEW("$set", "{", "x", BCON_INT32(1), "}"));
   const auto inserter = open("invoices", "number", milliseconds{700});
@@ -647,6 +647,7 @@ TEST_F(GaplessFaults, WhatIsNotInsertedInTimeIsSaidNotToBe) {
 
 // A transaction that holds the counter and whose client is gone, as far as anybody can tell.
 TEST_F(GaplessTest, ATransactionThatSomebodyLeftIsEnded) {
+  static_cast<void>(open());  // binds it
   const std::string name = "idmint%20" + database_ + "%20gapless%20invoices";
   OpenTransaction left(url_ + "&appname=" + name, database_,
                        BCON_NEW("$inc", "{", "next", BCON_INT64(1), "}"));
@@ -729,6 +730,7 @@ TEST_F(GaplessRights, WithoutOneOfThemItIsNamedAndNothingIsInserted) {
 // By a program of the same user.
 TEST_F(GaplessRights, AreEnoughToEndATransactionThatSomebodyLeft) {
   const std::string url = user("all", rights());
+  ASSERT_TRUE(servers::open_gapless(url, "invoices", database_ + "b.docs", "number"));  // binds it
   OpenTransaction left(url + "&appname=idmint%20" + database_ + "%20gapless%20invoices", database_,
                        BCON_NEW("$inc", "{", "next", BCON_INT64(1), "}"));
   const auto number = insert(url);

@@ -56,12 +56,14 @@ class GaplessStore {
   // kFailedPrecondition: the setup of the store does not allow transactions.
   [[nodiscard]] virtual Result<void> has_transactions(SteadyTime until) = 0;
 
-  // For documents of the collection, with the number in the field. The entropy is for jitter and
-  // must outlive the result. kInvalidArgument: the name of the collection or the field is not
-  // valid.
+  // For documents of the collection, with the number in the field. `make_index`: makes a unique
+  // index on the field if it is missing. The entropy is for jitter and must outlive the result.
+  // - kInvalidArgument: the name of the collection or the field is not valid.
+  // - kFailedPrecondition: another sequence numbers the field and can give the same numbers, and no
+  //   unique index guards it.
   [[nodiscard]] virtual Result<std::unique_ptr<GaplessTransactions>> transactions(
       const SequenceDefinition& definition, std::string_view collection, std::string_view field,
-      std::chrono::milliseconds deadline, Entropy& entropy) = 0;
+      bool make_index, std::chrono::milliseconds deadline, Entropy& entropy) = 0;
 };
 
 }  // namespace idmint
