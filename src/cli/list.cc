@@ -2,7 +2,9 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "advice/diagnosis.h"
@@ -54,22 +56,43 @@ std::string used(const SequenceStatus& status) {
   return share < 0.01 ? "<1 %" : std::to_string(static_cast<int>(share * 100)) + " %";
 }
 
+// Leaves out what is damaged, and says so in a comment. The error is that of the last one, so that
+// no partial list looks complete; those of the others are reported.
+Result<void> print_toml(Output& out, std::span<const SequenceStatus> all) {
+  std::vector<Definition> definitions;
+  struct Damaged {
+    std::string name;
+    Error error;
+  };
+  std::vector<Damaged> damaged;
+  for (const SequenceStatus& status : all) {
+    const bool cut_off = status.error && (status.error->code == Code::kFailedPrecondition ||
+                                          status.error->code == Code::kUnavailable);
+    if (status.error && !cut_off)
+      damaged.push_back({name(status.definition), *status.error});
+    else
+      definitions.push_back(status.definition);
+  }
+  const std::string text = to_toml(definitions);
+  out.write(text);
+  if (damaged.empty()) return {};
+  out.write((text.empty() ? "" : "\n") + std::string("# Damaged, so left out here:\n"));
+  Result<void> result;
+  for (Damaged& each : damaged) {
+    out.write_line("#   " + each.name);
+    if (!result) report(worded(result.error()), false);
+    result = std::unexpected(std::move(each.error));
+    result.error().message += "; it is left out of the list";
+  }
+  return result;
+}
+
 Result<void> run_list(Context& context) {
   if (list_as_toml && context.json)
     return refuse("--toml and --json are two ways to print the list: give one");
   const Result<std::vector<SequenceStatus>> all = open_mint(context, Access::kReadOnly).list();
   if (!all) return std::unexpected(all.error());
-  if (list_as_toml) {
-    std::vector<Definition> definitions;
-    for (const SequenceStatus& status : *all) {
-      if (status.error && status.error->code != Code::kFailedPrecondition) {
-        return std::unexpected(*status.error);  // a partial list would look complete
-      }
-      definitions.push_back(status.definition);
-    }
-    context.out.write(to_toml(definitions));
-    return {};
-  }
+  if (list_as_toml) return print_toml(context.out, *all);
   if (context.json) {
     context.out.write(json_sequences(*all) + "\n");
     return {};
@@ -155,7 +178,8 @@ const Command kList = {
     R"(NEXT is a value before it is printed with prefix, check or encoding. LEFT are
 the values that nobody has taken; of a pool, the worker ids that nobody owns.
 The ends and the guarantee are in idmint peek. What --toml prints makes, applied
-to another store, sequences that mint the same values again.
+to another store, sequences that mint the same values again. What is damaged is
+left out of it and named in a comment, and the exit status is that of its error.
 
 Examples:
   $ idmint list

@@ -295,6 +295,28 @@ TEST_F(Cli, TheNextOfAPermutedSequence) {
   EXPECT_THAT(output("idmint peek orders --json"), HasSubstr("\"next\":\"1\",\"index\":null,"));
 }
 
+// What is whole can be made elsewhere, and nobody takes the list for a whole one.
+TEST_F(Cli, AListAsTomlLeavesOutWhatIsDamaged) {
+  const std::string store = "export IDMINT_STORE=sqlite:ids.db; ";
+  output(
+      store +
+      "for each in gone good torn; do idmint create $each --max 9; done; sqlite3 ids.db \"DELETE "
+      "FROM counters WHERE name = 'gone'; UPDATE definitions SET json = '{}' WHERE name = "
+      "'torn'\"");
+  const Ended listed = run(store + "idmint list --toml");
+  EXPECT_EQ(listed.status, 10);
+  EXPECT_THAT(listed.out,
+              AllOf(HasSubstr("[sequence.good]\n"), Not(HasSubstr("[sequence.gone]")),
+                    Not(HasSubstr("[sequence.torn]")),
+                    EndsWith("\n\n# Damaged, so left out here:\n#   gone\n#   torn\n")));
+  EXPECT_THAT(lines_of(listed.err),
+              ElementsAre(AllOf(HasSubstr("gone"), EndsWith("; it is left out of the list")),
+                          AllOf(HasSubstr("torn"), EndsWith("; it is left out of the list"))));
+  EXPECT_EQ(output(store + "idmint list --toml 2>/dev/null >some.toml || idmint apply some.toml "
+                           "--store sqlite:other.db"),
+            "created    good\n");
+}
+
 // As root it shows only that they work.
 TEST_F(Cli, ReadingCommandsOfWhoMayOnlyRead) {
   output("idmint create orders --store sqlite:ids.db");
