@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <utility>
 
 #include "base/local_disk.h"
 #include "base/quantity.h"
@@ -54,18 +55,10 @@ std::optional<Instant> end_of_time(Instant epoch, std::chrono::nanoseconds unit,
 
 // Marks a sequence without values left.
 void use_up(Finding& finding, const SequenceDefinition& definition) {
-  const std::int64_t most = std::min(kLargestValue, largest_integer(definition.form));
+  Onward onward = onward_from(definition);
   finding.health = Health::kFail;
-  finding.text = "used up: go on with ";
-  if (definition.last < most && has_movable_end(definition)) {
-    finding.text += "another, or move its last value up";
-    finding.advice = {Remedy::kAlterSequence, definition.name};
-  } else if (definition.last == kLargestValue) {
-    finding.text += "a new sequence, under another prefix";
-  } else {
-    finding.text += std::string("a new ") + (definition.last < most ? "" : "and wider ") +
-                    "sequence that begins above " + std::to_string(definition.last);
-  }
+  finding.text = "used up: go on with " + onward.words;
+  finding.advice = std::move(onward.advice);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/errors.h"
+#include "base/url.h"
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/numbers_option.h"
@@ -15,6 +16,8 @@
 #include "cli/store_option.h"
 #include "idmint/definition.h"
 #include "ids/snowflake_space.h"
+#include "sequences/strategies.h"
+#include "terminal/advice.h"
 #include "terminal/progress.h"
 
 namespace idmint::cli {
@@ -109,6 +112,20 @@ void tell_of_equal_pools(Mint& mint, const PoolDefinition& pool, bool json) {
                   json);
 }
 
+// Reports that a sequence has no value left although it is new: the document that it was adopted
+// from has come to its end.
+void tell_of_used_up(Mint& mint, const std::string& name, bool json) {
+  const Result<SequenceStatus> status = mint.peek(name);
+  if (!status || status->error || status->left != 0) return;
+  const auto& definition = std::get<SequenceDefinition>(status->definition);
+  const Onward onward = onward_from(definition);
+  report_notice(name + " is used up already: what it takes from, in " + status->adopted_from +
+                    ", has come to " + std::to_string(definition.last) +
+                    ", its last value; go on with " + onward.words +
+                    in_words(onward.advice, lasting_store(redacted(store_given()))),
+                json);
+}
+
 Result<void> run_create(Context& context) {
   const std::string& name = create_options.name;
   Mint mint = open_mint(context);
@@ -140,6 +157,7 @@ Result<void> run_create(Context& context) {
     report_notice(name + " has the layout sequence-generator, as no --layout was given",
                   context.json);
   if (pool != nullptr) tell_of_equal_pools(mint, *pool, context.json);
+  if (create_options.sequence.adopt) tell_of_used_up(mint, name, context.json);
   if (!tell && !context.json) return {};
   const Result<std::string> url = mint.store_url();
   if (!url) return std::unexpected(url.error());

@@ -156,8 +156,8 @@ Result<void> CachedSequence::State::wait_and_cut(const Wish& wish, Range& cut) {
       continue;
     }
     if (ended) {
-      return answer(std::unexpected(used_up(definition.name, static_cast<std::uint64_t>(whole),
-                                            definition.last, known.ended)));
+      return answer(std::unexpected(
+          used_up(definition, static_cast<std::uint64_t>(whole), definition.last, known.ended)));
     }
     const bool failed = waits_for != 0 && failed_fetch >= waits_for;
     if (failed && (!out_of_time || SteadyClock::now() + kFirstPause > until)) {

@@ -224,7 +224,10 @@ TEST(CachedSequence, EverythingIsHandedOutBeforeItIsUsedUp) {
     const Result<std::int64_t> more = f.sequence->next();
     ASSERT_FALSE(more);
     EXPECT_EQ(more.error().code, Code::kOutOfRange);
-    EXPECT_THAT(more.error().message, HasSubstr("sequence tickets: used up; 25 is the last"));
+    EXPECT_THAT(more.error().message,
+                HasSubstr("sequence tickets: used up; 25 is the last; go on with "
+                          "another, or move its last value up"));
+    EXPECT_EQ(more.error().advice, (Advice{Remedy::kAlterSequence, "tickets"}));
   }
   EXPECT_LE(f.counts().size(), 4U) << "a store that has no more is not asked again";
   EXPECT_EQ(f.sequence->statistics().values, 25);

@@ -47,7 +47,7 @@ struct CombinerFixture {
   explicit CombinerFixture(CounterBounds bounds = {1, kLargestValue},
                            std::size_t max_outstanding = kMany, milliseconds deadline = kDeadline,
                            Executor& executor = shared_executor())
-      : rounds(store, "orders", bounds),
+      : rounds(store, {.name = "orders", .last = bounds.last}, bounds),
         combiner(rounds, "orders", max_outstanding, deadline, executor) {
     EXPECT_TRUE(store.create("orders", bounds));
   }

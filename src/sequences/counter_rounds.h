@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 #include <utility>
 
+#include "idmint/definition.h"
 #include "sequences/rounds.h"
 #include "stores/spi/counter_store.h"
 
@@ -14,16 +14,16 @@ namespace idmint {
 
 class CounterRounds final : public Rounds {
  public:
-  // The store must outlive it. `counter` is also the name of the sequence; `bounds` are the
+  // The store must outlive it. The counter has the name of the sequence; `bounds` are the
   // counter's.
-  CounterRounds(CounterStore& store, std::string counter, const CounterBounds& bounds)
-      : store_(store), counter_(std::move(counter)), known_{bounds} {}
+  CounterRounds(CounterStore& store, SequenceDefinition definition, const CounterBounds& bounds)
+      : store_(store), definition_(std::move(definition)), known_{bounds} {}
 
   [[nodiscard]] Result<std::span<Range>> advance(std::int64_t count, Take take,
                                                  SteadyTime until) override {
     if (lost_) return std::unexpected(*lost_);
-    Result<Range> values =
-        believed_advance(store_, counter_, known_, count, take, until, counter_, tally_);
+    Result<Range> values = believed_advance(store_, definition_.name, known_, count, take, until,
+                                            definition_.name, tally_);
     if (!values) {
       if (values.error().code == Code::kDataLoss) lost_ = std::make_unique<Error>(values.error());
       return std::unexpected(std::move(values).error());
@@ -33,12 +33,12 @@ class CounterRounds final : public Rounds {
   }
 
   [[nodiscard]] Error refusal(std::uint64_t count) const override {
-    return used_up(counter_, count, known_.bounds.last, known_.ended);
+    return used_up(definition_, count, known_.bounds.last, known_.ended);
   }
 
  private:
   CounterStore& store_;
-  const std::string counter_;
+  const SequenceDefinition definition_;
   KnownCounter known_;
   std::unique_ptr<const Error> lost_;  // not null: the answer to every call from now on
   Range values_;

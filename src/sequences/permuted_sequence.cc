@@ -54,7 +54,7 @@ class PermutedSequence final : public Sequence {
           const SequenceOptions& options)
         : definition(std::move(its_definition)),
           permutation(its_permutation),
-          rounds(*store.counters(), definition.name, counter_of(definition, 0).bounds),
+          rounds(*store.counters(), definition, counter_of(definition, 0).bounds),
           combiner(rounds, definition.name, options.max_outstanding, deadline_of(store, options),
                    executor_of(options)) {}
 
@@ -72,7 +72,8 @@ class PermutedSequence final : public Sequence {
       const std::string left =
           count == 1 ? "used up" : "fewer than " + std::to_string(count) + " values are left";
       return {error.code, "sequence " + definition.name + ": " + left + ", of " +
-                              std::to_string(permutation.size()) + " in all"};
+                              std::to_string(permutation.size()) + " in all; go on with " +
+                              onward_from(definition).words};
     }
 
     const SequenceDefinition definition;

@@ -4,7 +4,9 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "sequences/strategies.h"
 #include "stores/spi/counter_store.h"
 
 namespace idmint {
@@ -50,12 +52,16 @@ std::vector<Range> merged(std::vector<Range> ranges) {
   return all;
 }
 
-Error used_up(std::string_view sequence, std::uint64_t count, std::int64_t last, bool extended) {
+Error used_up(const SequenceDefinition& definition, std::uint64_t count, std::int64_t last,
+              bool extended) {
+  Onward onward = extended ? Onward{} : onward_from(definition);
   const std::string left =
       count == 1 ? "used up; " : "fewer than " + std::to_string(count) + " are left; ";
-  return {Code::kOutOfRange, "sequence " + std::string(sequence) + ": " + left +
-                                 std::to_string(last) + " is the last" +
-                                 (extended ? " (it was extended since: open it again)" : "")};
+  return {
+      Code::kOutOfRange,
+      "sequence " + definition.name + ": " + left + std::to_string(last) + " is the last" +
+          (extended ? " (it was extended since: open it again)" : "; go on with " + onward.words),
+      std::move(onward.advice)};
 }
 
 Result<Range> believed_advance(CounterStore& store, const std::string& name, KnownCounter& known,

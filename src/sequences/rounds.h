@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "idmint/clock.h"
+#include "idmint/definition.h"
 #include "idmint/result.h"
 #include "stores/spi/counter_store.h"
 
@@ -101,8 +102,9 @@ inline void pop_into(std::span<Range>& ranges, std::int64_t count, std::int64_t*
 [[nodiscard]] std::vector<Range> merged(std::vector<Range> ranges);
 
 // kOutOfRange of a sequence that ends at `last` as far as is known: others may have extended it.
-[[nodiscard]] Error used_up(std::string_view sequence, std::uint64_t count, std::int64_t last,
-                            bool extended);
+// Otherwise the message says how to go on.
+[[nodiscard]] Error used_up(const SequenceDefinition& definition, std::uint64_t count,
+                            std::int64_t last, bool extended);
 
 // A counter as known to one process.
 struct KnownCounter {

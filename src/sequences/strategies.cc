@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 #include <utility>
 
+#include "idmint/form.h"
 #include "stores/spi/catalog.h"
 #include "stores/spi/counter_store.h"
 #include "stores/spi/gapless_store.h"
@@ -156,6 +158,16 @@ std::int64_t counter_count(const SequenceDefinition& definition) noexcept {
 
 bool has_movable_end(const SequenceDefinition& definition) noexcept {
   return definition.strategy != Strategy::kStriped && definition.strategy != Strategy::kPermuted;
+}
+
+Onward onward_from(const SequenceDefinition& definition) {
+  const std::int64_t last = definition.last;
+  const bool has_room = last < std::min(kLargestValue, largest_integer(definition.form));
+  if (has_room && has_movable_end(definition))
+    return {"another, or move its last value up", {Remedy::kAlterSequence, definition.name}};
+  if (last == kLargestValue) return {"a new sequence, under another prefix"};
+  return {std::string("a new ") + (has_room ? "" : "and wider ") + "sequence that begins above " +
+          std::to_string(last)};
 }
 
 NewCounter counter_of(const SequenceDefinition& definition, std::int64_t k) {

@@ -75,6 +75,13 @@ using Opened = Result<std::unique_ptr<Sequence>>;
 // Whether the values stay the same when the last one moves.
 [[nodiscard]] IDMINT_EXPORT bool has_movable_end(const SequenceDefinition& definition) noexcept;
 
+// How to go on after a sequence that has no values left.
+struct Onward {
+  std::string words;  // to follow "go on with "
+  Advice advice{};    // if its last value can be moved up
+};
+[[nodiscard]] IDMINT_EXPORT Onward onward_from(const SequenceDefinition& definition);
+
 // Counter k: NAME if there is only one, NAME/k for stripes. The blocks of kStriped have one size;
 // the last one takes the rest. kPermuted counts indices, 0 to last - first. REQUIRES: 0 <= k <
 // counter_count().

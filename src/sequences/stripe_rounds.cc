@@ -106,7 +106,7 @@ Result<void> StripeRounds::ask_one(std::int64_t count, Take take, SteadyTime unt
 }
 
 Error StripeRounds::refusal(std::uint64_t count) const {
-  return used_up(definition_.name, count, definition_.last, extended_);
+  return used_up(definition_, count, definition_.last, extended_);
 }
 
 std::string StripeRounds::name(std::size_t k) const {

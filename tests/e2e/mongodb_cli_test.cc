@@ -160,6 +160,34 @@ TEST_F(Cli, TheClassicDocumentsAreMadeAndTakenFrom) {
   EXPECT_THAT(elsewhere.err, HasSubstr("adopts no documents"));
 }
 
+TEST_F(Cli, ADocumentThatHasComeToItsEndIsAdoptedWithTheRemedy) {
+  const std::string url = servers::mongo_set().url("adoptend");
+  const std::string store = "export IDMINT_STORE='" + url + "'\n";
+  const std::string create =
+      "idmint create parcels --adopt counters/parcels:last=seq,max=end --max ";
+  servers::mongo_command(
+      url, "adoptend", R"({"insert":"counters","documents":[{"_id":"parcels","seq":9,"end":9}]})");
+  const Ended larger = run(store + create + "20");
+  EXPECT_EQ(larger.status, 5);
+  EXPECT_THAT(larger.err,
+              HasSubstr("end is 9, and the last value is to be 20; create the sequence "
+                        "with 9 as its last value, and then move that up, end with it"));
+  const Ended adopted = run(store + create + "9");
+  EXPECT_EQ(adopted.status, 0);
+  EXPECT_THAT(adopted.err,
+              testing::StartsWith("idmint: parcels is used up already: what it takes from, in "
+                                  "counters, has come to 9, its last value; go on with another, or "
+                                  "move its last value up: idmint alter parcels --max N --store "));
+  const Ended none = run(store + "idmint next parcels");
+  EXPECT_EQ(none.status, 6);
+  EXPECT_THAT(none.err, HasSubstr("move its last value up: idmint alter parcels --max N"));
+  output(store + "idmint alter parcels --max 20");
+  EXPECT_EQ(output(store + "idmint next parcels"), "10\n");
+  EXPECT_EQ(
+      run(store + "idmint create parcels --adopt counters/parcels:last=seq,max=end --max 20").err,
+      "");
+}
+
 class InsertCli : public Cli {
  protected:
   InsertCli() {

@@ -144,7 +144,10 @@ Result<void> Counters::adopt(std::span<const std::shared_ptr<const Adopted>> all
     const std::string& max = record.adopted->record.max;
     if (why.empty() && !max.empty() && reading.max != bounds.last)
       why = max + " is " + std::to_string(reading.max) + ", and the last value is to be " +
-            std::to_string(bounds.last);
+            std::to_string(bounds.last) +
+            (all.size() > 1 ? ""
+                            : "; create the sequence with " + std::to_string(reading.max) +
+                                  " as its last value, and then move that up, " + max + " with it");
     if (why.empty() && reading.state.closed) why = "a sequence that was adopted from it is retired";
     if (why.empty() && reading.state.bounds.last != bounds.last)
       why = beyond_a_double(*record.adopted, bounds.last).message;
