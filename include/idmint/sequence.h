@@ -237,8 +237,8 @@ class IDMINT_EXPORT Sequence {
   // - kInvalidArgument: more values than the definition's largest_count.
   // - kUnavailable: the sequence is closed, or the store did not apply the call.
   // - kUnknown, kDeadlineExceeded: values may have been lost; try again.
-  // - kResourceExhausted: max_outstanding is reached, the store is full, or random values have
-  //   become too scarce.
+  // - kResourceExhausted: max_outstanding is reached, the store is full, or hundreds of random
+  //   draws in a row were values taken by others.
   // - kFailedPrecondition: the sequence was retired after it was opened.
   // - kDataLoss: the store has gone back or is damaged.
   [[nodiscard]] virtual Result<void> next(std::span<std::int64_t> out, SteadyTime until) = 0;
@@ -469,8 +469,8 @@ struct Occupancy {
   std::int64_t size = 1;        // the number of values
   double expected_redraws = 0;  // for the next id; infinity if none is left
 
-  // A random sequence fails with kResourceExhausted if more redraws than this are expected: when 10
-  // of 11 values, about 91 %, are claimed.
+  // A random sequence is used up, and fails with kOutOfRange, if more redraws than this are expected:
+  // when 10 of 11 values, about 91 %, are claimed.
   static constexpr int kMostRedraws = 10;
 };
 

@@ -8,7 +8,6 @@
 
 #include "base/outcome.h"
 #include "base/uniform.h"
-#include "idmint/form.h"
 #include "idmint/sequence.h"
 #include "sequences/strategies.h"
 #include "stores/spi/counter_store.h"
@@ -61,30 +60,37 @@ Result<std::span<Range>> RandomRounds::advance(std::int64_t count, Take take, St
     if (in_vain < kMostInVain) continue;
     const Result<void> looked = look(until);
     if (!looked && looked.error().code == Code::kDataLoss) lost_ = looked.error();
-    return std::unexpected(looked ? refusal(1) : looked.error());
+    if (!looked) return std::unexpected(looked.error());
+    if (room() < 1) return std::unexpected(refusal(1));
+    return std::unexpected(Error{
+        Code::kResourceExhausted,
+        "sequence " + definition_.name + ": " + std::to_string(kMostInVain) +
+            " draws in a row gave values that are claimed, and " + how_full() + "; ask again"});
   }
   return hand_over(std::min(count, kept_values()));
 }
 
+// Known from the number of claims, and so no bad luck: it stays so until the last value is moved
+// up.
 Error RandomRounds::refusal(std::uint64_t count) const {
-  const Occupancy is = occupancy(claimed_, size_);
+  Onward onward = onward_from(definition_);
+  return {Code::kOutOfRange,
+          "sequence " + definition_.name + ": " +
+              (count == 1 ? "used up" : "fewer than " + std::to_string(count) + " are left") +
+              "; " + how_full() + "; go on with " + onward.words,
+          std::move(onward.advice)};
+}
+
+// "910 of 1000 values are claimed (91.0 % full, 10.1 redraws for the next id)".
+std::string RandomRounds::how_full() const {
   std::array<char, 96> redraws{};
   if (claimed_ < size_) {
     std::snprintf(redraws.data(), redraws.size(), " (%.1f %% full, %.3g redraws for the next id)",
                   100 * static_cast<double>(claimed_) / static_cast<double>(size_),
-                  is.expected_redraws);
+                  occupancy(claimed_, size_).expected_redraws);
   }
-  const bool has_room =
-      definition_.last < std::min(kLargestValue, largest_integer(definition_.form));
-  const std::string more = has_room ? "go on with another sequence, or move its end up"
-                           : definition_.form.digits != 0 ? "go on with a sequence of more digits"
-                                                          : "go on with a sequence of more values";
-  return {Code::kResourceExhausted,
-          "sequence " + definition_.name + ": " + std::to_string(claimed_) + " of " +
-              std::to_string(size_) + " values are claimed" + redraws.data() + ", and " +
-              std::to_string(std::max<std::int64_t>(room(), 0)) + " more are given, fewer than " +
-              std::to_string(count) + "; " + more,
-          has_room ? Advice{Remedy::kAlterSequence, definition_.name} : Advice{}};
+  return std::to_string(claimed_) + " of " + std::to_string(size_) + " values are claimed" +
+         redraws.data();
 }
 
 std::int64_t RandomRounds::kept_values() const noexcept {

@@ -24,10 +24,11 @@ namespace idmint {
 // this process, the witness. Claims are never freed, so an insert that can claim the witness proves
 // that the store lost claims. This costs no round trip.
 //
-// A round is refused before it claims anything if it would exceed most_claims(). The number of
-// claims is known from the opening, from our own claims, and from the store, which is asked again
-// whenever a thousand draws collide more often than expected. Values that were claimed for a failed
-// round are kept for the next one.
+// A round is refused before it claims anything if it would exceed most_claims(): the sequence is
+// used up, as one that has come to its last value is. The number of claims is known from the
+// opening, from our own claims, and from the store, which is asked again whenever a thousand draws
+// collide more often than expected. Values that were claimed for a failed round are kept for the
+// next one.
 class RandomRounds final : public Rounds {
  public:
   // A round gives up after this many attempts in a row without a value. In a space at its limit
@@ -50,6 +51,7 @@ class RandomRounds final : public Rounds {
   [[nodiscard]] std::int64_t room() const noexcept;
   [[nodiscard]] Result<void> claim(std::int64_t count, SteadyTime until);
   [[nodiscard]] Result<void> look(SteadyTime until);
+  [[nodiscard]] std::string how_full() const;
   [[nodiscard]] Error gone_back(const std::string& how) const;
   [[nodiscard]] std::span<Range> hand_over(std::int64_t count);
 

@@ -184,7 +184,7 @@ RC_GTEST_PROP(Random, NothingIsRepeatedWhateverIsAskedFor, ()) {
   std::set<std::int64_t> got;
   for (std::size_t i = 0; i < counts.size(); ++i) {
     const auto some = RandomFixture::next(*sequences[i % processes], counts[i]);
-    RC_ASSERT(some || some.error().code == Code::kResourceExhausted);
+    RC_ASSERT(some || some.error().code == Code::kOutOfRange);
     if (!some) continue;
     for (const std::int64_t value : *some) {
       RC_ASSERT(value >= first && value < first + size);
@@ -205,15 +205,16 @@ TEST(Random, GivesAsManyAsItSaysAndThenSaysHowFullTheSpaceIs) {
     EXPECT_THAT(got, Each(AllOf(Ge(7), Le(7 + size - 1))));
     const auto inserts = f.store.inserts().size();
     const auto refused = f.next(1);
-    ASSERT_EQ(code_of(refused), Code::kResourceExhausted);
+    ASSERT_EQ(code_of(refused), Code::kOutOfRange);
     EXPECT_EQ(f.store.inserts().size(), inserts) << "nothing more is claimed";
     if (size == 1000) {
       EXPECT_THAT(refused.error().message,
-                  HasSubstr("910 of 1000 values are claimed (91.0 % full, 10.1 redraws"));
+                  HasSubstr("sequence codes: used up; 910 of 1000 values are claimed (91.0 % full, "
+                            "10.1 redraws"));
       EXPECT_EQ(refused.error().advice, (Advice{Remedy::kAlterSequence, "codes"}));
     }
     if (size == 1) {
-      EXPECT_THAT(refused.error().message, HasSubstr("1 of 1 values are claimed, and 0 more"));
+      EXPECT_THAT(refused.error().message, HasSubstr("used up; 1 of 1 values are claimed; go on"));
     }
   }
 }
@@ -234,14 +235,14 @@ TEST(Random, ASpaceThatIsFullAtTheOpeningIsNotDrawnFrom) {
   f.store.put_claims("codes", set_from_to(0, 90));
   const auto later = f.open();
   const auto refused = RandomFixture::next(*later, 1);
-  ASSERT_EQ(code_of(refused), Code::kResourceExhausted);
+  ASSERT_EQ(code_of(refused), Code::kOutOfRange);
   EXPECT_THAT(refused.error().message, HasSubstr("91 of 100"));
   EXPECT_THAT(f.store.inserts(), IsEmpty());
 }
 
 TEST(Random, ARequestThatWouldGoBeyondIsRefusedBeforeItClaimsAnything) {
   RandomFixture f(codes(0, 99));
-  EXPECT_EQ(code_of(f.next(92)), Code::kResourceExhausted);
+  EXPECT_EQ(code_of(f.next(92)), Code::kOutOfRange);
   EXPECT_THAT(f.store.inserts(), IsEmpty());
   EXPECT_TRUE(f.next(91));
 }
@@ -250,14 +251,14 @@ TEST(Random, ThatOthersFilledTheSpaceIsNoticedByTheCollisions) {
   RandomFixture f(codes(0, 9'999));
   f.store.put_claims("codes", set_from_to(0, 9'599));
   const auto refused = f.next(100);
-  ASSERT_EQ(code_of(refused), Code::kResourceExhausted) << "24 redraws each";
+  ASSERT_EQ(code_of(refused), Code::kOutOfRange) << "24 redraws each";
   EXPECT_THAT(refused.error().message, HasSubstr("of 10000 values are claimed (96."));
   const auto inserts = f.store.inserts().size();
   EXPECT_LE(inserts, 20U) << "a thousand draws, and what is missing gets less";
   for (std::int64_t kept = f.sequence->statistics().waste; kept > 0; --kept) {
     EXPECT_TRUE(f.next(1)) << "claimed before that";
   }
-  EXPECT_EQ(code_of(f.next(1)), Code::kResourceExhausted);
+  EXPECT_EQ(code_of(f.next(1)), Code::kOutOfRange);
   EXPECT_EQ(f.store.inserts().size(), inserts);
 }
 
@@ -265,7 +266,7 @@ TEST(Random, ARoundThatDrawsInVainGivesUp) {
   RandomFixture f(codes(0, 999'999'999));
   f.store.put_claims("codes", {5});
   for (int i = 0; i < 400; ++i) f.draws({5});
-  EXPECT_EQ(code_of(f.next(1)), Code::kResourceExhausted);
+  EXPECT_EQ(code_of(f.next(1)), Code::kResourceExhausted) << "bad luck: the next may come";
   EXPECT_THAT(f.store.inserts(), SizeIs(400));
 }
 

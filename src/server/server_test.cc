@@ -177,6 +177,19 @@ TEST_F(ServerTest, AUsedUpSequenceGoesOnWhenItIsExtended) {
   EXPECT_EQ(reply, ":8");
 }
 
+// To try again would not help.
+TEST_F(ServerTest, ARandomSequenceThatIsFullIsUsedUp) {
+  create({.name = "coin", .strategy = Strategy::kRandom, .last = 2});
+  const Running server(options());
+  Client redis(server);
+  Client http(server, Protocol::kHttp);
+  for (int i = 0; i < 2; ++i) EXPECT_THAT(redis.ask("INCR coin"), StartsWith(":"));
+  EXPECT_THAT(redis.ask("INCR coin"), StartsWith("-OUTOFRANGE "));
+  const auto refused = http.http("POST /v1/ids/coin");
+  EXPECT_THAT(refused.status, HasSubstr("409"));
+  EXPECT_THAT(refused.headers, Not(testing::Contains(StartsWith("Retry-After"))));
+}
+
 TEST_F(ServerTest, ATransactionIsAnArrayWithItsErrors) {
   const Running server(options());
   Client client(server);
