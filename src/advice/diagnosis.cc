@@ -14,6 +14,7 @@
 #include "idmint/sequence.h"
 #include "ids/snowflake_space.h"
 #include "ids/uuid_bits.h"
+#include "mint/sequence_facts.h"
 #include "sequences/strategies.h"
 
 namespace idmint::advice {
@@ -164,10 +165,9 @@ Finding diagnose(const SequenceStatus& status, std::optional<double> rate, const
   Finding finding = begin("sequence", status);
   if (!finding.text.empty()) return finding;
   const auto& definition = std::get<SequenceDefinition>(status.definition);
-  const std::int64_t size = definition.last - definition.first + 1;
-  const std::int64_t given = definition.strategy == Strategy::kRandom ? most_claims(size) : size;
-  const auto all = static_cast<double>(given);
-  const auto used = static_cast<double>(given - status.left);
+  const std::int64_t size = size_of(status.definition);
+  const auto all = static_cast<double>(size);
+  const auto used = static_cast<double>(size - status.left);
   finding.left = static_cast<double>(status.left) / all;
   if (status.left == 0) {
     use_up(finding, definition);

@@ -46,11 +46,8 @@ std::string or_dash(std::optional<std::int64_t> value) {
 
 // How much of it is used up, of a pool how many of its worker ids are owned.
 std::string used(const SequenceStatus& status) {
-  const auto* const pool = std::get_if<PoolDefinition>(&status.definition);
-  const auto [first, last] = ends_of(status.definition);
-  const double all = pool != nullptr ? static_cast<double>(pool->workers)
-                                     : static_cast<double>(last) - static_cast<double>(first) + 1;
-  const double share = (all - static_cast<double>(status.left)) / all;
+  const std::int64_t all = size_of(status.definition);
+  const double share = static_cast<double>(all - status.left) / static_cast<double>(all);
   if (status.left == 0) return "100 %";
   if (share <= 0) return "0 %";
   return share < 0.01 ? "<1 %" : std::to_string(static_cast<int>(share * 100)) + " %";

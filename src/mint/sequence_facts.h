@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "idmint/mint.h"
+#include "idmint/sequence.h"
 
 namespace idmint {
 
@@ -18,6 +19,15 @@ struct Ends {
   if (const auto* const sequence = std::get_if<SequenceDefinition>(&definition))
     return {sequence->first, sequence->last};
   return {0, std::get<PoolDefinition>(definition).workers - 1};
+}
+
+// How many values a sequence gives in all, and how many worker ids a pool has. A random sequence
+// stops before it has given each (Occupancy).
+[[nodiscard]] inline std::int64_t size_of(const Definition& definition) noexcept {
+  const auto* const sequence = std::get_if<SequenceDefinition>(&definition);
+  if (sequence == nullptr) return std::get<PoolDefinition>(definition).workers;
+  const std::int64_t values = sequence->last - sequence->first + 1;
+  return sequence->strategy == Strategy::kRandom ? most_claims(values) : values;
 }
 
 // Empty: its counter is idmint's own, or it has no counter.

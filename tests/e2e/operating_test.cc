@@ -464,7 +464,10 @@ TEST_F(Operating, DoctorJudgesPools) {
 
 // It refuses when 910 of 1000 are claimed.
 TEST_F(Operating, ARandomSequenceThatRefusesIsUsedUp) {
-  EXPECT_EQ(run("idmint create r --strategy random --max 1000 && idmint next r -n 900").status, 0);
+  output("idmint create r --strategy random --max 1000");
+  EXPECT_THAT(output("idmint list"), ContainsRegex("r +random +- +910 +0 % +open"));
+  EXPECT_EQ(run("idmint next r -n 900").status, 0);
+  EXPECT_THAT(output("idmint list"), ContainsRegex("r +random +- +10 +98 % +open"));
   EXPECT_THAT(output("idmint peek r"), HasSubstr("left       10\n"));
   EXPECT_EQ(run("idmint next r -n 10").status, 0);
   const Ended none = run("idmint next r");
