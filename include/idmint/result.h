@@ -69,7 +69,8 @@ enum class Remedy : std::uint8_t {
   kNameUuid,         // Uuid::of_name(); values: the version
   kMintSnowflake,    // a format; values: its layout
   kInspect,          // inspect(); it also reads formats that idmint does not mint
-  kSetOption,        // values: members of an options struct, one of which is to be set or cleared
+  kSetOption,        // values: members of an options struct, one of which is to be set or cleared;
+                     // the subject: words before them, which say no more where none can be set
 };
 
 struct Advice {

@@ -296,8 +296,8 @@ OpenedSource open_uuid1(const Format& format, const FormatOptions& options, cons
 OpenedSource open_uuid2(const Format& format, const FormatOptions& options, const MadeWith& mint) {
   if (!options.domain || !options.local_id) {
     return fail(Code::kInvalidArgument,
-                "uuid2 is an id of a person, group or organization of this host: give its domain "
-                "and its local id",
+                "uuid2 is an id of a person, group or organization of this host: it needs its "
+                "domain and its local id",
                 {.remedy = Remedy::kSetOption, .values = {"domain", "local_id"}});
   }
   Uuid2Options uuid2{.domain = *options.domain, .local_id = *options.local_id};
@@ -345,11 +345,11 @@ OpenedSource open_snowflake(const Format& format, const FormatOptions& options,
   }
   const std::string range = "0 to " + std::to_string(layout.max_worker());
   if (!options.worker) {
-    return fail(Code::kInvalidArgument,
-                "snowflake needs a worker id that no other generator uses: have one leased, from a "
-                "pool, or give one, " +
-                    range,
-                {.remedy = Remedy::kSetOption, .values = {"worker"}});
+    return fail(
+        Code::kInvalidArgument,
+        "snowflake needs a worker id that no other generator uses: have one leased, from a "
+        "pool",
+        {.remedy = Remedy::kSetOption, .subject = ", or give one, " + range, .values = {"worker"}});
   }
   const Result<ChosenWorker> worker = choose_worker(*options.worker, layout, mint.entropy);
   if (!worker) return std::unexpected(worker.error());

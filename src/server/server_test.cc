@@ -177,6 +177,19 @@ TEST_F(ServerTest, AUsedUpSequenceGoesOnWhenItIsExtended) {
   EXPECT_EQ(reply, ":8");
 }
 
+// Who asks a server has no option to give.
+TEST_F(ServerTest, AFormatThatNeedsOptionsNamesNone) {
+  const Running server(options());
+  Client client(server);
+  EXPECT_EQ(
+      client.ask("ID.NEXT snowflake"),
+      "-ERR snowflake needs a worker id that no other generator uses: have one leased, from a "
+      "pool");
+  EXPECT_EQ(client.ask("ID.NEXT uuid2"),
+            "-ERR uuid2 is an id of a person, group or organization of this host: it needs its "
+            "domain and its local id");
+}
+
 // To try again would not help.
 TEST_F(ServerTest, ARandomSequenceThatIsFullIsUsedUp) {
   create({.name = "coin", .strategy = Strategy::kRandom, .last = 2});

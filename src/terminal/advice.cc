@@ -97,7 +97,7 @@ std::string in_words(const Advice& advice, std::string_view store) {
       std::string options;
       for (const std::string& member : advice.values)
         options += (options.empty() ? " (" : ", ") + option_of(member);
-      return options.empty() ? "" : options + ")";
+      return options.empty() ? "" : advice.subject + options + ")";
     }
   }
   return "";

@@ -55,6 +55,7 @@ TEST(Advice, NamesOptionsAsTheCommandLineDoes) {
   EXPECT_EQ(words({Remedy::kSetOption, "", {"worker"}}), "no (--worker or IDMINT_WORKER)");
   EXPECT_EQ(words({Remedy::kSetOption, "", {"domain", "local_id"}}), "no (--domain, --local-id)");
   EXPECT_EQ(words({Remedy::kSetOption, "", {"make_index"}}), "no (--create-index)");
+  EXPECT_EQ(words({Remedy::kSetOption, ", or give one", {"node"}}), "no, or give one (--node)");
 }
 
 TEST(Advice, NamesTheStoreOfTheCommandUnlessItIsTheDefaultOne) {

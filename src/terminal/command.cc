@@ -63,6 +63,33 @@ Error no_command(const Program& program, std::string_view word) {
                             : "did you mean " + near + "?")};
 }
 
+// The other commands that have the option, in the order of the help.
+std::vector<std::string_view> takers_of(const Program& program, const std::string& option,
+                                        const Command& besides) {
+  std::vector<std::string_view> takers;
+  for (const Command* const each : program.commands) {
+    if (each == &besides) continue;
+    CLI::App command;
+    each->add(command);
+    if (command.get_option_no_throw(option) != nullptr) takers.emplace_back(each->name);
+  }
+  return takers;
+}
+
+// "there is no option "--id" of show: it is an option of find: see idmint-restore find --help".
+// Nothing: no other command has it.
+std::optional<std::string> of_another_command(const Program& program, const std::string& option,
+                                              const Command& command) {
+  const std::vector<std::string_view> takers = takers_of(program, option, command);
+  if (takers.empty()) return std::nullopt;
+  std::string names(takers[0]);
+  for (std::size_t i = 1; i < takers.size(); ++i)
+    names += (i + 1 < takers.size() ? ", " : " and ") + std::string(takers[i]);
+  const std::string_view explained = takers.size() == 1 ? takers[0] : command.name;
+  return "there is no option \"" + option + "\" of " + command.name + ": it is an option of " +
+         names + ": see " + program.name + " " + std::string(explained) + " --help";
+}
+
 }  // namespace
 
 int run(const Program& program, std::span<const char* const> words) {
@@ -109,7 +136,14 @@ int run(const Program& program, std::span<const char* const> words) {
   } catch (const CLI::ParseError& error) {
     const CLI::App& taker = known != nullptr ? *app.get_subcommand(std::string(first)) : app;
     std::string wrong = wrong_usage(error.what(), taker, words.subspan(1));
-    if (known != nullptr && known->hint != nullptr) wrong += known->hint(wrong);
+    const std::string_view hint =
+        known != nullptr && known->hint != nullptr ? known->hint(wrong) : std::string_view();
+    if (const std::string option = unknown_option(taker, words.subspan(1));
+        known != nullptr && hint.empty() && !option.empty()) {
+      if (const auto of_another = of_another_command(program, option, *known))
+        return usage(*of_another);
+    }
+    wrong += hint;
     return usage(wrong + (wrong.ends_with('?') ? " See " : ": see ") + name + " " +
                  (known != nullptr ? std::string(first) + " " : "") + "--help");
   }

@@ -51,9 +51,6 @@ void fit_help(CLI::App& app) {
   app.get_formatter()->label("SUBCOMMAND", "COMMAND");
 }
 
-namespace {
-
-// The first word that looks like an option but is unknown; empty: none.
 std::string unknown_option(const CLI::App& app, std::span<const char* const> words) {
   for (const std::string_view word : words) {
     if (word == "--") break;
@@ -63,6 +60,8 @@ std::string unknown_option(const CLI::App& app, std::span<const char* const> wor
   }
   return {};
 }
+
+namespace {
 
 std::vector<std::string> long_options(const CLI::App& app) {
   std::vector<std::string> names;

@@ -25,6 +25,10 @@ inline constexpr std::size_t kHelpColumns = 80;
 // Must be called before commands are added, which inherit it.
 void fit_help(CLI::App& app);
 
+// The first of the words that looks like an option and is none of the command; empty: there is
+// none.
+[[nodiscard]] std::string unknown_option(const CLI::App& app, std::span<const char* const> words);
+
 // What is wrong with the command line, given the parser's `message`: the message without a full
 // stop; or that an option is unknown, which the parser says less clearly; or, if the message quotes
 // a URL with a password, only that there is one.

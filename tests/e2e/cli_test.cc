@@ -370,6 +370,13 @@ TEST_F(Cli, WrongUsage) {
   EXPECT_EQ(run("idmint next uuid7 ulid").err,
             "idmint: \"ulid\" is one word too many: next SOURCE: see idmint next --help\n");
   EXPECT_THAT(run("idmint next --frob").err, HasSubstr("\"--frob\""));
+  EXPECT_EQ(
+      run("idmint list --wait").err,
+      "idmint: there is no option \"--wait\" of list: it is an option of next: see idmint next "
+      "--help\n");
+  EXPECT_EQ(run("idmint peek orders --dry-run=1").err,
+            "idmint: there is no option \"--dry-run\" of peek: it is an option of raise and apply: "
+            "see idmint peek --help\n");
   EXPECT_EQ(run("idmint list --store ''").status, 2);
   EXPECT_EQ(run("IDMINT_STORE= idmint list").status, 0);
   for (const std::string command : {"create a", "list", "peek a", "raise a --past 1",

@@ -87,6 +87,9 @@ TEST_F(CommandLine, WhatIsWrongIsNamed) {
   EXPECT_THAT(refused("run --frob"),
               EndsWith("no option \"--frob\": see idmint-restore run --help\n"));
   EXPECT_THAT(refused("--frob"), EndsWith("no option \"--frob\": see idmint-restore --help\n"));
+  EXPECT_THAT(refused("show --oplog o --id 5"),
+              EndsWith("there is no option \"--id\" of show: it is an option of find: see "
+                       "idmint-restore find --help\n"));
   EXPECT_THAT(refused("dump --out x --json"), HasSubstr(R"({"error":{"code":"INVALID_ARGUMENT")"));
   EXPECT_THAT(refused("show --oplog o --from '' --to 2:1"),
               HasSubstr("--from has an empty value: is a variable not set?"));
