@@ -469,8 +469,8 @@ struct Occupancy {
   std::int64_t size = 1;        // the number of values
   double expected_redraws = 0;  // for the next id; infinity if none is left
 
-  // A random sequence is used up, and fails with kOutOfRange, if more redraws than this are expected:
-  // when 10 of 11 values, about 91 %, are claimed.
+  // A random sequence is used up, and fails with kOutOfRange, if more redraws than this are
+  // expected: when 10 of 11 values, about 91 %, are claimed.
   static constexpr int kMostRedraws = 10;
 };
 

@@ -53,12 +53,14 @@ struct RaiseOptions {
   std::string past_from;        // the URL of a store
   std::string from_collection;  // DATABASE.COLLECTION:FIELD
   std::string from_field;       // its field; empty: part of from_collection
-  std::string from;             // the URL of its servers; empty: the store's
+  std::string uri;              // the URL of its servers; empty: the store's
   bool all = false;
   bool moved = false;
   bool dry_run = false;
   bool yes = false;  // do not ask
 } raise_options;
+
+constexpr std::array kRaiseRenamed = {Renamed{"--from", "--uri"}};
 
 void add_raise(CLI::App& command) {
   command.add_option("NAME", raise_options.name, "A sequence")->type_name("");
@@ -89,7 +91,7 @@ void add_raise(CLI::App& command) {
       ->needs(collection)
       ->type_name("F");
   command
-      .add_option("--from", raise_options.from,
+      .add_option("--uri", raise_options.uri,
                   "The collection's servers, mongodb://... (the store's)")
       ->needs(collection)
       ->type_name("URL");
@@ -144,7 +146,7 @@ Result<RaiseOne> past_collection(Mint& mint) {
     field = where.substr(colon + 1);
   }
   return [&mint, definition = std::move(status->definition), collection, field,
-          url = given.from.empty() ? store_given() : given.from](RaiseMode mode) {
+          url = given.uri.empty() ? store_given() : given.uri](RaiseMode mode) {
     return raise_past_field(mint, definition, url, collection, field, std::chrono::seconds{5},
                             mode);
   };
@@ -485,7 +487,10 @@ Result<void> run_raise(Context& context) {
 }  // namespace
 
 const Command kRaise = {
-    "raise", "Skip values of a sequence", add_raise, run_raise,
+    "raise",
+    "Skip values of a sequence",
+    add_raise,
+    run_raise,
     R"(Afterwards no value up to and including N comes from the store: for numbers that
 are in use elsewhere. What processes hold in memory (strategy cached) still
 comes. A permuted sequence is raised by index: past the first N of its values.
@@ -519,6 +524,8 @@ Examples:
 
 ids.db was replaced by a backup, and the newer file is kept as old.db:
   $ IDMINT_STORE=sqlite:ids.db idmint raise --all --past-from sqlite:old.db
-)"};
+)",
+    nullptr,
+    kRaiseRenamed};
 
 }  // namespace idmint::cli

@@ -106,7 +106,7 @@ Result<std::unique_ptr<ExistingValues>> ExistingValues::open(std::string_view ur
     return std::unexpected(Error{Code::kInvalidArgument,
                                  "a collection is in MongoDB, and this is the URL of another kind "
                                  "of store; say where the collection is",
-                                 {.remedy = Remedy::kSetOption, .values = {"from"}}});
+                                 {.remedy = Remedy::kSetOption, .values = {"uri"}}});
   }
   return backend->existing_values(url, collection, field, form, deadline);
 }

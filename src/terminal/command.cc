@@ -63,6 +63,23 @@ Error no_command(const Program& program, std::string_view word) {
                             : "did you mean " + near + "?")};
 }
 
+// The words with each option under its present name; those under a former one are reported.
+std::vector<std::string> present_words(const Command& command, std::span<const char* const> words,
+                                       bool json) {
+  std::vector<std::string> present(words.begin(), words.end());
+  for (std::string& word : present) {
+    if (word == "--") break;
+    const std::string_view option = std::string_view(word).substr(0, word.find('='));
+    const auto row = std::ranges::find(command.renamed, option, &Renamed::former);
+    if (row == command.renamed.end()) continue;
+    report_notice(std::string(row->former) + " is " + std::string(row->name) +
+                      " now, and will not be known under its former name in the next version",
+                  json);
+    word.replace(0, option.size(), row->name);
+  }
+  return present;
+}
+
 // The other commands that have the option, in the order of the help.
 std::vector<std::string_view> takers_of(const Program& program, const std::string& option,
                                         const Command& besides) {
@@ -109,6 +126,14 @@ int run(const Program& program, std::span<const char* const> words) {
   const Command* const known = command_named(program, first);
   if (known == nullptr && !first.starts_with('-'))
     return fail_with(no_command(program, first), json);
+
+  std::vector<std::string> present;
+  std::vector<const char*> pointers;
+  if (known != nullptr && !known->renamed.empty()) {
+    present = present_words(*known, words, json);
+    for (const std::string& word : present) pointers.push_back(word.c_str());
+    words = pointers;
+  }
 
   CLI::App app(program.about, name);
   app.set_help_flag("-h,--help", "Print this help");

@@ -25,6 +25,13 @@ struct Context {
   std::string unwritten{};  // advice if the output cannot be written; empty: try again
 };
 
+// An option that has another name now. Its former name is accepted for one more version, with a
+// notice, and is in no help.
+struct Renamed {
+  std::string_view former;
+  std::string_view name;
+};
+
 // A command is one file with its options, its work and its help. `add` declares the options, into a
 // static of the file; `run` is called once, after parsing. The caller of `run` flushes the output,
 // and reports its failure and the returned error.
@@ -37,6 +44,7 @@ struct Command {
   // The addition to a message about wrong usage, such as "there is no option \"--epoch\"". Null:
   // none.
   std::string_view (*hint)(std::string_view wrong) = nullptr;
+  std::span<const Renamed> renamed{};
 };
 
 struct Program {

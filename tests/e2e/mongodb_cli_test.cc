@@ -595,7 +595,7 @@ TEST_F(Cli, RaisesPastWhatOnlyThePrimaryHas) {
   servers::mongo_command(url, "ahead",
                          R"({"insert":"orders","documents":[{"n":9}],"writeConcern":{"w":1}})");
   const Ended raised =
-      run("idmint raise local --from-collection ahead.orders:n --from '" + url + "'");
+      run("idmint raise local --from-collection ahead.orders:n --uri '" + url + "'");
   on_secondaries(R"({"configureFailPoint":"stopReplProducer","mode":"off"})");
   EXPECT_EQ(raised.status, 0) << raised.err;
   EXPECT_EQ(output("idmint next local"), "10\n");
@@ -620,7 +620,7 @@ TEST_F(Cli, RaisesPastWhatACollectionHolds) {
               HasSubstr(R"("skipped":"0")"));
   EXPECT_THAT(output(store + "idmint raise blocks --from-collection app.orders:n --yes --json"),
               HasSubstr(R"("skipped":"307")"));
-  output("idmint create local && idmint raise local --from-collection app.orders:n --from '" + url +
+  output("idmint create local && idmint raise local --from-collection app.orders:n --uri '" + url +
          "'");
   EXPECT_EQ(output("idmint next local"), "1301\n");
   EXPECT_EQ(run("idmint raise local --from-collection app.orders:n").status, 2);

@@ -91,8 +91,14 @@ TEST_F(CommandLine, WhatIsWrongIsNamed) {
               EndsWith("there is no option \"--id\" of show: it is an option of find: see "
                        "idmint-restore find --help\n"));
   EXPECT_THAT(refused("dump --out x --json"), HasSubstr(R"({"error":{"code":"INVALID_ARGUMENT")"));
-  EXPECT_THAT(refused("show --oplog o --from '' --to 2:1"),
-              HasSubstr("--from has an empty value: is a variable not set?"));
+  EXPECT_THAT(refused("show --oplog o --since '' --until 2:1"),
+              HasSubstr("--since has an empty value: is a variable not set?"));
+  EXPECT_EQ(refused("show --oplog o --from=2:1 --to 1:1"),
+            "idmint-restore: --from is --since now, and will not be known under its former name in "
+            "the next "
+            "version\nidmint-restore: --to is --until now, and will not be known under its former "
+            "name in "
+            "the next version\nidmint-restore: --until 1:1 is before --since 2:1\n");
   EXPECT_THAT(refused("completion tcsh"), HasSubstr("give bash, zsh or fish"));
 }
 

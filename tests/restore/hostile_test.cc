@@ -108,7 +108,7 @@ TEST_F(Hostile, NoCommandPrintsASecretOfAUrl) {
       IDMINT_STORE=$URL t idmint list
       IDMINT_STORE=$URL t idmint next a --json
       V=$URL t idmint list --store env:V
-      t idmint raise a --from-collection x.y:z --from "$URL" --store "$URL"
+      t idmint raise a --from-collection x.y:z --uri "$URL" --store "$URL"
       t idmint raise a --past-from "$URL"
       t idmint raise --all --past-from "$URL"
       t idmint next "$URL"

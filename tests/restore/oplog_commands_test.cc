@@ -87,8 +87,8 @@ TEST_F(OplogCommands, FindPrintsJsonAndDrawsAPicture) {
   EXPECT_EQ(found["entries"], 898);
   EXPECT_EQ(found["suspects"][0]["reason"], "fall");
   EXPECT_EQ(found["suspects"][0]["limit"], "1795230181:16");
-  EXPECT_EQ(found["suspects"][0]["oneEarlier"]["limit"], "1795230181:15");
-  EXPECT_EQ(found["suspects"][0]["oneLater"]["limit"], "1795230181:18");
+  EXPECT_EQ(found["suspects"][0]["one_earlier"]["limit"], "1795230181:15");
+  EXPECT_EQ(found["suspects"][0]["one_later"]["limit"], "1795230181:18");
   EXPECT_EQ(found["timeline"]["namespaces"][0]["update"]["operations"], 451);
   EXPECT_THAT(content("picture.svg"), HasSubstr("suspect 1"));
   EXPECT_THAT(content("picture.svg"), HasSubstr("</svg>"));
@@ -185,9 +185,9 @@ TEST_F(OplogCommands, FindTellsCausesEffectsAndRoutines) {
   const json told = json::parse(output(find + " --json"));
   EXPECT_EQ(told["suspects"][0]["reason"], "time_to_live");
   EXPECT_EQ(told["suspects"][0]["effects"][0]["operations"], 30);
-  EXPECT_EQ(told["suspects"][0]["alsoLost"]["operations"], 0);
+  EXPECT_EQ(told["suspects"][0]["also_lost"]["operations"], 0);
   EXPECT_EQ(told["routines"][0]["times"], 6);
-  EXPECT_EQ(told["routines"][0]["everySeconds"], 60);
+  EXPECT_EQ(told["routines"][0]["every_seconds"], 60);
 }
 
 TEST_F(OplogCommands, NoSuspectIsPrintedWhereNoneIsAskedFor) {
@@ -221,9 +221,10 @@ TEST_F(OplogCommands, ShowEscapesWhatIsNoUtf8AndRefusesDamage) {
 TEST_F(OplogCommands, FindListsWhatIsAskedFor) {
   const std::string find =
       kRestore + " find --oplog " + quoted(IDMINT_FIXTURES "/s2_wrong_inc_ordinal/oplog-dump");
-  const std::string found = output(find +
-                                   " --id 'COUNTER DOCUMENT NUMBER 4' --from 1795230181:14 --to "
-                                   "1795230181:16 --field COUNT --list 5");
+  const std::string found =
+      output(find +
+             " --id 'COUNTER DOCUMENT NUMBER 4' --since 1795230181:14 --until "
+             "1795230181:16 --field COUNT --list 5");
   EXPECT_THAT(found, HasSubstr("2 of 898 operations were looked at\n"
                                "History of _id COUNTER DOCUMENT NUMBER 4:\n"
                                "1795230181:14  update of ids.uniqueIdentifierCounter, _id "
@@ -232,8 +233,8 @@ TEST_F(OplogCommands, FindListsWhatIsAskedFor) {
   const Ended none = run(find + " --ns nothing");
   EXPECT_EQ(none.status, 3);
   EXPECT_THAT(none.err, HasSubstr("no operation is as asked for"));
-  EXPECT_EQ(run(find + " --from 2:1 --to 1:1").status, 2);
-  EXPECT_EQ(run(find + " --from yesterday").status, 2);
+  EXPECT_EQ(run(find + " --since 2:1 --until 1:1").status, 2);
+  EXPECT_EQ(run(find + " --since yesterday").status, 2);
 }
 
 TEST_F(OplogCommands, FindRefusesDamageWithItsPlace) {
@@ -400,7 +401,7 @@ TEST_F(OplogCommands, AnOplogIsReadWhileThereIsNoPrimary) {
   const std::string of = quoted(all);
   output(kRestore + " oplog --out dump.bson --uri " + of);
   output(kRestore + " find --oplog " + of);
-  output(kRestore + " show --oplog " + of + " --from " + print_timestamp(last));
+  output(kRestore + " show --oplog " + of + " --since " + print_timestamp(last));
   output(kRestore + " ready --base base --uri " + of);
 }
 
@@ -479,17 +480,17 @@ TEST_F(OplogCommands, FindAndShowReadALiveOplog) {
   settle(production);
   for (const std::string& member : {uri(), secondary()}) {
     const json found = json::parse(output(kRestore + " find --json --oplog " + quoted(member) +
-                                          " --from " + print_timestamp(since)));
+                                          " --since " + print_timestamp(since)));
     const json& suspect = found["suspects"][0];
     EXPECT_EQ(suspect["reason"], "drop_database");
     EXPECT_EQ(suspect["operations"], 2);
     EXPECT_EQ(found["notices"], json::array());
     const json early =
-        json::parse(output(kRestore + " find --json --from 1:1 --oplog " + quoted(member)));
-    EXPECT_THAT(early["notices"].dump(), HasSubstr("after --from"));
-    const std::string shown =
-        output(kRestore + " show --oplog " + quoted(member) + " --from " +
-               suspect["limit"].get<std::string>() + " --to " + suspect["last"].get<std::string>());
+        json::parse(output(kRestore + " find --json --since 1:1 --oplog " + quoted(member)));
+    EXPECT_THAT(early["notices"].dump(), HasSubstr("after --since"));
+    const std::string shown = output(kRestore + " show --oplog " + quoted(member) + " --since " +
+                                     suspect["limit"].get<std::string>() + " --until " +
+                                     suspect["last"].get<std::string>());
     EXPECT_THAT(e2e::lines_of(shown).front(), HasSubstr(R"("drop" : "orders")"));
     EXPECT_THAT(e2e::lines_of(shown).back(), HasSubstr(R"("dropDatabase" : 1)"));
   }
@@ -503,9 +504,9 @@ TEST_F(OplogCommands, ReadySaysWhetherTheOplogReachesBack) {
   const std::string ready = kRestore + " ready --uri " + quoted(uri()) + " --base base";
   EXPECT_THAT(output(ready), HasSubstr("base ends     " + print_timestamp(at)));
   const json told = json::parse(output(ready + " --json"));
-  EXPECT_EQ(told["reachesBack"], true);
-  EXPECT_GT(told["bytesPerSecond"], 0);
-  EXPECT_GT(told["hoursLeft"], 0);
+  EXPECT_EQ(told["reaches_back"], true);
+  EXPECT_GT(told["bytes_per_second"], 0);
+  EXPECT_GT(told["hours_left"], 0);
 
   const Ended little = run(ready + " --warn-below 30000d");
   EXPECT_EQ(little.status, 8);
@@ -524,7 +525,7 @@ TEST_F(OplogCommands, ReadySaysWhetherTheOplogReachesBack) {
   const Ended old = run(kRestore + " ready --json --uri " + quoted(uri()) + " --base " +
                         quoted(IDMINT_FIXTURES "/s2_wrong_inc_ordinal/base-dump"));
   EXPECT_EQ(old.status, 6);
-  EXPECT_EQ(json::parse(old.out)["reachesBack"], false);
+  EXPECT_EQ(json::parse(old.out)["reaches_back"], false);
 }
 
 TEST_F(OplogCommands, AStandaloneHasNoOplog) {

@@ -66,7 +66,7 @@ complete -c idmint -n '__fish_seen_subcommand_from raise' -l dry-run -d 'Change 
 complete -c idmint -n '__fish_seen_subcommand_from raise retire' -l yes -d 'Do not ask'
 complete -c idmint -n '__fish_seen_subcommand_from raise' -l from-collection -x -d 'Past what a collection holds'
 complete -c idmint -n '__fish_seen_subcommand_from raise' -l field -x -d 'Its field'
-complete -c idmint -n '__fish_seen_subcommand_from raise' -l from -x -d 'Its servers'
+complete -c idmint -n '__fish_seen_subcommand_from raise' -l uri -x -d 'Its servers'
 complete -c idmint -n '__fish_seen_subcommand_from alter' -l max -x -d 'The new last value'
 complete -c idmint -n '__fish_seen_subcommand_from formats' -l layouts -d 'The layouts of snowflake'
 complete -c idmint -n '__fish_seen_subcommand_from next' -a '(__idmint_first_column idmint formats; __idmint_first_column idmint list)'

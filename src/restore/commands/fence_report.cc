@@ -130,7 +130,7 @@ Json json_of(const FencedDocument& row) {
                {"from", row.from ? Json(*row.from) : Json(nullptr)},
                {"to", row.to},
                {"rises", row.rises},
-               {"largestStep", row.largest_step}};
+               {"largest_step", row.largest_step}};
   if (!row.note.empty()) json["note"] = row.note;
   if (!row.why.empty()) json["why"] = row.why;
   return json;
@@ -187,12 +187,12 @@ Json json_of(const FenceReport& report, std::string_view state) {
   for (const FencedSource& row : report.sources) json["sources"].push_back(json_of(row));
   json["documents"] = Json::array();
   for (const FencedDocument& row : report.documents) json["documents"].push_back(json_of(row));
-  json["leftAlone"] = Json::array();
+  json["left_alone"] = Json::array();
   for (const RisingField& each : report.left_alone)
-    json["leftAlone"].push_back({{"collection", each.ns},
-                                 {"field", each.field},
-                                 {"rises", each.rises},
-                                 {"documents", each.documents}});
+    json["left_alone"].push_back({{"collection", each.ns},
+                                  {"field", each.field},
+                                  {"rises", each.rises},
+                                  {"documents", each.documents}});
   json["notes"] = report.notes;
   return json;
 }

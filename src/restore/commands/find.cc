@@ -24,8 +24,8 @@ constexpr std::uint64_t kBetweenLooks = 4096;  // entries
 
 struct FindOptions {
   std::string oplog;
-  std::string from;
-  std::string to;
+  std::string since;
+  std::string until;
   std::vector<std::string> namespaces;
   std::vector<std::string> operations;
   std::string id;
@@ -43,9 +43,9 @@ void add_find(CLI::App& command) {
                   "Oplog: its dump, the folder that is in, or a URI")
       ->type_name("OPLOG")
       ->required();
-  command.add_option("--from", find_options.from, "First entry, SECONDS:ORDINAL or a time")
+  command.add_option("--since", find_options.since, "First entry, SECONDS:ORDINAL or a time")
       ->type_name("WHEN");
-  command.add_option("--to", find_options.to, "Last entry, likewise")->type_name("WHEN");
+  command.add_option("--until", find_options.until, "Last entry, likewise")->type_name("WHEN");
   command
       .add_option("--ns", find_options.namespaces,
                   "Only DATABASE or DATABASE.COLLECTION; * is any text; may be repeated")
@@ -81,7 +81,7 @@ void add_find(CLI::App& command) {
 
 Result<FindFilter> filter_of() {
   FindFilter filter;
-  const Result<OplogSpan> span = parse_span(find_options.from, find_options.to);
+  const Result<OplogSpan> span = parse_span(find_options.since, find_options.until);
   if (!span) return std::unexpected(span.error());
   filter.span = *span;
   filter.namespaces = find_options.namespaces;
@@ -191,14 +191,15 @@ Result<void> run_find(Context& context) {
 
 }  // namespace
 
-const Command kFind = {"find", "Find the mistake in an oplog, and the limit before it", add_find,
-                       run_find,
+const Command kFind = {"find",       "Find the mistake in an oplog, and the limit before it",
+                       add_find,     run_find,
                        R"(Examples:
   $ idmint-restore find --oplog dump
-  $ idmint-restore find --oplog dump --ns shop --from 2026-11-22T09:00:00Z
+  $ idmint-restore find --oplog dump --ns shop --since 2026-11-22T09:00:00Z
   $ idmint-restore find --oplog mongodb://db1,db2,db3/?replicaSet=rs0 --id 4711
   $ idmint-restore find --oplog dump --svg operations.svg --json
   $ idmint-restore find --oplog dump --html find.html
-)"};
+)", nullptr,
+                       kSpanRenamed};
 
 }  // namespace idmint::restore

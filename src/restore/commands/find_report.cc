@@ -187,7 +187,7 @@ Json json_of(const FindReport& report, const Suspect& suspect) {
                {"operations", suspect.operations},
                {"why", suspect.why},
                {"first", suspect.first},
-               {"leftOut", report.answer.changes - suspect.changes_before}};
+               {"left_out", report.answer.changes - suspect.changes_before}};
   if (suspect.documents) json["documents"] = *suspect.documents;
   json["effects"] = Json::array();
   for (const Effect& each : suspect.effects)
@@ -202,14 +202,15 @@ Json json_of(const FindReport& report, const Suspect& suspect) {
     row.update(json_of(each.counts));
     namespaces.push_back(std::move(row));
   }
-  json["alsoLost"] = {{"operations", other_operations(report.answer, suspect)},
-                      {"exact", !suspect.lost_is_least},
-                      {"namespaces", std::move(namespaces)}};
+  json["also_lost"] = {{"operations", other_operations(report.answer, suspect)},
+                       {"exact", !suspect.lost_is_least},
+                       {"namespaces", std::move(namespaces)}};
   if (suspect.before)
-    json["oneEarlier"] = {{"limit", print_timestamp(*suspect.before)},
-                          {"loses", suspect.before_text}};
+    json["one_earlier"] = {{"limit", print_timestamp(*suspect.before)},
+                           {"loses", suspect.before_text}};
   if (suspect.after)
-    json["oneLater"] = {{"limit", print_timestamp(*suspect.after)}, {"letsThrough", suspect.first}};
+    json["one_later"] = {{"limit", print_timestamp(*suspect.after)},
+                         {"lets_through", suspect.first}};
   return json;
 }
 
@@ -273,8 +274,8 @@ std::string show_command(const FindReport& report, const Suspect& suspect) {
   const std::string to =
       suspect.surge ? print_seconds({.seconds = suspect.limit.seconds + kSurgeBegins, .ordinal = 0})
                     : print_timestamp(suspect.after.value_or(suspect.limit));
-  return "idmint-restore show --oplog " + report.oplog + " --from " +
-         print_timestamp(suspect.before.value_or(suspect.limit)) + " --to " + to;
+  return "idmint-restore show --oplog " + report.oplog + " --since " +
+         print_timestamp(suspect.before.value_or(suspect.limit)) + " --until " + to;
 }
 
 std::string run_command(const FindReport& report, const Suspect& suspect) {
@@ -326,7 +327,7 @@ std::string find_json(const FindReport& report) {
     json["routines"].push_back({{"reason", text_of(each.reason).name},
                                 {"namespace", each.ns},
                                 {"times", each.times},
-                                {"everySeconds", std::round(each.every)},
+                                {"every_seconds", std::round(each.every)},
                                 {"documents", each.documents},
                                 {"first", print_timestamp(each.first)},
                                 {"last", print_timestamp(each.last)}});

@@ -2,11 +2,17 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <array>
 
 #include "restore/server.h"
+#include "terminal/command.h"
 #include "terminal/stop.h"
 
 namespace idmint::restore {
+
+// Of find and show.
+inline constexpr std::array kSpanRenamed = {Renamed{"--from", "--since"},
+                                            Renamed{"--to", "--until"}};
 
 inline void add_not_sharded(CLI::App& command, bool& not_sharded) {
   command.add_flag("--not-sharded", not_sharded, "The set is no shard, though it looks like one");

@@ -135,13 +135,13 @@ Result<void> run_ready(Context& context) {
   const auto moment = [](Timestamp at) { return print_timestamp(at) + "   " + print_seconds(at); };
   if (context.json) {
     nlohmann::ordered_json json = {{"base", ready_options.base},
-                                   {"baseEnd", print_timestamp(base->at)},
-                                   {"oplogFirst", print_timestamp(window->first)},
-                                   {"oplogLast", print_timestamp(window->last)},
-                                   {"reachesBack", reaches.has_value()}};
+                                   {"base_end", print_timestamp(base->at)},
+                                   {"oplog_first", print_timestamp(window->first)},
+                                   {"oplog_last", print_timestamp(window->last)},
+                                   {"reaches_back", reaches.has_value()}};
     if (room) {
-      json["bytesPerSecond"] = std::round(room->bytes_per_second);
-      json["hoursLeft"] =
+      json["bytes_per_second"] = std::round(room->bytes_per_second);
+      json["hours_left"] =
           std::isfinite(left) ? nlohmann::ordered_json(std::round(left / 36) / 100) : nullptr;
     }
     context.out.write(json.dump() + "\n");

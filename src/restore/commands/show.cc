@@ -19,8 +19,8 @@ namespace {
 
 struct ShowOptions {
   std::string oplog;
-  std::string from;
-  std::string to;
+  std::string since;
+  std::string until;
   bool not_sharded = false;
 } show_options;
 
@@ -72,14 +72,14 @@ void add_show(CLI::App& command) {
       .add_option("--oplog", show_options.oplog, "Oplog: its dump, the folder that is in, or a URI")
       ->type_name("OPLOG")
       ->required();
-  command.add_option("--from", show_options.from, "First entry, SECONDS:ORDINAL or a time")
+  command.add_option("--since", show_options.since, "First entry, SECONDS:ORDINAL or a time")
       ->type_name("WHEN");
-  command.add_option("--to", show_options.to, "Last entry, likewise")->type_name("WHEN");
+  command.add_option("--until", show_options.until, "Last entry, likewise")->type_name("WHEN");
   add_not_sharded(command, show_options.not_sharded);
 }
 
 Result<void> run_show(Context& context) {
-  const Result<OplogSpan> span = parse_span(show_options.from, show_options.to);
+  const Result<OplogSpan> span = parse_span(show_options.since, show_options.until);
   if (!span) return std::unexpected(span.error());
   const Result<std::unique_ptr<OplogSource>> oplog =
       open_oplog(show_options.oplog, *span, to_read(show_options.not_sharded));
@@ -112,15 +112,17 @@ Result<void> run_show(Context& context) {
   if (shown == 0 && context.stopped_by == 0)
     return std::unexpected(Error{Code::kNotFound, "no entry in that span: the oplog in " +
                                                       (*oplog)->name() +
-                                                      " has none between --from and --to"});
+                                                      " has none between --since and --until"});
   return {};
 }
 
 }  // namespace
 
-const Command kShow = {"show", "Print entries of an oplog as extended JSON", add_show, run_show,
+const Command kShow = {"show",       "Print entries of an oplog as extended JSON",
+                       add_show,     run_show,
                        R"(Examples:
-  $ idmint-restore show --oplog dump --from 1795230181:14 --to 1795230181:17
-)"};
+  $ idmint-restore show --oplog dump --since 1795230181:14 --until 1795230181:17
+)", nullptr,
+                       kSpanRenamed};
 
 }  // namespace idmint::restore

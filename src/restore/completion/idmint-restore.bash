@@ -8,7 +8,7 @@ _idmint_restore() {
     words="dump ready oplog find show run verify fence promote seed completion version --help --version"
   else
     case $previous in
-      --uri | --target | --against | --live)
+      --uri | --target | --against | --live | --from | --to)
         words="mongodb:// mongodb+srv:// env: file:"
         ;;
       --base | --oplog | --out | --data-copy | --spare | --mongod | --expected | --html | --save | --svg | --report)
@@ -18,7 +18,7 @@ _idmint_restore() {
       --op)
         words="insert update delete command create drop dropDatabase renameCollection createIndexes dropIndexes collMod"
         ;;
-      --limit | --before | --base-at | --skip | --since | --from | --to | --ns | --id | --field | --list | --top | --include | --exclude | --writers | --warn-below | --counter | --used-in | --mistake-to | --set | --member | --argument) ;;
+      --limit | --before | --base-at | --skip | --since | --until | --ns | --id | --field | --list | --top | --include | --exclude | --writers | --warn-below | --counter | --used-in | --mistake-to | --set | --member | --argument) ;;
       *)
         if [[ $current == -* ]]; then
           words="--help --json"
@@ -26,8 +26,8 @@ _idmint_restore() {
             dump) words+=" --uri --out --exclude --archive --gzip --not-sharded" ;;
             ready) words+=" --uri --base --base-at --warn-below --not-sharded" ;;
             oplog) words+=" --uri --since --base --out --follow --not-sharded" ;;
-            find) words+=" --oplog --from --to --ns --op --id --field --list --top --svg --html --not-sharded" ;;
-            show) words+=" --oplog --from --to --not-sharded" ;;
+            find) words+=" --oplog --since --until --ns --op --id --field --list --top --svg --html --not-sharded" ;;
+            show) words+=" --oplog --since --until --not-sharded" ;;
             run) words+=" --base --data-copy --oplog --limit --before --all --target --spare --mongod --base-at --include --exclude --skip --force-skip --writers --allow-replica-set --stop --report --dry-run --yes --not-sharded" ;;
             verify) words+=" --target --spare --mongod --against --expected --include --exclude --html --save --oplog --raise --restore-report --forget --not-sharded" ;;
             fence) words+=" --target --oplog --live --limit --restore-report --leave-gap --reopen --counter --used-in --exclude --allow-production --report --yes" ;;

@@ -332,7 +332,7 @@ void OplogAnalysis::State::add_notices() {
   if (suspects_.left_out() != 0)
     tell(plural(suspects_.left_out(), "suspect") +
          " left out, in whose place are likelier ones: there is room for " +
-         print_count(Suspects::kMost) + "; look with --ns, --op, --from or --to for others");
+         print_count(Suspects::kMost) + "; look with --ns, --op, --since or --until for others");
   if (histogram_.left_out() != 0)
     tell("the timeline has room for " + print_count(NamespaceCounts::kRows) + " namespaces; " +
          plural(histogram_.left_out(), "operation") + " on others are counted only as a whole");

@@ -83,9 +83,9 @@ bool is_uri(std::string_view where) {
   return where.starts_with("mongodb://") || where.starts_with("mongodb+srv://");
 }
 
-Result<OplogSpan> parse_span(std::string_view from, std::string_view to) {
+Result<OplogSpan> parse_span(std::string_view since, std::string_view until) {
   OplogSpan span;
-  for (const auto& [text, moment] : {std::pair{from, &span.from}, std::pair{to, &span.to}}) {
+  for (const auto& [text, moment] : {std::pair{since, &span.from}, std::pair{until, &span.to}}) {
     if (text.empty()) continue;
     const Result<Timestamp> parsed = parse_moment(text);
     if (!parsed) return std::unexpected(parsed.error());
@@ -94,7 +94,7 @@ Result<OplogSpan> parse_span(std::string_view from, std::string_view to) {
   if (span.to < span.from)
     return std::unexpected(
         Error{Code::kInvalidArgument,
-              "--to " + std::string(to) + " is before --from " + std::string(from)});
+              "--until " + std::string(until) + " is before --since " + std::string(since)});
   return span;
 }
 
@@ -112,7 +112,7 @@ Result<std::unique_ptr<OplogSource>> open_oplog(const std::string& where, OplogS
   std::string notice;
   if (span.from != Timestamp{} && span.from < window->first)
     notice = "the oplog of " + member->host() + " begins at " + print_timestamp(window->first) +
-             " (" + print_seconds(window->first) + "), after --from: what was before is gone";
+             " (" + print_seconds(window->first) + "), after --since: what was before is gone";
   span.from = std::max(span.from, window->first);
   span.to = std::min(span.to, window->last);
   return std::make_unique<Live>(redacted(where), std::make_unique<Member>(*std::move(member)), span,

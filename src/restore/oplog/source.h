@@ -41,8 +41,9 @@ class OplogSource {
   OplogSource() = default;
 };
 
-// Of --from and --to; an empty text is no limit. A time as `to` ends with the last entry before it.
-[[nodiscard]] Result<OplogSpan> parse_span(std::string_view from, std::string_view to);
+// Of --since and --until; an empty text is no limit. A time as `until` ends with the last entry
+// before it.
+[[nodiscard]] Result<OplogSpan> parse_span(std::string_view since, std::string_view until);
 
 // Of a file, or the folder it is in as find_oplog_file() looks for it, or the servers of a URI,
 // where what is written from now on is left out. A live oplog that begins after span.from is read
